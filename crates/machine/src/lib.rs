@@ -1,1 +1,13 @@
-//! To be written.
+//! What hardware does to a scheduler: how far its CPUs are apart, what a cache line's way costs, how long a CPU takes to wake,
+//! what a sibling thread takes away.
+//!
+//! Time is integer picoseconds, work is cycles. Every number comes from a machine file, with its source.
+
+pub mod description;
+pub mod hardware;
+pub mod idle;
+pub mod lines;
+pub mod prices;
+pub mod profile;
+pub mod topology;
+pub mod warmth;

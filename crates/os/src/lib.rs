@@ -1,1 +1,119 @@
-//! To be written.
+//! The rest of the kernel that a task meets: processes, pipes, wait queues, locks in user space, sleeps. Written against
+//! [`sched::scheduler::Scheduler`], so any scheduler can stand behind it.
+//!
+//! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
+//! task has been woken and runs. Between two steps nothing preempts it, as in a kernel built with PREEMPT_NONE or
+//! PREEMPT_VOLUNTARY.
+
+pub mod paths;
+pub mod pipe;
+pub mod process;
+pub mod sync;
+pub mod wait;
+
+use pipe::{Pipe, PipeCall, PipeId, PipeRules};
+use process::Processes;
+use sched::access::Path;
+use sched::arch::Arch;
+use sched::layout::{Line, Region};
+use sched::sched::{TaskId, TaskState};
+use sched::scheduler::Scheduler;
+use sync::{Sync, SyncCall};
+use units::{CpuId, Ns};
+
+/// What differs between kernel versions outside kernel/sched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OsRules {
+    pub pipe: PipeRules,
+}
+
+/// Everything the rest of the kernel keeps.
+pub struct Os {
+    pub rules: OsRules,
+    pipes: Vec<Pipe>,
+    pub processes: Processes,
+    pub sync: Sync,
+    next_line: u32,
+}
+
+/// A system call under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Syscall {
+    Read(PipeCall),
+    Write(PipeCall),
+    /// poll() for data on one pipe, without a time limit.
+    Poll { pipe: PipeId, registered: bool },
+    /// clock_nanosleep() until a time of the simulated clock.
+    Sleep { until: Ns, armed: bool },
+    /// wait4() for any one child.
+    Wait { queued: bool },
+    Sync(SyncCall),
+}
+
+/// How far a system call got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// It returns this to its program (bytes, a count, or 0).
+    Done(u64),
+    /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
+    Sleep { until: Option<Ns> },
+}
+
+impl Os {
+    pub fn new(rules: OsRules) -> Os {
+        let mut os = Os { rules, pipes: Vec::new(), processes: Processes::default(), sync: Sync::default(), next_line: 0 };
+        os.processes.tasklist_lock = os.allocate(1);
+        os
+    }
+
+    /// `lines` fresh cache lines of kernel memory.
+    pub(crate) fn allocate(&mut self, lines: u32) -> Line {
+        let index = self.next_line;
+        self.next_line += lines;
+        Line { region: Region::Os, index }
+    }
+
+    /// Runs `call` of the current task of `cpu` until it is done or sleeps.
+    pub fn step<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut Syscall) -> Step {
+        match call {
+            Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
+            Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
+            Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
+            Syscall::Sleep { until, armed } => nanosleep(sched, cpu, *until, armed),
+            Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
+            Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
+        }
+    }
+}
+
+/// kernel/time/hrtimer.c: hrtimer_nanosleep().
+fn nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
+    if *armed {
+        if sched.arch().sched_clock(cpu) >= until {
+            return Step::Done(0);
+        }
+        sched.set_current_state(cpu, TaskState::Interruptible);
+        return Step::Sleep { until: Some(until) };
+    }
+    charge(sched, cpu, paths::HRTIMER_NANOSLEEP);
+    *armed = true;
+    if sched.arch().sched_clock(cpu) >= until {
+        return Step::Done(0);
+    }
+    sched.set_current_state(cpu, TaskState::Interruptible);
+    Step::Sleep { until: Some(until) }
+}
+
+/// A function's price, with nothing below it.
+pub(crate) fn charge<S: Scheduler>(sched: &mut S, cpu: CpuId, path: Path) {
+    sched.arch_mut().enter(cpu, path);
+    sched.arch_mut().leave(cpu);
+}
+
+/// Runs `body` as the kernel function `path`: its price first, its name on the profile's stack until it returns.
+pub(crate) fn within<S: Scheduler, T>(sched: &mut S, cpu: CpuId, path: Path, body: impl FnOnce(&mut S) -> T) -> T {
+    sched.arch_mut().enter(cpu, path);
+    let value = body(sched);
+    sched.arch_mut().leave(cpu);
+    value
+}

@@ -1,1 +1,23 @@
-//! To be written.
+//! kernel/sched again: the Linux fair class and its neighbours, from v4.5, as one deterministic state machine.
+//!
+//! No floats, no I/O, no clock of its own, no randomness. The doors in are [`scheduler::Scheduler`], the door out is
+//! [`arch::Arch`]. A kernel file is a file here; `fair.c` is split along its own chapter banners.
+
+pub mod access;
+pub mod arch;
+pub mod behaviour;
+pub mod core;
+pub mod cpu_topology;
+pub mod fair;
+pub mod features;
+pub mod layout;
+pub mod load_weight;
+pub mod pelt;
+pub mod sched;
+pub mod scheduler;
+pub mod stats;
+pub mod stop_task;
+pub mod sysctl;
+pub mod topology;
+pub mod trace;
+pub mod versions;

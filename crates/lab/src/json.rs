@@ -1,0 +1,203 @@
+//! The JSON document of a comparison: `--format json`, and what a result folder keeps. Its schema is
+//! `docs/compare.schema.json` (JSON Schema 2020-12).
+//!
+//! Numbers are written with the fewest digits that read back as the same double, so equal results are equal bytes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::statistics::interval::paired_interval;
+use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
+use crate::tables::{Series, Table};
+
+/// The whole document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Version of the program that measured.
+    pub fairground: String,
+    /// The machine, as its own loader describes it: an object.
+    pub machine: Value,
+    pub tables: Vec<TableResult>,
+    /// Engine events of all runs together.
+    pub events: u64,
+    /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
+    pub cpu_seconds: f64,
+}
+
+/// One workload over all arms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableResult {
+    /// What the experiment calls the table; absent when it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub workload: String,
+    pub parameters: BTreeMap<String, Value>,
+    /// `Amean`, `Hmean`, `several` or `value`: see [`Table::statistic`]. `mean` in the rows is the harmonic mean when
+    /// this is `Hmean`, else the arithmetic one.
+    pub statistic: String,
+    /// Unit of samples, means, deviations and extremes.
+    pub unit: String,
+    pub better: Better,
+    pub rows: Vec<RowResult>,
+}
+
+/// One operation, or one statistic of a Variabletime workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RowResult {
+    pub label: String,
+    /// In the order of the experiment; the first is the base.
+    pub arms: Vec<ArmResult>,
+    /// One entry for every arm but the base.
+    pub change: Vec<Change>,
+}
+
+/// One arm of one row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmResult {
+    pub name: String,
+    /// One sample per iteration: see [`crate::tables::Class`] for what it is. Sample i of every arm has the same seed.
+    pub samples: Vec<f64>,
+    /// Number of samples.
+    pub n: usize,
+    /// Mean of the samples, harmonic or arithmetic by the table's statistic; `None` (null) where it is invalid.
+    pub mean: Option<f64>,
+    /// Around the arithmetic mean, divided by n - 1; `None` (null) for one sample.
+    pub stddev: Option<f64>,
+    pub min: f64,
+    pub max: f64,
+}
+
+/// An arm against the base: positive is better.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    pub arm: String,
+    /// Of the means, as MMTests computes it; `None` (null) where one is invalid.
+    pub percent: Option<f64>,
+    /// Bounds of the percent at 95% from the paired samples; `None` (null) for a single pair and for means that are not
+    /// positive.
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// The interval excludes zero. Never for a single pair. For this row alone: over all rows see
+    /// [`crate::tables::verdict`].
+    pub significant: bool,
+}
+
+impl Document {
+    /// Summarises `tables`. `generator()` makes a fresh source of uniform numbers in `0..bound`, always the same one
+    /// (seed it with the experiment's seed): every row draws from the start of it, so no row's interval depends on the
+    /// others.
+    ///
+    /// Panics when `machine` is not an object or `cpu_seconds` not finite.
+    pub fn new<Draw: FnMut(u64) -> u64>(
+        version: &str,
+        machine: Value,
+        tables: &[Table],
+        generator: impl Fn() -> Draw,
+        events: u64,
+        cpu_seconds: f64,
+    ) -> Document {
+        assert!(machine.is_object(), "the machine is an object");
+        assert!(cpu_seconds.is_finite(), "CPU time is finite");
+        let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
+        Document { fairground: version.to_string(), machine, tables, events, cpu_seconds }
+    }
+
+    /// As printed: indented by two, one newline at the end.
+    pub fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).expect("a document of plain values serialises");
+        text.push('\n');
+        text
+    }
+}
+
+impl TableResult {
+    /// See [`Document::new`].
+    pub fn new<Draw: FnMut(u64) -> u64>(table: &Table, generator: &impl Fn() -> Draw) -> TableResult {
+        let row = |series: &Series| RowResult::new(series, table, generator);
+        TableResult {
+            name: table.name.clone(),
+            workload: table.workload.clone(),
+            parameters: table.parameters.clone(),
+            statistic: table.statistic().to_string(),
+            unit: table.unit.clone(),
+            better: table.better,
+            rows: table.series().iter().map(row).collect(),
+        }
+    }
+
+    /// The experiment's name for the table, else the workload's.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.workload)
+    }
+
+    /// The mean that the rows state.
+    pub fn mean(&self) -> Mean {
+        if self.statistic == Mean::Harmonic.name() { Mean::Harmonic } else { Mean::Arithmetic }
+    }
+}
+
+impl RowResult {
+    fn new<Draw: FnMut(u64) -> u64>(series: &Series, table: &Table, generator: &impl Fn() -> Draw) -> RowResult {
+        let mean = table.mean();
+        let named = || table.arms.iter().zip(&series.arms);
+        let base = &series.arms[0];
+        RowResult {
+            label: series.label.clone(),
+            arms: named().map(|(name, samples)| ArmResult::new(name, samples, mean)).collect(),
+            change: named()
+                .skip(1)
+                .map(|(name, samples)| Change::new(name, mean, table.better, base, samples, &mut generator()))
+                .collect(),
+        }
+    }
+}
+
+impl ArmResult {
+    fn new(name: &str, samples: &[f64], mean: Mean) -> ArmResult {
+        ArmResult {
+            name: name.to_string(),
+            samples: samples.to_vec(),
+            n: samples.len(),
+            mean: mean.of(samples),
+            stddev: sample_stddev(samples),
+            min: minimum(samples).expect("an arm has samples"),
+            max: maximum(samples).expect("an arm has samples"),
+        }
+    }
+}
+
+impl Change {
+    fn new(
+        arm: &str,
+        mean: Mean,
+        better: Better,
+        base: &[f64],
+        new: &[f64],
+        draw: &mut impl FnMut(u64) -> u64,
+    ) -> Change {
+        let percent = match (mean.of(base), mean.of(new)) {
+            // Adding zero turns a negative zero into a positive one.
+            (Some(base), Some(new)) => Some(percent_change(better, base, new) + 0.0),
+            _ => None,
+        };
+        let pairs = base.len().min(new.len());
+        let interval = paired_interval(mean, better, &base[..pairs], &new[..pairs], draw);
+        Change {
+            arm: arm.to_string(),
+            percent,
+            low: interval.map(|bounds| bounds.low),
+            high: interval.map(|bounds| bounds.high),
+            significant: interval.is_some_and(|bounds| bounds.significant()),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,250 @@
+//! The document against its schema, and its numbers.
+
+use serde_json::{Map, json};
+
+use super::*;
+use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
+
+pub(crate) fn document(tables: &[Table]) -> Document {
+    Document::new("0.1.0", json!({"name": "xeon-e5-2670v3-2s", "cpus": 48}), tables, generator, 123_456, 1.5)
+}
+
+/// Just as much of JSON Schema 2020-12 as the schema uses; any other keyword is an error, so none is passed over.
+struct Schema {
+    root: Value,
+}
+
+impl Schema {
+    fn check(&self, schema: &Value, value: &Value, place: &str, errors: &mut Vec<String>) {
+        let Value::Object(keywords) = schema else { return assert_eq!(schema, &Value::Bool(true), "{place}") };
+        for (keyword, wanted) in keywords {
+            let fine = match keyword.as_str() {
+                "$schema" | "title" | "description" | "$defs" | "required" | "additionalProperties" => true,
+                "$ref" => {
+                    let pointer = wanted.as_str().unwrap().strip_prefix('#').expect("references stay inside");
+                    self.check(self.root.pointer(pointer).expect(pointer), value, place, errors);
+                    true
+                }
+                "type" => types_of(wanted).any(|name| has_type(value, name)),
+                "enum" => wanted.as_array().unwrap().contains(value),
+                "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
+                "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= wanted.as_u64().unwrap()),
+                "items" => {
+                    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                        self.check(wanted, item, &format!("{place}/{index}"), errors);
+                    }
+                    true
+                }
+                "properties" => {
+                    for (name, part) in value.as_object().into_iter().flatten() {
+                        if let Some(schema) = wanted.get(name) {
+                            self.check(schema, part, &format!("{place}/{name}"), errors);
+                        }
+                    }
+                    true
+                }
+                other => panic!("the schema uses {other}, which this walk does not know"),
+            };
+            if !fine {
+                errors.push(format!("{place}: {keyword}"));
+            }
+        }
+        if let Value::Object(members) = value {
+            check_names(keywords, members, place, errors);
+        }
+    }
+}
+
+/// `required` and `additionalProperties: false`.
+fn check_names(keywords: &Map<String, Value>, members: &Map<String, Value>, place: &str, errors: &mut Vec<String>) {
+    for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
+        if !members.contains_key(name.as_str().unwrap()) {
+            errors.push(format!("{place}: {name} is missing"));
+        }
+    }
+    if keywords.get("additionalProperties") == Some(&Value::Bool(false)) {
+        let known = keywords["properties"].as_object().unwrap();
+        errors.extend(
+            members
+                .keys()
+                .filter(|name| !known.contains_key(*name))
+                .map(|name| format!("{place}: {name} is not known")),
+        );
+    }
+}
+
+fn types_of(wanted: &Value) -> impl Iterator<Item = &str> {
+    let several = wanted.as_array().into_iter().flatten();
+    several.chain(wanted.is_string().then_some(wanted)).map(|name| name.as_str().unwrap())
+}
+
+fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "number" => value.is_number(),
+        "integer" => value.is_u64() || value.is_i64(),
+        other => panic!("no such type: {other}"),
+    }
+}
+
+fn schema() -> Schema {
+    let text = include_str!("../../../../docs/compare.schema.json");
+    Schema { root: serde_json::from_str(text).expect("the schema is JSON") }
+}
+
+fn errors_in(value: &Value) -> Vec<String> {
+    let schema = schema();
+    let mut errors = Vec::new();
+    schema.check(&schema.root, value, "", &mut errors);
+    errors
+}
+
+/// Every property that an object of the schema declares, by the definition's name ("" is the document).
+fn declared() -> BTreeMap<String, Vec<String>> {
+    let root = schema().root;
+    let names = |schema: &Value| schema["properties"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let mut all = BTreeMap::from([(String::new(), names(&root))]);
+    all.extend(root["$defs"].as_object().unwrap().iter().map(|(name, part)| (name.clone(), names(part))));
+    all
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
+    let mut named = hackbench(3, 7);
+    named.name = Some("pipes".into());
+    let document = document(&[named, pipetest(2, 1), throughput(2, 3)]);
+    let value: Value = serde_json::from_str(&document.to_text()).unwrap();
+    assert_eq!(errors_in(&value), [] as [String; 0]);
+
+    // The walk above finds what is too much; here, that nothing declared is absent from what is printed.
+    let table = &value["tables"][0];
+    let row = &table["rows"][0];
+    let printed = BTreeMap::from([
+        (String::new(), keys(&value)),
+        ("arm".to_string(), keys(&row["arms"][0])),
+        ("change".to_string(), keys(&row["change"][0])),
+        ("row".to_string(), keys(row)),
+        ("table".to_string(), keys(table)),
+    ]);
+    assert_eq!(printed, declared());
+}
+
+#[test]
+fn the_walk_finds_what_is_wrong() {
+    let good: Value = serde_json::from_str(&document(&[hackbench(2, 2)]).to_text()).unwrap();
+    let broken = |pointer: &str, new: Value| {
+        let mut value = good.clone();
+        *value.pointer_mut(pointer).unwrap() = new;
+        errors_in(&value)
+    };
+    assert_eq!(broken("/events", json!(-1)), ["/events: minimum"]);
+    assert_eq!(broken("/tables/0/better", json!("faster")), ["/tables/0/better: enum"]);
+    assert_eq!(broken("/tables/0/rows/0/arms/1/samples", json!([])), ["/tables/0/rows/0/arms/1/samples: minItems"]);
+    assert_eq!(broken("/tables/0/rows/0/change/0/low", json!("?")), ["/tables/0/rows/0/change/0/low: type"]);
+    let mut value = good.clone();
+    value["tables"][0].as_object_mut().unwrap().remove("unit");
+    value["tables"][0]["units"] = json!("s");
+    assert_eq!(errors_in(&value), ["/tables/0: \"unit\" is missing", "/tables/0: units is not known"]);
+}
+
+#[test]
+fn numbers_survive_the_text_and_equal_documents_are_equal_bytes() {
+    let tables = [hackbench(2, 7), throughput(3, 3)];
+    let first = document(&tables);
+    assert_eq!(first.to_text(), document(&tables).to_text());
+    assert_eq!(serde_json::from_str::<Document>(&first.to_text()).unwrap(), first);
+    assert!(first.to_text().contains("\"samples\": [\n                0.167,"), "{}", first.to_text());
+}
+
+#[test]
+fn members_stand_in_the_order_of_the_issue() {
+    let text = document(&[hackbench(2, 1)]).to_text();
+    let order = [
+        "fairground",
+        "machine",
+        "tables",
+        "workload",
+        "parameters",
+        "statistic",
+        "unit",
+        "better",
+        "rows",
+        "label",
+        "arms",
+        "name",
+        "samples",
+        "n",
+        "mean",
+        "stddev",
+        "min",
+        "max",
+        "change",
+        "arm",
+        "percent",
+        "low",
+        "high",
+        "significant",
+        "events",
+        "cpu_seconds",
+    ];
+    let mut rest = text.as_str();
+    for name in order {
+        let key = format!("\"{name}\":");
+        let at = rest.find(&key).unwrap_or_else(|| panic!("{name} is out of order"));
+        rest = &rest[at + key.len()..];
+    }
+}
+
+#[test]
+fn one_iteration_has_a_change_but_no_interval() {
+    let result = TableResult::new(&pipetest(2, 1), &generator);
+    let row = &result.rows[9];
+    assert_eq!((row.label.as_str(), row.arms[0].n, row.arms[0].stddev), ("Mean", 1, None));
+    assert_eq!(row.arms[0].samples, [row.arms[0].mean.unwrap()]);
+    let change = &row.change[0];
+    assert!((change.percent.unwrap() - 2.0).abs() < 0.01);
+    assert_eq!((change.low, change.high, change.significant), (None, None, false));
+}
+
+#[test]
+fn several_iterations_state_the_mean_of_each_statistic() {
+    let table = pipetest(2, 4);
+    let result = TableResult::new(&table, &generator);
+    let worst: Vec<f64> =
+        table.operations[0].arms[1].iter().map(|batches| batches.iter().copied().fold(0.0, f64::max)).collect();
+    let row = result.rows.iter().find(|row| row.label == "Max").unwrap();
+    assert_eq!(row.arms[1].samples, worst);
+    assert_eq!(row.arms[1].mean, Some(worst.iter().sum::<f64>() / 4.0));
+    let change = &row.change[0];
+    let (low, percent, high) = (change.low.unwrap(), change.percent.unwrap(), change.high.unwrap());
+    assert!(low <= percent && percent <= high && low > 0.0 && change.significant, "{change:?}");
+}
+
+#[test]
+fn an_invalid_harmonic_mean_is_null() {
+    let mut table = throughput(2, 2);
+    table.operations[0].arms[1][0][3] = 0.0;
+    let row = &TableResult::new(&table, &generator).rows[0];
+    assert_eq!((row.arms[1].samples[0], row.arms[1].mean), (0.0, None));
+    assert_eq!(row.change[0].percent, None);
+    assert!(!row.change[0].significant);
+}
+
+#[test]
+fn a_missing_partner_leaves_the_interval_but_not_the_samples() {
+    let mut table = hackbench(2, 7);
+    table.operations[0].arms[1].truncate(5);
+    let row = &TableResult::new(&table, &generator).rows[0];
+    assert_eq!((row.arms[0].n, row.arms[1].n), (7, 5));
+    let paired = hackbench(2, 5);
+    let other = &TableResult::new(&paired, &generator).rows[0];
+    assert_eq!((row.change[0].low, row.change[0].high), (other.change[0].low, other.change[0].high));
+}

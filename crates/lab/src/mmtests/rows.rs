@@ -1,0 +1,152 @@
+//! The rows of a table: which statistics a class has in a vintage, in MMTests' order, and their values.
+
+use super::{BestMean, Deviation, Rules, Vintage};
+use crate::statistics::{
+    Better, Mean, amean, ascending, best_first, best_mean, best_mean_inclusive, best_mean_uneven,
+    coefficient_of_variation, harmonic_stddev, maximum, minimum, population_stddev, quantile, sample_stddev,
+};
+use crate::tables::{Class, Iterations, Table, TimeStatistic};
+
+/// One statistic of every operation.
+pub struct Row {
+    pub label: String,
+    statistic: Statistic,
+    /// The row whose change may bear asterisks.
+    pub main: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Statistic {
+    Min,
+    Mean,
+    Deviation,
+    Coefficient,
+    Max,
+    /// q.
+    Quantile(f64),
+    /// Share in per cent.
+    Best(usize),
+    /// The only figure, or the arithmetic mean of several.
+    Figure,
+    /// Of 2016, iteration by iteration.
+    Time(TimeStatistic),
+}
+
+pub fn of(table: &Table, vintage: Vintage) -> Vec<Row> {
+    match (&table.class, vintage) {
+        (Class::Multiops, _) => multiops(table.mean(), vintage),
+        (Class::Variabletime, Vintage::Feb2016 | Vintage::Now) => TimeStatistic::ALL
+            .map(|time| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean))
+            .into_iter()
+            .collect(),
+        (Class::Variabletime, Vintage::Jan2018) => variabletime_2018(),
+        (Class::Singleops { .. }, _) => vec![row(super::figure(&table.class), Statistic::Figure, false)],
+    }
+}
+
+fn row(label: &str, statistic: Statistic, main: bool) -> Row {
+    Row { label: label.into(), statistic, main }
+}
+
+fn multiops(mean: Mean, vintage: Vintage) -> Vec<Row> {
+    let name = mean.name();
+    let around_harmonic = vintage.rules().deviation == Deviation::OfTheMean && mean == Mean::Harmonic;
+    let (deviation, coefficient) = if around_harmonic { ("HStddev", "HCoeffVar") } else { ("Stddev", "CoeffVar") };
+    let mut rows = vec![
+        row("Min", Statistic::Min, false),
+        row(name, Statistic::Mean, true),
+        row(deviation, Statistic::Deviation, false),
+        row(coefficient, Statistic::Coefficient, false),
+        row("Max", Statistic::Max, false),
+    ];
+    let (shares, sign): (&[usize], char) = match vintage {
+        Vintage::Feb2016 => (&[], '-'),
+        Vintage::Jan2018 => (&[50, 95, 99], '-'),
+        Vintage::Now => (&[95], '.'),
+    };
+    rows.extend(shares.iter().map(|&share| row(&format!("B{name}{sign}{share}"), Statistic::Best(share), false)));
+    rows
+}
+
+/// 17 rows as in 2016, but other ones: no Max-93%, a deviation and its coefficient, and other shares of the best.
+fn variabletime_2018() -> Vec<Row> {
+    let mut rows = vec![
+        row("Min", Statistic::Min, false),
+        row("1st-qrtle", Statistic::Quantile(0.25), false),
+        row("2nd-qrtle", Statistic::Quantile(0.50), false),
+        row("3rd-qrtle", Statistic::Quantile(0.75), false),
+        row("Max-90%", Statistic::Quantile(0.90), false),
+        row("Max-95%", Statistic::Quantile(0.95), false),
+        row("Max-99%", Statistic::Quantile(0.99), false),
+        row("Max", Statistic::Max, false),
+        row("Amean", Statistic::Mean, true),
+        row("Stddev", Statistic::Deviation, false),
+        row("Coeff", Statistic::Coefficient, false),
+    ];
+    rows.extend(
+        [99, 95, 90, 75, 50, 25].map(|share| row(&format!("Best{share}%Amean"), Statistic::Best(share), false)),
+    );
+    rows
+}
+
+/// The samples of all iterations, with the best first where a direction is given.
+pub fn pooled(runs: &Iterations, sorted: Option<Better>) -> Vec<f64> {
+    let all: Vec<f64> = runs.iter().flatten().copied().collect();
+    match sorted {
+        Some(better) => best_first(&all, better),
+        None => all,
+    }
+}
+
+impl Row {
+    /// Spread is better when lower, whatever the samples are.
+    pub fn better(&self, samples: Better) -> Better {
+        match self.statistic {
+            Statistic::Deviation | Statistic::Coefficient => Better::Lower,
+            _ => samples,
+        }
+    }
+
+    /// The row's value for one arm of one operation; `None` where it does not exist. Over all samples together, but for
+    /// Variabletime (see [`Class::Variabletime`]) the mean of each iteration's value.
+    pub(super) fn value(&self, table: &Table, rules: &Rules, runs: &Iterations) -> Option<f64> {
+        if table.class != Class::Variabletime {
+            let order = rules.sorted_sums.then_some(table.better);
+            return self.statistic.of(&pooled(runs, order), table, rules);
+        }
+        let values: Vec<f64> = runs.iter().filter_map(|run| self.statistic.of(run, table, rules)).collect();
+        amean(&values)
+    }
+}
+
+impl Statistic {
+    fn of(self, samples: &[f64], table: &Table, rules: &Rules) -> Option<f64> {
+        let mean = table.mean();
+        match self {
+            Statistic::Min => minimum(samples),
+            Statistic::Max => maximum(samples),
+            Statistic::Mean => mean.of(samples),
+            Statistic::Deviation => deviation(samples, mean, rules.deviation),
+            Statistic::Coefficient => {
+                let around = if rules.deviation == Deviation::OfTheMean { mean } else { Mean::Arithmetic };
+                Some(coefficient_of_variation(deviation(samples, mean, rules.deviation), around.of(samples)))
+            }
+            Statistic::Quantile(q) => Some(quantile(&ascending(samples), q)),
+            Statistic::Best(share) => match rules.best {
+                BestMean::Inclusive => best_mean_inclusive(samples, share),
+                BestMean::Uneven => best_mean_uneven(samples, share, mean, table.better),
+                BestMean::Even => best_mean(samples, share, mean, table.better),
+            },
+            Statistic::Figure => amean(samples),
+            Statistic::Time(time) => Some(time.of(samples)),
+        }
+    }
+}
+
+fn deviation(samples: &[f64], mean: Mean, rule: Deviation) -> Option<f64> {
+    match (rule, mean) {
+        (Deviation::Population, _) => population_stddev(samples),
+        (Deviation::OfTheMean, Mean::Harmonic) => harmonic_stddev(samples),
+        (Deviation::Sample, _) | (Deviation::OfTheMean, Mean::Arithmetic) => sample_stddev(samples),
+    }
+}

@@ -1,0 +1,110 @@
+//! The figures and facts that a machine file may give, and must.
+
+use super::figure::Dimension;
+
+/// One figure's name, dimension and bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// `section.name`; a name that ends in `_N` stands for `_1`, `_2` ...
+    pub name: &'static str,
+    pub dimension: Dimension,
+    /// Smallest and largest value that is not absurd, in base units.
+    pub bounds: (u64, u64),
+    pub required: bool,
+    /// What it is, and who uses it.
+    pub meaning: &'static str,
+}
+
+const SECOND: u64 = 1_000_000_000_000;
+const TIME: (u64, u64) = (0, SECOND);
+const CYCLES: (u64, u64) = (0, 1_000_000_000);
+const HERTZ: (u64, u64) = (1_000_000, 20_000_000_000);
+const BYTES: (u64, u64) = (1, 1 << 40);
+const SHARE: (u64, u64) = (0, 1_000);
+
+macro_rules! keys {
+    ($($name:literal $need:ident $dimension:ident $bounds:expr, $meaning:literal;)+) => {
+        /// Every figure outside of `[paths]`, `[os]` and the idle states.
+        pub const KEYS: &[Key] = &[$(Key {
+            name: $name,
+            dimension: Dimension::$dimension,
+            bounds: $bounds,
+            required: keys!(@ $need),
+            meaning: $meaning,
+        },)+];
+    };
+    (@ required) => { true };
+    (@ optional) => { false };
+}
+
+keys! {
+    "default_path_cycles" required Cycles CYCLES, "straight-line work of a kernel function that [paths] does not list";
+    "frequency.base" required Frequency HERTZ, "the marked frequency";
+    "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";
+    "frequency.max" required Frequency HERTZ, "the highest turbo frequency, with one core active";
+    "frequency.turbo_N" optional Frequency HERTZ, "the highest frequency with N cores active, for the N that are known";
+    "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
+    "smt.speed" required Ratio (1, 1_000), "speed of a thread whose siblings are busy, as a share of its speed alone";
+    "cache.line_size" required Size (16, 1_024), "bytes of a cache line";
+    "cache.l1d_size" required Size BYTES, "bytes of a core's first-level data cache";
+    "cache.l2_size" required Size BYTES, "bytes of a second-level cache";
+    "cache.llc_size" required Size BYTES, "bytes of a last level cache";
+    "cache.l1_load" required Cycles CYCLES, "from a load to its value, first level";
+    "cache.l2_load" required Cycles CYCLES, "from a load to its value, second level";
+    "cache.refill_parallel" required Count (1, 1_000), "lines a core fetches at once when it refills its caches";
+    "line.llc_hit" required Time TIME, "a clean line found in the own last level cache";
+    "line.smt" optional Time TIME, "a modified line, from one thread of a core to another";
+    "line.cluster" optional Time TIME, "a modified line, between cores that share a second-level cache or cluster";
+    "line.llc" optional Time TIME, "a modified line, between cores that share the last level cache";
+    "line.package" optional Time TIME, "a modified line, between last level caches of one package";
+    "line.remote_N" optional Time TIME, "a modified line, between packages at the Nth distance";
+    "line.read_stall" required Ratio SHARE, "share of a read's way that the core cannot hide";
+    "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
+    "memory.local" required Time TIME, "a line from the own NUMA node's memory";
+    "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";
+    "memory.remote_N" optional Time TIME, "a line from memory at the Nth distance between packages";
+    "ipi.send" required Cycles CYCLES, "work of sending an interrupt to another CPU";
+    "ipi.delivery" required Time TIME, "from sending to the first instruction on a running CPU of the same package";
+    "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";
+    "ipi.receive" required Cycles CYCLES, "entry to and return from an interrupt";
+    "copy.user" required TimePerBytes (0, SECOND), "copying between user and kernel memory, both cached";
+    "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
+}
+
+/// The figures of an idle state (`[[idle.state]]`), each with whether it must be given.
+pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
+    ("exit_latency", true, "declared by the driver: what the governor reckons with"),
+    ("target_residency", true, "declared by the driver: what the governor reckons with"),
+    ("wake", true, "from the wakeup event to the first instruction, as it really is"),
+];
+
+/// A fact that is a word and not a number: its name and what it may be.
+pub const FACTS: &[(&str, &[&str], &str)] = &[
+    ("frequency.control", &["core", "package", "hardware"], "who shares one frequency, or that hardware chooses by itself"),
+    ("idle.wake_by", &["mwait", "interrupt"], "whether a store to the monitored line wakes an idle CPU, or an interrupt must"),
+];
+
+/// The key of a name such as `line.remote_2`.
+pub fn key_of(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| match key.name.strip_suffix('N') {
+        None => key.name == name,
+        Some(stem) => name
+            .strip_prefix(stem)
+            .and_then(|number| Some((number, number.parse::<u8>().ok()?)))
+            .is_some_and(|(text, number)| number > 0 && !text.starts_with(['0', '+'])),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbered_names_find_their_key() {
+        assert_eq!(key_of("line.remote_2").map(|key| key.name), Some("line.remote_N"));
+        assert_eq!(key_of("line.llc").map(|key| key.name), Some("line.llc"));
+        for name in ["line.remote_0", "line.remote_", "line.remote_01", "line.remote_256", "line.remote_N", "line.remote_+1"] {
+            assert!(key_of(name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The machine a scheduler runs on: each CPU's clock while it executes kernel code, what its accesses cost, the interrupts it
+//! sends, its idle states, and the profile of it all.
+
+use crate::idle::{Menu, PollRule};
+use crate::lines::Directory;
+use crate::prices::Prices;
+use crate::profile::{CallTree, Frame};
+use crate::topology::Topology;
+use crate::warmth::Warmth;
+use sched::access::Path;
+use sched::arch::Arch;
+use sched::layout::{Layout, Line};
+use sched::sched::TaskId;
+use sched::trace::{Event, Sink};
+use units::{CpuId, Ns, Ps};
+
+/// Why a CPU was told something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The reschedule interrupt.
+    Reschedule,
+    /// A store to the flags word it monitors.
+    Monitor,
+}
+
+/// One message between CPUs, and when it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    pub at: Ps,
+    pub to: CpuId,
+    pub notice: Notice,
+}
+
+/// Time each CPU spent in each idle state, and elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Residency {
+    /// By idle state, from the shallowest.
+    pub idle: Vec<Ps>,
+    pub entries: Vec<u64>,
+}
+
+struct Cpu {
+    /// The clock while the CPU executes a path; between paths, where the last one ended.
+    clock: Ps,
+    ps_per_cycle: u64,
+    sibling: Option<CpuId>,
+    /// Not in an idle state: takes its share of the core.
+    active: bool,
+    menu: Menu,
+    idle_state: Option<usize>,
+    idle_since: Ps,
+    residency: Residency,
+}
+
+/// A simulated machine. `COSTS` false is the cost model switched off: nothing takes time but what programs ask for.
+pub struct Hardware<const COSTS: bool> {
+    pub topology: Topology,
+    pub prices: Prices,
+    cpus: Vec<Cpu>,
+    /// The CPU that executes kernel code now, whose clock everybody's `sched_clock` shows.
+    executing: CpuId,
+    lines: Directory,
+    warmth: Warmth,
+    layout: Layout,
+    outbox: Vec<Message>,
+    profile: Option<CallTree>,
+    sink: Option<Box<dyn Sink>>,
+}
+
+impl<const COSTS: bool> Hardware<COSTS> {
+    pub fn new(topology: Topology, prices: Prices, layout: Layout, rule: PollRule) -> Hardware<COSTS> {
+        let sibling = |cpu: CpuId| {
+            let core = topology.cpu(cpu).core;
+            topology.cores()[core as usize].cpus.iter().find(|&other| other != cpu)
+        };
+        let cpus = topology
+            .cpus()
+            .map(|(cpu, _)| Cpu {
+                clock: Ps::ZERO,
+                ps_per_cycle: prices.ps_per_cycle,
+                sibling: sibling(cpu),
+                active: true,
+                menu: Menu::new(rule),
+                idle_state: None,
+                idle_since: Ps::ZERO,
+                residency: Residency {
+                    idle: vec![Ps::ZERO; prices.idle_states.len()],
+                    entries: vec![0; prices.idle_states.len()],
+                },
+            })
+            .collect();
+        Hardware {
+            lines: Directory::new(&topology, prices.lines.clone()),
+            warmth: Warmth::new(&topology),
+            cpus,
+            executing: CpuId(0),
+            layout,
+            outbox: Vec::new(),
+            profile: None,
+            sink: None,
+            topology,
+            prices,
+        }
+    }
+
+    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
+        self.sink = Some(sink);
+    }
+
+    pub fn take_sink(&mut self) -> Option<Box<dyn Sink>> {
+        self.sink.take()
+    }
+
+    pub fn start_profile(&mut self) {
+        self.profile = Some(CallTree::new(self.cpus.len()));
+    }
+
+    pub fn profile(&self) -> Option<&CallTree> {
+        self.profile.as_ref()
+    }
+
+    pub fn residency(&self, cpu: CpuId) -> &Residency {
+        &self.cpus[cpu.index()].residency
+    }
+
+    pub fn line_totals(&self) -> crate::lines::LineTotals {
+        self.lines.totals()
+    }
+
+    // The clock of the CPU that executes.
+
+    /// `cpu` begins to execute kernel code at `now`.
+    #[inline]
+    pub fn begin(&mut self, cpu: CpuId, now: Ps) {
+        self.executing = cpu;
+        self.cpus[cpu.index()].clock = now;
+    }
+
+    /// Where `cpu`'s clock stands: the end of what it executed last.
+    #[inline]
+    pub fn now(&self, cpu: CpuId) -> Ps {
+        self.cpus[cpu.index()].clock
+    }
+
+    /// Charges time to what `cpu` executes.
+    #[inline]
+    pub fn charge(&mut self, cpu: CpuId, time: Ps) {
+        if COSTS {
+            self.cpus[cpu.index()].clock += time;
+            if let Some(profile) = &mut self.profile {
+                profile.add(cpu.index(), time);
+            }
+        }
+    }
+
+    /// Picoseconds that `cpu` needs for one cycle of work now.
+    #[inline]
+    pub fn ps_per_cycle(&self, cpu: CpuId) -> u64 {
+        self.cpus[cpu.index()].ps_per_cycle
+    }
+
+    /// Messages sent since this was last asked.
+    #[inline]
+    pub fn outbox(&mut self) -> &mut Vec<Message> {
+        &mut self.outbox
+    }
+
+    // SMT.
+
+    /// `cpu` takes its share of the core, or gives it up. Returns the sibling whose speed changed.
+    pub fn set_active(&mut self, cpu: CpuId, active: bool) -> Option<CpuId> {
+        if self.cpus[cpu.index()].active == active {
+            return None;
+        }
+        self.cpus[cpu.index()].active = active;
+        let sibling = self.cpus[cpu.index()].sibling?;
+        self.update_speed(cpu);
+        self.update_speed(sibling);
+        Some(sibling)
+    }
+
+    fn update_speed(&mut self, cpu: CpuId) {
+        let shared = self.cpus[cpu.index()].sibling.is_some_and(|s| self.cpus[s.index()].active);
+        let alone = self.prices.ps_per_cycle;
+        self.cpus[cpu.index()].ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
+    }
+
+    // Cache warmth.
+
+    /// A task with `working_set` bytes begins to run on `cpu`.
+    pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, working_set: u64) {
+        if COSTS && working_set > 0 {
+            let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), working_set, cpu);
+            self.charge(cpu, stall);
+        }
+    }
+
+    /// It stops running there.
+    pub fn switch_out(&mut self, cpu: CpuId, task: TaskId) {
+        if COSTS {
+            self.warmth.switch_out(&self.topology, task.index(), cpu);
+        }
+    }
+
+    // Idle.
+
+    /// `cpu` goes idle at `now`, with its next timer at `next_timer`. Returns the state it enters.
+    pub fn enter_idle(&mut self, cpu: CpuId, now: Ps, next_timer: Ps) -> usize {
+        let sleep_us = next_timer.saturating_sub(now).0 / 1_000_000;
+        // The kernel's clock event devices reach a few hundred seconds; beyond, all is one.
+        let state = self.cpus[cpu.index()].menu.select(&self.prices.idle_states, sleep_us.min(1_000_000_000));
+        let this = &mut self.cpus[cpu.index()];
+        this.idle_state = Some(state);
+        this.idle_since = now;
+        this.residency.entries[state] += 1;
+        state
+    }
+
+    /// Something wakes `cpu` at `now`: when it executes its first instruction.
+    pub fn leave_idle(&mut self, cpu: CpuId, now: Ps) -> Ps {
+        let this = &mut self.cpus[cpu.index()];
+        let state = this.idle_state.take().expect("only an idle CPU leaves idle");
+        let wake = self.prices.idle_states[state].wake;
+        let first = now + if COSTS { wake } else { Ps::ZERO };
+        let idle = first.saturating_sub(this.idle_since);
+        this.residency.idle[state] += idle;
+        this.menu.reflect(&self.prices.idle_states, idle.0 / 1_000_000);
+        if let Some(profile) = &mut self.profile {
+            profile.add_frame(cpu.index(), Frame::Idle, idle);
+        }
+        first
+    }
+
+    /// The state `cpu` is in, and since when; `None` if it is not idle.
+    pub fn idle_state(&self, cpu: CpuId) -> Option<(usize, Ps)> {
+        let this = &self.cpus[cpu.index()];
+        this.idle_state.map(|state| (state, this.idle_since))
+    }
+
+    // Profile.
+
+    /// What runs on `cpu` from now on, by the number of its name.
+    pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
+        if let Some(profile) = &mut self.profile {
+            profile.run(cpu.index(), comm);
+        }
+    }
+
+    /// Books user-mode time.
+    pub fn profile_user(&mut self, cpu: CpuId, time: Ps) {
+        if let Some(profile) = &mut self.profile {
+            profile.add_frame(cpu.index(), Frame::User, time);
+        }
+    }
+}
+
+impl<const COSTS: bool> Arch for Hardware<COSTS> {
+    #[inline]
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
+        self.cpus[self.executing.index()].clock.ns()
+    }
+
+    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
+        let work = Ps(self.prices.ipi_send.0 * self.ps_per_cycle(from));
+        self.charge(from, work);
+        let at = self.now(from) + if COSTS { self.prices.ipi_delivery } else { Ps::ZERO };
+        self.outbox.push(Message { at, to, notice: Notice::Reschedule });
+    }
+
+    fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
+        let way = match COSTS {
+            true => self.prices.lines.transfer[self.topology.distance(from, to).index()],
+            false => Ps::ZERO,
+        };
+        // The watcher fetches the line back: the next store to it is a transfer again.
+        if COSTS {
+            let now = self.now(from);
+            self.lines.read(&self.topology, to, self.layout.idle_thread_info(to), now);
+        }
+        self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });
+    }
+
+    #[inline]
+    fn read(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            let stall = self.lines.read(&self.topology, by, line, self.now(by));
+            if stall != Ps::ZERO {
+                self.charge(by, stall);
+            }
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            let stall = self.lines.write(&self.topology, by, line, self.now(by));
+            if stall != Ps::ZERO {
+                self.charge(by, stall);
+            }
+        }
+    }
+
+    #[inline]
+    fn atomic(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            let stall = self.lines.atomic(&self.topology, by, line, self.now(by));
+            if stall != Ps::ZERO {
+                self.charge(by, stall);
+            }
+        }
+    }
+
+    #[inline]
+    fn lock(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            let stall = self.lines.lock(&self.topology, by, line, self.now(by));
+            if stall != Ps::ZERO {
+                self.charge(by, stall);
+            }
+        }
+    }
+
+    #[inline]
+    fn unlock(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            self.lines.unlock(line, self.now(by));
+        }
+    }
+
+    #[inline]
+    fn copy(&mut self, by: CpuId, bytes: u64) {
+        if COSTS {
+            self.charge(by, Ps(bytes * self.prices.copy_ps_per_byte));
+        }
+    }
+
+    fn fetch(&mut self, by: CpuId, from: CpuId, bytes: u64) {
+        if COSTS && self.topology.cpu(by).core != self.topology.cpu(from).core {
+            let line = self.prices.lines.transfer[self.topology.distance(from, by).index()];
+            // The first line is waited for, the others come in parallel behind it.
+            let lines = bytes.div_ceil(64);
+            self.charge(by, Ps(line.0 + lines.saturating_sub(1) * line.0 / self.prices.refill_parallel));
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, by: CpuId, path: Path) {
+        if COSTS {
+            if let Some(profile) = &mut self.profile {
+                profile.enter(by.index(), path);
+            }
+            let cycles = self.prices.path(path).0;
+            self.charge(by, Ps(cycles * self.ps_per_cycle(by)));
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, by: CpuId) {
+        if COSTS && let Some(profile) = &mut self.profile {
+            profile.leave(by.index());
+        }
+    }
+
+    #[inline]
+    fn tracing(&self) -> bool {
+        self.sink.is_some()
+    }
+
+    fn new_task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
+        self.warmth.forget(task.index());
+        if let Some(sink) = &mut self.sink {
+            sink.task(task, pid, comm, prio);
+        }
+    }
+
+    fn task_gone(&mut self, task: TaskId) {
+        if let Some(sink) = &mut self.sink {
+            sink.task_gone(task);
+        }
+    }
+
+    fn trace(&mut self, by: CpuId, event: &Event) {
+        let now = self.now(by).ns();
+        if let Some(sink) = &mut self.sink {
+            sink.event(now, by, event);
+        }
+    }
+}

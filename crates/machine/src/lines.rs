@@ -1,0 +1,355 @@
+//! The cache-line directory: who holds each line of kernel memory, and what it costs somebody else to get it.
+//!
+//! One entry per line: the last writer, the cores that share it, and until when it is on its way. A read of a line that
+//! another core modified moves it; a write takes it from everybody. Requests for one line queue up, which is all there is to
+//! contention: no price depends on the number of CPUs.
+//!
+//! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
+//! with its last users however much they run; prefetching; the ring's or mesh's own load.
+
+use crate::topology::{Distance, Topology};
+use sched::layout::{Line, Region};
+use units::{CpuId, Ps};
+
+/// Nobody has touched the line yet.
+const UNTOUCHED: u16 = u16::MAX;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Since when, and until when, the line is being moved or its lock is held, without a gap.
+    busy_from: Ps,
+    free_at: Ps,
+    /// Last level caches that hold a copy, one bit each (above 64 caches: shared bits, which makes some copies look nearer).
+    llcs: u64,
+    /// The CPU that wrote last, or that read first.
+    owner: u16,
+    /// The owner alone holds it, modified.
+    modified: bool,
+}
+
+/// Cores per word of a sharer set.
+const WORD: usize = 64;
+
+/// What each way a line can travel costs, indexed by [`Distance::index`]. Picoseconds.
+#[derive(Clone, Debug)]
+pub struct LinePrices {
+    /// A modified line fetched from the cache of another core.
+    pub transfer: Vec<Ps>,
+    /// A clean line found in the own last level cache.
+    pub llc_hit: Ps,
+    /// A line nobody holds, from memory.
+    pub memory: Ps,
+    /// Share of a load miss that the core cannot hide behind other work, in permille.
+    pub read_stall: u64,
+    /// Share of a store miss that the store buffer does not hide, in permille.
+    pub write_stall: u64,
+}
+
+/// How a line's way was spent, for the table of hot lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineTotals {
+    pub transfers: u64,
+    pub stalled: Ps,
+}
+
+pub struct Directory {
+    regions: Vec<Vec<Entry>>,
+    /// Sharer sets, `words` each, beside the entries of each region.
+    sharers: Vec<Vec<u64>>,
+    words: usize,
+    prices: LinePrices,
+    /// Core and last level cache of each CPU.
+    core: Vec<u16>,
+    llc: Vec<u16>,
+    totals: LineTotals,
+}
+
+impl Directory {
+    pub fn new(topology: &Topology, prices: LinePrices) -> Directory {
+        let core: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
+        let llc = topology.cpus().map(|(_, cpu)| cpu.llc).collect();
+        let cores = core.iter().max().map_or(1, |&c| c as usize + 1);
+        let regions = Region::ALL.len();
+        Directory {
+            regions: vec![Vec::new(); regions],
+            sharers: vec![Vec::new(); regions],
+            words: cores.div_ceil(WORD),
+            prices,
+            core,
+            llc,
+            totals: LineTotals::default(),
+        }
+    }
+
+    pub fn totals(&self) -> LineTotals {
+        self.totals
+    }
+
+    /// A load by `by` at `now`: how long the core stalls.
+    #[inline]
+    pub fn read(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        self.reach(line);
+        let core = self.core[by.index()];
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        if entry.owner != UNTOUCHED
+            && (self.core[entry.owner as usize] == core || !entry.modified && self.shares(line, core))
+        {
+            return Ps::ZERO;
+        }
+        let way = self.read_way(topology, by, line);
+        let wait = self.queue(line, now, way);
+        self.add_sharer(line, by);
+        let stall = Ps((wait.0 + way.0) * self.prices.read_stall / 1000);
+        self.count(stall)
+    }
+
+    /// A plain store by `by` at `now`: what the store buffer does not hide of the line's way.
+    #[inline]
+    pub fn write(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        let full = self.own(topology, by, line, now);
+        if full == Ps::ZERO {
+            return full;
+        }
+        self.count(Ps(full.0 * self.prices.write_stall / 1000))
+    }
+
+    /// A locked read-modify-write: nothing is hidden.
+    #[inline]
+    pub fn atomic(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        let full = self.own(topology, by, line, now);
+        if full == Ps::ZERO {
+            return full;
+        }
+        self.count(full)
+    }
+
+    /// Takes the lock on `line`: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
+    #[inline]
+    pub fn lock(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        let stall = self.own(topology, by, line, now);
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        let taken = now + stall;
+        if taken > entry.free_at {
+            entry.busy_from = now;
+            entry.free_at = taken;
+        }
+        if stall == Ps::ZERO { stall } else { self.count(stall) }
+    }
+
+    #[inline]
+    pub fn unlock(&mut self, line: Line, now: Ps) {
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        entry.free_at = entry.free_at.max(now);
+    }
+
+    /// Makes `by` the only holder; returns the line's full way, waiting included.
+    #[inline]
+    fn own(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        self.reach(line);
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        let mine = entry.owner != UNTOUCHED && self.core[entry.owner as usize] == self.core[by.index()];
+        if entry.modified && mine {
+            return self.queue(line, now, Ps::ZERO);
+        }
+        let way = self.write_way(topology, by, line);
+        let wait = self.queue(line, now, way);
+        self.set_owner(line, by);
+        wait + way
+    }
+
+    /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
+    /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
+    /// it came early in simulated time.
+    #[inline]
+    fn queue(&mut self, line: Line, now: Ps, way: Ps) -> Ps {
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        if now >= entry.free_at {
+            entry.busy_from = now;
+            entry.free_at = now + way;
+            return Ps::ZERO;
+        }
+        if now < entry.busy_from {
+            return Ps::ZERO;
+        }
+        let wait = entry.free_at - now;
+        entry.free_at += way;
+        wait
+    }
+
+    fn read_way(&self, topology: &Topology, by: CpuId, line: Line) -> Ps {
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        if entry.owner == UNTOUCHED {
+            return self.prices.memory;
+        }
+        if entry.modified {
+            return self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+        }
+        if entry.llcs >> (self.llc[by.index()] % 64) & 1 == 1 {
+            return self.prices.llc_hit;
+        }
+        self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()]
+    }
+
+    /// A write goes as far as the farthest copy: the last acknowledgement decides.
+    fn write_way(&self, topology: &Topology, by: CpuId, line: Line) -> Ps {
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        if entry.owner == UNTOUCHED {
+            return self.prices.memory;
+        }
+        if entry.modified {
+            return self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+        }
+        if self.only_sharer(line, self.core[by.index()]) {
+            return Ps::ZERO;
+        }
+        let own_llc = 1u64 << (self.llc[by.index()] % 64);
+        let near = self.prices.transfer[Distance::Llc.index()];
+        if entry.llcs & !own_llc == 0 {
+            return near;
+        }
+        // Some copy is in another last level cache: as far as the owner, or at least one step out of the own cache.
+        let owner = self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+        let outside = self.prices.transfer.get(Distance::Remote(1).index()).copied().unwrap_or(near);
+        let package = self.prices.transfer[Distance::Package.index()];
+        if topology.packages().len() > 1 { owner.max(outside) } else { owner.max(package) }
+    }
+
+    #[inline]
+    fn reach(&mut self, line: Line) {
+        let region = &mut self.regions[line.region as usize];
+        let index = line.index as usize;
+        if index >= region.len() {
+            let untouched =
+                Entry { busy_from: Ps::ZERO, free_at: Ps::ZERO, llcs: 0, owner: UNTOUCHED, modified: false };
+            let grown = (index + 1).next_power_of_two();
+            region.resize(grown, untouched);
+            self.sharers[line.region as usize].resize(grown * self.words, 0);
+        }
+    }
+
+    #[inline]
+    fn sharer_words(&self, line: Line) -> &[u64] {
+        let at = line.index as usize * self.words;
+        &self.sharers[line.region as usize][at..at + self.words]
+    }
+
+    #[inline]
+    fn shares(&self, line: Line, core: u16) -> bool {
+        self.sharer_words(line)[core as usize / WORD] >> (core as usize % WORD) & 1 == 1
+    }
+
+    fn only_sharer(&self, line: Line, core: u16) -> bool {
+        let own = core as usize / WORD;
+        let bit = 1u64 << (core as usize % WORD);
+        self.sharer_words(line).iter().enumerate().all(|(i, &w)| if i == own { w == bit } else { w == 0 })
+    }
+
+    fn add_sharer(&mut self, line: Line, by: CpuId) {
+        let core = self.core[by.index()] as usize;
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        let words = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        if entry.owner == UNTOUCHED {
+            entry.owner = by.0;
+        } else if entry.modified {
+            let owner = entry.owner as usize;
+            words[self.core[owner] as usize / WORD] |= 1 << (self.core[owner] as usize % WORD);
+            entry.llcs |= 1 << (self.llc[owner] % 64);
+        }
+        entry.modified = false;
+        words[core / WORD] |= 1 << (core % WORD);
+        entry.llcs |= 1 << (self.llc[by.index()] % 64);
+    }
+
+    fn set_owner(&mut self, line: Line, by: CpuId) {
+        let core = self.core[by.index()] as usize;
+        let words = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        words.fill(0);
+        words[core / WORD] = 1 << (core % WORD);
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        entry.owner = by.0;
+        entry.modified = true;
+        entry.llcs = 1 << (self.llc[by.index()] % 64);
+    }
+
+    fn count(&mut self, stall: Ps) -> Ps {
+        self.totals.transfers += 1;
+        self.totals.stalled += stall;
+        stall
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Numbering, from_synthetic};
+
+    fn two_sockets() -> (Topology, Directory) {
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
+        let transfer = [0, 8, 40, 40, 60, 118].map(Ps::from_ns).to_vec();
+        let prices = LinePrices {
+            transfer,
+            llc_hit: Ps::from_ns(20),
+            memory: Ps::from_ns(95),
+            read_stall: 1000,
+            write_stall: 500,
+        };
+        let directory = Directory::new(&topology, prices);
+        (topology, directory)
+    }
+
+    fn line() -> Line {
+        Line { region: Region::Rq, index: 3 }
+    }
+
+    const LATE: Ps = Ps::from_ns(1_000_000);
+
+    #[test]
+    fn a_modified_line_is_fetched_once_and_then_shared() {
+        let (t, mut d) = two_sockets();
+        assert_eq!(d.write(&t, CpuId(0), line(), Ps::ZERO), Ps(47_500));
+        assert_eq!(d.write(&t, CpuId(0), line(), LATE), Ps::ZERO);
+        assert_eq!(d.read(&t, CpuId(1), line(), LATE), Ps::from_ns(40));
+        assert_eq!(d.read(&t, CpuId(1), line(), LATE), Ps::ZERO);
+        // A third core of the socket finds it in the cache they share; one of the other socket does not.
+        let later = LATE + Ps::from_ns(1000);
+        assert_eq!(d.read(&t, CpuId(2), line(), later), Ps::from_ns(20));
+        assert_eq!(d.read(&t, CpuId(4), line(), later + later), Ps::from_ns(118));
+    }
+
+    #[test]
+    fn the_two_threads_of_a_core_share_its_lines() {
+        let (t, mut d) = two_sockets();
+        d.write(&t, CpuId(0), line(), Ps::ZERO);
+        assert_eq!(d.read(&t, CpuId(8), line(), LATE), Ps::ZERO);
+        assert_eq!(d.atomic(&t, CpuId(8), line(), LATE), Ps::ZERO);
+    }
+
+    #[test]
+    fn a_write_reaches_as_far_as_the_farthest_copy() {
+        let (t, mut d) = two_sockets();
+        d.write(&t, CpuId(0), line(), Ps::ZERO);
+        d.read(&t, CpuId(1), line(), LATE);
+        assert_eq!(d.atomic(&t, CpuId(0), line(), LATE + LATE), Ps::from_ns(40));
+        d.read(&t, CpuId(5), line(), Ps(3 * LATE.0));
+        assert_eq!(d.atomic(&t, CpuId(0), line(), Ps(4 * LATE.0)), Ps::from_ns(118));
+    }
+
+    #[test]
+    fn locked_increments_by_many_cores_queue_up() {
+        let (t, mut d) = two_sockets();
+        d.atomic(&t, CpuId(3), line(), Ps::ZERO);
+        let stalls: Vec<u64> = (0..3).map(|c| d.atomic(&t, CpuId(c), line(), LATE).0 / 1000).collect();
+        assert_eq!(stalls, [40, 80, 120]);
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_until_its_holder_lets_go() {
+        let (t, mut d) = two_sockets();
+        d.lock(&t, CpuId(0), line(), LATE);
+        d.unlock(line(), LATE + Ps::from_ns(500));
+        assert_eq!(d.lock(&t, CpuId(1), line(), LATE + Ps::from_ns(200)), Ps::from_ns(300 + 40));
+        d.unlock(line(), LATE + Ps::from_ns(900));
+        // Whoever asked before the first holder had it does not wait for what is simulated already.
+        assert_eq!(d.lock(&t, CpuId(1), line(), LATE - Ps::from_ns(1)), Ps::ZERO);
+    }
+}

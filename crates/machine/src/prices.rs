@@ -1,0 +1,79 @@
+//! What a machine's hardware and kernel paths cost, as plain integers for the simulation. Made from a machine file.
+
+use crate::lines::LinePrices;
+use sched::access::Path;
+use units::{Cycles, Ps};
+
+/// How many paths can be priced: the scheduler's, then those of the rest of the kernel.
+pub const NR_PATHS: usize = 512;
+
+/// An idle state: what the driver declares and what leaving it really takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    pub name: String,
+    /// Declared, in microseconds: what the governor reckons with.
+    pub exit_latency_us: u32,
+    pub target_residency_us: u32,
+    /// From the wakeup event to the first instruction.
+    pub wake: Ps,
+}
+
+/// The prices of one machine. See `docs/cost-model.md` for what each stands for.
+#[derive(Clone, Debug)]
+pub struct Prices {
+    /// Picoseconds of one core clock cycle at the frequency simulated.
+    pub ps_per_cycle: u64,
+    /// Speed of a thread whose sibling is busy, in permille of its speed alone.
+    pub smt_speed: u64,
+    pub lines: LinePrices,
+    /// From the send of a reschedule interrupt to its first instruction on a running target.
+    pub ipi_delivery: Ps,
+    /// Work of sending it.
+    pub ipi_send: Cycles,
+    /// Straight-line work of each path, by number.
+    pub paths: Vec<Cycles>,
+    /// Idle states from the shallowest. The first is polling where the driver polls.
+    pub idle_states: Vec<IdleState>,
+    /// An idle CPU watches its flags word and needs no interrupt to wake.
+    pub mwait: bool,
+    /// Private cache of a core (level 2).
+    pub l2_bytes: u64,
+    /// Lines that a core fetches at the same time when it refills its caches.
+    pub refill_parallel: u64,
+    /// Copying between user and kernel memory.
+    pub copy_ps_per_byte: u64,
+}
+
+impl Prices {
+    pub fn path(&self, path: Path) -> Cycles {
+        self.paths[path.0 as usize]
+    }
+
+    /// Everything free, every CPU equally fast at 1 GHz, idle states left at once: the cost model off.
+    pub fn free() -> Prices {
+        Prices {
+            ps_per_cycle: 1000,
+            smt_speed: 1000,
+            lines: LinePrices {
+                transfer: vec![Ps::ZERO; 5 + 256],
+                llc_hit: Ps::ZERO,
+                memory: Ps::ZERO,
+                read_stall: 1000,
+                write_stall: 1000,
+            },
+            ipi_delivery: Ps::ZERO,
+            ipi_send: Cycles(0),
+            paths: vec![Cycles(0); NR_PATHS],
+            idle_states: vec![IdleState {
+                name: "POLL".to_string(),
+                exit_latency_us: 0,
+                target_residency_us: 0,
+                wake: Ps::ZERO,
+            }],
+            mwait: true,
+            l2_bytes: 0,
+            refill_parallel: 1,
+            copy_ps_per_byte: 0,
+        }
+    }
+}

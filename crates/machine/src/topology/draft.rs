@@ -1,0 +1,425 @@
+//! What the readers collect, in the machine's own numbers, and the checks that make a [`Topology`] of it.
+
+use super::distance::remote_hops;
+use super::{
+    Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError,
+};
+use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
+use std::collections::BTreeMap;
+use units::{Capacity, CpuId, CpuMask, NR_CPUS};
+
+/// The largest distance the firmware's table can give to a node that can be reached.
+const MAX_DISTANCE: u32 = 254;
+
+#[derive(Clone, Debug)]
+pub(crate) struct DraftPart {
+    pub os_index: Option<u32>,
+    pub cpus: CpuMask,
+    pub at: Location,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DraftCache {
+    pub level: u8,
+    pub kind: CacheKind,
+    pub bytes: Option<u64>,
+    pub cpus: CpuMask,
+    pub at: Location,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DraftNode {
+    pub os_index: u32,
+    /// The CPUs near this memory; where several nodes claim one CPU, see [`Draft::finish`].
+    pub cpus: CpuMask,
+    pub memory_bytes: Option<u64>,
+    pub at: Location,
+}
+
+/// A machine being read. All CPU sets are in the machine's own numbers, which may have holes.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    /// What the input is called in errors about it as a whole.
+    pub at: Location,
+    pub cpus: CpuMask,
+    pub cores: Vec<DraftPart>,
+    /// What the machine itself calls clusters; where empty, shared level-2 caches take their place.
+    pub clusters: Vec<DraftPart>,
+    pub dies: Vec<DraftPart>,
+    pub packages: Vec<DraftPart>,
+    pub caches: Vec<DraftCache>,
+    pub nodes: Vec<DraftNode>,
+    pub kinds: Vec<(String, CpuMask)>,
+    pub capacity: BTreeMap<CpuId, Capacity>,
+    /// Distances between NUMA nodes: the nodes' numbers, then a row for each, all in that order.
+    pub distance: Option<DraftDistance>,
+    pub notices: Vec<String>,
+    /// The machine's number of each CPU, by its final one; filled by [`Draft::finish`].
+    numbers: Vec<CpuId>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DraftDistance {
+    pub nodes: Vec<u32>,
+    pub rows: Vec<Vec<u64>>,
+    pub at: Location,
+}
+
+impl Draft {
+    pub fn new(input: &str) -> Draft {
+        Draft {
+            at: Location::of(input),
+            cpus: CpuMask::default(),
+            cores: Vec::new(),
+            clusters: Vec::new(),
+            dies: Vec::new(),
+            packages: Vec::new(),
+            caches: Vec::new(),
+            nodes: Vec::new(),
+            kinds: Vec::new(),
+            capacity: BTreeMap::new(),
+            distance: None,
+            notices: Vec::new(),
+            numbers: Vec::new(),
+        }
+    }
+
+    /// Adds one CPU by its number on the machine.
+    pub fn add_cpu(&mut self, os_index: u64, at: &Location) -> Result<CpuId, TopologyError> {
+        if os_index >= NR_CPUS as u64 {
+            let expected = format!("at most {NR_CPUS} CPUs, numbered from 0 to {}", NR_CPUS - 1);
+            return Err(TopologyError::new(at.clone(), format!("CPU number {os_index}"), expected));
+        }
+        let cpu = CpuId::new(os_index as usize);
+        if self.cpus.contains(cpu) {
+            let found = format!("CPU number {os_index} for the second time");
+            return Err(TopologyError::new(at.clone(), found, "each CPU once"));
+        }
+        self.cpus.set(cpu);
+        Ok(cpu)
+    }
+
+    /// Checks what was read and renumbers it. Assumptions: a CPU in no core is a core; without packages each NUMA node is
+    /// one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest number, and the
+    /// others count as memory only; without NUMA nodes there is one; without distances all other nodes are 20 away.
+    pub fn finish(mut self) -> Result<Topology, TopologyError> {
+        if self.cpus.is_empty() {
+            return Err(TopologyError::new(self.at.clone(), "no CPUs", "at least one"));
+        }
+        self.require_disjoint()?;
+        self.renumber();
+        let nr_cpus = self.numbers.len();
+
+        let (nodes, node_of) = self.place_nodes(nr_cpus)?;
+        let (cores, core_of) = self.place_cores(nr_cpus);
+        let (packages, package_of) = self.place_packages(nr_cpus, &nodes)?;
+        let core_masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
+        self.require_whole("core", &core_masks, "packages", &package_of)?;
+        self.require_whole("core", &core_masks, "NUMA nodes", &node_of)?;
+        let caches = self.sorted_caches();
+        let clusters = self.place_clusters(&core_masks, &caches);
+        self.require_whole("cluster", &clusters, "packages", &package_of)?;
+        let llcs = self.place_llcs(&clusters, &caches, &packages, &package_of, &node_of);
+        let dies = sorted_parts(&self.dies);
+        let distance = self.node_distances(&nodes)?;
+
+        let cluster_of = index_of(&clusters, nr_cpus);
+        let llc_of = index_of(&llcs, nr_cpus);
+        let cpus: Vec<Cpu> = (0..nr_cpus)
+            .map(|cpu| Cpu {
+                os_index: u32::from(self.numbers[cpu].0),
+                core: core_of[cpu],
+                cluster: cluster_of[cpu],
+                llc: llc_of[cpu],
+                package: package_of[cpu],
+                node: node_of[cpu],
+                thread: core_masks[core_of[cpu] as usize].iter().take_while(|other| other.index() < cpu).count() as u16,
+                capacity: self.capacity.get(&CpuId::new(cpu)).copied().unwrap_or(SCHED_CAPACITY_SCALE),
+            })
+            .collect();
+        let kinds = self.kinds.into_iter().filter(|(_, cpus)| !cpus.is_empty());
+        let kinds = kinds.map(|(name, cpus)| CpuKind { name, cpus }).collect();
+        let hops = remote_hops(&cpus, &nodes, &distance);
+        let notices = self.notices;
+        Ok(Topology { cpus, cores, clusters, llcs, dies, packages, nodes, caches, kinds, distance, hops, notices })
+    }
+
+    /// That no CPU is in two parts of one sort.
+    fn require_disjoint(&self) -> Result<(), TopologyError> {
+        let sets = |parts: &[DraftPart]| parts.iter().map(|part| (part.cpus.clone(), part.at.clone())).collect::<Vec<_>>();
+        for (what, parts) in
+            [("core", &self.cores), ("cluster", &self.clusters), ("die", &self.dies), ("package", &self.packages)]
+        {
+            disjoint(what, &sets(parts))?;
+        }
+        let mut kinds: Vec<(u8, CacheKind)> = self.caches.iter().map(|cache| (cache.level, cache.kind)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        for (level, kind) in kinds {
+            let same = self.caches.iter().filter(|cache| (cache.level, cache.kind) == (level, kind));
+            let same: Vec<(CpuMask, Location)> = same.map(|cache| (cache.cpus.clone(), cache.at.clone())).collect();
+            disjoint(&format!("level-{level} cache"), &same)?;
+        }
+        Ok(())
+    }
+
+    /// Every set in numbers without holes.
+    fn renumber(&mut self) {
+        let old: Vec<CpuId> = self.cpus.iter().collect();
+        if old.iter().enumerate().any(|(new, cpu)| cpu.index() != new) {
+            let numbers = format!("CPUs {} are numbered 0-{} here", self.cpus.list(), old.len() - 1);
+            self.notices.push(numbers);
+        }
+        let mut new_of = vec![None; NR_CPUS];
+        for (new, cpu) in old.iter().enumerate() {
+            new_of[cpu.index()] = Some(CpuId::new(new));
+        }
+        let renumber = |mask: &mut CpuMask| *mask = mask.iter().filter_map(|cpu| new_of[cpu.index()]).collect();
+        for parts in [&mut self.cores, &mut self.clusters, &mut self.dies, &mut self.packages] {
+            parts.iter_mut().for_each(|part| renumber(&mut part.cpus));
+            parts.retain(|part| !part.cpus.is_empty());
+        }
+        self.caches.iter_mut().for_each(|cache| renumber(&mut cache.cpus));
+        self.caches.retain(|cache| !cache.cpus.is_empty());
+        self.nodes.iter_mut().for_each(|node| renumber(&mut node.cpus));
+        self.kinds.iter_mut().for_each(|(_, cpus)| renumber(cpus));
+        let capacity = std::mem::take(&mut self.capacity);
+        self.capacity = capacity.into_iter().filter_map(|(cpu, value)| Some((new_of[cpu.index()]?, value))).collect();
+        self.cpus = CpuMask::all(old.len());
+        self.numbers = old;
+    }
+
+    fn place_nodes(&mut self, nr_cpus: usize) -> Result<(Vec<Node>, Vec<u16>), TopologyError> {
+        if self.nodes.is_empty() {
+            let cpus = self.cpus.clone();
+            self.nodes.push(DraftNode { os_index: 0, cpus, memory_bytes: None, at: self.at.clone() });
+        }
+        self.nodes.sort_by_key(|node| node.os_index);
+        if let Some(twice) = self.nodes.windows(2).find(|pair| pair[0].os_index == pair[1].os_index) {
+            let found = format!("NUMA node {} for the second time (the first is at {})", twice[1].os_index, twice[0].at);
+            return Err(TopologyError::new(twice[1].at.clone(), found, "each NUMA node once"));
+        }
+        if self.nodes.len() > MAX_NUMNODES {
+            let found = format!("{} NUMA nodes", self.nodes.len());
+            return Err(TopologyError::new(self.at.clone(), found, format!("at most {MAX_NUMNODES}")));
+        }
+        if self.nodes.iter().enumerate().any(|(new, node)| node.os_index as usize != new) {
+            let numbers: Vec<String> = self.nodes.iter().map(|node| node.os_index.to_string()).collect();
+            self.notices.push(format!("NUMA nodes {} are numbered 0-{} here", numbers.join(","), numbers.len() - 1));
+        }
+        let mut by_size: Vec<usize> = (0..self.nodes.len()).collect();
+        by_size.sort_by_key(|&node| (self.nodes[node].cpus.weight(), node));
+        let mut node_of = vec![None; nr_cpus];
+        for node in by_size {
+            for cpu in self.nodes[node].cpus.iter() {
+                node_of[cpu.index()].get_or_insert(node as u16);
+            }
+        }
+        let mut nodes: Vec<Node> = self
+            .nodes
+            .iter()
+            .map(|node| Node { os_index: node.os_index, cpus: CpuMask::default(), memory_bytes: node.memory_bytes })
+            .collect();
+        let mut homes = Vec::with_capacity(nr_cpus);
+        for (cpu, node) in node_of.into_iter().enumerate() {
+            let Some(node) = node else {
+                let found = format!("CPU {} in no NUMA node", self.numbers[cpu]);
+                return Err(TopologyError::new(self.at.clone(), found, "every CPU in a NUMA node"));
+            };
+            nodes[node as usize].cpus.set(CpuId::new(cpu));
+            homes.push(node);
+        }
+        Ok((nodes, homes))
+    }
+
+    fn place_cores(&self, nr_cpus: usize) -> (Vec<Part>, Vec<u16>) {
+        let mut cores = sorted_parts(&self.cores);
+        let mut alone = self.cpus.clone();
+        cores.iter().flat_map(|core| core.cpus.iter()).for_each(|cpu| alone.clear(cpu));
+        cores.extend(alone.iter().map(|cpu| Part { os_index: None, cpus: CpuMask::single(cpu) }));
+        cores.sort_by_key(|core| core.cpus.first());
+        let masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
+        (cores, index_of(&masks, nr_cpus))
+    }
+
+    fn place_packages(&mut self, nr_cpus: usize, nodes: &[Node]) -> Result<(Vec<Part>, Vec<u16>), TopologyError> {
+        let mut packages = sorted_parts(&self.packages);
+        if packages.is_empty() {
+            let with_cpus = nodes.iter().filter(|node| !node.cpus.is_empty());
+            packages = with_cpus.map(|node| Part { os_index: None, cpus: node.cpus.clone() }).collect();
+            packages.sort_by_key(|package| package.cpus.first());
+            if packages.len() > 1 {
+                self.notices.push("no packages are given: each NUMA node is taken as one".to_string());
+            }
+        }
+        let mut outside = self.cpus.clone();
+        packages.iter().flat_map(|package| package.cpus.iter()).for_each(|cpu| outside.clear(cpu));
+        if let Some(cpu) = outside.first() {
+            let found = format!("CPU {} in no package, though others are in one", self.numbers[cpu.index()]);
+            return Err(TopologyError::new(self.at.clone(), found, "every CPU in a package"));
+        }
+        let masks: Vec<CpuMask> = packages.iter().map(|package| package.cpus.clone()).collect();
+        Ok((packages, index_of(&masks, nr_cpus)))
+    }
+
+    /// That none of `parts` is cut by the division `part_of`.
+    fn require_whole(&self, what: &str, parts: &[CpuMask], of: &str, part_of: &[u16]) -> Result<(), TopologyError> {
+        for cpus in parts {
+            let mut homes = cpus.iter().map(|cpu| (cpu, part_of[cpu.index()]));
+            let Some((first, home)) = homes.next() else { continue };
+            if let Some((cpu, _)) = homes.find(|&(_, other)| other != home) {
+                let (first, cpu) = (self.numbers[first.index()], self.numbers[cpu.index()]);
+                let found = format!("CPUs {first} and {cpu} in one {what}, but in two {of}");
+                let at = self.cores.iter().chain(&self.clusters).find(|part| part.cpus == *cpus);
+                let at = at.map_or(&self.at, |part| &part.at).clone();
+                return Err(TopologyError::new(at, found, format!("a {what} inside one of the {of}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// By level, so that outer caches come later.
+    fn sorted_caches(&self) -> Vec<Cache> {
+        let plain = |cache: &DraftCache| Cache {
+            level: cache.level,
+            kind: cache.kind,
+            bytes: cache.bytes,
+            cpus: cache.cpus.clone(),
+        };
+        let mut caches: Vec<Cache> = self.caches.iter().map(plain).collect();
+        caches.sort_by_key(|cache| (cache.level, cache.kind, cache.cpus.first()));
+        caches
+    }
+
+    fn place_clusters(&self, cores: &[CpuMask], caches: &[Cache]) -> Vec<CpuMask> {
+        let clusters: Vec<&CpuMask> = if self.clusters.is_empty() {
+            let level_2 = |cache: &&Cache| cache.level == 2 && cache.kind != CacheKind::Instruction;
+            caches.iter().filter(level_2).map(|cache| &cache.cpus).collect()
+        } else {
+            self.clusters.iter().map(|cluster| &cluster.cpus).collect()
+        };
+        let mut home: Vec<Option<usize>> = vec![None; self.numbers.len()];
+        for (index, cluster) in clusters.iter().enumerate() {
+            cluster.iter().for_each(|cpu| home[cpu.index()] = Some(index));
+        }
+        coarsen(cores, |first| home[first.index()])
+    }
+
+    fn place_llcs(
+        &mut self,
+        clusters: &[CpuMask],
+        caches: &[Cache],
+        packages: &[Part],
+        package_of: &[u16],
+        node_of: &[u16],
+    ) -> Vec<CpuMask> {
+        let mut home: Vec<Option<usize>> = vec![None; node_of.len()];
+        // Ascending levels, so that the outermost cache has the last word.
+        for (index, cache) in caches.iter().enumerate().filter(|(_, cache)| cache.kind != CacheKind::Instruction) {
+            let Some(first) = cache.cpus.first() else { continue };
+            if cache.cpus.is_subset(&packages[package_of[first.index()] as usize].cpus) {
+                cache.cpus.iter().for_each(|cpu| home[cpu.index()] = Some(index));
+            }
+        }
+        if home.iter().any(Option::is_none) {
+            let text = "no cache is given for some CPUs: those of a package and NUMA node are taken to share one";
+            self.notices.push(text.to_string());
+        }
+        // Indices of caches come first, then those of (package, node).
+        coarsen(clusters, |first| {
+            let (package, node) = (package_of[first.index()] as usize, node_of[first.index()] as usize);
+            Some(home[first.index()].unwrap_or(caches.len() + package * MAX_NUMNODES + node))
+        })
+    }
+
+    /// `[from][to]` for the final numbers of `nodes`.
+    fn node_distances(&mut self, nodes: &[Node]) -> Result<Vec<Vec<u32>>, TopologyError> {
+        let default = |from, to| if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
+        let table = |of: &dyn Fn(usize, usize) -> u32| {
+            (0..nodes.len()).map(|from| (0..nodes.len()).map(|to| of(from, to)).collect()).collect::<Vec<Vec<u32>>>()
+        };
+        let Some(given) = self.distance.take().filter(|_| nodes.len() > 1) else {
+            return Ok(table(&default));
+        };
+        let wrong = |found: String, expected: &str| Err(TopologyError::new(given.at.clone(), found, expected));
+        let n = given.nodes.len();
+        if given.rows.len() != n || given.rows.iter().any(|row| row.len() != n) {
+            let shape: Vec<String> = given.rows.iter().map(|row| row.len().to_string()).collect();
+            return wrong(format!("rows of {} distances", shape.join(", ")), &format!("{n} rows of {n}"));
+        }
+        let mut place = Vec::new();
+        for node in nodes {
+            let mut at = given.nodes.iter().enumerate().filter(|&(_, &os_index)| os_index == node.os_index);
+            match (at.next(), at.next()) {
+                (Some((index, _)), None) => place.push(index),
+                (None, _) => return wrong(format!("no distances for NUMA node {}", node.os_index), "one for every node"),
+                (Some(_), Some(_)) => return wrong(format!("two rows for NUMA node {}", node.os_index), "one row"),
+            }
+        }
+        // hwloc's first XML format may give multiples of the local distance.
+        let local = given.rows[place[0]][place[0]];
+        let scaled = |value: u64| match local {
+            0 => None,
+            _ => value.checked_mul(u64::from(LOCAL_DISTANCE)).map(|v| (v + local / 2) / local),
+        };
+        for (from, node) in nodes.iter().enumerate() {
+            for (to, other) in nodes.iter().enumerate() {
+                let raw = given.rows[place[from]][place[to]];
+                let fits = scaled(raw).is_some_and(|v| (u64::from(LOCAL_DISTANCE)..=u64::from(MAX_DISTANCE)).contains(&v));
+                // Firmware may hold anything for a node of memory only and itself.
+                if !fits || (from == to && raw != local && !node.cpus.is_empty()) {
+                    let found = format!("distance {raw} from NUMA node {} to {}", node.os_index, other.os_index);
+                    let expected = format!("{LOCAL_DISTANCE} for a node and itself, {LOCAL_DISTANCE} to {MAX_DISTANCE} else");
+                    return wrong(found, &expected);
+                }
+            }
+        }
+        if local != u64::from(LOCAL_DISTANCE) {
+            self.notices.push(format!("distances are scaled from {local} to {LOCAL_DISTANCE} for the local one"));
+        }
+        Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
+    }
+}
+
+fn sorted_parts(of: &[DraftPart]) -> Vec<Part> {
+    let mut parts: Vec<Part> =
+        of.iter().map(|part| Part { os_index: part.os_index, cpus: part.cpus.clone() }).collect();
+    parts.sort_by_key(|part| part.cpus.first());
+    parts
+}
+
+/// That no two of the sets share a CPU.
+fn disjoint(what: &str, parts: &[(CpuMask, Location)]) -> Result<(), TopologyError> {
+    let mut home: Vec<Option<usize>> = vec![None; NR_CPUS];
+    for (index, (cpus, at)) in parts.iter().enumerate() {
+        for cpu in cpus.iter() {
+            if let Some(other) = home[cpu.index()].replace(index) {
+                let found = format!("CPU {cpu} in two {what}s (the other is at {})", parts[other].1);
+                return Err(TopologyError::new(at.clone(), found, format!("each CPU in one {what}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Joins whole sets of a division by the key of their first CPU; sets without a key stay alone.
+fn coarsen(finer: &[CpuMask], key: impl Fn(CpuId) -> Option<usize>) -> Vec<CpuMask> {
+    let mut place: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut joined: Vec<CpuMask> = Vec::new();
+    for cpus in finer {
+        let at = cpus.first().and_then(&key).map(|key| *place.entry(key).or_insert(joined.len()));
+        match at {
+            Some(at) if at < joined.len() => joined[at].or_with(cpus),
+            _ => joined.push(cpus.clone()),
+        }
+    }
+    joined
+}
+
+fn index_of(parts: &[CpuMask], nr_cpus: usize) -> Vec<u16> {
+    let mut index = vec![0; nr_cpus];
+    for (at, cpus) in parts.iter().enumerate() {
+        cpus.iter().for_each(|cpu| index[cpu.index()] = at as u16);
+    }
+    index
+}

@@ -1,0 +1,315 @@
+//! Which CPUs a machine has and what they share.
+//!
+//! A [`Topology`] is read from hwloc XML ([`from_hwloc_xml`]), hwloc's synthetic notation ([`from_synthetic`]) or a
+//! sysfs tree ([`from_sysfs`]), all of them text in, value out. Its parts are kept as sets of CPUs and not as one tree,
+//! because on real machines they cross: NUMA nodes may split a last level cache or hold several.
+//!
+//! Numbers: CPUs and NUMA nodes are renumbered to `0..n` without holes, in the order of their numbers on the machine
+//! (offline CPUs are left out); [`Cpu::os_index`] keeps the machine's number and [`Topology::notices`] says that it
+//! happened. A number given twice is an error.
+
+mod cpulist;
+mod decimal;
+mod distance;
+mod draft;
+mod error;
+mod hwloc_distances;
+mod hwloc_xml;
+mod synthetic;
+mod synthetic_indexes;
+mod sysfs;
+#[cfg(test)]
+mod tests;
+
+pub use cpulist::{SetError, parse_list, parse_mask};
+pub use decimal::{Decimal, DecimalError};
+pub use distance::Distance;
+pub use error::{Location, TopologyError, excerpt, line_and_column};
+pub use hwloc_xml::from_hwloc_xml;
+pub use synthetic::from_synthetic;
+pub use sysfs::from_sysfs;
+
+pub(crate) use draft::{Draft, DraftCache, DraftNode, DraftPart};
+
+use sched::cpu_topology::CpuTopology;
+use units::{Capacity, CpuId, CpuMask, PerCpu};
+
+/// Linux's largest number of NUMA nodes (CONFIG_NODES_SHIFT is at most 10).
+pub const MAX_NUMNODES: usize = 1024;
+
+/// One hardware thread: what it is part of, as indices into the lists of [`Topology`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// The number it has on the machine it was read from.
+    pub os_index: u32,
+    pub core: u16,
+    pub cluster: u16,
+    pub llc: u16,
+    pub package: u16,
+    pub node: u16,
+    /// 0 for the first thread of its core, 1 for the second ...
+    pub thread: u16,
+    /// 1024 = the biggest CPU.
+    pub capacity: Capacity,
+}
+
+/// A package, die or core.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its number on the machine, where there is one; unique only within what holds it.
+    pub os_index: Option<u32>,
+    pub cpus: CpuMask,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CacheKind {
+    Unified,
+    Data,
+    Instruction,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    pub level: u8,
+    pub kind: CacheKind,
+    /// Size in bytes, where known.
+    pub bytes: Option<u64>,
+    pub cpus: CpuMask,
+}
+
+/// A NUMA node; its index in [`Topology::nodes`] is its number for the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub os_index: u32,
+    /// Empty for a node of memory only.
+    pub cpus: CpuMask,
+    pub memory_bytes: Option<u64>,
+}
+
+/// CPUs of one make, on machines that mix them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuKind {
+    pub name: String,
+    pub cpus: CpuMask,
+}
+
+/// The order in which a machine numbers its CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// Linux on x86: the first threads of all cores, then all second threads.
+    LinuxX86,
+    /// As the input has them; hwloc's synthetic notation numbers depth first, so siblings are neighbours.
+    AsListed,
+}
+
+/// A machine's CPUs and what they share. See the module's text for numbering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) cores: Vec<Part>,
+    pub(crate) clusters: Vec<CpuMask>,
+    pub(crate) llcs: Vec<CpuMask>,
+    pub(crate) dies: Vec<Part>,
+    pub(crate) packages: Vec<Part>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) caches: Vec<Cache>,
+    pub(crate) kinds: Vec<CpuKind>,
+    /// `[from][to]`, 10 = local.
+    pub(crate) distance: Vec<Vec<u32>>,
+    /// `[from * nodes + to]`, see [`Distance::Remote`]; 0 where no two CPUs of the nodes lie in different packages.
+    pub(crate) hops: Vec<u8>,
+    pub(crate) notices: Vec<String>,
+}
+
+impl Topology {
+    pub fn nr_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    pub fn cpu(&self, cpu: CpuId) -> &Cpu {
+        &self.cpus[cpu.index()]
+    }
+
+    pub fn cpus(&self) -> impl Iterator<Item = (CpuId, &Cpu)> {
+        self.cpus.iter().enumerate().map(|(index, cpu)| (CpuId::new(index), cpu))
+    }
+
+    pub fn cores(&self) -> &[Part] {
+        &self.cores
+    }
+
+    /// Cores that share a level-2 cache, or what the machine itself calls a cluster; a core alone where neither is known.
+    pub fn clusters(&self) -> &[CpuMask] {
+        &self.clusters
+    }
+
+    /// CPUs that share a last level cache: the outermost cache that does not leave its package. Where no cache is known,
+    /// a package's CPUs of one NUMA node.
+    pub fn llcs(&self) -> &[CpuMask] {
+        &self.llcs
+    }
+
+    /// Empty where the input tells of none.
+    pub fn dies(&self) -> &[Part] {
+        &self.dies
+    }
+
+    pub fn packages(&self) -> &[Part] {
+        &self.packages
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub fn caches(&self) -> &[Cache] {
+        &self.caches
+    }
+
+    /// Empty on machines of one kind.
+    pub fn kinds(&self) -> &[CpuKind] {
+        &self.kinds
+    }
+
+    /// What was assumed or left out while reading; for the user's eyes.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Bytes of the data or unified cache of this level that `cpu` uses, where the input tells.
+    pub fn cache_bytes(&self, cpu: CpuId, level: u8) -> Option<u64> {
+        let of = |cache: &&Cache| {
+            cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu)
+        };
+        self.caches.iter().find(of).and_then(|cache| cache.bytes)
+    }
+
+    /// Bytes of `cpu`'s last level cache, where the input tells.
+    pub fn llc_bytes(&self, cpu: CpuId) -> Option<u64> {
+        let llc = &self.llcs[self.cpu(cpu).llc as usize];
+        let of = |cache: &&Cache| cache.kind != CacheKind::Instruction && cache.cpus == *llc;
+        self.caches.iter().filter(of).max_by_key(|cache| cache.level).and_then(|cache| cache.bytes)
+    }
+
+    /// Between two NUMA nodes, by their index; 10 = local.
+    pub fn node_distance(&self, from: u16, to: u16) -> u32 {
+        self.distance[from as usize][to as usize]
+    }
+
+    /// How far a cache line travels from CPU `from` to CPU `to`. A handful of array reads.
+    #[inline]
+    pub fn distance(&self, from: CpuId, to: CpuId) -> Distance {
+        if from == to {
+            return Distance::Same;
+        }
+        let (a, b) = (&self.cpus[from.index()], &self.cpus[to.index()]);
+        if a.llc == b.llc {
+            if a.core == b.core {
+                Distance::Smt
+            } else if a.cluster == b.cluster {
+                Distance::Cluster
+            } else {
+                Distance::Llc
+            }
+        } else if a.package == b.package {
+            Distance::Package
+        } else {
+            Distance::Remote(self.hops[a.node as usize * self.nodes.len() + b.node as usize])
+        }
+    }
+
+    /// How far the memory of NUMA node `node` is from `cpu`: [`Distance::Same`] for the CPU's own node, [`Distance::Package`]
+    /// for another node of its package, [`Distance::Remote`] beyond.
+    pub fn memory_distance(&self, cpu: CpuId, node: u16) -> Distance {
+        let from = self.cpu(cpu);
+        if from.node == node {
+            return Distance::Same;
+        }
+        match self.nodes[node as usize].cpus.first() {
+            Some(neighbour) if self.cpu(neighbour).package == from.package => Distance::Package,
+            // A node of memory only is as far as the nearest package that is no nearer by the table.
+            _ => Distance::Remote(self.hops[from.node as usize * self.nodes.len() + node as usize].max(1)),
+        }
+    }
+
+    /// The distances that occur between CPUs of this machine, nearest first.
+    pub fn distances(&self) -> Vec<Distance> {
+        let mut found = vec![Distance::Same];
+        let joins = |finer: usize, coarser: usize| finer > coarser;
+        if joins(self.cpus.len(), self.cores.len()) {
+            found.push(Distance::Smt);
+        }
+        if joins(self.cores.len(), self.clusters.len()) {
+            found.push(Distance::Cluster);
+        }
+        if joins(self.clusters.len(), self.llcs.len()) {
+            found.push(Distance::Llc);
+        }
+        if joins(self.llcs.len(), self.packages.len()) {
+            found.push(Distance::Package);
+        }
+        let farthest = self.hops.iter().copied().max().unwrap_or(0);
+        found.extend((1..=farthest).map(Distance::Remote));
+        found
+    }
+
+    /// What the architecture tells kernel/sched about these CPUs.
+    pub fn cpu_topology(&self) -> CpuTopology {
+        let nr_cpus = self.nr_cpus();
+        let masks = |of: &dyn Fn(&Cpu) -> CpuMask| PerCpu::from_fn(nr_cpus, |cpu| of(self.cpu(cpu)));
+        CpuTopology {
+            nr_cpus,
+            smt: masks(&|cpu| self.cores[cpu.core as usize].cpus.clone()),
+            cluster: masks(&|cpu| self.clusters[cpu.cluster as usize].clone()),
+            coregroup: masks(&|cpu| self.llcs[cpu.llc as usize].clone()),
+            package: masks(&|cpu| self.packages[cpu.package as usize].cpus.clone()),
+            node: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).node),
+            distance: self.distance.clone(),
+            capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
+        }
+    }
+
+    /// The same machine with its CPUs in another order; [`Cpu::os_index`] becomes the new number.
+    pub fn numbered(self, numbering: Numbering) -> Topology {
+        match numbering {
+            Numbering::AsListed => self,
+            Numbering::LinuxX86 => {
+                let mut order: Vec<CpuId> = self.cpus().map(|(cpu, _)| cpu).collect();
+                order.sort_by_key(|&cpu| (self.cpu(cpu).thread, cpu));
+                self.reordered(&order)
+            }
+        }
+    }
+
+    /// `order[new] = old`.
+    fn reordered(mut self, order: &[CpuId]) -> Topology {
+        let mut new_of = vec![CpuId::default(); order.len()];
+        for (new, old) in order.iter().enumerate() {
+            new_of[old.index()] = CpuId::new(new);
+        }
+        let renumber = |mask: &mut CpuMask| *mask = mask.iter().map(|old| new_of[old.index()]).collect();
+        for part in self.cores.iter_mut().chain(&mut self.dies).chain(&mut self.packages) {
+            renumber(&mut part.cpus);
+        }
+        self.clusters.iter_mut().chain(&mut self.llcs).for_each(renumber);
+        self.nodes.iter_mut().for_each(|node| renumber(&mut node.cpus));
+        self.caches.iter_mut().for_each(|cache| renumber(&mut cache.cpus));
+        self.kinds.iter_mut().for_each(|kind| renumber(&mut kind.cpus));
+        let renumbered = |(new, old): (usize, &CpuId)| Cpu { os_index: new as u32, ..self.cpus[old.index()].clone() };
+        self.cpus = order.iter().enumerate().map(renumbered).collect();
+        self
+    }
+
+    /// One line: `2 packages, 2 NUMA nodes, 2 last level caches, 24 cores, 48 CPUs`.
+    pub fn summary(&self) -> String {
+        let count = |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+        [
+            count(self.packages.len(), "package", "packages"),
+            count(self.nodes.len(), "NUMA node", "NUMA nodes"),
+            count(self.llcs.len(), "last level cache", "last level caches"),
+            count(self.cores.len(), "core", "cores"),
+            count(self.cpus.len(), "CPU", "CPUs"),
+        ]
+        .join(", ")
+    }
+}

@@ -1,0 +1,324 @@
+//! A trace for ui.perfetto.dev: real ftrace scheduler events, so that CPU tracks, thread states, wakeup arrows and the SQL
+//! tables `sched` and `thread_state` work, and a counter of runnable tasks for each CPU.
+//!
+//! Left out, because Perfetto's schema has no place for them: `sched_stat_*` and `sched_wake_idle_without_ipi`. Every task
+//! is shown as a process of its own: the stream does not say which tasks share an address space.
+//!
+//! Events that are passed on two CPUs in the same nanosecond are read in order of CPU number; on one CPU in the order in
+//! which they were passed (which is why the compact form of `sched_switch` is not used: it loses that order).
+
+mod schema;
+
+use crate::output::Output;
+use crate::tasks::{Tasks, Who};
+use prost::Message;
+use sched::sched::{TaskId, TaskState};
+use sched::trace::{Event, Sink};
+use schema::*;
+use std::io::{self, Write};
+use units::{CpuId, Ns, PerCpu};
+
+/// Perfetto refuses events of CPUs from this number on (kMaxCpuCount in its ftrace tokenizer).
+pub const PERFETTO_MAX_CPUS: usize = 1024;
+
+/// A CPU's events are written out when they fill so many bytes.
+const BUNDLE_BYTES: usize = 8 << 10;
+
+const FTRACE_SEQUENCE: u32 = 1;
+const TRACK_SEQUENCE: u32 = 2;
+
+/// The group of the CPUs' counters; CPU `n` has the number after it plus `n`.
+const RUNNABLE_TRACKS: u64 = 1;
+
+/// Writes the trace. Memory: 8 KiB for each CPU, and the living tasks' names.
+pub struct Perfetto<W: Write> {
+    output: Output<W>,
+    tasks: Tasks,
+    /// Encoded [`FtraceEventBundle`]s that grow; empty when just written.
+    bundles: PerCpu<Vec<u8>>,
+    runnable: PerCpu<Option<u32>>,
+    /// Announced, but not yet in a process tree or a fork.
+    unnamed: Vec<TaskId>,
+    packet: Vec<u8>,
+}
+
+impl<W: Write> Perfetto<W> {
+    /// `start` is the beginning of the trace: before its first switch each CPU is shown idle from there.
+    ///
+    /// # Errors
+    /// More CPUs than Perfetto can show ([`PERFETTO_MAX_CPUS`]).
+    pub fn new(writer: W, nr_cpus: usize, start: Ns) -> io::Result<Perfetto<W>> {
+        if nr_cpus > PERFETTO_MAX_CPUS {
+            let what = format!("Perfetto shows at most {PERFETTO_MAX_CPUS} CPUs, the machine has {nr_cpus}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let mut trace = Perfetto {
+            output: Output::new(writer),
+            tasks: Tasks::new(nr_cpus),
+            bundles: PerCpu::from_fn(nr_cpus, |_| Vec::with_capacity(BUNDLE_BYTES + 256)),
+            runnable: PerCpu::from_fn(nr_cpus, |_| None),
+            unnamed: Vec::new(),
+            packet: Vec::new(),
+        };
+        trace.open_counters();
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            let idle = trace.tasks.who(None, cpu).clone();
+            let switch = switch_fields(&idle, 0, &idle);
+            trace.push(start, cpu, FtraceFields::SchedSwitch(switch));
+        }
+        Ok(trace)
+    }
+
+    /// Writes what is still held.
+    ///
+    /// # Errors
+    /// The first error that writing met.
+    pub fn finish(mut self) -> io::Result<W> {
+        for cpu in (0..self.tasks.nr_cpus()).map(CpuId::new) {
+            self.flush(cpu);
+        }
+        self.output.finish()
+    }
+
+    fn write(&mut self, packet: &TracePacket) {
+        self.packet.clear();
+        self.packet.push(TRACE_PACKET_KEY);
+        packet.encode_length_delimited(&mut self.packet).expect("a vector grows");
+        self.output.write(&self.packet);
+    }
+
+    fn flush(&mut self, cpu: CpuId) {
+        if self.bundles[cpu].is_empty() {
+            return;
+        }
+        let bundle = std::mem::take(&mut self.bundles[cpu]);
+        let mut packet = TracePacket {
+            ftrace_events: Some(bundle),
+            trusted_packet_sequence_id: Some(FTRACE_SEQUENCE),
+            ..TracePacket::default()
+        };
+        self.write(&packet);
+        let mut bundle = packet.ftrace_events.take().unwrap_or_default();
+        bundle.clear();
+        self.bundles[cpu] = bundle;
+    }
+
+    fn push(&mut self, time: Ns, cpu: CpuId, fields: FtraceFields) {
+        let pid = self.tasks.who(self.tasks.running(cpu), cpu).pid;
+        let event = FtraceEvent { timestamp: Some(time.0), pid: Some(pid), event: Some(fields) };
+        let bundle = &mut self.bundles[cpu];
+        if bundle.is_empty() {
+            let head = FtraceEventBundle { cpu: Some(u32::from(cpu.0)), event: Vec::new() };
+            head.encode(bundle).expect("a vector grows");
+        }
+        bundle.push(BUNDLE_EVENT_KEY);
+        event.encode_length_delimited(bundle).expect("a vector grows");
+        if bundle.len() >= BUNDLE_BYTES {
+            self.flush(cpu);
+        }
+    }
+
+    fn open_counters(&mut self) {
+        let descriptor = TrackDescriptor {
+            uuid: Some(RUNNABLE_TRACKS),
+            name: Some("Runnable tasks".to_string()),
+            child_ordering: Some(ORDER_EXPLICIT),
+            ..TrackDescriptor::default()
+        };
+        self.write(&TracePacket {
+            trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
+            sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
+            track_descriptor: Some(descriptor),
+            ..TracePacket::default()
+        });
+    }
+
+    fn count_runnable(&mut self, time: Ns, cpu: CpuId, nr_running: u32) {
+        let uuid = Some(RUNNABLE_TRACKS + 1 + u64::from(cpu.0));
+        let before = self.runnable[cpu].replace(nr_running);
+        if before.is_none() {
+            let counter =
+                CounterDescriptor { unit: Some(UNIT_COUNT), y_axis_share_key: Some("runnable tasks".to_string()) };
+            let descriptor = TrackDescriptor {
+                uuid,
+                name: Some(format!("cpu{cpu} runnable tasks")),
+                parent_uuid: Some(RUNNABLE_TRACKS),
+                counter: Some(counter),
+                sibling_order_rank: Some(i32::from(cpu.0 as i16)),
+                ..TrackDescriptor::default()
+            };
+            self.write(&TracePacket {
+                trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
+                track_descriptor: Some(descriptor),
+                ..TracePacket::default()
+            });
+        }
+        if before != Some(nr_running) {
+            let event = TrackEvent {
+                r#type: Some(TYPE_COUNTER),
+                track_uuid: uuid,
+                counter_value: Some(i64::from(nr_running)),
+            };
+            self.write(&TracePacket {
+                timestamp: Some(time.0),
+                trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
+                track_event: Some(event),
+                ..TracePacket::default()
+            });
+        }
+    }
+
+    /// Names the tasks that no fork will name.
+    fn name_tasks(&mut self, time: Ns, event: &Event) {
+        let child = match event {
+            Event::SchedProcessFork { child, .. } => Some(*child),
+            _ => None,
+        };
+        let processes: Vec<Process> = self
+            .unnamed
+            .drain(..)
+            .filter(|task| Some(*task) != child)
+            .map(|task| {
+                let who = self.tasks.who(Some(task), CpuId(0));
+                Process {
+                    pid: Some(who.pid as i32),
+                    ppid: Some(0),
+                    cmdline: vec![who.comm.clone()],
+                    cmdline_is_comm: Some(true),
+                }
+            })
+            .collect();
+        if !processes.is_empty() {
+            self.write(&TracePacket {
+                process_tree: Some(ProcessTree { processes }),
+                timestamp: Some(time.0),
+                trusted_packet_sequence_id: Some(FTRACE_SEQUENCE),
+                ..TracePacket::default()
+            });
+        }
+    }
+
+    fn fork(&mut self, time: Ns, cpu: CpuId, parent: Option<TaskId>, child: TaskId) {
+        let (parent, child) = (self.tasks.who(parent, cpu), self.tasks.who(Some(child), cpu));
+        let task = TaskNewtask {
+            pid: Some(child.pid as i32),
+            comm: Some(child.comm.clone()),
+            // Not CLONE_THREAD: a process of its own.
+            clone_flags: Some(0),
+        };
+        let fork = SchedProcessFork {
+            parent_comm: Some(parent.comm.clone()),
+            parent_pid: Some(parent.pid as i32),
+            child_comm: Some(child.comm.clone()),
+            child_pid: Some(child.pid as i32),
+        };
+        self.push(time, cpu, FtraceFields::TaskNewtask(task));
+        self.push(time, cpu, FtraceFields::SchedProcessFork(fork));
+    }
+
+    fn fields(&self, cpu: CpuId, event: &Event) -> Option<FtraceFields> {
+        let wakeup = |task: &TaskId, target_cpu: &CpuId| {
+            let who = self.tasks.who(Some(*task), cpu);
+            SchedWakeup {
+                comm: Some(who.comm.clone()),
+                pid: Some(who.pid as i32),
+                prio: Some(who.prio),
+                success: Some(1),
+                target_cpu: Some(i32::from(target_cpu.0)),
+            }
+        };
+        let power = |state: u32| CpuPower { state: Some(state), cpu_id: Some(u32::from(cpu.0)) };
+        Some(match event {
+            Event::SchedSwitch { prev, prev_state, preempt, next } => {
+                let (prev, next) = (self.tasks.who(*prev, cpu), self.tasks.who(*next, cpu));
+                FtraceFields::SchedSwitch(switch_fields(prev, state_bits(*prev_state, *preempt), next))
+            }
+            Event::SchedWaking { task, target_cpu } => FtraceFields::SchedWaking(wakeup(task, target_cpu)),
+            Event::SchedWakeup { task, target_cpu } => FtraceFields::SchedWakeup(wakeup(task, target_cpu)),
+            Event::SchedWakeupNew { task, target_cpu } => FtraceFields::SchedWakeupNew(wakeup(task, target_cpu)),
+            Event::SchedMigrateTask { task, orig_cpu, dest_cpu } => {
+                let who = self.tasks.who(Some(*task), cpu);
+                FtraceFields::SchedMigrateTask(SchedMigrateTask {
+                    comm: Some(who.comm.clone()),
+                    pid: Some(who.pid as i32),
+                    prio: Some(who.prio),
+                    orig_cpu: Some(i32::from(orig_cpu.0)),
+                    dest_cpu: Some(i32::from(dest_cpu.0)),
+                })
+            }
+            Event::SchedProcessExit { task } => {
+                let who = self.tasks.who(Some(*task), cpu);
+                FtraceFields::SchedProcessExit(SchedProcessExit {
+                    comm: Some(who.comm.clone()),
+                    pid: Some(who.pid as i32),
+                    prio: Some(who.prio),
+                })
+            }
+            Event::CpuIdle { state } => FtraceFields::CpuIdle(power(state.map_or(u32::MAX, u32::from))),
+            Event::CpuFrequency { khz } => FtraceFields::CpuFrequency(power(*khz)),
+            Event::SchedProcessFork { .. }
+            | Event::SchedStatWait { .. }
+            | Event::SchedStatSleep { .. }
+            | Event::SchedStatIowait { .. }
+            | Event::SchedStatBlocked { .. }
+            | Event::SchedStatRuntime { .. }
+            | Event::SchedWakeIdleWithoutIpi { .. }
+            | Event::NrRunning { .. } => return None,
+        })
+    }
+}
+
+fn switch_fields(prev: &Who, prev_state: i64, next: &Who) -> SchedSwitch {
+    SchedSwitch {
+        prev_comm: Some(prev.comm.clone()),
+        prev_pid: Some(prev.pid as i32),
+        prev_prio: Some(prev.prio),
+        prev_state: Some(prev_state),
+        next_comm: Some(next.comm.clone()),
+        next_pid: Some(next.pid as i32),
+        next_prio: Some(next.prio),
+    }
+}
+
+/// The bits of `p->state` before v4.8, which Perfetto assumes of a trace that names no kernel release. `2048` is
+/// TASK_STATE_MAX, the `+` of `R+`; an exit is EXIT_DEAD, which has one value in all releases.
+fn state_bits(state: TaskState, preempt: bool) -> i64 {
+    match state {
+        _ if preempt => 2048,
+        TaskState::Running | TaskState::Waking | TaskState::New => 0,
+        TaskState::Interruptible => 1,
+        TaskState::Uninterruptible => 2,
+        TaskState::Dead => 16,
+    }
+}
+
+impl<W: Write> Sink for Perfetto<W> {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        if !self.unnamed.is_empty() {
+            self.name_tasks(time, event);
+        }
+        match event {
+            Event::NrRunning { cpu, nr_running } => self.count_runnable(time, *cpu, *nr_running),
+            Event::SchedProcessFork { parent, child } => self.fork(time, cpu, *parent, *child),
+            _ => {
+                if let Some(fields) = self.fields(cpu, event) {
+                    self.push(time, cpu, fields);
+                }
+            }
+        }
+        self.tasks.passed(cpu, event);
+    }
+
+    fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
+        self.tasks.task(task, pid, comm, prio);
+        self.unnamed.push(task);
+    }
+
+    fn task_gone(&mut self, task: TaskId) {
+        self.tasks.task_gone(task);
+        self.unnamed.retain(|unnamed| *unnamed != task);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,3 @@
+//! placeholder
+pub enum SchedstatVersion { A }
+pub fn schedstat() {}

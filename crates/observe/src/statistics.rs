@@ -1,0 +1,443 @@
+//! "The scheduler's statistics": what a run's events add up to.
+
+use crate::histogram::Histogram;
+use crate::tasks::{Tasks, Who, cut_comm};
+use sched::sched::{TaskId, TaskState};
+use sched::trace::{Event, Sink};
+use std::collections::BTreeMap;
+use std::fmt;
+use units::{CpuId, Ns, PerCpu};
+
+/// Counts while it listens. Memory: a histogram for each task name, and the living tasks.
+///
+/// A task *waits* from the moment it is queued (`sched_wakeup`, `sched_wakeup_new`, or a switch that leaves it runnable)
+/// until it is switched to. Its *wakeup latency* begins earlier, when somebody decides to wake it (`sched_waking`).
+pub struct Statistics {
+    start: Ns,
+    tasks: Tasks,
+    living: Vec<Option<Living>>,
+    cpus: PerCpu<CpuTime>,
+    names: BTreeMap<String, NameTotals>,
+    switches: u64,
+    wakeups: u64,
+    new_tasks: u64,
+    migrations: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CpuTime {
+    busy: Ns,
+    /// Since when who runs now runs.
+    since: Ns,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Living {
+    waking: Option<Ns>,
+    queued: Option<Ns>,
+    on_cpu: bool,
+}
+
+/// All tasks of one name (`comm`), as `perf sched latency` merges them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NameTotals {
+    /// How many tasks had the name.
+    pub tasks: u64,
+    /// The first of them.
+    pub pid: u32,
+    pub run: Ns,
+    pub wait: Ns,
+    /// How often one was switched to.
+    pub switches: u64,
+    pub migrations: u64,
+    pub wakeup_latency: Histogram,
+}
+
+/// The sums at one moment. [`fmt::Display`] prints them as tables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub duration: Ns,
+    pub context_switches: u64,
+    pub wakeups: u64,
+    pub new_tasks: u64,
+    pub migrations: u64,
+    /// Time in which each CPU ran another than the idle task.
+    pub busy: Vec<Ns>,
+    pub names: BTreeMap<String, NameTotals>,
+}
+
+impl Statistics {
+    /// `start` is when listening begins.
+    pub fn new(nr_cpus: usize, start: Ns) -> Statistics {
+        Statistics {
+            start,
+            tasks: Tasks::new(nr_cpus),
+            living: Vec::new(),
+            cpus: PerCpu::from_fn(nr_cpus, |_| CpuTime { busy: Ns::ZERO, since: start }),
+            names: BTreeMap::new(),
+            switches: 0,
+            wakeups: 0,
+            new_tasks: 0,
+            migrations: 0,
+        }
+    }
+
+    /// The sums up to `end`, to which whoever runs and waits now goes on.
+    pub fn report(&self, end: Ns) -> Report {
+        let mut names = self.names.clone();
+        let mut busy: Vec<Ns> = self.cpus.iter().map(|(_, time)| time.busy).collect();
+        for (cpu, time) in self.cpus.iter() {
+            if let Some(task) = self.tasks.running(cpu) {
+                let more = end.saturating_sub(time.since);
+                busy[cpu.index()] += more;
+                names.entry(self.tasks.who(Some(task), cpu).comm.clone()).or_default().run += more;
+            }
+        }
+        for (task, who) in self.tasks.iter() {
+            if let Some(queued) = self.living[task.index()].and_then(|living| living.queued) {
+                names.entry(who.comm.clone()).or_default().wait += end.saturating_sub(queued);
+            }
+        }
+        Report {
+            duration: end.saturating_sub(self.start),
+            context_switches: self.switches,
+            wakeups: self.wakeups,
+            new_tasks: self.new_tasks,
+            migrations: self.migrations,
+            busy,
+            names,
+        }
+    }
+
+    fn living(&mut self, task: TaskId) -> &mut Living {
+        match self.living.get_mut(task.index()) {
+            Some(Some(living)) => living,
+            _ => panic!("an event mentions {task:?}, which was never announced or is gone"),
+        }
+    }
+
+    fn totals(&mut self, task: TaskId) -> &mut NameTotals {
+        let Who { comm, .. } = self.tasks.who(Some(task), CpuId(0));
+        // Not entry(), which would copy the name each time.
+        if !self.names.contains_key(comm) {
+            self.names.insert(comm.clone(), NameTotals::default());
+        }
+        self.names.get_mut(comm).expect("inserted above")
+    }
+
+    fn switch(&mut self, time: Ns, cpu: CpuId, prev: Option<TaskId>, prev_state: TaskState, next: Option<TaskId>) {
+        self.switches += 1;
+        let ran = time.saturating_sub(self.cpus[cpu].since);
+        self.cpus[cpu].since = time;
+        if let Some(task) = prev {
+            self.cpus[cpu].busy += ran;
+            self.totals(task).run += ran;
+            let living = self.living(task);
+            living.on_cpu = false;
+            if prev_state == TaskState::Running {
+                living.queued = Some(time);
+            }
+        }
+        if let Some(task) = next {
+            let living = self.living(task);
+            living.on_cpu = true;
+            let (waking, queued) = (living.waking.take(), living.queued.take());
+            let totals = self.totals(task);
+            totals.switches += 1;
+            if let Some(queued) = queued.or(waking) {
+                totals.wait += time.saturating_sub(queued);
+            }
+            if let Some(waking) = waking {
+                totals.wakeup_latency.record(time.saturating_sub(waking));
+            }
+        }
+    }
+
+    fn queued(&mut self, time: Ns, task: TaskId) {
+        let living = self.living(task);
+        if living.on_cpu {
+            // It was woken before it had gone to sleep, and never left its CPU.
+            living.waking = None;
+            return;
+        }
+        living.waking.get_or_insert(time);
+        living.queued.get_or_insert(time);
+    }
+}
+
+impl Sink for Statistics {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        match *event {
+            Event::SchedSwitch { prev, prev_state, next, .. } => self.switch(time, cpu, prev, prev_state, next),
+            Event::SchedWaking { task, .. } => {
+                self.living(task).waking.get_or_insert(time);
+            }
+            Event::SchedWakeup { task, .. } => {
+                self.wakeups += 1;
+                self.queued(time, task);
+            }
+            Event::SchedWakeupNew { task, .. } => {
+                self.new_tasks += 1;
+                self.queued(time, task);
+            }
+            Event::SchedMigrateTask { task, .. } => {
+                self.migrations += 1;
+                self.totals(task).migrations += 1;
+            }
+            _ => {}
+        }
+        self.tasks.passed(cpu, event);
+    }
+
+    fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
+        if task.index() >= self.living.len() {
+            self.living.resize(task.index() + 1, None);
+        }
+        let known = self.living[task.index()].is_some();
+        if known && self.tasks.who(Some(task), CpuId(0)).comm == cut_comm(comm) {
+            return;
+        }
+        self.tasks.task(task, pid, comm, prio);
+        self.living[task.index()].get_or_insert_default();
+        let totals = self.totals(task);
+        totals.tasks += 1;
+        if totals.tasks == 1 {
+            totals.pid = pid;
+        }
+    }
+
+    fn task_gone(&mut self, task: TaskId) {
+        self.tasks.task_gone(task);
+        if let Some(living) = self.living.get_mut(task.index()) {
+            *living = None;
+        }
+    }
+}
+
+/// Rates and percentages for printing.
+fn per(part: u64, whole: u64, scale: f64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 * scale / whole as f64 }
+}
+
+fn ms(time: Ns) -> String {
+    format!("{:.3}", per(time.0, 1_000_000, 1.0))
+}
+
+fn us(time: Ns) -> String {
+    format!("{:.1}", per(time.0, 1_000, 1.0))
+}
+
+impl Report {
+    fn write_totals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = [
+            ("context switches", self.context_switches),
+            ("wakeups", self.wakeups),
+            ("new tasks", self.new_tasks),
+            ("migrations", self.migrations),
+        ];
+        writeln!(f, "Scheduler statistics of {} ms on {} CPUs", ms(self.duration), self.busy.len())?;
+        writeln!(f)?;
+        writeln!(f, "{:<18}{:>14}{:>14}", "", "count", "per second")?;
+        for (name, count) in rows {
+            writeln!(f, "{name:<18}{count:>14}{:>14.1}", per(count, self.duration.0, 1e9))?;
+        }
+        Ok(())
+    }
+
+    fn write_busy(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ACROSS: usize = 8;
+        let percent = |busy: &Ns| per(busy.0, self.duration.0, 100.0);
+        let all: u64 = self.busy.iter().map(|busy| busy.0).sum();
+        let mean = per(all, self.duration.0, 100.0) / self.busy.len().max(1) as f64;
+        let lowest = self.busy.iter().min().map_or(0.0, percent);
+        let highest = self.busy.iter().max().map_or(0.0, percent);
+        writeln!(f, "CPUs busy, % of the time: mean {mean:.1}, lowest {lowest:.1}, highest {highest:.1}")?;
+        for (row, busy) in self.busy.chunks(ACROSS).enumerate() {
+            let cells: String = busy.iter().map(|busy| format!("{:>8.1}", percent(busy))).collect();
+            writeln!(f, "{:<8}{cells}", format!("cpu{}", row * ACROSS))?;
+        }
+        Ok(())
+    }
+
+    fn write_names(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = |(comm, totals): (&String, &NameTotals)| match totals.tasks {
+            1 => format!("{comm}:{}", totals.pid),
+            tasks => format!("{comm}:({tasks})"),
+        };
+        let labels: Vec<String> = self.names.iter().map(label).collect();
+        let width = labels.iter().map(String::len).max().unwrap_or(0).max("task".len());
+        writeln!(
+            f,
+            "{:<width$}{:>14}{:>14}{:>12}{:>12}{:>12}{:>10}{:>10}{:>10}{:>10}",
+            "task", "run ms", "wait ms", "switches", "migrations", "wakeups", "p50 us", "p90 us", "p99 us", "max us"
+        )?;
+        for (label, totals) in labels.iter().zip(self.names.values()) {
+            let latency = &totals.wakeup_latency;
+            writeln!(
+                f,
+                "{label:<width$}{:>14}{:>14}{:>12}{:>12}{:>12}{:>10}{:>10}{:>10}{:>10}",
+                ms(totals.run),
+                ms(totals.wait),
+                totals.switches,
+                totals.migrations,
+                latency.count(),
+                us(latency.percentile(50, 100)),
+                us(latency.percentile(90, 100)),
+                us(latency.percentile(99, 100)),
+                us(latency.max())
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_totals(f)?;
+        writeln!(f)?;
+        self.write_busy(f)?;
+        writeln!(f)?;
+        writeln!(f, "Tasks of one name together; p50 to max: from the decision to wake one until it runs, lower is better")?;
+        self.write_names(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: u64 = 1_000;
+
+    fn switch(prev: Option<u32>, prev_state: TaskState, next: Option<u32>) -> Event {
+        Event::SchedSwitch { prev: prev.map(TaskId), prev_state, preempt: false, next: next.map(TaskId) }
+    }
+
+    fn waking(task: u32) -> Event {
+        Event::SchedWaking { task: TaskId(task), target_cpu: CpuId(0) }
+    }
+
+    fn wakeup(task: u32) -> Event {
+        Event::SchedWakeup { task: TaskId(task), target_cpu: CpuId(0) }
+    }
+
+    fn listen(events: &[(u64, u16, Event)]) -> Statistics {
+        let mut statistics = Statistics::new(2, Ns::ZERO);
+        for (id, comm) in ["ping", "pong", "hackbench", "hackbench"].into_iter().enumerate() {
+            statistics.task(TaskId(id as u32), 101 + id as u32, comm, 120);
+        }
+        for (us, cpu, event) in events {
+            statistics.event(Ns(us * US), CpuId(*cpu), event);
+        }
+        statistics
+    }
+
+    const R: TaskState = TaskState::Running;
+    const S: TaskState = TaskState::Interruptible;
+
+    #[test]
+    fn latency_runs_from_the_decision_and_waiting_from_the_queue() {
+        let statistics = listen(&[
+            (10, 0, waking(0)),
+            (13, 1, wakeup(0)),
+            (20, 1, switch(None, R, Some(0))),
+            (50, 1, switch(Some(0), S, None)),
+        ]);
+        let ping = &statistics.report(Ns(100 * US)).names["ping"];
+        assert_eq!((ping.run, ping.wait, ping.switches), (Ns(30 * US), Ns(7 * US), 1));
+        assert_eq!((ping.wakeup_latency.count(), ping.wakeup_latency.max()), (1, Ns(10 * US)));
+    }
+
+    #[test]
+    fn a_preempted_task_waits_but_was_not_woken() {
+        let statistics = listen(&[
+            (0, 0, switch(None, R, Some(0))),
+            (5, 0, switch(Some(0), R, Some(1))),
+            (9, 0, switch(Some(1), S, Some(0))),
+        ]);
+        let report = statistics.report(Ns(20 * US));
+        let ping = &report.names["ping"];
+        assert_eq!((ping.run, ping.wait, ping.switches), (Ns(16 * US), Ns(4 * US), 2));
+        assert_eq!(ping.wakeup_latency.count(), 0);
+        assert_eq!(report.busy, [Ns(20 * US), Ns::ZERO]);
+        assert_eq!((report.context_switches, report.wakeups), (3, 0));
+    }
+
+    #[test]
+    fn a_task_woken_before_it_slept_had_no_latency() {
+        let statistics = listen(&[
+            (0, 0, switch(None, R, Some(0))),
+            (5, 1, waking(0)),
+            (6, 1, wakeup(0)),
+            (9, 0, switch(Some(0), S, None)),
+            (50, 1, waking(0)),
+            (50, 1, wakeup(0)),
+            (54, 0, switch(None, R, Some(0))),
+        ]);
+        let ping = &statistics.report(Ns(60 * US)).names["ping"];
+        assert_eq!((ping.wakeup_latency.count(), ping.wakeup_latency.max()), (1, Ns(4 * US)));
+    }
+
+    #[test]
+    fn a_waking_that_overtakes_the_switch_to_sleep_counts() {
+        let statistics = listen(&[
+            (0, 0, switch(None, R, Some(0))),
+            (5, 1, waking(0)),
+            (7, 0, switch(Some(0), S, None)),
+            (8, 1, wakeup(0)),
+            (11, 0, switch(None, R, Some(0))),
+        ]);
+        let ping = &statistics.report(Ns(11 * US)).names["ping"];
+        assert_eq!((ping.wakeup_latency.max(), ping.wait), (Ns(6 * US), Ns(3 * US)));
+    }
+
+    #[test]
+    fn a_report_in_the_middle_counts_what_runs_and_waits() {
+        let statistics = listen(&[(0, 0, switch(None, R, Some(0))), (2, 0, waking(1)), (2, 0, wakeup(1))]);
+        let report = statistics.report(Ns(10 * US));
+        assert_eq!((report.names["ping"].run, report.names["pong"].wait), (Ns(10 * US), Ns(8 * US)));
+        assert_eq!(statistics.report(Ns(10 * US)), report, "asking changes nothing");
+    }
+
+    #[test]
+    fn the_dead_stay_in_the_sums_and_their_ids_are_used_again() {
+        let mut statistics =
+            listen(&[(0, 0, switch(None, R, Some(2))), (5, 0, switch(Some(2), TaskState::Dead, None))]);
+        statistics.task_gone(TaskId(2));
+        statistics.task(TaskId(2), 200, "hackbench", 120);
+        statistics.event(Ns(6 * US), CpuId(0), &switch(None, R, Some(2)));
+        let hackbench = &statistics.report(Ns(7 * US)).names["hackbench"];
+        assert_eq!((hackbench.tasks, hackbench.pid, hackbench.run), (3, 103, Ns(6 * US)));
+    }
+
+    #[test]
+    fn the_tables_print() {
+        let mut statistics = listen(&[
+            (0, 0, waking(0)),
+            (0, 0, wakeup(0)),
+            (4, 0, switch(None, R, Some(0))),
+            (100, 0, Event::SchedMigrateTask { task: TaskId(2), orig_cpu: CpuId(0), dest_cpu: CpuId(1) }),
+            (100, 0, Event::SchedWakeupNew { task: TaskId(2), target_cpu: CpuId(1) }),
+            (150, 1, switch(None, R, Some(2))),
+        ]);
+        statistics.task(TaskId(0), 101, "ping", 100);
+        let expected = "\
+Scheduler statistics of 0.200 ms on 2 CPUs
+
+                           count    per second
+context switches               2       10000.0
+wakeups                        1        5000.0
+new tasks                      1        5000.0
+migrations                     1        5000.0
+
+CPUs busy, % of the time: mean 61.5, lowest 25.0, highest 98.0
+cpu0        98.0    25.0
+
+Tasks of one name together; p50 to max: from the decision to wake one until it runs, lower is better
+task                 run ms       wait ms    switches  migrations     wakeups    p50 us    p90 us    p99 us    max us
+hackbench:(2)         0.050         0.050           1           1           1      50.0      50.0      50.0      50.0
+ping:101              0.196         0.004           1           0           1       4.0       4.0       4.0       4.0
+pong:102              0.000         0.000           0           0           0       0.0       0.0       0.0       0.0
+";
+        assert_eq!(statistics.report(Ns(200 * US)).to_string(), expected);
+    }
+}

@@ -1,0 +1,65 @@
+//! Kernel functions outside kernel/sched whose time is charged. Their numbers follow the scheduler's.
+
+use sched::access::Path;
+
+macro_rules! os_paths {
+    ($( $constant:ident = $name:literal: $doc:literal; )+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u16)]
+        enum Number { $( $constant, )+ }
+
+        $( #[doc = $doc] pub const $constant: Path = Path(Path::FIRST_OS + Number::$constant as u16); )+
+
+        /// Names in order of their numbers, from [`Path::FIRST_OS`].
+        pub const NAMES: &[&str] = &[ $( $name, )+ ];
+    };
+}
+
+os_paths! {
+    ENTRY_SYSCALL = "entry_SYSCALL_64": "entering and leaving a system call";
+    SYS_READ = "sys_read": "file look-up, permission and position of a read";
+    SYS_WRITE = "sys_write": "the same of a write";
+    PIPE_READ = "pipe_read": "one call's own work, without waiting and copying";
+    PIPE_WRITE = "pipe_write": "one call's own work, without waiting and copying";
+    PIPE_WAIT = "pipe_wait": "queueing up and leaving the queue round one sleep";
+    PIPE_BUF_ALLOC = "alloc_page": "a fresh page for a pipe buffer";
+    PIPE_BUF_RELEASE = "anon_pipe_buf_release": "giving a drained page back";
+    PIPE_POLL = "pipe_poll": "looking whether a pipe is readable";
+    SYS_POLL = "sys_poll": "copying descriptors, registering, leaving";
+    WAKE_UP_SYNC_KEY = "__wake_up_sync_key": "walking a wait queue; the wakeups themselves are the scheduler's";
+    MUTEX_LOCK = "mutex_lock": "the fast path of a kernel mutex, lock and unlock";
+    HRTIMER_NANOSLEEP = "hrtimer_nanosleep": "arming a sleep's timer";
+    HRTIMER_WAKEUP = "hrtimer_wakeup": "a sleep's timer fires";
+    DO_FORK = "_do_fork": "a new process: copying the task, its files and its address space";
+    DO_CLONE_THREAD = "clone_thread": "a new thread of the same address space";
+    DO_EXIT = "do_exit": "leaving: address space, files, signals";
+    RELEASE_TASK = "release_task": "a parent collects a dead child";
+    SYS_WAIT4 = "sys_wait4": "looking for a dead child";
+    FUTEX_WAIT = "futex_wait": "hashing, queueing, checking the word";
+    FUTEX_WAKE = "futex_wake": "hashing, finding waiters";
+    USER_LOCK = "pthread_mutex_lock": "an uncontended lock or unlock in user space";
+    SMP_APIC_TIMER_INTERRUPT = "smp_apic_timer_interrupt": "interrupt entry and exit of the local timer";
+    HRTIMER_INTERRUPT = "hrtimer_interrupt": "finding and re-arming expired timers";
+    TICK_SCHED_TIMER = "tick_sched_timer": "the tick's own work and jiffies";
+    UPDATE_PROCESS_TIMES = "update_process_times": "process accounting, RCU, timers of the tick";
+    SMP_RESCHEDULE_INTERRUPT = "smp_reschedule_interrupt": "interrupt entry and exit of the reschedule vector";
+    DO_SOFTIRQ = "__do_softirq": "entering and leaving softirq processing";
+    CPU_IDLE_LOOP = "cpu_idle_loop": "one turn of the idle loop around one idle state";
+    TICK_NOHZ_IDLE_ENTER = "tick_nohz_idle_enter": "stopping the tick, reprogramming the timer";
+    TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";
+    MENU_SELECT = "menu_select": "choosing an idle state";
+    CPUIDLE_ENTER = "cpuidle_enter_state": "entering and leaving an idle state, without the state's own latency";
+    RET_FROM_FORK = "ret_from_fork": "a new task's first steps";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_schedulers() {
+        assert!(Path::NAMES.len() < Path::FIRST_OS as usize);
+        assert_eq!(ENTRY_SYSCALL.0, Path::FIRST_OS);
+        assert_eq!(NAMES[(RET_FROM_FORK.0 - Path::FIRST_OS) as usize], "ret_from_fork");
+    }
+}

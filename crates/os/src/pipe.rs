@@ -1,0 +1,354 @@
+//! fs/pipe.c: pipes, with the wait rules of both eras.
+//!
+//! A pipe holds up to 16 pages. A write that fits whole behind the last page's data joins it; otherwise it opens a page. A reader
+//! gives a page back when it has drained it. The mutex is held over the copy; its holder never sleeps in the simulated
+//! calls, so a contender always spins, as an optimistic spinner does while the owner runs.
+
+use crate::wait::WaitQueue;
+use crate::{Os, Step, charge, paths, within};
+use sched::arch::Arch;
+use sched::behaviour;
+use sched::layout::Line;
+use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::CpuId;
+
+behaviour! {
+    /// Who is woken when data or room appears.
+    pub enum PipeRules = "pipe.wait" {
+        Single = "single", since "v2.6.11", commit "",
+            "readers and writers share one queue; every write wakes all of it, so does a reader that drained a page";
+        Split = "split", since "v5.6", commit "0ddad21d3e99",
+            "readers and writers wait apart and exclusively; woken one by one, when a pipe was empty or full";
+    }
+}
+
+pub const PAGE_SIZE: u64 = 4096;
+/// PIPE_DEF_BUFFERS.
+pub const PIPE_DEF_BUFFERS: usize = 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct PipeId(pub u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    offset: u64,
+    len: u64,
+    /// Who filled it last.
+    writer: CpuId,
+}
+
+/// include/linux/pipe_fs_i.h: struct pipe_inode_info.
+#[derive(Clone, Debug)]
+pub struct Pipe {
+    /// The mutex and what lies beside it; then the buffer array.
+    mutex: Line,
+    bufs_line: Line,
+    bufs: VecDeque<Buffer>,
+    /// The single queue, or the readers'.
+    wait: WaitQueue,
+    /// The writers' own queue (split rules).
+    wr_wait: WaitQueue,
+    waiting_writers: u32,
+    /// A page kept for the next write (`tmp_page`).
+    tmp_page: bool,
+    poll_usage: bool,
+}
+
+/// A read or write under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipeCall {
+    pub pipe: PipeId,
+    /// Bytes still to move.
+    left: u64,
+    done: u64,
+    do_wakeup: bool,
+    was_full_or_empty: bool,
+    entered: bool,
+    asleep: bool,
+}
+
+impl PipeCall {
+    pub fn new(pipe: PipeId, bytes: u64) -> PipeCall {
+        PipeCall { pipe, left: bytes, done: 0, do_wakeup: false, was_full_or_empty: false, entered: false, asleep: false }
+    }
+}
+
+impl Os {
+    pub fn create_pipe(&mut self) -> PipeId {
+        let mutex = self.allocate(4);
+        let line = |offset| Line { index: mutex.index + offset, ..mutex };
+        let id = PipeId(self.pipes.len() as u32);
+        self.pipes.push(Pipe {
+            mutex,
+            bufs_line: line(1),
+            bufs: VecDeque::with_capacity(PIPE_DEF_BUFFERS),
+            wait: WaitQueue::new(line(2)),
+            wr_wait: WaitQueue::new(line(3)),
+            waiting_writers: 0,
+            tmp_page: false,
+            poll_usage: false,
+        });
+        id
+    }
+
+    /// fs/pipe.c: pipe_read().
+    pub(crate) fn pipe_read<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        if !call.entered {
+            charge(sched, cpu, paths::SYS_READ);
+        }
+        within(sched, cpu, paths::PIPE_READ, |sched| match self.rules.pipe {
+            PipeRules::Single => self.pipes[call.pipe.0 as usize].read_single(sched, cpu, task, call),
+            PipeRules::Split => self.pipes[call.pipe.0 as usize].read_split(sched, cpu, task, call),
+        })
+    }
+
+    /// fs/pipe.c: pipe_write().
+    pub(crate) fn pipe_write<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        if !call.entered {
+            charge(sched, cpu, paths::SYS_WRITE);
+        }
+        within(sched, cpu, paths::PIPE_WRITE, |sched| match self.rules.pipe {
+            PipeRules::Single => self.pipes[call.pipe.0 as usize].write_single(sched, cpu, task, call),
+            PipeRules::Split => self.pipes[call.pipe.0 as usize].write_split(sched, cpu, task, call),
+        })
+    }
+
+    /// fs/select.c: do_poll() on the read end of one pipe.
+    pub(crate) fn pipe_poll<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        pipe: PipeId,
+        registered: &mut bool,
+    ) -> Step {
+        let pipe = &mut self.pipes[pipe.0 as usize];
+        if !*registered {
+            charge(sched, cpu, paths::SYS_POLL);
+            pipe.wait.poll_wait(sched, cpu, task);
+            pipe.poll_usage = true;
+            *registered = true;
+        }
+        charge(sched, cpu, paths::PIPE_POLL);
+        sched.arch_mut().read(cpu, pipe.bufs_line);
+        if pipe.bufs.is_empty() {
+            sched.set_current_state(cpu, TaskState::Interruptible);
+            return Step::Sleep { until: None };
+        }
+        pipe.wait.finish_wait(sched, cpu, task);
+        Step::Done(1)
+    }
+
+    /// What lies in a pipe, unread, in bytes.
+    pub fn pipe_bytes(&self, pipe: PipeId) -> u64 {
+        self.pipes[pipe.0 as usize].bufs.iter().map(|b| b.len).sum()
+    }
+}
+
+impl Pipe {
+    fn lock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
+        charge(sched, cpu, paths::MUTEX_LOCK);
+        sched.arch_mut().lock(cpu, self.mutex);
+    }
+
+    fn unlock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
+        sched.arch_mut().unlock(cpu, self.mutex);
+    }
+
+    /// After a sleep: off the queue, the mutex again. Before the first pass: the mutex.
+    fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall, writer: bool) {
+        if call.asleep {
+            charge(sched, cpu, paths::PIPE_WAIT);
+            let queue = if writer { &mut self.wr_wait } else { &mut self.wait };
+            queue.finish_wait(sched, cpu, task);
+        }
+        self.lock(sched, cpu);
+        call.entered = true;
+    }
+
+    /// fs/pipe.c: pipe_wait(): joins the queue, drops the mutex, sleeps.
+    fn sleep<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+        queue: Queue,
+    ) -> Step {
+        let (queue, exclusive) = match queue {
+            Queue::Common => (&mut self.wait, false),
+            Queue::Readers => (&mut self.wait, true),
+            Queue::Writers => (&mut self.wr_wait, true),
+        };
+        queue.prepare_to_wait(sched, cpu, task, exclusive);
+        self.unlock(sched, cpu);
+        call.asleep = true;
+        Step::Sleep { until: None }
+    }
+
+    /// Takes bytes from the oldest pages. Returns whether one was drained and given back.
+    fn take<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
+        let mut drained = false;
+        while call.left > 0 {
+            let Some(buf) = self.bufs.front_mut() else { break };
+            sched.arch_mut().write(cpu, self.bufs_line);
+            let bytes = buf.len.min(call.left);
+            sched.arch_mut().fetch(cpu, buf.writer, bytes);
+            sched.arch_mut().copy(cpu, bytes);
+            buf.offset += bytes;
+            buf.len -= bytes;
+            call.left -= bytes;
+            call.done += bytes;
+            if buf.len == 0 {
+                charge(sched, cpu, paths::PIPE_BUF_RELEASE);
+                self.tmp_page = true;
+                self.bufs.pop_front();
+                drained = true;
+            }
+        }
+        drained
+    }
+
+    /// Joins the last page if the odd bytes of the write fit there whole. Returns whether something was written.
+    fn merge<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
+        let odd = call.left % PAGE_SIZE;
+        let Some(buf) = self.bufs.back_mut() else { return false };
+        if odd == 0 || buf.offset + buf.len + odd > PAGE_SIZE {
+            return false;
+        }
+        sched.arch_mut().write(cpu, self.bufs_line);
+        sched.arch_mut().copy(cpu, odd);
+        buf.len += odd;
+        buf.writer = cpu;
+        call.left -= odd;
+        call.done += odd;
+        true
+    }
+
+    /// Fills fresh pages while there is room. Returns whether something was written.
+    fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
+        let mut wrote = false;
+        while call.left > 0 && self.bufs.len() < PIPE_DEF_BUFFERS {
+            if !self.tmp_page {
+                charge(sched, cpu, paths::PIPE_BUF_ALLOC);
+            }
+            self.tmp_page = false;
+            sched.arch_mut().write(cpu, self.bufs_line);
+            let bytes = call.left.min(PAGE_SIZE);
+            sched.arch_mut().copy(cpu, bytes);
+            self.bufs.push_back(Buffer { offset: 0, len: bytes, writer: cpu });
+            call.left -= bytes;
+            call.done += bytes;
+            wrote = true;
+        }
+        wrote
+    }
+
+    fn read_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        if call.asleep {
+            charge(sched, cpu, paths::PIPE_WAIT);
+            self.wait.finish_wait(sched, cpu, task);
+            call.asleep = false;
+        }
+        self.lock(sched, cpu);
+        call.entered = true;
+        call.do_wakeup |= self.take(sched, cpu, call);
+        // A reader with part of its data sleeps for the rest only if a writer sleeps in the kernel.
+        let enough = call.left == 0 || self.waiting_writers == 0 && call.done > 0;
+        if !enough {
+            if call.do_wakeup {
+                self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+            return self.sleep(sched, cpu, task, call, Queue::Common);
+        }
+        self.unlock(sched, cpu);
+        if call.do_wakeup {
+            self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        Step::Done(call.done)
+    }
+
+    fn write_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        if call.asleep {
+            charge(sched, cpu, paths::PIPE_WAIT);
+            self.wait.finish_wait(sched, cpu, task);
+            call.asleep = false;
+            self.lock(sched, cpu);
+            self.waiting_writers -= 1;
+        } else {
+            self.lock(sched, cpu);
+            call.entered = true;
+            call.do_wakeup |= self.merge(sched, cpu, call);
+        }
+        call.do_wakeup |= self.append(sched, cpu, call);
+        if call.left > 0 {
+            if std::mem::take(&mut call.do_wakeup) {
+                self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+            self.waiting_writers += 1;
+            return self.sleep(sched, cpu, task, call, Queue::Common);
+        }
+        self.unlock(sched, cpu);
+        if call.do_wakeup {
+            self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        Step::Done(call.done)
+    }
+
+    /// v5.6: a reader that found the pipe full wakes one writer; if data is left, the next reader follows.
+    fn read_split<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        self.enter(sched, cpu, task, call, false);
+        call.was_full_or_empty |= self.bufs.len() == PIPE_DEF_BUFFERS;
+        let woke_from_sleep = std::mem::take(&mut call.asleep);
+        self.take(sched, cpu, call);
+        if call.done == 0 {
+            if std::mem::take(&mut call.was_full_or_empty) {
+                self.wr_wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+            return self.sleep(sched, cpu, task, call, Queue::Readers);
+        }
+        let next_reader = woke_from_sleep && !self.bufs.is_empty();
+        self.unlock(sched, cpu);
+        if call.was_full_or_empty {
+            self.wr_wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        if next_reader {
+            self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        Step::Done(call.done)
+    }
+
+    /// v5.6: a writer that found the pipe empty wakes one reader; if room is left, the next writer follows.
+    fn write_split<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        self.enter(sched, cpu, task, call, true);
+        call.was_full_or_empty |= self.bufs.is_empty();
+        let woke_from_sleep = std::mem::take(&mut call.asleep);
+        self.merge(sched, cpu, call);
+        self.append(sched, cpu, call);
+        if call.left > 0 {
+            if std::mem::take(&mut call.was_full_or_empty) {
+                self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+            return self.sleep(sched, cpu, task, call, Queue::Writers);
+        }
+        let next_writer = woke_from_sleep && self.bufs.len() < PIPE_DEF_BUFFERS;
+        self.unlock(sched, cpu);
+        if call.was_full_or_empty || self.poll_usage {
+            self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        if next_writer {
+            self.wr_wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        Step::Done(call.done)
+    }
+}
+
+/// Which queue a sleeper joins, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Queue {
+    Common,
+    Readers,
+    Writers,
+}

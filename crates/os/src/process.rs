@@ -1,0 +1,95 @@
+//! kernel/fork.c and kernel/exit.c: parents, children and the wait for them.
+
+use crate::wait::WaitQueue;
+use crate::{Os, Step, charge, paths};
+use sched::arch::Arch;
+use sched::layout::{Line, Region};
+use sched::sched::{TaskId, WakeFlags};
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// One process as its relatives see it.
+#[derive(Clone, Debug)]
+struct Process {
+    parent: Option<TaskId>,
+    children: u32,
+    /// Dead children nobody has waited for.
+    zombies: u32,
+    wait_chldexit: WaitQueue,
+}
+
+/// The process tree, by task number.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    processes: Vec<Option<Process>>,
+    pub(crate) tasklist_lock: Line,
+}
+
+impl Default for Processes {
+    fn default() -> Processes {
+        Processes { processes: Vec::new(), tasklist_lock: Line { region: Region::Os, index: 0 } }
+    }
+}
+
+impl Processes {
+    fn get(&mut self, task: TaskId) -> &mut Process {
+        self.processes[task.index()].as_mut().expect("every task the kernel started is in the process tree")
+    }
+}
+
+impl Os {
+    /// kernel/fork.c: copy_process(), as far as relatives are concerned. `thread` shares its parent's address space.
+    pub fn fork<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, parent: Option<TaskId>, child: TaskId, thread: bool) {
+        if let Some(parent) = parent {
+            charge(sched, cpu, if thread { paths::DO_CLONE_THREAD } else { paths::DO_FORK });
+            sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
+            self.processes.get(parent).children += 1;
+            sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
+        }
+        if self.processes.processes.len() <= child.index() {
+            self.processes.processes.resize(child.index() + 1, None);
+        }
+        let line = self.allocate(1);
+        let wait_chldexit = WaitQueue::new(line);
+        self.processes.processes[child.index()] = Some(Process { parent, children: 0, zombies: 0, wait_chldexit });
+    }
+
+    /// kernel/exit.c: do_exit(): the running task becomes a zombie and its parent is woken if it waits.
+    pub fn exit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        charge(sched, cpu, paths::DO_EXIT);
+        sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
+        let process = self.processes.processes[task.index()].take().expect("a task exits once");
+        if let Some(parent) = process.parent
+            && let Some(Some(family)) = self.processes.processes.get_mut(parent.index())
+        {
+            family.children -= 1;
+            family.zombies += 1;
+            family.wait_chldexit.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
+        sched.do_exit(cpu);
+    }
+
+    /// kernel/exit.c: do_wait(): collects one dead child, or sleeps for one. Returns 0 when there are no children left.
+    pub(crate) fn wait4<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, queued: &mut bool) -> Step {
+        charge(sched, cpu, paths::SYS_WAIT4);
+        let tasklist_lock = self.processes.tasklist_lock;
+        let process = self.processes.get(task);
+        if process.zombies > 0 {
+            process.zombies -= 1;
+            if *queued {
+                process.wait_chldexit.finish_wait(sched, cpu, task);
+            }
+            charge(sched, cpu, paths::RELEASE_TASK);
+            sched.arch_mut().lock(cpu, tasklist_lock);
+            sched.arch_mut().unlock(cpu, tasklist_lock);
+            return Step::Done(1);
+        }
+        if process.children == 0 {
+            return Step::Done(0);
+        }
+        *queued = true;
+        process.wait_chldexit.prepare_to_wait(sched, cpu, task, false);
+        Step::Sleep { until: None }
+    }
+}

@@ -1,0 +1,258 @@
+//! Locks between the threads of a program: mutexes, conditions, barriers and semaphores over futexes.
+//!
+//! An uncontended operation stays in user space. A waiter queues in arrival order; a wakeup is a futex wake, without the sync hint.
+//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them.
+
+use crate::{Os, Step, charge, paths};
+use sched::arch::Arch;
+use sched::layout::Line;
+use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::CpuId;
+
+macro_rules! id {
+    ($name:ident) => {
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub struct $name(pub u32);
+    };
+}
+
+id!(MutexId);
+id!(CondId);
+id!(BarrierId);
+id!(SemaphoreId);
+
+#[derive(Clone, Debug)]
+struct Mutex {
+    line: Line,
+    owner: Option<TaskId>,
+    waiters: VecDeque<TaskId>,
+}
+
+#[derive(Clone, Debug)]
+struct Cond {
+    line: Line,
+    waiters: VecDeque<TaskId>,
+}
+
+#[derive(Clone, Debug)]
+struct Barrier {
+    line: Line,
+    users: u32,
+    waiters: Vec<TaskId>,
+    /// Counts releases, so that a waiter knows whether its own has come.
+    generation: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Semaphore {
+    line: Line,
+    count: u64,
+    waiters: VecDeque<TaskId>,
+}
+
+/// All of them, by number.
+#[derive(Clone, Debug, Default)]
+pub struct Sync {
+    mutexes: Vec<Mutex>,
+    conds: Vec<Cond>,
+    barriers: Vec<Barrier>,
+    semaphores: Vec<Semaphore>,
+}
+
+/// What a thread asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncOp {
+    Lock(MutexId),
+    Unlock(MutexId),
+    /// Lets the mutex go, sleeps until signalled, takes the mutex again.
+    Wait(CondId, MutexId),
+    Signal(CondId),
+    Broadcast(CondId),
+    Barrier(BarrierId),
+    SemaphorePost(SemaphoreId),
+    SemaphoreWait(SemaphoreId),
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyncCall {
+    pub op: SyncOp,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Start,
+    /// Asleep on a mutex.
+    Locking,
+    /// Asleep on a condition.
+    Waiting,
+    /// Asleep on a barrier of this generation.
+    AtBarrier(u64),
+}
+
+impl SyncCall {
+    pub fn new(op: SyncOp) -> SyncCall {
+        SyncCall { op, stage: Stage::Start }
+    }
+}
+
+impl Os {
+    pub fn create_mutex(&mut self) -> MutexId {
+        let line = self.allocate(1);
+        self.sync.mutexes.push(Mutex { line, owner: None, waiters: VecDeque::new() });
+        MutexId(self.sync.mutexes.len() as u32 - 1)
+    }
+
+    pub fn create_cond(&mut self) -> CondId {
+        let line = self.allocate(1);
+        self.sync.conds.push(Cond { line, waiters: VecDeque::new() });
+        CondId(self.sync.conds.len() as u32 - 1)
+    }
+
+    /// `users`: how many must arrive before any passes; at least 1.
+    pub fn create_barrier(&mut self, users: u32) -> BarrierId {
+        assert!(users > 0, "a barrier for nobody");
+        let line = self.allocate(1);
+        self.sync.barriers.push(Barrier { line, users, waiters: Vec::new(), generation: 0 });
+        BarrierId(self.sync.barriers.len() as u32 - 1)
+    }
+
+    pub fn create_semaphore(&mut self) -> SemaphoreId {
+        let line = self.allocate(1);
+        self.sync.semaphores.push(Semaphore { line, count: 0, waiters: VecDeque::new() });
+        SemaphoreId(self.sync.semaphores.len() as u32 - 1)
+    }
+
+    pub(crate) fn sync_call<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut SyncCall) -> Step {
+        match call.op {
+            SyncOp::Lock(mutex) => self.lock(sched, cpu, task, mutex, call),
+            SyncOp::Unlock(mutex) => self.unlock(sched, cpu, task, mutex),
+            SyncOp::Wait(cond, mutex) => self.cond_wait(sched, cpu, task, cond, mutex, call),
+            SyncOp::Signal(cond) => self.cond_wake(sched, cpu, cond, 1),
+            SyncOp::Broadcast(cond) => self.cond_wake(sched, cpu, cond, usize::MAX),
+            SyncOp::Barrier(barrier) => self.barrier(sched, cpu, task, barrier, call),
+            SyncOp::SemaphorePost(semaphore) => self.post(sched, cpu, semaphore),
+            SyncOp::SemaphoreWait(semaphore) => self.semaphore_wait(sched, cpu, task, semaphore),
+        }
+    }
+
+    fn lock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: MutexId, call: &mut SyncCall) -> Step {
+        let mutex = &mut self.sync.mutexes[id.0 as usize];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, mutex.line);
+        mutex.waiters.retain(|&w| w != task);
+        if mutex.owner.is_none() || mutex.owner == Some(task) {
+            mutex.owner = Some(task);
+            return Step::Done(0);
+        }
+        call.stage = Stage::Locking;
+        mutex.waiters.push_back(task);
+        futex_wait(sched, cpu)
+    }
+
+    /// Unlocking what one does not hold is an error of the program; like pthreads' default mutex it is let through.
+    fn unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, _task: TaskId, id: MutexId) -> Step {
+        let mutex = &mut self.sync.mutexes[id.0 as usize];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, mutex.line);
+        mutex.owner = None;
+        if let Some(&next) = mutex.waiters.front() {
+            charge(sched, cpu, paths::FUTEX_WAKE);
+            sched.wake(cpu, next, WakeFlags::NONE);
+        }
+        Step::Done(0)
+    }
+
+    fn cond_wait<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        cond: CondId,
+        mutex: MutexId,
+        call: &mut SyncCall,
+    ) -> Step {
+        match call.stage {
+            Stage::Start => {
+                self.unlock(sched, cpu, task, mutex);
+                let cond = &mut self.sync.conds[cond.0 as usize];
+                sched.arch_mut().atomic(cpu, cond.line);
+                cond.waiters.push_back(task);
+                call.stage = Stage::Waiting;
+                futex_wait(sched, cpu)
+            }
+            Stage::Waiting if self.sync.conds[cond.0 as usize].waiters.contains(&task) => futex_wait(sched, cpu),
+            _ => self.lock(sched, cpu, task, mutex, call),
+        }
+    }
+
+    fn cond_wake<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: CondId, most: usize) -> Step {
+        let cond = &mut self.sync.conds[id.0 as usize];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, cond.line);
+        let mut woken = 0;
+        while woken < most
+            && let Some(waiter) = cond.waiters.pop_front()
+        {
+            if woken == 0 {
+                charge(sched, cpu, paths::FUTEX_WAKE);
+            }
+            sched.wake(cpu, waiter, WakeFlags::NONE);
+            woken += 1;
+        }
+        Step::Done(woken as u64)
+    }
+
+    fn barrier<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: BarrierId, call: &mut SyncCall) -> Step {
+        let barrier = &mut self.sync.barriers[id.0 as usize];
+        if let Stage::AtBarrier(generation) = call.stage {
+            return if generation == barrier.generation { futex_wait(sched, cpu) } else { Step::Done(0) };
+        }
+        sched.arch_mut().atomic(cpu, barrier.line);
+        if barrier.waiters.len() as u32 + 1 < barrier.users {
+            barrier.waiters.push(task);
+            call.stage = Stage::AtBarrier(barrier.generation);
+            return futex_wait(sched, cpu);
+        }
+        barrier.generation += 1;
+        charge(sched, cpu, paths::FUTEX_WAKE);
+        for waiter in std::mem::take(&mut barrier.waiters) {
+            sched.wake(cpu, waiter, WakeFlags::NONE);
+        }
+        Step::Done(1)
+    }
+
+    fn post<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: SemaphoreId) -> Step {
+        let semaphore = &mut self.sync.semaphores[id.0 as usize];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, semaphore.line);
+        semaphore.count += 1;
+        if let Some(waiter) = semaphore.waiters.pop_front() {
+            charge(sched, cpu, paths::FUTEX_WAKE);
+            sched.wake(cpu, waiter, WakeFlags::NONE);
+        }
+        Step::Done(0)
+    }
+
+    fn semaphore_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: SemaphoreId) -> Step {
+        let semaphore = &mut self.sync.semaphores[id.0 as usize];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, semaphore.line);
+        semaphore.waiters.retain(|&w| w != task);
+        if semaphore.count > 0 {
+            semaphore.count -= 1;
+            return Step::Done(0);
+        }
+        semaphore.waiters.push_back(task);
+        futex_wait(sched, cpu)
+    }
+}
+
+fn futex_wait<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
+    charge(sched, cpu, paths::FUTEX_WAIT);
+    sched.set_current_state(cpu, TaskState::Interruptible);
+    Step::Sleep { until: None }
+}

@@ -1,0 +1,98 @@
+//! kernel/sched/wait.c: wait queues.
+
+use crate::{paths, within};
+use sched::arch::Arch;
+use sched::layout::Line;
+use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// Who sleeps on a queue, and how they want to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Waiter {
+    task: TaskId,
+    /// One wakeup wakes one of these.
+    exclusive: bool,
+    /// A poller: stays on the queue until it leaves by itself (`poll_freewait`).
+    poll: bool,
+}
+
+/// A wait queue with its lock.
+#[derive(Clone, Debug)]
+pub struct WaitQueue {
+    line: Line,
+    /// In waking order, last first: non-exclusive waiters join at the end, exclusive ones at the front.
+    waiters: Vec<Waiter>,
+}
+
+impl WaitQueue {
+    pub fn new(line: Line) -> WaitQueue {
+        WaitQueue { line, waiters: Vec::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+
+    /// wait.c: prepare_to_wait() or prepare_to_wait_exclusive(): joins the queue and is about to sleep.
+    pub fn prepare_to_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
+        sched.arch_mut().lock(cpu, self.line);
+        if !self.waiters.iter().any(|w| w.task == task) {
+            let waiter = Waiter { task, exclusive, poll: false };
+            if exclusive {
+                self.waiters.insert(0, waiter);
+            } else {
+                self.waiters.push(waiter);
+            }
+        }
+        sched.set_current_state(cpu, TaskState::Interruptible);
+        sched.arch_mut().unlock(cpu, self.line);
+    }
+
+    /// wait.c: finish_wait(): off the queue, if whoever woke the task did not take it off.
+    pub fn finish_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        if let Some(at) = self.waiters.iter().position(|w| w.task == task) {
+            sched.arch_mut().lock(cpu, self.line);
+            self.waiters.remove(at);
+            sched.arch_mut().unlock(cpu, self.line);
+        }
+    }
+
+    /// fs/select.c: __pollwait(): a poller joins; it does not sleep yet.
+    pub fn poll_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        sched.arch_mut().lock(cpu, self.line);
+        self.waiters.push(Waiter { task, exclusive: false, poll: true });
+        sched.arch_mut().unlock(cpu, self.line);
+    }
+
+    /// wait.c: __wake_up_common() under the queue's lock: wakes everybody up to and including `nr_exclusive` exclusive waiters
+    /// (0: everybody). Returns how many were woken.
+    pub fn wake_up<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, flags: WakeFlags, nr_exclusive: usize) -> usize {
+        within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| {
+            sched.arch_mut().lock(cpu, self.line);
+            let mut woken = 0;
+            let mut exclusive_left = nr_exclusive;
+            let mut at = self.waiters.len();
+            while at > 0 {
+                at -= 1;
+                let waiter = self.waiters[at];
+                // autoremove_wake_function() takes a waiter off only if the wakeup did something; a poller stays.
+                if !sched.wake(cpu, waiter.task, flags) {
+                    continue;
+                }
+                woken += 1;
+                if !waiter.poll {
+                    self.waiters.remove(at);
+                }
+                if waiter.exclusive && nr_exclusive > 0 {
+                    exclusive_left -= 1;
+                    if exclusive_left == 0 {
+                        break;
+                    }
+                }
+            }
+            sched.arch_mut().unlock(cpu, self.line);
+            woken
+        })
+    }
+}

@@ -1,0 +1,445 @@
+//! Every charge of the scheduler: what its functions touch, in accessors; what that costs is the machine's affair.
+//!
+//! Two kinds. `enter`/`leave`, through the [`fentry`](fentry::fentry) attribute: a function's straight-line work. And the
+//! accessors below: a cache line read, written, or updated atomically, a lock taken or released. The algorithms call them where
+//! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, TaskGroupField, TaskLine};
+use crate::sched::{CfsRqId, SeId, TaskId, TgId};
+use crate::topology::SdId;
+use units::CpuId;
+
+/// A kernel function whose time is charged and shows in profiles. Numbers from [`Path::FIRST_OS`] on belong to `os`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Path(pub u16);
+
+macro_rules! paths {
+    ($( $name:ident )+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u16)]
+        enum Number { $( $name, )+ }
+
+        #[allow(non_upper_case_globals)]
+        impl Path {
+            $( pub const $name: Path = Path(Number::$name as u16); )+
+            /// The scheduler's own functions, by number.
+            pub const NAMES: &'static [&'static str] = &[ $( stringify!($name), )+ ];
+        }
+    };
+}
+
+paths! {
+    sched_clock_cpu update_rq_clock
+    try_to_wake_up ttwu_queue ttwu_queue_remote ttwu_do_activate ttwu_do_wakeup ttwu_stat sched_ttwu_pending scheduler_ipi
+    select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
+    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt find_idlest_cpu find_idlest_group find_idlest_group_cpu
+    task_waking_fair migrate_task_rq_fair set_task_cpu
+    activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity place_entity
+    enqueue_entity_load_avg dequeue_entity_load_avg update_load_avg update_cfs_rq_load_avg update_tg_load_avg propagate_entity_load_avg
+    attach_entity_load_avg detach_entity_load_avg remove_entity_load_avg sync_entity_load_avg
+    update_cfs_shares reweight_entity update_curr update_min_vruntime calc_delta_fair sched_slice
+    account_entity_enqueue account_entity_dequeue
+    update_stats_wait_start update_stats_wait_end update_stats_enqueue update_stats_dequeue enqueue_sleeper
+    sched_info_queued sched_info_dequeued sched_info_arrive sched_info_depart cpuacct_charge
+    check_preempt_curr check_preempt_wakeup resched_curr
+    schedule pick_next_task pick_next_task_fair pick_next_task_idle pick_next_entity set_next_entity put_prev_entity put_prev_task_fair
+    context_switch switch_mm switch_to finish_task_switch
+    sched_yield yield_task_fair
+    scheduler_tick task_tick_fair entity_tick check_preempt_tick update_cpu_load calc_global_load_tick
+    trigger_load_balance nohz_balancer_kick nohz_balance_enter_idle nohz_balance_exit_idle set_cpu_sd_state_busy set_cpu_sd_state_idle
+    run_rebalance_domains rebalance_domains nohz_idle_balance idle_balance load_balance find_busiest_group
+    update_sd_lb_stats update_sg_lb_stats update_group_capacity find_busiest_queue detach_tasks can_migrate_task attach_tasks
+    update_blocked_averages task_h_load active_load_balance_cpu_stop stop_one_cpu
+    sched_fork task_fork_fair wake_up_new_task do_exit sched_move_task sched_setscheduler set_cpus_allowed_ptr
+}
+
+impl Path {
+    /// The first number that `os` may give to a function of the rest of the kernel.
+    pub const FIRST_OS: u16 = 256;
+}
+
+impl<A: Arch> Sched<A> {
+    #[inline]
+    pub(crate) fn enter(&mut self, path: Path) {
+        self.arch.enter(self.this_cpu, path);
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.arch.leave(self.this_cpu);
+    }
+
+    /// A function too small to be worth a body of its own here: its price alone.
+    #[inline]
+    pub(crate) fn path(&mut self, path: Path) {
+        self.arch.enter(self.this_cpu, path);
+        self.arch.leave(self.this_cpu);
+    }
+
+    #[inline]
+    fn read(&mut self, line: Line) {
+        self.arch.read(self.this_cpu, line);
+    }
+
+    #[inline]
+    fn write(&mut self, line: Line) {
+        self.arch.write(self.this_cpu, line);
+    }
+
+    // Locks.
+
+    /// kernel/sched/sched.h: rq_lock().
+    #[inline]
+    pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
+        self.arch.lock(self.this_cpu, self.layout.rq(cpu, RqLine::Lock));
+    }
+
+    /// kernel/sched/sched.h: rq_unlock().
+    #[inline]
+    pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
+        self.arch.unlock(self.this_cpu, self.layout.rq(cpu, RqLine::Lock));
+    }
+
+    /// kernel/sched/sched.h: double_rq_lock(). The lower CPU number first.
+    pub(crate) fn double_rq_lock(&mut self, a: CpuId, b: CpuId) {
+        self.rq_lock(a.min(b));
+        if a != b {
+            self.rq_lock(a.max(b));
+        }
+    }
+
+    /// kernel/sched/sched.h: double_rq_unlock().
+    pub(crate) fn double_rq_unlock(&mut self, a: CpuId, b: CpuId) {
+        self.rq_unlock(a);
+        if a != b {
+            self.rq_unlock(b);
+        }
+    }
+
+    /// `raw_spin_lock(&p->pi_lock)`.
+    #[inline]
+    pub(crate) fn pi_lock(&mut self, p: TaskId) {
+        self.arch.lock(self.this_cpu, self.layout.task(p, TaskLine::PiLock));
+    }
+
+    #[inline]
+    pub(crate) fn pi_unlock(&mut self, p: TaskId) {
+        self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::PiLock));
+    }
+
+    // struct rq.
+
+    /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
+    #[inline]
+    pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.read(self.layout.rq(cpu, RqLine::Curr));
+        let rq = &self.rq[cpu];
+        if rq.curr.is_some() {
+            return false;
+        }
+        let idle = rq.nr_running == 0 && rq.wake_list.is_empty();
+        self.read(self.layout.rq(cpu, RqLine::Lock));
+        self.read(self.layout.rq(cpu, RqLine::WakeList));
+        idle
+    }
+
+    /// Looks at a CPU's `nr_running` and `cpu_load[]`, which share a line.
+    #[inline]
+    pub(crate) fn read_rq_load(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Lock));
+    }
+
+    /// Looks at a CPU's root `cfs_rq`: `load`, `nr_running`, `h_nr_running`.
+    #[inline]
+    pub(crate) fn read_rq_cfs(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Cfs));
+    }
+
+    /// Looks at a CPU's capacity and domain pointers.
+    #[inline]
+    pub(crate) fn read_rq_clock(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Clock));
+    }
+
+    /// Looks at `curr` of a CPU.
+    #[inline]
+    pub(crate) fn read_rq_curr(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Curr));
+    }
+
+    /// Changes `curr`.
+    #[inline]
+    pub(crate) fn write_rq_curr(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Curr));
+    }
+
+    /// Changes `clock` and `clock_task`.
+    #[inline]
+    pub(crate) fn write_rq_clock(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Clock));
+    }
+
+    /// Changes `nr_running` or `cpu_load[]`.
+    #[inline]
+    pub(crate) fn write_rq_load(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Lock));
+    }
+
+    /// Changes `rq.load` or `nr_switches`.
+    #[inline]
+    pub(crate) fn write_rq_weight(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Load));
+    }
+
+    /// Changes `cfs_tasks`, `idle_stamp`, `avg_idle`, `active_balance`.
+    #[inline]
+    pub(crate) fn write_rq_balance(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Balance));
+    }
+
+    /// Changes a CPU's schedstats (`ttwu_count`, `sched_count`, `rq_sched_info` ...).
+    #[inline]
+    pub(crate) fn write_rq_stats(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Stats));
+    }
+
+    /// llist_add() on `wake_list`.
+    #[inline]
+    pub(crate) fn atomic_wake_list(&mut self, cpu: CpuId) {
+        self.arch.atomic(self.this_cpu, self.layout.rq(cpu, RqLine::WakeList));
+    }
+
+    /// The flags word of whatever runs on `cpu`: TIF_NEED_RESCHED.
+    #[inline]
+    pub(crate) fn write_need_resched(&mut self, cpu: CpuId) {
+        let line = match self.rq[cpu].curr {
+            Some(p) => self.layout.task(p, TaskLine::ThreadInfo),
+            None => self.layout.idle_thread_info(cpu),
+        };
+        self.arch.atomic(self.this_cpu, line);
+    }
+
+    // struct task_struct.
+
+    /// Looks at `state`, `on_cpu`, `on_rq`, `wakee_flips`, `last_wakee`.
+    #[inline]
+    pub(crate) fn read_task(&mut self, p: TaskId) {
+        self.read(self.layout.task(p, TaskLine::State));
+    }
+
+    /// Changes one of these.
+    #[inline]
+    pub(crate) fn write_task(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::State));
+    }
+
+    /// Looks at `policy`, `cpus_allowed`.
+    #[inline]
+    pub(crate) fn read_task_policy(&mut self, p: TaskId) {
+        self.read(self.layout.task(p, TaskLine::SchedInfo));
+    }
+
+    /// Changes `sched_info`.
+    #[inline]
+    pub(crate) fn write_sched_info(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::SchedInfo));
+    }
+
+    /// Changes `nvcsw`, `nivcsw`.
+    #[inline]
+    pub(crate) fn write_switches(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::Switches));
+    }
+
+    // struct sched_entity.
+
+    /// The line of an entity for each of its four parts, a task's or a group's.
+    #[inline]
+    fn se_line(&self, se: SeId, task: TaskLine, group: SeLine) -> Line {
+        match self.se[se].task {
+            Some(p) => self.layout.task(p, task),
+            None => self.layout.se(se, group),
+        }
+    }
+
+    /// Looks at `load`, `on_rq`, `run_node`.
+    #[inline]
+    pub(crate) fn read_se(&mut self, se: SeId) {
+        self.read(self.se_line(se, TaskLine::Se, SeLine::Load));
+    }
+
+    /// Changes `load`, `on_rq`, `run_node`.
+    #[inline]
+    pub(crate) fn write_se(&mut self, se: SeId) {
+        self.write(self.se_line(se, TaskLine::Se, SeLine::Load));
+    }
+
+    /// Changes `exec_start`, `sum_exec_runtime`, `vruntime`.
+    #[inline]
+    pub(crate) fn write_se_times(&mut self, se: SeId) {
+        self.write(self.se_line(se, TaskLine::SeTimes, SeLine::Times));
+    }
+
+    /// Changes `avg`.
+    #[inline]
+    pub(crate) fn write_se_avg(&mut self, se: SeId) {
+        self.write(self.se_line(se, TaskLine::SeAvg, SeLine::Avg));
+    }
+
+    /// Looks at `avg`.
+    #[inline]
+    pub(crate) fn read_se_avg(&mut self, se: SeId) {
+        self.read(self.se_line(se, TaskLine::SeAvg, SeLine::Avg));
+    }
+
+    /// Changes `statistics.wait_*`, `iowait_*`.
+    #[inline]
+    pub(crate) fn write_statistics_wait(&mut self, se: SeId) {
+        self.write(self.se_line(se, TaskLine::StatisticsWait, SeLine::Statistics));
+    }
+
+    /// Changes `statistics.sleep_*`, `block_*`, `exec_max`, `slice_max`.
+    #[inline]
+    pub(crate) fn write_statistics_sleep(&mut self, se: SeId) {
+        self.write(self.se_line(se, TaskLine::StatisticsSleep, SeLine::Statistics));
+    }
+
+    /// Changes `statistics.nr_wakeups*` of a task.
+    #[inline]
+    pub(crate) fn write_statistics_wakeups(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::StatisticsWakeups));
+        self.write(self.layout.task(p, TaskLine::StatisticsLinks));
+    }
+
+    // struct cfs_rq.
+
+    #[inline]
+    fn cfs_line(&self, cfs_rq: CfsRqId, root: RqLine, group: CfsRqLine) -> Line {
+        let rq = self.cfs_rq[cfs_rq].rq;
+        if self.rq[rq].cfs == cfs_rq { self.layout.rq(rq, root) } else { self.layout.cfs_rq(cfs_rq, group) }
+    }
+
+    /// Changes `load`, `nr_running`, `min_vruntime`, `exec_clock`.
+    #[inline]
+    pub(crate) fn write_cfs_rq(&mut self, cfs_rq: CfsRqId) {
+        self.write(self.cfs_line(cfs_rq, RqLine::Cfs, CfsRqLine::Load));
+    }
+
+    /// Changes the timeline, `curr` or a buddy.
+    #[inline]
+    pub(crate) fn write_cfs_timeline(&mut self, cfs_rq: CfsRqId) {
+        self.write(self.cfs_line(cfs_rq, RqLine::CfsTimeline, CfsRqLine::Timeline));
+    }
+
+    /// Changes `avg`, `runnable_load_*`.
+    #[inline]
+    pub(crate) fn write_cfs_avg(&mut self, cfs_rq: CfsRqId) {
+        self.write(self.cfs_line(cfs_rq, RqLine::CfsAvg, CfsRqLine::Avg));
+    }
+
+    /// Looks at `avg`, `runnable_load_*`.
+    #[inline]
+    pub(crate) fn read_cfs_avg(&mut self, cfs_rq: CfsRqId) {
+        self.read(self.cfs_line(cfs_rq, RqLine::CfsAvg, CfsRqLine::Avg));
+    }
+
+    /// Adds to `removed_*` (an atomic until v4.14, under `removed.lock` since), from any CPU.
+    #[inline]
+    pub(crate) fn atomic_cfs_removed(&mut self, cfs_rq: CfsRqId) {
+        self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
+    }
+
+    /// Looks whether `removed_*` holds anything, and at `tg_load_avg_contrib`.
+    #[inline]
+    pub(crate) fn read_cfs_contrib(&mut self, cfs_rq: CfsRqId) {
+        self.read(self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
+    }
+
+    // struct task_group.
+
+    /// Looks at `tg->cfs_rq[]`, `tg->se[]`.
+    #[inline]
+    pub(crate) fn read_tg_arrays(&mut self, tg: TgId) {
+        self.read(self.layout.task_group(tg, TaskGroupField::Arrays));
+    }
+
+    /// `tg->shares`.
+    #[inline]
+    pub(crate) fn tg_shares(&mut self, tg: TgId) -> u64 {
+        self.read(self.layout.task_group(tg, TaskGroupField::Shares));
+        self.tg[tg].shares
+    }
+
+    /// `atomic_long_read(&tg->load_avg)`.
+    #[inline]
+    pub(crate) fn tg_load_avg(&mut self, tg: TgId) -> u64 {
+        self.read(self.layout.task_group(tg, TaskGroupField::LoadAvg));
+        self.tg[tg].load_avg
+    }
+
+    /// `atomic_long_add(delta, &tg->load_avg)`.
+    #[inline]
+    pub(crate) fn tg_load_avg_add(&mut self, tg: TgId, delta: i64) {
+        self.arch.atomic(self.this_cpu, self.layout.task_group(tg, TaskGroupField::LoadAvg));
+        let load_avg = &mut self.tg[tg].load_avg;
+        *load_avg = load_avg.wrapping_add_signed(delta);
+    }
+
+    // Domains and globals.
+
+    /// Looks at a domain: its span, flags and groups. Mostly read, so shared by everybody.
+    #[inline]
+    pub(crate) fn read_domain(&mut self, sd: SdId) {
+        self.read(self.layout.domain(sd.0, 0));
+    }
+
+    /// Changes a domain's balancing state (`last_balance`, `balance_interval`, `nr_balance_failed`).
+    #[inline]
+    pub(crate) fn write_domain(&mut self, sd: SdId) {
+        self.write(self.layout.domain(sd.0, 1));
+    }
+
+    /// Changes a domain's statistics: `lb_count[]` and the like (2), or `ttwu_*` (5).
+    #[inline]
+    pub(crate) fn write_domain_stats(&mut self, sd: SdId) {
+        self.write(self.layout.domain(sd.0, 5));
+    }
+
+    /// Looks at a group's capacity and what it shares with the CPUs of its cache (`sched_domain_shared`, v4.8).
+    #[inline]
+    pub(crate) fn read_domain_shared(&mut self, sd: SdId) {
+        self.read(self.layout.domain(sd.0, 6));
+    }
+
+    /// Changes `nr_busy_cpus` or `has_idle_cores`.
+    #[inline]
+    pub(crate) fn atomic_domain_shared(&mut self, sd: SdId) {
+        self.arch.atomic(self.this_cpu, self.layout.domain(sd.0, 6));
+    }
+
+    /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.
+    #[inline]
+    pub(crate) fn read_nohz(&mut self) {
+        self.read(self.layout.global(GlobalLine::NohzMask));
+    }
+
+    /// Enters or leaves `nohz.idle_cpus_mask`.
+    #[inline]
+    pub(crate) fn atomic_nohz(&mut self) {
+        self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzMask));
+    }
+
+    /// Looks at `rd->overload`.
+    #[inline]
+    pub(crate) fn read_root_domain(&mut self) {
+        self.read(self.layout.global(GlobalLine::RootDomain));
+    }
+
+    /// Changes `rd->overload`.
+    #[inline]
+    pub(crate) fn write_root_domain(&mut self) {
+        self.write(self.layout.global(GlobalLine::RootDomain));
+    }
+}

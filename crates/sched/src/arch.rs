@@ -1,0 +1,75 @@
+//! The scheduler's one door outwards: time, interrupts to other CPUs, the price of what it touches, and tracepoints.
+
+use crate::access::Path;
+use crate::layout::Line;
+use crate::sched::TaskId;
+use crate::trace::Event;
+use units::{CpuId, Ns};
+
+/// What the scheduler needs from the machine it runs on. Every method that charges defaults to free, so that an
+/// implementation without a cost model compiles to nothing.
+///
+/// `by` is the CPU that executes the code (the kernel's `smp_processor_id()`), which is often not the CPU whose run
+/// queue is worked on.
+pub trait Arch {
+    /// The clock of `cpu`, in nanoseconds since boot, including what the path running there has been charged so far.
+    fn sched_clock(&self, cpu: CpuId) -> Ns;
+
+    /// Sends the reschedule interrupt. It arrives later, in `scheduler_ipi`.
+    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId);
+
+    /// Stores to the monitored flags word of an idle CPU that polls it (mwait): it leaves idle without an interrupt.
+    fn wake_polling_idle(&mut self, from: CpuId, to: CpuId);
+
+    /// One load from a cache line; its price depends on who holds the line, and how.
+    #[inline]
+    fn read(&mut self, _by: CpuId, _line: Line) {}
+
+    /// One plain store to a cache line (the store buffer hides a part of a miss).
+    #[inline]
+    fn write(&mut self, _by: CpuId, _line: Line) {}
+
+    /// One locked read-modify-write (`atomic_add`, `cmpxchg`): nothing of a miss is hidden, and writers queue up.
+    #[inline]
+    fn atomic(&mut self, _by: CpuId, _line: Line) {}
+
+    /// Takes a spin lock: waits until whoever holds it lets go, then moves its line here.
+    #[inline]
+    fn lock(&mut self, _by: CpuId, _line: Line) {}
+
+    #[inline]
+    fn unlock(&mut self, _by: CpuId, _line: Line) {}
+
+    /// Copies `bytes` between user and kernel memory, both in this CPU's caches.
+    #[inline]
+    fn copy(&mut self, _by: CpuId, _bytes: u64) {}
+
+    /// Reads `bytes` that `from` wrote last: a stream of lines from that CPU's caches.
+    #[inline]
+    fn fetch(&mut self, _by: CpuId, _from: CpuId, _bytes: u64) {}
+
+    /// A kernel function begins: pays its straight-line price and stands on the profile's stack until `leave`.
+    #[inline]
+    fn enter(&mut self, _by: CpuId, _path: Path) {}
+
+    #[inline]
+    fn leave(&mut self, _by: CpuId) {}
+
+    /// Whether anybody listens to tracepoints: building an event costs time that an untraced run must not pay.
+    #[inline]
+    fn tracing(&self) -> bool {
+        false
+    }
+
+    /// A task came to be: what names it in traces and profiles. `prio` is the kernel's (120 = nice 0).
+    #[inline]
+    fn new_task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
+
+    /// A task is gone; its id may be given to another.
+    #[inline]
+    fn task_gone(&mut self, _task: TaskId) {}
+
+    /// A tracepoint is passed on `by`, at that CPU's clock.
+    #[inline]
+    fn trace(&mut self, _by: CpuId, _event: &Event) {}
+}

@@ -1,0 +1,809 @@
+//! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::cpu_topology::CpuTopology;
+use crate::features::{Feature, Features};
+use crate::layout::Layout;
+use crate::load_weight::set_load_weight;
+use crate::sched::*;
+use crate::stats::SchedstatsState;
+use crate::sysctl::Sysctl;
+use crate::topology::{Domains, build_sched_domains};
+use crate::trace::Event;
+use crate::versions::{ClockUpdate, Kernel};
+use fentry::fentry;
+use units::{CpuId, CpuMask, PerCpu};
+
+/// The scheduler of one simulated machine: all of its state, and its door outwards.
+pub struct Sched<A: Arch> {
+    pub arch: A,
+    pub kernel: Kernel,
+    pub features: Features,
+    pub sysctl: Sysctl,
+    pub layout: Layout,
+    /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
+    pub(crate) this_cpu: CpuId,
+    /// Length of a jiffy in nanoseconds (TICK_NSEC).
+    pub tick_nsec: u64,
+    pub rq: PerCpu<Rq>,
+    pub task: Arena<TaskId, TaskStruct>,
+    pub task_cold: Arena<TaskId, TaskCold>,
+    pub se: Arena<SeId, SchedEntity>,
+    /// Statistics of group entities; a task's are in [`TaskCold`].
+    pub group_statistics: Vec<SchedStatistics>,
+    pub cfs_rq: Arena<CfsRqId, CfsRq>,
+    pub tg: Arena<TgId, TaskGroup>,
+    pub domains: Domains,
+    pub topology: CpuTopology,
+    pub cpu_online_mask: CpuMask,
+    pub schedstats: SchedstatsState,
+    pub nohz: crate::fair::nohz::Nohz,
+    pub(crate) balance: crate::fair::balance::BalanceState,
+    next_pid: u32,
+}
+
+/// What a new task starts with.
+#[derive(Clone, Debug)]
+pub struct TaskInit {
+    pub comm: String,
+    pub policy: Policy,
+    /// -20..=19.
+    pub nice: i32,
+    /// `None`: every CPU.
+    pub cpus_allowed: Option<CpuMask>,
+    /// Address space: tasks with the same number switch without a TLB change; 0 for kernel threads.
+    pub mm: u32,
+    pub group: TgId,
+}
+
+/// What a scheduler is booted with.
+#[derive(Clone, Debug)]
+pub struct Boot {
+    pub kernel: Kernel,
+    pub topology: CpuTopology,
+    /// Timer frequency in Hz: 100, 250, 300 or 1000.
+    pub hz: u32,
+    pub features: Features,
+    pub sysctl: Sysctl,
+}
+
+impl<A: Arch> Sched<A> {
+    /// core.c: sched_init() and sched_init_smp(): every CPU idle, domains built, the root group in place.
+    pub fn new(arch: A, boot: Boot) -> Sched<A> {
+        let nr_cpus = boot.topology.nr_cpus;
+        let online = CpuMask::all(nr_cpus);
+        let domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains);
+        let mut sched = Sched {
+            arch,
+            layout: boot.kernel.layout,
+            features: boot.features,
+            sysctl: boot.sysctl,
+            this_cpu: CpuId(0),
+            tick_nsec: 1_000_000_000 / u64::from(boot.hz),
+            rq: PerCpu::from_fn(nr_cpus, |cpu| Rq {
+                cpu,
+                cfs: CfsRqId(u32::from(cpu.0)),
+                online: true,
+                sd: domains.sd[cpu],
+                avg_idle: 2 * boot.sysctl.sched_migration_cost,
+                max_idle_balance_cost: boot.sysctl.sched_migration_cost,
+                cpu_capacity: u64::from(boot.topology.capacity[cpu]),
+                cpu_capacity_orig: u64::from(boot.topology.capacity[cpu]),
+                ..Rq::default()
+            }),
+            task: Arena::new(),
+            task_cold: Arena::new(),
+            se: Arena::new(),
+            group_statistics: Vec::new(),
+            cfs_rq: Arena::new(),
+            tg: Arena::new(),
+            nohz: Default::default(),
+            balance: Default::default(),
+            domains,
+            topology: boot.topology,
+            cpu_online_mask: online,
+            schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
+            next_pid: 1,
+            kernel: boot.kernel,
+        };
+        sched.init_root_task_group();
+        sched.init_balance();
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            sched.create_stopper(cpu);
+        }
+        sched
+    }
+
+    pub fn nr_cpus(&self) -> usize {
+        self.rq.len()
+    }
+
+    /// The kernel's jiffies, counted from boot.
+    pub fn jiffies(&self) -> u64 {
+        self.arch.sched_clock(self.this_cpu).0 / self.tick_nsec
+    }
+
+    #[inline]
+    pub(crate) fn sched_feat(&self, feature: Feature) -> bool {
+        self.features.sched_feat(feature)
+    }
+
+    #[inline]
+    pub(crate) fn smp_processor_id(&self) -> CpuId {
+        self.this_cpu
+    }
+
+    /// Every door begins with this: which CPU executes.
+    #[inline]
+    pub(crate) fn on_cpu(&mut self, cpu: CpuId) {
+        self.this_cpu = cpu;
+    }
+
+    #[inline]
+    pub(crate) fn trace(&mut self, event: Event) {
+        self.arch.trace(self.this_cpu, &event);
+    }
+
+    pub(crate) fn cpumask_test(&self, cpu: CpuId, p: TaskId) -> bool {
+        self.task_cold[p].cpus_allowed.contains(cpu)
+    }
+
+    /// core.c: cpus_share_cache().
+    #[inline]
+    pub(crate) fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool {
+        self.domains.sd_llc_id[this] == self.domains.sd_llc_id[that]
+    }
+
+    // The run queue's clock.
+
+    /// core.c: update_rq_clock().
+    /// Differs: interrupt and steal time are not told apart yet, so `clock_task` equals `clock`.
+    #[inline]
+    pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
+        if self.rq[cpu].clock_skip_update == ClockSkip::Active {
+            return;
+        }
+        self.path(Path::update_rq_clock);
+        self.write_rq_clock(cpu);
+        let now = self.arch.sched_clock(self.this_cpu).0;
+        let rq = &mut self.rq[cpu];
+        // A CPU's own clock may lag what another CPU wrote here: time on a queue never runs backwards.
+        if now > rq.clock {
+            rq.clock = now;
+            rq.clock_task = now;
+        }
+    }
+
+    /// kernel/sched/sched.h: rq_clock_skip_update().
+    pub(crate) fn rq_clock_skip_update(&mut self, cpu: CpuId, skip: bool) {
+        let rq = &mut self.rq[cpu];
+        rq.clock_skip_update = match (skip, rq.clock_skip_update) {
+            (true, ClockSkip::No) => ClockSkip::Requested,
+            (true, state) => state,
+            (false, ClockSkip::Requested) => ClockSkip::No,
+            (false, state) => state,
+        };
+    }
+
+    // Queueing.
+
+    /// core.c: enqueue_task().
+    pub(crate) fn enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if !flags.noclock {
+            self.update_rq_clock(cpu);
+        }
+        if !flags.save_restore {
+            self.sched_info_queued(cpu, p);
+        }
+        match self.task[p].policy {
+            Policy::Stop => self.enqueue_task_stop(cpu, p),
+            _ => self.enqueue_task_fair(cpu, p, flags),
+        }
+    }
+
+    /// core.c: dequeue_task().
+    pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if !flags.noclock {
+            self.update_rq_clock(cpu);
+        }
+        if !flags.save_restore {
+            self.sched_info_dequeued(cpu, p);
+        }
+        match self.task[p].policy {
+            Policy::Stop => self.dequeue_task_stop(cpu),
+            _ => self.dequeue_task_fair(cpu, p, flags),
+        }
+    }
+
+    /// core.c: activate_task().
+    #[fentry]
+    pub(crate) fn activate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if self.task[p].sched_contributes_to_load && flags.wakeup {
+            self.rq[cpu].nr_uninterruptible -= 1;
+        }
+        self.enqueue_task(cpu, p, flags);
+        self.task[p].on_rq = OnRq::Queued;
+        self.trace_nr_running(cpu);
+    }
+
+    /// core.c: deactivate_task().
+    #[fentry]
+    pub(crate) fn deactivate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if self.task[p].state == TaskState::Uninterruptible && flags.sleep {
+            self.rq[cpu].nr_uninterruptible += 1;
+        }
+        self.dequeue_task(cpu, p, flags);
+        self.trace_nr_running(cpu);
+    }
+
+    fn trace_nr_running(&mut self, cpu: CpuId) {
+        if self.arch.tracing() {
+            self.trace(Event::NrRunning { cpu, nr_running: self.rq[cpu].nr_running });
+        }
+    }
+
+    /// core.c: resched_curr(). Marks what runs on `cpu` for rescheduling, and tells that CPU if it is another one.
+    pub(crate) fn resched_curr(&mut self, cpu: CpuId) {
+        if self.rq[cpu].need_resched {
+            return;
+        }
+        self.path(Path::resched_curr);
+        self.write_need_resched(cpu);
+        self.rq[cpu].need_resched = true;
+        if cpu == self.this_cpu {
+            return;
+        }
+        if self.rq[cpu].polling {
+            self.wake_idle_without_ipi(cpu);
+        } else {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
+    }
+
+    fn wake_idle_without_ipi(&mut self, cpu: CpuId) {
+        if self.arch.tracing() {
+            self.trace(Event::SchedWakeIdleWithoutIpi { cpu });
+        }
+        self.arch.wake_polling_idle(self.this_cpu, cpu);
+    }
+
+    /// core.c: check_preempt_curr().
+    pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
+        let curr = self.rq[cpu].curr;
+        match curr {
+            Some(c) if self.task[c].policy == Policy::Stop => {}
+            Some(_) if self.task[p].policy != Policy::Stop => self.check_preempt_wakeup(cpu, p, flags),
+            _ => self.resched_curr(cpu),
+        }
+        let queued = curr.is_none_or(|c| self.task[c].on_rq == OnRq::Queued);
+        if queued && self.rq[cpu].need_resched {
+            self.rq_clock_skip_update(cpu, true);
+        }
+    }
+
+    /// core.c: set_task_cpu().
+    pub(crate) fn set_task_cpu(&mut self, p: TaskId, new_cpu: CpuId) {
+        let orig_cpu = self.task[p].cpu;
+        if orig_cpu != new_cpu {
+            self.path(Path::set_task_cpu);
+            if self.arch.tracing() {
+                self.trace(Event::SchedMigrateTask { task: p, orig_cpu, dest_cpu: new_cpu });
+            }
+            self.migrate_task_rq_fair(p);
+            let se = self.task[p].se;
+            self.se[se].nr_migrations += 1;
+        }
+        self.__set_task_cpu(p, new_cpu);
+    }
+
+    /// kernel/sched/sched.h: __set_task_cpu().
+    pub(crate) fn __set_task_cpu(&mut self, p: TaskId, cpu: CpuId) {
+        self.set_task_rq(p, cpu);
+        self.write_task(p);
+        let task = &mut self.task[p];
+        task.cpu = cpu;
+        task.wake_cpu = cpu;
+    }
+
+    /// core.c: select_task_rq().
+    fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: crate::topology::SdFlags, flags: WakeFlags) -> CpuId {
+        let mut cpu = cpu;
+        if self.task[p].nr_cpus_allowed > 1 && self.task[p].policy != Policy::Stop {
+            cpu = self.select_task_rq_fair(p, cpu, sd_flag, flags);
+        }
+        if !self.cpumask_test(cpu, p) || !self.rq[cpu].online {
+            cpu = self.select_fallback_rq(p);
+        }
+        cpu
+    }
+
+    /// core.c: select_fallback_rq().
+    /// Differs: when no allowed CPU is online the task may run anywhere, as the kernel ends up deciding, without its log line.
+    fn select_fallback_rq(&mut self, p: TaskId) -> CpuId {
+        let node = self.topology.node[self.task[p].cpu];
+        let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_online_mask);
+        let on_node = allowed.iter().find(|&c| self.topology.node[c] == node);
+        on_node.or_else(|| allowed.first()).unwrap_or_else(|| {
+            self.task_cold[p].cpus_allowed = CpuMask::all(self.nr_cpus());
+            self.cpu_online_mask.first().expect("one CPU is online")
+        })
+    }
+
+    // Wakeup.
+
+    /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
+    #[fentry]
+    pub(crate) fn try_to_wake_up(&mut self, p: TaskId, flags: WakeFlags) -> bool {
+        self.pi_lock(p);
+        self.read_task(p);
+        if !matches!(self.task[p].state, TaskState::Interruptible | TaskState::Uninterruptible) {
+            self.pi_unlock(p);
+            return false;
+        }
+        if self.arch.tracing() {
+            self.trace(Event::SchedWaking { task: p, target_cpu: self.task[p].cpu });
+        }
+        let mut flags = flags;
+        let mut cpu = self.task[p].cpu;
+        if self.task[p].on_rq != OnRq::No {
+            self.ttwu_remote(p, flags);
+        } else {
+            self.write_task(p);
+            let task = &mut self.task[p];
+            task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
+            task.state = TaskState::Waking;
+            if task.in_iowait {
+                let from = task.cpu;
+                self.rq[from].nr_iowait -= 1;
+            }
+            self.task_waking_fair(p);
+            cpu = self.select_task_rq(p, self.task[p].wake_cpu, crate::topology::SdFlags::BALANCE_WAKE, flags);
+            if self.task[p].cpu != cpu {
+                flags.migrated = true;
+                self.set_task_cpu(p, cpu);
+            }
+            self.ttwu_queue(p, cpu, flags);
+        }
+        self.ttwu_stat(p, cpu, flags);
+        self.pi_unlock(p);
+        true
+    }
+
+    /// core.c: ttwu_remote(): the task has not left its run queue yet; only its state changes.
+    fn ttwu_remote(&mut self, p: TaskId, flags: WakeFlags) {
+        let cpu = self.task[p].cpu;
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        self.ttwu_do_wakeup(cpu, p, flags);
+        self.rq_unlock(cpu);
+    }
+
+    /// core.c: ttwu_queue(). A CPU that shares no cache finishes the wakeup itself.
+    #[fentry]
+    fn ttwu_queue(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
+        if self.sched_feat(Feature::TTWU_QUEUE) && !self.cpus_share_cache(self.this_cpu, cpu) {
+            self.path(Path::sched_clock_cpu);
+            self.ttwu_queue_remote(p, cpu, flags);
+            return;
+        }
+        self.rq_lock(cpu);
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        self.ttwu_do_activate(cpu, p, flags);
+        self.rq_unlock(cpu);
+    }
+
+    /// core.c: ttwu_queue_remote().
+    #[fentry]
+    fn ttwu_queue_remote(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
+        self.task[p].sched_remote_wakeup = flags.migrated;
+        self.atomic_wake_list(cpu);
+        let was_empty = self.rq[cpu].wake_list.is_empty();
+        self.rq[cpu].wake_list.push(p);
+        if !was_empty {
+            return;
+        }
+        if self.rq[cpu].polling {
+            self.write_need_resched(cpu);
+            self.rq[cpu].need_resched = true;
+            self.wake_idle_without_ipi(cpu);
+        } else {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
+    }
+
+    /// core.c: ttwu_do_activate().
+    #[fentry]
+    fn ttwu_do_activate(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
+        let enqueue = match self.kernel.core.clock {
+            ClockUpdate::Enqueue => QueueFlags { wakeup: true, waking: true, ..QueueFlags::default() },
+            ClockUpdate::Callers => {
+                QueueFlags { wakeup: true, noclock: true, migrated: flags.migrated, ..QueueFlags::default() }
+            }
+        };
+        self.activate_task(cpu, p, enqueue);
+        self.ttwu_do_wakeup(cpu, p, flags);
+    }
+
+    /// core.c: ttwu_do_wakeup().
+    #[fentry]
+    fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
+        self.check_preempt_curr(cpu, p, flags);
+        self.write_task(p);
+        self.task[p].state = TaskState::Running;
+        if self.arch.tracing() {
+            self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
+        }
+        if self.rq[cpu].idle_stamp != 0 {
+            self.write_rq_balance(cpu);
+            let rq = &mut self.rq[cpu];
+            let delta = rq.clock.wrapping_sub(rq.idle_stamp);
+            let max = 2 * rq.max_idle_balance_cost;
+            update_avg(&mut rq.avg_idle, delta);
+            rq.avg_idle = rq.avg_idle.min(max);
+            rq.idle_stamp = 0;
+        }
+    }
+
+    /// core.c: sched_ttwu_pending(): finishes the wakeups that other CPUs queued here.
+    pub(crate) fn sched_ttwu_pending(&mut self) {
+        let cpu = self.this_cpu;
+        if self.rq[cpu].wake_list.is_empty() {
+            return;
+        }
+        self.enter(Path::sched_ttwu_pending);
+        self.atomic_wake_list(cpu);
+        self.rq_lock(cpu);
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        // llist_del_all() hands the newest first.
+        while let Some(p) = self.rq[cpu].wake_list.pop() {
+            let flags = WakeFlags { migrated: self.task[p].sched_remote_wakeup, ..WakeFlags::NONE };
+            self.ttwu_do_activate(cpu, p, flags);
+        }
+        self.rq_unlock(cpu);
+        self.leave();
+    }
+
+    /// core.c: scheduler_ipi(). Returns whether the balancing softirq is to run (a nohz idle kick arrived).
+    pub(crate) fn scheduler_ipi(&mut self) -> bool {
+        self.path(Path::scheduler_ipi);
+        self.sched_ttwu_pending();
+        self.got_nohz_idle_kick()
+    }
+
+    // Fork and exit.
+
+    /// core.c: sched_fork(). The child exists, but nobody can run it yet.
+    #[fentry]
+    pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
+        let cpu = self.this_cpu;
+        let static_prio = DEFAULT_PRIO + init.nice;
+        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| CpuMask::all(self.nr_cpus()));
+        let se = self.se.insert(SchedEntity::default());
+        let task = TaskStruct {
+            se,
+            cpu,
+            wake_cpu: cpu,
+            recent_used_cpu: parent.map_or(cpu, |parent| self.task[parent].recent_used_cpu),
+            state: TaskState::New,
+            policy: init.policy,
+            alive: true,
+            static_prio,
+            prio: static_prio,
+            nr_cpus_allowed: cpus_allowed.weight() as u32,
+            mm: init.mm,
+            sched_task_group: init.group,
+            ..TaskStruct::default()
+        };
+        let p = self.task.insert(task);
+        let pid = self.next_pid;
+        self.next_pid += 1;
+        let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
+        assert_eq!(p, cold, "the hot and the cold part of a task have one id");
+        self.se[se].task = Some(p);
+        self.se[se].load = set_load_weight(init.policy, static_prio);
+        self.se[se].runnable_weight = self.se[se].load.weight;
+        self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
+        self.set_task_rq(p, cpu);
+        self.init_entity_runnable_average(se);
+        if init.policy != Policy::Stop {
+            self.task_fork_fair(p);
+        }
+        self.__set_task_cpu(p, cpu);
+        if self.arch.tracing() {
+            self.trace(Event::SchedProcessFork { parent, child: p });
+        }
+        p
+    }
+
+    /// core.c: wake_up_new_task().
+    #[fentry]
+    pub(crate) fn wake_up_new_task(&mut self, p: TaskId) {
+        self.pi_lock(p);
+        self.task[p].state = TaskState::Running;
+        let cpu = self.select_task_rq(p, self.task[p].cpu, crate::topology::SdFlags::BALANCE_FORK, WakeFlags::FORK);
+        match self.kernel.core.clock {
+            ClockUpdate::Enqueue => self.set_task_cpu(p, cpu),
+            // v4.12 places the child without counting a migration.
+            ClockUpdate::Callers => {
+                self.task[p].recent_used_cpu = self.task[p].cpu;
+                self.__set_task_cpu(p, cpu);
+            }
+        }
+        self.rq_lock(cpu);
+        let mut flags = QueueFlags::default();
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+            flags.noclock = true;
+        }
+        self.post_init_entity_util_avg(self.task[p].se);
+        self.activate_task(cpu, p, flags);
+        if self.arch.tracing() {
+            self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });
+        }
+        self.check_preempt_curr(cpu, p, WakeFlags::FORK);
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
+    }
+
+    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead at its next schedule.
+    #[fentry(do_exit)]
+    pub(crate) fn exit_current(&mut self) {
+        let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
+        if self.arch.tracing() {
+            self.trace(Event::SchedProcessExit { task: p });
+        }
+        self.task[p].state = TaskState::Dead;
+    }
+
+    /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
+    fn put_task_struct(&mut self, p: TaskId) {
+        self.task_dead_fair(p);
+        self.arch.task_gone(p);
+        let se = self.task[p].se;
+        self.se.remove(se);
+        self.task.remove(p);
+        self.task_cold.remove(p);
+    }
+
+    // Schedule.
+
+    /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
+    ///
+    /// `preempt`: the running task did not ask for it (its state may be anything, it stays on the queue).
+    #[fentry]
+    pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
+        let cpu = self.this_cpu;
+        let prev = self.rq[cpu].curr;
+        self.rq_lock(cpu);
+        let rq = &mut self.rq[cpu];
+        if rq.clock_skip_update == ClockSkip::Requested {
+            rq.clock_skip_update = ClockSkip::Active;
+        }
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        let voluntary = self.deactivate_prev(cpu, prev, preempt);
+        if self.kernel.core.clock == ClockUpdate::Enqueue && prev.is_none_or(|p| self.task[p].on_rq == OnRq::Queued) {
+            self.update_rq_clock(cpu);
+        }
+        let next = self.pick_next_task(cpu, prev);
+        self.rq[cpu].need_resched = false;
+        self.rq[cpu].clock_skip_update = ClockSkip::No;
+        if prev == next {
+            self.rq_unlock(cpu);
+            return next;
+        }
+        self.account_switch(cpu, prev, next, voluntary, preempt);
+        self.context_switch(cpu, prev, next);
+        next
+    }
+
+    /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.
+    fn deactivate_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, preempt: bool) -> bool {
+        let Some(p) = prev else { return true };
+        if preempt || self.task[p].state == TaskState::Running {
+            return false;
+        }
+        let noclock = self.kernel.core.clock == ClockUpdate::Callers;
+        self.deactivate_task(cpu, p, QueueFlags { sleep: true, noclock, ..QueueFlags::default() });
+        self.task[p].on_rq = OnRq::No;
+        if self.task[p].in_iowait {
+            self.rq[cpu].nr_iowait += 1;
+        }
+        true
+    }
+
+    fn account_switch(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        voluntary: bool,
+        preempt: bool,
+    ) {
+        self.write_rq_weight(cpu);
+        self.write_rq_curr(cpu);
+        self.rq[cpu].nr_switches += 1;
+        if let Some(p) = prev {
+            self.write_switches(p);
+            let task = &mut self.task[p];
+            if voluntary {
+                task.nvcsw += 1;
+            } else {
+                task.nivcsw += 1;
+            }
+        }
+        if self.arch.tracing() {
+            let prev_state = prev.map_or(TaskState::Running, |p| self.task[p].state);
+            self.trace(Event::SchedSwitch { prev, prev_state, preempt, next });
+        }
+    }
+
+    /// core.c: pick_next_task(). Classes from the highest: stop, fair, idle.
+    #[fentry]
+    fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        loop {
+            if self.rq[cpu].stop_queued {
+                self.put_prev_task(cpu, prev);
+                return self.rq[cpu].stop;
+            }
+            if let Some(p) = self.pick_next_task_fair(cpu, prev) {
+                return Some(p);
+            }
+            // New-idle balancing drops the lock: a stopper may have been queued meanwhile (RETRY_TASK).
+            if !self.rq[cpu].stop_queued {
+                return self.pick_next_task_idle(cpu, prev);
+            }
+        }
+    }
+
+    /// idle_task.c: pick_next_task_idle().
+    fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.path(Path::pick_next_task_idle);
+        self.put_prev_task(cpu, prev);
+        if self.schedstat_enabled() {
+            self.write_rq_stats(cpu);
+            self.rq[cpu].sched_goidle += 1;
+        }
+        None
+    }
+
+    /// kernel/sched/sched.h: put_prev_task().
+    pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
+        if let Some(p) = prev
+            && self.task[p].policy != Policy::Stop
+        {
+            self.put_prev_task_fair(cpu, p);
+        }
+    }
+
+    /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
+    #[fentry]
+    fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        self.sched_info_switch(cpu, prev, next);
+        let mm = |sched: &Self, p: Option<TaskId>| p.map_or(0, |p| sched.task[p].mm);
+        let (from, to) = (mm(self, prev), mm(self, next));
+        if to != 0 && to != from {
+            self.path(Path::switch_mm);
+        }
+        self.path(Path::switch_to);
+        self.rq[cpu].curr = next;
+        if let Some(p) = next {
+            self.write_task(p);
+            self.task[p].on_cpu = true;
+        }
+        if let Some(p) = prev {
+            self.write_task(p);
+            self.task[p].on_cpu = false;
+        }
+        self.path(Path::finish_task_switch);
+        self.rq_unlock(cpu);
+        if let Some(p) = prev
+            && self.task[p].state == TaskState::Dead
+        {
+            self.put_task_struct(p);
+        }
+    }
+
+    // Tick.
+
+    /// core.c: scheduler_tick(). Returns whether the balancing softirq is to run.
+    #[fentry]
+    pub(crate) fn scheduler_tick(&mut self) -> bool {
+        let cpu = self.this_cpu;
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        if let Some(curr) = self.rq[cpu].curr
+            && self.task[curr].policy != Policy::Stop
+        {
+            self.task_tick_fair(cpu, curr);
+        }
+        self.update_cpu_load_active(cpu);
+        self.path(Path::calc_global_load_tick);
+        self.rq_unlock(cpu);
+        self.rq[cpu].idle_balance = self.rq[cpu].curr.is_none() && self.rq[cpu].nr_running == 0;
+        self.trigger_load_balance(cpu)
+    }
+
+    /// core.c: sys_sched_yield(), up to its call of schedule().
+    #[fentry]
+    pub(crate) fn sched_yield(&mut self) {
+        let cpu = self.this_cpu;
+        self.rq_lock(cpu);
+        if self.schedstat_enabled() {
+            self.write_rq_stats(cpu);
+            self.rq[cpu].yld_count += 1;
+        }
+        self.yield_task_fair(cpu);
+        self.rq_unlock(cpu);
+    }
+
+    // Affinity.
+
+    /// core.c: set_cpus_allowed_ptr() for a task that does not run: it is moved when next queued, or at once if it is queued
+    /// on a CPU it may no longer use. The running task's own case is the caller's (it must schedule away).
+    #[fentry]
+    pub(crate) fn set_cpus_allowed_ptr(&mut self, p: TaskId, mask: CpuMask) {
+        self.pi_lock(p);
+        self.task[p].nr_cpus_allowed = mask.weight() as u32;
+        self.task_cold[p].cpus_allowed = mask;
+        let cpu = self.task[p].cpu;
+        if !self.cpumask_test(cpu, p) && self.task[p].on_rq == OnRq::Queued {
+            if self.task[p].on_cpu {
+                self.stop_one_cpu(cpu, crate::stop_task::StopWork::Migrate(p));
+            } else {
+                let dest = self.select_fallback_rq(p);
+                self.move_queued_task(p, dest);
+            }
+        }
+        self.pi_unlock(p);
+    }
+
+    /// core.c: move_queued_task().
+    pub(crate) fn move_queued_task(&mut self, p: TaskId, new_cpu: CpuId) {
+        let old = self.task[p].cpu;
+        self.rq_lock(old);
+        self.task[p].on_rq = OnRq::Migrating;
+        self.dequeue_task(old, p, QueueFlags::default());
+        self.set_task_cpu(p, new_cpu);
+        self.rq_unlock(old);
+        self.rq_lock(new_cpu);
+        self.enqueue_task(new_cpu, p, QueueFlags::default());
+        self.task[p].on_rq = OnRq::Queued;
+        self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
+        self.rq_unlock(new_cpu);
+    }
+
+    /// An allowed and online CPU other than where `p` is now, for a task that must leave.
+    pub(crate) fn any_allowed_cpu(&mut self, p: TaskId) -> CpuId {
+        self.select_fallback_rq(p)
+    }
+}
+
+/// core.c: update_avg(): an eighth of the way towards the sample.
+pub(crate) fn update_avg(avg: &mut u64, sample: u64) {
+    let diff = sample.wrapping_sub(*avg) as i64;
+    *avg = avg.wrapping_add_signed(diff >> 3);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn averages_move_an_eighth_of_the_way_in_both_directions() {
+        let mut avg = 800;
+        update_avg(&mut avg, 1600);
+        assert_eq!(avg, 900);
+        update_avg(&mut avg, 100);
+        assert_eq!(avg, 800);
+        // The kernel shifts a negative difference arithmetically: it rounds away from zero.
+        update_avg(&mut avg, 799);
+        assert_eq!(avg, 799);
+    }
+}

@@ -1,0 +1,242 @@
+//! Where the scheduler's objects lie in memory, as data: which fields share a cache line follows from the structures of the
+//! kernel configuration and from the allocator's alignment. Nothing else in the house knows.
+//!
+//! Offsets are those of an x86-64 v4.5 kernel with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS`, derived by adding up
+//! field sizes in include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
+
+use crate::sched::{CfsRqId, SeId, TaskId, TgId};
+use units::CpuId;
+
+/// Bytes of a cache line on every machine modelled so far.
+pub const LINE_BYTES: u32 = 64;
+
+/// One cache line of kernel memory. Regions keep the numbers dense, so that a directory can be an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Line {
+    pub region: Region,
+    pub index: u32,
+}
+
+/// What kind of memory a line belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Region {
+    /// `struct rq` of each CPU.
+    Rq,
+    /// `struct task_struct`, with its `sched_entity`, and the `thread_info` flags.
+    Task,
+    /// A group's `cfs_rq` of one CPU.
+    CfsRq,
+    /// A group's `sched_entity` on one CPU.
+    Se,
+    /// `struct task_group`.
+    TaskGroup,
+    /// `struct sched_domain` and what hangs off it.
+    Domain,
+    /// `nohz`, the root domain's masks and other globals.
+    Global,
+    /// Everything of the rest of the kernel: pipes, wait queues, futex buckets. Numbered by `os`.
+    Os,
+}
+
+impl Region {
+    pub const ALL: [Region; 8] = [
+        Region::Rq,
+        Region::Task,
+        Region::CfsRq,
+        Region::Se,
+        Region::TaskGroup,
+        Region::Domain,
+        Region::Global,
+        Region::Os,
+    ];
+}
+
+/// Lines of `struct rq`, in order of address; `struct rq` starts on a line of its own (`DEFINE_PER_CPU_SHARED_ALIGNED`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum RqLine {
+    /// lock, nr_running, cpu_load[]: kept together "because remote CPUs use both" (kernel/sched/sched.h).
+    Lock,
+    /// nohz_flags, load, nr_switches.
+    Load,
+    /// cfs: load, nr_running, h_nr_running, exec_clock, min_vruntime.
+    Cfs,
+    /// cfs: tasks_timeline, curr, next, last, skip.
+    CfsTimeline,
+    /// cfs: avg, runnable_load.
+    CfsAvg,
+    /// cfs: tg_load_avg_contrib, removed_*.
+    CfsContrib,
+    /// curr, idle, stop, next_balance, prev_mm.
+    Curr,
+    /// clock, clock_task, nr_iowait, rd, sd, cpu_capacity.
+    Clock,
+    /// idle_balance, active_balance, cfs_tasks, rt_avg, idle_stamp, avg_idle.
+    Balance,
+    /// rq_sched_info, rq_cpu_time, yld_count, sched_count, ttwu_count, ttwu_local.
+    Stats,
+    /// wake_list, idle_state.
+    WakeList,
+}
+
+/// Lines of `struct task_struct` that the scheduler touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum TaskLine {
+    /// state, flags, on_cpu, wakee_flips, last_wakee, wake_cpu, on_rq, prio.
+    State,
+    /// se: load, run_node, group_node, on_rq.
+    Se,
+    /// se: exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime, nr_migrations.
+    SeTimes,
+    /// se.statistics: wait_start, wait_max, wait_count, wait_sum, iowait_*.
+    StatisticsWait,
+    /// se.statistics: sleep_start, sleep_max, sum_sleep_runtime, block_*, exec_max, slice_max.
+    StatisticsSleep,
+    /// se.statistics: nr_failed_migrations_*, nr_wakeups, nr_wakeups_sync, nr_wakeups_migrate.
+    StatisticsWakeups,
+    /// se.statistics: nr_wakeups_local .. nr_wakeups_idle; se: depth, parent, cfs_rq, my_q.
+    StatisticsLinks,
+    /// se.avg (`____cacheline_aligned_in_smp`).
+    SeAvg,
+    /// policy, nr_cpus_allowed, cpus_allowed, sched_info.
+    SchedInfo,
+    /// pi_lock.
+    PiLock,
+    /// nvcsw, nivcsw.
+    Switches,
+    /// thread_info: flags (TIF_NEED_RESCHED, TIF_POLLING_NRFLAG). For an idle task this is the line mwait monitors.
+    ThreadInfo,
+}
+
+/// Lines of a group's `cfs_rq`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum CfsRqLine {
+    Load,
+    Timeline,
+    Avg,
+    Contrib,
+}
+
+/// Lines of a group's `sched_entity`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum SeLine {
+    Load,
+    Times,
+    Statistics,
+    Avg,
+}
+
+/// Fields of `struct task_group` that several CPUs touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskGroupField {
+    /// The arrays `se` and `cfs_rq`, read on every walk up the hierarchy.
+    Arrays,
+    Shares,
+    LoadAvg,
+}
+
+/// Global lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum GlobalLine {
+    /// nohz.idle_cpus_mask, nohz.nr_cpus.
+    NohzMask,
+    /// nohz.next_balance, nohz.load_balancer flags.
+    NohzBalance,
+    /// root_domain: overload, span.
+    RootDomain,
+    /// jiffies and the timekeeper's sequence.
+    Jiffies,
+}
+
+/// The layout of one kernel build: what a change such as "give `load_avg` a line of its own" edits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Bytes from one `struct task_group` to the next in its slab.
+    pub task_group_stride: u32,
+    /// Byte offsets within `struct task_group`.
+    pub task_group_arrays: u32,
+    pub task_group_shares: u32,
+    pub task_group_load_avg: u32,
+}
+
+const TASK_LINES: u32 = 16;
+const RQ_LINES: u32 = 16;
+const CFS_RQ_LINES: u32 = 4;
+const SE_LINES: u32 = 4;
+/// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
+const DOMAIN_LINES: u32 = 8;
+
+impl Layout {
+    /// `load_avg` `____cacheline_aligned`, task groups from an aligned slab cache (v4.4: b0367629acf6, v4.5).
+    pub const LOAD_AVG_ALIGNED: Layout =
+        Layout { task_group_stride: 512, task_group_arrays: 184, task_group_shares: 200, task_group_load_avg: 256 };
+
+    pub fn rq(&self, cpu: CpuId, line: RqLine) -> Line {
+        Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + line as u32 }
+    }
+
+    /// The flags word of the idle task of `cpu`, which a polling idle loop monitors.
+    pub fn idle_thread_info(&self, cpu: CpuId) -> Line {
+        Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + RQ_LINES - 1 }
+    }
+
+    pub fn task(&self, task: TaskId, line: TaskLine) -> Line {
+        Line { region: Region::Task, index: task.0 * TASK_LINES + line as u32 }
+    }
+
+    pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
+        Line { region: Region::CfsRq, index: cfs_rq.0 * CFS_RQ_LINES + line as u32 }
+    }
+
+    pub fn se(&self, se: SeId, line: SeLine) -> Line {
+        Line { region: Region::Se, index: se.0 * SE_LINES + line as u32 }
+    }
+
+    pub fn task_group(&self, tg: TgId, field: TaskGroupField) -> Line {
+        let offset = match field {
+            TaskGroupField::Arrays => self.task_group_arrays,
+            TaskGroupField::Shares => self.task_group_shares,
+            TaskGroupField::LoadAvg => self.task_group_load_avg,
+        };
+        Line { region: Region::TaskGroup, index: (tg.0 * self.task_group_stride + offset) / LINE_BYTES }
+    }
+
+    /// Line `line` (0: span, groups, balance intervals; 1: statistics of idle balance; ...) of a domain's memory.
+    pub fn domain(&self, sd: u32, line: u32) -> Line {
+        debug_assert!(line < DOMAIN_LINES);
+        Line { region: Region::Domain, index: sd * DOMAIN_LINES + line }
+    }
+
+    pub fn global(&self, line: GlobalLine) -> Line {
+        Line { region: Region::Global, index: line as u32 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aligned_load_avg_shares_its_line_with_nothing() {
+        let layout = Layout::LOAD_AVG_ALIGNED;
+        for tg in 0..4 {
+            let line = |field| layout.task_group(TgId(tg), field);
+            assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
+            assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
+        }
+    }
+
+    #[test]
+    fn objects_do_not_overlap() {
+        let layout = Layout::LOAD_AVG_ALIGNED;
+        assert!((RqLine::WakeList as u32) < RQ_LINES - 1);
+        assert!((TaskLine::ThreadInfo as u32) < TASK_LINES);
+        assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
+        assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));
+    }
+}

@@ -1,0 +1,75 @@
+//! The clock that [`super::Pelt::RunnableAvg`] tracks by: it runs as fast as work gets done.
+
+use super::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, SCHED_CAPACITY_SHIFT, Scale};
+
+/// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It lags `clock_task` while a slow CPU works, and catches up when the
+/// CPU goes idle.
+///
+/// Not modelled: `clock_idle` and `clock_pelt_idle`, by which v5.19 and later estimate how far a sleeper's idle CPU lags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClockPelt {
+    pub clock_pelt: u64,
+    /// Idle time that a CPU running flat out never had: it must not be caught up with.
+    pub lost_idle_time: u64,
+}
+
+impl ClockPelt {
+    /// pelt.h: rq_clock_pelt().
+    #[inline]
+    pub fn rq_clock_pelt(&self) -> u64 {
+        self.clock_pelt.wrapping_sub(self.lost_idle_time)
+    }
+
+    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock_task` is its new value; `curr_is_idle`
+    /// is whether the idle task has run.
+    #[inline]
+    pub fn update_rq_clock_pelt(&mut self, delta: u64, clock_task: u64, curr_is_idle: bool, scale: Scale) {
+        if curr_is_idle {
+            self.clock_pelt = clock_task;
+            return;
+        }
+        let delta = (delta * u64::from(scale.cpu)) >> SCHED_CAPACITY_SHIFT;
+        let delta = (delta * u64::from(scale.freq)) >> SCHED_CAPACITY_SHIFT;
+        self.clock_pelt = self.clock_pelt.wrapping_add(delta);
+    }
+
+    /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle; the sums are the `util_sum` of its root queue and of its
+    /// realtime and deadline averages.
+    pub fn update_idle_rq_clock_pelt(&mut self, clock_task: u64, cfs: u32, rt: u32, dl: u32) {
+        // As busy as a CPU can be, wherever in a period it stands, less some room for rounding.
+        let always_busy = ((PELT_MIN_DIVIDER << SCHED_CAPACITY_SHIFT) - LOAD_AVG_MAX) as u32;
+        if cfs.wrapping_add(rt).wrapping_add(dl) >= always_busy {
+            // Less than zero if the CPU ran beyond its nominal capacity, and then it wraps.
+            let lost = clock_task.wrapping_sub(self.clock_pelt);
+            self.lost_idle_time = self.lost_idle_time.wrapping_add(lost);
+        }
+        self.clock_pelt = clock_task;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HALF: Scale = Scale { freq: 1024, cpu: 512 };
+
+    #[test]
+    fn a_half_speed_cpu_counts_half_and_catches_up_in_idle() {
+        let mut clock = ClockPelt::default();
+        clock.update_rq_clock_pelt(1_000_000, 1_000_000, false, HALF);
+        assert_eq!(clock.rq_clock_pelt(), 500_000);
+        clock.update_idle_rq_clock_pelt(1_000_000, 1_000_000, 0, 0);
+        assert_eq!(clock.rq_clock_pelt(), 1_000_000);
+        clock.update_rq_clock_pelt(10, 1_000_010, true, HALF);
+        assert_eq!(clock.rq_clock_pelt(), 1_000_010);
+    }
+
+    #[test]
+    fn a_cpu_that_never_had_idle_time_loses_it() {
+        let mut clock = ClockPelt::default();
+        clock.update_rq_clock_pelt(1_000_000, 1_000_000, false, HALF);
+        clock.update_idle_rq_clock_pelt(1_000_000, 30_000_000, 17_000_000, 800_000);
+        assert_eq!(clock.rq_clock_pelt(), 500_000);
+        assert_eq!(clock.lost_idle_time, 500_000);
+    }
+}

@@ -1,0 +1,405 @@
+//! Per-entity load tracking: how much each entity, and each CPU's queue, has been wanting and using the CPU lately.
+//!
+//! Time is cut into periods of 1024 units of 1024 ns (about 1 ms). With `u_0` the part of the current period that counts and
+//! `u_n` that of the period n before it, each tracked quantity is the series
+//!
+//! ```text
+//! sum = u_0 + u_1 y + u_2 y^2 + ...        y^32 = 1/2, so 32 ms ago counts half
+//! avg = weight * sum / (the sum of an entity that always counts)
+//! ```
+//!
+//! `load` counts time runnable (times weight), `runnable` see [`SchedAvg::runnable_sum`], `util` time running
+//! (1024 = a whole CPU). Everything here is integer arithmetic and equals the kernel's bit for bit, wraps included; the
+//! recorded vectors stand in `fidelity/pelt/`.
+//!
+//! The functions bear the kernel's names but take the few fields they work on (a [`SchedAvg`], an [`EntityLoad`])
+//! instead of whole run queues, so that borrowers of disjoint fields need no copies.
+//!
+//! Not modelled: `util_est`, `avg_irq` and the thermal average (v6.1), `migrate_se_pelt_lag()` (v5.19).
+
+mod accumulate;
+mod attach;
+mod by_period;
+mod clock;
+mod propagate;
+
+pub use attach::{
+    add_tg_cfs_propagate, attach_entity_load_avg, dequeue_load_avg, dequeue_runnable_load_avg, detach_entity_load_avg,
+    enqueue_load_avg, enqueue_runnable_load_avg, init_entity_runnable_average, post_init_entity_util_avg,
+    remove_entity_load_avg, reweight_load_avg, sync_entity_load_avg, update_cfs_rq_load_avg,
+};
+pub use clock::ClockPelt;
+pub use propagate::{GroupNews, propagate_entity_load_avg};
+
+use crate::behaviour;
+use crate::load_weight::mul_u64_u32_shr;
+use units::Capacity;
+
+/// Periods after which a contribution counts half.
+pub const LOAD_AVG_PERIOD: u64 = 32;
+/// The largest sum an entity of weight 1 reaches: the fixed point of `sum * y + 1024` in 32-bit fixed point.
+pub const LOAD_AVG_MAX: u64 = 47_742;
+/// Units of 1024 ns in a period.
+const PERIOD: u64 = 1024;
+/// log2 of a unit in ns.
+const UNIT_SHIFT: u32 = 10;
+/// `SCHED_CAPACITY_SHIFT`: 2^10 is a whole CPU.
+const SCHED_CAPACITY_SHIFT: u32 = 10;
+/// The divisor of [`get_pelt_divider`] at the very start of a period.
+pub const PELT_MIN_DIVIDER: u64 = LOAD_AVG_MAX - PERIOD;
+
+/// y^n for n below [`LOAD_AVG_PERIOD`], scaled by 2^32 - 1 and rounded down (`runnable_avg_yN_inv`).
+#[allow(non_upper_case_globals)]
+static runnable_avg_yN_inv: [u32; LOAD_AVG_PERIOD as usize] = inverse_table();
+
+behaviour! {
+    /// Which arithmetic the kernel tracks with. Each variant is pinned by recorded vectors in `fidelity/pelt/`.
+    pub enum Pelt = "pelt_arithmetic" {
+        /// Up to v4.11. Sums of entities carry their weight, averages divide by [`LOAD_AVG_MAX`], and what is left below 1024 ns
+        /// is dropped at each update. Vectors: `v4.5`.
+        ByPeriod = "by-period", since "v4.3", commit "9d89c257dfb9",
+            "an update ends the old period, decays, adds the full periods in between, adds the rest";
+        /// Grown in steps: one sum of three parts, a481db34b9be, and the rest below 1024 ns kept for the next update,
+        /// bb0bd044e65c (both v4.12); averages divide by what the place in the period allows, 625ed2bf049d (v4.13); sums of
+        /// entities free of weight, c7b50216818e, with a runnable load of their own, 1ea6c46a23f1 (both v4.15). The
+        /// variant is all of them, v4.15 to v5.0; v4.12 to v4.14 are none of the three. Vectors: `v4.15`, which v4.16.13
+        /// gives as well.
+        Accumulate = "accumulate", since "v4.15", commit "1ea6c46a23f1",
+            "one sum of three parts, unweighted in entities; a runnable load beside the load";
+        /// Grown in steps: time scaled by capacity ([`ClockPelt`]) instead of contributions, 23127296889f (v5.1); the
+        /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); sums kept above what
+        /// their averages allow, 98b0d890220d, 7ceb77103001, 95246d1ec80b and 2d02fa8cc21a (v5.17); an attached load_sum of at
+        /// least 1, 40f5aa4c5eae (v5.18). The variant is all of them, v5.18 and later; v5.1 to v5.17 are none of the three.
+        /// Vectors: `v6.1`; v6.12 differs only in what callers pass.
+        RunnableAvg = "runnable-avg", since "v5.18", commit "9f68395333ad",
+            "queued tasks counted unweighted in place of the runnable load; capacity scales the clock";
+    }
+}
+
+/// What one entity, or one queue, is known to have used. 56 bytes.
+///
+/// For a queue: the sums over its entities, those asleep included, except where a field says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedAvg {
+    /// Up to where time is accounted, in ns of the CPU's `clock_task` ([`ClockPelt`] under [`Pelt::RunnableAvg`]). Zero
+    /// means *not attached to any queue*.
+    pub last_update_time: u64,
+    /// Time runnable, in units of 1024 ns, decayed. Of an entity under [`Pelt::ByPeriod`], and of a queue always: times weight.
+    pub load_sum: u64,
+    /// [`Pelt::ByPeriod`]: unused in an entity; in a queue the `load_sum` of the entities now queued.
+    /// [`Pelt::Accumulate`]: the same, and in an entity its part (`runnable_load_sum`).
+    /// [`Pelt::RunnableAvg`]: queued tasks times time times 1024, decayed.
+    #[doc(alias = "runnable_load_sum")]
+    pub runnable_sum: u64,
+    /// Time running, in units of 1024 ns, times capacity (1024 = a whole CPU), decayed. Wraps when enough entities
+    /// are attached at once, as in the kernel.
+    pub util_sum: u32,
+    /// Units of 1024 ns into the current period, below 1024.
+    pub period_contrib: u32,
+    pub load_avg: u64,
+    /// `runnable_load_avg`, or 1024 per queued task under [`Pelt::RunnableAvg`].
+    #[doc(alias = "runnable_load_avg")]
+    pub runnable_avg: u64,
+    /// 1024 = always running on a full CPU.
+    pub util_avg: u64,
+}
+
+/// The CPU's speed as contributions see it, 1024 = full. [`Pelt::RunnableAvg`] ignores it: there the clock is scaled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scale {
+    /// `arch_scale_freq_capacity()`: x86 reports 1024 whatever the frequency up to v5.6.
+    pub freq: Capacity,
+    /// `arch_scale_cpu_capacity()`.
+    pub cpu: Capacity,
+}
+
+impl Scale {
+    pub const FULL: Scale = Scale { freq: 1 << SCHED_CAPACITY_SHIFT, cpu: 1 << SCHED_CAPACITY_SHIFT };
+}
+
+/// What an entity has been since its last update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntityLoad {
+    /// `se_weight()`: the shown weight, `scale_load_down(load.weight)`.
+    pub weight: u64,
+    /// `se_runnable()`. [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`, which for a task is its weight.
+    /// [`Pelt::RunnableAvg`]: tasks queued below it, for a task 1 if queued and 0 if not.
+    pub runnable: u64,
+    pub on_rq: bool,
+    /// Whether it is its queue's `curr`.
+    pub running: bool,
+}
+
+/// What a queue has been since its last update.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CfsRqLoad {
+    /// `scale_load_down(load.weight)`.
+    pub weight: u64,
+    /// [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`. [`Pelt::RunnableAvg`]: `h_nr_running`, from v6.12 less the
+    /// delayed ones.
+    pub runnable: u64,
+    /// Whether it has a `curr`.
+    pub running: bool,
+}
+
+/// fair.c: decay_load(). `val * y^n`.
+#[inline]
+pub fn decay_load(val: u64, n: u64) -> u64 {
+    if n > LOAD_AVG_PERIOD * 63 {
+        return 0;
+    }
+    if n == 0 {
+        // The table's y^0 is short of one by 2^-32. The kernel's later versions never ask for it.
+        return val;
+    }
+    let halved = val >> (n / LOAD_AVG_PERIOD);
+    mul_u64_u32_shr(halved, runnable_avg_yN_inv[(n % LOAD_AVG_PERIOD) as usize], 32)
+}
+
+/// pelt.h: get_pelt_divider(). What a sum of weight 1 is at most, `period_contrib` units into a period.
+///
+/// `LOAD_AVG_MAX * y` equals `LOAD_AVG_MAX - 1024` in this arithmetic.
+#[inline]
+pub fn get_pelt_divider(avg: &SchedAvg) -> u64 {
+    PELT_MIN_DIVIDER + u64::from(avg.period_contrib)
+}
+
+/// pelt.c: __update_load_avg_se(). Brings an entity's averages up to `now`; true if a period ended, that is, if the
+/// averages were computed anew.
+///
+/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. `util_est` is absent.
+#[inline]
+pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
+    let delta = units_since(now, sa);
+    if delta == 0 {
+        return false;
+    }
+    match pelt {
+        Pelt::ByPeriod => {
+            let weight = if load.on_rq { load.weight } else { 0 };
+            by_period::__update_load_avg_se(now, delta, scale, sa, weight, load.running)
+        }
+        Pelt::Accumulate => {
+            let queued = u64::from(load.on_rq);
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, queued, queued, load.running);
+            if decayed {
+                accumulate::___update_load_avg_weighted(sa, load.weight, load.runnable);
+            }
+            decayed
+        }
+        Pelt::RunnableAvg => {
+            let queued = u64::from(load.on_rq);
+            let runnable = load.runnable << SCHED_CAPACITY_SHIFT;
+            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, queued, runnable, load.running);
+            if decayed {
+                accumulate::___update_load_avg(sa, load.weight);
+            }
+            decayed
+        }
+    }
+}
+
+/// pelt.c: __update_load_avg_blocked_se(). As [`__update_load_avg_se`] for an entity that neither ran nor waited: only
+/// the weights of `load` count.
+#[inline]
+pub fn __update_load_avg_blocked_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
+    let delta = units_since(now, sa);
+    if delta == 0 {
+        return false;
+    }
+    match pelt {
+        Pelt::ByPeriod => by_period::__update_load_avg_se(now, delta, scale, sa, 0, false),
+        Pelt::Accumulate => {
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, 0, 0, false);
+            if decayed {
+                accumulate::___update_load_avg_weighted(sa, load.weight, load.runnable);
+            }
+            decayed
+        }
+        Pelt::RunnableAvg => {
+            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, 0, 0, false);
+            if decayed {
+                accumulate::___update_load_avg(sa, load.weight);
+            }
+            decayed
+        }
+    }
+}
+
+/// pelt.c: __update_load_avg_cfs_rq(). Brings a queue's averages up to `now`; true if a period ended.
+#[inline]
+pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: CfsRqLoad) -> bool {
+    let delta = units_since(now, sa);
+    if delta == 0 {
+        return false;
+    }
+    match pelt {
+        Pelt::ByPeriod => by_period::__update_load_avg_cfs_rq(now, delta, scale, sa, load.weight, load.running),
+        Pelt::Accumulate => {
+            let decayed = accumulate::___update_load_sum(delta, scale, sa, load.weight, load.runnable, load.running);
+            if decayed {
+                accumulate::___update_load_avg_weighted(sa, 1, 1);
+            }
+            decayed
+        }
+        Pelt::RunnableAvg => {
+            let runnable = load.runnable << SCHED_CAPACITY_SHIFT;
+            let decayed = accumulate::___update_load_sum(delta, Scale::FULL, sa, load.weight, runnable, load.running);
+            if decayed {
+                accumulate::___update_load_avg(sa, 1);
+            }
+            decayed
+        }
+    }
+}
+
+/// pelt.c: update_rt_rq_load_avg(). Utilization by the realtime class, [`Pelt::RunnableAvg`] only (v4.19 and later;
+/// before, the kernel kept `rt_avg`).
+#[inline]
+pub fn update_rt_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
+    let running_tasks = u64::from(running);
+    let load = CfsRqLoad { weight: running_tasks, runnable: running_tasks, running };
+    __update_load_avg_cfs_rq(Pelt::RunnableAvg, now, Scale::FULL, sa, load)
+}
+
+/// pelt.c: update_dl_rq_load_avg(). The same for the deadline class.
+#[inline]
+pub fn update_dl_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
+    update_rt_rq_load_avg(now, sa, running)
+}
+
+/// fair.c: load_avg_is_decayed(). Nothing left of the past; in a queue whose `load.weight` is zero too, this is all of
+/// v4.15's `cfs_rq_is_decayed()`.
+#[inline]
+pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
+    sa.load_sum == 0 && sa.util_sum == 0 && sa.runnable_sum == 0
+}
+
+/// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from `now`.
+#[inline]
+fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
+    let delta = now.wrapping_sub(sa.last_update_time);
+    if (delta as i64) < 0 {
+        sa.last_update_time = now;
+        return 0;
+    }
+    delta >> UNIT_SHIFT
+}
+
+/// `floor((2^32 - 1) * 2^(-n/32))`: `2^(-1/32)` by five square roots in 64-bit fixed point, then one product per bit of n.
+const fn inverse_table() -> [u32; LOAD_AVG_PERIOD as usize] {
+    // roots[k] = 2^(-1 / 2^(k+1)) * 2^64.
+    let mut roots = [0u128; 5];
+    let mut square: u128 = 1 << 127;
+    let mut k = 0;
+    while k < 5 {
+        roots[k] = square.isqrt();
+        square = roots[k] << 64;
+        k += 1;
+    }
+    let mut table = [u32::MAX; LOAD_AVG_PERIOD as usize];
+    let mut n = 1;
+    while n < LOAD_AVG_PERIOD as usize {
+        let mut power: u128 = 1 << 64;
+        let mut k = 0;
+        while k < 5 {
+            // Bit 4 of n stands for y^16 = 2^(-1/2), which is roots[0].
+            if n >> (4 - k) & 1 == 1 {
+                power = (power * roots[k]) >> 64;
+            }
+            k += 1;
+        }
+        table[n] = ((power * u32::MAX as u128) >> 64) as u32;
+        n += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Pelt; 3] = [Pelt::ByPeriod, Pelt::Accumulate, Pelt::RunnableAvg];
+    const BUSY: EntityLoad = EntityLoad { weight: 1024, runnable: 1, on_rq: true, running: true };
+
+    #[test]
+    fn the_table_of_powers_is_the_kernels() {
+        // Entries of runnable_avg_yN_inv in kernel/sched/fair.c (v4.5) and sched-pelt.h (v4.15, v6.1).
+        let known = [
+            (0, 0xffff_ffff),
+            (1, 0xfa83_b2da),
+            (2, 0xf525_7d14),
+            (9, 0xd2a8_1d91),
+            (16, 0xb504_f333),
+            (23, 0x9b8d_39b9),
+            (30, 0x85aa_c367),
+            (31, 0x82cd_8698),
+        ];
+        for (n, inverse) in known {
+            assert_eq!(runnable_avg_yN_inv[n], inverse, "y^{n}");
+        }
+    }
+
+    #[test]
+    fn the_largest_sum_is_the_fixed_point_of_decay_and_refill() {
+        let y = u64::from(runnable_avg_yN_inv[1]);
+        let next = |sum: u64| ((sum * y) >> 32) + PERIOD;
+        let mut sum = 0;
+        while next(sum) != sum {
+            sum = next(sum);
+        }
+        assert_eq!(sum, LOAD_AVG_MAX);
+        assert_eq!(decay_load(LOAD_AVG_MAX, 1), PELT_MIN_DIVIDER);
+    }
+
+    #[test]
+    fn decay_halves_every_thirty_two_periods_and_ends_in_zero() {
+        assert_eq!(decay_load(1 << 40, 0), 1 << 40);
+        // Short of the half by the table's 2^-32 of it.
+        assert_eq!(decay_load(1 << 40, 32), (1 << 39) - (1 << 7));
+        assert_eq!(decay_load(u64::MAX, 32 * 63), 0);
+        assert_eq!(decay_load(u64::MAX, 32 * 63 + 1), 0);
+    }
+
+    #[test]
+    fn less_than_a_unit_changes_nothing_and_time_going_back_restarts() {
+        for pelt in ALL {
+            let start = SchedAvg { last_update_time: 5_000_000, ..SchedAvg::default() };
+            let mut sa = start;
+            assert!(!__update_load_avg_se(pelt, 5_001_023, Scale::FULL, &mut sa, BUSY));
+            assert_eq!(sa, start);
+            assert!(!__update_load_avg_se(pelt, 4_000_000, Scale::FULL, &mut sa, BUSY));
+            assert_eq!(sa, SchedAvg { last_update_time: 4_000_000, ..start });
+        }
+    }
+
+    #[test]
+    fn by_period_loses_the_rest_of_a_unit_and_later_kernels_keep_it() {
+        for (pelt, time) in [(Pelt::ByPeriod, 1_500), (Pelt::Accumulate, 1_024), (Pelt::RunnableAvg, 1_024)] {
+            let mut sa = SchedAvg::default();
+            assert!(!__update_load_avg_se(pelt, 1_500, Scale::FULL, &mut sa, BUSY));
+            assert_eq!((sa.last_update_time, sa.period_contrib, sa.util_sum), (time, 1, 1024), "{pelt:?}");
+        }
+    }
+
+    #[test]
+    fn always_running_reaches_the_full_cpu_and_forgets_it_again() {
+        for pelt in ALL {
+            let mut sa = SchedAvg::default();
+            let load = EntityLoad { runnable: if pelt == Pelt::Accumulate { 1024 } else { 1 }, ..BUSY };
+            for ms in 1..=2_000 {
+                __update_load_avg_se(pelt, ms * 1_000_000, Scale::FULL, &mut sa, load);
+            }
+            assert!((1002..=1024).contains(&sa.util_avg), "{pelt:?} {sa:?}");
+            assert!((1002..=1024).contains(&sa.load_avg), "{pelt:?} {sa:?}");
+            __update_load_avg_blocked_se(pelt, 5_000_000_000, Scale::FULL, &mut sa, load);
+            assert!(load_avg_is_decayed(&sa), "{pelt:?} {sa:?}");
+            assert_eq!((sa.load_avg, sa.util_avg), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_hot_struct_fits_a_cache_line() {
+        assert_eq!(size_of::<SchedAvg>(), 56);
+    }
+}

@@ -1,0 +1,240 @@
+//! Up the group hierarchy: a queue's entity follows what came to the queue and what left it, v4.15 and later
+//! (commit 0e2d2aaaae52). Under [`Pelt::ByPeriod`] there is nothing of the kind.
+
+use super::attach::above_average;
+use super::{
+    EntityLoad, LOAD_AVG_MAX, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, add_tg_cfs_propagate, get_pelt_divider,
+};
+use crate::sched::CfsRq;
+
+/// News of the queue that a group's entity stands for (`group_cfs_rq(se)`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupNews {
+    avg: SchedAvg,
+    /// `scale_load_down(load.weight)`.
+    weight: u64,
+    /// Unweighted runnable time that came or left, in units of 1024 ns.
+    runnable_sum: i64,
+}
+
+impl GroupNews {
+    /// Takes the news from a group's queue, whose weight scaled down is `weight`; `None` if there are none. They must be
+    /// handed to [`propagate_entity_load_avg`], since the queue has them no more.
+    #[inline]
+    #[must_use]
+    pub fn take(group: &mut CfsRq, weight: u64) -> Option<GroupNews> {
+        if !group.propagate {
+            return None;
+        }
+        group.propagate = false;
+        Some(GroupNews { avg: group.avg, weight, runnable_sum: std::mem::take(&mut group.prop_runnable_sum) })
+    }
+}
+
+/// fair.c: propagate_entity_load_avg(). Brings a group's entity, and the queue it is on, in line with the group's own
+/// queue, which has `news`.
+///
+/// Differs: a task, or a group without news, does not come here; the kernel returns false for them.
+pub fn propagate_entity_load_avg(
+    pelt: Pelt,
+    scale: Scale,
+    cfs_rq: &mut CfsRq,
+    se: &mut SchedAvg,
+    load: EntityLoad,
+    news: &GroupNews,
+) {
+    match pelt {
+        Pelt::ByPeriod => {}
+        Pelt::Accumulate => {
+            add_tg_cfs_propagate(cfs_rq, news.runnable_sum);
+            update_tg_cfs_util_whole_sum(&mut cfs_rq.avg, se, &news.avg);
+            update_tg_cfs_runnable_load(scale, &mut cfs_rq.avg, se, load, news);
+        }
+        Pelt::RunnableAvg => {
+            add_tg_cfs_propagate(cfs_rq, news.runnable_sum);
+            update_tg_cfs_util(&mut cfs_rq.avg, se, &news.avg);
+            update_tg_cfs_runnable(&mut cfs_rq.avg, se, &news.avg);
+            update_tg_cfs_load(&mut cfs_rq.avg, se, load, news);
+        }
+    }
+}
+
+/// fair.c: update_tg_cfs_util(), v4.15: sums are made anew from the averages.
+fn update_tg_cfs_util_whole_sum(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
+    let delta = group.util_avg.wrapping_sub(se.util_avg) as i64;
+    if delta == 0 {
+        return;
+    }
+    se.util_avg = group.util_avg;
+    se.util_sum = se.util_avg.wrapping_mul(LOAD_AVG_MAX) as u32;
+    cfs_rq.util_avg = add_positive(cfs_rq.util_avg, delta);
+    cfs_rq.util_sum = cfs_rq.util_avg.wrapping_mul(LOAD_AVG_MAX) as u32;
+}
+
+/// fair.c: update_tg_cfs_util(), v5.17.
+fn update_tg_cfs_util(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
+    let delta_avg = group.util_avg.wrapping_sub(se.util_avg) as i64;
+    if delta_avg == 0 {
+        return;
+    }
+    let divider = get_pelt_divider(cfs_rq);
+    se.util_avg = group.util_avg;
+    let new_sum = se.util_avg.wrapping_mul(divider) as u32;
+    let delta_sum = i64::from(new_sum) - i64::from(se.util_sum);
+    se.util_sum = new_sum;
+
+    cfs_rq.util_avg = add_positive(cfs_rq.util_avg, delta_avg);
+    cfs_rq.util_sum = add_positive_32(cfs_rq.util_sum, delta_sum);
+    cfs_rq.util_sum = above_average(u64::from(cfs_rq.util_sum), cfs_rq.util_avg) as u32;
+}
+
+/// fair.c: update_tg_cfs_runnable(), v5.17.
+fn update_tg_cfs_runnable(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, group: &SchedAvg) {
+    let delta_avg = group.runnable_avg.wrapping_sub(se.runnable_avg) as i64;
+    if delta_avg == 0 {
+        return;
+    }
+    let divider = get_pelt_divider(cfs_rq);
+    se.runnable_avg = group.runnable_avg;
+    let new_sum = se.runnable_avg.wrapping_mul(divider);
+    let delta_sum = new_sum.wrapping_sub(se.runnable_sum) as i64;
+    se.runnable_sum = new_sum;
+
+    cfs_rq.runnable_avg = add_positive(cfs_rq.runnable_avg, delta_avg);
+    cfs_rq.runnable_sum = add_positive(cfs_rq.runnable_sum, delta_sum);
+    cfs_rq.runnable_sum = above_average(cfs_rq.runnable_sum, cfs_rq.runnable_avg);
+}
+
+/// fair.c: update_tg_cfs_load(), v5.17: the unweighted runnable time that came or left, as load of the group's entity.
+fn update_tg_cfs_load(cfs_rq: &mut SchedAvg, se: &mut SchedAvg, load: EntityLoad, news: &GroupNews) {
+    if news.runnable_sum == 0 {
+        return;
+    }
+    let divider = get_pelt_divider(cfs_rq);
+    let running_sum = i64::from(se.util_sum >> SCHED_CAPACITY_SHIFT);
+    let runnable_sum = if news.runnable_sum >= 0 {
+        news.runnable_sum.wrapping_add(se.load_sum as i64).min(divider as i64)
+    } else {
+        let per_weight = news.avg.load_sum.checked_div(news.weight).unwrap_or(0);
+        se.load_sum.min(per_weight) as i64
+    }
+    .max(running_sum);
+
+    let load_sum = load.weight.wrapping_mul(runnable_sum as u64);
+    let load_avg = load_sum / divider;
+    let delta_avg = load_avg.wrapping_sub(se.load_avg) as i64;
+    if delta_avg == 0 {
+        return;
+    }
+    let delta_sum = load_sum.wrapping_sub(load.weight.wrapping_mul(se.load_sum)) as i64;
+    se.load_sum = runnable_sum as u64;
+    se.load_avg = load_avg;
+    cfs_rq.load_avg = add_positive(cfs_rq.load_avg, delta_avg);
+    cfs_rq.load_sum = add_positive(cfs_rq.load_sum, delta_sum);
+    cfs_rq.load_sum = above_average(cfs_rq.load_sum, cfs_rq.load_avg);
+}
+
+/// fair.c: update_tg_cfs_runnable(), v4.15: load and runnable load of the group's entity at once.
+///
+/// The runnable load's change is measured from the entity's *weight* where its runnable weight was meant: so the kernel
+/// has it.
+fn update_tg_cfs_runnable_load(
+    scale: Scale,
+    cfs_rq: &mut SchedAvg,
+    se: &mut SchedAvg,
+    load: EntityLoad,
+    news: &GroupNews,
+) {
+    if news.runnable_sum == 0 {
+        return;
+    }
+    // Running time carries the CPU's capacity, runnable time does not.
+    let running_sum = (u64::from(se.util_sum) / u64::from(scale.cpu)) as i64;
+    let runnable_sum = if news.runnable_sum >= 0 {
+        news.runnable_sum.wrapping_add(se.load_sum as i64).min(LOAD_AVG_MAX as i64)
+    } else {
+        let per_weight = (news.avg.load_sum as i64).checked_div(news.weight as i64).unwrap_or(0);
+        se.load_sum.min(per_weight as u64) as i64
+    }
+    .max(running_sum);
+
+    let load_sum = (load.weight as i64).wrapping_mul(runnable_sum);
+    let load_avg = load_sum / LOAD_AVG_MAX as i64;
+    let delta_sum = load_sum.wrapping_sub(load.weight.wrapping_mul(se.load_sum) as i64);
+    let delta_avg = load_avg.wrapping_sub(se.load_avg as i64);
+    se.load_sum = runnable_sum as u64;
+    se.load_avg = load_avg as u64;
+    cfs_rq.load_avg = add_positive(cfs_rq.load_avg, delta_avg);
+    cfs_rq.load_sum = add_positive(cfs_rq.load_sum, delta_sum);
+
+    let runnable_load_sum = (load.runnable as i64).wrapping_mul(runnable_sum);
+    let runnable_load_avg = runnable_load_sum / LOAD_AVG_MAX as i64;
+    let delta_sum = runnable_load_sum.wrapping_sub(load.weight.wrapping_mul(se.runnable_sum) as i64);
+    let delta_avg = runnable_load_avg.wrapping_sub(se.runnable_avg as i64);
+    se.runnable_sum = runnable_sum as u64;
+    se.runnable_avg = runnable_load_avg as u64;
+    if load.on_rq {
+        cfs_rq.runnable_avg = add_positive(cfs_rq.runnable_avg, delta_avg);
+        cfs_rq.runnable_sum = add_positive(cfs_rq.runnable_sum, delta_sum);
+    }
+}
+
+/// fair.c: add_positive(). Signed addition, held at zero from below.
+fn add_positive(value: u64, delta: i64) -> u64 {
+    if delta < 0 { value.saturating_sub(delta.unsigned_abs()) } else { value.wrapping_add(delta as u64) }
+}
+
+/// The same on a 32-bit sum.
+fn add_positive_32(value: u32, delta: i64) -> u32 {
+    let sum = value.wrapping_add(delta as u32);
+    if delta < 0 && sum > value { 0 } else { sum }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PELT_MIN_DIVIDER;
+    use super::*;
+
+    const LOAD: EntityLoad = EntityLoad { weight: 512, runnable: 512, on_rq: true, running: false };
+
+    fn propagate(pelt: Pelt, runnable_sum: i64, group_util: u64) -> (CfsRq, SchedAvg) {
+        let avg = SchedAvg { util_avg: group_util, load_sum: 1_000_000, ..SchedAvg::default() };
+        let mut group = CfsRq { avg, ..CfsRq::default() };
+        add_tg_cfs_propagate(&mut group, runnable_sum);
+        let news = GroupNews::take(&mut group, 1024).expect("there are news");
+        assert_eq!(GroupNews::take(&mut group, 1024), None);
+        let (mut cfs_rq, mut se) = (CfsRq::default(), SchedAvg::default());
+        propagate_entity_load_avg(pelt, Scale::FULL, &mut cfs_rq, &mut se, LOAD, &news);
+        (cfs_rq, se)
+    }
+
+    #[test]
+    fn a_groups_entity_takes_over_what_was_attached_below_it() {
+        for pelt in [Pelt::Accumulate, Pelt::RunnableAvg] {
+            let (cfs_rq, se) = propagate(pelt, 20_000, 300);
+            assert_eq!((se.util_avg, cfs_rq.avg.util_avg), (300, 300), "{pelt:?}");
+            assert_eq!(se.load_sum, 20_000);
+            assert_eq!(cfs_rq.avg.load_sum, 512 * 20_000);
+            assert_eq!((cfs_rq.propagate, cfs_rq.prop_runnable_sum), (true, 20_000));
+        }
+    }
+
+    #[test]
+    fn runnable_time_is_clipped_at_a_whole_cpu() {
+        assert_eq!(propagate(Pelt::Accumulate, 100_000, 0).1.load_sum, LOAD_AVG_MAX);
+        assert_eq!(propagate(Pelt::RunnableAvg, 100_000, 0).1.load_sum, PELT_MIN_DIVIDER);
+    }
+
+    #[test]
+    fn before_the_rewrite_nothing_propagates() {
+        let (cfs_rq, se) = propagate(Pelt::ByPeriod, 20_000, 300);
+        assert_eq!((cfs_rq.avg, se), (SchedAvg::default(), SchedAvg::default()));
+        assert!(!cfs_rq.propagate);
+    }
+
+    #[test]
+    fn sums_do_not_fall_below_zero() {
+        assert_eq!((add_positive(5, -6), add_positive(5, -5), add_positive(5, 6)), (0, 0, 11));
+        assert_eq!((add_positive_32(5, -6), add_positive_32(5, -5), add_positive_32(5, 6)), (0, 0, 11));
+    }
+}

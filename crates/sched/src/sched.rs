@@ -1,0 +1,446 @@
+//! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
+
+use crate::pelt::SchedAvg;
+use crate::topology::SdId;
+use units::{CpuId, CpuMask};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl From<u32> for $name {
+            fn from(number: u32) -> $name {
+                $name(number)
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(id: $name) -> u32 {
+                id.0
+            }
+        }
+    };
+}
+
+/// Objects of one kind, by id. Slots are given back and used again, the most recently freed first.
+#[derive(Clone, Debug)]
+pub struct Arena<I, T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+    id: std::marker::PhantomData<I>,
+}
+
+impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
+    pub fn new() -> Arena<I, T> {
+        Arena { slots: Vec::new(), free: Vec::new(), id: std::marker::PhantomData }
+    }
+
+    pub fn insert(&mut self, value: T) -> I {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = value;
+                I::from(slot)
+            }
+            None => {
+                self.slots.push(value);
+                I::from(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Takes the object out; its id may be given to another at once.
+    pub fn remove(&mut self, id: I) -> T {
+        let slot = id.into();
+        self.free.push(slot);
+        std::mem::take(&mut self.slots[slot as usize])
+    }
+
+    /// Slots in use or used before: one more than the largest id so far.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        self.slots.iter().enumerate().map(|(i, t)| (I::from(i as u32), t))
+    }
+}
+
+impl<I: From<u32> + Into<u32>, T: Default> Default for Arena<I, T> {
+    fn default() -> Arena<I, T> {
+        Arena::new()
+    }
+}
+
+impl<I: Into<u32>, T> std::ops::Index<I> for Arena<I, T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.slots[id.into() as usize]
+    }
+}
+
+impl<I: Into<u32>, T> std::ops::IndexMut<I> for Arena<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.slots[id.into() as usize]
+    }
+}
+
+id!(
+    /// A task. Ids are used again after the task is gone.
+    TaskId
+);
+id!(
+    /// A schedulable entity: a task's, or a group's on one CPU.
+    SeId
+);
+id!(
+    /// A fair run queue: a CPU's root one (the same number as the CPU), or a group's on one CPU.
+    CfsRqId
+);
+id!(
+    /// A task group. [`ROOT_TASK_GROUP`] always exists.
+    TgId
+);
+
+pub const ROOT_TASK_GROUP: TgId = TgId(0);
+
+/// sched.h: TASK_RUNNING and its kin. Only one holds at a time here; `Waking` and `New` exist as in the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TaskState {
+    #[default]
+    Running,
+    Interruptible,
+    Uninterruptible,
+    Waking,
+    New,
+    Dead,
+}
+
+/// sched.h: TASK_ON_RQ_QUEUED, TASK_ON_RQ_MIGRATING.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnRq {
+    #[default]
+    No,
+    Queued,
+    Migrating,
+}
+
+/// uapi/linux/sched.h: SCHED_NORMAL and its kin, and the stop class's own tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Policy {
+    #[default]
+    Normal,
+    Batch,
+    Idle,
+    /// `migration/N`: above everything, never chosen by users.
+    Stop,
+}
+
+/// sched.h: WF_SYNC, WF_FORK, WF_MIGRATED.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WakeFlags {
+    pub sync: bool,
+    pub fork: bool,
+    pub migrated: bool,
+}
+
+impl WakeFlags {
+    pub const NONE: WakeFlags = WakeFlags { sync: false, fork: false, migrated: false };
+    pub const SYNC: WakeFlags = WakeFlags { sync: true, ..WakeFlags::NONE };
+    pub const FORK: WakeFlags = WakeFlags { fork: true, ..WakeFlags::NONE };
+}
+
+/// sched.h: ENQUEUE_* and DEQUEUE_* flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueFlags {
+    /// ENQUEUE_WAKEUP
+    pub wakeup: bool,
+    /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.5).
+    pub waking: bool,
+    /// ENQUEUE_MIGRATED: vruntime is relative to the queue it left (since v4.6).
+    pub migrated: bool,
+    /// ENQUEUE_RESTORE / DEQUEUE_SAVE
+    pub save_restore: bool,
+    /// ENQUEUE_MOVE / DEQUEUE_MOVE (since v4.6)
+    pub move_: bool,
+    /// DEQUEUE_SLEEP
+    pub sleep: bool,
+    /// ENQUEUE_NOCLOCK / DEQUEUE_NOCLOCK: the caller has updated the clock (since v4.12).
+    pub noclock: bool,
+}
+
+/// sched.h: struct load_weight. `weight` in units of NICE_0_LOAD / 1024 as the version scales it; `inv_weight` is
+/// 2^32 / weight, 0 when not yet computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoadWeight {
+    pub weight: u64,
+    pub inv_weight: u32,
+}
+
+/// sched.h: struct sched_entity. Times in nanoseconds, `vruntime` in nanoseconds of nice-0 time, wrapping.
+#[derive(Clone, Debug, Default)]
+pub struct SchedEntity {
+    pub load: LoadWeight,
+    /// Weight of what is runnable below, for group entities (v4.15).
+    pub runnable_weight: u64,
+    pub vruntime: u64,
+    pub exec_start: u64,
+    pub sum_exec_runtime: u64,
+    pub prev_sum_exec_runtime: u64,
+    pub nr_migrations: u64,
+    pub avg: SchedAvg,
+    pub cfs_rq: CfsRqId,
+    pub my_q: Option<CfsRqId>,
+    pub parent: Option<SeId>,
+    /// The task this entity schedules; `None` for a group's.
+    pub task: Option<TaskId>,
+    pub depth: u16,
+    pub on_rq: bool,
+    /// In the timeline (an entity that runs is on the queue, but not in it).
+    pub in_timeline: bool,
+}
+
+/// sched.h: struct sched_statistics. Times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedStatistics {
+    pub wait_start: u64,
+    pub wait_max: u64,
+    pub wait_count: u64,
+    pub wait_sum: u64,
+    pub iowait_count: u64,
+    pub iowait_sum: u64,
+    pub sleep_start: u64,
+    pub sleep_max: u64,
+    pub sum_sleep_runtime: u64,
+    pub block_start: u64,
+    pub block_max: u64,
+    pub exec_max: u64,
+    pub slice_max: u64,
+    pub nr_migrations_cold: u64,
+    pub nr_failed_migrations_affine: u64,
+    pub nr_failed_migrations_running: u64,
+    pub nr_failed_migrations_hot: u64,
+    pub nr_forced_migrations: u64,
+    pub nr_wakeups: u64,
+    pub nr_wakeups_sync: u64,
+    pub nr_wakeups_migrate: u64,
+    pub nr_wakeups_local: u64,
+    pub nr_wakeups_remote: u64,
+    pub nr_wakeups_affine: u64,
+    pub nr_wakeups_affine_attempts: u64,
+    pub nr_wakeups_passive: u64,
+    pub nr_wakeups_idle: u64,
+}
+
+/// sched.h: struct sched_info. Always kept (`/proc/PID/schedstat`), schedstats on or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedInfo {
+    pub pcount: u64,
+    pub run_delay: u64,
+    pub last_arrival: u64,
+    pub last_queued: u64,
+}
+
+/// sched.h: struct task_struct, the part read on every wakeup and switch. What is rarer is in [`TaskCold`].
+#[derive(Clone, Debug, Default)]
+pub struct TaskStruct {
+    pub se: SeId,
+    pub cpu: CpuId,
+    pub wake_cpu: CpuId,
+    /// select_idle_sibling's hint (v4.16).
+    pub recent_used_cpu: CpuId,
+    pub state: TaskState,
+    pub on_rq: OnRq,
+    pub on_cpu: bool,
+    pub policy: Policy,
+    pub sched_contributes_to_load: bool,
+    pub sched_remote_wakeup: bool,
+    pub in_iowait: bool,
+    /// `None` until the slot is given to a task, and after it is gone.
+    pub alive: bool,
+    pub static_prio: i32,
+    pub prio: i32,
+    pub nr_cpus_allowed: u32,
+    /// Address space; tasks of one process share it. 0 = none (kernel thread).
+    pub mm: u32,
+    pub sched_task_group: TgId,
+    pub wakee_flips: u32,
+    pub last_wakee: Option<TaskId>,
+    /// Jiffies.
+    pub wakee_flip_decay_ts: u64,
+    /// Neighbours on `rq.cfs_tasks`.
+    pub group_node: Links,
+    pub sched_info: SchedInfo,
+    pub nvcsw: u64,
+    pub nivcsw: u64,
+}
+
+/// The part of struct task_struct that affinity, names and reports read.
+#[derive(Clone, Debug, Default)]
+pub struct TaskCold {
+    pub cpus_allowed: CpuMask,
+    pub pid: u32,
+    pub comm: String,
+    pub statistics: SchedStatistics,
+}
+
+/// list.h: the two links of an intrusive list of tasks or queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Links {
+    pub prev: Option<u32>,
+    pub next: Option<u32>,
+    pub linked: bool,
+}
+
+/// list.h: struct list_head of such a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ListHead {
+    pub first: Option<u32>,
+    pub last: Option<u32>,
+}
+
+/// sched.h: struct cfs_rq.
+#[derive(Clone, Debug, Default)]
+pub struct CfsRq {
+    pub load: LoadWeight,
+    /// Sum of `runnable_weight` of what is queued (v4.15).
+    pub runnable_weight: u64,
+    pub nr_running: u32,
+    pub h_nr_running: u32,
+    pub exec_clock: u64,
+    pub min_vruntime: u64,
+    pub tasks_timeline: crate::fair::timeline::Timeline,
+    pub curr: Option<SeId>,
+    pub next: Option<SeId>,
+    pub last: Option<SeId>,
+    pub skip: Option<SeId>,
+    pub nr_spread_over: u32,
+    /// `avg.runnable_avg` is `runnable_load_avg`, which until v4.14 stood outside `avg`.
+    pub avg: SchedAvg,
+    pub removed: Removed,
+    /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
+    pub propagate: bool,
+    pub prop_runnable_sum: i64,
+    pub tg_load_avg_contrib: u64,
+    pub h_load: u64,
+    /// Jiffies.
+    pub last_h_load_update: u64,
+    pub h_load_next: Option<SeId>,
+    /// The CPU this queue belongs to.
+    pub rq: CpuId,
+    pub tg: TgId,
+    pub on_list: bool,
+    /// Neighbours on `rq.leaf_cfs_rq_list`.
+    pub leaf_cfs_rq_list: Links,
+}
+
+/// Load that left without the queue's lock: v4.5 `removed_load_avg`/`removed_util_avg` (atomics), v4.15 `removed.*` (under
+/// `removed.lock`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    pub nr: u32,
+    pub load_avg: u64,
+    pub util_avg: u64,
+    pub runnable_sum: u64,
+}
+
+/// sched.h: struct task_group. `cfs_rq` and `se` hold one id per CPU; the root group has no entities.
+#[derive(Clone, Debug, Default)]
+pub struct TaskGroup {
+    pub cfs_rq: Vec<CfsRqId>,
+    pub se: Vec<SeId>,
+    pub shares: u64,
+    pub load_avg: u64,
+    pub parent: Option<TgId>,
+    pub children: Vec<TgId>,
+    pub name: String,
+}
+
+/// Number of `cpu_load[]` averages (until v5.3: the load-index rework).
+pub const CPU_LOAD_IDX_MAX: usize = 5;
+
+/// sched.h: struct rq. `curr == None` is the idle task.
+#[derive(Clone, Debug, Default)]
+pub struct Rq {
+    pub cpu: CpuId,
+    pub curr: Option<TaskId>,
+    /// The stopper task (`migration/N`), queued by itself when it has work.
+    pub stop: Option<TaskId>,
+    pub stop_queued: bool,
+    /// TIF_NEED_RESCHED of whatever runs here.
+    pub need_resched: bool,
+    /// TIF_POLLING_NRFLAG of the idle task: it watches its flags word and needs no interrupt.
+    pub polling: bool,
+    pub nr_running: u32,
+    /// The root fair queue.
+    pub cfs: CfsRqId,
+    pub clock: u64,
+    pub clock_task: u64,
+    pub clock_skip_update: ClockSkip,
+    pub load: LoadWeight,
+    pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
+    /// Jiffies.
+    pub last_load_update_tick: u64,
+    pub nr_switches: u64,
+    pub leaf_cfs_rq_list: ListHead,
+    /// v4.15: where the next child queue is inserted (`tmp_alone_branch`); `None` is the list's head.
+    pub tmp_alone_branch: Option<CfsRqId>,
+    pub cfs_tasks: ListHead,
+    pub nr_uninterruptible: i64,
+    /// Jiffies.
+    pub next_balance: u64,
+    pub sd: Option<SdId>,
+    pub cpu_capacity: u64,
+    pub cpu_capacity_orig: u64,
+    pub idle_balance: bool,
+    pub active_balance: bool,
+    pub push_cpu: CpuId,
+    pub rt_avg: u64,
+    pub age_stamp: u64,
+    pub idle_stamp: u64,
+    pub avg_idle: u64,
+    pub max_idle_balance_cost: u64,
+    pub nr_iowait: u32,
+    pub wake_list: Vec<TaskId>,
+    pub online: bool,
+    // nohz
+    pub nohz_tick_stopped: bool,
+    pub nohz_balance_kick: bool,
+    pub nohz_idle: bool,
+    pub in_nohz_idle_mask: bool,
+    // schedstats
+    pub rq_sched_info: SchedInfo,
+    pub rq_cpu_time: u64,
+    pub yld_count: u32,
+    pub sched_count: u32,
+    pub sched_goidle: u32,
+    pub ttwu_count: u32,
+    pub ttwu_local: u32,
+}
+
+/// sched.h: RQCF_REQ_SKIP, RQCF_ACT_SKIP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ClockSkip {
+    #[default]
+    No,
+    Requested,
+    Active,
+}
+
+/// sched.h: MAX_RT_PRIO. Nice 0 is `DEFAULT_PRIO`.
+pub const MAX_RT_PRIO: i32 = 100;
+pub const DEFAULT_PRIO: i32 = 120;

@@ -1,0 +1,192 @@
+//! The doors into a scheduler: what the rest of the kernel and the clock may ask of it. Another scheduler takes `Sched`'s
+//! place by answering them.
+
+use crate::arch::Arch;
+use crate::core::{Sched, TaskInit};
+use crate::sched::{TaskId, TaskState, TgId, WakeFlags};
+use units::{CpuId, CpuMask};
+
+/// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
+pub trait Scheduler {
+    type Arch: Arch;
+
+    fn arch(&self) -> &Self::Arch;
+    fn arch_mut(&mut self) -> &mut Self::Arch;
+    fn nr_cpus(&self) -> usize;
+
+    /// A task is created by what runs on `cpu`; it does not run before `wake_up_new_task`.
+    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> TaskId;
+    fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
+    /// Returns whether `task` slept and now does not.
+    fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
+    /// The running task of `cpu` is about to sleep, or thought better of it.
+    fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
+    /// The running task sleeps for a block device.
+    fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool);
+    /// Chooses what runs next and switches to it; `None` is idle. `preempt`: nobody asked for it, a wakeup or tick did.
+    fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
+    fn sched_yield(&mut self, cpu: CpuId);
+    /// The running task ends; the next `schedule` never returns to it.
+    fn do_exit(&mut self, cpu: CpuId);
+
+    /// The periodic tick. Returns whether `run_rebalance_domains` is due (SCHED_SOFTIRQ).
+    fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
+    /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
+    fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
+    /// The balancing softirq.
+    fn run_rebalance_domains(&mut self, cpu: CpuId);
+    /// The work of a `migration/N` task.
+    fn cpu_stopper_thread(&mut self, cpu: CpuId);
+
+    /// The idle loop begins to watch its flags word (or stops to).
+    fn set_polling(&mut self, cpu: CpuId, polling: bool);
+    /// The tick of an idle CPU stops; and restarts.
+    fn tick_nohz_idle_stop(&mut self, cpu: CpuId);
+    fn tick_nohz_idle_restart(&mut self, cpu: CpuId);
+
+    fn need_resched(&self, cpu: CpuId) -> bool;
+    /// What runs on `cpu`; `None` is idle.
+    fn current(&self, cpu: CpuId) -> Option<TaskId>;
+    fn task_cpu(&self, task: TaskId) -> CpuId;
+    /// Whether `task` is a `migration/N` task: it has no program, only `cpu_stopper_thread`.
+    fn is_stopper(&self, task: TaskId) -> bool;
+
+    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask);
+    /// A new group below `parent` with `shares` (1024 = a default group).
+    fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId;
+    fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId);
+    fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
+}
+
+impl<A: Arch> Scheduler for Sched<A> {
+    type Arch = A;
+
+    #[inline]
+    fn arch(&self) -> &A {
+        &self.arch
+    }
+
+    #[inline]
+    fn arch_mut(&mut self) -> &mut A {
+        &mut self.arch
+    }
+
+    fn nr_cpus(&self) -> usize {
+        Sched::nr_cpus(self)
+    }
+
+    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> TaskId {
+        self.on_cpu(cpu);
+        self.sched_fork(self.rq[cpu].curr, init)
+    }
+
+    fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId) {
+        self.on_cpu(cpu);
+        Sched::wake_up_new_task(self, task);
+    }
+
+    fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool {
+        self.on_cpu(cpu);
+        self.try_to_wake_up(task, flags)
+    }
+
+    fn set_current_state(&mut self, cpu: CpuId, state: TaskState) {
+        self.on_cpu(cpu);
+        let p = self.rq[cpu].curr.expect("only a task can change its state");
+        self.write_task(p);
+        self.task[p].state = state;
+    }
+
+    fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {
+        let p = self.rq[cpu].curr.expect("only a task waits for a device");
+        self.task[p].in_iowait = in_iowait;
+    }
+
+    fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId> {
+        self.on_cpu(cpu);
+        Sched::schedule(self, preempt)
+    }
+
+    fn sched_yield(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        Sched::sched_yield(self);
+    }
+
+    fn do_exit(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        self.exit_current();
+    }
+
+    fn scheduler_tick(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        Sched::scheduler_tick(self)
+    }
+
+    fn scheduler_ipi(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        Sched::scheduler_ipi(self)
+    }
+
+    fn run_rebalance_domains(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        Sched::run_rebalance_domains(self);
+    }
+
+    fn cpu_stopper_thread(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        Sched::cpu_stopper_thread(self);
+    }
+
+    fn set_polling(&mut self, cpu: CpuId, polling: bool) {
+        self.rq[cpu].polling = polling;
+    }
+
+    fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        self.rq[cpu].nohz_tick_stopped = true;
+        self.nohz_balance_enter_idle(cpu);
+    }
+
+    fn tick_nohz_idle_restart(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        self.rq[cpu].nohz_tick_stopped = false;
+        self.tick_nohz_idle_exit(cpu);
+    }
+
+    #[inline]
+    fn need_resched(&self, cpu: CpuId) -> bool {
+        self.rq[cpu].need_resched
+    }
+
+    #[inline]
+    fn current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.rq[cpu].curr
+    }
+
+    fn task_cpu(&self, task: TaskId) -> CpuId {
+        self.task[task].cpu
+    }
+
+    fn is_stopper(&self, task: TaskId) -> bool {
+        self.task[task].policy == crate::sched::Policy::Stop
+    }
+
+    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) {
+        self.on_cpu(cpu);
+        self.set_cpus_allowed_ptr(task, mask);
+    }
+
+    fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId {
+        self.sched_create_group(parent, name, shares)
+    }
+
+    fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId) {
+        self.on_cpu(cpu);
+        self.sched_move_task(task, group);
+    }
+
+    fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) {
+        self.on_cpu(cpu);
+        Sched::set_user_nice(self, task, nice);
+    }
+}

@@ -1,0 +1,155 @@
+//! stats.h / stats.c: scheduler statistics and their switch, and `sched_info`, which is always kept.
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::sched::*;
+use crate::sysctl::Sysctl;
+use crate::versions::Kernel;
+use fentry::fentry;
+use units::CpuId;
+
+behaviour! {
+    /// Whether statistics can be switched off.
+    pub enum Schedstats = "stats.schedstats" {
+        Always = "always", since "v2.6.0", commit "", "schedstats are collected whenever they are built in";
+        Tunable = "tunable", since "v4.6", commit "cb2517653fcc",
+            "schedstats are a static key, off by default: schedstats= on the command line, kernel.sched_schedstats";
+    }
+}
+
+/// Whether statistics are collected now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SchedstatsState {
+    enabled: bool,
+}
+
+impl SchedstatsState {
+    pub fn new(kernel: &Kernel, sysctl: &Sysctl) -> SchedstatsState {
+        SchedstatsState { enabled: kernel.schedstats == Schedstats::Always || sysctl.sched_schedstats != 0 }
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// stats.h: schedstat_enabled().
+    #[inline]
+    pub fn schedstat_enabled(&self) -> bool {
+        self.schedstats.enabled
+    }
+
+    /// An entity's statistics: a task's, or a group's.
+    #[inline]
+    pub fn statistics(&mut self, se: SeId) -> &mut SchedStatistics {
+        match self.se[se].task {
+            Some(p) => &mut self.task_cold[p].statistics,
+            None => {
+                let index = se.index();
+                if self.group_statistics.len() <= index {
+                    self.group_statistics.resize(index + 1, SchedStatistics::default());
+                }
+                &mut self.group_statistics[index]
+            }
+        }
+    }
+
+    /// core.c: ttwu_stat().
+    pub(crate) fn ttwu_stat(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
+        if !self.schedstat_enabled() {
+            return;
+        }
+        self.enter(Path::ttwu_stat);
+        let this = self.this_cpu;
+        self.write_rq_stats(this);
+        self.write_statistics_wakeups(p);
+        let local = cpu == this;
+        let statistics = &mut self.task_cold[p].statistics;
+        statistics.nr_wakeups += 1;
+        statistics.nr_wakeups_local += u64::from(local);
+        statistics.nr_wakeups_remote += u64::from(!local);
+        statistics.nr_wakeups_migrate += u64::from(flags.migrated);
+        statistics.nr_wakeups_sync += u64::from(flags.sync);
+        self.rq[this].ttwu_count += 1;
+        if local {
+            self.rq[this].ttwu_local += 1;
+        } else {
+            self.count_remote_wakeup(this, cpu);
+        }
+        self.leave();
+    }
+
+    /// The smallest domain of the waker that holds the target counts the wakeup.
+    fn count_remote_wakeup(&mut self, this: CpuId, cpu: CpuId) {
+        let mut level = self.rq[this].sd;
+        while let Some(sd) = level {
+            if self.domains.sd_arena[sd.index()].span.contains(cpu) {
+                self.write_domain_stats(sd);
+                self.domains.sd_arena[sd.index()].stats.ttwu_wake_remote += 1;
+                return;
+            }
+            level = self.domains.sd_arena[sd.index()].parent;
+        }
+    }
+
+    /// stats.h: sched_info_queued(): the first time a task starts to wait counts.
+    pub(crate) fn sched_info_queued(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_sched_info(p);
+        let clock = self.rq[cpu].clock;
+        let info = &mut self.task[p].sched_info;
+        if info.last_queued == 0 {
+            info.last_queued = clock;
+        }
+    }
+
+    /// stats.h: sched_info_dequeued(): what it waited is counted even if it never ran.
+    pub(crate) fn sched_info_dequeued(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_sched_info(p);
+        let delta = self.take_run_delay(cpu, p);
+        self.rq[cpu].rq_sched_info.run_delay += delta;
+    }
+
+    fn take_run_delay(&mut self, cpu: CpuId, p: TaskId) -> u64 {
+        let clock = self.rq[cpu].clock;
+        let info = &mut self.task[p].sched_info;
+        let delta = if info.last_queued == 0 { 0 } else { clock.wrapping_sub(info.last_queued) };
+        info.last_queued = 0;
+        info.run_delay += delta;
+        delta
+    }
+
+    /// stats.h: sched_info_switch().
+    pub(crate) fn sched_info_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        if let Some(p) = prev {
+            self.sched_info_depart(cpu, p);
+        }
+        if let Some(p) = next {
+            self.sched_info_arrive(cpu, p);
+        }
+    }
+
+    /// stats.h: sched_info_arrive().
+    #[fentry]
+    fn sched_info_arrive(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_sched_info(p);
+        self.write_rq_stats(cpu);
+        let delta = self.take_run_delay(cpu, p);
+        let clock = self.rq[cpu].clock;
+        let info = &mut self.task[p].sched_info;
+        info.last_arrival = clock;
+        info.pcount += 1;
+        let total = &mut self.rq[cpu].rq_sched_info;
+        total.run_delay += delta;
+        total.pcount += 1;
+    }
+
+    /// stats.h: sched_info_depart().
+    #[fentry]
+    fn sched_info_depart(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_rq_stats(cpu);
+        let ran = self.rq[cpu].clock.wrapping_sub(self.task[p].sched_info.last_arrival);
+        self.rq[cpu].rq_cpu_time += ran;
+        if self.task[p].state == TaskState::Running {
+            self.sched_info_queued(cpu, p);
+        }
+    }
+}

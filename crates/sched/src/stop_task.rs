@@ -1,0 +1,77 @@
+//! stop_task.c and kernel/stop_machine.c: the per-CPU `migration/N` tasks, which run above everything else.
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::core::{Sched, TaskInit};
+use crate::sched::*;
+use units::{CpuId, CpuMask};
+
+/// What a stopper was asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StopWork {
+    /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`.
+    ActiveBalance,
+    /// migration_cpu_stop(): move a task that may no longer run here.
+    Migrate(TaskId),
+}
+
+impl<A: Arch> Sched<A> {
+    /// stop_machine.c: cpu_stop_create(). The stopper exists from boot, asleep.
+    pub(crate) fn create_stopper(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        let init = TaskInit {
+            comm: format!("migration/{cpu}"),
+            policy: Policy::Stop,
+            nice: 0,
+            cpus_allowed: Some(CpuMask::single(cpu)),
+            mm: 0,
+            group: ROOT_TASK_GROUP,
+        };
+        let stopper = self.sched_fork(None, init);
+        self.task[stopper].state = TaskState::Interruptible;
+        self.rq[cpu].stop = Some(stopper);
+        self.balance.stop_work.push(Vec::new());
+    }
+
+    /// stop_machine.c: stop_one_cpu_nowait(): queues the work and wakes the stopper.
+    pub(crate) fn stop_one_cpu(&mut self, cpu: CpuId, work: StopWork) {
+        self.path(Path::stop_one_cpu);
+        self.balance.stop_work[cpu.index()].push(work);
+        let stopper = self.rq[cpu].stop.expect("every CPU has a stopper");
+        self.try_to_wake_up(stopper, WakeFlags::NONE);
+    }
+
+    /// stop_machine.c: cpu_stopper_thread(): does everything that is queued. Runs as the stopper of this CPU.
+    pub(crate) fn cpu_stopper_thread(&mut self) {
+        let cpu = self.this_cpu;
+        while !self.balance.stop_work[cpu.index()].is_empty() {
+            match self.balance.stop_work[cpu.index()].remove(0) {
+                StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
+                StopWork::Migrate(p) => self.migration_cpu_stop(p),
+            }
+        }
+    }
+
+    /// core.c: migration_cpu_stop().
+    fn migration_cpu_stop(&mut self, p: TaskId) {
+        let here = self.this_cpu;
+        let task = &self.task[p];
+        if task.alive && task.cpu == here && task.on_rq == OnRq::Queued && !self.cpumask_test(here, p) {
+            let dest = self.any_allowed_cpu(p);
+            self.move_queued_task(p, dest);
+        }
+    }
+
+    /// stop_task.c: enqueue_task_stop().
+    pub(crate) fn enqueue_task_stop(&mut self, cpu: CpuId, p: TaskId) {
+        debug_assert_eq!(self.rq[cpu].stop, Some(p), "a stopper never leaves its CPU");
+        self.rq[cpu].stop_queued = true;
+        self.rq[cpu].nr_running += 1;
+    }
+
+    /// stop_task.c: dequeue_task_stop().
+    pub(crate) fn dequeue_task_stop(&mut self, cpu: CpuId) {
+        self.rq[cpu].stop_queued = false;
+        self.rq[cpu].nr_running -= 1;
+    }
+}

@@ -1,0 +1,193 @@
+//! topology.c: which domains a CPU keeps, and the pointers to those that are often asked for.
+
+use super::build::Builder;
+use super::flags::{LISTED_GROUPS_MASK, SD_DEGENERATE_GROUPS_MASK, SdFlags};
+use super::rules::{BusyCpus, Degeneration, GroupFlags};
+use super::*;
+use std::mem::take;
+
+impl Builder<'_> {
+    fn has_one_group(&self, sd: SdId) -> bool {
+        let first = self.domains[sd].groups;
+        self.domains[first].next == first
+    }
+
+    /// topology.c: sd_degenerate(). Whether balancing in this domain cannot do anything.
+    fn sd_degenerate(&self, sd: SdId) -> bool {
+        let need_groups = match self.rules.degeneration {
+            Degeneration::ListedFlags => LISTED_GROUPS_MASK,
+            Degeneration::NeedsGroups => SD_DEGENERATE_GROUPS_MASK,
+        };
+        let flags = self.domains[sd].flags;
+        if self.domains.masks.weight(self.domains[sd].span) == 1 {
+            return true;
+        }
+        if flags.has(need_groups) && !self.has_one_group(sd) {
+            return false;
+        }
+        !flags.has(SdFlags::SD_WAKE_AFFINE)
+    }
+
+    /// topology.c: sd_parent_degenerate(). Whether `parent` adds nothing to `sd`.
+    fn sd_parent_degenerate(&self, sd: SdId, parent: SdId) -> bool {
+        if self.sd_degenerate(parent) {
+            return true;
+        }
+        if self.domains[sd].span != self.domains[parent].span {
+            return false;
+        }
+        let mut pflags = self.domains[parent].flags;
+        if self.has_one_group(parent) {
+            pflags -= match self.rules.degeneration {
+                Degeneration::ListedFlags if self.topology.nr_nodes() == 1 => {
+                    LISTED_GROUPS_MASK | SdFlags::SD_PREFER_SIBLING | SdFlags::SD_SERIALIZE
+                }
+                Degeneration::ListedFlags => LISTED_GROUPS_MASK | SdFlags::SD_PREFER_SIBLING,
+                Degeneration::NeedsGroups => SD_DEGENERATE_GROUPS_MASK,
+            };
+        }
+        self.domains[sd].flags.has_all(pflags)
+    }
+
+    /// topology.c: cpu_attach_domain(). Removes what does not contribute; returns the lowest domain that stays.
+    pub(super) fn cpu_attach_domain(&mut self, cpu: CpuId) -> Option<SdId> {
+        let base = self.data[0].sd[cpu]?;
+        let mut tmp = base;
+        while let Some(parent) = self.domains[tmp].parent {
+            if !self.sd_parent_degenerate(tmp, parent) {
+                tmp = parent;
+                continue;
+            }
+            let grandparent = self.domains[parent].parent;
+            self.domains[tmp].parent = grandparent;
+            if let Some(grandparent) = grandparent {
+                self.domains[grandparent].child = Some(tmp);
+                if self.rules.group_flags == GroupFlags::OfKeptChild {
+                    let (own_group, flags) = (self.domains[grandparent].groups, self.domains[tmp].flags);
+                    self.domains[own_group].flags = flags;
+                }
+            }
+            // The spans are equal, so what holds for the parent's children holds for this one's.
+            let inherited = self.domains[parent].flags & SdFlags::SD_PREFER_SIBLING;
+            self.domains[tmp].flags |= inherited;
+        }
+        if !self.sd_degenerate(base) {
+            return Some(base);
+        }
+        let parent = self.domains[base].parent?;
+        // The kernel means to clear all groups of the ring and reaches only the first.
+        let own_group = self.domains[parent].groups;
+        self.domains[own_group].flags = SdFlags::NONE;
+        self.domains[parent].child = None;
+        Some(parent)
+    }
+
+    /// The finished domains: those reached from `base` of each CPU, numbered CPU by CPU, and what they refer to.
+    pub(super) fn finish(self, base: impl Fn(CpuId) -> Option<SdId>) -> Domains {
+        let mut domains = self.domains;
+        let mut unused = Unused {
+            sg: vec![None; domains.sgs.len()],
+            sgc: vec![None; domains.sgcs.len()],
+            shared: vec![None; domains.sdss.len()],
+            sds: take(&mut domains.sds),
+            sgs: take(&mut domains.sgs),
+            sgcs: take(&mut domains.sgcs),
+            sdss: take(&mut domains.sdss),
+        };
+        for cpu in (0..domains.sd.len()).map(CpuId::new) {
+            domains.sd[cpu] = unused.move_chain(&mut domains, base(cpu));
+        }
+        domains.stats = vec![DomainStats::default(); domains.sds.len()];
+        for cpu in self.cpu_map.iter() {
+            domains.update_top_cache_domain(cpu);
+            domains.sched_cluster_active |= domains.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER).is_some();
+        }
+        domains
+    }
+}
+
+/// What was built, with the new ids of what turned out to be of use.
+struct Unused {
+    sds: Vec<SchedDomain>,
+    sgs: Vec<SchedGroup>,
+    sgcs: Vec<SchedGroupCapacity>,
+    sdss: Vec<SchedDomainShared>,
+    sg: Vec<Option<SgId>>,
+    sgc: Vec<Option<SgcId>>,
+    shared: Vec<Option<SdsId>>,
+}
+
+impl Unused {
+    /// One CPU's domains, from `base` up.
+    fn move_chain(&mut self, to: &mut Domains, base: Option<SdId>) -> Option<SdId> {
+        let first = to.sds.len() as u32;
+        let mut next = base;
+        while let Some(sd) = next {
+            let mut sd = self.sds[sd.0 as usize].clone();
+            let id = to.sds.len() as u32;
+            next = sd.parent;
+            sd.parent = next.map(|_| SdId(id + 1));
+            sd.child = (id > first).then(|| SdId(id - 1));
+            sd.groups = self.move_ring(to, sd.groups);
+            sd.shared = sd.shared.map(|shared| self.move_shared(to, shared));
+            to.sds.push(sd);
+        }
+        base.map(|_| SdId(first))
+    }
+
+    fn move_ring(&mut self, to: &mut Domains, first: SgId) -> SgId {
+        if let Some(moved) = self.sg[first.0 as usize] {
+            return moved;
+        }
+        let begin = to.sgs.len() as u32;
+        let mut old = first;
+        loop {
+            let mut sg = self.sgs[old.0 as usize].clone();
+            let id = SgId(to.sgs.len() as u32);
+            self.sg[old.0 as usize] = Some(id);
+            old = sg.next;
+            sg.next = if old == first { SgId(begin) } else { SgId(id.0 + 1) };
+            sg.sgc = *self.sgc[sg.sgc.0 as usize].get_or_insert_with(|| {
+                to.sgcs.push(self.sgcs[sg.sgc.0 as usize].clone());
+                SgcId(to.sgcs.len() as u32 - 1)
+            });
+            to.sgs.push(sg);
+            if old == first {
+                return SgId(begin);
+            }
+        }
+    }
+
+    fn move_shared(&mut self, to: &mut Domains, shared: SdsId) -> SdsId {
+        *self.shared[shared.0 as usize].get_or_insert_with(|| {
+            to.sdss.push(self.sdss[shared.0 as usize].clone());
+            SdsId(to.sdss.len() as u32 - 1)
+        })
+    }
+}
+
+impl Domains {
+    /// topology.c: update_top_cache_domain().
+    fn update_top_cache_domain(&mut self, cpu: CpuId) {
+        let llc = self.highest_flag_domain(cpu, SdFlags::SD_SHARE_LLC);
+        self.sd_llc[cpu] = llc;
+        let mut id = cpu;
+        self.sd_llc_size[cpu] = 1;
+        if let Some(sd) = llc {
+            id = self.masks.first(self[sd].span);
+            self.sd_llc_size[cpu] = self.masks.weight(self[sd].span);
+            self.sd_llc_shared[cpu] = self[sd].shared;
+            if self.rules.busy_cpus == BusyCpus::InGroupOfParent {
+                self.sd_busy[cpu] = self[sd].parent;
+            }
+        }
+        self.sd_llc_id[cpu] = id;
+        if let Some(cluster) = self.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER) {
+            id = self.masks.first(self[cluster].span);
+        }
+        self.sd_share_id[cpu] = id;
+        self.sd_numa[cpu] = self.lowest_flag_domain(cpu, SdFlags::SD_NUMA);
+        self.sd_asym_packing[cpu] = self.highest_flag_domain(cpu, SdFlags::SD_ASYM_PACKING);
+        self.sd_asym_cpucapacity[cpu] = self.lowest_flag_domain(cpu, SdFlags::SD_ASYM_CPUCAPACITY_FULL);
+    }
+}

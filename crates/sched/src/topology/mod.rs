@@ -1,0 +1,372 @@
+//! topology.c (core.c until v4.10): scheduling domains, built from what the architecture tells about its CPUs.
+//!
+//! Every CPU has a chain of domains, from its own core up to the whole machine ([`SchedDomain`]). A domain's CPUs are
+//! divided into groups ([`SchedGroup`]), a ring that begins with the CPU's own; load is balanced between groups. Groups
+//! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the CPUs that are up
+//! and the kernel's [`DomainRules`]; hotplug builds anew.
+//!
+//! The table of levels is that of x86. One partition is built: all CPUs that `isolcpus=` does not keep out. Absent:
+//! cpuset partitions, root domains (but for their span), performance domains.
+//!
+//! ```text
+//! build.rs     sd_init, build_sched_domain(s)         levels.rs   the table of levels     numa.rs    NUMA distances
+//! groups.rs    groups that do not overlap             overlap.rs  groups that do          masks.rs   shared CPU masks
+//! capacity.rs  update_group_capacity                  attach.rs   degeneration, sd_llc    rules.rs   kernel versions
+//! flags.rs     SD_*                                   describe.rs a text for people
+//! ```
+
+mod attach;
+mod build;
+mod capacity;
+mod describe;
+mod flags;
+mod groups;
+mod levels;
+mod masks;
+mod numa;
+mod overlap;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use build::{DomainSetup, build_sched_domains};
+pub use capacity::{BalanceClock, CpuCapacities};
+use flags::SD_SHARED_CHILD_MASK;
+pub use flags::{FlagNumbering, SdFlags};
+pub use levels::DomainName;
+pub use masks::{MaskId, Masks};
+pub use numa::{NumaTopology, NumaTopologyType};
+pub use rules::*;
+
+use std::ops::{Index, IndexMut};
+use units::{CpuId, CpuMask, PerCpu};
+
+/// A domain of one CPU on one level.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SdId(pub u32);
+
+/// A group of CPUs in a domain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SgId(pub u32);
+
+/// The capacity that equal groups share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SgcId(pub u32);
+
+/// What the domains of CPUs that share cache have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SdsId(pub u32);
+
+/// sched/topology.h: struct sched_domain. Counters are in [`DomainStats`]. Jiffies count from boot.
+#[derive(Clone, Debug)]
+pub struct SchedDomain {
+    /// The next wider domain of the same CPU.
+    pub parent: Option<SdId>,
+    pub child: Option<SdId>,
+    /// The group that holds the CPU itself, where the ring begins.
+    pub groups: SgId,
+    pub span: MaskId,
+    pub span_weight: u32,
+    pub flags: SdFlags,
+    /// Place in the table of levels. Levels that were removed leave gaps.
+    pub level: u32,
+    pub name: DomainName,
+    /// Between two periodic balances, in ms.
+    pub min_interval: u32,
+    /// Between two periodic balances, in ms.
+    pub max_interval: u32,
+    /// A busy CPU multiplies the interval by this.
+    pub busy_factor: u32,
+    /// Load of the busiest group in percent of the local one's from which on it counts as imbalance.
+    pub imbalance_pct: u32,
+    /// Failed balances after which cache-hot tasks move too.
+    pub cache_nice_tries: u32,
+    /// Which of `cpu_load[]` a busy CPU reads, until v5.2; likewise the next four.
+    pub busy_idx: u32,
+    pub idle_idx: u32,
+    pub newidle_idx: u32,
+    pub wake_idx: u32,
+    pub forkexec_idx: u32,
+    /// Throughput of a whole core with all threads busy, 1024 = one thread alone; 0 above SMT. Until v4.20.
+    pub smt_gain: u32,
+    /// Tasks of an imbalance between nodes that is left alone. From v5.18.
+    pub imb_numa_nr: u32,
+    /// Whether this CPU is counted as idle in `nr_busy_cpus`.
+    pub nohz_idle: bool,
+    /// In jiffies.
+    pub last_balance: u64,
+    /// In ms.
+    pub balance_interval: u32,
+    pub nr_balance_failed: u32,
+    /// Out of 512 for `newidle_ratio`; from v6.19 ([`NewidleHistory`]).
+    pub newidle_call: u32,
+    pub newidle_success: u32,
+    pub newidle_ratio: u32,
+    /// In ns.
+    pub max_newidle_lb_cost: u64,
+    /// In jiffies, when `max_newidle_lb_cost` decays next. Until v5.16.
+    pub next_decay_max_lb_cost: u64,
+    /// In jiffies, when `max_newidle_lb_cost` decayed last. From v5.16.
+    pub last_decay_max_lb_cost: u64,
+    /// Of `select_idle_cpu()`, in ns. v4.9 to v6.7.
+    pub avg_scan_cost: u64,
+    /// From v4.9, where the CPUs share cache.
+    pub shared: Option<SdsId>,
+}
+
+/// sched/idle.h: enum cpu_idle_type, in the order of its older numbering.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CpuIdleType {
+    Idle,
+    NotIdle,
+    NewlyIdle,
+}
+
+/// One counter for each [`CpuIdleType`].
+pub type PerIdleType = [u32; 3];
+
+/// sched/topology.h: the CONFIG_SCHEDSTATS part of struct sched_domain, what `/proc/schedstat` prints for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DomainStats {
+    pub lb_count: PerIdleType,
+    pub lb_failed: PerIdleType,
+    pub lb_balanced: PerIdleType,
+    pub lb_imbalance: PerIdleType,
+    pub lb_gained: PerIdleType,
+    pub lb_hot_gained: PerIdleType,
+    pub lb_nobusyg: PerIdleType,
+    pub lb_nobusyq: PerIdleType,
+    pub alb_count: u32,
+    pub alb_failed: u32,
+    pub alb_pushed: u32,
+    pub sbe_count: u32,
+    pub sbe_balanced: u32,
+    pub sbe_pushed: u32,
+    pub sbf_count: u32,
+    pub sbf_balanced: u32,
+    pub sbf_pushed: u32,
+    pub ttwu_wake_remote: u32,
+    pub ttwu_move_affine: u32,
+    pub ttwu_move_balance: u32,
+}
+
+/// sched.h: struct sched_group.
+#[derive(Clone, Debug)]
+pub struct SchedGroup {
+    /// The ring.
+    pub next: SgId,
+    pub cpumask: MaskId,
+    pub group_weight: u32,
+    /// From v6.6; 0 before.
+    pub cores: u32,
+    pub sgc: SgcId,
+    /// The CPU of highest priority, where the domain has SD_ASYM_PACKING.
+    pub asym_prefer_cpu: Option<CpuId>,
+    /// The child domain's, from v5.15; none before.
+    pub flags: SdFlags,
+}
+
+/// sched.h: struct sched_group_capacity. 1024 is one full CPU.
+#[derive(Clone, Debug)]
+pub struct SchedGroupCapacity {
+    pub capacity: u64,
+    /// Smallest of a CPU in the group; read from v4.10.
+    pub min_capacity: u64,
+    /// Largest of a CPU in the group; read from v4.20.
+    pub max_capacity: u64,
+    /// In jiffies.
+    pub next_update: u64,
+    /// A balance in the child domain failed because of tasks' affinity.
+    pub imbalance: bool,
+    /// Until v4.8; 0 later ([`BusyCpus`]).
+    pub nr_busy_cpus: u32,
+    /// The CPU this was allocated for, unique within a level.
+    pub id: CpuId,
+    /// The CPUs that may balance on behalf of the group.
+    pub cpumask: MaskId,
+}
+
+/// sched/topology.h: struct sched_domain_shared.
+#[derive(Clone, Debug, Default)]
+pub struct SchedDomainShared {
+    pub nr_busy_cpus: u32,
+    pub has_idle_cores: bool,
+    pub nr_idle_scan: u32,
+}
+
+/// What a kernel would have printed as an error while building.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DomainWarning {
+    /// "BUG: arch topology borken": a level's CPUs are no subset of the next one's, which is widened.
+    ArchTopologyBorken { cpu: CpuId, child: DomainName, parent: DomainName },
+    /// Two masks of a level overlap in part; no domains are built.
+    SpanNotSane { level: DomainName },
+    /// No CPU may balance for a group on behalf of this CPU; the group's first CPU does.
+    EmptyBalanceMask { cpu: CpuId, level: DomainName },
+    /// Two groups share a capacity but not the CPUs that may balance for them.
+    BalanceMasksDiffer { cpu: CpuId, level: DomainName },
+    /// A distance between nodes is below that of a node to itself or does not fit its byte; NUMA is ignored.
+    InvalidDistance { distance: u32 },
+}
+
+/// All domains of a machine, and the per-CPU pointers into them.
+#[derive(Clone, Debug)]
+pub struct Domains {
+    pub rules: DomainRules,
+    sds: Vec<SchedDomain>,
+    stats: Vec<DomainStats>,
+    sgs: Vec<SchedGroup>,
+    sgcs: Vec<SchedGroupCapacity>,
+    sdss: Vec<SchedDomainShared>,
+    pub masks: Masks,
+    /// `arch_scale_cpu_capacity()` of the machine, without regard to SMT.
+    arch_capacity: PerCpu<u64>,
+    /// The CPUs these domains are for (`rd->span`).
+    pub span: CpuMask,
+    /// The lowest domain of each CPU (`rq->sd`).
+    pub sd: PerCpu<Option<SdId>>,
+    /// The widest domain whose CPUs share cache.
+    pub sd_llc: PerCpu<Option<SdId>>,
+    pub sd_llc_size: PerCpu<u32>,
+    /// The first CPU of `sd_llc`; the CPU itself where there is none.
+    pub sd_llc_id: PerCpu<CpuId>,
+    /// The first CPU of the cluster, or of `sd_llc`. Read from v6.7.
+    pub sd_share_id: PerCpu<CpuId>,
+    pub sd_llc_shared: PerCpu<Option<SdsId>>,
+    /// The lowest NUMA domain.
+    pub sd_numa: PerCpu<Option<SdId>>,
+    /// The parent of `sd_llc`, whose first group counts busy CPUs. Until v4.8.
+    pub sd_busy: PerCpu<Option<SdId>>,
+    #[doc(alias = "sd_asym")]
+    pub sd_asym_packing: PerCpu<Option<SdId>>,
+    pub sd_asym_cpucapacity: PerCpu<Option<SdId>>,
+    /// Static key: some domain's CPUs differ in capacity.
+    pub sched_asym_cpucapacity: bool,
+    /// Static key: some CPU has a cluster domain.
+    pub sched_cluster_active: bool,
+    pub sched_domain_level_max: u32,
+    pub numa: NumaTopology,
+    /// What building made of `rq->cpu_capacity`: the caller copies it to the run queues.
+    pub cpu_capacity: PerCpu<u64>,
+    /// What building made of `rq->cpu_capacity_orig`.
+    pub cpu_capacity_orig: PerCpu<u64>,
+    pub warnings: Vec<DomainWarning>,
+}
+
+impl Domains {
+    /// sched.h: for_each_domain(). From the CPU's lowest domain upwards.
+    pub fn for_each_domain(&self, cpu: CpuId) -> impl Iterator<Item = SdId> + '_ {
+        std::iter::successors(self.sd[cpu], |&sd| self[sd].parent)
+    }
+
+    /// sched.h: for_each_lower_domain(). From `sd` itself downwards.
+    pub fn for_each_lower_domain(&self, sd: SdId) -> impl Iterator<Item = SdId> + '_ {
+        std::iter::successors(Some(sd), |&sd| self[sd].child)
+    }
+
+    /// sched.h: highest_flag_domain(). The widest domain with the flag.
+    pub fn highest_flag_domain(&self, cpu: CpuId, flag: SdFlags) -> Option<SdId> {
+        let stops = match self.rules.highest_flag {
+            HighestFlag::StopsAtFirstWithout => true,
+            HighestFlag::SkipsUnlessShared => flag.has(SD_SHARED_CHILD_MASK),
+        };
+        let domains = self.for_each_domain(cpu);
+        if stops {
+            domains.take_while(|&sd| self[sd].flags.has(flag)).last()
+        } else {
+            domains.filter(|&sd| self[sd].flags.has(flag)).last()
+        }
+    }
+
+    /// sched.h: lowest_flag_domain(). The narrowest domain with the flag.
+    pub fn lowest_flag_domain(&self, cpu: CpuId, flag: SdFlags) -> Option<SdId> {
+        self.for_each_domain(cpu).find(|&sd| self[sd].flags.has(flag))
+    }
+
+    /// The groups of a domain, round the ring from the CPU's own (`do { } while (sg != sd->groups)`).
+    pub fn groups(&self, sd: SdId) -> impl Iterator<Item = SgId> + '_ {
+        let first = self[sd].groups;
+        std::iter::successors(Some(first), move |&sg| Some(self[sg].next).filter(|&next| next != first))
+    }
+
+    /// sched/topology.h: sched_domain_span().
+    #[inline]
+    pub fn sched_domain_span(&self, sd: SdId) -> &CpuMask {
+        self.masks.get(self[sd].span)
+    }
+
+    /// sched.h: sched_group_span().
+    #[doc(alias = "sched_group_cpus")]
+    #[inline]
+    pub fn sched_group_span(&self, sg: SgId) -> &CpuMask {
+        self.masks.get(self[sg].cpumask)
+    }
+
+    /// sched.h: group_balance_mask().
+    #[doc(alias = "sched_group_mask")]
+    #[inline]
+    pub fn group_balance_mask(&self, sg: SgId) -> &CpuMask {
+        self.masks.get(self[self[sg].sgc].cpumask)
+    }
+
+    /// topology.c: group_balance_cpu(). The one CPU that goes on balancing for the group.
+    ///
+    /// # Panics
+    /// If no CPU of the group may: the builder leaves none such.
+    pub fn group_balance_cpu(&self, sg: SgId) -> CpuId {
+        let mask = self.group_balance_mask(sg);
+        self.sched_group_span(sg).iter().find(|&cpu| mask.contains(cpu)).expect("a group has a CPU that balances for it")
+    }
+
+    /// core.c: cpus_share_cache().
+    pub fn cpus_share_cache(&self, this_cpu: CpuId, that_cpu: CpuId) -> bool {
+        this_cpu == that_cpu || self.sd_llc_id[this_cpu] == self.sd_llc_id[that_cpu]
+    }
+
+    /// core.c: cpus_share_resources().
+    pub fn cpus_share_resources(&self, this_cpu: CpuId, that_cpu: CpuId) -> bool {
+        this_cpu == that_cpu || self.sd_share_id[this_cpu] == self.sd_share_id[that_cpu]
+    }
+
+    pub fn stats(&self, sd: SdId) -> &DomainStats {
+        &self.stats[sd.0 as usize]
+    }
+
+    pub fn stats_mut(&mut self, sd: SdId) -> &mut DomainStats {
+        &mut self.stats[sd.0 as usize]
+    }
+
+    /// Number of domains, all CPUs and levels together; ids are smaller.
+    pub fn nr_domains(&self) -> usize {
+        self.sds.len()
+    }
+
+    /// Number of groups; ids are smaller.
+    pub fn nr_groups(&self) -> usize {
+        self.sgs.len()
+    }
+}
+
+macro_rules! arena {
+    ($id:ident, $item:ident, $field:ident) => {
+        impl Index<$id> for Domains {
+            type Output = $item;
+            #[inline]
+            fn index(&self, id: $id) -> &$item {
+                &self.$field[id.0 as usize]
+            }
+        }
+
+        impl IndexMut<$id> for Domains {
+            #[inline]
+            fn index_mut(&mut self, id: $id) -> &mut $item {
+                &mut self.$field[id.0 as usize]
+            }
+        }
+    };
+}
+
+arena!(SdId, SchedDomain, sds);
+arena!(SgId, SchedGroup, sgs);
+arena!(SgcId, SchedGroupCapacity, sgcs);
+arena!(SdsId, SchedDomainShared, sdss);

@@ -1,0 +1,216 @@
+//! topology.c: groups of NUMA levels, whose domains overlap.
+//!
+//! A domain that spans the nodes within some distance is divided into the child domains of its CPUs: nodes within the next
+//! smaller distance. Seen from different nodes these differ and overlap, so every CPU has a ring of its own, with just
+//! enough groups to cover the domain. Groups with the same CPUs share a capacity.
+
+use super::build::Builder;
+use super::rules::OverlapGroups;
+use super::*;
+use std::collections::BTreeMap;
+
+/// A group before it becomes part of a ring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Planned {
+    span: MaskId,
+    sgc: SgcId,
+    flags: SdFlags,
+}
+
+/// Rings and masks found so far.
+pub(super) struct Found {
+    /// By level: rings, each with the groups it is made of.
+    rings: Vec<Vec<(Vec<Planned>, SgId)>>,
+    /// By level: the last CPU done, its domain's span, its child's span, its ring.
+    last: Vec<Option<(CpuId, MaskId, MaskId, SgId)>>,
+    /// By level and span of a group: which CPUs may balance for it.
+    balance_masks: BTreeMap<(usize, MaskId), MaskId>,
+}
+
+impl Found {
+    pub fn new(levels: usize) -> Found {
+        Found { rings: vec![Vec::new(); levels], last: vec![None; levels], balance_masks: BTreeMap::new() }
+    }
+}
+
+impl Builder<'_> {
+    /// topology.c: build_overlap_sched_groups().
+    ///
+    /// Differs: rings of the same groups in the same order are shared; nothing in them changes from CPU to CPU.
+    pub(super) fn build_overlap_sched_groups(&mut self, sd: SdId, cpu: CpuId) {
+        self.domains[sd].groups = match self.rules.overlap {
+            OverlapGroups::FromFirstCpu => self.build_overlap_sched_groups_from_first_cpu(sd, cpu),
+            OverlapGroups::FromOwnCpu | OverlapGroups::Descended => {
+                self.build_overlap_sched_groups_from_own_cpu(sd, cpu)
+            }
+        };
+    }
+
+    /// core.c: build_overlap_sched_groups(). One ring for all CPUs of the same span; where it begins differs.
+    fn build_overlap_sched_groups_from_first_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
+        let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
+        let first = match self.overlap.last[level] {
+            Some((_, last_span, _, ring)) if last_span == span => ring,
+            _ => {
+                let mut plan = Vec::new();
+                for (i, sibling) in self.siblings(sd, self.domains.masks.first(span)) {
+                    let span = match self.domains[sibling].child {
+                        Some(child) => self.domains[child].span,
+                        None => self.domains.masks.intern(CpuMask::single(i)),
+                    };
+                    let (sgc, new) = self.sgc_of(level, i, span);
+                    if new {
+                        self.domains[sgc].cpumask = self.build_group_mask(sd);
+                    }
+                    plan.push(Planned { span, sgc, flags: SdFlags::NONE });
+                }
+                self.ring_of(level, plan, sd)
+            }
+        };
+        self.overlap.last[level] = Some((cpu, span, span, first));
+
+        // The last group that this CPU balances for, or the first one it is in.
+        let ring = std::iter::successors(Some(first), |&sg| Some(self.domains[sg].next).filter(|&next| next != first));
+        let mut groups = None;
+        for sg in ring {
+            let contains = self.domains.sched_group_span(sg).contains(cpu);
+            if (groups.is_none() && contains) || self.balances_for(sg) == Some(cpu) {
+                groups = Some(sg);
+            }
+        }
+        groups.expect("the groups of a domain cover its CPUs")
+    }
+
+    /// topology.c: build_overlap_sched_groups(), from v4.13 on.
+    fn build_overlap_sched_groups_from_own_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
+        let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
+        let own_child = self.domains[sd].child.map_or(span, |child| self.domains[child].span);
+        // The CPU before, if it sees the same, went the same way: all between the two is covered by their own group.
+        let first = match self.overlap.last[level] {
+            Some((before, last_span, last_child, ring))
+                if before.index() + 1 == cpu.index() && (last_span, last_child) == (span, own_child) =>
+            {
+                ring
+            }
+            _ => {
+                let mut plan = Vec::new();
+                for (_, sibling) in self.siblings(sd, cpu) {
+                    plan.push(self.init_overlap_sched_group(sibling, cpu));
+                }
+                self.ring_of(level, plan, sd)
+            }
+        };
+        self.overlap.last[level] = Some((cpu, span, own_child, first));
+        first
+    }
+
+    /// Walks the domain's CPUs from `start` on and wraps round. Those that no group before covered, each with its domain on
+    /// the same level or (descended) a lower one: the children of these are the groups.
+    fn siblings(&self, sd: SdId, start: CpuId) -> Vec<(CpuId, SdId)> {
+        let level = self.domains[sd].level as usize;
+        let span = self.domains.sched_domain_span(sd);
+        let mut covered = CpuMask::new(self.topology.nr_cpus);
+        let mut siblings = Vec::new();
+        for i in span.iter_wrap(start) {
+            if covered.contains(i) {
+                continue;
+            }
+            // A CPU whose chain ended lower, because it reaches all CPUs sooner, has no domain here.
+            let Some(mut sibling) = self.data[level].sd[i] else {
+                continue;
+            };
+            if self.rules.overlap == OverlapGroups::Descended && self.child_leaves(sibling, sd) {
+                sibling = self.find_descended_sibling(sd, sibling);
+            }
+            match self.domains[sibling].child {
+                Some(child) => covered.or_with(self.domains.sched_domain_span(child)),
+                None => covered.set(i),
+            }
+            siblings.push((i, sibling));
+        }
+        siblings
+    }
+
+    fn child_leaves(&self, sibling: SdId, sd: SdId) -> bool {
+        let outer = self.domains[sd].span;
+        self.domains[sibling].child.is_some_and(|child| !self.domains.masks.is_subset(self.domains[child].span, outer))
+    }
+
+    /// topology.c: find_descended_sibling().
+    fn find_descended_sibling(&self, sd: SdId, mut sibling: SdId) -> SdId {
+        while let (true, Some(child)) = (self.child_leaves(sibling, sd), self.domains[sibling].child) {
+            sibling = child;
+        }
+        // Levels that will turn out degenerate have no capacity of their own.
+        while let Some(child) = self.domains[sibling].child {
+            if self.domains[child].span != self.domains[sibling].span {
+                break;
+            }
+            sibling = child;
+        }
+        sibling
+    }
+
+    /// core.c: build_group_mask(). The CPUs of the domain that have a domain on its level.
+    fn build_group_mask(&mut self, sd: SdId) -> MaskId {
+        let level = self.domains[sd].level as usize;
+        let span = self.domains.sched_domain_span(sd);
+        let mask = span.iter().filter(|&cpu| self.data[level].sd[cpu].is_some()).collect();
+        self.domains.masks.intern(mask)
+    }
+
+    /// The first CPU in both the group and its mask.
+    fn balances_for(&self, sg: SgId) -> Option<CpuId> {
+        let mask = self.domains.group_balance_mask(sg);
+        self.domains.sched_group_span(sg).iter().find(|&cpu| mask.contains(cpu))
+    }
+
+    /// topology.c: build_group_from_child_sched_domain() and init_overlap_sched_group().
+    fn init_overlap_sched_group(&mut self, sibling: SdId, cpu: CpuId) -> Planned {
+        let level = self.domains[sibling].level as usize;
+        let (span, flags) = match self.domains[sibling].child {
+            Some(child) => (self.domains[child].span, self.group_flags(Some(child))),
+            None => (self.domains[sibling].span, SdFlags::NONE),
+        };
+        let mut mask = self.build_balance_mask(level, span);
+        if self.domains.masks.weight(mask) == 0 {
+            let name = self.domains[sibling].name;
+            self.domains.warnings.push(DomainWarning::EmptyBalanceMask { cpu, level: name });
+            mask = self.domains.masks.intern(CpuMask::single(self.domains.masks.first(span)));
+        }
+        let (sgc, new) = self.sgc_of(level, self.domains.masks.first(mask), span);
+        if new {
+            self.domains[sgc].cpumask = mask;
+        } else if self.domains[sgc].cpumask != mask {
+            let level = self.domains[sibling].name;
+            self.domains.warnings.push(DomainWarning::BalanceMasksDiffer { cpu, level });
+        }
+        Planned { span, sgc, flags }
+    }
+
+    /// topology.c: build_balance_mask(). The CPUs of a group whose own child domain it is: only they arrive at it.
+    fn build_balance_mask(&mut self, level: usize, span: MaskId) -> MaskId {
+        if let Some(&mask) = self.overlap.balance_masks.get(&(level, span)) {
+            return mask;
+        }
+        let arrives = |cpu: CpuId| {
+            let child = self.data[level].sd[cpu].and_then(|sibling| self.domains[sibling].child);
+            child.is_some_and(|child| self.domains[child].span == span)
+        };
+        let mask = self.domains.masks.get(span).iter().filter(|&cpu| arrives(cpu)).collect();
+        let mask = self.domains.masks.intern(mask);
+        self.overlap.balance_masks.insert((level, span), mask);
+        mask
+    }
+
+    /// A ring of these groups, new or known.
+    fn ring_of(&mut self, level: usize, plan: Vec<Planned>, sd: SdId) -> SgId {
+        if let Some((_, first)) = self.overlap.rings[level].iter().find(|(known, _)| *known == plan) {
+            return *first;
+        }
+        let ring = plan.iter().map(|group| self.new_group(group.span, group.sgc, group.flags)).collect::<Vec<_>>();
+        self.link(&ring, self.domains[sd].flags);
+        self.overlap.rings[level].push((plan, ring[0]));
+        ring[0]
+    }
+}

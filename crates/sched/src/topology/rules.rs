@@ -1,0 +1,301 @@
+//! What differs between kernel versions in how domains are built, each as a behaviour of its own.
+
+use super::flags::FlagNumbering;
+use crate::behaviour;
+
+/// One kernel's way to build scheduling domains. A version is its predecessor with a few fields changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DomainRules {
+    pub flag_numbering: FlagNumbering,
+    pub cluster_level: ClusterLevel,
+    pub package_level: PackageLevel,
+    pub node_level: NodeLevel,
+    pub numa_distances: NumaDistances,
+    pub numa_type: NumaType,
+    pub reclaim_distance: ReclaimDistance,
+    pub tuning: LevelTuning,
+    pub smt_capacity: SmtCapacity,
+    pub degeneration: Degeneration,
+    pub groups: GroupBuilding,
+    pub overlap: OverlapGroups,
+    pub overlap_capacity: OverlapCapacity,
+    pub group_flags: GroupFlags,
+    pub group_cores: GroupCores,
+    pub busy_cpus: BusyCpus,
+    pub asym_capacity: AsymCapacity,
+    pub asym_packing: AsymPacking,
+    pub imb_numa_nr: ImbNumaNr,
+    pub highest_flag: HighestFlag,
+    pub relax_domain_level: RelaxDomainLevel,
+    pub newidle: NewidleHistory,
+}
+
+behaviour! {
+    /// Whether there is a level for CPUs that share a level-2 cache (CLS), between SMT and MC.
+    pub enum ClusterLevel = "sd_cluster_level" {
+        Absent = "absent", since "v2.6.7", commit "", "no such level";
+        NotOnHybrid = "not-on-hybrid", since "v5.16", commit "66558b730f25",
+            "CLS between SMT and MC, except on x86 CPUs with big and small cores (cabdc3a8475b)";
+        Flagged = "flagged", since "v6.7", commit "b95303e0aeaf",
+            "CLS on hybrid CPUs too (v6.6), marked SD_CLUSTER";
+    }
+}
+
+behaviour! {
+    /// What the level of a whole node below NUMA is called.
+    pub enum PackageLevel = "sd_package_level" {
+        Die = "die", since "v3.16", commit "", "DIE (CPU before)";
+        Pkg = "pkg", since "v6.7", commit "f577cd57bfaa", "PKG";
+    }
+}
+
+behaviour! {
+    /// Whether a single node is a level of the NUMA part.
+    pub enum NodeLevel = "sd_node_level" {
+        Absent = "absent", since "v3.6", commit "", "NUMA levels start at the nearest remote distance";
+        Present = "present", since "v4.15", commit "051f3ca02e46", "NODE, the level of distance to itself, precedes NUMA";
+    }
+}
+
+behaviour! {
+    /// Which entries of the distance table make NUMA levels.
+    pub enum NumaDistances = "sd_numa_distances" {
+        FromNode0 = "from-node-0", since "v3.6", commit "",
+            "the distances from node 0, CPU-less nodes included; all rows with the parameter sched_debug";
+        BetweenCpuNodes = "between-cpu-nodes", since "v5.18", commit "0fb3978b0aac",
+            "all distances between nodes that have CPUs (all nodes from v5.12: 620a6dc40754)";
+    }
+}
+
+behaviour! {
+    /// How many distances make a machine more than directly connected.
+    pub enum NumaType = "sd_numa_type" {
+        OneRemoteDistance = "one-remote-distance", since "v4.0", commit "", "at most one remote distance: direct";
+        LevelsCountedTwice = "levels-counted-twice", since "v4.15", commit "051f3ca02e46",
+            "the node itself counts as a level but the threshold stayed, so two plain nodes are a backplane";
+        OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.20", commit "",
+            "the threshold counts the level of the node itself; direct where nothing else fits";
+    }
+}
+
+behaviour! {
+    /// From which distance on tasks stay away at fork, exec and wakeup.
+    pub enum ReclaimDistance = "sd_reclaim_distance" {
+        Constant = "constant", since "v3.6", commit "", "RECLAIM_DISTANCE, 30 on x86";
+        OfMachine = "of-machine", since "v5.4", commit "a55c7454a8c8", "node_reclaim_distance, which AMD EPYC sets to 32";
+    }
+}
+
+behaviour! {
+    /// What sd_init() sets for each kind of level.
+    pub enum LevelTuning = "sd_level_tuning" {
+        SiblingsSmtAndPackage = "siblings-smt-and-package", since "v3.16", commit "143e1e28cb40",
+            "busy_factor 32, imbalance_pct 125; SD_PREFER_SIBLING in SMT and DIE; load indices";
+        SiblingsBelowNuma = "siblings-below-numa", since "v4.15", commit "",
+            "SD_PREFER_SIBLING in MC too (after v4.5, by v4.15)";
+        Tighter = "tighter", since "v5.10", commit "2208cdaa56c9",
+            "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices (0e1fef63d92d), no SD_LOAD_BALANCE (36c5bdc43870)";
+    }
+}
+
+behaviour! {
+    /// What a hardware thread counts as while its core has others.
+    pub enum SmtCapacity = "sd_smt_capacity" {
+        Gain = "gain", since "v2.6.30", commit "", "smt_gain (1178) divided by the core's threads";
+        Full = "full", since "v5.0", commit "765d0af19f5f", "the CPU's own capacity";
+    }
+}
+
+behaviour! {
+    /// Which flags lose their meaning in a domain with one group.
+    pub enum Degeneration = "sd_degeneration" {
+        ListedFlags = "listed-flags", since "v2.6.7", commit "", "those listed in sd_degenerate() and sd_parent_degenerate()";
+        NeedsGroups = "needs-groups", since "v5.10", commit "6f349818621d", "those with SDF_NEEDS_GROUPS: all but SD_WAKE_AFFINE";
+    }
+}
+
+behaviour! {
+    /// How the groups of a level without overlaps are linked.
+    pub enum GroupBuilding = "sd_group_building" {
+        ByFirstCpu = "by-first-cpu", since "v2.6.38", commit "", "once, by the domain's first CPU, in ascending order";
+        ByEveryCpu = "by-every-cpu", since "v4.13", commit "",
+            "by every CPU starting at itself, so that the last CPU's order stays; balance mask = span";
+    }
+}
+
+behaviour! {
+    /// How the groups of a NUMA level are chosen, linked and balanced.
+    pub enum OverlapGroups = "sd_overlap_groups" {
+        FromFirstCpu = "from-first-cpu", since "v3.0", commit "",
+            "from the domain's first CPU on; capacity and mask belong to the CPU that began the group";
+        FromOwnCpu = "from-own-cpu", since "v4.13", commit "73bb059f9b8a",
+            "from the CPU itself on; the balance mask holds the CPUs whose child domain is the group (1676330ecfa8)";
+        Descended = "descended", since "v5.13", commit "585b6d2723dc",
+            "as before, but a child that reaches out of the domain is replaced by a lower one that does not";
+    }
+}
+
+behaviour! {
+    /// What the capacity of a group above a NUMA level is summed from.
+    pub enum OverlapCapacity = "sd_overlap_capacity" {
+        OfFirstGroups = "of-first-groups", since "v3.13", commit "",
+            "the lowest group of each of its CPUs; min_capacity (v4.10: bf475ce0a3dd) is the smallest partial sum";
+        OfCpus = "of-cpus", since "v5.6", commit "4c58f57fa6e9", "each of its CPUs";
+    }
+}
+
+behaviour! {
+    /// Whether a group remembers its child domain's flags.
+    pub enum GroupFlags = "sd_group_flags" {
+        Absent = "absent", since "v2.6.7", commit "", "no";
+        OfChild = "of-child", since "v5.15", commit "16d364ba6ef2", "a copy made when the group is built";
+        OfKeptChild = "of-kept-child", since "v6.6", commit "4efcc8bc7e08",
+            "updated in the own group when a level in between is removed";
+    }
+}
+
+behaviour! {
+    /// Whether a group knows its number of cores.
+    pub enum GroupCores = "sd_group_cores" {
+        Absent = "absent", since "v2.6.7", commit "", "no";
+        Counted = "counted", since "v6.6", commit "d24cb0d9113f", "yes";
+    }
+}
+
+behaviour! {
+    /// Where the number of busy CPUs of a last level cache is kept.
+    pub enum BusyCpus = "sd_busy_cpus" {
+        InGroupOfParent = "in-group-of-parent", since "v3.13", commit "",
+            "in the capacity of the first group of sd_busy, the parent of the cache's domain";
+        InDomainShared = "in-domain-shared", since "v4.9", commit "0e369d757578",
+            "in sched_domain_shared, one for each domain of CPUs that share cache";
+    }
+}
+
+behaviour! {
+    /// Whether unequal capacities are looked for.
+    pub enum AsymCapacity = "sd_asym_capacity" {
+        Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
+        Classified = "classified", since "v5.15", commit "c744dc4ab58d",
+            "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below (v4.20: 9c63e84db29b)";
+    }
+}
+
+behaviour! {
+    /// Which x86 levels have SD_ASYM_PACKING where Turbo Boost Max 3.0 ranks the cores.
+    pub enum AsymPacking = "sd_asym_packing" {
+        Never = "never", since "v2.6.7", commit "", "none";
+        UpToCache = "up-to-cache", since "v4.10", commit "", "SMT, CLS and MC";
+        AboveSmt = "above-smt", since "v6.6", commit "995998ebdebd", "CLS, MC and DIE or PKG (108af4b4bd38)";
+    }
+}
+
+behaviour! {
+    /// Whether an imbalance between nodes is allowed in proportion to the machine.
+    pub enum ImbNumaNr = "sd_imb_numa_nr" {
+        Absent = "absent", since "v2.6.7", commit "", "no such field";
+        ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
+            "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one (v5.18: e496132ebedd)";
+    }
+}
+
+behaviour! {
+    /// Where highest_flag_domain() ends its search.
+    pub enum HighestFlag = "sd_highest_flag" {
+        StopsAtFirstWithout = "stops-at-first-without", since "v2.6.32", commit "", "at the first domain without the flag";
+        SkipsUnlessShared = "skips-unless-shared", since "v6.6", commit "",
+            "there only for flags with SDF_SHARED_CHILD, which SD_ASYM_PACKING has no more; on to the top for others";
+    }
+}
+
+behaviour! {
+    /// What relax_domain_level does.
+    pub enum RelaxDomainLevel = "relax_domain_level" {
+        SwitchesBothWays = "switches-both-ways", since "v2.6.26", commit "",
+            "SD_BALANCE_WAKE and SD_BALANCE_NEWIDLE on up to that level, off above";
+        SwitchesOff = "switches-off", since "v6.10", commit "a1fd0b9d751f",
+            "both off from that level on (never on: v5.4, 9ae7ab20b483); in v6.1.y since 6.1.93";
+    }
+}
+
+behaviour! {
+    /// Whether a domain keeps the success rate of its newly-idle balancing.
+    pub enum NewidleHistory = "sd_newidle_history" {
+        Absent = "absent", since "v2.6.7", commit "", "no";
+        HalfAtFirst = "half-at-first", since "v6.19", commit "33cf66d88306",
+            "yes, beginning at one half; also in late releases of v6.1.y and v6.12.y";
+    }
+}
+
+impl DomainRules {
+    /// v4.5-rc1 and v4.5.
+    pub const V4_5: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::ByHand,
+        cluster_level: ClusterLevel::Absent,
+        package_level: PackageLevel::Die,
+        node_level: NodeLevel::Absent,
+        numa_distances: NumaDistances::FromNode0,
+        numa_type: NumaType::OneRemoteDistance,
+        reclaim_distance: ReclaimDistance::Constant,
+        tuning: LevelTuning::SiblingsSmtAndPackage,
+        smt_capacity: SmtCapacity::Gain,
+        degeneration: Degeneration::ListedFlags,
+        groups: GroupBuilding::ByFirstCpu,
+        overlap: OverlapGroups::FromFirstCpu,
+        overlap_capacity: OverlapCapacity::OfFirstGroups,
+        group_flags: GroupFlags::Absent,
+        group_cores: GroupCores::Absent,
+        busy_cpus: BusyCpus::InGroupOfParent,
+        asym_capacity: AsymCapacity::Unseen,
+        asym_packing: AsymPacking::Never,
+        imb_numa_nr: ImbNumaNr::Absent,
+        highest_flag: HighestFlag::StopsAtFirstWithout,
+        relax_domain_level: RelaxDomainLevel::SwitchesBothWays,
+        newidle: NewidleHistory::Absent,
+    };
+
+    pub const V4_15: DomainRules = DomainRules {
+        node_level: NodeLevel::Present,
+        numa_type: NumaType::LevelsCountedTwice,
+        tuning: LevelTuning::SiblingsBelowNuma,
+        groups: GroupBuilding::ByEveryCpu,
+        overlap: OverlapGroups::FromOwnCpu,
+        busy_cpus: BusyCpus::InDomainShared,
+        asym_packing: AsymPacking::UpToCache,
+        ..DomainRules::V4_5
+    };
+
+    pub const V4_16: DomainRules = DomainRules::V4_15;
+
+    /// As the long-term release 6.1.192 has it, which is newer in `relax_domain_level` and `newidle` than v6.1 itself.
+    pub const V6_1: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::Listed,
+        cluster_level: ClusterLevel::NotOnHybrid,
+        numa_distances: NumaDistances::BetweenCpuNodes,
+        numa_type: NumaType::OneRemoteDistanceAgain,
+        reclaim_distance: ReclaimDistance::OfMachine,
+        tuning: LevelTuning::Tighter,
+        smt_capacity: SmtCapacity::Full,
+        degeneration: Degeneration::NeedsGroups,
+        overlap: OverlapGroups::Descended,
+        overlap_capacity: OverlapCapacity::OfCpus,
+        group_flags: GroupFlags::OfChild,
+        asym_capacity: AsymCapacity::Classified,
+        imb_numa_nr: ImbNumaNr::ByLlcs,
+        relax_domain_level: RelaxDomainLevel::SwitchesOff,
+        newidle: NewidleHistory::HalfAtFirst,
+        ..DomainRules::V4_16
+    };
+
+    /// As the long-term release 6.12.117 has it, which is newer in `newidle` than v6.12 itself.
+    pub const V6_12: DomainRules = DomainRules {
+        flag_numbering: FlagNumbering::ListedWithCluster,
+        cluster_level: ClusterLevel::Flagged,
+        package_level: PackageLevel::Pkg,
+        group_flags: GroupFlags::OfKeptChild,
+        group_cores: GroupCores::Counted,
+        asym_packing: AsymPacking::AboveSmt,
+        highest_flag: HighestFlag::SkipsUnlessShared,
+        ..DomainRules::V6_1
+    };
+}
