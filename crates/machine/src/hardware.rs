@@ -68,7 +68,8 @@ pub struct Hardware<const COSTS: bool> {
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    pub fn new(topology: Topology, prices: Prices, layout: Layout, rule: PollRule) -> Hardware<COSTS> {
+    /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives.
+    pub fn new(topology: Topology, prices: Prices, layout: Layout, rule: PollRule, seed: u64) -> Hardware<COSTS> {
         let sibling = |cpu: CpuId| {
             let core = topology.cpu(cpu).core;
             topology.cores()[core as usize].cpus.iter().find(|&other| other != cpu)
@@ -90,7 +91,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             })
             .collect();
         Hardware {
-            lines: Directory::new(&topology, prices.lines.clone()),
+            lines: Directory::new(&topology, prices.lines.clone(), seed),
             warmth: Warmth::new(&topology),
             cpus,
             executing: CpuId(0),
@@ -166,6 +167,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     // SMT.
+
+    /// The other thread of `cpu`'s core. Differs: with more than two threads, the first other one stands for all.
+    pub fn sibling(&self, cpu: CpuId) -> Option<CpuId> {
+        self.cpus[cpu.index()].sibling
+    }
 
     /// `cpu` takes its share of the core, or gives it up. Returns the sibling whose speed changed.
     pub fn set_active(&mut self, cpu: CpuId, active: bool) -> Option<CpuId> {

@@ -41,6 +41,9 @@ pub struct LinePrices {
     pub memory: Ps,
     /// Share of a load miss that the core cannot hide behind other work, in permille.
     pub read_stall: u64,
+    /// How much nearer or farther than the mean a line's slice of the last level cache may be, in permille of a transfer
+    /// within one last level cache. Which slice a line lives in is a hash of its physical address: chance, by seed.
+    pub slice_spread: u64,
     /// Share of a store miss that the store buffer does not hide, in permille.
     pub write_stall: u64,
 }
@@ -58,6 +61,7 @@ pub struct Directory {
     sharers: Vec<Vec<u64>>,
     words: usize,
     prices: LinePrices,
+    seed: u64,
     /// Core and last level cache of each CPU.
     core: Vec<u16>,
     llc: Vec<u16>,
@@ -65,7 +69,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    pub fn new(topology: &Topology, prices: LinePrices) -> Directory {
+    pub fn new(topology: &Topology, prices: LinePrices, seed: u64) -> Directory {
         let core: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
         let llc = topology.cpus().map(|(_, cpu)| cpu.llc).collect();
         let cores = core.iter().max().map_or(1, |&c| c as usize + 1);
@@ -75,6 +79,7 @@ impl Directory {
             sharers: vec![Vec::new(); regions],
             words: cores.div_ceil(WORD),
             prices,
+            seed,
             core,
             llc,
             totals: LineTotals::default(),
@@ -96,7 +101,7 @@ impl Directory {
         {
             return Ps::ZERO;
         }
-        let way = self.read_way(topology, by, line);
+        let way = self.by_slice(line, self.read_way(topology, by, line));
         let wait = self.queue(line, now, way);
         self.add_sharer(line, by);
         let stall = Ps((wait.0 + way.0) * self.prices.read_stall / 1000);
@@ -151,7 +156,7 @@ impl Directory {
         if entry.modified && mine {
             return self.queue(line, now, Ps::ZERO);
         }
-        let way = self.write_way(topology, by, line);
+        let way = self.by_slice(line, self.write_way(topology, by, line));
         let wait = self.queue(line, now, way);
         self.set_owner(line, by);
         wait + way
@@ -174,6 +179,20 @@ impl Directory {
         let wait = entry.free_at - now;
         entry.free_at += way;
         wait
+    }
+
+    /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
+    #[inline]
+    fn by_slice(&self, line: Line, way: Ps) -> Ps {
+        if self.prices.slice_spread == 0 {
+            return way;
+        }
+        let address = (line.region as u64) << 32 | u64::from(line.index);
+        let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        // -spread ..= +spread, in permille of the mean way within the cache.
+        let offset = ((hash >> 33) % (2 * self.prices.slice_spread + 1)) as i64 - self.prices.slice_spread as i64;
+        let near = self.prices.transfer[Distance::Llc.index()].0 as i64;
+        Ps((way.0 as i64 + near * offset / 1000).max(0) as u64)
     }
 
     fn read_way(&self, topology: &Topology, by: CpuId, line: Line) -> Ps {
@@ -289,11 +308,12 @@ mod tests {
         let prices = LinePrices {
             transfer,
             llc_hit: Ps::from_ns(20),
+            slice_spread: 0,
             memory: Ps::from_ns(95),
             read_stall: 1000,
             write_stall: 500,
         };
-        let directory = Directory::new(&topology, prices);
+        let directory = Directory::new(&topology, prices, 1);
         (topology, directory)
     }
 

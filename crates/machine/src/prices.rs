@@ -57,6 +57,7 @@ impl Prices {
             lines: LinePrices {
                 transfer: vec![Ps::ZERO; 5 + 256],
                 llc_hit: Ps::ZERO,
+                slice_spread: 0,
                 memory: Ps::ZERO,
                 read_stall: 1000,
                 write_stall: 1000,

@@ -20,7 +20,7 @@ pub use gantt::{Gantt, Picture};
 pub use histogram::Histogram;
 pub use perfetto::{PERFETTO_MAX_CPUS, Perfetto};
 pub use profile::{Profile, Stack};
-pub use schedstat::{SchedstatVersion, schedstat};
+pub use schedstat::Schedstat;
 pub use statistics::{NameTotals, Report, Statistics};
 pub use tee::Tee;
 pub use window::Window;

@@ -137,14 +137,16 @@ impl<W: Write> Perfetto<W> {
         let uuid = Some(RUNNABLE_TRACKS + 1 + u64::from(cpu.0));
         let before = self.runnable[cpu].replace(nr_running);
         if before.is_none() {
-            let counter =
-                CounterDescriptor { unit: Some(UNIT_COUNT), y_axis_share_key: Some("runnable tasks".to_string()) };
+            let counter = CounterDescriptor {
+                unit_name: Some("tasks".to_string()),
+                y_axis_share_key: Some("runnable tasks".to_string()),
+            };
             let descriptor = TrackDescriptor {
                 uuid,
-                name: Some(format!("cpu{cpu} runnable tasks")),
+                name: Some(format!("CPU {cpu} runnable tasks")),
                 parent_uuid: Some(RUNNABLE_TRACKS),
                 counter: Some(counter),
-                sibling_order_rank: Some(i32::from(cpu.0 as i16)),
+                sibling_order_rank: Some(i32::from(cpu.0)),
                 ..TrackDescriptor::default()
             };
             self.write(&TracePacket {

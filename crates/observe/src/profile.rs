@@ -3,8 +3,9 @@
 //! The shape is perf 6.1's with `--children -g graph,0.5,caller`, its defaults. What differs: times are exact, so the
 //! header tells no count of samples; symbols are names, so ties are broken by name where perf takes addresses.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 
 const KERNEL: &str = "[kernel.kallsyms]";
 /// Call chains below this share of the whole are not drawn.
@@ -114,7 +115,7 @@ impl<'a> Chain<'a> {
             branches.push(Branch { functions, total_ps, below: chain.branches(min_ps) });
         }
         // Stable: equal ones stay in order of name.
-        branches.sort_by_key(|branch| std::cmp::Reverse(branch.total_ps));
+        branches.sort_by_key(|branch| Reverse(branch.total_ps));
         branches
     }
 }
@@ -150,8 +151,8 @@ impl<'a> Table<'a> {
             }
         }
         let mut rows: Vec<_> = entries.into_iter().collect();
-        // Stable: what is equal stays in order of task, object, symbol. Callers stand above what they call.
-        rows.sort_by_cached_key(|(_, entry)| std::cmp::Reverse((entry.children_ps, entry.self_ps, entry.chains.depth())));
+        // Callers stand above what they call. Stable: what is equal stays in order of task, object, symbol.
+        rows.sort_by_cached_key(|(_, entry)| (Reverse(entry.children_ps), entry.self_ps, Reverse(entry.chains.depth())));
         Table { profile, total_ps: profile.stacks.iter().map(|stack| stack.time_ps).sum(), rows }
     }
 
@@ -201,15 +202,12 @@ impl<'a> Table<'a> {
             let bar = if i + 1 == branches.len() { ' ' } else { '|' };
             let percent = self.percent(branch.total_ps);
             writeln!(f, "{margin}{pipes}|{GAP}")?;
-            let mut text = String::new();
             for (line, function) in branch.functions.iter().enumerate() {
-                if line == 0 {
-                    writeln!(text, "{margin}{pipes}{bar}--{percent:.2}%--{function}")?;
-                } else {
-                    writeln!(text, "{margin}{pipes}{bar}{GAP}{function}")?;
+                match line {
+                    0 => writeln!(f, "{margin}{pipes}{bar}--{percent:.2}%--{function}")?,
+                    _ => writeln!(f, "{margin}{pipes}{bar}{GAP}{function}")?,
                 }
             }
-            f.write_str(&text)?;
             self.draw(f, &branch.below, margin, &format!("{pipes}{bar}{GAP}"))?;
         }
         Ok(())
@@ -229,5 +227,148 @@ impl fmt::Display for Table<'_> {
             self.chains(f, entry)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(task: &str, frames: &str, time_ps: u64) -> Stack {
+        let frames = frames.split_whitespace().map(str::to_string).collect();
+        Stack { task: task.to_string(), frames, time_ps }
+    }
+
+    fn profile(stacks: Vec<Stack>) -> Profile {
+        Profile { stacks, cpus: 2, duration_ps: 5_000_000_000 }
+    }
+
+    /// As perf prints its bars, lines end in blanks; `~` stands for them here.
+    fn marked(report: &str) -> String {
+        report.lines().map(|line| line.replace("|          ", "|~").trim_end().to_string() + "\n").collect()
+    }
+
+    #[test]
+    fn the_report_has_perfs_shape() {
+        let report = profile(vec![
+            stack("swapper", "do_idle cpuidle_enter", 4_000_000_000),
+            stack("ping", "", 1_000_000_000),
+            stack("ping", "sys_write pipe_write __wake_up_sync_key try_to_wake_up", 3_000_000_000),
+            stack("ping", "sys_write pipe_write", 1_000_000_000),
+            stack("ping", "sys_write pipe_write mutex_lock", 500_000_000),
+            stack("ping", "sys_write pipe_write schedule __schedule", 480_000_000),
+            stack("ping", "sys_write pipe_write rare", 20_000_000),
+        ])
+        .perf_report();
+        let expected = "\
+# nrcpus online : 2
+# sample duration :      5.000 ms
+#
+# Exact times of event 'cpu-clock', nothing is sampled
+# Event count (approx.): 10000000
+#
+# Children      Self  Command  Shared Object      Symbol
+# ........  ........  .......  .................  ......................
+#
+    50.00%     0.00%  ping     [kernel.kallsyms]  [k] sys_write
+            |
+            ---sys_write
+               pipe_write
+               |~
+               |--30.00%--__wake_up_sync_key
+               |~try_to_wake_up
+               |~
+               |--5.00%--mutex_lock
+               |~
+                --4.80%--schedule
+                          __schedule
+
+    50.00%    10.00%  ping     [kernel.kallsyms]  [k] pipe_write
+            |~
+            |--40.00%--pipe_write
+            |~|~
+            |~|--30.00%--__wake_up_sync_key
+            |~|~try_to_wake_up
+            |~|~
+            |~|--5.00%--mutex_lock
+            |~|~
+            |~ --4.80%--schedule
+            |~           __schedule
+            |~
+             --10.00%--sys_write
+                       pipe_write
+
+    40.00%     0.00%  swapper  [kernel.kallsyms]  [k] do_idle
+            |
+            ---do_idle
+               cpuidle_enter
+
+    40.00%    40.00%  swapper  [kernel.kallsyms]  [k] cpuidle_enter
+            |
+            ---do_idle
+               cpuidle_enter
+
+    30.00%     0.00%  ping     [kernel.kallsyms]  [k] __wake_up_sync_key
+            |
+            ---__wake_up_sync_key
+               try_to_wake_up
+
+    30.00%    30.00%  ping     [kernel.kallsyms]  [k] try_to_wake_up
+            |
+            ---sys_write
+               pipe_write
+               __wake_up_sync_key
+               try_to_wake_up
+
+    10.00%    10.00%  ping     ping               [.] main
+            |
+            ---main
+
+     5.00%     5.00%  ping     [kernel.kallsyms]  [k] mutex_lock
+            |
+            ---sys_write
+               pipe_write
+               mutex_lock
+
+     4.80%     0.00%  ping     [kernel.kallsyms]  [k] schedule
+            |
+            ---schedule
+               __schedule
+
+     4.80%     4.80%  ping     [kernel.kallsyms]  [k] __schedule
+            |
+            ---sys_write
+               pipe_write
+               schedule
+               __schedule
+
+     0.20%     0.20%  ping     [kernel.kallsyms]  [k] rare
+";
+        assert_eq!(marked(&report), expected);
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_counts_once() {
+        let report = profile(vec![stack("t", "walk walk walk", 3_000), stack("t", "walk", 1_000)]).perf_report();
+        let rows: Vec<&str> = report.lines().filter(|line| line.ends_with("[k] walk")).collect();
+        assert_eq!(rows, ["   100.00%   100.00%  t        [kernel.kallsyms]  [k] walk"]);
+    }
+
+    #[test]
+    fn nothing_measured_is_an_empty_table() {
+        let report = profile(vec![]).perf_report();
+        assert!(report.ends_with("# ........  ........  .......  .............  ......\n#\n"), "{report}");
+    }
+
+    #[test]
+    fn folded_stacks_add_up_and_round_to_nanoseconds() {
+        let folded = profile(vec![
+            stack("ping", "sys_read pipe_read", 1_400),
+            stack("swapper", "do_idle", 2_000_499),
+            stack("ping", "sys_read pipe_read", 1_400),
+            stack("a;b", "", 5_000),
+        ])
+        .folded();
+        assert_eq!(folded, "a:b;main 5\nping;sys_read;pipe_read 3\nswapper;do_idle 2000\n");
     }
 }

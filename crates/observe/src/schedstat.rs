@@ -1,3 +1,154 @@
-//! placeholder
-pub enum SchedstatVersion { A }
-pub fn schedstat() {}
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it (kernel/sched/stats.c: show_schedstat()). All
+//! counters only grow; tools take differences. Times are nanoseconds.
+
+use sched::sched::Rq;
+use sched::topology::Domains;
+use std::fmt;
+use units::{CpuId, CpuMask, PerCpu};
+
+const SCHEDSTAT_VERSION: u32 = 15;
+
+/// What the file shows; [`fmt::Display`] prints it.
+#[derive(Clone, Copy)]
+pub struct Schedstat<'a> {
+    /// The kernel's count of ticks at the time of reading (a real one begins at -300 seconds' worth).
+    pub jiffies: u64,
+    pub cpu_online_mask: &'a CpuMask,
+    pub rq: &'a PerCpu<Rq>,
+    pub domains: &'a Domains,
+}
+
+impl Schedstat<'_> {
+    fn cpu(&self, f: &mut fmt::Formatter<'_>, cpu: CpuId) -> fmt::Result {
+        let rq = &self.rq[cpu];
+        // The zero was a counter of the O(1) scheduler's second array.
+        writeln!(
+            f,
+            "cpu{cpu} {} 0 {} {} {} {} {} {} {}",
+            rq.yld_count,
+            rq.sched_count,
+            rq.sched_goidle,
+            rq.ttwu_count,
+            rq.ttwu_local,
+            rq.rq_cpu_time,
+            rq.rq_sched_info.run_delay,
+            rq.rq_sched_info.pcount
+        )?;
+        for (number, sd) in self.domains.for_each_domain(cpu).enumerate() {
+            write!(f, "domain{number} {}", self.domains.sched_domain_span(sd).hex(self.rq.len()))?;
+            let stats = self.domains.stats(sd);
+            // Idle, busy, newly idle: the order of the older numbering, which the counters have.
+            for idle_type in 0..stats.lb_count.len() {
+                for counter in [
+                    &stats.lb_count,
+                    &stats.lb_balanced,
+                    &stats.lb_failed,
+                    &stats.lb_imbalance,
+                    &stats.lb_gained,
+                    &stats.lb_hot_gained,
+                    &stats.lb_nobusyq,
+                    &stats.lb_nobusyg,
+                ] {
+                    write!(f, " {}", counter[idle_type])?;
+                }
+            }
+            for counter in [
+                stats.alb_count,
+                stats.alb_failed,
+                stats.alb_pushed,
+                stats.sbe_count,
+                stats.sbe_balanced,
+                stats.sbe_pushed,
+                stats.sbf_count,
+                stats.sbf_balanced,
+                stats.sbf_pushed,
+                stats.ttwu_wake_remote,
+                stats.ttwu_move_affine,
+                stats.ttwu_move_balance,
+            ] {
+                write!(f, " {counter}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Schedstat<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "version {SCHEDSTAT_VERSION}")?;
+        writeln!(f, "timestamp {}", self.jiffies)?;
+        for cpu in self.cpu_online_mask.iter() {
+            self.cpu(f, cpu)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sched::cpu_topology::CpuTopology;
+    use sched::topology::{DomainRules, DomainSetup, build_sched_domains};
+
+    /// Two packages of 12 cores with 2 threads each: an SMT, an MC and a NUMA domain for each CPU.
+    fn machine() -> (PerCpu<Rq>, Domains) {
+        let topology = CpuTopology::symmetric(2, 1, 1, 12, 2);
+        let all = CpuMask::all(topology.nr_cpus);
+        let setup = DomainSetup::boot(&topology);
+        let domains = build_sched_domains(&topology, &all, &DomainRules::V4_15, &setup);
+        (PerCpu::from_fn(topology.nr_cpus, |cpu| Rq { cpu, ..Rq::default() }), domains)
+    }
+
+    #[test]
+    fn every_field_stands_where_the_kernel_prints_it() {
+        let (mut rq, mut domains) = machine();
+        let cpu = CpuId(25);
+        let cpu_rq = &mut rq[cpu];
+        cpu_rq.yld_count = 1;
+        cpu_rq.sched_count = 3;
+        cpu_rq.sched_goidle = 4;
+        cpu_rq.ttwu_count = 5;
+        cpu_rq.ttwu_local = 6;
+        cpu_rq.rq_cpu_time = 7_000_000_000;
+        cpu_rq.rq_sched_info.run_delay = 8;
+        cpu_rq.rq_sched_info.pcount = 9;
+        let middle = domains.for_each_domain(cpu).nth(1).expect("a domain of the package");
+        let stats = domains.stats_mut(middle);
+        stats.lb_count = [1, 9, 17];
+        stats.lb_balanced = [2, 10, 18];
+        stats.lb_failed = [3, 11, 19];
+        stats.lb_imbalance = [4, 12, 20];
+        stats.lb_gained = [5, 13, 21];
+        stats.lb_hot_gained = [6, 14, 22];
+        stats.lb_nobusyq = [7, 15, 23];
+        stats.lb_nobusyg = [8, 16, 24];
+        (stats.alb_count, stats.alb_failed, stats.alb_pushed) = (25, 26, 27);
+        (stats.sbe_count, stats.sbe_balanced, stats.sbe_pushed) = (28, 29, 30);
+        (stats.sbf_count, stats.sbf_balanced, stats.sbf_pushed) = (31, 32, 33);
+        (stats.ttwu_wake_remote, stats.ttwu_move_affine, stats.ttwu_move_balance) = (34, 35, 36);
+        let text = Schedstat { jiffies: 4_294_937_296, cpu_online_mask: &CpuMask::single(cpu), rq: &rq, domains: &domains }
+            .to_string();
+        let zeros = " 0".repeat(36);
+        let counted: String = (1..=36).map(|counter| format!(" {counter}")).collect();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["version 15", "timestamp 4294937296", "cpu25 1 0 3 4 5 6 7000000000 8 9"]);
+        assert_eq!(
+            lines[3..],
+            [
+                format!("domain0 0000,02000002{zeros}"),
+                format!("domain1 000f,ff000fff{counted}"),
+                format!("domain2 ffff,ffffffff{zeros}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_cpus_that_are_online_are_shown() {
+        let (rq, domains) = machine();
+        let online: CpuMask = [CpuId(0), CpuId(47)].into_iter().collect();
+        let text = Schedstat { jiffies: 0, cpu_online_mask: &online, rq: &rq, domains: &domains }.to_string();
+        let cpus: Vec<&str> = text.lines().filter(|line| line.starts_with("cpu")).collect();
+        assert_eq!(cpus, ["cpu0 0 0 0 0 0 0 0 0 0", "cpu47 0 0 0 0 0 0 0 0 0"]);
+    }
+}

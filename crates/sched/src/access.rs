@@ -129,6 +129,28 @@ impl<A: Arch> Sched<A> {
         self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::PiLock));
     }
 
+    // `p->on_cpu` as the lock it is: a waker waits until the CPU that switches away from the task has finished with it.
+
+    /// __schedule() takes `p` off its queue.
+    #[inline]
+    pub(crate) fn begin_off_cpu(&mut self, p: TaskId) {
+        self.arch.lock(self.this_cpu, self.layout.task(p, TaskLine::State));
+    }
+
+    /// finish_lock_switch(): `p->on_cpu = 0`.
+    #[inline]
+    pub(crate) fn finish_off_cpu(&mut self, p: TaskId) {
+        self.write(self.layout.task(p, TaskLine::State));
+        self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::State));
+    }
+
+    /// `smp_cond_acquire(!p->on_cpu)`, then `p->state = TASK_WAKING`.
+    #[inline]
+    pub(crate) fn wait_until_off_cpu(&mut self, p: TaskId) {
+        self.arch.lock(self.this_cpu, self.layout.task(p, TaskLine::State));
+        self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::State));
+    }
+
     // struct rq.
 
     /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.

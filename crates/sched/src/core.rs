@@ -40,6 +40,8 @@ pub struct Sched<A: Arch> {
     pub schedstats: SchedstatsState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
+    /// Wakeups that did something, since boot.
+    pub nr_wakeups: u64,
     next_pid: u32,
 }
 
@@ -104,6 +106,7 @@ impl<A: Arch> Sched<A> {
             topology: boot.topology,
             cpu_online_mask: online,
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
+            nr_wakeups: 0,
             next_pid: 1,
             kernel: boot.kernel,
         };
@@ -344,12 +347,13 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedWaking { task: p, target_cpu: self.task[p].cpu });
         }
+        self.nr_wakeups += 1;
         let mut flags = flags;
         let mut cpu = self.task[p].cpu;
         if self.task[p].on_rq != OnRq::No {
             self.ttwu_remote(p, flags);
         } else {
-            self.write_task(p);
+            self.wait_until_off_cpu(p);
             let task = &mut self.task[p];
             task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
             task.state = TaskState::Waking;
@@ -609,6 +613,7 @@ impl<A: Arch> Sched<A> {
         if preempt || self.task[p].state == TaskState::Running {
             return false;
         }
+        self.begin_off_cpu(p);
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
         self.deactivate_task(cpu, p, QueueFlags { sleep: true, noclock, ..QueueFlags::default() });
         self.task[p].on_rq = OnRq::No;
@@ -698,8 +703,8 @@ impl<A: Arch> Sched<A> {
             self.task[p].on_cpu = true;
         }
         if let Some(p) = prev {
-            self.write_task(p);
             self.task[p].on_cpu = false;
+            self.finish_off_cpu(p);
         }
         self.path(Path::finish_task_switch);
         self.rq_unlock(cpu);

@@ -33,6 +33,8 @@ pub trait Scheduler {
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
     /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
+    /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
+    fn idle_loop_exit(&mut self, cpu: CpuId) -> bool;
     /// The balancing softirq.
     fn run_rebalance_domains(&mut self, cpu: CpuId);
     /// The work of a `migration/N` task.
@@ -125,6 +127,12 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
         Sched::scheduler_ipi(self)
+    }
+
+    fn idle_loop_exit(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        self.sched_ttwu_pending();
+        false
     }
 
     fn run_rebalance_domains(&mut self, cpu: CpuId) {

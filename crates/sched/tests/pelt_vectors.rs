@@ -72,7 +72,7 @@ fn show_queue(pelt: Pelt, cfs_rq: &CfsRq) -> String {
 }
 
 /// One entity alone on one queue: columns `now on_rq running weight [frequency capacity]`.
-fn series(pelt: Pelt, name: &str, least: usize, columns: impl Fn(u64, &SchedAvg, &SchedAvg) -> String) {
+fn series(pelt: Pelt, name: &str, least: usize, columns: impl Fn(u64, &SchedAvg, &SchedAvg, [bool; 2]) -> String) {
     let (mut se, mut cfs_rq) = (SchedAvg::default(), SchedAvg::default());
     replay(name, least, |line| {
         let n = numbers(line);
@@ -84,31 +84,32 @@ fn series(pelt: Pelt, name: &str, least: usize, columns: impl Fn(u64, &SchedAvg,
         let runnable = if pelt == Pelt::Accumulate { weight } else { u64::from(on_rq) };
         let queued = u64::from(on_rq);
         let load = EntityLoad { weight, runnable, on_rq, running };
-        pelt::__update_load_avg_se(pelt, now, scale, &mut se, load);
+        let se_decayed = pelt::__update_load_avg_se(pelt, now, scale, &mut se, load);
         let load = CfsRqLoad { weight: queued * weight, runnable: queued * runnable, running };
-        pelt::__update_load_avg_cfs_rq(pelt, now, scale, &mut cfs_rq, load);
-        columns(now, &se, &cfs_rq)
+        let cfs_rq_decayed = pelt::__update_load_avg_cfs_rq(pelt, now, scale, &mut cfs_rq, load);
+        columns(now, &se, &cfs_rq, [se_decayed, cfs_rq_decayed])
     });
 }
 
 #[test]
 fn series_by_period() {
-    series(Pelt::ByPeriod, "v4.5/series", 400, |_, se, q| {
-        let pelt = Pelt::ByPeriod;
-        format!("{} | {} {} {}", show(pelt, se), show(pelt, q), q.runnable_sum, q.runnable_avg)
+    series(Pelt::ByPeriod, "v4.5/series", 400, |_, se, q, decayed| {
+        let (pelt, [d, e]) = (Pelt::ByPeriod, decayed.map(u8::from));
+        format!("{} | {} {} {} | {d} {e}", show(pelt, se), show(pelt, q), q.runnable_sum, q.runnable_avg)
     });
 }
 
 #[test]
 fn series_accumulate() {
-    series(Pelt::Accumulate, "v4.15/series", 400, |_, se, q| {
-        format!("{} | {}", show(Pelt::Accumulate, se), show(Pelt::Accumulate, q))
+    series(Pelt::Accumulate, "v4.15/series", 400, |_, se, q, decayed| {
+        let (pelt, [d, e]) = (Pelt::Accumulate, decayed.map(u8::from));
+        format!("{} | {} | {d} {e}", show(pelt, se), show(pelt, q))
     });
 }
 
 #[test]
 fn series_runnable_avg() {
-    series(Pelt::RunnableAvg, "v6.1/series", 300, |now, a, q| {
+    series(Pelt::RunnableAvg, "v6.1/series", 300, |now, a, q, _| {
         format!(
             "{now} {} {} {} {} {} {} {} | {} {} {} {} {} {}",
             a.load_sum,
@@ -130,8 +131,9 @@ fn series_runnable_avg() {
 
 #[test]
 fn series_runnable_avg_with_time_going_back() {
-    series(Pelt::RunnableAvg, "v6.1/backwards", 400, |_, se, q| {
-        format!("{} | {}", show(Pelt::RunnableAvg, se), show(Pelt::RunnableAvg, q))
+    series(Pelt::RunnableAvg, "v6.1/backwards", 400, |_, se, q, decayed| {
+        let (pelt, [d, e]) = (Pelt::RunnableAvg, decayed.map(u8::from));
+        format!("{} | {} | {d} {e}", show(pelt, se), show(pelt, q))
     });
 }
 

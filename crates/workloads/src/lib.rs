@@ -1,1 +1,92 @@
-//! To be written.
+//! The benchmarks by which Linux scheduler changes are judged: one file each, documentation, model and tests together.
+//!
+//! A [`Workload`] is an entry of the registry: its name, its parameters, and how to build a run of it. A built run is an
+//! [`Instance`]: the tasks it starts and the metric it takes from what they report.
+
+pub mod hackbench;
+pub mod pipetest;
+pub mod rt_app;
+
+use os::Os;
+use sim::engine::Sample;
+use sim::program::TaskSpec;
+
+/// One parameter of a workload, always a whole number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Parameter {
+    pub name: &'static str,
+    pub default: u64,
+    pub range: (u64, u64),
+    pub unit: &'static str,
+    pub doc: &'static str,
+}
+
+/// How MMTests summarises the workload's samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Summary {
+    /// One arithmetic mean per operation, of times: lower is better.
+    Time,
+    /// pipetest's 17 order statistics of one run's samples: lower is better.
+    Variabletime,
+}
+
+/// A benchmark that can be asked for by name.
+pub struct Workload {
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub parameters: &'static [Parameter],
+    /// The parameter whose values are the rows of its table, where there is one.
+    pub key: Option<&'static str>,
+    /// Label of the one row of a table without a key.
+    pub operation: &'static str,
+    pub statistics: Summary,
+    pub unit: &'static str,
+    /// Digits after the point in MMTests's table.
+    pub decimals: usize,
+    pub build: fn(&Values) -> Box<dyn Instance>,
+}
+
+/// A parameter's value for each of a workload's parameters, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    parameters: &'static [Parameter],
+    values: Vec<u64>,
+}
+
+impl Values {
+    pub fn defaults(workload: &Workload) -> Values {
+        Values { parameters: workload.parameters, values: workload.parameters.iter().map(|p| p.default).collect() }
+    }
+
+    /// Sets a parameter that exists, to a value in its range; the caller has checked both.
+    pub fn set(&mut self, name: &str, value: u64) {
+        let at = self.parameters.iter().position(|p| p.name == name).expect("a known parameter");
+        let (low, high) = self.parameters[at].range;
+        assert!((low..=high).contains(&value), "{name} = {value} is outside {low}..={high}");
+        self.values[at] = value;
+    }
+
+    pub fn get(&self, name: &str) -> u64 {
+        self.parameters.iter().position(|p| p.name == name).map(|at| self.values[at]).expect("a known parameter")
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.parameters.iter().map(|p| p.name).zip(self.values.iter().copied())
+    }
+}
+
+/// One run of a workload.
+pub trait Instance {
+    /// Creates what the tasks share and returns the tasks to start, in order.
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec>;
+
+    /// The benchmark's samples, in its unit: what it would print.
+    fn samples(&self, reported: &[Sample]) -> Vec<f64>;
+}
+
+/// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
+pub const WORKLOADS: &[Workload] = &[pipetest::WORKLOAD, hackbench::PIPES];
+
+pub fn workload(name: &str) -> Option<&'static Workload> {
+    WORKLOADS.iter().find(|w| w.name == name)
+}

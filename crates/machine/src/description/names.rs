@@ -80,8 +80,16 @@ pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
 
 /// A fact that is a word and not a number: its name and what it may be.
 pub const FACTS: &[(&str, &[&str], &str)] = &[
-    ("frequency.control", &["core", "package", "hardware"], "who shares one frequency, or that hardware chooses by itself"),
-    ("idle.wake_by", &["mwait", "interrupt"], "whether a store to the monitored line wakes an idle CPU, or an interrupt must"),
+    (
+        "frequency.control",
+        &["core", "package", "hardware"],
+        "who shares one frequency, or that hardware chooses by itself",
+    ),
+    (
+        "idle.wake_by",
+        &["mwait", "interrupt"],
+        "whether a store to the monitored line wakes an idle CPU, or an interrupt must",
+    ),
 ];
 
 /// The key of a name such as `line.remote_2`.
@@ -103,7 +111,9 @@ mod tests {
     fn numbered_names_find_their_key() {
         assert_eq!(key_of("line.remote_2").map(|key| key.name), Some("line.remote_N"));
         assert_eq!(key_of("line.llc").map(|key| key.name), Some("line.llc"));
-        for name in ["line.remote_0", "line.remote_", "line.remote_01", "line.remote_256", "line.remote_N", "line.remote_+1"] {
+        for name in
+            ["line.remote_0", "line.remote_", "line.remote_01", "line.remote_256", "line.remote_N", "line.remote_+1"]
+        {
             assert!(key_of(name).is_none(), "{name}");
         }
     }

@@ -1,9 +1,7 @@
 //! What the readers collect, in the machine's own numbers, and the checks that make a [`Topology`] of it.
 
 use super::distance::remote_hops;
-use super::{
-    Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError,
-};
+use super::{Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError};
 use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
 use units::{Capacity, CpuId, CpuMask, NR_CPUS};
@@ -121,7 +119,7 @@ impl Draft {
         self.require_whole("cluster", &clusters, "packages", &package_of)?;
         let llcs = self.place_llcs(&clusters, &caches, &packages, &package_of, &node_of);
         let dies = sorted_parts(&self.dies);
-        let distance = self.node_distances(&nodes)?;
+        let distance = node_distances(self.distance.take(), &nodes, &mut self.notices)?;
 
         let cluster_of = index_of(&clusters, nr_cpus);
         let llc_of = index_of(&llcs, nr_cpus);
@@ -146,7 +144,8 @@ impl Draft {
 
     /// That no CPU is in two parts of one sort.
     fn require_disjoint(&self) -> Result<(), TopologyError> {
-        let sets = |parts: &[DraftPart]| parts.iter().map(|part| (part.cpus.clone(), part.at.clone())).collect::<Vec<_>>();
+        let sets =
+            |parts: &[DraftPart]| parts.iter().map(|part| (part.cpus.clone(), part.at.clone())).collect::<Vec<_>>();
         for (what, parts) in
             [("core", &self.cores), ("cluster", &self.clusters), ("die", &self.dies), ("package", &self.packages)]
         {
@@ -196,7 +195,8 @@ impl Draft {
         }
         self.nodes.sort_by_key(|node| node.os_index);
         if let Some(twice) = self.nodes.windows(2).find(|pair| pair[0].os_index == pair[1].os_index) {
-            let found = format!("NUMA node {} for the second time (the first is at {})", twice[1].os_index, twice[0].at);
+            let found =
+                format!("NUMA node {} for the second time (the first is at {})", twice[1].os_index, twice[0].at);
             return Err(TopologyError::new(twice[1].at.clone(), found, "each NUMA node once"));
         }
         if self.nodes.len() > MAX_NUMNODES {
@@ -331,54 +331,59 @@ impl Draft {
             Some(home[first.index()].unwrap_or(caches.len() + package * MAX_NUMNODES + node))
         })
     }
+}
 
-    /// `[from][to]` for the final numbers of `nodes`.
-    fn node_distances(&mut self, nodes: &[Node]) -> Result<Vec<Vec<u32>>, TopologyError> {
-        let default = |from, to| if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
-        let table = |of: &dyn Fn(usize, usize) -> u32| {
-            (0..nodes.len()).map(|from| (0..nodes.len()).map(|to| of(from, to)).collect()).collect::<Vec<Vec<u32>>>()
-        };
-        let Some(given) = self.distance.take().filter(|_| nodes.len() > 1) else {
-            return Ok(table(&default));
-        };
-        let wrong = |found: String, expected: &str| Err(TopologyError::new(given.at.clone(), found, expected));
-        let n = given.nodes.len();
-        if given.rows.len() != n || given.rows.iter().any(|row| row.len() != n) {
-            let shape: Vec<String> = given.rows.iter().map(|row| row.len().to_string()).collect();
-            return wrong(format!("rows of {} distances", shape.join(", ")), &format!("{n} rows of {n}"));
-        }
-        let mut place = Vec::new();
-        for node in nodes {
-            let mut at = given.nodes.iter().enumerate().filter(|&(_, &os_index)| os_index == node.os_index);
-            match (at.next(), at.next()) {
-                (Some((index, _)), None) => place.push(index),
-                (None, _) => return wrong(format!("no distances for NUMA node {}", node.os_index), "one for every node"),
-                (Some(_), Some(_)) => return wrong(format!("two rows for NUMA node {}", node.os_index), "one row"),
-            }
-        }
-        // hwloc's first XML format may give multiples of the local distance.
-        let local = given.rows[place[0]][place[0]];
-        let scaled = |value: u64| match local {
-            0 => None,
-            _ => value.checked_mul(u64::from(LOCAL_DISTANCE)).map(|v| (v + local / 2) / local),
-        };
-        for (from, node) in nodes.iter().enumerate() {
-            for (to, other) in nodes.iter().enumerate() {
-                let raw = given.rows[place[from]][place[to]];
-                let fits = scaled(raw).is_some_and(|v| (u64::from(LOCAL_DISTANCE)..=u64::from(MAX_DISTANCE)).contains(&v));
-                // Firmware may hold anything for a node of memory only and itself.
-                if !fits || (from == to && raw != local && !node.cpus.is_empty()) {
-                    let found = format!("distance {raw} from NUMA node {} to {}", node.os_index, other.os_index);
-                    let expected = format!("{LOCAL_DISTANCE} for a node and itself, {LOCAL_DISTANCE} to {MAX_DISTANCE} else");
-                    return wrong(found, &expected);
-                }
-            }
-        }
-        if local != u64::from(LOCAL_DISTANCE) {
-            self.notices.push(format!("distances are scaled from {local} to {LOCAL_DISTANCE} for the local one"));
-        }
-        Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
+/// `[from][to]` for the final numbers of `nodes`.
+pub(super) fn node_distances(
+    given: Option<DraftDistance>,
+    nodes: &[Node],
+    notices: &mut Vec<String>,
+) -> Result<Vec<Vec<u32>>, TopologyError> {
+    let default = |from, to| if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE };
+    let table = |of: &dyn Fn(usize, usize) -> u32| {
+        (0..nodes.len()).map(|from| (0..nodes.len()).map(|to| of(from, to)).collect()).collect::<Vec<Vec<u32>>>()
+    };
+    let Some(given) = given.filter(|_| nodes.len() > 1) else {
+        return Ok(table(&default));
+    };
+    let wrong = |found: String, expected: &str| Err(TopologyError::new(given.at.clone(), found, expected));
+    let n = given.nodes.len();
+    if given.rows.len() != n || given.rows.iter().any(|row| row.len() != n) {
+        let shape: Vec<String> = given.rows.iter().map(|row| row.len().to_string()).collect();
+        return wrong(format!("rows of {} distances", shape.join(", ")), &format!("{n} rows of {n}"));
     }
+    let mut place = Vec::new();
+    for node in nodes {
+        let mut at = given.nodes.iter().enumerate().filter(|&(_, &os_index)| os_index == node.os_index);
+        match (at.next(), at.next()) {
+            (Some((index, _)), None) => place.push(index),
+            (None, _) => return wrong(format!("no distances for NUMA node {}", node.os_index), "one for every node"),
+            (Some(_), Some(_)) => return wrong(format!("two rows for NUMA node {}", node.os_index), "one row"),
+        }
+    }
+    // hwloc's first XML format may give multiples of the local distance.
+    let local = given.rows[place[0]][place[0]];
+    let scaled = |value: u64| match local {
+        0 => None,
+        _ => value.checked_mul(u64::from(LOCAL_DISTANCE)).map(|v| (v + local / 2) / local),
+    };
+    for (from, node) in nodes.iter().enumerate() {
+        for (to, other) in nodes.iter().enumerate() {
+            let raw = given.rows[place[from]][place[to]];
+            let fits = scaled(raw).is_some_and(|v| (u64::from(LOCAL_DISTANCE)..=u64::from(MAX_DISTANCE)).contains(&v));
+            // Firmware may hold anything for a node of memory only and itself.
+            if !fits || (from == to && raw != local && !node.cpus.is_empty()) {
+                let found = format!("distance {raw} from NUMA node {} to {}", node.os_index, other.os_index);
+                let expected =
+                    format!("{LOCAL_DISTANCE} for a node and itself, {LOCAL_DISTANCE} to {MAX_DISTANCE} else");
+                return wrong(found, &expected);
+            }
+        }
+    }
+    if local != u64::from(LOCAL_DISTANCE) {
+        notices.push(format!("distances are scaled from {local} to {LOCAL_DISTANCE} for the local one"));
+    }
+    Ok(table(&|from, to| scaled(given.rows[place[from]][place[to]]).map_or(REMOTE_DISTANCE, |v| v as u32)))
 }
 
 fn sorted_parts(of: &[DraftPart]) -> Vec<Part> {

@@ -30,7 +30,8 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
         TopologyError::new(at, format!("XML that does not parse ({error})"), "what `lstopo --of xml` writes, whole")
     })?;
     let root = document.root_element();
-    let mut reader = Reader { file, lines, draft: Draft::new(file), open: Vec::new(), version: 1, offline: CpuMask::default() };
+    let mut reader =
+        Reader { file, lines, draft: Draft::new(file), open: Vec::new(), version: 1, offline: CpuMask::default() };
     reader.topology(root)?;
     reader.draft.finish()
 }
@@ -292,7 +293,11 @@ impl<'a> Reader<'a> {
         }
         if let Some(extra) = below.iter().find(|&cpu| !given.contains(cpu)) {
             let found = format!("a {name} with PU {extra} below it that is not in its cpuset");
-            return Err(TopologyError::new(self.at_attribute(node, "cpuset"), found, "every PU in its parents' cpusets"));
+            return Err(TopologyError::new(
+                self.at_attribute(node, "cpuset"),
+                found,
+                "every PU in its parents' cpusets",
+            ));
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub use hwloc_xml::from_hwloc_xml;
 pub use synthetic::from_synthetic;
 pub use sysfs::from_sysfs;
 
-pub(crate) use draft::{Draft, DraftCache, DraftNode, DraftPart};
+pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart};
 
 use sched::cpu_topology::CpuTopology;
 use units::{Capacity, CpuId, CpuMask, PerCpu};
@@ -178,9 +178,8 @@ impl Topology {
 
     /// Bytes of the data or unified cache of this level that `cpu` uses, where the input tells.
     pub fn cache_bytes(&self, cpu: CpuId, level: u8) -> Option<u64> {
-        let of = |cache: &&Cache| {
-            cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu)
-        };
+        let of =
+            |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu);
         self.caches.iter().find(of).and_then(|cache| cache.bytes)
     }
 
@@ -267,6 +266,13 @@ impl Topology {
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
         }
+    }
+
+    /// The same machine with another table of distances; its rows are in the order of `table.nodes`.
+    pub(crate) fn with_distances(mut self, table: DraftDistance) -> Result<Topology, TopologyError> {
+        self.distance = draft::node_distances(Some(table), &self.nodes, &mut self.notices)?;
+        self.hops = distance::remote_hops(&self.cpus, &self.nodes, &self.distance);
+        Ok(self)
     }
 
     /// The same machine with its CPUs in another order; [`Cpu::os_index`] becomes the new number.

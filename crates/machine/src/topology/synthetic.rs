@@ -73,7 +73,12 @@ impl<'a> Parser<'a> {
         Location { input: self.input.to_string(), line: None, column: Some(column as u32) }
     }
 
-    fn wrong<T>(&self, offset: usize, found: impl Into<String>, expected: impl Into<String>) -> Result<T, TopologyError> {
+    fn wrong<T>(
+        &self,
+        offset: usize,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Result<T, TopologyError> {
         Err(TopologyError::new(self.place(offset), found, expected))
     }
 
@@ -181,7 +186,9 @@ impl<'a> Parser<'a> {
         match rest[..length].parse() {
             Ok(0) => self.wrong(start, "`0`", "a number of objects, 1 or more"),
             Ok(count) => Ok(count),
-            Err(_) => self.wrong(start, format!("`{}`", excerpt(&rest[..length], 32)), format!("at most {NR_CPUS} CPUs")),
+            Err(_) => {
+                self.wrong(start, format!("`{}`", excerpt(&rest[..length], 32)), format!("at most {NR_CPUS} CPUs"))
+            }
         }
     }
 
@@ -254,7 +261,11 @@ impl<'a> Parser<'a> {
         let untyped = self.levels[..last].iter().filter(|level| level.kind.is_none()).count();
         if untyped > 0 && untyped < last {
             let mixed = self.levels.iter().find(|level| level.kind.is_none()).map_or(0, |level| level.at);
-            return self.wrong(mixed, "a level without type among levels with types", "types for all levels or for none");
+            return self.wrong(
+                mixed,
+                "a level without type among levels with types",
+                "types for all levels or for none",
+            );
         }
         self.levels[last].kind.get_or_insert(LevelKind::Pu);
         if untyped == 0 {

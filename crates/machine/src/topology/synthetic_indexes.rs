@@ -81,7 +81,13 @@ fn counted_loops(text: &str) -> Result<Vec<(usize, usize)>, IndexError> {
         let pair = word.split_once('*').and_then(|(step, count)| Some((step.parse().ok()?, count.parse().ok()?)));
         match pair {
             Some((step, count)) if step > 0 && count > 0 => loops.push((step, count)),
-            _ => return wrong(offset, format!("`{}`", excerpt(word, 24)), "a step and a count such as 2*24, both above 0"),
+            _ => {
+                return wrong(
+                    offset,
+                    format!("`{}`", excerpt(word, 24)),
+                    "a step and a count such as 2*24, both above 0",
+                );
+            }
         }
         offset += word.len() + 1;
     }

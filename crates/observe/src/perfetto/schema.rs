@@ -32,8 +32,6 @@ pub const BUNDLE_EVENT_KEY: u8 = 2 << 3 | 2;
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
 /// TrackEvent.TYPE_COUNTER.
 pub const TYPE_COUNTER: i32 = 4;
-/// CounterDescriptor.UNIT_COUNT.
-pub const UNIT_COUNT: i32 = 2;
 /// TrackDescriptor.ChildTracksOrdering.EXPLICIT: by `sibling_order_rank`.
 pub const ORDER_EXPLICIT: i32 = 3;
 
@@ -204,8 +202,8 @@ pub struct TrackDescriptor {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct CounterDescriptor {
-    #[prost(int32, optional, tag = "3")]
-    pub unit: Option<i32>,
+    #[prost(string, optional, tag = "6")]
+    pub unit_name: Option<String>,
     /// Counters of one key share a scale.
     #[prost(string, optional, tag = "7")]
     pub y_axis_share_key: Option<String>,

@@ -1,0 +1,207 @@
+use super::*;
+
+const PING: TaskId = TaskId(0);
+const PONG: TaskId = TaskId(1);
+
+fn trace(nr_cpus: usize) -> Perfetto<Vec<u8>> {
+    Perfetto::new(Vec::new(), nr_cpus, Ns(100)).expect("few CPUs")
+}
+
+fn switch(prev: Option<TaskId>, prev_state: TaskState, preempt: bool, next: Option<TaskId>) -> Event {
+    Event::SchedSwitch { prev, prev_state, preempt, next }
+}
+
+/// One field of a message on the wire.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+fn number(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (first, rest) = bytes.split_first().expect("a whole number");
+        *bytes = rest;
+        value |= u64::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            break;
+        }
+    }
+    value
+}
+
+fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let key = number(&mut bytes);
+        let field = match key & 7 {
+            0 => Field::Number(number(&mut bytes)),
+            2 => {
+                let length = number(&mut bytes) as usize;
+                let (field, rest) = bytes.split_at(length);
+                bytes = rest;
+                Field::Bytes(field)
+            }
+            wire_type => panic!("wire type {wire_type} is not used here"),
+        };
+        fields.push((key >> 3, field));
+    }
+    fields
+}
+
+/// The wire as text, by field numbers alone: independent of how the messages are declared. Printable bytes are shown as
+/// text, others as a message.
+fn text(bytes: &[u8]) -> String {
+    let show = |(tag, field): (u64, Field<'_>)| match field {
+        Field::Number(value) => format!("{tag}:{}", value as i64),
+        Field::Bytes(bytes) if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) => {
+            format!("{tag}:{}", String::from_utf8_lossy(bytes))
+        }
+        Field::Bytes(bytes) => format!("{tag}({})", text(bytes)),
+    };
+    fields(bytes).into_iter().map(show).collect::<Vec<_>>().join(" ")
+}
+
+fn packets(trace: Perfetto<Vec<u8>>) -> Vec<TracePacket> {
+    let bytes = trace.finish().expect("memory does not fail");
+    fields(&bytes)
+        .into_iter()
+        .map(|field| match field {
+            (1, Field::Bytes(packet)) => TracePacket::decode(packet).expect("a packet"),
+            (tag, _) => panic!("field {tag} in a trace"),
+        })
+        .collect()
+}
+
+fn bundles(packets: &[TracePacket]) -> Vec<FtraceEventBundle> {
+    let bundle = |packet: &TracePacket| {
+        packet.ftrace_events.as_deref().map(|bytes| FtraceEventBundle::decode(bytes).expect("a bundle"))
+    };
+    packets.iter().filter_map(bundle).collect()
+}
+
+#[test]
+fn the_wire_carries_perfettos_tags() {
+    let mut trace = trace(2);
+    trace.task(PING, 101, "ping", 120);
+    trace.event(Ns(200), CpuId(1), &switch(None, TaskState::Running, false, Some(PING)));
+    trace.task(PONG, 102, "pong", 139);
+    let events = [
+        Event::SchedProcessFork { parent: Some(PING), child: PONG },
+        Event::SchedWakeupNew { task: PONG, target_cpu: CpuId(0) },
+        Event::NrRunning { cpu: CpuId(0), nr_running: 2 },
+        Event::NrRunning { cpu: CpuId(0), nr_running: 2 },
+        Event::SchedWaking { task: PONG, target_cpu: CpuId(0) },
+        Event::SchedWakeup { task: PONG, target_cpu: CpuId(0) },
+        Event::SchedMigrateTask { task: PONG, orig_cpu: CpuId(0), dest_cpu: CpuId(1) },
+        Event::SchedStatRuntime { task: PING, runtime: Ns(5), vruntime: 6 },
+        switch(Some(PING), TaskState::Running, true, Some(PONG)),
+        Event::CpuFrequency { khz: 2_300_000 },
+        Event::SchedProcessExit { task: PONG },
+        switch(Some(PONG), TaskState::Dead, false, None),
+        Event::CpuIdle { state: Some(2) },
+        Event::CpuIdle { state: None },
+    ];
+    for (i, event) in events.iter().enumerate() {
+        trace.event(Ns(300 + i as u64), CpuId(1), event);
+    }
+    let bytes = trace.finish().expect("memory does not fail");
+    let lines: Vec<String> = fields(&bytes)
+        .into_iter()
+        .map(|(tag, field)| match field {
+            Field::Bytes(packet) => format!("{tag} {}", text(packet)),
+            Field::Number(_) => panic!("a number in a trace"),
+        })
+        .collect();
+    let opening = "2(1:100 2:0 4(1:swapper/N 2:0 3:120 4:0 5:swapper/N 6:0 7:120))";
+    let expected = [
+        "1 10:2 13:1 60(1:1 2:Runnable tasks 11:3)",
+        "1 2(1(1:101 2:0 3:ping 9:1)) 8:200 10:1",
+        "1 10:2 60(1:2 2:CPU 0 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:0)",
+        "1 8:302 10:2 11(9:4 11:2 30:2)",
+        &format!("1 1(1:0 {}) 10:1", opening.replace('N', "0")),
+        &[
+            "1 1(1:1",
+            &opening.replace('N', "1"),
+            "2(1:200 2:0 4(1:swapper/1 2:0 3:120 4:0 5:ping 6:101 7:120))",
+            "2(1:300 2:101 235(1:102 2:pong 3:0))",
+            "2(1:300 2:101 239(1:ping 2:101 3:pong 4:102))",
+            "2(1:301 2:101 114(1:pong 2:102 3:139 4:1 5:0))",
+            "2(1:304 2:101 20(1:pong 2:102 3:139 4:1 5:0))",
+            "2(1:305 2:101 17(1:pong 2:102 3:139 4:1 5:0))",
+            "2(1:306 2:101 491(1:pong 2:102 3:139 4:0 5:1))",
+            "2(1:308 2:101 4(1:ping 2:101 3:120 4:2048 5:pong 6:102 7:139))",
+            "2(1:309 2:102 11(1:2300000 2:1))",
+            "2(1:310 2:102 238(1:pong 2:102 4:139))",
+            "2(1:311 2:102 4(1:pong 2:102 3:139 4:16 5:swapper/1 6:0 7:120))",
+            "2(1:312 2:0 13(1:2 2:1))",
+            "2(1:313 2:0 13(1:4294967295 2:1)))",
+            "10:1",
+        ]
+        .join(" "),
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn bundles_are_bounded_and_hold_one_cpus_events_in_order() {
+    let mut trace = trace(2);
+    trace.task(PING, 101, "ping", 120);
+    for i in 0..2_000_u64 {
+        let cpu = CpuId((i % 2) as u16);
+        // CPU 1 lags behind CPU 0.
+        let time = Ns(10_000 + 10 * i - 900 * (i % 2));
+        trace.event(time, cpu, &Event::SchedWaking { task: PING, target_cpu: cpu });
+    }
+    let packets = packets(trace);
+    let largest = packets.iter().filter_map(|packet| packet.ftrace_events.as_ref()).map(Vec::len).max();
+    assert!(largest.is_some_and(|bytes| bytes < BUNDLE_BYTES + 256), "{largest:?}");
+    let bundles = bundles(&packets);
+    assert!(bundles.len() > 4);
+    for cpu in 0..2 {
+        let times: Vec<u64> = bundles
+            .iter()
+            .filter(|bundle| bundle.cpu == Some(cpu))
+            .flat_map(|bundle| bundle.event.iter().filter_map(|event| event.timestamp))
+            .collect();
+        assert_eq!(times.len(), 1_001);
+        assert!(times.is_sorted());
+    }
+}
+
+#[test]
+fn reused_ids_are_told_apart_by_their_pids() {
+    let mut trace = trace(1);
+    trace.task(PING, 101, "first", 120);
+    trace.event(Ns(200), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
+    trace.event(Ns(300), CpuId(0), &switch(Some(PING), TaskState::Dead, false, None));
+    trace.task_gone(PING);
+    trace.task(PING, 102, "second", 120);
+    trace.task(PONG, 103, "never mentioned", 120);
+    trace.task_gone(PONG);
+    trace.event(Ns(400), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
+    let packets = packets(trace);
+    let named: Vec<Option<i32>> = packets
+        .iter()
+        .filter_map(|packet| packet.process_tree.as_ref())
+        .flat_map(|tree| tree.processes.iter().map(|process| process.pid))
+        .collect();
+    assert_eq!(named, [Some(101), Some(102)]);
+    let nexts: Vec<Option<i32>> = bundles(&packets)
+        .iter()
+        .flat_map(|bundle| &bundle.event)
+        .filter_map(|event| match &event.event {
+            Some(FtraceFields::SchedSwitch(switch)) => Some(switch.next_pid),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(nexts, [Some(0), Some(101), Some(0), Some(102)]);
+}
+
+#[test]
+fn more_cpus_than_perfetto_shows_are_refused() {
+    assert!(Perfetto::new(Vec::new(), PERFETTO_MAX_CPUS, Ns::ZERO).is_ok());
+    let refused = Perfetto::new(Vec::new(), PERFETTO_MAX_CPUS + 1, Ns::ZERO).map(|_| ());
+    let message = refused.expect_err("too many").to_string();
+    assert_eq!(message, "Perfetto shows at most 1024 CPUs, the machine has 1025");
+}

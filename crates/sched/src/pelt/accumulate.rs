@@ -2,8 +2,8 @@
 
 use super::{LOAD_AVG_MAX, PERIOD, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, UNIT_SHIFT, decay_load, get_pelt_divider};
 
-/// fair.c: __accumulate_pelt_segments(). What counting all the time adds over `periods` period ends: `d1` units before the
-/// first, the full periods between, and `d3` after the last.
+/// fair.c: __accumulate_pelt_segments(). What counting all the time adds over `periods` period ends: `d1` units before
+/// the first, the full periods between, and `d3` after the last.
 ///
 /// `d1 y^p + 1024 (y + ... + y^(p-1)) + d3`, the middle from `1024 / (1 - y) = LOAD_AVG_MAX` less its head and tail.
 fn __accumulate_pelt_segments(periods: u64, d1: u64, d3: u64) -> u64 {
@@ -43,8 +43,8 @@ fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, ru
     periods != 0
 }
 
-/// fair.c: ___update_load_sum(). `delta` is the time since the last update in whole units of 1024 ns, at least one. True
-/// if a period ended.
+/// fair.c: ___update_load_sum(). `delta` is the time since the last update in whole units of 1024 ns, at least one.
+/// True if a period ended.
 ///
 /// Without `load` nothing counts: `curr` may still point to an entity that has left the queue.
 ///

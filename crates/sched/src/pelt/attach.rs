@@ -8,8 +8,8 @@ use super::{
 };
 use units::Capacity;
 
-/// fair.c: add_tg_cfs_propagate(). A queue's news for the entity that stands for it one level up: unweighted runnable time
-/// that came (or, negative, left), in units of 1024 ns.
+/// fair.c: add_tg_cfs_propagate(). A queue's news for the entity that stands for it one level up: unweighted runnable
+/// time that came (or, negative, left), in units of 1024 ns.
 #[inline]
 pub fn add_tg_cfs_propagate(cfs_rq: &mut CfsRq, runnable_sum: i64) {
     cfs_rq.propagate = true;
@@ -18,8 +18,8 @@ pub fn add_tg_cfs_propagate(cfs_rq: &mut CfsRq, runnable_sum: i64) {
 
 /// fair.c: init_entity_runnable_average(). A new entity is taken for a busy one; `weight` is the shown one.
 ///
-/// Under [`Pelt::ByPeriod`] that goes for groups too, and in full: a period's end is one unit away. Later a group starts
-/// from nothing.
+/// Under [`Pelt::ByPeriod`] that goes for groups too, and in full: a period's end is one unit away. Later a group
+/// starts from nothing.
 pub fn init_entity_runnable_average(pelt: Pelt, weight: u64, entity_is_task: bool) -> SchedAvg {
     match pelt {
         Pelt::ByPeriod => SchedAvg {
@@ -38,11 +38,12 @@ pub fn init_entity_runnable_average(pelt: Pelt, weight: u64, entity_is_task: boo
     }
 }
 
-/// fair.c: post_init_entity_util_avg(). A new task's utilization: its share of the queue's, at most half of what is free.
+/// fair.c: post_init_entity_util_avg(). A new task's utilization: its share of the queue's, at most half of what is
+/// free.
 ///
 /// `load_weight` is the kept weight, 1024 times too large for the formula, which is the kernel's own slip; v6.12 passes
-/// the shown one. `cpu_scale` is `arch_scale_cpu_capacity()`; v4.15 takes 1024 for it. Absent before commit 2b8c41daba32
-/// (v4.7), so [`Pelt::ByPeriod`] has none: v4.5 starts from the full CPU.
+/// the shown one. `cpu_scale` is `arch_scale_cpu_capacity()`; v4.15 takes 1024 for it. Absent before commit
+/// 2b8c41daba32 (v4.7), so [`Pelt::ByPeriod`] has none: v4.5 starts from the full CPU.
 ///
 /// Differs: the value only; attaching, and tasks of other classes, are the caller's.
 pub fn post_init_entity_util_avg(
@@ -113,7 +114,8 @@ pub fn enqueue_load_avg(cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
     cfs_rq.load_sum = cfs_rq.load_sum.wrapping_add(weight.wrapping_mul(se.load_sum));
 }
 
-/// fair.c: dequeue_load_avg(). v4.15 and later; under [`Pelt::RunnableAvg`] the sum stays above what the average allows.
+/// fair.c: dequeue_load_avg(). v4.15 and later; under [`Pelt::RunnableAvg`] the sum stays above what the average
+/// allows.
 #[inline]
 pub fn dequeue_load_avg(pelt: Pelt, cfs_rq: &mut SchedAvg, se: &SchedAvg, weight: u64) {
     cfs_rq.load_avg = cfs_rq.load_avg.saturating_sub(se.load_avg);
@@ -187,8 +189,8 @@ fn take_removed(pelt: Pelt, cfs_rq: &mut CfsRq) -> bool {
     }
 }
 
-/// fair.c: attach_entity_load_avg(). Adds an entity to its queue, whose averages must be up to date, and sets the entity's
-/// clock to the queue's.
+/// fair.c: attach_entity_load_avg(). Adds an entity to its queue, whose averages must be up to date, and sets the
+/// entity's clock to the queue's.
 ///
 /// `attach_age_load` is the feature ATTACH_AGE_LOAD, `scale` that of the queue's CPU; only [`Pelt::ByPeriod`] looks at
 /// them here: it ages an entity that has a time of its own. Later kernels do so in `set_task_rq_fair()` only.
@@ -318,7 +320,7 @@ pub(super) fn above_average(sum: u64, avg: u64) -> u64 {
     u64::from((sum as u32).max(avg.wrapping_mul(PELT_MIN_DIVIDER) as u32))
 }
 
-/// Subtraction whose *signed* result is held at zero (`max_t(s64, a - b, 0)`, the manner up to v4.14).
+/// Subtraction whose *signed* result is held at zero (`max_t(s64, a - b, 0)`, the manner before v4.7).
 fn sub_or_zero_signed(a: u64, b: u64) -> u64 {
     (a.wrapping_sub(b) as i64).max(0) as u64
 }
@@ -365,6 +367,18 @@ mod tests {
             assert!(update_cfs_rq_load_avg(pelt, 2, Scale::FULL, &mut cfs_rq, idle));
             assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.util_avg), (0, 0));
             assert!(!update_cfs_rq_load_avg(pelt, 2, Scale::FULL, &mut cfs_rq, idle));
+        }
+    }
+
+    #[test]
+    fn early_kernels_report_removed_load_but_not_removed_utilization() {
+        for (load_avg, util_avg, changed) in [(0, 7, false), (7, 0, true)] {
+            let mut cfs_rq =
+                CfsRq { removed: Removed { nr: 1, load_avg, util_avg, runnable_sum: 0 }, ..CfsRq::default() };
+            (cfs_rq.avg.load_avg, cfs_rq.avg.util_avg) = (10, 10);
+            let idle = CfsRqLoad { weight: 0, runnable: 0, running: false };
+            assert_eq!(update_cfs_rq_load_avg(Pelt::ByPeriod, 0, Scale::FULL, &mut cfs_rq, idle), changed);
+            assert_eq!((cfs_rq.avg.load_avg, cfs_rq.avg.util_avg), (10 - load_avg, 10 - util_avg));
         }
     }
 

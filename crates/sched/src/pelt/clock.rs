@@ -2,10 +2,11 @@
 
 use super::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, SCHED_CAPACITY_SHIFT, Scale};
 
-/// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It lags `clock_task` while a slow CPU works, and catches up when the
-/// CPU goes idle.
+/// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It lags `clock_task` while a slow CPU works, and catches up when
+/// the CPU goes idle.
 ///
-/// Not modelled: `clock_idle` and `clock_pelt_idle`, by which v5.19 and later estimate how far a sleeper's idle CPU lags.
+/// Not modelled: `clock_idle` and `clock_pelt_idle`, by which v5.19 and later estimate how far a sleeper's idle CPU
+/// lags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockPelt {
     pub clock_pelt: u64,
@@ -20,8 +21,8 @@ impl ClockPelt {
         self.clock_pelt.wrapping_sub(self.lost_idle_time)
     }
 
-    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock_task` is its new value; `curr_is_idle`
-    /// is whether the idle task has run.
+    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock_task` is its new value;
+    /// `curr_is_idle` is whether the idle task has run.
     #[inline]
     pub fn update_rq_clock_pelt(&mut self, delta: u64, clock_task: u64, curr_is_idle: bool, scale: Scale) {
         if curr_is_idle {

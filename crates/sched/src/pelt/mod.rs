@@ -1,7 +1,7 @@
 //! Per-entity load tracking: how much each entity, and each CPU's queue, has been wanting and using the CPU lately.
 //!
-//! Time is cut into periods of 1024 units of 1024 ns (about 1 ms). With `u_0` the part of the current period that counts and
-//! `u_n` that of the period n before it, each tracked quantity is the series
+//! Time is cut into periods of 1024 units of 1024 ns (about 1 ms). With `u_0` the part of the current period that
+//! counts and `u_n` that of the period n before it, each tracked quantity is the series
 //!
 //! ```text
 //! sum = u_0 + u_1 y + u_2 y^2 + ...        y^32 = 1/2, so 32 ms ago counts half
@@ -12,10 +12,10 @@
 //! (1024 = a whole CPU). Everything here is integer arithmetic and equals the kernel's bit for bit, wraps included; the
 //! recorded vectors stand in `fidelity/pelt/`.
 //!
-//! The functions bear the kernel's names but take the few fields they work on (a [`SchedAvg`], an [`EntityLoad`])
-//! instead of whole run queues, so that borrowers of disjoint fields need no copies.
+//! The functions bear the kernel's names but take what they work on: averages ([`SchedAvg`]), and weights scaled down
+//! by the caller ([`EntityLoad`], [`CfsRqLoad`]), where the kernel's take whole entities and look those up.
 //!
-//! Not modelled: `util_est`, `avg_irq` and the thermal average (v6.1), `migrate_se_pelt_lag()` (v5.19).
+//! Not modelled: `util_est` (v4.17), `avg_irq` (v4.19), thermal pressure (v5.7), `migrate_se_pelt_lag()` (v5.19).
 
 mod accumulate;
 mod attach;
@@ -55,22 +55,24 @@ static runnable_avg_yN_inv: [u32; LOAD_AVG_PERIOD as usize] = inverse_table();
 behaviour! {
     /// Which arithmetic the kernel tracks with. Each variant is pinned by recorded vectors in `fidelity/pelt/`.
     pub enum Pelt = "pelt_arithmetic" {
-        /// Up to v4.11. Sums of entities carry their weight, averages divide by [`LOAD_AVG_MAX`], and what is left below 1024 ns
-        /// is dropped at each update. Vectors: `v4.5`.
+        /// Sums of entities carry their weight, averages divide by [`LOAD_AVG_MAX`], and what is left below 1024 ns is
+        /// dropped at each update. The walk is that of all kernels to v4.11; what comes and goes is v4.5's: differences
+        /// were clamped otherwise from v4.7 (897418922215) and propagated up from v4.10 (commit not confirmed).
+        /// Vectors: `v4.5`.
         ByPeriod = "by-period", since "v4.3", commit "9d89c257dfb9",
             "an update ends the old period, decays, adds the full periods in between, adds the rest";
         /// Grown in steps: one sum of three parts, a481db34b9be, and the rest below 1024 ns kept for the next update,
-        /// bb0bd044e65c (both v4.12); averages divide by what the place in the period allows, 625ed2bf049d (v4.13); sums of
-        /// entities free of weight, c7b50216818e, with a runnable load of their own, 1ea6c46a23f1 (both v4.15). The
-        /// variant is all of them, v4.15 to v5.0; v4.12 to v4.14 are none of the three. Vectors: `v4.15`, which v4.16.13
-        /// gives as well.
+        /// bb0bd044e65c (both v4.12); averages divide by what the place in the period allows, 625ed2bf049d (v4.13);
+        /// sums of entities free of weight, c7b50216818e, with a runnable load of their own, 1ea6c46a23f1 (both v4.15).
+        /// The variant is all of them, v4.15 to v5.0; v4.12 to v4.14 are none of the three. Vectors: `v4.15`, which
+        /// v4.16.13 gives as well.
         Accumulate = "accumulate", since "v4.15", commit "1ea6c46a23f1",
             "one sum of three parts, unweighted in entities; a runnable load beside the load";
         /// Grown in steps: time scaled by capacity ([`ClockPelt`]) instead of contributions, 23127296889f (v5.1); the
         /// runnable load dropped for the runnable average, 0dacee1bfa70 and 9f68395333ad (v5.7); sums kept above what
-        /// their averages allow, 98b0d890220d, 7ceb77103001, 95246d1ec80b and 2d02fa8cc21a (v5.17); an attached load_sum of at
-        /// least 1, 40f5aa4c5eae (v5.18). The variant is all of them, v5.18 and later; v5.1 to v5.17 are none of the three.
-        /// Vectors: `v6.1`; v6.12 differs only in what callers pass.
+        /// their averages allow, 98b0d890220d, 7ceb77103001, 95246d1ec80b and 2d02fa8cc21a (v5.17); an attached
+        /// load_sum of at least 1, 40f5aa4c5eae (v5.18). The variant is all of them, v5.18 and later; v5.1 to v5.17 are
+        /// none of the three. Vectors: `v6.1`; v6.12 differs only in what callers pass.
         RunnableAvg = "runnable-avg", since "v5.18", commit "9f68395333ad",
             "queued tasks counted unweighted in place of the runnable load; capacity scales the clock";
     }
@@ -84,7 +86,8 @@ pub struct SchedAvg {
     /// Up to where time is accounted, in ns of the CPU's `clock_task` ([`ClockPelt`] under [`Pelt::RunnableAvg`]). Zero
     /// means *not attached to any queue*.
     pub last_update_time: u64,
-    /// Time runnable, in units of 1024 ns, decayed. Of an entity under [`Pelt::ByPeriod`], and of a queue always: times weight.
+    /// Time runnable, in units of 1024 ns, decayed. Of an entity under [`Pelt::ByPeriod`], and of a queue always: times
+    /// weight.
     pub load_sum: u64,
     /// [`Pelt::ByPeriod`]: unused in an entity; in a queue the `load_sum` of the entities now queued.
     /// [`Pelt::Accumulate`]: the same, and in an entity its part (`runnable_load_sum`).
@@ -107,7 +110,7 @@ pub struct SchedAvg {
 /// The CPU's speed as contributions see it, 1024 = full. [`Pelt::RunnableAvg`] ignores it: there the clock is scaled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scale {
-    /// `arch_scale_freq_capacity()`: x86 reports 1024 whatever the frequency up to v5.6.
+    /// `arch_scale_freq_capacity()`. x86 reports 1024 whatever the frequency before commit 1567c3e3467c (v5.7).
     pub freq: Capacity,
     /// `arch_scale_cpu_capacity()`.
     pub cpu: Capacity,
@@ -135,8 +138,8 @@ pub struct EntityLoad {
 pub struct CfsRqLoad {
     /// `scale_load_down(load.weight)`.
     pub weight: u64,
-    /// [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`. [`Pelt::RunnableAvg`]: `h_nr_running`, from v6.12 less the
-    /// delayed ones.
+    /// [`Pelt::Accumulate`]: `scale_load_down(runnable_weight)`. [`Pelt::RunnableAvg`]: `h_nr_running`, from v6.12 less
+    /// the delayed ones.
     pub runnable: u64,
     /// Whether it has a `curr`.
     pub running: bool,
@@ -167,7 +170,8 @@ pub fn get_pelt_divider(avg: &SchedAvg) -> u64 {
 /// pelt.c: __update_load_avg_se(). Brings an entity's averages up to `now`; true if a period ended, that is, if the
 /// averages were computed anew.
 ///
-/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. `util_est` is absent.
+/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. `util_est` is
+/// absent.
 #[inline]
 pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
     let delta = units_since(now, sa);
@@ -253,8 +257,8 @@ pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut Sch
     }
 }
 
-/// pelt.c: update_rt_rq_load_avg(). Utilization by the realtime class, [`Pelt::RunnableAvg`] only (v4.19 and later;
-/// before, the kernel kept `rt_avg`).
+/// pelt.c: update_rt_rq_load_avg(). Utilization by the realtime class under [`Pelt::RunnableAvg`] (commit 371bf4273269,
+/// v4.19; before, the kernel kept `rt_avg`).
 #[inline]
 pub fn update_rt_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
     let running_tasks = u64::from(running);
@@ -262,7 +266,7 @@ pub fn update_rt_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool
     __update_load_avg_cfs_rq(Pelt::RunnableAvg, now, Scale::FULL, sa, load)
 }
 
-/// pelt.c: update_dl_rq_load_avg(). The same for the deadline class.
+/// pelt.c: update_dl_rq_load_avg(). The same for the deadline class (commit 3727e0e16340, v4.19).
 #[inline]
 pub fn update_dl_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool {
     update_rt_rq_load_avg(now, sa, running)
@@ -275,7 +279,8 @@ pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
     sa.load_sum == 0 && sa.util_sum == 0 && sa.runnable_sum == 0
 }
 
-/// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from `now`.
+/// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from
+/// `now`.
 #[inline]
 fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
     let delta = now.wrapping_sub(sa.last_update_time);
@@ -286,7 +291,8 @@ fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
     delta >> UNIT_SHIFT
 }
 
-/// `floor((2^32 - 1) * 2^(-n/32))`: `2^(-1/32)` by five square roots in 64-bit fixed point, then one product per bit of n.
+/// `floor((2^32 - 1) * 2^(-n/32))`: `2^(-1/32)` by five square roots in 64-bit fixed point, then one product per bit of
+/// n.
 const fn inverse_table() -> [u32; LOAD_AVG_PERIOD as usize] {
     // roots[k] = 2^(-1 / 2^(k+1)) * 2^64.
     let mut roots = [0u128; 5];

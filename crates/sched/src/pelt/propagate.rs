@@ -18,8 +18,8 @@ pub struct GroupNews {
 }
 
 impl GroupNews {
-    /// Takes the news from a group's queue, whose weight scaled down is `weight`; `None` if there are none. They must be
-    /// handed to [`propagate_entity_load_avg`], since the queue has them no more.
+    /// Takes the news from a group's queue, whose weight scaled down is `weight`; `None` if there are none. They must
+    /// be handed to [`propagate_entity_load_avg`], since the queue has them no more.
     #[inline]
     #[must_use]
     pub fn take(group: &mut CfsRq, weight: u64) -> Option<GroupNews> {

@@ -33,6 +33,8 @@ pub struct DomainSetup {
     pub force_sd_overlap: bool,
     /// `rq->cpu_capacity` before building; 1024 at boot.
     pub cpu_capacity: PerCpu<u64>,
+    /// `rq->cpu_capacity_orig` before building; 1024 at boot.
+    pub cpu_capacity_orig: PerCpu<u64>,
 }
 
 /// `RECLAIM_DISTANCE` of kernels before v5.4, and what `node_reclaim_distance` begins with.
@@ -41,6 +43,7 @@ pub const RECLAIM_DISTANCE: u32 = 30;
 impl DomainSetup {
     /// At boot, all CPUs up, nothing on the command line, 250 jiffies in a second.
     pub fn boot(topology: &CpuTopology) -> DomainSetup {
+        let full = || PerCpu::from_fn(topology.nr_cpus, |_| u64::from(SCHED_CAPACITY_SCALE));
         DomainSetup {
             online: CpuMask::all(topology.nr_cpus),
             jiffies: 0,
@@ -51,7 +54,8 @@ impl DomainSetup {
             hybrid: false,
             sched_debug: false,
             force_sd_overlap: false,
-            cpu_capacity: PerCpu::from_fn(topology.nr_cpus, |_| u64::from(SCHED_CAPACITY_SCALE)),
+            cpu_capacity: full(),
+            cpu_capacity_orig: full(),
         }
     }
 }
@@ -481,7 +485,7 @@ impl Domains {
             sched_domain_level_max: 0,
             numa,
             cpu_capacity: setup.cpu_capacity.clone(),
-            cpu_capacity_orig: PerCpu::from_fn(nr_cpus, |cpu| u64::from(topology.capacity[cpu])),
+            cpu_capacity_orig: setup.cpu_capacity_orig.clone(),
             warnings,
         }
     }

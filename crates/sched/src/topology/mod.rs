@@ -248,7 +248,7 @@ pub struct Domains {
     pub numa: NumaTopology,
     /// What building made of `rq->cpu_capacity`: the caller copies it to the run queues.
     pub cpu_capacity: PerCpu<u64>,
-    /// What building made of `rq->cpu_capacity_orig`.
+    /// What building made of `rq->cpu_capacity_orig`. Kernels from v6.7 on ask [`Domains::arch_scale_cpu_capacity`].
     pub cpu_capacity_orig: PerCpu<u64>,
     pub warnings: Vec<DomainWarning>,
 }

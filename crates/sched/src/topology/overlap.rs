@@ -17,12 +17,20 @@ struct Planned {
     flags: SdFlags,
 }
 
+/// Who may share a ring: CPUs of one node in domains of one span. CPUs of other nodes may see the same groups, but removing
+/// a degenerate level marks the groups above it, and which levels are degenerate differs from node to node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Sharers {
+    node: Option<u16>,
+    span: MaskId,
+}
+
 /// Rings and masks found so far.
 pub(super) struct Found {
     /// By level: rings, each with the groups it is made of.
-    rings: Vec<Vec<(Vec<Planned>, SgId)>>,
-    /// By level: the last CPU done, its domain's span, its child's span, its ring.
-    last: Vec<Option<(CpuId, MaskId, MaskId, SgId)>>,
+    rings: Vec<Vec<(Sharers, Vec<Planned>, SgId)>>,
+    /// By level: the last CPU done and its ring.
+    last: Vec<Option<(CpuId, Sharers, SgId)>>,
     /// By level and span of a group: which CPUs may balance for it.
     balance_masks: BTreeMap<(usize, MaskId), MaskId>,
 }
@@ -36,7 +44,7 @@ impl Found {
 impl Builder<'_> {
     /// topology.c: build_overlap_sched_groups().
     ///
-    /// Differs: rings of the same groups in the same order are shared; nothing in them changes from CPU to CPU.
+    /// Differs: CPUs of a node share rings of the same groups in the same order.
     pub(super) fn build_overlap_sched_groups(&mut self, sd: SdId, cpu: CpuId) {
         self.domains[sd].groups = match self.rules.overlap {
             OverlapGroups::FromFirstCpu => self.build_overlap_sched_groups_from_first_cpu(sd, cpu),
@@ -49,8 +57,9 @@ impl Builder<'_> {
     /// core.c: build_overlap_sched_groups(). One ring for all CPUs of the same span; where it begins differs.
     fn build_overlap_sched_groups_from_first_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
         let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
+        let sharers = Sharers { node: None, span };
         let first = match self.overlap.last[level] {
-            Some((_, last_span, _, ring)) if last_span == span => ring,
+            Some((_, last, ring)) if last == sharers => ring,
             _ => {
                 let mut plan = Vec::new();
                 for (i, sibling) in self.siblings(sd, self.domains.masks.first(span)) {
@@ -64,10 +73,10 @@ impl Builder<'_> {
                     }
                     plan.push(Planned { span, sgc, flags: SdFlags::NONE });
                 }
-                self.ring_of(level, plan, sd)
+                self.ring_of(sharers, plan, sd)
             }
         };
-        self.overlap.last[level] = Some((cpu, span, span, first));
+        self.overlap.last[level] = Some((cpu, sharers, first));
 
         // The last group that this CPU balances for, or the first one it is in.
         let ring = std::iter::successors(Some(first), |&sg| Some(self.domains[sg].next).filter(|&next| next != first));
@@ -84,23 +93,18 @@ impl Builder<'_> {
     /// topology.c: build_overlap_sched_groups(), from v4.13 on.
     fn build_overlap_sched_groups_from_own_cpu(&mut self, sd: SdId, cpu: CpuId) -> SgId {
         let (level, span) = (self.domains[sd].level as usize, self.domains[sd].span);
-        let own_child = self.domains[sd].child.map_or(span, |child| self.domains[child].span);
-        // The CPU before, if it sees the same, went the same way: all between the two is covered by their own group.
+        let sharers = Sharers { node: Some(self.topology.node[cpu]), span };
+        // The CPU before, if of the same node, went the same way: the node itself is covered by the first group.
         let first = match self.overlap.last[level] {
-            Some((before, last_span, last_child, ring))
-                if before.index() + 1 == cpu.index() && (last_span, last_child) == (span, own_child) =>
-            {
-                ring
-            }
+            Some((before, last, ring)) if before.index() + 1 == cpu.index() && last == sharers => ring,
             _ => {
-                let mut plan = Vec::new();
-                for (_, sibling) in self.siblings(sd, cpu) {
-                    plan.push(self.init_overlap_sched_group(sibling, cpu));
-                }
-                self.ring_of(level, plan, sd)
+                let siblings = self.siblings(sd, cpu);
+                let plan = siblings.into_iter().map(|(_, sibling)| self.init_overlap_sched_group(sibling, cpu));
+                let plan = plan.collect();
+                self.ring_of(sharers, plan, sd)
             }
         };
-        self.overlap.last[level] = Some((cpu, span, own_child, first));
+        self.overlap.last[level] = Some((cpu, sharers, first));
         first
     }
 
@@ -204,13 +208,15 @@ impl Builder<'_> {
     }
 
     /// A ring of these groups, new or known.
-    fn ring_of(&mut self, level: usize, plan: Vec<Planned>, sd: SdId) -> SgId {
-        if let Some((_, first)) = self.overlap.rings[level].iter().find(|(known, _)| *known == plan) {
-            return *first;
+    fn ring_of(&mut self, sharers: Sharers, plan: Vec<Planned>, sd: SdId) -> SgId {
+        let level = self.domains[sd].level as usize;
+        let known = self.overlap.rings[level].iter().find(|(by, groups, _)| *by == sharers && *groups == plan);
+        if let Some(&(_, _, first)) = known {
+            return first;
         }
         let ring = plan.iter().map(|group| self.new_group(group.span, group.sgc, group.flags)).collect::<Vec<_>>();
         self.link(&ring, self.domains[sd].flags);
-        self.overlap.rings[level].push((plan, ring[0]));
+        self.overlap.rings[level].push((sharers, plan, ring[0]));
         ring[0]
     }
 }

@@ -121,10 +121,9 @@ impl Source {
         let right = match error.kind() {
             Kind::ExpectedComma => "put a comma between two entries",
             Kind::ExpectedColonAfterObjectKey => "after a name come a colon and a value",
-            Kind::ExpectedStringObjectProperty | Kind::UnexpectedTokenInObject => "names stand in quotes",
-            Kind::UnexpectedWord => "strings stand in quotes; the words are true, false and null",
+            Kind::UnexpectedTokenInObject => "names stand in quotes",
             Kind::UnexpectedComma => "a value or a name stands between two commas",
-            Kind::UnexpectedCloseBrace | Kind::UnexpectedCloseBracket => "close what was opened last, after a value",
+            Kind::UnexpectedCloseBrace | Kind::UnexpectedCloseBracket => "a value comes first",
             _ => "rt-app files are JSON with comments",
         };
         Fault::new(self.position(error.range().start), decapitalized(&error.kind().to_string()), right)
@@ -139,6 +138,13 @@ fn decapitalized(sentence: &str) -> String {
 struct Open {
     at: usize,
     object: bool,
+}
+
+impl Open {
+    /// Its name, and the bracket that closes it.
+    fn shape(&self) -> (&'static str, char) {
+        if self.object { ("object", '}') } else { ("array", ']') }
+    }
 }
 
 /// One pass over the text. It knows strings, comments and nesting, and leaves grammar to the parser.
@@ -187,9 +193,7 @@ impl<'a> Rewrite<'a> {
             match self.bytes[self.at] {
                 b'{' | b'[' => self.opens()?,
                 b'}' | b']' => {
-                    self.copy(1);
-                    self.open.pop();
-                    self.expects_name = false;
+                    self.closes()?;
                     if self.open.is_empty() {
                         return Ok(self.at);
                     }
@@ -206,7 +210,7 @@ impl<'a> Rewrite<'a> {
                 b'"' | b'\'' => self.string()?,
                 b'/' => self.comment()?,
                 b'-' | b'0'..=b'9' => self.number(),
-                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word()?,
                 b'.' | b'+' => self.copy(1),
                 _ => {
                     let found = format!("{} stands outside a string", self.character(self.at));
@@ -218,13 +222,11 @@ impl<'a> Rewrite<'a> {
                 }
             }
         }
-        if self.cut.is_none() {
-            let open = self.open.last().map(|open| (self.lines.position(open.at), open.object));
-            let (at, object) = open.expect("the loop returns when the last bracket closes");
-            let (what, bracket) = if object { ("object", '}') } else { ("array", ']') };
-            let found = format!("the file ends inside the {what} that begins at {at}");
-            self.cut =
-                Some(self.fault(self.bytes.len(), found, format!("close it with '{bracket}'; is the file cut off?")));
+        if let (None, Some(open)) = (&self.cut, self.open.last()) {
+            let (what, bracket) = open.shape();
+            let found = format!("the file ends inside the {what} that begins at {}", self.lines.position(open.at));
+            let right = format!("close it with '{bracket}'; is the file cut off?");
+            self.cut = Some(self.fault(self.bytes.len(), found, right));
         }
         Ok(self.bytes.len())
     }
@@ -260,6 +262,19 @@ impl<'a> Rewrite<'a> {
         self.open.push(Open { at: self.at, object });
         self.expects_name = object;
         self.copy(1);
+        Ok(())
+    }
+
+    fn closes(&mut self) -> Result<(), Fault> {
+        let found = char::from(self.bytes[self.at]);
+        let open = self.open.pop().expect("the pass ends when the last bracket closes");
+        let (what, bracket) = open.shape();
+        if found != bracket {
+            let found = format!("'{found}' stands inside the {what} that begins at {}", self.lines.position(open.at));
+            return Err(self.fault(self.at, found, format!("close it with '{bracket}' first")));
+        }
+        self.copy(1);
+        self.expects_name = false;
         Ok(())
     }
 
@@ -365,17 +380,29 @@ impl<'a> Rewrite<'a> {
             }
             self.at += dropped;
         }
-        let length = self.bytes[self.at..].iter().take_while(|b| matches!(b, b'0'..=b'9' | b'.' | b'+' | b'-')).count();
+        let length = self.bytes[self.at..]
+            .iter()
+            .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'+' | b'-'))
+            .count();
         self.copy(length);
     }
 
-    /// Copies a word, and writes json-c's keywords the way jsonc-parser knows them.
-    fn word(&mut self) {
+    /// Writes json-c's keywords the way jsonc-parser knows them. Other words have no place, but one at the very end may be
+    /// what is left of a keyword.
+    fn word(&mut self) -> Result<(), Fault> {
         let length = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         let word = &self.text[self.at..self.at + length];
         let keyword = ["true", "false", "null", "NaN", "Infinity"].into_iter().find(|k| k.eq_ignore_ascii_case(word));
+        if self.expects_name {
+            return Err(self.fault(self.at, format!("a name without quotes: {word}"), "names stand in quotes"));
+        }
+        if keyword.is_none() && self.at + length < self.bytes.len() {
+            let right = "strings stand in quotes; the words are true, false and null";
+            return Err(self.fault(self.at, format!("the word {word} means nothing"), right));
+        }
         self.out.extend_from_slice(keyword.unwrap_or(word).as_bytes());
         self.at += length;
+        Ok(())
     }
 }
 

@@ -270,7 +270,7 @@ fn no_effect(name: &str, position: Position, under: &str) -> Warning {
 
 pub(super) fn policy_name(key: &str, node: &Node) -> Result<PolicyName, Fault> {
     let names = PolicyName::ALL.into_iter().map(PolicyName::as_str);
-    let text = node.text(key, &suggestion("", names.clone()))?;
+    let text = node.text(key, "a policy, such as \"SCHED_OTHER\"")?;
     PolicyName::ALL
         .into_iter()
         .find(|policy| policy.as_str() == text)

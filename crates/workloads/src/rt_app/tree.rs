@@ -163,7 +163,7 @@ impl Node {
     }
 
     fn wrong(&self, key: &str, right: &str) -> Fault {
-        Fault::new(self.position, format!("\"{key}\" is {}", self.describe()), format!("it should be {right}"))
+        Fault::new(self.position, format!("{} is {}", quoted(key), self.describe()), format!("it should be {right}"))
     }
 
     /// A whole number in `low..=high`; `what` names it with its unit: `a whole number of microseconds`.
@@ -208,7 +208,7 @@ impl Node {
         if nodes.is_empty() {
             return Err(Fault::new(
                 self.position,
-                format!("\"{key}\" is an empty array"),
+                format!("{} is an empty array", quoted(key)),
                 format!("it should be {right}; leave it out for all"),
             ));
         }
@@ -218,7 +218,7 @@ impl Node {
 
     /// The fault of a value that is none of the valid ones.
     pub fn not_one_of(&self, key: &str, suggestion: String) -> Fault {
-        Fault::new(self.position, format!("\"{key}\" is {}", self.describe()), suggestion)
+        Fault::new(self.position, format!("{} is {}", quoted(key), self.describe()), suggestion)
     }
 }
 

@@ -49,9 +49,9 @@ fn json_c_is_wider_than_json() {
     let app = fixture("pipeline.json", Duplicates::Workgen);
     assert_eq!(app.tasks[1].name, "filter", "single quotes");
     assert_eq!(app.tasks[1].phases[0].loops, Loops::Times(100), "leading zeros");
-    assert_eq!(app.global.pi_enabled, Some(Placed::new(true, at(37, 18))), "keywords in any case");
+    assert_eq!(app.global.pi_enabled, Some(Placed::new(true, at(35, 18))), "keywords in any case");
     let no_effect = warned(&app, WarningKind::NoEffect);
-    assert!(no_effect.contains(&"43:1: what stands after the description is not read".to_string()), "{no_effect:?}");
+    assert!(no_effect.contains(&"41:1: what stands after the description is not read".to_string()), "{no_effect:?}");
     let escapes = task(r#""run": 1, "sleep": 1, "lock": "a\nbA\"", "unlock": "a\nb\u0041\"""#);
     assert_eq!(escapes.resources.mutexes, ["a\nbA\""], "escapes are decoded before names are compared");
     let broken = "\"run\": 1, \"lock\": \"two\nlines\", \"unlock\": \"two\nlines\"";
@@ -164,7 +164,7 @@ fn a_phase_keeps_or_ignores_a_slice_as_rt_app_does() {
         app.tasks[0].phases.iter().map(|p| p.policy.as_ref().map(|p| p.value)).collect();
     let kept = Policy::Other { nice: 3, slice_us: Some(3000) };
     assert_eq!(policies, [Some(kept), None, Some(Policy::Batch { nice: 0, slice_us: None })]);
-    let ignored = "2:64: \"dl-runtime\" has no effect under a phase that changes neither policy nor priority";
+    let ignored = "2:65: \"dl-runtime\" has no effect under a phase that changes neither policy nor priority";
     assert_eq!(warned(&app, WarningKind::NoEffect), [ignored]);
 }
 
@@ -210,7 +210,7 @@ fn suspended_tasks_wait_under_their_own_name() {
     assert_eq!(position, at(28, 44), "columns count characters, not bytes");
     assert_eq!(
         app.not_modelled("fork", load.steps[1].position).to_string().split(';').next(),
-        Some("frames.json:21:6: \"fork\" is not modelled yet")
+        Some("frames.json:20:6: \"fork\" is not modelled yet")
     );
 }
 

@@ -1,0 +1,37 @@
+//! The machine files that ship with the library.
+
+use super::{Description, parse};
+use crate::topology::Topology;
+
+/// Name and text of each machine that ships, in alphabetical order.
+pub fn builtin() -> &'static [(&'static str, &'static str)] {
+    macro_rules! machines {
+        ($($name:literal),+) => {
+            &[$(($name, include_str!(concat!("../../../../machines/", $name, ".toml"))),)+]
+        };
+    }
+    machines!["core-i7-3770", "ivybridge-ex-16s", "skylake-uma-8", "xeon-e5-2670v3-2s"]
+}
+
+/// The machine that ships whose prices suit a topology best: by its number of packages, and for one package by the width of
+/// its last level cache (up to 16 CPUs are a desktop's ring, more a server's).
+pub fn default_prices(topology: &Topology) -> &'static str {
+    let widest = topology.llcs().iter().map(|llc| llc.weight()).max().unwrap_or(1);
+    match topology.packages().len() {
+        0 | 1 if widest <= 16 => "skylake-uma-8",
+        0..=4 => "xeon-e5-2670v3-2s",
+        _ => "ivybridge-ex-16s",
+    }
+}
+
+/// A machine for a topology that comes without prices: those of [`default_prices`], all of them marked as guesses.
+///
+/// # Panics
+/// If a machine file that ships does not load, which the tests exclude.
+pub fn for_topology(name: &str, topology: Topology) -> Description {
+    let prices = default_prices(&topology);
+    let file = builtin().iter().find(|(name, _)| *name == prices);
+    let (_, text) = file.unwrap_or_else(|| panic!("no machine {prices} ships"));
+    let description = parse(text, &format!("machines/{prices}.toml"));
+    description.unwrap_or_else(|error| panic!("{error}")).with_topology(topology).named(name)
+}

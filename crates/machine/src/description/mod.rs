@@ -1,0 +1,318 @@
+//! Machine files: a topology and every number that a simulation of the machine needs, each with its unit, its source, how it
+//! came about and between what bounds it may lie. The files are `machines/*.toml`; `docs/machine-file.md` describes them.
+//!
+//! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
+
+mod builtin;
+mod error;
+mod figure;
+mod names;
+mod nearest;
+mod read;
+#[cfg(test)]
+mod tests;
+mod toml_text;
+mod topology_table;
+mod write;
+
+pub use builtin::{builtin, default_prices, for_topology};
+pub use error::DescriptionError;
+pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
+pub use names::{FACTS, IDLE_KEYS, KEYS, Key, key_of};
+pub use nearest::nearest_name;
+pub use read::parse;
+
+use crate::topology::{Distance, Location, Topology};
+use units::{CpuId, Cycles, Ps};
+
+/// A fact that is no number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub value: String,
+    pub source: String,
+    pub how: How,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedFact {
+    name: String,
+    fact: Fact,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedFigure {
+    /// `section.name`.
+    name: String,
+    figure: Figure,
+    /// Where it was read, for messages about its name.
+    at: Location,
+}
+
+/// What an idle state costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleState {
+    pub name: String,
+    /// Declared by the driver; the governor reckons with it.
+    pub exit_latency: Ps,
+    /// Declared by the driver; the governor reckons with it.
+    pub target_residency: Ps,
+    /// From the wakeup event to the first instruction, as it really is.
+    pub wake: Ps,
+}
+
+/// A machine: its topology and its prices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    name: String,
+    about: String,
+    topology: Topology,
+    topology_fact: Fact,
+    figures: Vec<NamedFigure>,
+    facts: Vec<NamedFact>,
+    /// Names, shallowest first.
+    idle_states: Vec<String>,
+    file: String,
+}
+
+impl Description {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// One or more sentences about the machine.
+    pub fn about(&self) -> &str {
+        &self.about
+    }
+
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Where the topology is from; its value is the synthetic notation or a summary.
+    pub fn topology_fact(&self) -> &Fact {
+        &self.topology_fact
+    }
+
+    /// All figures in the order of the file, for `machines show`.
+    pub fn figures(&self) -> impl Iterator<Item = (&str, &Figure)> {
+        self.figures.iter().map(|named| (named.name.as_str(), &named.figure))
+    }
+
+    /// All facts that are words.
+    pub fn facts(&self) -> impl Iterator<Item = (&str, &Fact)> {
+        self.facts.iter().map(|named| (named.name.as_str(), &named.fact))
+    }
+
+    /// A figure by its full name, such as `line.llc`, `paths.schedule` or `idle.C1.wake`.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|named| named.name == name).map(|named| &named.figure)
+    }
+
+    pub fn fact(&self, name: &str) -> Option<&Fact> {
+        self.facts.iter().find(|named| named.name == name).map(|named| &named.fact)
+    }
+
+    /// A figure that the loader has required.
+    fn required(&self, name: &str) -> &Figure {
+        self.figure(name).unwrap_or_else(|| panic!("the machine {} lacks the figure {name}", self.name))
+    }
+
+    /// Puts another figure in the place of the one of this name, or adds it. For experiments on prices.
+    ///
+    /// # Panics
+    /// If the name is known to have another dimension.
+    pub fn replace(&mut self, name: &str, figure: Figure) {
+        if let Some(known) = key_of(name) {
+            assert_eq!(known.dimension, figure.unit.dimension, "{name} is no {}", figure.unit.name);
+        }
+        match self.figures.iter_mut().find(|named| named.name == name) {
+            Some(named) => named.figure = figure,
+            None => self.figures.push(NamedFigure { name: name.to_string(), figure, at: Location::of(&self.file) }),
+        }
+    }
+
+    /// Refuses names in a section (`paths`, `os`) that are not among `known`, with place and nearest name.
+    pub fn check_names(&self, section: &str, known: &[&str]) -> Result<(), DescriptionError> {
+        for named in &self.figures {
+            let Some(name) = named.name.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')) else { continue };
+            if !known.contains(&name) {
+                let expected = match nearest_name(name, known.iter().copied()) {
+                    Some(nearest) => format!("`{nearest}`, perhaps"),
+                    None => format!("a name that [{section}] knows, of which there are {}", known.len()),
+                };
+                let found = format!("the unknown name `{name}` in [{section}]");
+                let rule = "only known names, so that a slip of the hand is not ignored".to_string();
+                return Err(DescriptionError { at: named.at.clone(), found, expected, rule });
+            }
+        }
+        Ok(())
+    }
+
+    /// These prices for another machine: all figures become guesses with wider ranges that name this machine as source.
+    pub fn with_topology(self, topology: Topology) -> Description {
+        let from = self.name;
+        let borrowed = |named: NamedFigure| NamedFigure { figure: named.figure.borrowed(&from), ..named };
+        let fact = |named: NamedFact| {
+            let source = format!("taken from {from}: {}", named.fact.source);
+            NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
+        };
+        Description {
+            about: format!("{}. Prices of {from}.", topology.summary()),
+            topology_fact: topology_table::users_topology(&topology),
+            topology,
+            figures: self.figures.into_iter().map(borrowed).collect(),
+            facts: self.facts.into_iter().map(fact).collect(),
+            name: format!("{from}-prices"),
+            ..self
+        }
+    }
+
+    pub fn named(self, name: &str) -> Description {
+        Description { name: name.to_string(), ..self }
+    }
+
+    /// The price `section.<distance>`. Where it is not given: that of the next nearer distance that is, else of the next
+    /// farther one.
+    fn by_distance(&self, section: &str, distance: Distance) -> Ps {
+        let given = |index: usize| self.figure(&format!("{section}.{}", Distance::from_index(index).name()));
+        let nearer = (1..=distance.index()).rev().find_map(given);
+        let price = nearer.or_else(|| (distance.index()..Distance::Remote(u8::MAX).index()).find_map(given));
+        price.map_or(Ps::ZERO, Figure::time)
+    }
+
+    /// A modified cache line that another CPU holds, fetched; nothing for the CPU itself.
+    pub fn line_transfer(&self, distance: Distance) -> Ps {
+        if distance == Distance::Same { Ps::ZERO } else { self.by_distance("line", distance) }
+    }
+
+    /// [`Description::line_transfer`] for every distance of the topology, by [`Distance::index`].
+    pub fn line_transfers(&self) -> Vec<Ps> {
+        let farthest = self.topology.distances().last().map_or(0, |distance| distance.index());
+        (0..=farthest.max(Distance::Remote(1).index()))
+            .map(|index| self.line_transfer(Distance::from_index(index)))
+            .collect()
+    }
+
+    /// A clean line in the own last level cache.
+    pub fn llc_hit(&self) -> Ps {
+        self.required("line.llc_hit").time()
+    }
+
+    /// A line from memory at [`Topology::memory_distance`](crate::topology::Topology::memory_distance).
+    pub fn memory_load(&self, distance: Distance) -> Ps {
+        match distance {
+            Distance::Package | Distance::Remote(_) => {
+                let local = self.required("memory.local").time();
+                self.by_distance("memory", distance).max(local)
+            }
+            _ => self.required("memory.local").time(),
+        }
+    }
+
+    /// What all CPUs run at while frequency is not simulated.
+    pub fn fixed_hertz(&self) -> u64 {
+        self.required("frequency.fixed").hertz()
+    }
+
+    pub fn base_hertz(&self) -> u64 {
+        self.required("frequency.base").hertz()
+    }
+
+    pub fn min_hertz(&self) -> u64 {
+        self.required("frequency.min").hertz()
+    }
+
+    /// The highest frequency with `active_cores` active: the figure for the largest number of cores given that is not above
+    /// it, so that a table of the known steps suffices.
+    pub fn turbo_hertz(&self, active_cores: u32) -> u64 {
+        let step = |cores: u32| self.figure(&format!("frequency.turbo_{cores}"));
+        let known = (1..=active_cores.min(255)).rev().find_map(step);
+        known.unwrap_or_else(|| self.required("frequency.max")).hertz()
+    }
+
+    /// Speed of a thread whose siblings are busy, in thousandths of its speed alone.
+    pub fn smt_speed(&self) -> u64 {
+        self.required("smt.speed").permille()
+    }
+
+    /// Idle states, shallowest first.
+    pub fn idle_states(&self) -> Vec<IdleState> {
+        let time = |name: &str, key: &str| self.required(&format!("idle.{name}.{key}")).time();
+        let state = |name: &String| IdleState {
+            name: name.clone(),
+            exit_latency: time(name, "exit_latency"),
+            target_residency: time(name, "target_residency"),
+            wake: time(name, "wake"),
+        };
+        self.idle_states.iter().map(state).collect()
+    }
+
+    /// Whether a store to the line that an idle CPU monitors wakes it.
+    pub fn wakes_by_mwait(&self) -> bool {
+        self.fact("idle.wake_by").is_some_and(|fact| fact.value == "mwait")
+    }
+
+    /// Straight-line work of a kernel function: `paths.<name>`, else `default_path_cycles`.
+    pub fn path_cycles(&self, name: &str) -> Cycles {
+        let listed = self.figure(&format!("paths.{name}"));
+        listed.unwrap_or_else(|| self.required("default_path_cycles")).cycles()
+    }
+
+    /// A figure of `[os]`.
+    pub fn os(&self, name: &str) -> Option<&Figure> {
+        self.figure(&format!("os.{name}"))
+    }
+
+    pub fn ipi_send(&self) -> Cycles {
+        self.required("ipi.send").cycles()
+    }
+
+    pub fn ipi_receive(&self) -> Cycles {
+        self.required("ipi.receive").cycles()
+    }
+
+    /// From the sending of an interrupt to the first instruction on a running CPU.
+    pub fn ipi_delivery(&self, distance: Distance) -> Ps {
+        let remote = self.figure("ipi.delivery_remote").filter(|_| matches!(distance, Distance::Remote(_)));
+        remote.unwrap_or_else(|| self.required("ipi.delivery")).time()
+    }
+
+    /// Share of a read's way that a core cannot hide, in thousandths.
+    pub fn read_stall(&self) -> u64 {
+        self.required("line.read_stall").permille()
+    }
+
+    /// Share of a write's way that a core cannot hide, in thousandths.
+    pub fn write_stall(&self) -> u64 {
+        self.required("line.write_stall").permille()
+    }
+
+    /// Bytes of the level-2 cache of `cpu`: as its topology says, else as the figure does.
+    pub fn l2_bytes(&self, cpu: CpuId) -> u64 {
+        self.topology.cache_bytes(cpu, 2).unwrap_or_else(|| self.required("cache.l2_size").bytes())
+    }
+
+    /// Bytes of the last level cache of `cpu`: as its topology says, else as the figure does.
+    pub fn llc_bytes(&self, cpu: CpuId) -> u64 {
+        self.topology.llc_bytes(cpu).unwrap_or_else(|| self.required("cache.llc_size").bytes())
+    }
+
+    pub fn line_bytes(&self) -> u64 {
+        self.required("cache.line_size").bytes()
+    }
+
+    /// Lines a core fetches at once when it refills its caches.
+    pub fn refill_parallel(&self) -> u64 {
+        self.required("cache.refill_parallel").count()
+    }
+
+    /// Copying between user and kernel memory, in picoseconds for 1024 bytes.
+    pub fn copy_ps_per_kib(&self) -> u64 {
+        self.required("copy.user").ps_per_kib()
+    }
+
+    /// CONFIG_HZ.
+    pub fn tick_hertz(&self) -> u64 {
+        self.required("tick.rate").hertz()
+    }
+}

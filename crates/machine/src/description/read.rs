@@ -1,0 +1,347 @@
+//! Machine files: TOML in, [`Description`] out.
+
+use super::error::DescriptionError;
+use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
+use super::names::{FACTS, IDLE_KEYS, KEYS, Key, key_of};
+use super::nearest::nearest_name;
+use super::toml_text::{Table, Text, kind_of, number_text};
+use super::topology_table::read_topology;
+use super::{Description, Fact, NamedFact, NamedFigure};
+use crate::topology::{DecimalError, excerpt};
+use toml::Spanned;
+use toml::de::DeValue;
+
+const RULE_NAMES: &str = "only known names, so that a slip of the hand is not ignored";
+const RULE_FIGURE: &str = "every number is a table with value, unit, source, how and range";
+const RULE_SOURCE: &str = "every number names its source";
+const RULE_RANGE: &str = "every number says between which bounds it may lie, and lies there";
+const RULE_COMPLETE: &str = "a machine file gives every figure that a simulation needs";
+
+/// Reads a machine file. Names in `[paths]` and `[os]` are the caller's to check: [`Description::check_names`].
+pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionError> {
+    let source = Text { file: file_name, text };
+    let document = source.parse()?;
+    let root = Table::new(source, "", 0..0, document.get_ref());
+    let sections = sections();
+    let mut top: Vec<&str> = vec!["name", "description", "topology", "idle", "paths", "os"];
+    top.extend(sections.iter().copied());
+    top.extend(KEYS.iter().map(|key| key.name).filter(|name| !name.contains('.')));
+    top.sort_unstable();
+    top.dedup();
+    root.only(&top, RULE_NAMES)?;
+
+    let name = root.string("name", "a machine has a name")?.to_string();
+    let about = root.string("description", "a machine is described in a sentence")?.trim().to_string();
+    let Some(topology) = root.table("topology")? else {
+        let expected = "[topology] with synthetic = \"pack:2 l3:1 core:12 pu:2\" or with lists of CPUs";
+        return Err(root.error("no [topology]", expected, RULE_COMPLETE));
+    };
+    let (topology, topology_fact) = read_topology(&topology)?;
+    let mut description = Description {
+        name,
+        about,
+        topology,
+        topology_fact,
+        figures: Vec::new(),
+        facts: Vec::new(),
+        idle_states: Vec::new(),
+        file: file_name.to_string(),
+    };
+    read_figures(&root, &mut description, &|name| key_of(name))?;
+    for section in sections.iter().filter(|&&section| section != "idle") {
+        if let Some(table) = root.table(section)? {
+            read_figures(&table, &mut description, &|name| key_of(name))?;
+        }
+    }
+    read_idle(&root, &mut description)?;
+    for (section, dimension) in [("paths", Some(Dimension::Cycles)), ("os", None)] {
+        if let Some(table) = root.table(section)? {
+            for entry in table.entries() {
+                let bounds = Bounds { dimension, limits: None };
+                push_figure(&table, entry.name, entry.value, &bounds, &mut description)?;
+            }
+        }
+    }
+    require_all(&root, &description)?;
+    Ok(description)
+}
+
+/// The tables that figures and facts stand in.
+fn sections() -> Vec<&'static str> {
+    let names = KEYS.iter().map(|key| key.name).chain(FACTS.iter().map(|fact| fact.0));
+    let mut sections: Vec<&str> = names.filter_map(|name| Some(name.split_once('.')?.0)).collect();
+    sections.sort_unstable();
+    sections.dedup();
+    sections
+}
+
+/// What a figure must be.
+struct Bounds {
+    dimension: Option<Dimension>,
+    limits: Option<(u64, u64)>,
+}
+
+impl Bounds {
+    fn of(key: &Key) -> Bounds {
+        Bounds { dimension: Some(key.dimension), limits: Some(key.bounds) }
+    }
+}
+
+fn push_figure(
+    table: &Table,
+    name: &str,
+    value: &Spanned<DeValue>,
+    bounds: &Bounds,
+    into: &mut Description,
+) -> Result<(), DescriptionError> {
+    let figure = read_figure(table, name, value, bounds)?;
+    let at = table.source.at(value.span().start);
+    into.figures.push(NamedFigure { name: table.full_name(name), figure, at });
+    Ok(())
+}
+
+/// The figures and facts of a section whose names the tables in `names` know.
+fn read_figures(
+    table: &Table,
+    into: &mut Description,
+    key_of: &dyn Fn(&str) -> Option<&'static Key>,
+) -> Result<(), DescriptionError> {
+    for entry in table.entries() {
+        let name = table.full_name(entry.name);
+        if let Some(fact) = FACTS.iter().find(|fact| fact.0 == name) {
+            into.facts.push(read_fact(table, entry.name, entry.value, fact.1)?);
+        } else if let Some(key) = key_of(&name) {
+            push_figure(table, entry.name, entry.value, &Bounds::of(key), into)?;
+        } else if !table.path.is_empty() {
+            let here = |full: &'static str| full.strip_prefix(table.path.as_str())?.strip_prefix('.');
+            let known: Vec<&str> =
+                KEYS.iter().map(|key| key.name).chain(FACTS.iter().map(|fact| fact.0)).filter_map(here).collect();
+            return Err(table.unknown(entry, known, RULE_NAMES));
+        }
+    }
+    Ok(())
+}
+
+fn read_fact(
+    table: &Table,
+    name: &str,
+    value: &Spanned<DeValue>,
+    allowed: &[&str],
+) -> Result<NamedFact, DescriptionError> {
+    let rule = "every fact names its source";
+    let inner = match value.get_ref().as_table() {
+        Some(inner) => Table::new(table.source, &table.full_name(name), value.span(), inner),
+        None => {
+            let expected = format!("{{ value = \"{}\", source = \"...\", how = \"...\" }}", allowed.join("\" or \""));
+            return Err(table.error_at(value, &kind_of(value), &expected, rule));
+        }
+    };
+    inner.only(&["value", "source", "how"], RULE_NAMES)?;
+    let word = inner.string("value", rule)?;
+    if !allowed.contains(&word) {
+        let at = inner.get("value").unwrap_or(value);
+        return Err(inner.error_at(
+            at,
+            &format!("\"{}\"", excerpt(word, 40)),
+            &format!("one of {}", allowed.join(", ")),
+            rule,
+        ));
+    }
+    let source = inner.string("source", rule)?.to_string();
+    let fact = Fact { value: word.to_string(), source, how: read_how(&inner)? };
+    Ok(NamedFact { name: table.full_name(name), fact })
+}
+
+pub(super) fn read_how(table: &Table) -> Result<How, DescriptionError> {
+    let rule = "every number says how it came about";
+    let names = How::ALL.map(How::name);
+    if table.get("how").is_none() {
+        let found = format!("no `how` in {}", table.title());
+        return Err(table.error(&found, &format!("how = one of {}", names.join(", ")), rule));
+    }
+    let text = table.string("how", rule)?;
+    How::named(text).ok_or_else(|| {
+        let expected = match nearest_name(text, names) {
+            Some(nearest) => format!("\"{nearest}\", perhaps"),
+            None => format!("one of {}", names.join(", ")),
+        };
+        let found = format!("how = \"{}\"", excerpt(text, 40));
+        table.get("how").map_or_else(
+            || table.error(&found, &expected, rule),
+            |value| table.error_at(value, &found, &expected, rule),
+        )
+    })
+}
+
+/// `{ value, unit, source, how, range }`.
+fn read_figure(
+    outer: &Table,
+    name: &str,
+    value: &Spanned<DeValue>,
+    bounds: &Bounds,
+) -> Result<Figure, DescriptionError> {
+    let full = outer.full_name(name);
+    let Some(inner) = value.get_ref().as_table() else {
+        let found = format!("{} for `{}`", kind_of(value), excerpt(&full, 60));
+        let expected = "{ value = ..., unit = \"...\", source = \"...\", how = \"...\", range = [..., ...] }";
+        return Err(outer.error_at(value, &found, expected, RULE_FIGURE));
+    };
+    let table = Table::new(outer.source, &full, value.span(), inner);
+    table.only(&["value", "unit", "source", "how", "range"], RULE_FIGURE)?;
+    let unit = read_unit(&table, bounds)?;
+    let source = table.string("source", RULE_SOURCE)?.to_string();
+    let how = read_how(&table)?;
+    let number = |value: &Spanned<DeValue>, what: &str| read_number(&table, value, what, unit, bounds);
+    let Some(written) = table.get("value") else {
+        return Err(table.error(&format!("no `value` in {}", table.title()), "value = a number", RULE_FIGURE));
+    };
+    let amount = number(written, "value")?;
+    let expected = "range = [lowest, highest]";
+    let Some(ends) = table.array("range", expected)? else {
+        return Err(table.error(&format!("no `range` in {}", table.title()), expected, RULE_RANGE));
+    };
+    let [low, high] = ends[..] else {
+        let at = table.get("range").unwrap_or(value);
+        return Err(table.error_at(at, &format!("a range of {} numbers", ends.len()), expected, RULE_RANGE));
+    };
+    let range = (number(low, "range")?, number(high, "range")?);
+    if range.0 > range.1 {
+        return Err(table.error_at(low, "a range that ends below its beginning", expected, RULE_RANGE));
+    }
+    if amount < range.0 || amount > range.1 {
+        let found = format!(
+            "the value {} outside its range [{}, {}]",
+            unit.text(amount),
+            unit.text(range.0),
+            unit.text(range.1)
+        );
+        return Err(table.error_at(written, &found, "a range that contains the value", RULE_RANGE));
+    }
+    Ok(Figure { value: amount, unit, source, how, range })
+}
+
+fn read_unit(table: &Table, bounds: &Bounds) -> Result<Unit, DescriptionError> {
+    let rule = "every number names its unit";
+    let expected = match bounds.dimension {
+        Some(dimension) => dimension.units(),
+        None => UNITS.iter().map(|unit| unit.name).collect::<Vec<_>>().join(", "),
+    };
+    let expected = format!("one of {expected}");
+    if table.get("unit").is_none() {
+        return Err(table.error(&format!("no `unit` in {}", table.title()), &format!("unit = {expected}"), rule));
+    }
+    let text = table.string("unit", rule)?;
+    match Unit::named(text) {
+        Some(unit) if bounds.dimension.is_none_or(|dimension| dimension == unit.dimension) => Ok(unit),
+        _ => {
+            let found = format!("the unit \"{}\" for `{}`", excerpt(text, 20), table.path);
+            let at = table.get("unit");
+            Err(at
+                .map_or_else(|| table.error(&found, &expected, rule), |at| table.error_at(at, &found, &expected, rule)))
+        }
+    }
+}
+
+fn read_number(
+    table: &Table,
+    value: &Spanned<DeValue>,
+    what: &str,
+    unit: Unit,
+    bounds: &Bounds,
+) -> Result<u64, DescriptionError> {
+    let rule = "numbers are exact: decimals without exponent, of a size that makes sense";
+    let wrong = |found: String, expected: &str| Err(table.error_at(value, &found, expected, rule));
+    let Some(text) = number_text(value) else {
+        return wrong(format!("{} as {what}", kind_of(value)), "a decimal number");
+    };
+    let shown = format!("the {what} {}", excerpt(text, 40));
+    let amount = match scaled(text, unit) {
+        Ok(amount) => amount,
+        Err(ScaleError::Text(DecimalError::Negative)) => return wrong(shown, "0 or more"),
+        Err(ScaleError::Text(DecimalError::NotANumber)) => return wrong(shown, "a decimal number without exponent"),
+        Err(ScaleError::Text(DecimalError::TooLong)) => return wrong(shown, "a number of at most 24 digits"),
+        Err(ScaleError::TooFineOrLarge) => {
+            let base = UNITS.iter().find(|base| base.dimension == unit.dimension && base.scale == 1);
+            let base = base.map_or(unit.name, |base| base.name);
+            return wrong(format!("{shown} {}", unit.name), &format!("a whole number of {base} below 2^64"));
+        }
+    };
+    match bounds.limits {
+        Some((low, high)) if amount < low || amount > high => {
+            let expected = format!("from {} to {} {}", unit.text(low), unit.text(high), unit.name);
+            wrong(format!("{shown} {}", unit.name), &expected)
+        }
+        _ => Ok(amount),
+    }
+}
+
+/// `[idle]` with its facts and `[[idle.state]]`, shallowest first.
+fn read_idle(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+    let rule = "an idle state has a name, a declared latency and residency, and a true wake time";
+    let Some(idle) = root.table("idle")? else {
+        return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
+    };
+    idle.only(&["wake_by", "state"], RULE_NAMES)?;
+    for (name, allowed, _) in FACTS {
+        let Some(value) = name.strip_prefix("idle.").and_then(|name| idle.get(name)) else { continue };
+        into.facts.push(read_fact(&idle, &name["idle.".len()..], value, allowed)?);
+    }
+    let states = idle.array("state", "[[idle.state]]")?.unwrap_or_default();
+    if states.is_empty() {
+        return Err(idle.error("no idle states", "[[idle.state]], shallowest first", RULE_COMPLETE));
+    }
+    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).collect();
+    for state in states {
+        let table = idle.as_table("state", state)?;
+        table.only(&known, RULE_NAMES)?;
+        let name = table.string("name", rule)?;
+        let at = table.get("name").unwrap_or(state);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if !name.chars().all(plain) {
+            let found = format!("the name \"{}\"", excerpt(name, 40));
+            return Err(table.error_at(at, &found, "letters, digits, - and _", rule));
+        }
+        if into.idle_states.iter().any(|other| other == name) {
+            return Err(table.error_at(at, &format!("the idle state {name} for the second time"), "each once", rule));
+        }
+        let named = Table { path: format!("idle.{name}"), ..table };
+        for (key, required, _) in IDLE_KEYS {
+            let bounds = Bounds { dimension: Some(Dimension::Time), limits: Some((0, 10_000_000_000_000)) };
+            match named.get(key) {
+                Some(value) => push_figure(&named, key, value, &bounds, into)?,
+                None if *required => {
+                    let found = format!("no `{key}` in {}", named.title());
+                    return Err(named.error(&found, &format!("{key} = {{ value = ... }}"), rule));
+                }
+                None => {}
+            }
+        }
+        into.idle_states.push(name.to_string());
+    }
+    Ok(())
+}
+
+/// Every required figure and fact, and a price for every distance of the topology.
+fn require_all(root: &Table, description: &Description) -> Result<(), DescriptionError> {
+    let missing = |name: &str, meaning: &str| {
+        let found = format!("no `{name}` ({meaning})");
+        Err(root.error(&found, &format!("{name} = {{ value = ... }}"), RULE_COMPLETE))
+    };
+    for key in KEYS.iter().filter(|key| key.required) {
+        if description.figure(key.name).is_none() {
+            return missing(key.name, key.meaning);
+        }
+    }
+    for (name, _, meaning) in FACTS {
+        if description.fact(name).is_none() {
+            return missing(name, meaning);
+        }
+    }
+    for distance in description.topology().distances().into_iter().skip(1) {
+        let name = format!("line.{}", distance.name());
+        if description.figure(&name).is_none() {
+            return missing(&name, "the topology has CPUs at this distance");
+        }
+    }
+    Ok(())
+}

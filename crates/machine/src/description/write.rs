@@ -1,0 +1,186 @@
+//! Writes a machine as a machine file, which reads back as the same machine: for `machines import` and `show`.
+
+use super::figure::Figure;
+use super::{Description, Fact};
+use crate::topology::{CacheKind, Part, Topology};
+use std::fmt::Write;
+use units::{CpuMask, NR_CPUS};
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn figure_text(figure: &Figure) -> String {
+    let Figure { value, unit, source, how, range } = figure;
+    format!(
+        "{{ value = {}, unit = \"{}\", source = {}, how = \"{}\", range = [{}, {}] }}",
+        unit.text(*value),
+        unit.name,
+        quoted(source),
+        how.name(),
+        unit.text(range.0),
+        unit.text(range.1)
+    )
+}
+
+fn fact_text(fact: &Fact) -> String {
+    let Fact { value, source, how } = fact;
+    format!("{{ value = {}, source = {}, how = \"{}\" }}", quoted(value), quoted(source), how.name())
+}
+
+fn list(sets: impl Iterator<Item = impl AsRef<CpuMask>>) -> String {
+    let sets: Vec<String> = sets.map(|set| format!("\"{}\"", set.as_ref().list())).collect();
+    format!("[{}]", sets.join(", "))
+}
+
+struct Set<'a>(&'a CpuMask);
+
+impl AsRef<CpuMask> for Set<'_> {
+    fn as_ref(&self) -> &CpuMask {
+        self.0
+    }
+}
+
+/// `[topology]` with every set listed. What a file cannot say is lost: OS numbers, memory sizes, notices.
+fn topology_text(topology: &Topology, fact: &Fact, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "[topology]")?;
+    writeln!(out, "source = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
+    writeln!(out, "cpus = {}", topology.nr_cpus())?;
+    let parts = |parts: &[Part]| list(parts.iter().map(|part| Set(&part.cpus)));
+    writeln!(out, "packages = {}", parts(topology.packages()))?;
+    if !topology.dies().is_empty() {
+        writeln!(out, "dies = {}", parts(topology.dies()))?;
+    }
+    writeln!(out, "nodes = {}", list(topology.nodes().iter().map(|node| Set(&node.cpus))))?;
+    writeln!(out, "clusters = {}", list(topology.clusters().iter().map(Set)))?;
+    writeln!(out, "cores = {}", parts(topology.cores()))?;
+    writeln!(out, "caches = [")?;
+    let mut rest = topology.caches();
+    while let Some(first) = rest.first() {
+        let alike = |cache: &&crate::topology::Cache| {
+            (cache.level, cache.kind, cache.bytes) == (first.level, first.kind, first.bytes)
+        };
+        let count = rest.iter().take_while(alike).count();
+        let kind = match first.kind {
+            CacheKind::Unified => "unified",
+            CacheKind::Data => "data",
+            CacheKind::Instruction => "instruction",
+        };
+        let bytes = first.bytes.map_or(String::new(), |bytes| format!("bytes = {bytes}, "));
+        let cpus = list(rest[..count].iter().map(|cache| Set(&cache.cpus)));
+        writeln!(out, "    {{ level = {}, kind = \"{kind}\", {bytes}cpus = {cpus} }},", first.level)?;
+        rest = &rest[count..];
+    }
+    writeln!(out, "]")?;
+    kinds_text(topology, out)?;
+    if topology.nodes().len() > 1 {
+        let row = |row: &Vec<u32>| format!("        {row:?},\n");
+        let rows: String = topology.distance.iter().map(row).collect();
+        let others = |of: fn(u32, u32) -> u32, start: u32| {
+            let off_diagonal = |(from, row): (usize, &Vec<u32>)| {
+                let others = row.iter().enumerate().filter(|&(to, _)| to != from);
+                others.map(|(_, &distance)| distance).collect::<Vec<u32>>()
+            };
+            topology.distance.iter().enumerate().flat_map(off_diagonal).fold(start, of)
+        };
+        let (low, high) = (others(u32::min, 254), others(u32::max, 10));
+        writeln!(out, "[topology.distances]\nsource = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
+        writeln!(out, "range = [{low}, {high}]\nrows = [\n{rows}]")?;
+    }
+    Ok(())
+}
+
+fn kinds_text(topology: &Topology, out: &mut String) -> std::fmt::Result {
+    if !topology.kinds().is_empty() {
+        let kind = |kind: &crate::topology::CpuKind| {
+            format!("    {{ name = {}, cpus = \"{}\" }},\n", quoted(&kind.name), kind.cpus.list())
+        };
+        writeln!(out, "kinds = [\n{}]", topology.kinds().iter().map(kind).collect::<String>())?;
+    }
+    let mut by_capacity: Vec<(u32, CpuMask)> = Vec::new();
+    for (cpu, of) in topology.cpus().filter(|(_, of)| of.capacity != 1024) {
+        match by_capacity.iter_mut().find(|(capacity, _)| *capacity == of.capacity) {
+            Some((_, cpus)) => cpus.set(cpu),
+            None => {
+                let mut cpus = CpuMask::new(NR_CPUS);
+                cpus.set(cpu);
+                by_capacity.push((of.capacity, cpus));
+            }
+        }
+    }
+    if !by_capacity.is_empty() {
+        let line = |(value, cpus): &(u32, CpuMask)| format!("    {{ value = {value}, cpus = \"{}\" }},\n", cpus.list());
+        writeln!(out, "capacity = [\n{}]", by_capacity.iter().map(line).collect::<String>())?;
+    }
+    Ok(())
+}
+
+impl Description {
+    /// This machine as the text of a machine file, its topology listed.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write_toml(&mut out);
+        out
+    }
+
+    fn write_toml(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "name = {}\ndescription = {}", quoted(&self.name), quoted(&self.about))?;
+        for (name, figure) in self.figures().filter(|(name, _)| !name.contains('.')) {
+            writeln!(out, "{name} = {}", figure_text(figure))?;
+        }
+        writeln!(out)?;
+        topology_text(&self.topology, &self.topology_fact, out)?;
+        let mut sections: Vec<&str> = Vec::new();
+        let names = self.figures().map(|(name, _)| name).chain(self.facts().map(|(name, _)| name));
+        for section in names.filter_map(|name| Some(name.split_once('.')?.0)) {
+            if !sections.contains(&section) {
+                sections.push(section);
+            }
+        }
+        for section in sections {
+            writeln!(out, "\n[{section}]")?;
+            let here =
+                |name: &str| name.split_once('.').filter(|(of, _)| *of == section).map(|(_, name)| name.to_string());
+            for (name, fact) in self.facts().filter_map(|(name, fact)| Some((here(name)?, fact))) {
+                writeln!(out, "{name} = {}", fact_text(fact))?;
+            }
+            if section == "idle" {
+                self.write_idle(out)?;
+                continue;
+            }
+            for (name, figure) in self.figures().filter_map(|(name, figure)| Some((here(name)?, figure))) {
+                writeln!(out, "{name} = {}", figure_text(figure))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_idle(&self, out: &mut String) -> std::fmt::Result {
+        for state in &self.idle_states {
+            writeln!(out, "\n[[idle.state]]\nname = {}", quoted(state))?;
+            let prefix = format!("idle.{state}.");
+            for (name, figure) in
+                self.figures().filter_map(|(name, figure)| Some((name.strip_prefix(&prefix)?, figure)))
+            {
+                writeln!(out, "{name} = {}", figure_text(figure))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,378 @@
+//! fair.c: task groups: what a group's entity weighs on each CPU, and how groups come and go.
+//!
+//! A group has a queue and an entity on each CPU; the entity stands for the queue one level up. The group's shares are
+//! divided among its entities by the load of their queues, which takes a sum over all CPUs (`tg->load_avg`) that each
+//! queue corrects now and then. Absent: bandwidth control, autogroup, real-time groups.
+
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::sched::*;
+use fentry::fentry;
+use units::CpuId;
+
+/// sched.h: MIN_SHARES, MAX_SHARES: bounds of a group's shown shares; the lower one, unscaled, also of its entities'.
+pub const MIN_SHARES: u64 = 2;
+pub const MAX_SHARES: u64 = 1 << 18;
+
+behaviour! {
+    /// What a group's entity weighs.
+    pub enum GroupShares = "entity.group_shares" {
+        QueueWeight = "queue-weight", since "v4.4", commit "",
+            "shares by the weight of its queue, corrected after something is queued below it (update_cfs_shares)";
+        LoadAverage = "load-average", since "v4.15", commit "1ea6c46a23f1",
+            "shares by its queue's weight or load average, the greater, corrected before it is queued itself, with a \
+             runnable weight beside (update_cfs_group)";
+    }
+}
+
+behaviour! {
+    /// The order of `rq->leaf_cfs_rq_list`.
+    pub enum LeafList = "entity.leaf_list" {
+        HeadOrTail = "head-or-tail", since "v2.6.38", commit "",
+            "a queue goes to the front if its parent is listed, else to the end";
+        BeforeParent = "before-parent", since "v4.10", commit "9c2791f936ef",
+            "a queue always stands before its parent, whole branches included";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    // Shares.
+
+    /// Corrects the weight that changed with `se`, an entity of `cfs`: of the group `cfs` belongs to, or of `se` itself.
+    #[inline]
+    pub(crate) fn update_shares(&mut self, cfs: CfsRqId, se: SeId) {
+        match self.kernel.entity.group_shares {
+            GroupShares::QueueWeight => self.update_cfs_shares(cfs),
+            GroupShares::LoadAverage => self.update_cfs_group(se),
+        }
+    }
+
+    /// fair.c: update_cfs_shares(), until v4.10. Weighs the entity that `cfs` has one level up.
+    #[inline]
+    pub(crate) fn update_cfs_shares(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &self.cfs_rq[cfs];
+        if cfs_rq.tg != ROOT_TASK_GROUP {
+            self.update_cfs_shares_of(cfs, cfs_rq.tg, cfs_rq.rq);
+        }
+    }
+
+    #[fentry(update_cfs_shares)]
+    fn update_cfs_shares_of(&mut self, cfs: CfsRqId, tg: TgId, cpu: CpuId) {
+        self.read_tg_arrays(tg);
+        let se = self.tg[tg].se[cpu.index()];
+        let shares = self.calc_cfs_shares(cfs, tg);
+        let runnable = self.se[se].runnable_weight;
+        self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight: shares, inv_weight: 0 }, runnable);
+    }
+
+    /// fair.c: calc_cfs_shares(). Kept scale.
+    ///
+    /// `shares * load / (the group's load elsewhere + load)`, `load` being this queue's weight.
+    fn calc_cfs_shares(&mut self, cfs: CfsRqId, tg: TgId) -> u64 {
+        let load = self.kernel.load_resolution.scale_load_down(self.cfs_rq[cfs].load.weight) as i64;
+        let tg_weight = self.calc_tg_weight(cfs, tg, load);
+        let tg_shares = self.tg_shares(tg) as i64;
+        clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares)
+    }
+
+    /// fair.c: calc_tg_weight(). The group's load with this queue's own part as it is now.
+    #[inline]
+    pub(crate) fn calc_tg_weight(&mut self, cfs: CfsRqId, tg: TgId, load: i64) -> i64 {
+        self.tg_load_avg(tg) as i64 - self.cfs_rq[cfs].tg_load_avg_contrib as i64 + load
+    }
+
+    /// fair.c: update_cfs_group() (update_cfs_shares() from v4.11). Weighs a group's entity by its queue; nothing for a task.
+    #[inline]
+    #[doc(alias = "update_cfs_shares")]
+    pub(crate) fn update_cfs_group(&mut self, se: SeId) {
+        if let Some(group) = self.se[se].my_q {
+            self.update_cfs_group_of(se, group);
+        }
+    }
+
+    #[fentry(update_cfs_shares)]
+    fn update_cfs_group_of(&mut self, se: SeId, group: CfsRqId) {
+        let shares = self.calc_group_shares(group);
+        let runnable = self.calc_group_runnable(group, shares);
+        let load = LoadWeight { weight: shares as u64, inv_weight: 0 };
+        self.reweight_entity(self.se[se].cfs_rq, se, load, runnable);
+    }
+
+    /// fair.c: calc_group_shares(). Kept scale.
+    ///
+    /// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
+    fn calc_group_shares(&mut self, cfs: CfsRqId) -> i64 {
+        let cfs_rq = &self.cfs_rq[cfs];
+        let (tg, load_avg) = (cfs_rq.tg, cfs_rq.avg.load_avg);
+        let load = self.kernel.load_resolution.scale_load_down(cfs_rq.load.weight).max(load_avg) as i64;
+        let tg_shares = self.tg_shares(tg) as i64;
+        let tg_weight = self.calc_tg_weight(cfs, tg, load);
+        clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares) as i64
+    }
+
+    /// fair.c: calc_group_runnable(). Kept scale: `shares` by how much of the queue's load is runnable now.
+    fn calc_group_runnable(&self, cfs: CfsRqId, shares: i64) -> u64 {
+        let resolution = self.kernel.load_resolution;
+        let cfs_rq = &self.cfs_rq[cfs];
+        let load_avg = cfs_rq.avg.load_avg.max(resolution.scale_load_down(cfs_rq.load.weight)) as i64;
+        let runnable = cfs_rq.avg.runnable_avg.max(resolution.scale_load_down(cfs_rq.runnable_weight)) as i64;
+        clamp_shares(divide(runnable.wrapping_mul(shares), load_avg), shares)
+    }
+
+    /// fair.c: reweight_entity().
+    pub(crate) fn reweight_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
+        let on_rq = self.se[se].on_rq;
+        self.write_se(se);
+        if on_rq {
+            if self.cfs_rq[cfs].curr == Some(se) {
+                self.update_curr(cfs);
+            }
+            self.account_entity_dequeue(cfs, se);
+        }
+        self.reweight_averages(cfs, se, load, runnable);
+        if on_rq {
+            self.account_entity_enqueue(cfs, se);
+        }
+    }
+
+    // The list of queues that hold load.
+
+    /// fair.c: list_add_leaf_cfs_rq(). Children before their parents.
+    #[inline]
+    pub(crate) fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
+        if !self.cfs_rq[cfs].on_list {
+            self.list_add_new_leaf(cfs);
+        }
+    }
+
+    fn list_add_new_leaf(&mut self, cfs: CfsRqId) {
+        let (cpu, tg) = (self.cfs_rq[cfs].rq, self.cfs_rq[cfs].tg);
+        let parent = self.tg[tg].parent;
+        if let Some(parent) = parent {
+            self.read_tg_arrays(parent);
+        }
+        let parent_queue = parent.map(|parent| self.tg[parent].cfs_rq[cpu.index()]);
+        let listed_parent = parent_queue.filter(|&parent| self.cfs_rq[parent].on_list);
+        self.cfs_rq[cfs].on_list = true;
+        let rq = &mut self.rq[cpu];
+        let list = &mut rq.leaf_cfs_rq_list;
+        match (self.kernel.entity.leaf_list, listed_parent) {
+            (LeafList::HeadOrTail, Some(_)) => list.list_add(&mut self.cfs_rq, cfs),
+            (LeafList::HeadOrTail, None) => list.list_add_tail(&mut self.cfs_rq, cfs),
+            // The branch is connected: the next one begins at the list's head again.
+            (LeafList::BeforeParent, Some(listed)) => {
+                list.list_add_before(&mut self.cfs_rq, cfs, listed);
+                rq.tmp_alone_branch = None;
+            }
+            (LeafList::BeforeParent, None) if parent.is_none() => {
+                list.list_add_tail(&mut self.cfs_rq, cfs);
+                rq.tmp_alone_branch = None;
+            }
+            // The parent follows later in this enqueue: it must find its place behind this queue.
+            (LeafList::BeforeParent, None) => {
+                match rq.tmp_alone_branch {
+                    None => list.list_add(&mut self.cfs_rq, cfs),
+                    Some(branch) => list.list_add_behind(&mut self.cfs_rq, cfs, branch),
+                }
+                rq.tmp_alone_branch = Some(cfs);
+            }
+        }
+    }
+
+    /// fair.c: list_del_leaf_cfs_rq().
+    pub(crate) fn list_del_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        if cfs_rq.on_list {
+            cfs_rq.on_list = false;
+            let cpu = cfs_rq.rq;
+            self.rq[cpu].leaf_cfs_rq_list.list_del(&mut self.cfs_rq, cfs);
+        }
+    }
+
+    // Groups come and go.
+
+    /// core.c: sched_init(), its fair part: the root group's queues, one for each CPU, with the CPU's number.
+    pub(crate) fn init_root_task_group(&mut self) {
+        let shares = self.kernel.load_resolution.nice_0_load();
+        let root = self.tg.insert(TaskGroup { shares, ..TaskGroup::default() });
+        assert_eq!(root, ROOT_TASK_GROUP, "the root group is the first");
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            let cfs = self.init_cfs_rq(root, cpu);
+            assert_eq!(cfs, self.rq[cpu].cfs, "a root queue has its CPU's number");
+        }
+    }
+
+    /// fair.c: init_cfs_rq(). vruntime starts shortly before it wraps, so that wrapping is always put to the test.
+    fn init_cfs_rq(&mut self, tg: TgId, cpu: CpuId) -> CfsRqId {
+        let min_vruntime = 0u64.wrapping_sub(1 << 20);
+        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, ..CfsRq::default() });
+        self.tg[tg].cfs_rq.push(cfs);
+        cfs
+    }
+
+    /// core.c: sched_create_group() and sched_online_group(). A group below `parent`, with `shares` as shown (1024 is the
+    /// default; held within [`MIN_SHARES`] and [`MAX_SHARES`]).
+    pub fn sched_create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId {
+        let default = self.kernel.load_resolution.nice_0_load();
+        let group = TaskGroup { shares: default, parent: Some(parent), name: name.to_owned(), ..TaskGroup::default() };
+        let tg = self.tg.insert(group);
+        self.tg[parent].children.push(tg);
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            let cfs = self.init_cfs_rq(tg, cpu);
+            self.init_tg_cfs_entry(tg, cfs, cpu, parent);
+        }
+        self.online_fair_sched_group(tg);
+        self.sched_group_set_shares(tg, shares);
+        tg
+    }
+
+    /// fair.c: init_tg_cfs_entry(). The entity of a group on one CPU. It always has weight.
+    fn init_tg_cfs_entry(&mut self, tg: TgId, cfs: CfsRqId, cpu: CpuId, parent: TgId) {
+        let parent_se = self.tg[parent].se.get(cpu.index()).copied();
+        let se = self.se.insert(SchedEntity {
+            load: LoadWeight { weight: self.kernel.load_resolution.nice_0_load(), inv_weight: 0 },
+            cfs_rq: self.tg[parent].cfs_rq[cpu.index()],
+            my_q: Some(cfs),
+            parent: parent_se,
+            depth: parent_se.map_or(0, |parent| self.se[parent].depth + 1),
+            ..SchedEntity::default()
+        });
+        *self.statistics(se) = SchedStatistics::default();
+        self.init_entity_runnable_average(se);
+        self.tg[tg].se.push(se);
+    }
+
+    /// fair.c: online_fair_sched_group() (v4.8). New entities are attached at once; earlier kernels do so when they are queued.
+    fn online_fair_sched_group(&mut self, tg: TgId) {
+        if self.kernel.pelt == crate::pelt::Pelt::ByPeriod {
+            return;
+        }
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.rq_lock(cpu);
+            self.update_rq_clock(cpu);
+            self.attach_entity_cfs_rq(self.tg[tg].se[cpu.index()]);
+            self.rq_unlock(cpu);
+        }
+    }
+
+    /// fair.c: sched_group_set_shares(). `shares` as shown. The root group's weight cannot be changed.
+    pub fn sched_group_set_shares(&mut self, tg: TgId, shares: u64) {
+        assert_ne!(tg, ROOT_TASK_GROUP, "the root group's shares are fixed");
+        let shares = self.kernel.load_resolution.scale_load(shares.clamp(MIN_SHARES, MAX_SHARES));
+        if self.tg[tg].shares == shares {
+            return;
+        }
+        self.tg[tg].shares = shares;
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.rq_lock(cpu);
+            self.update_rq_clock(cpu);
+            let mut level = Some(self.tg[tg].se[cpu.index()]);
+            while let Some(se) = level {
+                self.update_shares_upwards(se);
+                level = self.se[se].parent;
+            }
+            self.rq_unlock(cpu);
+        }
+    }
+
+    /// One level of `sched_group_set_shares()`.
+    fn update_shares_upwards(&mut self, se: SeId) {
+        match self.kernel.entity.group_shares {
+            GroupShares::QueueWeight => {
+                let group = self.se[se].my_q.expect("groups above groups");
+                self.update_cfs_shares(group);
+            }
+            GroupShares::LoadAverage => {
+                self.update_load_avg(self.se[se].cfs_rq, se, super::load::UpdateLoad::UPDATE_TG);
+                self.update_cfs_group(se);
+            }
+        }
+    }
+
+    /// core.c: sched_offline_group() and sched_destroy_group(). Ids of the group, its queues and entities may be given to
+    /// others afterwards.
+    ///
+    /// # Panics
+    /// If the group has tasks or children, or is the root.
+    pub fn sched_destroy_group(&mut self, tg: TgId) {
+        let parent = self.tg[tg].parent.expect("the root group stays");
+        assert!(self.tg[tg].children.is_empty(), "group {} has children", self.tg[tg].name);
+        let inhabited = self.task.iter().any(|(_, task)| task.alive && task.sched_task_group == tg);
+        assert!(!inhabited, "group {} has tasks", self.tg[tg].name);
+        for cpu in 0..self.nr_cpus() {
+            let (se, cfs) = (self.tg[tg].se[cpu], self.tg[tg].cfs_rq[cpu]);
+            self.remove_entity_load_avg(se);
+            self.list_del_leaf_cfs_rq(cfs);
+            let above = &mut self.cfs_rq[self.se[se].cfs_rq];
+            above.h_load_next = above.h_load_next.filter(|&next| next != se);
+            self.se.remove(se);
+            self.cfs_rq.remove(cfs);
+        }
+        self.tg[parent].children.retain(|&child| child != tg);
+        self.tg.remove(tg);
+    }
+
+    /// core.c: sched_move_task(). A task changes its group.
+    /// Differs: one that was never woken just gets it, as cpu_cgroup_fork() would see to (v4.8: TASK_SET_GROUP).
+    #[fentry]
+    pub(crate) fn sched_move_task(&mut self, p: TaskId, tg: TgId) {
+        if self.task[p].state == TaskState::New {
+            self.task[p].sched_task_group = tg;
+            self.set_task_rq(p, self.task[p].cpu);
+            return;
+        }
+        self.change_task(p, true, |sched| {
+            sched.task[p].sched_task_group = tg;
+            sched.task_move_group_fair(p);
+        });
+    }
+
+    /// fair.c: task_move_group_fair().
+    fn task_move_group_fair(&mut self, p: TaskId) {
+        self.detach_task_cfs_rq(p);
+        self.set_task_rq(p, self.task[p].cpu);
+        let se = self.task[p].se;
+        self.se[se].avg.last_update_time = 0;
+        self.attach_task_cfs_rq(p);
+    }
+
+    /// fair.c: vruntime_normalized(). Whether a task's vruntime is relative now, to no queue.
+    fn vruntime_normalized(&self, p: TaskId) -> bool {
+        let task = &self.task[p];
+        task.on_rq != OnRq::No || self.se[task.se].sum_exec_runtime == 0 || task.state == TaskState::Waking
+    }
+
+    /// fair.c: detach_task_cfs_rq().
+    fn detach_task_cfs_rq(&mut self, p: TaskId) {
+        let se = self.task[p].se;
+        if !self.vruntime_normalized(p) {
+            let cfs = self.se[se].cfs_rq;
+            self.place_entity(cfs, se, false);
+            self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
+        }
+        self.detach_entity_cfs_rq(se);
+    }
+
+    /// fair.c: attach_task_cfs_rq().
+    fn attach_task_cfs_rq(&mut self, p: TaskId) {
+        let se = self.task[p].se;
+        self.attach_entity_cfs_rq(se);
+        if !self.vruntime_normalized(p) {
+            let se = &mut self.se[se];
+            se.vruntime = se.vruntime.wrapping_add(self.cfs_rq[se.cfs_rq].min_vruntime);
+        }
+    }
+}
+
+/// Division that leaves the dividend alone where the divisor is zero.
+#[inline]
+fn divide(dividend: i64, divisor: i64) -> i64 {
+    if divisor == 0 { dividend } else { dividend / divisor }
+}
+
+/// At least MIN_SHARES, which is unscaled on purpose: a small group on many CPUs must not grow; at most `most`.
+#[inline]
+fn clamp_shares(shares: i64, most: i64) -> u64 {
+    shares.max(MIN_SHARES as i64).min(most) as u64
+}

@@ -1,0 +1,158 @@
+//! fair.c: who preempts whom at a wakeup, and the buddies, by which a queue remembers whom it would rather run.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::load_weight::calc_delta_fair;
+use crate::sched::*;
+use fentry::fentry;
+use units::CpuId;
+
+/// One of the three entities a queue remembers.
+#[derive(Clone, Copy)]
+enum Buddy {
+    Next,
+    Last,
+    Skip,
+}
+
+impl CfsRq {
+    #[inline]
+    fn buddy(&mut self, buddy: Buddy) -> &mut Option<SeId> {
+        match buddy {
+            Buddy::Next => &mut self.next,
+            Buddy::Last => &mut self.last,
+            Buddy::Skip => &mut self.skip,
+        }
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: clear_buddies().
+    #[inline]
+    pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
+        let cfs_rq = &self.cfs_rq[cfs];
+        let (next, last, skip) = (cfs_rq.next, cfs_rq.last, cfs_rq.skip);
+        if last == Some(se) {
+            self.clear_buddy(se, Buddy::Last);
+        }
+        if next == Some(se) {
+            self.clear_buddy(se, Buddy::Next);
+        }
+        if skip == Some(se) {
+            self.clear_buddy(se, Buddy::Skip);
+        }
+    }
+
+    /// fair.c: __clear_buddies_last(), __clear_buddies_next(), __clear_buddies_skip(): upwards, as far as the chain goes.
+    fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let slot = self.cfs_rq[self.se[se].cfs_rq].buddy(buddy);
+            if *slot != Some(se) {
+                return;
+            }
+            *slot = None;
+            level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: set_next_buddy().
+    pub(crate) fn set_next_buddy(&mut self, se: SeId) {
+        self.set_buddy(se, Buddy::Next);
+    }
+
+    /// fair.c: set_skip_buddy().
+    pub(crate) fn set_skip_buddy(&mut self, se: SeId) {
+        self.set_buddy(se, Buddy::Skip);
+    }
+
+    /// fair.c: set_last_buddy(), set_next_buddy(), set_skip_buddy(). A SCHED_IDLE task is nobody's friend.
+    fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
+        let idle_policy = self.se[se].task.is_some_and(|p| self.task[p].policy == Policy::Idle);
+        if idle_policy && !matches!(buddy, Buddy::Skip) {
+            return;
+        }
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let entity = &self.se[se];
+            debug_assert!(entity.on_rq, "a buddy is queued");
+            *self.cfs_rq[entity.cfs_rq].buddy(buddy) = Some(se);
+            level = entity.parent;
+        }
+    }
+
+    /// fair.c: wakeup_gran(). The wakeup granularity in virtual time of `se`, so that light tasks preempt less.
+    #[inline]
+    fn wakeup_gran(&mut self, se: SeId) -> u64 {
+        let gran = self.sysctl.sched_wakeup_granularity;
+        calc_delta_fair(self.kernel.load_resolution, gran, &mut self.se[se].load)
+    }
+
+    /// fair.c: wakeup_preempt_entity(). Whether `se` should preempt `curr`: 1 yes, 0 it is ahead, but by less than the
+    /// granularity, -1 it is not.
+    #[inline]
+    pub(crate) fn wakeup_preempt_entity(&mut self, curr: SeId, se: SeId) -> i32 {
+        let vdiff = self.se[curr].vruntime.wrapping_sub(self.se[se].vruntime) as i64;
+        if vdiff <= 0 {
+            return -1;
+        }
+        i32::from(vdiff > self.wakeup_gran(se) as i64)
+    }
+
+    /// fair.c: find_matching_se(). The ancestors of two entities that are on the same queue.
+    fn find_matching_se(&self, se: SeId, pse: SeId) -> (SeId, SeId) {
+        let up = |se: SeId| self.se[se].parent.expect("entities of one CPU meet at its root queue at the latest");
+        let (mut se, mut pse) = (se, pse);
+        while self.se[se].depth > self.se[pse].depth {
+            se = up(se);
+        }
+        while self.se[pse].depth > self.se[se].depth {
+            pse = up(pse);
+        }
+        while self.se[se].cfs_rq != self.se[pse].cfs_rq {
+            se = up(se);
+            pse = up(pse);
+        }
+        (se, pse)
+    }
+
+    /// fair.c: check_preempt_wakeup(). Whether `p`, just queued on `cpu`, preempts what runs there.
+    #[fentry]
+    pub(crate) fn check_preempt_wakeup(&mut self, cpu: CpuId, p: TaskId, wake_flags: WakeFlags) {
+        self.read_rq_curr(cpu);
+        let curr = self.rq[cpu].curr.expect("the idle task is another class");
+        if curr == p {
+            return;
+        }
+        let (se, pse) = (self.task[curr].se, self.task[p].se);
+        let scale = self.is_past_nr_latency(self.cfs_rq[self.se[se].cfs_rq].nr_running);
+        let mut next_buddy_marked = false;
+        if self.sched_feat(Feature::NEXT_BUDDY) && scale && !wake_flags.fork {
+            self.set_next_buddy(pse);
+            next_buddy_marked = true;
+        }
+        if self.rq[cpu].need_resched {
+            return;
+        }
+        let (policy, waking) = (self.task[curr].policy, self.task[p].policy);
+        let (mut se, mut pse) = (se, pse);
+        if !(policy == Policy::Idle && waking != Policy::Idle) {
+            if waking != Policy::Normal || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+                return;
+            }
+            (se, pse) = self.find_matching_se(se, pse);
+            self.update_curr(self.se[se].cfs_rq);
+            if self.wakeup_preempt_entity(se, pse) != 1 {
+                return;
+            }
+            if !next_buddy_marked {
+                self.set_next_buddy(pse);
+            }
+        }
+        self.resched_curr(cpu);
+        if self.se[se].on_rq && self.sched_feat(Feature::LAST_BUDDY) && scale && self.se[se].task.is_some() {
+            self.set_buddy(se, Buddy::Last);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! One CPU as the clock sees it.
+
+use crate::timers::Timers;
+use machine::hardware::Notice;
+use units::Ps;
+
+/// What a CPU is in the middle of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Run {
+    /// In an idle state, until something comes.
+    Idle,
+    /// On its way into an idle state: executes until `at`.
+    EnteringIdle,
+    /// Woken; its first instruction is at `at`.
+    LeavingIdle,
+    /// Executed a kernel path until `at`; its task goes on from there.
+    Kernel,
+    /// In user mode since `since`, until `at` if nothing interrupts it.
+    User { since: Ps },
+}
+
+pub(crate) struct Cpu {
+    pub run: Run,
+    /// The end of what it is in the middle of; NEVER in an idle state.
+    pub at: Ps,
+    /// The next tick; NEVER while it is stopped.
+    pub tick_at: Ps,
+    /// Pending notices, the earliest of each kind.
+    pub reschedule_at: Ps,
+    pub monitor_at: Ps,
+    pub timers: Timers,
+    /// When the present task (or idleness) began to run here.
+    pub busy: Ps,
+}
+
+impl Cpu {
+    pub fn new() -> Cpu {
+        Cpu {
+            run: Run::EnteringIdle,
+            at: Ps::ZERO,
+            tick_at: Ps::NEVER,
+            reschedule_at: Ps::NEVER,
+            monitor_at: Ps::NEVER,
+            timers: Timers::default(),
+            busy: Ps::ZERO,
+        }
+    }
+
+    pub fn notice(&mut self, notice: Notice, at: Ps) {
+        let pending = match notice {
+            Notice::Reschedule => &mut self.reschedule_at,
+            Notice::Monitor => &mut self.monitor_at,
+        };
+        *pending = (*pending).min(at);
+    }
+
+    /// The next interrupt of any kind.
+    #[inline]
+    pub fn interrupt_at(&self) -> Ps {
+        self.tick_at.min(self.reschedule_at).min(self.timers.next())
+    }
+
+    /// When this CPU wants to be called again. A kernel path is not interrupted; what comes meanwhile waits for its end.
+    #[inline]
+    pub fn key(&self) -> Ps {
+        match self.run {
+            Run::Idle => self.interrupt_at().min(self.monitor_at),
+            Run::User { .. } => self.at.min(self.interrupt_at()),
+            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.at,
+        }
+    }
+}

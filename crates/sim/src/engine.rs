@@ -1,0 +1,273 @@
+//! The run loop: takes the CPU whose time comes next and lets it execute one path.
+
+use crate::cpu::{Cpu, Run};
+use crate::program::{Outcome, TaskSpec};
+use crate::task::{Pending, TaskContext};
+use crate::tournament::Tournament;
+use machine::hardware::Hardware;
+use os::Os;
+use sched::core::Sched;
+use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ns, PerCpu, Ps};
+
+/// A simulation of the Linux scheduler on the modelled machine.
+pub type LinuxSim<const COSTS: bool> = Sim<COSTS, Sched<Hardware<COSTS>>>;
+
+/// A simulated machine with a scheduler, the rest of its kernel, and its tasks.
+pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
+    pub sched: S,
+    pub os: Os,
+    pub(crate) cpus: PerCpu<Cpu>,
+    pub(crate) queue: Tournament,
+    pub(crate) tasks: Vec<Option<TaskContext>>,
+    pub(crate) tick_period: Ps,
+    /// What sleeping tasks' timers may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
+    pub(crate) timer_slack: Ps,
+    /// Measurements, in the order in which programs reported them.
+    pub samples: Vec<Sample>,
+    pub(crate) live_tasks: usize,
+    pub(crate) next_mm: u32,
+    pub(crate) comms: Vec<String>,
+    pub(crate) sleeps: u64,
+    /// Engine events so far: paths executed.
+    pub events: u64,
+    now: Ps,
+}
+
+/// A value that a program reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    pub at: Ns,
+    pub series: u32,
+    pub value: u64,
+}
+
+/// Why a run came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Every task has exited.
+    Finished,
+    /// The given time has come.
+    Time,
+    /// Tasks are left, all asleep, and nothing will ever wake them.
+    Deadlock { sleeping: usize },
+}
+
+/// Default slack of user timers (include/linux/init_task.h: timer_slack_ns).
+const TIMER_SLACK: Ns = Ns(50_000);
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// A machine that has just booted: every CPU idle. `hz` is the frequency of the tick.
+    pub fn new(sched: S, os: Os, hz: u32) -> Sim<COSTS, S> {
+        let nr_cpus = sched.nr_cpus();
+        let mut sim = Sim {
+            sched,
+            os,
+            cpus: PerCpu::from_fn(nr_cpus, |_| Cpu::new()),
+            queue: Tournament::new(nr_cpus),
+            tasks: Vec::new(),
+            tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
+            timer_slack: TIMER_SLACK.into(),
+            samples: Vec::new(),
+            live_tasks: 0,
+            next_mm: 1,
+            comms: vec!["swapper".to_string()],
+            sleeps: 0,
+            events: 0,
+            now: Ps::ZERO,
+        };
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            sim.sched.set_polling(cpu, true);
+            sim.cpus[cpu].tick_at = sim.tick_period;
+            sim.requeue(cpu);
+        }
+        sim
+    }
+
+    pub fn now(&self) -> Ns {
+        self.now.ns()
+    }
+
+    /// Names of tasks by the number that profiles give them.
+    pub fn comms(&self) -> &[String] {
+        &self.comms
+    }
+
+    /// Time `cpu` spent executing anything but the idle task.
+    pub fn busy(&self, cpu: CpuId) -> Ps {
+        self.cpus[cpu].busy
+    }
+
+    /// Lets the machine idle until `until`.
+    pub fn idle(&mut self, until: Ns) {
+        let until = Ps::from(until);
+        while let Some((cpu, at)) = self.queue.next()
+            && at < until
+        {
+            self.step(cpu, at);
+        }
+        self.now = until;
+    }
+
+    /// Starts a task, as if a process that ran on `cpu` had forked it.
+    pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
+        self.sched.arch_mut().begin(cpu, self.now);
+        let task = self.fork_task(cpu, None, spec);
+        self.sched.wake_up_new_task(cpu, task);
+        self.deliver();
+        task
+    }
+
+    /// Runs until every task has exited, or until `until`.
+    pub fn run(&mut self, until: Ns) -> End {
+        let until = Ps::from(until);
+        while self.live_tasks > 0 {
+            let Some((cpu, at)) = self.queue.next() else {
+                return End::Deadlock { sleeping: self.live_tasks };
+            };
+            if at > until {
+                self.now = until;
+                return End::Time;
+            }
+            self.step(cpu, at);
+            if self.ticks_alone() {
+                return End::Deadlock { sleeping: self.live_tasks };
+            }
+        }
+        End::Finished
+    }
+
+    fn step(&mut self, cpu: CpuId, at: Ps) {
+        assert!(at >= self.now, "time runs backwards on {cpu:?}: {at:?} after {:?}", self.now);
+        self.now = at;
+        self.events += 1;
+        self.event(cpu, at);
+        self.deliver();
+        self.requeue(cpu);
+    }
+
+    /// One CPU's turn.
+    fn event(&mut self, cpu: CpuId, now: Ps) {
+        match self.cpus[cpu].run {
+            Run::Idle => self.wake_cpu(cpu, now),
+            Run::EnteringIdle => self.fall_asleep(cpu, now),
+            Run::LeavingIdle => self.idle_interrupted(cpu, now),
+            Run::Kernel => {
+                self.sched.arch_mut().begin(cpu, now);
+                self.interrupts(cpu);
+                self.continue_task(cpu);
+            }
+            Run::User { since } => {
+                self.account_user(cpu, since, now);
+                self.sched.arch_mut().begin(cpu, now);
+                self.interrupts(cpu);
+                self.continue_task(cpu);
+            }
+        }
+    }
+
+    /// Hands over what the last path sent to other CPUs.
+    pub(crate) fn deliver(&mut self) {
+        while let Some(message) = self.sched.arch_mut().outbox().pop() {
+            self.cpus[message.to].notice(message.notice, message.at.max(self.now));
+            self.requeue(message.to);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn requeue(&mut self, cpu: CpuId) {
+        self.queue.set(cpu, self.cpus[cpu].key());
+    }
+
+    /// Whether need_resched of `cpu` is visible there: a remote CPU's request is, once its notice has arrived.
+    pub(crate) fn must_reschedule(&self, cpu: CpuId, now: Ps) -> bool {
+        if !self.sched.need_resched(cpu) {
+            return false;
+        }
+        let this = &self.cpus[cpu];
+        let announced = this.reschedule_at.min(this.monitor_at);
+        announced == Ps::NEVER || announced <= now
+    }
+
+    /// Everybody sleeps, no timer is armed, and yet some CPU ticks on: nothing will ever happen again.
+    fn ticks_alone(&self) -> bool {
+        // Looked at rarely: a machine that only ticks does so for the rest of the run.
+        self.events.is_multiple_of(1 << 16)
+            && self.cpus.iter().all(|(cpu, c)| {
+                self.sched.current(cpu).is_none() && c.timers.next() == Ps::NEVER && !self.sched.need_resched(cpu)
+            })
+    }
+
+    pub(crate) fn context(&mut self, task: TaskId) -> &mut TaskContext {
+        self.tasks[task.index()].as_mut().expect("a running task has a program")
+    }
+
+    /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step.
+    pub(crate) fn continue_task(&mut self, cpu: CpuId) {
+        let now = self.sched.arch().now(cpu);
+        let Some(task) = self.sched.current(cpu) else {
+            return self.leave_or_enter_idle(cpu);
+        };
+        if self.must_reschedule(cpu, now) {
+            self.clear_monitor(cpu);
+            return self.switch(cpu, true);
+        }
+        if self.sched.is_stopper(task) {
+            self.sched.cpu_stopper_thread(cpu);
+            self.sched.set_current_state(cpu, sched::sched::TaskState::Interruptible);
+            return self.switch(cpu, false);
+        }
+        self.step_task(cpu, task);
+    }
+
+    fn clear_monitor(&mut self, cpu: CpuId) {
+        self.cpus[cpu].monitor_at = Ps::NEVER;
+    }
+
+    /// Calls the scheduler and goes on with what it chose.
+    pub(crate) fn switch(&mut self, cpu: CpuId, preempt: bool) {
+        let prev = self.sched.current(cpu);
+        let before = self.sched.arch().now(cpu);
+        let next = self.sched.schedule(cpu, preempt);
+        if prev != next {
+            self.switched(cpu, prev, next, before);
+        }
+        match next {
+            None => self.enter_idle(cpu),
+            Some(_) => self.pause(cpu),
+        }
+    }
+
+    /// Bookkeeping of a switch: caches, profiles, busy time.
+    fn switched(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, _before: Ps) {
+        if let Some(task) = prev {
+            self.sched.arch_mut().switch_out(cpu, task);
+        }
+        let comm = next.map_or(0, |task| self.tasks.get(task.index()).and_then(Option::as_ref).map_or(0, |c| c.comm));
+        self.sched.arch_mut().profile_run(cpu, comm);
+        if let Some(task) = next
+            && let Some(Some(context)) = self.tasks.get(task.index())
+        {
+            let working_set = context.working_set;
+            self.sched.arch_mut().switch_in(cpu, task, working_set);
+        }
+    }
+
+    /// The path of `cpu` ends here; other CPUs may be first now.
+    pub(crate) fn pause(&mut self, cpu: CpuId) {
+        let now = self.sched.arch().now(cpu);
+        let this = &mut self.cpus[cpu];
+        this.run = Run::Kernel;
+        this.at = now;
+    }
+
+    /// A program's first outcome.
+    pub(crate) fn started(&self, cpu: CpuId) -> Outcome {
+        Outcome { value: 0, now: self.sched.arch().now(cpu).ns() }
+    }
+
+    pub(crate) fn set_pending(&mut self, task: TaskId, pending: Pending) {
+        self.context(task).pending = pending;
+    }
+}

@@ -1,0 +1,67 @@
+//! Interrupts: the local timer with its tick and its sleepers, and the reschedule vector.
+
+use crate::engine::Sim;
+use crate::task::Pending;
+use machine::hardware::Hardware;
+use os::{Syscall, paths};
+use sched::access::Path;
+use sched::arch::Arch;
+use sched::sched::WakeFlags;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ps};
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
+    pub(crate) fn interrupts(&mut self, cpu: CpuId) {
+        let mut softirq = false;
+        loop {
+            let now = self.sched.arch().now(cpu);
+            let this = &mut self.cpus[cpu];
+            if this.reschedule_at <= now {
+                this.reschedule_at = Ps::NEVER;
+                softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| sim.sched.scheduler_ipi(cpu));
+            } else if this.tick_at <= now || this.timers.next() <= now {
+                softirq |= self.timer_interrupt(cpu, now);
+            } else {
+                break;
+            }
+        }
+        if softirq {
+            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+        }
+    }
+
+    /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
+    fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
+        self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
+            sim.within(cpu, paths::HRTIMER_INTERRUPT, |sim| {
+                while let Some(timer) = sim.cpus[cpu].timers.expire(now) {
+                    sim.within(cpu, paths::HRTIMER_WAKEUP, |sim| sim.timer_expired(cpu, timer));
+                }
+                if sim.cpus[cpu].tick_at > now {
+                    return false;
+                }
+                sim.cpus[cpu].tick_at = sim.next_tick(now);
+                sim.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
+                    sim.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| sim.sched.scheduler_tick(cpu))
+                })
+            })
+        })
+    }
+
+    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on.
+    fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
+        let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
+        if context.sleep == timer.sleep && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. })) {
+            self.sched.wake(cpu, timer.task, WakeFlags::NONE);
+        }
+    }
+
+    /// Runs `body` as the kernel function `path` on `cpu`.
+    pub(crate) fn within<T>(&mut self, cpu: CpuId, path: Path, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.sched.arch_mut().enter(cpu, path);
+        let value = body(self);
+        self.sched.arch_mut().leave(cpu);
+        value
+    }
+}

@@ -1,0 +1,83 @@
+//! What tasks do: programs as state machines, and the closed set of operations they are made of.
+
+use os::pipe::PipeId;
+use os::sync::SyncOp;
+use sched::sched::{Policy, TgId};
+use units::{CpuMask, Cycles, Ns};
+
+/// One thing a program asks for.
+pub enum Op {
+    /// User-mode work, in cycles of a core at its full speed: takes longer when the sibling thread or the frequency slows it.
+    Work(Cycles),
+    /// User-mode work until the task has had this much CPU time, whatever the core's speed.
+    RunFor(Ns),
+    Read { pipe: PipeId, bytes: u64 },
+    Write { pipe: PipeId, bytes: u64 },
+    /// poll() until the pipe is readable.
+    Poll { pipe: PipeId },
+    SleepFor(Ns),
+    SleepUntil(Ns),
+    Fork(Box<TaskSpec>),
+    /// wait4() for any child; the outcome is 0 when there is none left.
+    Wait,
+    Sync(SyncOp),
+    Yield,
+    SetAffinity(CpuMask),
+    /// -20..=19.
+    SetNice(i32),
+    MoveToGroup(TgId),
+    /// A measurement: `value` joins the samples of `series`.
+    Report { series: u32, value: u64 },
+    Exit,
+}
+
+/// How the last operation ended: its value (bytes moved, children collected) and the clock after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    pub value: u64,
+    pub now: Ns,
+}
+
+/// A task's program. Called whenever its last operation is done; it decides by its own state only.
+pub trait Program {
+    fn next(&mut self, last: Outcome) -> Op;
+}
+
+/// Where a task's address space comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressSpace {
+    /// A process of its own.
+    Own,
+    /// A thread of the task that starts it.
+    Parent,
+}
+
+/// A task to start.
+pub struct TaskSpec {
+    pub comm: String,
+    pub policy: Policy,
+    pub nice: i32,
+    /// `None`: all CPUs.
+    pub cpus: Option<CpuMask>,
+    pub memory: AddressSpace,
+    /// Bytes of private cache that the task uses again after a switch.
+    pub working_set: u64,
+    pub group: TgId,
+    pub program: Box<dyn Program>,
+}
+
+impl TaskSpec {
+    /// A normal process with nice 0 that may run anywhere and keeps nothing in the caches.
+    pub fn new(comm: &str, program: impl Program + 'static) -> TaskSpec {
+        TaskSpec {
+            comm: comm.to_string(),
+            policy: Policy::Normal,
+            nice: 0,
+            cpus: None,
+            memory: AddressSpace::Own,
+            working_set: 0,
+            group: sched::sched::ROOT_TASK_GROUP,
+            program: Box::new(program),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A task's next step: its program's operations, turned into time and system calls.
+
+use crate::cpu::Run;
+use crate::engine::{Sample, Sim};
+use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use machine::hardware::Hardware;
+use os::pipe::PipeCall;
+use os::sync::SyncCall;
+use os::{Step, Syscall, paths};
+use sched::arch::Arch;
+use sched::core::TaskInit;
+use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Cycles, Ns, Ps};
+
+/// What a task is in the middle of.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Its program is asked for the next operation.
+    Nothing,
+    Work(Cycles),
+    RunFor(Ps),
+    Syscall(Syscall),
+}
+
+/// A task outside the scheduler: its program and how far it is.
+pub(crate) struct TaskContext {
+    pub program: Box<dyn Program>,
+    pub pending: Pending,
+    pub last: Outcome,
+    pub working_set: u64,
+    pub mm: u32,
+    /// Number of its name in profiles.
+    pub comm: u16,
+    /// Which of its sleeps is on; timers carry the number.
+    pub sleep: u64,
+}
+
+/// Operations that take no simulated time, done in one step before the task pauses: a program that never takes time would
+/// otherwise stop the clock for good.
+const MOST_INSTANT_OPS: u32 = 10_000;
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Creates a task on behalf of what runs on `cpu`. It is not runnable yet.
+    pub(crate) fn fork_task(&mut self, cpu: CpuId, parent: Option<TaskId>, spec: TaskSpec) -> TaskId {
+        let mm = match (spec.memory, parent) {
+            (AddressSpace::Parent, Some(parent)) => self.context(parent).mm,
+            _ => {
+                self.next_mm += 1;
+                self.next_mm - 1
+            }
+        };
+        let comm = self.comm_number(&spec.comm);
+        let thread = spec.memory == AddressSpace::Parent;
+        let init = TaskInit {
+            comm: spec.comm,
+            policy: spec.policy,
+            nice: spec.nice,
+            cpus_allowed: spec.cpus,
+            mm,
+            group: spec.group,
+        };
+        let task = self.sched.fork(cpu, init);
+        self.os.fork(&mut self.sched, cpu, parent, task, thread);
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize_with(task.index() + 1, || None);
+        }
+        let last = self.started(cpu);
+        self.tasks[task.index()] = Some(TaskContext {
+            program: spec.program,
+            pending: Pending::Nothing,
+            last,
+            working_set: spec.working_set,
+            mm,
+            comm,
+            sleep: 0,
+        });
+        self.live_tasks += 1;
+        task
+    }
+
+    fn comm_number(&mut self, comm: &str) -> u16 {
+        match self.comms.iter().position(|c| c == comm) {
+            Some(number) => number as u16,
+            None => {
+                self.comms.push(comm.to_string());
+                self.comms.len() as u16 - 1
+            }
+        }
+    }
+
+    /// Lets `task`, current on `cpu`, take one step.
+    pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) {
+        let mut instant = 0;
+        while matches!(self.context(task).pending, Pending::Nothing) {
+            let now = self.sched.arch().now(cpu);
+            let context = self.context(task);
+            context.last.now = now.ns();
+            let op = context.program.next(context.last);
+            if !self.begin(cpu, task, op) {
+                return;
+            }
+            instant += 1;
+            if instant > MOST_INSTANT_OPS || self.sched.arch().now(cpu) > now {
+                return self.pause(cpu);
+            }
+        }
+        match &mut self.context(task).pending {
+            Pending::Nothing => unreachable!("the loop above ends with something pending"),
+            Pending::Work(_) | Pending::RunFor(_) => {
+                let now = self.sched.arch().now(cpu);
+                self.resume_user(cpu, now);
+            }
+            Pending::Syscall(_) => self.step_syscall(cpu, task),
+        }
+    }
+
+    /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).
+    fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
+        let pending = match op {
+            Op::Work(cycles) => Pending::Work(cycles),
+            Op::RunFor(time) => Pending::RunFor(time.into()),
+            Op::Read { pipe, bytes } => Pending::Syscall(Syscall::Read(PipeCall::new(pipe, bytes))),
+            Op::Write { pipe, bytes } => Pending::Syscall(Syscall::Write(PipeCall::new(pipe, bytes))),
+            Op::Poll { pipe } => Pending::Syscall(Syscall::Poll { pipe, registered: false }),
+            Op::SleepFor(time) => {
+                let until = self.sched.arch().now(cpu).ns() + time;
+                Pending::Syscall(Syscall::Sleep { until, armed: false })
+            }
+            Op::SleepUntil(until) => Pending::Syscall(Syscall::Sleep { until, armed: false }),
+            Op::Wait => Pending::Syscall(Syscall::Wait { queued: false }),
+            Op::Sync(op) => Pending::Syscall(Syscall::Sync(SyncCall::new(op))),
+            Op::Report { series, value } => {
+                let at = self.sched.arch().now(cpu).ns();
+                self.samples.push(Sample { at, series, value });
+                return true;
+            }
+            other => return self.act(cpu, task, other),
+        };
+        // Locks between threads stay in user space until they must wait.
+        if matches!(pending, Pending::Syscall(ref call) if !matches!(call, Syscall::Sync(_))) {
+            self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        }
+        self.set_pending(task, pending);
+        true
+    }
+
+    /// The operations that act on the task itself.
+    fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
+        self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        match op {
+            Op::Fork(spec) => {
+                let child = self.fork_task(cpu, Some(task), *spec);
+                self.sched.wake_up_new_task(cpu, child);
+                self.context(task).last.value = u64::from(child.0);
+                true
+            }
+            Op::Yield => {
+                self.sched.sched_yield(cpu);
+                self.switch(cpu, false);
+                false
+            }
+            Op::SetAffinity(mask) => {
+                self.sched.set_cpus_allowed(cpu, task, mask);
+                true
+            }
+            Op::SetNice(nice) => {
+                self.sched.set_user_nice(cpu, task, nice);
+                true
+            }
+            Op::MoveToGroup(group) => {
+                self.sched.move_to_group(cpu, task, group);
+                true
+            }
+            Op::Exit => {
+                self.os.exit(&mut self.sched, cpu, task);
+                self.tasks[task.index()] = None;
+                self.live_tasks -= 1;
+                self.switch(cpu, false);
+                false
+            }
+            _ => unreachable!("begun elsewhere"),
+        }
+    }
+
+    fn step_syscall(&mut self, cpu: CpuId, task: TaskId) {
+        let Self { sched, os, tasks, .. } = self;
+        let context = tasks[task.index()].as_mut().expect("the current task has a program");
+        let Pending::Syscall(call) = &mut context.pending else { unreachable!("a system call is pending") };
+        match os.step(sched, cpu, task, call) {
+            Step::Done(value) => {
+                context.last.value = value;
+                context.pending = Pending::Nothing;
+                self.pause(cpu);
+            }
+            Step::Sleep { until } => {
+                if let Some(until) = until {
+                    self.arm(cpu, task, until);
+                }
+                self.switch(cpu, false);
+            }
+        }
+    }
+
+    /// Arms the timer of a sleep, on the CPU where the task goes to sleep.
+    fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
+        self.sleeps += 1;
+        let sleep = self.sleeps;
+        self.context(task).sleep = sleep;
+        let soft = Ps::from(until);
+        let hard = soft + self.timer_slack;
+        self.cpus[cpu].timers.arm(soft, hard, task, sleep);
+    }
+
+    // User mode.
+
+    /// The current task of `cpu` was in user mode from `since` to `now`.
+    pub(crate) fn account_user(&mut self, cpu: CpuId, since: Ps, now: Ps) {
+        let spent = now - since;
+        self.sched.arch_mut().profile_user(cpu, spent);
+        let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
+        let task = self.sched.current(cpu).expect("user mode belongs to a task");
+        let pending = &mut self.context(task).pending;
+        match pending {
+            Pending::Work(left) => {
+                left.0 = left.0.saturating_sub(spent.0 / ps_per_cycle);
+                if left.0 == 0 {
+                    *pending = Pending::Nothing;
+                }
+            }
+            Pending::RunFor(left) => {
+                *left = left.saturating_sub(spent);
+                if *left == Ps::ZERO {
+                    *pending = Pending::Nothing;
+                }
+            }
+            _ => unreachable!("user mode is work or a run"),
+        }
+    }
+
+    /// The current task of `cpu` goes on in user mode at `now`.
+    pub(crate) fn resume_user(&mut self, cpu: CpuId, now: Ps) {
+        let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
+        let task = self.sched.current(cpu).expect("user mode belongs to a task");
+        let length = match self.context(task).pending {
+            Pending::Work(left) => Ps(left.0 * ps_per_cycle),
+            Pending::RunFor(left) => left,
+            // It finished to the picosecond when the speed changed.
+            _ => Ps::ZERO,
+        };
+        let this = &mut self.cpus[cpu];
+        this.run = Run::User { since: now };
+        this.at = now + length;
+    }
+}

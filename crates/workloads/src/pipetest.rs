@@ -1,0 +1,135 @@
+//! pipetest: two processes hand a token to and fro through two pipes.
+//!
+//! Parent: write pipe 1, read pipe 2. Child: read pipe 1, write pipe 2. A loop is 4 system calls, 2 sync wakeups, 2 sleeps and
+//! two 4-byte copies each way; there is no computation. The program prints the mean microseconds per loop of each batch; MMTests
+//! takes 120 batches and prints 17 order statistics of them.
+//!
+//! Modelled: one batch is `loops` round trips; the program's own text and its clock reads are free. The batch length of the program
+//! that MMTests ran is not known (variants use 10000 to 1000000); shorter batches give the same means here, because nothing but
+//! the pair runs.
+
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::pipe::PipeId;
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use units::Ns;
+
+/// Bytes of the token.
+const TOKEN: u64 = 4;
+/// Bytes of private cache that one side uses again after a switch: its kernel stack, task and a few file objects (guess, 2 to 8 KiB).
+const WORKING_SET: u64 = 4 * 1024;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "pipetest",
+    summary: "two processes hand a token to and fro through two pipes",
+    parameters: &[
+        Parameter { name: "batches", default: 120, range: (1, 100_000), unit: "batches", doc: "printed means" },
+        Parameter { name: "loops", default: 1_000, range: (1, 10_000_000), unit: "loops", doc: "round trips per batch" },
+    ],
+    key: None,
+    operation: "Time",
+    statistics: Summary::Variabletime,
+    unit: "us per loop",
+    decimals: 2,
+    build: |values| Box::new(Pipetest { batches: values.get("batches"), loops: values.get("loops") }),
+};
+
+struct Pipetest {
+    batches: u64,
+    loops: u64,
+}
+
+impl Instance for Pipetest {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let (there, back) = (os.create_pipe(), os.create_pipe());
+        let parent = Parent {
+            there,
+            back,
+            batches: self.batches,
+            loops: self.loops,
+            batch: 0,
+            turn: 0,
+            started: Ns::ZERO,
+            state: ParentState::Fork,
+        };
+        vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("pipe-test", parent) }]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<f64> {
+        reported.iter().map(|s| s.value as f64 / self.loops as f64 / 1_000.0).collect()
+    }
+}
+
+enum ParentState {
+    Fork,
+    Write,
+    Read,
+    Wait,
+    Exit,
+}
+
+struct Parent {
+    there: PipeId,
+    back: PipeId,
+    batches: u64,
+    loops: u64,
+    batch: u64,
+    turn: u64,
+    started: Ns,
+    state: ParentState,
+}
+
+impl Program for Parent {
+    fn next(&mut self, last: Outcome) -> Op {
+        match self.state {
+            ParentState::Fork => {
+                self.state = ParentState::Write;
+                let child =
+                    Child { there: self.there, back: self.back, left: self.batches * self.loops, reading: false };
+                Op::Fork(Box::new(TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("pipe-test", child) }))
+            }
+            ParentState::Write => {
+                if self.turn == 0 {
+                    self.started = last.now;
+                }
+                self.state = ParentState::Read;
+                Op::Write { pipe: self.there, bytes: TOKEN }
+            }
+            ParentState::Read => {
+                self.turn += 1;
+                self.state = if self.turn == self.loops { ParentState::Wait } else { ParentState::Write };
+                Op::Read { pipe: self.back, bytes: TOKEN }
+            }
+            ParentState::Wait => {
+                self.turn = 0;
+                self.batch += 1;
+                self.state = if self.batch == self.batches { ParentState::Exit } else { ParentState::Write };
+                Op::Report { series: 0, value: (last.now - self.started).0 }
+            }
+            ParentState::Exit => Op::Exit,
+        }
+    }
+}
+
+struct Child {
+    there: PipeId,
+    back: PipeId,
+    left: u64,
+    reading: bool,
+}
+
+impl Program for Child {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.reading = !self.reading;
+        if self.reading {
+            if self.left == 0 {
+                return Op::Exit;
+            }
+            self.left -= 1;
+            Op::Read { pipe: self.there, bytes: TOKEN }
+        } else {
+            Op::Write { pipe: self.back, bytes: TOKEN }
+        }
+    }
+}
