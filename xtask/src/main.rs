@@ -1,1 +1,45 @@
-fn main() {}
+//! The project's own checks: `cargo xtask test` runs every one, the others run one alone.
+
+mod bench;
+mod kernel_map;
+mod tables;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  test         every check and test there is: format, lints, tidy, map, unit and integration tests
+  tidy         arrows between rooms, sizes of files and functions, ARCHITECTURE.md against the tree
+  kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
+  bench        the table of speeds (with a case's name: that case alone; --runs N, default 5)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["test"] => test::run(&root()),
+        ["tidy"] => tidy::run(&root()),
+        ["kernel-map"] => kernel_map::write(&root()),
+        ["kernel-map", "--check"] => kernel_map::check(&root()),
+        ["bench", rest @ ..] => bench::run(&root(), rest),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}

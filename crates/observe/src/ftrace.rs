@@ -1,11 +1,11 @@
-//! The text of `/sys/kernel/tracing/trace`, as kernels v4.5 to v6.1 print it.
+//! The text of `/sys/kernel/tracing/trace`.
 //!
-//! Fields and their order follow include/trace/events/sched.h and power.h, the line's head kernel/trace/trace_output.c
-//! (v4.5). Lines are merged over the CPUs in order of time, as the kernel merges its per-CPU buffers; times are rounded to
-//! microseconds as there. Of the context flags only `irqs-off` is known, from where the kernel passes each tracepoint;
-//! need-resched, interrupt context and preempt depth are printed as `.` (a kernel without CONFIG_PREEMPT prints the
-//! depth so too). The header's line `entries-in-buffer/entries-written` is left out, because a stream cannot know the
-//! counts at its top.
+//! Fields and their order are those of include/trace/events/sched.h and power.h from v4.5 to v6.1, the head of the
+//! lines and of the file that of v4.5 to v4.16. Lines are merged over the CPUs in order of time, as the kernel merges
+//! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags only `irqs-off` is known, from
+//! where the kernel passes each tracepoint; need-resched, interrupt context and preempt depth are printed as `.` (a
+//! kernel without CONFIG_PREEMPT prints the depth so too). The header's line `entries-in-buffer/entries-written` is
+//! left out, because a stream cannot know the counts at its top.
 
 use crate::STRAGGLER;
 use crate::output::Output;
@@ -97,7 +97,8 @@ impl<W: Write> Ftrace<W> {
             Event::SchedSwitch { prev, prev_state, preempt, next } => {
                 let (prev, next) = (self.tasks.who(*prev, cpu), self.tasks.who(*next, cpu));
                 format!(
-                    "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> next_comm={} next_pid={} next_prio={}",
+                    "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> \
+                     next_comm={} next_pid={} next_prio={}",
                     prev.comm,
                     prev.pid,
                     prev.prio,
@@ -131,10 +132,7 @@ impl<W: Write> Ftrace<W> {
             Event::SchedStatBlocked { task, delay } => self.delay("sched_stat_blocked", *task, *delay),
             Event::SchedStatRuntime { task, runtime, vruntime } => {
                 let Who { pid, comm, .. } = self.who(*task);
-                format!(
-                    "sched_stat_runtime: comm={comm} pid={pid} runtime={} [ns] vruntime={vruntime} [ns]",
-                    runtime.0
-                )
+                format!("sched_stat_runtime: comm={comm} pid={pid} runtime={} [ns] vruntime={vruntime} [ns]", runtime.0)
             }
             Event::SchedWakeIdleWithoutIpi { cpu } => format!("sched_wake_idle_without_ipi: cpu={cpu}"),
             // PWR_EVENT_EXIT is (u32)-1.

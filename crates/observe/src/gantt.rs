@@ -1,8 +1,8 @@
 //! An ASCII Gantt chart: a row for each CPU, a column for each slot of time.
 //!
-//! A cell shows who held the CPU longest in its slot: a task's letter, or `.` where that was the idle task. Letters go to
-//! tasks in the order in which they first appear, column by column and in each from the first CPU down: `A`-`Z`, `a`-`z`,
-//! `0`-`9`, then `#` for all that are left.
+//! A cell shows who held the CPU longest in its slot: a task's letter, or `.` where that was the idle task. Letters go
+//! to tasks in the order in which they first appear, column by column and in each from the first CPU down: `A`-`Z`,
+//! `a`-`z`, `0`-`9`, then `#` for all that are left.
 
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
@@ -145,6 +145,11 @@ impl Sink for Gantt {
 }
 
 impl Picture {
+    /// How many cells a process won.
+    pub fn cells_of(&self, pid: u32) -> usize {
+        self.cells.iter().flatten().filter(|&&cell| cell == pid).count()
+    }
+
     /// Process ids in the order in which they get letters.
     fn order(&self) -> Vec<u32> {
         let columns = self.cells.first().map_or(0, Vec::len);

@@ -61,8 +61,8 @@ impl Histogram {
         Ns((self.sum_ns / u128::from(self.total.max(1))) as u64)
     }
 
-    /// The smallest value that at least `parts` of each `of` values do not exceed (`percentile(99, 100)`), rounded up to
-    /// the end of its bucket, but never above the largest value; zero when empty.
+    /// The smallest value that at least `parts` of each `of` values do not exceed (`percentile(99, 100)`), rounded up
+    /// to the end of its bucket, but never above the largest value; zero when empty.
     pub fn percentile(&self, parts: u32, of: u32) -> Ns {
         assert!(parts <= of && of > 0, "the percentile {parts} of {of}");
         let rank = (u128::from(self.total) * u128::from(parts)).div_ceil(u128::from(of)).max(1);

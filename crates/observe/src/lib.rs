@@ -1,7 +1,8 @@
 //! Listeners: they read what a run passes on and change nothing. Traces are streamed, never held.
 //!
-//! A listener is a [`sched::trace::Sink`]. Writers ([`Perfetto`], [`Ftrace`]) take any [`std::io::Write`]; since a sink's
-//! methods return nothing, the first I/O error is kept and comes out of `finish`. Floats are used for printing only.
+//! A listener is a [`sched::trace::Sink`]. Writers ([`Perfetto`], [`Ftrace`]) take any [`std::io::Write`]; since a
+//! sink's methods return nothing, the first I/O error is kept and comes out of `finish`. Floats are used for printing
+//! only.
 
 mod ftrace;
 mod gantt;
@@ -27,6 +28,6 @@ pub use window::Window;
 
 use units::Ns;
 
-/// How far events of one CPU may lag behind those of another, at most: no path through the kernel takes longer. Who must
-/// order or cut the merged stream waits this long for stragglers.
+/// How far events of one CPU may lag behind those of another, at most: no path through the kernel takes longer. Who
+/// must order or cut the merged stream waits this long for stragglers.
 pub(crate) const STRAGGLER: Ns = Ns::from_ms(1);

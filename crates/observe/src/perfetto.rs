@@ -1,11 +1,13 @@
-//! A trace for ui.perfetto.dev: real ftrace scheduler events, so that CPU tracks, thread states, wakeup arrows and the SQL
-//! tables `sched` and `thread_state` work, and a counter of runnable tasks for each CPU.
+//! A trace for ui.perfetto.dev: real ftrace scheduler events, so that CPU tracks, thread states, wakeup arrows and the
+//! SQL tables `sched` and `thread_state` work, and a counter of runnable tasks for each CPU.
 //!
-//! Left out, because Perfetto's schema has no place for them: `sched_stat_*` and `sched_wake_idle_without_ipi`. Every task
-//! is shown as a process of its own: the stream does not say which tasks share an address space.
+//! Left out, because Perfetto's schema has no place for them: `sched_stat_*` and `sched_wake_idle_without_ipi`. Every
+//! task is shown as a process of its own: the stream does not say which tasks share an address space.
 //!
-//! Events that are passed on two CPUs in the same nanosecond are read in order of CPU number; on one CPU in the order in
-//! which they were passed (which is why the compact form of `sched_switch` is not used: it loses that order).
+//! On one CPU events are read in the order in which they were passed, even within a nanosecond; that is why the compact
+//! form of `sched_switch` is not used, which loses it. Between CPUs Perfetto orders equal times as it likes.
+//!
+//! Frequency and idle states are given as `cpu_frequency` and `cpu_idle` alone: the UI draws its own counters from them.
 
 mod schema;
 
@@ -37,8 +39,8 @@ pub struct Perfetto<W: Write> {
     /// Encoded [`FtraceEventBundle`]s that grow; empty when just written.
     bundles: PerCpu<Vec<u8>>,
     runnable: PerCpu<Option<u32>>,
-    /// Announced, but not yet in a process tree or a fork.
-    unnamed: Vec<TaskId>,
+    /// By task id: the trace has a process of that pid and name.
+    named: Vec<bool>,
     packet: Vec<u8>,
 }
 
@@ -57,7 +59,7 @@ impl<W: Write> Perfetto<W> {
             tasks: Tasks::new(nr_cpus),
             bundles: PerCpu::from_fn(nr_cpus, |_| Vec::with_capacity(BUNDLE_BYTES + 256)),
             runnable: PerCpu::from_fn(nr_cpus, |_| None),
-            unnamed: Vec::new(),
+            named: Vec::new(),
             packet: Vec::new(),
         };
         trace.open_counters();
@@ -156,11 +158,8 @@ impl<W: Write> Perfetto<W> {
             });
         }
         if before != Some(nr_running) {
-            let event = TrackEvent {
-                r#type: Some(TYPE_COUNTER),
-                track_uuid: uuid,
-                counter_value: Some(i64::from(nr_running)),
-            };
+            let event =
+                TrackEvent { r#type: Some(TYPE_COUNTER), track_uuid: uuid, counter_value: Some(i64::from(nr_running)) };
             self.write(&TracePacket {
                 timestamp: Some(time.0),
                 trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
@@ -170,37 +169,28 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Names the tasks that no fork will name.
-    fn name_tasks(&mut self, time: Ns, event: &Event) {
-        let child = match event {
-            Event::SchedProcessFork { child, .. } => Some(*child),
-            _ => None,
-        };
-        let processes: Vec<Process> = self
-            .unnamed
-            .drain(..)
-            .filter(|task| Some(*task) != child)
-            .map(|task| {
-                let who = self.tasks.who(Some(task), CpuId(0));
-                Process {
-                    pid: Some(who.pid as i32),
-                    ppid: Some(0),
-                    cmdline: vec![who.comm.clone()],
-                    cmdline_is_comm: Some(true),
-                }
-            })
-            .collect();
-        if !processes.is_empty() {
-            self.write(&TracePacket {
-                process_tree: Some(ProcessTree { processes }),
-                timestamp: Some(time.0),
-                trusted_packet_sequence_id: Some(FTRACE_SEQUENCE),
-                ..TracePacket::default()
-            });
+    /// To be called with each task an event mentions. Forks name their children, all others are named here.
+    fn name(&mut self, time: Ns, task: TaskId) {
+        if std::mem::replace(&mut self.named[task.index()], true) {
+            return;
         }
+        let who = self.tasks.who(Some(task), CpuId(0));
+        let process = Process {
+            pid: Some(who.pid as i32),
+            ppid: Some(0),
+            cmdline: vec![who.comm.clone()],
+            cmdline_is_comm: Some(true),
+        };
+        self.write(&TracePacket {
+            process_tree: Some(ProcessTree { processes: vec![process] }),
+            timestamp: Some(time.0),
+            trusted_packet_sequence_id: Some(FTRACE_SEQUENCE),
+            ..TracePacket::default()
+        });
     }
 
     fn fork(&mut self, time: Ns, cpu: CpuId, parent: Option<TaskId>, child: TaskId) {
+        self.named[child.index()] = true;
         let (parent, child) = (self.tasks.who(parent, cpu), self.tasks.who(Some(child), cpu));
         let task = TaskNewtask {
             pid: Some(child.pid as i32),
@@ -270,6 +260,20 @@ impl<W: Write> Perfetto<W> {
     }
 }
 
+/// Tasks that must have a name when the event is read; a fork's child gets its name by the event itself.
+fn mentioned(event: &Event) -> [Option<TaskId>; 2] {
+    match *event {
+        Event::SchedSwitch { prev, next, .. } => [prev, next],
+        Event::SchedProcessFork { parent, .. } => [parent, None],
+        Event::SchedProcessExit { task }
+        | Event::SchedWaking { task, .. }
+        | Event::SchedWakeup { task, .. }
+        | Event::SchedWakeupNew { task, .. }
+        | Event::SchedMigrateTask { task, .. } => [Some(task), None],
+        _ => [None, None],
+    }
+}
+
 fn switch_fields(prev: &Who, prev_state: i64, next: &Who) -> SchedSwitch {
     SchedSwitch {
         prev_comm: Some(prev.comm.clone()),
@@ -296,8 +300,8 @@ fn state_bits(state: TaskState, preempt: bool) -> i64 {
 
 impl<W: Write> Sink for Perfetto<W> {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
-        if !self.unnamed.is_empty() {
-            self.name_tasks(time, event);
+        for task in mentioned(event).into_iter().flatten() {
+            self.name(time, task);
         }
         match event {
             Event::NrRunning { cpu, nr_running } => self.count_runnable(time, *cpu, *nr_running),
@@ -313,12 +317,14 @@ impl<W: Write> Sink for Perfetto<W> {
 
     fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
         self.tasks.task(task, pid, comm, prio);
-        self.unnamed.push(task);
+        if task.index() >= self.named.len() {
+            self.named.resize(task.index() + 1, false);
+        }
+        self.named[task.index()] = false;
     }
 
     fn task_gone(&mut self, task: TaskId) {
         self.tasks.task_gone(task);
-        self.unnamed.retain(|unnamed| *unnamed != task);
     }
 }
 

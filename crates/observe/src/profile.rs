@@ -98,8 +98,8 @@ impl<'a> Chain<'a> {
         self.below.values().map(|below| below.depth() + 1).max().unwrap_or(0)
     }
 
-    /// The branches worth `min_ps`, the heaviest first. A branch ends where chains part or one of them ends, be what goes
-    /// on worth drawing or not.
+    /// The branches worth `min_ps`, the heaviest first. A branch ends where chains part or one of them ends, be what
+    /// goes on worth drawing or not.
     fn branches(&self, min_ps: f64) -> Vec<Branch<'a>> {
         let mut branches: Vec<Branch<'a>> = Vec::new();
         for (&function, mut chain) in &self.below {
@@ -152,7 +152,9 @@ impl<'a> Table<'a> {
         }
         let mut rows: Vec<_> = entries.into_iter().collect();
         // Callers stand above what they call. Stable: what is equal stays in order of task, object, symbol.
-        rows.sort_by_cached_key(|(_, entry)| (Reverse(entry.children_ps), entry.self_ps, Reverse(entry.chains.depth())));
+        rows.sort_by_cached_key(|(_, entry)| {
+            (Reverse(entry.children_ps), entry.self_ps, Reverse(entry.chains.depth()))
+        });
         Table { profile, total_ps: profile.stacks.iter().map(|stack| stack.time_ps).sum(), rows }
     }
 

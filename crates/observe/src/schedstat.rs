@@ -127,8 +127,9 @@ mod tests {
         (stats.sbe_count, stats.sbe_balanced, stats.sbe_pushed) = (28, 29, 30);
         (stats.sbf_count, stats.sbf_balanced, stats.sbf_pushed) = (31, 32, 33);
         (stats.ttwu_wake_remote, stats.ttwu_move_affine, stats.ttwu_move_balance) = (34, 35, 36);
-        let text = Schedstat { jiffies: 4_294_937_296, cpu_online_mask: &CpuMask::single(cpu), rq: &rq, domains: &domains }
-            .to_string();
+        let text =
+            Schedstat { jiffies: 4_294_937_296, cpu_online_mask: &CpuMask::single(cpu), rq: &rq, domains: &domains }
+                .to_string();
         let zeros = " 0".repeat(36);
         let counted: String = (1..=36).map(|counter| format!(" {counter}")).collect();
         let lines: Vec<&str> = text.lines().collect();

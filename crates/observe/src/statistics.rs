@@ -10,8 +10,9 @@ use units::{CpuId, Ns, PerCpu};
 
 /// Counts while it listens. Memory: a histogram for each task name, and the living tasks.
 ///
-/// A task *waits* from the moment it is queued (`sched_wakeup`, `sched_wakeup_new`, or a switch that leaves it runnable)
-/// until it is switched to. Its *wakeup latency* begins earlier, when somebody decides to wake it (`sched_waking`).
+/// A task *waits* from the moment it is queued (`sched_wakeup`, `sched_wakeup_new`, or a switch that leaves it
+/// runnable) until it is switched to. Its *wakeup latency* begins earlier, when somebody decides to wake it
+/// (`sched_waking`).
 pub struct Statistics {
     start: Ns,
     tasks: Tasks,
@@ -297,7 +298,10 @@ impl fmt::Display for Report {
         writeln!(f)?;
         self.write_busy(f)?;
         writeln!(f)?;
-        writeln!(f, "Tasks of one name together; p50 to max: from the decision to wake one until it runs, lower is better")?;
+        writeln!(
+            f,
+            "Tasks of one name together; p50 to max: from the decision to wake one until it runs, lower is better"
+        )?;
         self.write_names(f)
     }
 }

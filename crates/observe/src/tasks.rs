@@ -105,7 +105,8 @@ mod tests {
     fn a_switch_says_who_runs() {
         let mut tasks = Tasks::new(1);
         let next = Some(TaskId(1));
-        tasks.passed(CpuId(0), &Event::SchedSwitch { prev: None, prev_state: TaskState::Running, preempt: false, next });
+        tasks
+            .passed(CpuId(0), &Event::SchedSwitch { prev: None, prev_state: TaskState::Running, preempt: false, next });
         assert_eq!(tasks.running(CpuId(0)), next);
     }
 }

@@ -6,10 +6,10 @@ use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
 use units::{CpuId, Ns, PerCpu};
 
-/// Passes on what happens in `from..to`. What came before is summed up: living tasks are announced when the window opens,
-/// and each CPU begins, at `from`, with a switch to whoever runs there, its count of runnable tasks, its idle state and
-/// its frequency. A CPU that passes no event for a millisecond after `from` begins late in the stream, with the time
-/// `from` still. A wakeup before the window is lost to it.
+/// Passes on what happens in `from..to`. What came before is summed up: living tasks are announced when the window
+/// opens, and each CPU begins, at `from`, with a switch to whoever runs there, its count of runnable tasks, its idle
+/// state and its frequency. A CPU that passes no event for a millisecond after `from` begins late in the stream, with
+/// the time `from` still. A wakeup before the window is lost to it.
 pub struct Window<S: Sink> {
     sink: S,
     from: Ns,

@@ -6,10 +6,10 @@
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{CfsRqLine, GlobalLine, Line, RqLine, SeLine, TaskGroupField, TaskLine};
-use crate::sched::{CfsRqId, SeId, TaskId, TgId};
-use crate::topology::SdId;
-use units::CpuId;
+use crate::layout::{CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, TaskGroupField, TaskLine};
+use crate::sched::{CfsRqId, Rq, SeId, TaskId, TgId};
+use crate::topology::{SdId, SdsId, SgcId};
+use units::{CpuId, PerCpu};
 
 /// A kernel function whose time is charged and shows in profiles. Numbers from [`Path::FIRST_OS`] on belong to `os`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ paths! {
     sched_clock_cpu update_rq_clock
     try_to_wake_up ttwu_queue ttwu_queue_remote ttwu_do_activate ttwu_do_wakeup ttwu_stat sched_ttwu_pending scheduler_ipi
     select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
-    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt find_idlest_cpu find_idlest_group find_idlest_group_cpu
+    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
     task_waking_fair migrate_task_rq_fair set_task_cpu
     activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity place_entity
     enqueue_entity_load_avg dequeue_entity_load_avg update_load_avg update_cfs_rq_load_avg update_tg_load_avg propagate_entity_load_avg
@@ -58,6 +58,30 @@ paths! {
 impl Path {
     /// The first number that `os` may give to a function of the rest of the kernel.
     pub const FIRST_OS: u16 = 256;
+}
+
+/// The run queues as one who looks for an idle CPU sees them, while walking along a mask of the same scheduler.
+pub(crate) struct Glance<'a, A: Arch> {
+    pub arch: &'a mut A,
+    pub layout: &'a Layout,
+    pub rq: &'a PerCpu<Rq>,
+    /// Who looks.
+    pub by: CpuId,
+}
+
+impl<A: Arch> Glance<'_, A> {
+    /// [`Sched::idle_cpu`].
+    #[inline]
+    pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
+        let rq = &self.rq[cpu];
+        if rq.curr.is_some() {
+            return false;
+        }
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::WakeList));
+        rq.nr_running == 0 && rq.wake_list.is_empty()
+    }
 }
 
 impl<A: Arch> Sched<A> {
@@ -156,15 +180,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        self.read(self.layout.rq(cpu, RqLine::Curr));
-        let rq = &self.rq[cpu];
-        if rq.curr.is_some() {
-            return false;
-        }
-        let idle = rq.nr_running == 0 && rq.wake_list.is_empty();
-        self.read(self.layout.rq(cpu, RqLine::Lock));
-        self.read(self.layout.rq(cpu, RqLine::WakeList));
-        idle
+        Glance { arch: &mut self.arch, layout: &self.layout, rq: &self.rq, by: self.this_cpu }.idle_cpu(cpu)
     }
 
     /// Looks at a CPU's `nr_running` and `cpu_load[]`, which share a line.
@@ -219,6 +235,12 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_rq_balance(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Balance));
+    }
+
+    /// Looks at `idle_stamp` of a CPU.
+    #[inline]
+    pub(crate) fn read_rq_balance(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Balance));
     }
 
     /// Changes a CPU's schedstats (`ttwu_count`, `sched_count`, `rq_sched_info` ...).
@@ -322,6 +344,18 @@ impl<A: Arch> Sched<A> {
         self.write(self.se_line(se, TaskLine::StatisticsWait, SeLine::Statistics));
     }
 
+    /// Looks at `depth`, `parent`, `cfs_rq`, `my_q`.
+    #[inline]
+    pub(crate) fn read_se_links(&mut self, se: SeId) {
+        self.read(self.se_line(se, TaskLine::StatisticsLinks, SeLine::Statistics));
+    }
+
+    /// Looks at `statistics.sleep_*`, `block_*`.
+    #[inline]
+    pub(crate) fn read_statistics_sleep(&mut self, se: SeId) {
+        self.read(self.se_line(se, TaskLine::StatisticsSleep, SeLine::Statistics));
+    }
+
     /// Changes `statistics.sleep_*`, `block_*`, `exec_max`, `slice_max`.
     #[inline]
     pub(crate) fn write_statistics_sleep(&mut self, se: SeId) {
@@ -332,6 +366,12 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_statistics_wakeups(&mut self, p: TaskId) {
         self.write(self.layout.task(p, TaskLine::StatisticsWakeups));
+        self.write(self.layout.task(p, TaskLine::StatisticsLinks));
+    }
+
+    /// Changes `statistics.nr_wakeups_affine`, `nr_wakeups_affine_attempts` of a task.
+    #[inline]
+    pub(crate) fn write_statistics_affine(&mut self, p: TaskId) {
         self.write(self.layout.task(p, TaskLine::StatisticsLinks));
     }
 
@@ -429,16 +469,28 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.domain(sd.0, 5));
     }
 
-    /// Looks at a group's capacity and what it shares with the CPUs of its cache (`sched_domain_shared`, v4.8).
+    /// Looks at what the CPUs of a cache share (`sched_domain_shared`, v4.9): one line for all of them.
     #[inline]
-    pub(crate) fn read_domain_shared(&mut self, sd: SdId) {
-        self.read(self.layout.domain(sd.0, 6));
+    pub(crate) fn read_domain_shared(&mut self, shared: SdsId) {
+        self.read(self.layout.domain(shared.0, 6));
     }
 
-    /// Changes `nr_busy_cpus` or `has_idle_cores`.
+    /// Changes `has_idle_cores`.
     #[inline]
-    pub(crate) fn atomic_domain_shared(&mut self, sd: SdId) {
-        self.arch.atomic(self.this_cpu, self.layout.domain(sd.0, 6));
+    pub(crate) fn write_domain_shared(&mut self, shared: SdsId) {
+        self.write(self.layout.domain(shared.0, 6));
+    }
+
+    /// Changes `nr_busy_cpus`.
+    #[inline]
+    pub(crate) fn atomic_domain_shared(&mut self, shared: SdsId) {
+        self.arch.atomic(self.this_cpu, self.layout.domain(shared.0, 6));
+    }
+
+    /// Looks at a group's `sgc->capacity`: one line for all CPUs of the domain.
+    #[inline]
+    pub(crate) fn read_group_capacity(&mut self, sgc: SgcId) {
+        self.read(self.layout.domain(sgc.0, 7));
     }
 
     /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.

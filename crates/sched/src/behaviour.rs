@@ -42,6 +42,22 @@ macro_rules! behaviour {
             pub fn from_name(name: &str) -> Option<$type> {
                 Self::VARIANTS.iter().position(|v| v.name == name).map(|i| Self::ALL[i])
             }
+
+            /// This behaviour as a line of a kernel's listing.
+            pub fn setting(self) -> $crate::versions::Setting {
+                $crate::versions::Setting { key: Self::KEY, value: self.variant(), choices: Self::VARIANTS }
+            }
+
+            /// Becomes the variant of that name.
+            pub fn switch(&mut self, name: &str) -> $crate::versions::Switched {
+                match Self::from_name(name) {
+                    Some(variant) => {
+                        *self = variant;
+                        $crate::versions::Switched::Done
+                    }
+                    None => $crate::versions::Switched::UnknownValue(Self::VARIANTS),
+                }
+            }
         }
     };
 }

@@ -9,7 +9,7 @@ use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{Domains, build_sched_domains};
+use crate::topology::{DomainSetup, Domains, SdFlags, build_sched_domains};
 use crate::trace::Event;
 use crate::versions::{ClockUpdate, Kernel};
 use fentry::fentry;
@@ -75,7 +75,12 @@ impl<A: Arch> Sched<A> {
     pub fn new(arch: A, boot: Boot) -> Sched<A> {
         let nr_cpus = boot.topology.nr_cpus;
         let online = CpuMask::all(nr_cpus);
-        let domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains);
+        let setup = DomainSetup {
+            hz: boot.hz,
+            force_sd_overlap: boot.features.sched_feat(Feature::FORCE_SD_OVERLAP),
+            ..DomainSetup::boot(&boot.topology)
+        };
+        let domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains, &setup);
         let mut sched = Sched {
             arch,
             layout: boot.kernel.layout,
@@ -90,8 +95,8 @@ impl<A: Arch> Sched<A> {
                 sd: domains.sd[cpu],
                 avg_idle: 2 * boot.sysctl.sched_migration_cost,
                 max_idle_balance_cost: boot.sysctl.sched_migration_cost,
-                cpu_capacity: u64::from(boot.topology.capacity[cpu]),
-                cpu_capacity_orig: u64::from(boot.topology.capacity[cpu]),
+                cpu_capacity: domains.cpu_capacity[cpu],
+                cpu_capacity_orig: domains.cpu_capacity_orig[cpu],
                 ..Rq::default()
             }),
             task: Arena::new(),
@@ -219,6 +224,27 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// kernel/sched/sched.h: add_nr_running(). The first CPU with more than it can run marks the root domain.
+    pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
+        self.write_rq_load(cpu);
+        let rq = &mut self.rq[cpu];
+        let was_one_at_most = rq.nr_running < 2;
+        rq.nr_running += count;
+        if was_one_at_most && rq.nr_running >= 2 {
+            self.read_root_domain();
+            if !self.balance.overload {
+                self.write_root_domain();
+                self.balance.overload = true;
+            }
+        }
+    }
+
+    /// kernel/sched/sched.h: sub_nr_running().
+    pub(crate) fn sub_nr_running(&mut self, cpu: CpuId, count: u32) {
+        self.write_rq_load(cpu);
+        self.rq[cpu].nr_running -= count;
+    }
+
     /// core.c: activate_task().
     #[fentry]
     pub(crate) fn activate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
@@ -310,7 +336,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: select_task_rq().
-    fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: crate::topology::SdFlags, flags: WakeFlags) -> CpuId {
+    fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         let mut cpu = cpu;
         if self.task[p].nr_cpus_allowed > 1 && self.task[p].policy != Policy::Stop {
             cpu = self.select_task_rq_fair(p, cpu, sd_flag, flags);
@@ -362,7 +388,7 @@ impl<A: Arch> Sched<A> {
                 self.rq[from].nr_iowait -= 1;
             }
             self.task_waking_fair(p);
-            cpu = self.select_task_rq(p, self.task[p].wake_cpu, crate::topology::SdFlags::BALANCE_WAKE, flags);
+            cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
             if self.task[p].cpu != cpu {
                 flags.migrated = true;
                 self.set_task_cpu(p, cpu);
@@ -421,11 +447,12 @@ impl<A: Arch> Sched<A> {
     /// core.c: ttwu_do_activate().
     #[fentry]
     fn ttwu_do_activate(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
-        let enqueue = match self.kernel.core.clock {
-            ClockUpdate::Enqueue => QueueFlags { wakeup: true, waking: true, ..QueueFlags::default() },
-            ClockUpdate::Callers => {
-                QueueFlags { wakeup: true, noclock: true, migrated: flags.migrated, ..QueueFlags::default() }
-            }
+        let enqueue = QueueFlags {
+            wakeup: true,
+            waking: true,
+            migrated: flags.migrated,
+            noclock: self.kernel.core.clock == ClockUpdate::Callers,
+            ..QueueFlags::default()
         };
         self.activate_task(cpu, p, enqueue);
         self.ttwu_do_wakeup(cpu, p, flags);
@@ -509,7 +536,7 @@ impl<A: Arch> Sched<A> {
         let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.se[se].task = Some(p);
-        self.se[se].load = set_load_weight(init.policy, static_prio);
+        self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;
         self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
         self.set_task_rq(p, cpu);
@@ -529,7 +556,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn wake_up_new_task(&mut self, p: TaskId) {
         self.pi_lock(p);
         self.task[p].state = TaskState::Running;
-        let cpu = self.select_task_rq(p, self.task[p].cpu, crate::topology::SdFlags::BALANCE_FORK, WakeFlags::FORK);
+        let cpu = self.select_task_rq(p, self.task[p].cpu, SdFlags::SD_BALANCE_FORK, WakeFlags::FORK);
         match self.kernel.core.clock {
             ClockUpdate::Enqueue => self.set_task_cpu(p, cpu),
             // v4.12 places the child without counting a migration.

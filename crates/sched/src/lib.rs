@@ -17,6 +17,7 @@ pub mod sched;
 pub mod scheduler;
 pub mod stats;
 pub mod stop_task;
+pub mod syscalls;
 pub mod sysctl;
 pub mod topology;
 pub mod trace;

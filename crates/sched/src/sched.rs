@@ -169,9 +169,10 @@ impl WakeFlags {
 pub struct QueueFlags {
     /// ENQUEUE_WAKEUP
     pub wakeup: bool,
-    /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.5).
+    /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.6; later kernels do not look at it).
     pub waking: bool,
-    /// ENQUEUE_MIGRATED: vruntime is relative to the queue it left (since v4.6).
+    /// ENQUEUE_MIGRATED: the wakeup changed the CPU, and vruntime is relative (since v4.7; earlier kernels do not look at
+    /// it).
     pub migrated: bool,
     /// ENQUEUE_RESTORE / DEQUEUE_SAVE
     pub save_restore: bool,
@@ -370,6 +371,16 @@ pub struct TaskGroup {
     pub name: String,
 }
 
+/// What the idle task of a CPU remembers as a waker: `current` is the idle task where an interrupt wakes somebody while
+/// nothing else runs. See the fields of the same names in [`TaskStruct`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct IdleTask {
+    pub wakee_flips: u32,
+    pub last_wakee: Option<TaskId>,
+    /// Jiffies.
+    pub wakee_flip_decay_ts: u64,
+}
+
 /// Number of `cpu_load[]` averages (until v5.3: the load-index rework).
 pub const CPU_LOAD_IDX_MAX: usize = 5;
 
@@ -412,6 +423,11 @@ pub struct Rq {
     pub rt_avg: u64,
     pub age_stamp: u64,
     pub idle_stamp: u64,
+    /// `rq->idle_state->exit_latency`, in microseconds: how long the idle state takes to leave that the CPU is in. `None`
+    /// while it is in none (`idle_state` is null).
+    pub idle_exit_latency: Option<u32>,
+    /// The idle task's own bookkeeping as a waker.
+    pub idle: IdleTask,
     pub avg_idle: u64,
     pub max_idle_balance_cost: u64,
     pub nr_iowait: u32,

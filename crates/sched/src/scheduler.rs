@@ -42,6 +42,9 @@ pub trait Scheduler {
 
     /// The idle loop begins to watch its flags word (or stops to).
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
+    /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's
+    /// `sched_idle_set_state()`. A CPU that idles without one is in no state.
+    fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
     /// The tick of an idle CPU stops; and restarts.
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId);
@@ -147,6 +150,10 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
         self.rq[cpu].polling = polling;
+    }
+
+    fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>) {
+        self.rq[cpu].idle_exit_latency = exit_latency_us;
     }
 
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {

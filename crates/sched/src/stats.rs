@@ -80,14 +80,10 @@ impl<A: Arch> Sched<A> {
 
     /// The smallest domain of the waker that holds the target counts the wakeup.
     fn count_remote_wakeup(&mut self, this: CpuId, cpu: CpuId) {
-        let mut level = self.rq[this].sd;
-        while let Some(sd) = level {
-            if self.domains.sd_arena[sd.index()].span.contains(cpu) {
-                self.write_domain_stats(sd);
-                self.domains.sd_arena[sd.index()].stats.ttwu_wake_remote += 1;
-                return;
-            }
-            level = self.domains.sd_arena[sd.index()].parent;
+        let holder = self.domains.for_each_domain(this).find(|&sd| self.domains.sched_domain_span(sd).contains(cpu));
+        if let Some(sd) = holder {
+            self.write_domain_stats(sd);
+            self.domains.stats_mut(sd).ttwu_wake_remote += 1;
         }
     }
 

@@ -66,12 +66,12 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_task_stop(&mut self, cpu: CpuId, p: TaskId) {
         debug_assert_eq!(self.rq[cpu].stop, Some(p), "a stopper never leaves its CPU");
         self.rq[cpu].stop_queued = true;
-        self.rq[cpu].nr_running += 1;
+        self.add_nr_running(cpu, 1);
     }
 
     /// stop_task.c: dequeue_task_stop().
     pub(crate) fn dequeue_task_stop(&mut self, cpu: CpuId) {
         self.rq[cpu].stop_queued = false;
-        self.rq[cpu].nr_running -= 1;
+        self.sub_nr_running(cpu, 1);
     }
 }

@@ -37,6 +37,7 @@ pub const PIPES: Workload = Workload {
     operation: "Time",
     statistics: Summary::Time,
     unit: "s",
+    per_unit: 1_000_000_000,
     decimals: 4,
     build: |values: &Values| {
         Box::new(Hackbench {
@@ -69,8 +70,9 @@ impl Instance for Hackbench {
         vec![task(parent, AddressSpace::Own)]
     }
 
-    fn samples(&self, reported: &[Sample]) -> Vec<f64> {
-        reported.iter().map(|s| s.value as f64 / 1e9).collect()
+    /// Nanoseconds.
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|s| s.value).collect()
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Workload {
     pub operation: &'static str,
     pub statistics: Summary,
     pub unit: &'static str,
+    /// Samples are whole numbers, this many to the unit.
+    pub per_unit: u64,
     /// Digits after the point in MMTests's table.
     pub decimals: usize,
     pub build: fn(&Values) -> Box<dyn Instance>,
@@ -80,8 +82,8 @@ pub trait Instance {
     /// Creates what the tasks share and returns the tasks to start, in order.
     fn start(&self, os: &mut Os) -> Vec<TaskSpec>;
 
-    /// The benchmark's samples, in its unit: what it would print.
-    fn samples(&self, reported: &[Sample]) -> Vec<f64>;
+    /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit.
+    fn samples(&self, reported: &[Sample]) -> Vec<u64>;
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].

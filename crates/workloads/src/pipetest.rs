@@ -31,6 +31,7 @@ pub const WORKLOAD: Workload = Workload {
     operation: "Time",
     statistics: Summary::Variabletime,
     unit: "us per loop",
+    per_unit: 1_000_000,
     decimals: 2,
     build: |values| Box::new(Pipetest { batches: values.get("batches"), loops: values.get("loops") }),
 };
@@ -56,8 +57,9 @@ impl Instance for Pipetest {
         vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("pipe-test", parent) }]
     }
 
-    fn samples(&self, reported: &[Sample]) -> Vec<f64> {
-        reported.iter().map(|s| s.value as f64 / self.loops as f64 / 1_000.0).collect()
+    /// Picoseconds per loop.
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|s| s.value * 1_000 / self.loops).collect()
     }
 }
 

@@ -37,6 +37,7 @@ pub struct Fact {
 pub(crate) struct NamedFact {
     name: String,
     fact: Fact,
+    at: Location,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

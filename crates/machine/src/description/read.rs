@@ -63,6 +63,9 @@ pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionErro
         }
     }
     require_all(&root, &description)?;
+    // Tables come sorted by name; a reader of the file expects its order.
+    description.figures.sort_by_key(|named| (named.at.line, named.at.column));
+    description.facts.sort_by_key(|named| (named.at.line, named.at.column));
     Ok(description)
 }
 
@@ -149,7 +152,7 @@ fn read_fact(
     }
     let source = inner.string("source", rule)?.to_string();
     let fact = Fact { value: word.to_string(), source, how: read_how(&inner)? };
-    Ok(NamedFact { name: table.full_name(name), fact })
+    Ok(NamedFact { name: table.full_name(name), fact, at: table.source.at(value.span().start) })
 }
 
 pub(super) fn read_how(table: &Table) -> Result<How, DescriptionError> {
@@ -304,7 +307,7 @@ fn read_idle(root: &Table, into: &mut Description) -> Result<(), DescriptionErro
         if into.idle_states.iter().any(|other| other == name) {
             return Err(table.error_at(at, &format!("the idle state {name} for the second time"), "each once", rule));
         }
-        let named = Table { path: format!("idle.{name}"), ..table };
+        let named = table.named(format!("idle.{name}"));
         for (key, required, _) in IDLE_KEYS {
             let bounds = Bounds { dimension: Some(Dimension::Time), limits: Some((0, 10_000_000_000_000)) };
             match named.get(key) {

@@ -63,6 +63,11 @@ impl<'t, 'a> Table<'t, 'a> {
         Table { source, path: path.to_string(), span, entries }
     }
 
+    /// The same under another dotted name.
+    pub fn named(self, path: String) -> Table<'t, 'a> {
+        Table { path, ..self }
+    }
+
     /// The dotted name of one of its entries.
     pub fn full_name(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_string() } else { format!("{}.{name}", self.path) }

@@ -25,6 +25,12 @@ fn quoted(text: &str) -> String {
     out
 }
 
+/// A TOML key, in quotes where it must be.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(bare) { name.to_string() } else { quoted(name) }
+}
+
 fn figure_text(figure: &Figure) -> String {
     let Figure { value, unit, source, how, range } = figure;
     format!(
@@ -142,7 +148,7 @@ impl Description {
     fn write_toml(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "name = {}\ndescription = {}", quoted(&self.name), quoted(&self.about))?;
         for (name, figure) in self.figures().filter(|(name, _)| !name.contains('.')) {
-            writeln!(out, "{name} = {}", figure_text(figure))?;
+            writeln!(out, "{} = {}", key(name), figure_text(figure))?;
         }
         writeln!(out)?;
         topology_text(&self.topology, &self.topology_fact, out)?;
@@ -165,7 +171,7 @@ impl Description {
                 continue;
             }
             for (name, figure) in self.figures().filter_map(|(name, figure)| Some((here(name)?, figure))) {
-                writeln!(out, "{name} = {}", figure_text(figure))?;
+                writeln!(out, "{} = {}", key(&name), figure_text(figure))?;
             }
         }
         Ok(())
@@ -178,7 +184,7 @@ impl Description {
             for (name, figure) in
                 self.figures().filter_map(|(name, figure)| Some((name.strip_prefix(&prefix)?, figure)))
             {
-                writeln!(out, "{name} = {}", figure_text(figure))?;
+                writeln!(out, "{} = {}", key(name), figure_text(figure))?;
             }
         }
         Ok(())

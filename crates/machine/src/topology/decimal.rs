@@ -23,10 +23,13 @@ impl Decimal {
         let text = text.trim();
         if let Some(rest) = text.strip_prefix('-') {
             // Minus nought is nought.
-            let value = Decimal::parse(rest)?;
+            let value = Decimal::unsigned(rest)?;
             return if value.digits == 0 { Ok(value) } else { Err(DecimalError::Negative) };
         }
-        let text = text.strip_prefix('+').unwrap_or(text);
+        Decimal::unsigned(text.strip_prefix('+').unwrap_or(text))
+    }
+
+    fn unsigned(text: &str) -> Result<Decimal, DecimalError> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let plain = |part: &str| {
             !part.is_empty()

@@ -10,6 +10,7 @@ use super::error::excerpt;
 use super::hwloc_xml::Reader;
 use super::{MAX_NUMNODES, TopologyError};
 use roxmltree::Node as XmlNode;
+use sched::cpu_topology::LOCAL_DISTANCE;
 
 /// `HWLOC_DISTANCES_KIND_FROM_OS` and `HWLOC_DISTANCES_KIND_MEANS_LATENCY` (2.x), `.._VALUE_LATENCY` (3.x).
 const FROM_OS: u64 = 1;
@@ -90,33 +91,46 @@ fn numbers(reader: &Reader, node: XmlNode, tag: &str, count: usize) -> Result<Ve
     Ok(all)
 }
 
-fn read_version_1(reader: &mut Reader, root: XmlNode) -> Result<Option<DraftDistance>, TopologyError> {
-    fn numa(object: &XmlNode) -> bool {
-        object.has_tag_name("object") && object.attribute("type") == Some("NUMANode")
-    }
-    let nodes: Vec<u64> = root
-        .descendants()
-        .filter(numa)
-        .filter_map(|object| reader.number(object, "os_index").transpose())
-        .collect::<Result<_, TopologyError>>()?;
+fn is_numa(object: &XmlNode) -> bool {
+    object.has_tag_name("object") && object.attribute("type") == Some("NUMANode")
+}
+
+fn first_object<'a, 'input>(of: XmlNode<'a, 'input>) -> Option<XmlNode<'a, 'input>> {
+    of.children().find(|child| child.has_tag_name("object"))
+}
+
+/// The matrix over all `count` NUMA nodes among those of the root object.
+fn matrix_of_version_1<'a, 'input>(root: XmlNode<'a, 'input>, count: usize) -> Option<XmlNode<'a, 'input>> {
+    let machine = first_object(root)?;
+    let wanted = count.to_string();
     let of_all = |node: &XmlNode| {
-        node.has_tag_name("distances") && node.attribute("nbobjs") == Some(nodes.len().to_string().as_str())
+        count > 0 && node.has_tag_name("distances") && node.attribute("nbobjs") == Some(wanted.as_str())
     };
-    fn object<'a, 'input>(of: XmlNode<'a, 'input>) -> Option<XmlNode<'a, 'input>> {
-        of.children().find(|child| child.has_tag_name("object"))
-    }
-    let Some(machine) = object(root) else { return Ok(None) };
     // What it is about, it says by depth only: go down as many objects and look.
     let over_nodes = |node: &XmlNode| {
-        if nodes.is_empty() {
-            return false;
-        }
         let depth = node.attribute("relative_depth").and_then(|depth| depth.parse().ok()).unwrap_or(0);
         let mut at = Some(machine);
-        (0..depth).for_each(|_: u8| at = at.and_then(object));
-        at.as_ref().is_some_and(numa)
+        (0..depth).for_each(|_: u8| at = at.and_then(first_object));
+        at.as_ref().is_some_and(is_numa)
     };
-    let Some(node) = machine.children().find(|node| of_all(node) && over_nodes(node)) else { return Ok(None) };
+    // hwloc 2 counts one level too many when it writes this format: then a firmware's table shows by its local distance.
+    let from_firmware = |node: &XmlNode| {
+        let base = node.attribute("latency_base").and_then(|base| Decimal::parse(base).ok());
+        let first = node.children().find(|child| child.has_tag_name("latency"));
+        let local = first.and_then(|latency| Decimal::parse(latency.attribute("value")?).ok());
+        base.zip(local).and_then(|(base, local)| local.times_rounded(base)) == Some(u64::from(LOCAL_DISTANCE))
+    };
+    let matrices = || machine.children().filter(of_all);
+    matrices().find(over_nodes).or_else(|| matrices().find(from_firmware))
+}
+
+fn read_version_1(reader: &mut Reader, root: XmlNode) -> Result<Option<DraftDistance>, TopologyError> {
+    let nodes: Vec<u64> = root
+        .descendants()
+        .filter(is_numa)
+        .filter_map(|object| reader.number(object, "os_index").transpose())
+        .collect::<Result<_, TopologyError>>()?;
+    let Some(node) = matrix_of_version_1(root, nodes.len()) else { return Ok(None) };
     let decimal = |of: XmlNode, name: &str| match of.attribute(name).map(|text| (text, Decimal::parse(text))) {
         Some((_, Ok(number))) => Ok(number),
         Some((text, Err(_))) => {

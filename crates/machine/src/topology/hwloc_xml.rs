@@ -24,6 +24,10 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
         let at = lines.locate(file, offset);
         return Err(TopologyError::new(at, "elements nested too deeply", format!("at most {DEPTH_LIMIT} levels")));
     }
+    if let Some(offset) = text.find("<!ENTITY") {
+        let at = lines.locate(file, offset);
+        return Err(TopologyError::new(at, "an entity declaration", "XML without entities, as hwloc writes it"));
+    }
     let options = ParsingOptions { allow_dtd: true, nodes_limit: NODES_LIMIT, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = Location { input: file.to_string(), line: Some(error.pos().row), column: Some(error.pos().col) };
@@ -37,7 +41,7 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
 }
 
 /// The offset of the first tag below [`DEPTH_LIMIT`]: the parser itself recurses, so this is asked before it runs.
-/// Counts `<` and `</` outside comments; what is no XML may be miscounted, and is refused by one or the other.
+/// What is no XML may be miscounted, and is refused by one or the other.
 fn too_deep(text: &str) -> Option<usize> {
     let (mut depth, mut at) = (0usize, 0);
     while let Some(found) = text[at..].find('<') {
@@ -49,7 +53,7 @@ fn too_deep(text: &str) -> Option<usize> {
         } else if tag.starts_with("<![CDATA[") {
             skip_to("]]>")
         } else {
-            let length = skip_to(">");
+            let length = tag_length(tag);
             if tag.starts_with("</") {
                 depth = depth.saturating_sub(1);
             } else if !tag.starts_with("<!") && !tag.starts_with("<?") && !tag[..length].ends_with("/>") {
@@ -63,6 +67,20 @@ fn too_deep(text: &str) -> Option<usize> {
         at = start + length;
     }
     None
+}
+
+/// To the `>` that ends a tag: one in quotes does not.
+fn tag_length(tag: &str) -> usize {
+    let mut quote = None;
+    for (at, byte) in tag.bytes().enumerate() {
+        match (quote, byte) {
+            (None, b'>') => return at + 1,
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            _ => {}
+        }
+    }
+    tag.len()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +178,8 @@ impl<'a> Reader<'a> {
         }
         // Format 1 may leave the Machine out where it is the same as its only node.
         let kind = self.kind(machine)?;
-        if !matches!(kind, Kind::Machine | Kind::System) && !(self.version == 1 && kind == Kind::NumaNode) {
+        let is_root = matches!(kind, Kind::Machine | Kind::System) || (self.version == 1 && kind == Kind::NumaNode);
+        if !is_root {
             let found = format!("a root object of type {}", machine.attribute("type").unwrap_or_default());
             return self.wrong(machine, found, "one of type Machine");
         }

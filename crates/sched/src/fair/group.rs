@@ -8,6 +8,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::sched::*;
+use crate::syscalls::TaskChange;
 use fentry::fentry;
 use units::CpuId;
 
@@ -62,8 +63,7 @@ impl<A: Arch> Sched<A> {
         self.read_tg_arrays(tg);
         let se = self.tg[tg].se[cpu.index()];
         let shares = self.calc_cfs_shares(cfs, tg);
-        let runnable = self.se[se].runnable_weight;
-        self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight: shares, inv_weight: 0 }, runnable);
+        self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight: shares, inv_weight: 0 }, shares);
     }
 
     /// fair.c: calc_cfs_shares(). Kept scale.
@@ -322,7 +322,7 @@ impl<A: Arch> Sched<A> {
             self.set_task_rq(p, self.task[p].cpu);
             return;
         }
-        self.change_task(p, true, |sched| {
+        self.change_task(p, TaskChange::MOVE_GROUP, |sched| {
             sched.task[p].sched_task_group = tg;
             sched.task_move_group_fair(p);
         });

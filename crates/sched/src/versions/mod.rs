@@ -1,5 +1,13 @@
 //! Kernels as values: each is its predecessor with a diff, which reads as a changelog.
 
+mod v4_15;
+mod v4_16;
+mod v4_5;
+
+pub use v4_5::V4_5_RC1;
+pub use v4_15::V4_15;
+pub use v4_16::V4_16;
+
 use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::fair::balance::BalanceRules;
@@ -7,8 +15,10 @@ use crate::fair::entity::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
 use crate::layout::Layout;
+use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
+use crate::syscalls::{ChangeOrder, NiceChange};
 use crate::topology::DomainRules;
 
 behaviour! {
@@ -24,6 +34,8 @@ behaviour! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreRules {
     pub clock: ClockUpdate,
+    pub change_order: ChangeOrder,
+    pub nice_change: NiceChange,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -31,6 +43,7 @@ pub struct CoreRules {
 pub struct Kernel {
     pub name: &'static str,
     pub core: CoreRules,
+    pub load_resolution: LoadResolution,
     pub pelt: Pelt,
     pub domains: DomainRules,
     pub entity: EntityRules,
@@ -41,10 +54,143 @@ pub struct Kernel {
     pub layout: Layout,
 }
 
+/// The kernels that are built, the oldest first.
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16];
+
+/// Kernels that have a name, but are not built yet.
+pub const PLANNED: &[&str] = &["v6.1", "v6.12"];
+
+/// The kernel of that name, if it is built.
+pub fn kernel(name: &str) -> Option<&'static Kernel> {
+    KERNELS.iter().find(|kernel| kernel.name == name)
+}
+
 /// One behaviour of a kernel, for listings, comparisons and switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub key: &'static str,
     pub value: &'static Variant,
     pub choices: &'static [Variant],
+}
+
+/// What came of switching a behaviour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Switched {
+    Done,
+    /// No behaviour has that key.
+    UnknownKey,
+    /// The behaviour has no such variant, but these.
+    UnknownValue(&'static [Variant]),
+}
+
+/// Where each behaviour stands in [`Kernel`]. A rule that is not listed here does not compile.
+macro_rules! behaviours {
+    ($( $alone:ident ),+; $( $room:ident: $rules:ident { $( $field:ident ),* $(,)? } )+) => {
+        impl Kernel {
+            /// Every behaviour, as this kernel has it.
+            pub fn settings(&self) -> Vec<Setting> {
+                let mut settings = vec![ $( self.$alone.setting() ),+ ];
+                $( {
+                    let $rules { $( $field ),* } = self.$room;
+                    $( settings.push($field.setting()); )*
+                } )+
+                settings
+            }
+
+            /// Switches one behaviour alone.
+            pub fn set(&mut self, key: &str, value: &str) -> Switched {
+                $( if self.$alone.setting().key == key {
+                    return self.$alone.switch(value);
+                } )+
+                $( $( if self.$room.$field.setting().key == key {
+                    return self.$room.$field.switch(value);
+                } )* )+
+                Switched::UnknownKey
+            }
+        }
+    };
+}
+
+behaviours! {
+    load_resolution, pelt, schedstats;
+    core: CoreRules { clock, change_order, nice_change }
+    domains: DomainRules {
+        flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
+        smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,
+        asym_capacity, asym_packing, imb_numa_nr, highest_flag, relax_domain_level, newidle,
+    }
+    entity: EntityRules {
+        sleeper_vruntime, renormalise, min_vruntime_curr, min_vruntime_dequeue, task_list, group_shares, leaf_list,
+        migration_detach,
+    }
+    wake: WakeRules {}
+    balance: BalanceRules {}
+}
+
+/// In what two kernels differ: each behaviour as the first and as the second has it.
+pub fn diff(a: &Kernel, b: &Kernel) -> Vec<(Setting, Setting)> {
+    a.settings().into_iter().zip(b.settings()).filter(|(a, b)| a.value != b.value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::Feature;
+
+    #[test]
+    fn kernels_are_found_by_name_and_only_built_ones() {
+        let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
+        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16"]);
+        assert_eq!(kernel("v4.16"), Some(&V4_16));
+        assert!(PLANNED.iter().all(|name| kernel(name).is_none()));
+        assert_eq!(kernel("v4.5"), None);
+    }
+
+    #[test]
+    fn keys_are_unique_and_values_are_among_the_choices() {
+        for kernel in KERNELS {
+            let settings = kernel.settings();
+            let mut keys: Vec<_> = settings.iter().map(|s| s.key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), settings.len());
+            for setting in settings {
+                assert!(setting.choices.contains(setting.value), "{}", setting.key);
+            }
+        }
+    }
+
+    /// A rule that no list of settings knows could never be compared or switched.
+    #[test]
+    fn every_behaviour_is_listed() {
+        // Setting each behaviour of one kernel to the other's value makes the kernels equal, but for what is no behaviour.
+        for target in KERNELS {
+            let mut kernel = V4_5_RC1;
+            for setting in target.settings() {
+                assert_eq!(kernel.set(setting.key, setting.value.name), Switched::Done);
+            }
+            let same = Kernel { name: target.name, features: target.features, layout: target.layout, ..kernel };
+            assert_eq!(same, *target);
+        }
+    }
+
+    #[test]
+    fn switching_tells_a_wrong_key_from_a_wrong_value() {
+        let mut kernel = V4_5_RC1;
+        assert_eq!(kernel.set("core.clock", "callers"), Switched::Done);
+        assert_eq!(kernel.core.clock, ClockUpdate::Callers);
+        assert_eq!(kernel.set("core.cloc", "callers"), Switched::UnknownKey);
+        assert_eq!(kernel.set("core.clock", "caller"), Switched::UnknownValue(ClockUpdate::VARIANTS));
+        let changed = diff(&V4_5_RC1, &kernel);
+        let [(before, after)] = changed[..] else { panic!("one behaviour differs, not {changed:?}") };
+        assert_eq!((before.key, before.value.name, after.value.name), ("core.clock", "enqueue", "callers"));
+    }
+
+    #[test]
+    fn features_are_each_versions_own() {
+        assert!(!V4_5_RC1.features.has(Feature::SIS_PROP) && V4_15.features.sched_feat(Feature::SIS_PROP));
+        assert!(V4_5_RC1.features.has(Feature::FORCE_SD_OVERLAP) && !V4_16.features.has(Feature::FORCE_SD_OVERLAP));
+        assert_eq!(V4_5_RC1.features.iter().count(), 16);
+        assert_eq!(V4_16.features.iter().count(), 21);
+    }
 }

@@ -402,7 +402,8 @@ impl Application {
         self.tasks.iter().enumerate().flat_map(|(i, t)| std::iter::repeat_n(TaskId(i as u32), t.instances as usize))
     }
 
-    /// A thread's name as rt-app gives it: `<task>-<index>`, and `-<fork>` of four digits for the n-th fork of its task.
+    /// A thread's name as rt-app gives it: `<task>-<index>`, and `-<fork>` of four digits for a forked one,
+    /// counted from 0 for each task that is forked.
     pub fn thread_name(&self, task: TaskId, index: u32, fork: Option<u32>) -> String {
         let name = &self.tasks[task.index()].name;
         match fork {

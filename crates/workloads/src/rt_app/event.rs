@@ -81,8 +81,13 @@ impl Reader {
     /// `runtme` begins with `run` and so is one: say so, where another name is one slip away.
     fn warn_of_misreading(&mut self, entry: &Entry, kind: &'static str) {
         let key = entry.written.as_str();
-        let others = EVENTS.into_iter().chain(PROPERTIES).chain(["lock_pages"]).filter(|&other| other != kind);
-        if let Some((other, 0 | 1)) = nearest(key, others).filter(|_| key.len() >= kind.len() + 2) {
+        let rest = &key[kind.len()..];
+        if rest.len() < 2 || rest.bytes().all(|b| b.is_ascii_digit()) {
+            return;
+        }
+        let as_long = |other: &&str| *other != kind && other.len().abs_diff(key.len()) <= 1;
+        let others = EVENTS.into_iter().chain(PROPERTIES).chain(["lock_pages"]).filter(as_long);
+        if let Some((other, 0 | 1)) = nearest(key, others) {
             let text =
                 format!("{} is read as \"{kind}\", because it begins so; did you mean \"{other}\"?", quoted(key));
             self.warnings.push(Warning { position: entry.position, kind: WarningKind::Reading, text });
@@ -143,20 +148,17 @@ impl Reader {
             _ => "",
         };
         let older = self.suspend_groups.contains(written);
-        if older {
-            let text = format!(
-                "waits for a \"resume\" of {0}, as rt-app up to v1.0 does; newer ones would wait for {1}",
-                quoted(written),
-                quoted(owner.name)
-            );
-            self.warnings.push(Warning { position: entry.node.position, kind: WarningKind::Reading, text });
-        } else if !written.is_empty() && written != owner.name {
-            let text = format!(
-                "{0} is ignored: \"suspend\" waits for a \"resume\" of its own task, {1}; rt-app up to v1.0 waited for {0}",
-                quoted(written),
-                quoted(owner.name)
-            );
-            self.warnings.push(Warning { position: entry.node.position, kind: WarningKind::Reading, text });
+        let (value, own) = (quoted(written), quoted(owner.name));
+        let text = if older {
+            format!("waits for a \"resume\" of {value}, as in rt-app up to v1.0; newer ones would wait for {own}")
+        } else {
+            format!(
+                "{value} is ignored: \"suspend\" waits for a \"resume\" of its own task, {own}; up to v1.0 it counted"
+            )
+        };
+        if older || !written.is_empty() && written != owner.name {
+            let position = entry.node.position;
+            self.warnings.push(Warning { position, kind: WarningKind::Reading, text });
         }
         let name = if older { written } else { owner.name };
         Event::Suspend { condition: self.names.condition(name), mutex: self.names.mutex(name) }

@@ -12,7 +12,7 @@ use units::{CpuId, NR_CPUS};
 const TOP: [&str; 3] = ["tasks", "global", "resources"];
 
 /// `frag` stands in rt-app's own use cases and means nothing to rt-app either.
-const GLOBAL: [&str; 14] = [
+pub(super) const GLOBAL: [&str; 14] = [
     "duration",
     "calibration",
     "default_policy",
@@ -171,7 +171,8 @@ impl Reader {
             }
             "calibration" => {
                 self.global.calibration = Some(Placed::new(calibration(node)?, position));
-                let text = "\"calibration\" has no effect in a simulation: \"run\" is in microseconds of a CPU of capacity 1024";
+                let text =
+                    "\"calibration\" has no effect in a simulation: \"run\" counts in microseconds of capacity 1024";
                 self.no_effect(entry.position, text.into());
             }
             _ => {

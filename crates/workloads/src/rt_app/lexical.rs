@@ -294,7 +294,7 @@ impl<'a> Rewrite<'a> {
         None
     }
 
-    /// The offset after the comment at `at`: the line's end, or after `*/`. `None` = it is not a comment, or has no end.
+    /// The offset after the comment at `at`: the line's end, or after `*/`. `None` = it is none, or has no end.
     fn comment_end(&self, at: usize) -> Option<usize> {
         let rest = &self.bytes[at..];
         if rest.starts_with(b"//") {
@@ -387,8 +387,8 @@ impl<'a> Rewrite<'a> {
         self.copy(length);
     }
 
-    /// Writes json-c's keywords the way jsonc-parser knows them. Other words have no place, but one at the very end may be
-    /// what is left of a keyword.
+    /// Writes json-c's keywords the way jsonc-parser knows them. Other words have no place, but one at the very end may
+    /// be what is left of a keyword.
     fn word(&mut self) -> Result<(), Fault> {
         let length = self.bytes[self.at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
         let word = &self.text[self.at..self.at + length];

@@ -1,18 +1,20 @@
 //! rt-app workload files: from text to a typed, checked and resolved [`Application`].
 //!
-//! The grammar is rt-app's (commit 55cb0c04, 2026-05-06), read as json-c reads it; `docs/rt-app.md` has it in one table.
-//! Nothing is dropped in silence: what rt-app would ignore is refused, with its place and the nearest valid name, or, where
-//! rt-app documents it and it cannot matter here, accepted with a warning. Every event knows its place, so that a
-//! simulation can refuse by name what it does not model ([`Application::not_modelled`]).
+//! The grammar is rt-app's (commit 55cb0c04, 2026-05-06), read as json-c reads it; `docs/rt-app.md` has it in one
+//! table. Nothing is dropped in silence: what rt-app would ignore is refused, with its place and the nearest valid
+//! name, or, where rt-app documents it and it cannot matter here, accepted with a warning. Every event knows its place,
+//! so that a simulation can refuse by name what it does not model ([`Application::not_modelled`]).
 //!
-//! The work is done in this order, one file each: `lexical` (json-c's text to jsonc-parser's), `tree` (order, positions,
-//! repeated names), `grammar`, `task`, `policy`, `event` (meaning), `names` (dense ids), `check` (the whole file).
+//! The work is done in this order, one file each: `lexical` (json-c's text to jsonc-parser's), `tree` (order,
+//! positions, repeated names), `grammar`, `task`, `policy`, `event` (meaning), `names` (dense ids), `check` and
+//! `instants` (the whole file).
 
 mod check;
 mod description;
 mod event;
 mod fault;
 mod grammar;
+mod instants;
 mod lexical;
 mod names;
 mod policy;
@@ -61,8 +63,8 @@ pub enum Duplicates {
 
 /// Reads the text of an rt-app file.
 ///
-/// `file` is the name for messages. Errors name line, column, what was found and what would be right; the first one ends
-/// the reading. [`Application::warnings`] has what runs but may not be meant.
+/// `file` is the name for messages. Errors name line, column, what was found and what would be right; the first one
+/// ends the reading. [`Application::warnings`] has what runs but may not be meant.
 pub fn parse(text: &str, file: &str, duplicates: Duplicates) -> Result<Application, RtAppError> {
     read(text, file, duplicates).map_err(|fault| fault.in_file(file))
 }

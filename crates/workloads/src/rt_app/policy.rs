@@ -119,7 +119,8 @@ impl Properties {
         }
         self.runtime_us = microseconds(entries, "runtime")?;
         if let Some(runtime) = self.runtime_us.as_ref().filter(|_| inline) {
-            let text = "\"runtime\" is both an event and the deadline runtime, as in rt-app; \"dl-runtime\" is the parameter alone";
+            let text =
+                "\"runtime\" is both an event and the deadline runtime, as in rt-app; \"dl-runtime\" is only this";
             warnings.push(Warning { position: runtime.position, kind: WarningKind::Reading, text: text.into() });
         }
         Ok(())
@@ -139,17 +140,10 @@ impl Properties {
 
     /// The policy a phase sets, if it sets one; `current` is the one in force before.
     pub fn of_phase(&self, current: &Policy, warnings: &mut Vec<Warning>) -> Result<Option<Placed<Policy>>, Fault> {
-        let slices = matches!(current, Policy::Other { .. } | Policy::Batch { .. });
-        if self.policy.is_none() && self.priority.is_none() && slices {
+        if self.policy.is_none() && self.priority.is_none() && current.name() != PolicyName::Deadline {
             // rt-app leaves the attributes alone while neither policy nor priority is given.
-            if let Some(runtime) = &self.runtime_us {
-                warnings.push(no_effect(
-                    "dl-runtime",
-                    runtime.position,
-                    "a phase that changes neither policy nor priority",
-                ));
-            }
-            self.warn_of_deadline_parameters(false, "a fair policy", warnings);
+            let unchanged = "a phase that changes neither policy nor priority";
+            self.warn_of_deadline_parameters(true, unchanged, warnings);
             return Ok(None);
         }
         let given = [&self.runtime_us, &self.deadline_us, &self.period_us].into_iter().flatten().map(|p| p.position);

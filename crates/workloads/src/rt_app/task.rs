@@ -1,6 +1,6 @@
 //! Tasks and their phases.
 
-use super::description::{Loops, Phase, Placed, Policy, Step, Task, TaskId, TaskgroupId};
+use super::description::{Loops, Phase, Placed, Policy, PolicyName, Step, Task, TaskId, TaskgroupId};
 use super::event::{EVENTS, Owner, event_called};
 use super::fault::{Fault, Position, quoted, suggestion};
 use super::grammar::Reader;
@@ -10,7 +10,7 @@ use super::tree::{Entry, property};
 use super::{LARGEST_INT, LONGEST_EVENT_US, MOST_INSTANCES};
 use units::CpuMask;
 
-const TASK_ONLY: [&str; 3] = ["instance", "delay", "phases"];
+pub(super) const TASK_ONLY: [&str; 3] = ["instance", "delay", "phases"];
 
 /// Where a name stands, which decides what it may mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl InForce {
         let Some(position) = clamps.iter().filter_map(|clamp| clamp.as_ref()).map(|clamp| clamp.position).max() else {
             return Ok(());
         };
-        if !policy.is_fair() && matches!(self.policy, Policy::Deadline { .. }) {
+        if policy == PolicyName::Deadline {
             return Err(Fault::new(
                 position,
                 "a clamp under SCHED_DEADLINE",

@@ -34,6 +34,11 @@ pub(super) struct Entry {
     pub node: Node,
 }
 
+const KEPT: &str =
+    "all are kept, in order, as workgen does; rt-app alone keeps the last value of each, at the first place";
+const LAST_COUNTS: &str =
+    "the last value of each counts, at the first place, as in rt-app alone; workgen would keep all, in order";
+
 pub(super) struct Builder<'a> {
     source: &'a Source,
     duplicates: Duplicates,
@@ -90,9 +95,7 @@ impl<'a> Builder<'a> {
             taken.insert(entry.name.clone());
             first_uses.entry(entry.written.clone()).or_insert(entry.position);
         }
-        if let Some(warning) = repeated.warning(
-            "all are kept, in order, as workgen does; rt-app alone keeps the last value of each, at the first place",
-        ) {
+        if let Some(warning) = repeated.warning(KEPT) {
             self.warnings.push(warning);
         }
         entries
@@ -115,7 +118,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        if let Some(warning) = repeated.warning("the last value of each counts, at the first place, as rt-app alone reads it; workgen would keep all, in order") {
+        if let Some(warning) = repeated.warning(LAST_COUNTS) {
             self.warnings.push(warning);
         }
         kept

@@ -36,7 +36,8 @@ fn a_cut_file_says_so() {
         .expect_err("it is cut");
     assert_eq!(
         error.to_string(),
-        "cut.json:3:37: the file ends inside the object that begins at line 3, column 13; close it with '}'; is the file cut off?"
+        "cut.json:3:37: the file ends inside the object that begins at line 3, column 13; \
+         close it with '}'; is the file cut off?"
     );
     let error = parse(&text[..text.find("leep").expect("the fixture has it")], "cut.json", Duplicates::Workgen)
         .expect_err("it is cut");

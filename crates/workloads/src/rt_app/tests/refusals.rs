@@ -223,7 +223,8 @@ fn endless_loops_at_one_instant() {
         (r#"{"tasks": {¦"a": {"barrier": "x"}, "b": {"barrier": "x"}}}"#, "nor do those", right),
     ]);
     for paced in [
-        r#"{"tasks": {"a": {"run": 1, "sem_post": "s"}, "b": {"sem_wait": "s", "sem_post": "r"}, "c": {"sem_wait": "r"}}}"#,
+        r#"{"tasks": {"a": {"run": 1, "sem_post": "s"}, "b": {"sem_wait": "s", "sem_post": "r"},
+            "c": {"sem_wait": "r"}}}"#,
         r#"{"tasks": {"a": {"run": 1, "resume": "b", "suspend": ""}, "b": {"resume": "a", "suspend": ""}}}"#,
         r#"{"tasks": {"a": {"run": 1, "barrier": "x"}, "b": {"barrier": "x"}}}"#,
         r#"{"tasks": {"a": {"loop": 1000000, "yield": ""}}}"#,

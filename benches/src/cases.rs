@@ -1,0 +1,145 @@
+//! The cases: machines and loads whose cost per event is worth watching.
+
+use lab::bench::{machine, simulation};
+use os::pipe::PipeId;
+use sim::engine::LinuxSim;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use units::{CpuId, Cycles, Ns};
+use workloads::{Values, workload};
+
+pub const NAMES: &[&str] = &["pingpong-8", "pingpong-48", "pingpong-256", "idle-1024", "hackbench-48"];
+
+/// What one run took and did.
+pub struct Counts {
+    pub cpu_ns: u64,
+    /// Context switches and wakeups.
+    pub scheduling_events: u64,
+    /// Paths executed.
+    pub engine_events: u64,
+    pub simulated_ns: u64,
+}
+
+pub struct Case {
+    topology: &'static str,
+    load: Load,
+}
+
+enum Load {
+    /// Pairs of processes handing a token to and fro, each working a little before it passes it on.
+    PingPong { pairs: u64 },
+    /// One task in 64 CPUs that wakes every 10 ms.
+    MostlyIdle,
+    Hackbench { groups: u64 },
+}
+
+pub fn case(name: &str) -> Option<Case> {
+    let (topology, load) = match name {
+        "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4 }),
+        "pingpong-48" => ("pack:2 l3:1 core:12 pu:2", Load::PingPong { pairs: 480 }),
+        "pingpong-256" => ("pack:4 l3:1 core:32 pu:2", Load::PingPong { pairs: 2560 }),
+        "idle-1024" => ("pack:16 l3:1 core:32 pu:2", Load::MostlyIdle),
+        "hackbench-48" => ("pack:2 l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
+        _ => return None,
+    };
+    Some(Case { topology, load })
+}
+
+impl Case {
+    pub fn run<const COSTS: bool>(&self, simulated_ms: u64) -> Counts {
+        let mut sim: LinuxSim<COSTS> = simulation(machine(self.topology), "v4.16", 1);
+        self.start(&mut sim);
+        // Forks and first placements are not what is measured.
+        sim.run(Ns::from_ms(20));
+        let before = (cpu_ns(), scheduling_events(&sim), sim.events, sim.now());
+        sim.run(Ns::from_ms(20 + simulated_ms));
+        Counts {
+            cpu_ns: cpu_ns() - before.0,
+            scheduling_events: scheduling_events(&sim) - before.1,
+            engine_events: sim.events - before.2,
+            simulated_ns: (sim.now() - before.3).0,
+        }
+    }
+
+    fn start<const COSTS: bool>(&self, sim: &mut LinuxSim<COSTS>) {
+        match self.load {
+            Load::PingPong { pairs } => {
+                for pair in 0..pairs {
+                    let (there, back) = (sim.os.create_pipe(), sim.os.create_pipe());
+                    let cpu = CpuId::new((pair as usize * 7) % sim.sched.nr_cpus());
+                    sim.spawn(cpu, TaskSpec::new("ping", Player { from: back, to: there, state: State::Write }));
+                    sim.spawn(cpu, TaskSpec::new("pong", Player { from: there, to: back, state: State::Read }));
+                }
+            }
+            Load::MostlyIdle => {
+                for sleeper in 0..sim.sched.nr_cpus() / 64 {
+                    sim.spawn(CpuId::new(sleeper * 64), TaskSpec::new("sleeper", Sleeper { awake: false }));
+                }
+            }
+            Load::Hackbench { groups } => {
+                let hackbench = workload("hackbench-pipes").expect("a registered workload");
+                let mut values = Values::defaults(hackbench);
+                values.set("groups", groups);
+                // More messages than the measured time can hold.
+                values.set("loops", 1_000_000);
+                for spec in (hackbench.build)(&values).start(&mut sim.os) {
+                    sim.spawn(CpuId(0), spec);
+                }
+            }
+        }
+    }
+}
+
+fn scheduling_events<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> u64 {
+    sim.sched.nr_wakeups + sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum::<u64>()
+}
+
+/// CPU time of this process, in nanoseconds: the first figure of /proc/self/schedstat.
+fn cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// A microsecond of work at 1 GHz before the token goes on: with the cost model off, something must take time.
+const WORK: Cycles = Cycles(1_000);
+
+enum State {
+    Write,
+    Read,
+    Work,
+}
+
+struct Player {
+    from: PipeId,
+    to: PipeId,
+    state: State,
+}
+
+impl Program for Player {
+    fn next(&mut self, _last: Outcome) -> Op {
+        match self.state {
+            State::Write => {
+                self.state = State::Read;
+                Op::Write { pipe: self.to, bytes: 4 }
+            }
+            State::Read => {
+                self.state = State::Work;
+                Op::Read { pipe: self.from, bytes: 4 }
+            }
+            State::Work => {
+                self.state = State::Write;
+                Op::Work(WORK)
+            }
+        }
+    }
+}
+
+struct Sleeper {
+    awake: bool,
+}
+
+impl Program for Sleeper {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.awake = !self.awake;
+        if self.awake { Op::Work(Cycles(100_000)) } else { Op::SleepFor(Ns::from_ms(10)) }
+    }
+}

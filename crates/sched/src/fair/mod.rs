@@ -1,0 +1,274 @@
+//! fair.c: the fair class, CFS. Split along the kernel's own chapter banners:
+//!
+//! ```text
+//! mod.rs         operations on tasks: enqueue, dequeue, pick, tick, fork, yield
+//! entity.rs      operations on entities: virtual time, placement, the way onto the queue, to the CPU and off
+//! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
+//! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
+//! group.rs       task groups and their weights       list.rs       the kernel's linked lists
+//! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
+//! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
+//! ```
+//!
+//! Absent: bandwidth control, NUMA balancing, HRTICK, capacity-aware placement, cpufreq hooks.
+
+pub mod balance;
+pub mod cpu_load;
+pub mod entity;
+pub mod group;
+pub(crate) mod list;
+pub mod load;
+pub mod nohz;
+mod preempt;
+mod statistics;
+#[cfg(test)]
+mod tests;
+pub mod timeline;
+pub mod wake;
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+use entity::{SleeperVruntime, TaskList};
+use fentry::fentry;
+use load::UpdateLoad;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: enqueue_task_fair().
+    #[fentry]
+    pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        let mut level = Some(self.task[p].se);
+        let mut flags = flags;
+        self.read_se_links(self.task[p].se);
+        while let Some(se) = level
+            && !self.se[se].on_rq
+        {
+            let cfs = self.se[se].cfs_rq;
+            self.enqueue_entity(cfs, se, flags);
+            self.cfs_rq[cfs].h_nr_running += 1;
+            flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
+            level = self.se[se].parent;
+        }
+        while let Some(se) = level {
+            let cfs = self.se[se].cfs_rq;
+            self.cfs_rq[cfs].h_nr_running += 1;
+            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+            self.update_shares(cfs, se);
+            level = self.se[se].parent;
+        }
+        self.add_nr_running(cpu, 1);
+    }
+
+    /// fair.c: dequeue_task_fair().
+    #[fentry]
+    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        let task_sleep = flags.sleep;
+        let mut flags = flags;
+        let mut level = Some(self.task[p].se);
+        while let Some(se) = level {
+            let cfs = self.se[se].cfs_rq;
+            self.dequeue_entity(cfs, se, flags);
+            let cfs_rq = &mut self.cfs_rq[cfs];
+            cfs_rq.h_nr_running -= 1;
+            level = self.se[se].parent;
+            if cfs_rq.load.weight != 0 {
+                // Whoever runs next comes from this group by preference: its part of the period is not used up.
+                if let Some(parent) = level
+                    && task_sleep
+                {
+                    self.set_next_buddy(parent);
+                }
+                break;
+            }
+            flags.sleep = true;
+        }
+        while let Some(se) = level {
+            let cfs = self.se[se].cfs_rq;
+            self.cfs_rq[cfs].h_nr_running -= 1;
+            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+            self.update_shares(cfs, se);
+            level = self.se[se].parent;
+        }
+        self.sub_nr_running(cpu, 1);
+    }
+
+    /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
+    /// Differs: called for every task; does nothing in later kernels, nor for a stopper, whose class has no such method.
+    #[inline]
+    pub(crate) fn task_waking_fair(&mut self, p: TaskId) {
+        let until_v4_6 = self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup;
+        if until_v4_6 && self.task[p].policy != Policy::Stop {
+            self.task_waking_relative(p);
+        }
+    }
+
+    #[fentry(task_waking_fair)]
+    fn task_waking_relative(&mut self, p: TaskId) {
+        let se = &mut self.se[self.task[p].se];
+        se.vruntime = se.vruntime.wrapping_sub(self.cfs_rq[se.cfs_rq].min_vruntime);
+        self.record_wakee(p);
+    }
+
+    /// fair.c: pick_next_task_fair(). Before it gives up it tries to pull a task from another CPU. `None`: nothing to run,
+    /// or a stopper came meanwhile.
+    #[fentry]
+    pub(crate) fn pick_next_task_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let root = self.rq[cpu].cfs;
+        while self.cfs_rq[root].nr_running == 0 {
+            if self.idle_balance(cpu) <= 0 {
+                return None;
+            }
+        }
+        let p = match prev {
+            Some(prev) if self.task[prev].policy != Policy::Stop => self.pick_after(cpu, prev),
+            _ => self.pick_simple(cpu, prev),
+        };
+        self.read_se_links(self.task[p].se);
+        if self.kernel.entity.task_list == TaskList::ByLastRun {
+            self.write_rq_balance(cpu);
+            self.rq[cpu].cfs_tasks.list_move(&mut self.task, p);
+        }
+        Some(p)
+    }
+
+    /// The path of `pick_next_task_fair()` after a fair task: only the levels on which the old and the new one differ change
+    /// hands.
+    fn pick_after(&mut self, cpu: CpuId, prev: TaskId) -> TaskId {
+        let mut cfs = self.rq[cpu].cfs;
+        let mut se = loop {
+            let mut curr = self.cfs_rq[cfs].curr;
+            if let Some(running) = curr {
+                if self.se[running].on_rq {
+                    self.update_curr(cfs);
+                } else {
+                    curr = None;
+                }
+            }
+            let se = self.pick_next_entity(cfs, curr);
+            match self.se[se].my_q {
+                Some(group) => cfs = group,
+                None => break se,
+            }
+        };
+        let p = self.task_of(se);
+        if p == prev {
+            return p;
+        }
+        let mut pse = self.task[prev].se;
+        while self.se[se].cfs_rq != self.se[pse].cfs_rq {
+            let (depth, pdepth) = (self.se[se].depth, self.se[pse].depth);
+            if depth <= pdepth {
+                self.put_prev_entity(self.se[pse].cfs_rq, pse);
+                pse = self.se[pse].parent.expect("the walk ends on the root queue");
+            }
+            if depth >= pdepth {
+                self.set_next_entity(self.se[se].cfs_rq, se);
+                se = self.se[se].parent.expect("the walk ends on the root queue");
+            }
+        }
+        let cfs = self.se[se].cfs_rq;
+        self.put_prev_entity(cfs, pse);
+        self.set_next_entity(cfs, se);
+        p
+    }
+
+    /// The path of `pick_next_task_fair()` after a task of another class, or none.
+    fn pick_simple(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
+        self.put_prev_task(cpu, prev);
+        let mut cfs = self.rq[cpu].cfs;
+        loop {
+            let se = self.pick_next_entity(cfs, None);
+            self.set_next_entity(cfs, se);
+            match self.se[se].my_q {
+                Some(group) => cfs = group,
+                None => return self.task_of(se),
+            }
+        }
+    }
+
+    /// fair.c: task_of().
+    #[inline]
+    pub(crate) fn task_of(&self, se: SeId) -> TaskId {
+        self.se[se].task.expect("an entity without a queue of its own is a task's")
+    }
+
+    /// fair.c: put_prev_task_fair().
+    #[fentry]
+    pub(crate) fn put_prev_task_fair(&mut self, _cpu: CpuId, prev: TaskId) {
+        let mut level = Some(self.task[prev].se);
+        while let Some(se) = level {
+            self.put_prev_entity(self.se[se].cfs_rq, se);
+            level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues, after it was changed.
+    pub(crate) fn set_curr_task_fair(&mut self, cpu: CpuId) {
+        let curr = self.rq[cpu].curr.expect("the idle task is another class");
+        let mut level = Some(self.task[curr].se);
+        while let Some(se) = level {
+            self.set_next_entity(self.se[se].cfs_rq, se);
+            level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: yield_task_fair(). The running task is not to be picked next.
+    #[fentry]
+    pub(crate) fn yield_task_fair(&mut self, cpu: CpuId) {
+        let curr = self.rq[cpu].curr.expect("only a task yields");
+        if self.rq[cpu].nr_running == 1 {
+            return;
+        }
+        let se = self.task[curr].se;
+        let cfs = self.se[se].cfs_rq;
+        self.clear_buddies(cfs, se);
+        if self.task[curr].policy != Policy::Batch {
+            self.update_rq_clock(cpu);
+            self.update_curr(cfs);
+            self.rq_clock_skip_update(cpu, true);
+        }
+        self.set_skip_buddy(se);
+    }
+
+    /// fair.c: task_tick_fair().
+    #[fentry]
+    pub(crate) fn task_tick_fair(&mut self, _cpu: CpuId, curr: TaskId) {
+        let mut level = Some(self.task[curr].se);
+        while let Some(se) = level {
+            self.entity_tick(self.se[se].cfs_rq, se);
+            level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: task_fork_fair(). Where a child starts, relative to its parent's queue.
+    #[fentry]
+    pub(crate) fn task_fork_fair(&mut self, p: TaskId) {
+        let cpu = self.smp_processor_id();
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        let cfs = match self.rq[cpu].curr {
+            Some(parent) => self.se[self.task[parent].se].cfs_rq,
+            None => self.rq[cpu].cfs,
+        };
+        let se = self.task[p].se;
+        let curr = self.cfs_rq[cfs].curr;
+        if let Some(curr) = curr {
+            self.update_curr(cfs);
+            self.se[se].vruntime = self.se[curr].vruntime;
+        }
+        self.place_entity(cfs, se, true);
+        if let Some(curr) = curr
+            && self.sysctl.sched_child_runs_first != 0
+        {
+            let (parent, child) = (self.se[curr].vruntime, self.se[se].vruntime);
+            if timeline::entity_before(parent, child) {
+                self.se[curr].vruntime = child;
+                self.se[se].vruntime = parent;
+                self.resched_curr(cpu);
+            }
+        }
+        self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
+        self.rq_unlock(cpu);
+    }
+}

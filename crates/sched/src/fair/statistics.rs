@@ -1,0 +1,185 @@
+//! fair.c, "Scheduling class statistics methods": what schedstats tell of an entity: how long it waited, slept, was
+//! blocked. All of it stands behind [`Sched::schedstat_enabled`]: switched off, nothing is read, written or charged.
+//!
+//! Absent: latencytop and sleep profiling.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+use crate::trace::Event;
+use fentry::fentry;
+use units::Ns;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: update_stats_wait_start().
+    #[inline]
+    pub(crate) fn update_stats_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.schedstat_enabled() {
+            self.count_wait_start(cfs, se);
+        }
+    }
+
+    /// While a task migrates `wait_start` holds what it has waited so far, so that the wait goes on.
+    #[fentry(update_stats_wait_start)]
+    fn count_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
+        self.write_statistics_wait(se);
+        let now = self.rq[self.cfs_rq[cfs].rq].clock;
+        let migrating = self.is_migrating(se);
+        let statistics = self.statistics(se);
+        let waited = if migrating && now > statistics.wait_start { statistics.wait_start } else { 0 };
+        statistics.wait_start = now - waited;
+    }
+
+    /// fair.c: update_stats_wait_end().
+    #[inline]
+    pub(crate) fn update_stats_wait_end(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.schedstat_enabled() {
+            self.count_wait_end(cfs, se);
+        }
+    }
+
+    #[fentry(update_stats_wait_end)]
+    fn count_wait_end(&mut self, cfs: CfsRqId, se: SeId) {
+        self.write_statistics_wait(se);
+        let now = self.rq[self.cfs_rq[cfs].rq].clock;
+        let migrating = self.is_migrating(se);
+        let statistics = self.statistics(se);
+        let delta = now.wrapping_sub(statistics.wait_start);
+        if migrating {
+            statistics.wait_start = delta;
+            return;
+        }
+        statistics.wait_max = statistics.wait_max.max(delta);
+        statistics.wait_count += 1;
+        statistics.wait_sum = statistics.wait_sum.wrapping_add(delta);
+        statistics.wait_start = 0;
+        if let Some(task) = self.se[se].task
+            && self.arch.tracing()
+        {
+            self.trace(Event::SchedStatWait { task, delay: Ns(delta) });
+        }
+    }
+
+    fn is_migrating(&self, se: SeId) -> bool {
+        self.se[se].task.is_some_and(|p| self.task[p].on_rq == OnRq::Migrating)
+    }
+
+    /// fair.c: update_stats_enqueue().
+    #[inline]
+    pub(crate) fn update_stats_enqueue(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        if !self.schedstat_enabled() {
+            return;
+        }
+        if self.cfs_rq[cfs].curr != Some(se) {
+            self.count_wait_start(cfs, se);
+        }
+        if flags.wakeup {
+            self.update_stats_enqueue_sleeper(cfs, se);
+        }
+    }
+
+    /// fair.c: update_stats_enqueue_sleeper() (enqueue_sleeper() until v4.6).
+    #[fentry(enqueue_sleeper)]
+    #[doc(alias = "enqueue_sleeper")]
+    fn update_stats_enqueue_sleeper(&mut self, cfs: CfsRqId, se: SeId) {
+        self.read_statistics_sleep(se);
+        let now = self.rq[self.cfs_rq[cfs].rq].clock;
+        let SchedStatistics { sleep_start, block_start, .. } = *self.statistics(se);
+        if sleep_start == 0 && block_start == 0 {
+            return;
+        }
+        self.write_statistics_sleep(se);
+        let task = self.se[se].task;
+        if sleep_start != 0 {
+            let delta = since(now, sleep_start);
+            let statistics = self.statistics(se);
+            statistics.sleep_max = statistics.sleep_max.max(delta);
+            statistics.sleep_start = 0;
+            statistics.sum_sleep_runtime += delta;
+            if let Some(task) = task
+                && self.arch.tracing()
+            {
+                self.trace(Event::SchedStatSleep { task, delay: Ns(delta) });
+            }
+        }
+        if block_start != 0 {
+            self.count_blocked(se, task, since(now, block_start));
+        }
+    }
+
+    /// The second half of `update_stats_enqueue_sleeper()`.
+    fn count_blocked(&mut self, se: SeId, task: Option<TaskId>, delta: u64) {
+        let iowait = task.is_some_and(|p| self.task[p].in_iowait);
+        let statistics = self.statistics(se);
+        statistics.block_max = statistics.block_max.max(delta);
+        statistics.block_start = 0;
+        statistics.sum_sleep_runtime += delta;
+        if iowait {
+            statistics.iowait_sum += delta;
+            statistics.iowait_count += 1;
+            self.write_statistics_wait(se);
+        }
+        if let Some(task) = task
+            && self.arch.tracing()
+        {
+            if iowait {
+                self.trace(Event::SchedStatIowait { task, delay: Ns(delta) });
+            }
+            self.trace(Event::SchedStatBlocked { task, delay: Ns(delta) });
+        }
+    }
+
+    /// fair.c: update_stats_dequeue(). From here on a task sleeps, or is blocked.
+    #[inline]
+    pub(crate) fn update_stats_dequeue(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        if !self.schedstat_enabled() {
+            return;
+        }
+        if self.cfs_rq[cfs].curr != Some(se) {
+            self.count_wait_end(cfs, se);
+        }
+        if flags.sleep
+            && let Some(p) = self.se[se].task
+        {
+            self.count_sleep_start(cfs, se, p);
+        }
+    }
+
+    #[fentry(update_stats_dequeue)]
+    fn count_sleep_start(&mut self, cfs: CfsRqId, se: SeId, p: TaskId) {
+        self.write_statistics_sleep(se);
+        let now = self.rq[self.cfs_rq[cfs].rq].clock;
+        let state = self.task[p].state;
+        let statistics = self.statistics(se);
+        match state {
+            TaskState::Interruptible => statistics.sleep_start = now,
+            TaskState::Uninterruptible => statistics.block_start = now,
+            TaskState::Running | TaskState::Waking | TaskState::New | TaskState::Dead => {}
+        }
+    }
+
+    /// fair.c: update_stats_curr_start().
+    #[inline]
+    pub(crate) fn update_stats_curr_start(&mut self, cfs: CfsRqId, se: SeId) {
+        self.se[se].exec_start = self.rq[self.cfs_rq[cfs].rq].clock_task;
+    }
+
+    /// The part of `set_next_entity()` that keeps the longest slice, where there is somebody of weight to share with.
+    pub(crate) fn update_slice_max(&mut self, cfs: CfsRqId, se: SeId) {
+        let entity = &self.se[se];
+        if self.rq[self.cfs_rq[cfs].rq].load.weight < 2 * entity.load.weight {
+            return;
+        }
+        let slice = entity.sum_exec_runtime - entity.prev_sum_exec_runtime;
+        self.write_statistics_sleep(se);
+        let statistics = self.statistics(se);
+        statistics.slice_max = statistics.slice_max.max(slice);
+    }
+}
+
+/// Clocks of two CPUs may differ: no time passes backwards.
+#[inline]
+fn since(now: u64, start: u64) -> u64 {
+    let delta = now.wrapping_sub(start);
+    if (delta as i64) < 0 { 0 } else { delta }
+}

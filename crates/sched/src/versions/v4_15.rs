@@ -1,0 +1,66 @@
+//! v4.15 (January 2018): PELT rewritten, groups weighed by it, vruntime absolute in sleep, idle CPUs searched in proportion.
+
+use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
+use crate::fair::balance::BalanceRules;
+use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
+use crate::fair::group::{GroupShares, LeafList};
+use crate::fair::load::MigrationDetach;
+use crate::fair::wake::WakeRules;
+use crate::features::{Feature, Features};
+use crate::load_weight::LoadResolution;
+use crate::pelt::Pelt;
+use crate::stats::Schedstats;
+use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::topology::DomainRules;
+
+pub const V4_15: Kernel = Kernel {
+    name: "v4.15",
+    core: CoreRules {
+        clock: ClockUpdate::Callers,
+        change_order: ChangeOrder::EnqueueFirst,
+        nice_change: NiceChange::Reweight,
+    },
+    load_resolution: LoadResolution::Fine,
+    pelt: Pelt::Accumulate,
+    domains: DomainRules::V4_15,
+    entity: EntityRules {
+        sleeper_vruntime: SleeperVruntime::RelativeOnMigration,
+        renormalise: Renormalise::AfterUpdateCurr,
+        min_vruntime_curr: MinVruntimeCurr::OnlyQueued,
+        min_vruntime_dequeue: MinVruntimeDequeue::OnlyToRestore,
+        task_list: TaskList::ByLastRun,
+        group_shares: GroupShares::LoadAverage,
+        leaf_list: LeafList::BeforeParent,
+        migration_detach: MigrationDetach::Synchronous,
+    },
+    wake: WakeRules::V4_15,
+    balance: BalanceRules::V4_15,
+    schedstats: Schedstats::Tunable,
+    features: FEATURES,
+    ..V4_5_RC1
+};
+
+/// kernel/sched/features.h of v4.15.
+const FEATURES: Features = Features::new(&[
+    (Feature::GENTLE_FAIR_SLEEPERS, true),
+    (Feature::START_DEBIT, true),
+    (Feature::NEXT_BUDDY, false),
+    (Feature::LAST_BUDDY, true),
+    (Feature::CACHE_HOT_BUDDY, true),
+    (Feature::WAKEUP_PREEMPTION, true),
+    (Feature::HRTICK, false),
+    (Feature::DOUBLE_TICK, false),
+    (Feature::LB_BIAS, true),
+    (Feature::NONTASK_CAPACITY, true),
+    (Feature::TTWU_QUEUE, true),
+    (Feature::SIS_AVG_CPU, false),
+    (Feature::SIS_PROP, true),
+    (Feature::WARN_DOUBLE_CLOCK, false),
+    (Feature::RT_PUSH_IPI, true),
+    (Feature::RT_RUNTIME_SHARE, true),
+    (Feature::LB_MIN, false),
+    (Feature::ATTACH_AGE_LOAD, true),
+    (Feature::WA_IDLE, true),
+    (Feature::WA_WEIGHT, true),
+    (Feature::WA_BIAS, true),
+]);

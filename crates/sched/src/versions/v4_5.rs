@@ -1,0 +1,62 @@
+//! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
+
+use super::{ClockUpdate, CoreRules, Kernel};
+use crate::fair::balance::BalanceRules;
+use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
+use crate::fair::group::{GroupShares, LeafList};
+use crate::fair::load::MigrationDetach;
+use crate::fair::wake::WakeRules;
+use crate::features::{Feature, Features};
+use crate::layout::Layout;
+use crate::load_weight::LoadResolution;
+use crate::pelt::Pelt;
+use crate::stats::Schedstats;
+use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::topology::DomainRules;
+
+pub const V4_5_RC1: Kernel = Kernel {
+    name: "v4.5-rc1",
+    core: CoreRules {
+        clock: ClockUpdate::Enqueue,
+        change_order: ChangeOrder::CurrentFirst,
+        nice_change: NiceChange::WeightOnly,
+    },
+    load_resolution: LoadResolution::Shown,
+    pelt: Pelt::ByPeriod,
+    domains: DomainRules::V4_5,
+    entity: EntityRules {
+        sleeper_vruntime: SleeperVruntime::RelativeOnWakeup,
+        renormalise: Renormalise::BeforeUpdateCurr,
+        min_vruntime_curr: MinVruntimeCurr::EvenDequeued,
+        min_vruntime_dequeue: MinVruntimeDequeue::Always,
+        task_list: TaskList::ByEnqueue,
+        group_shares: GroupShares::QueueWeight,
+        leaf_list: LeafList::HeadOrTail,
+        migration_detach: MigrationDetach::Removed,
+    },
+    wake: WakeRules::V4_5,
+    balance: BalanceRules::V4_5,
+    schedstats: Schedstats::Always,
+    features: FEATURES,
+    layout: Layout::LOAD_AVG_ALIGNED,
+};
+
+/// kernel/sched/features.h of v4.5-rc1.
+const FEATURES: Features = Features::new(&[
+    (Feature::GENTLE_FAIR_SLEEPERS, true),
+    (Feature::START_DEBIT, true),
+    (Feature::NEXT_BUDDY, false),
+    (Feature::LAST_BUDDY, true),
+    (Feature::CACHE_HOT_BUDDY, true),
+    (Feature::WAKEUP_PREEMPTION, true),
+    (Feature::HRTICK, false),
+    (Feature::DOUBLE_TICK, false),
+    (Feature::LB_BIAS, true),
+    (Feature::NONTASK_CAPACITY, true),
+    (Feature::TTWU_QUEUE, true),
+    (Feature::RT_PUSH_IPI, true),
+    (Feature::FORCE_SD_OVERLAP, false),
+    (Feature::RT_RUNTIME_SHARE, true),
+    (Feature::LB_MIN, false),
+    (Feature::ATTACH_AGE_LOAD, true),
+]);

@@ -1,0 +1,33 @@
+//! `cargo xtask test`: every check, in order of how soon it fails.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+pub fn run(root: &Path) -> Result<(), String> {
+    step("tidy", || crate::tidy::run(root))?;
+    step("kernel map", || crate::kernel_map::check(root))?;
+    step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
+    step("lints", || cargo(root, &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step("documentation", || cargo(root, &["doc", "--quiet", "--workspace", "--no-deps"]))?;
+    step("tests", || cargo(root, &["test", "--workspace", "--quiet"]))?;
+    step("release build", || cargo(root, &["build", "--release", "--quiet", "-p", "cli"]))?;
+    step("committed tables", || crate::tables::check(root))
+}
+
+fn step(name: &str, check: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    let started = Instant::now();
+    eprintln!("== {name}");
+    check().map_err(|message| format!("{name}: {message}"))?;
+    eprintln!("== {name}: passed in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let status = Command::new("cargo").args(arguments).current_dir(root).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("cargo {} ended with {status}", arguments.join(" "))),
+        Err(error) => Err(format!("cargo: {error}")),
+    }
+}
