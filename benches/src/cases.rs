@@ -26,10 +26,14 @@ pub struct Case {
 
 enum Load {
     /// Pairs of processes handing a token to and fro, each working a little before it passes it on.
-    PingPong { pairs: u64 },
+    PingPong {
+        pairs: u64,
+    },
     /// One task in 64 CPUs that wakes every 10 ms.
     MostlyIdle,
-    Hackbench { groups: u64 },
+    Hackbench {
+        groups: u64,
+    },
 }
 
 pub fn case(name: &str) -> Option<Case> {

@@ -117,7 +117,8 @@ fn once(program: &Path, case: &Case, costs: &str, simulated_ms: u64) -> Result<F
         .map_err(|e| format!("{}: {e}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    Figures::try_from(numbers).map_err(|_| format!("{} {costs}: {}", case.name, String::from_utf8_lossy(&output.stderr)))
+    Figures::try_from(numbers)
+        .map_err(|_| format!("{} {costs}: {}", case.name, String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Instructions per scheduling event under callgrind, where valgrind is installed: the difference of two lengths, so that

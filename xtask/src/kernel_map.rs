@@ -87,8 +87,11 @@ fn collect(name: &str, text: &str, entries: &mut Vec<Entry>, orphans: &mut Vec<S
         let rest = lines[at + comment.len()..].iter().map(|l| l.trim_start());
         let Some(item) = rest.clone().find(|l| !l.starts_with("#[") && !l.is_empty()) else { continue };
         let Some(own) = function_name(item) else { continue };
-        let suffixed = |f: &String| *f == own || own.starts_with(&format!("{f}_")) || own.trim_start_matches('_') == f.trim_start_matches('_');
-        let aliased = |f: &String| lines[at..].iter().take(comment.len() + 6).any(|l| l.contains(&format!("alias = \"{f}\"")));
+        let suffixed = |f: &String| {
+            *f == own || own.starts_with(&format!("{f}_")) || own.trim_start_matches('_') == f.trim_start_matches('_')
+        };
+        let aliased =
+            |f: &String| lines[at..].iter().take(comment.len() + 6).any(|l| l.contains(&format!("alias = \"{f}\"")));
         if !functions.iter().any(|f| suffixed(f) || aliased(f)) {
             // A helper may quote the function it is a part of; then it does not bear the name, and the map leaves it out.
             if comment[0].contains("().") || comment[0].ends_with("()") {

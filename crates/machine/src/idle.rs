@@ -53,10 +53,17 @@ impl Menu {
     pub fn select(&mut self, states: &[IdleState], next_timer_us: u64) -> usize {
         self.next_timer_us = next_timer_us;
         self.bucket = which_bucket(next_timer_us);
-        let corrected = (next_timer_us * self.correction_factor[self.bucket] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
+        let corrected =
+            (next_timer_us * self.correction_factor[self.bucket] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
         let predicted_us = self.get_typical_interval().map_or(corrected, |typical| match self.rule {
             // Until v4.5 a typical interval replaced the corrected timer outright.
-            PollRule::Interactivity => if next_timer_us > typical { typical } else { corrected },
+            PollRule::Interactivity => {
+                if next_timer_us > typical {
+                    typical
+                } else {
+                    corrected
+                }
+            }
             PollRule::NextTimer => corrected.min(typical.min(next_timer_us)),
         });
         let latency_limit = predicted_us;

@@ -42,11 +42,19 @@ pub enum Syscall {
     Read(PipeCall),
     Write(PipeCall),
     /// poll() for data on one pipe, without a time limit.
-    Poll { pipe: PipeId, registered: bool },
+    Poll {
+        pipe: PipeId,
+        registered: bool,
+    },
     /// clock_nanosleep() until a time of the simulated clock.
-    Sleep { until: Ns, armed: bool },
+    Sleep {
+        until: Ns,
+        armed: bool,
+    },
     /// wait4() for any one child.
-    Wait { queued: bool },
+    Wait {
+        queued: bool,
+    },
     Sync(SyncCall),
 }
 
@@ -61,7 +69,8 @@ pub enum Step {
 
 impl Os {
     pub fn new(rules: OsRules) -> Os {
-        let mut os = Os { rules, pipes: Vec::new(), processes: Processes::default(), sync: Sync::default(), next_line: 0 };
+        let mut os =
+            Os { rules, pipes: Vec::new(), processes: Processes::default(), sync: Sync::default(), next_line: 0 };
         os.processes.tasklist_lock = os.allocate(1);
         os
     }

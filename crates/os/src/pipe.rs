@@ -71,7 +71,15 @@ pub struct PipeCall {
 
 impl PipeCall {
     pub fn new(pipe: PipeId, bytes: u64) -> PipeCall {
-        PipeCall { pipe, left: bytes, done: 0, do_wakeup: false, was_full_or_empty: false, entered: false, asleep: false }
+        PipeCall {
+            pipe,
+            left: bytes,
+            done: 0,
+            do_wakeup: false,
+            was_full_or_empty: false,
+            entered: false,
+            asleep: false,
+        }
     }
 }
 
@@ -94,7 +102,13 @@ impl Os {
     }
 
     /// fs/pipe.c: pipe_read().
-    pub(crate) fn pipe_read<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+    pub(crate) fn pipe_read<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+    ) -> Step {
         if !call.entered {
             charge(sched, cpu, paths::SYS_READ);
         }
@@ -105,7 +119,13 @@ impl Os {
     }
 
     /// fs/pipe.c: pipe_write().
-    pub(crate) fn pipe_write<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+    pub(crate) fn pipe_write<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+    ) -> Step {
         if !call.entered {
             charge(sched, cpu, paths::SYS_WRITE);
         }

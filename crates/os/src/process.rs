@@ -39,7 +39,14 @@ impl Processes {
 
 impl Os {
     /// kernel/fork.c: copy_process(), as far as relatives are concerned. `thread` shares its parent's address space.
-    pub fn fork<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, parent: Option<TaskId>, child: TaskId, thread: bool) {
+    pub fn fork<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        parent: Option<TaskId>,
+        child: TaskId,
+        thread: bool,
+    ) {
         if let Some(parent) = parent {
             charge(sched, cpu, if thread { paths::DO_CLONE_THREAD } else { paths::DO_FORK });
             sched.arch_mut().lock(cpu, self.processes.tasklist_lock);

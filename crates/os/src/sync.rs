@@ -126,7 +126,13 @@ impl Os {
         SemaphoreId(self.sync.semaphores.len() as u32 - 1)
     }
 
-    pub(crate) fn sync_call<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut SyncCall) -> Step {
+    pub(crate) fn sync_call<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut SyncCall,
+    ) -> Step {
         match call.op {
             SyncOp::Lock(mutex) => self.lock(sched, cpu, task, mutex, call),
             SyncOp::Unlock(mutex) => self.unlock(sched, cpu, task, mutex),
@@ -139,7 +145,14 @@ impl Os {
         }
     }
 
-    fn lock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: MutexId, call: &mut SyncCall) -> Step {
+    fn lock<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        id: MutexId,
+        call: &mut SyncCall,
+    ) -> Step {
         let mutex = &mut self.sync.mutexes[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
@@ -206,7 +219,14 @@ impl Os {
         Step::Done(woken as u64)
     }
 
-    fn barrier<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: BarrierId, call: &mut SyncCall) -> Step {
+    fn barrier<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        id: BarrierId,
+        call: &mut SyncCall,
+    ) -> Step {
         let barrier = &mut self.sync.barriers[id.0 as usize];
         if let Stage::AtBarrier(generation) = call.stage {
             return if generation == barrier.generation { futex_wait(sched, cpu) } else { Step::Done(0) };

@@ -31,7 +31,7 @@ macro_rules! paths {
 }
 
 paths! {
-    sched_clock_cpu update_rq_clock
+    sched_clock_cpu update_rq_clock idle_cpu
     try_to_wake_up ttwu_queue ttwu_queue_remote ttwu_do_activate ttwu_do_wakeup ttwu_stat sched_ttwu_pending scheduler_ipi
     select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
     select_idle_sibling select_idle_core select_idle_cpu select_idle_smt __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
@@ -491,6 +491,18 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_group_capacity(&mut self, sgc: SgcId) {
         self.read(self.layout.domain(sgc.0, 7));
+    }
+
+    /// Changes a group's `sgc->capacity`, `next_update`, `imbalance`.
+    #[inline]
+    pub(crate) fn write_group_capacity(&mut self, sgc: SgcId) {
+        self.write(self.layout.domain(sgc.0, 7));
+    }
+
+    /// Changes a group's `sgc->nr_busy_cpus` (until v4.8).
+    #[inline]
+    pub(crate) fn atomic_group_capacity(&mut self, sgc: SgcId) {
+        self.arch.atomic(self.this_cpu, self.layout.domain(sgc.0, 7));
     }
 
     /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.

@@ -1,6 +1,6 @@
-//! What an architecture tells kernel/sched about its CPUs: the masks behind `cpu_smt_mask()`,
-//! `cpu_clustergroup_mask()` and `cpu_coregroup_mask()`, the NUMA node of each CPU with the distances between nodes, and
-//! the capacities (`arch_scale_cpu_capacity()`). The domains are built from this and from nothing else.
+//! What an architecture tells kernel/sched about its CPUs: the masks behind `cpu_smt_mask()`, `cpu_clustergroup_mask()`
+//! and `cpu_coregroup_mask()`, the NUMA node of each CPU with the distances between nodes, and the capacities
+//! (`arch_scale_cpu_capacity()`). The domains are built from this and from nothing else.
 
 use units::{Capacity, CpuId, CpuMask, NR_CPUS, PerCpu};
 
@@ -11,8 +11,8 @@ pub const REMOTE_DISTANCE: u32 = 20;
 /// Full capacity, that of the biggest CPU (`SCHED_CAPACITY_SCALE`).
 pub const SCHED_CAPACITY_SCALE: Capacity = 1024;
 
-/// The CPUs of one machine as the scheduler sees them. Every mask of a CPU holds the CPU itself, and for one CPU each of
-/// `smt`, `cluster`, `coregroup`, `package` is a subset of the next. NUMA nodes may split a `coregroup` (Intel's
+/// The CPUs of one machine as the scheduler sees them. Every mask of a CPU holds the CPU itself, and for one CPU each
+/// of `smt`, `cluster`, `coregroup`, `package` is a subset of the next. NUMA nodes may split a `coregroup` (Intel's
 /// sub-NUMA clusters share one last level cache) or hold several.
 #[derive(Clone, Debug)]
 pub struct CpuTopology {
@@ -20,8 +20,8 @@ pub struct CpuTopology {
     pub nr_cpus: usize,
     /// Hardware threads of the same core (`cpu_smt_mask`).
     pub smt: PerCpu<CpuMask>,
-    /// CPUs that share the level-2 cache or an equally near interconnect (`cpu_clustergroup_mask`); a core by itself where
-    /// there is no such thing.
+    /// CPUs that share the level-2 cache or an equally near interconnect (`cpu_clustergroup_mask`); a core by itself
+    /// where there is no such thing.
     pub cluster: PerCpu<CpuMask>,
     /// CPUs that share the last level cache (`cpu_coregroup_mask`).
     pub coregroup: PerCpu<CpuMask>,
@@ -36,8 +36,9 @@ pub struct CpuTopology {
 }
 
 impl CpuTopology {
-    /// A machine of equal parts. Numbers run as Linux on x86 gives them: the first threads of all cores of all packages,
-    /// in order, then their second threads. Every two nodes lie [`REMOTE_DISTANCE`] apart; edit `distance` for others.
+    /// A machine of equal parts. Numbers run as Linux on x86 gives them: the first threads of all cores of all
+    /// packages, in order, then their second threads. Every two nodes lie [`REMOTE_DISTANCE`] apart; edit `distance`
+    /// for others.
     ///
     /// # Panics
     /// If a count is 0 or there are more than [`NR_CPUS`] CPUs.

@@ -153,6 +153,27 @@ pub enum GlobalLine {
     Jiffies,
 }
 
+/// Names of the lines of each object, in the order of their enumerations.
+const RQ_NAMES: [&str; 11] =
+    ["Lock", "Load", "Cfs", "CfsTimeline", "CfsAvg", "CfsContrib", "Curr", "Clock", "Balance", "Stats", "WakeList"];
+const TASK_NAMES: [&str; 12] = [
+    "State",
+    "Se",
+    "SeTimes",
+    "StatisticsWait",
+    "StatisticsSleep",
+    "StatisticsWakeups",
+    "StatisticsLinks",
+    "SeAvg",
+    "SchedInfo",
+    "PiLock",
+    "Switches",
+    "ThreadInfo",
+];
+const CFS_RQ_NAMES: [&str; 4] = ["Load", "Timeline", "Avg", "Contrib"];
+const SE_NAMES: [&str; 4] = ["Load", "Times", "Statistics", "Avg"];
+const GLOBAL_NAMES: [&str; 4] = ["nohz.mask", "nohz.balance", "root_domain", "jiffies"];
+
 /// The layout of one kernel build: what a change such as "give `load_avg` a line of its own" edits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -212,6 +233,29 @@ impl Layout {
         Line { region: Region::Domain, index: sd * DOMAIN_LINES + line }
     }
 
+    /// What a line is, for people: `cpu3 rq.Lock`, `task 5 SeAvg`. Lines of `os` and of domains go by number.
+    pub fn describe(&self, line: Line) -> String {
+        let (object, offset) = match line.region {
+            Region::Rq => (line.index / RQ_LINES, line.index % RQ_LINES),
+            Region::Task => (line.index / TASK_LINES, line.index % TASK_LINES),
+            Region::CfsRq => (line.index / CFS_RQ_LINES, line.index % CFS_RQ_LINES),
+            Region::Se => (line.index / SE_LINES, line.index % SE_LINES),
+            Region::Domain => (line.index / DOMAIN_LINES, line.index % DOMAIN_LINES),
+            Region::TaskGroup | Region::Global | Region::Os => (line.index, 0),
+        };
+        match line.region {
+            Region::Rq if offset == RQ_LINES - 1 => format!("cpu{object} idle flags"),
+            Region::Rq => format!("cpu{object} rq.{}", RQ_NAMES[offset as usize]),
+            Region::Task => format!("task {object} {}", TASK_NAMES[offset as usize]),
+            Region::CfsRq => format!("cfs_rq {object} {}", CFS_RQ_NAMES[offset as usize]),
+            Region::Se => format!("se {object} {}", SE_NAMES[offset as usize]),
+            Region::Domain => format!("domain {object} line {offset}"),
+            Region::TaskGroup => format!("task_group line {object}"),
+            Region::Global => GLOBAL_NAMES[object as usize].to_string(),
+            Region::Os => format!("os line {object}"),
+        }
+    }
+
     pub fn global(&self, line: GlobalLine) -> Line {
         Line { region: Region::Global, index: line as u32 }
     }
@@ -229,6 +273,15 @@ mod tests {
             assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
             assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
         }
+    }
+
+    #[test]
+    fn lines_have_names() {
+        let layout = Layout::LOAD_AVG_ALIGNED;
+        assert_eq!(layout.describe(layout.rq(CpuId(3), RqLine::WakeList)), "cpu3 rq.WakeList");
+        assert_eq!(layout.describe(layout.task(TaskId(5), TaskLine::ThreadInfo)), "task 5 ThreadInfo");
+        assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
+        assert_eq!(layout.describe(layout.global(GlobalLine::Jiffies)), "jiffies");
     }
 
     #[test]

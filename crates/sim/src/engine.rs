@@ -121,6 +121,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Runs until every task has exited, or until `until`.
     pub fn run(&mut self, until: Ns) -> End {
+        self.run_watched(until, |_| ())
+    }
+
+    /// The same, with `watch` called after each event: for checkers, which see everything and change nothing.
+    pub fn run_watched(&mut self, until: Ns, mut watch: impl FnMut(&Self)) -> End {
         let until = Ps::from(until);
         while self.live_tasks > 0 {
             let Some((cpu, at)) = self.queue.next() else {
@@ -131,6 +136,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 return End::Time;
             }
             self.step(cpu, at);
+            watch(self);
             if self.ticks_alone() {
                 return End::Deadlock { sleeping: self.live_tasks };
             }

@@ -11,10 +11,18 @@ pub enum Op {
     Work(Cycles),
     /// User-mode work until the task has had this much CPU time, whatever the core's speed.
     RunFor(Ns),
-    Read { pipe: PipeId, bytes: u64 },
-    Write { pipe: PipeId, bytes: u64 },
+    Read {
+        pipe: PipeId,
+        bytes: u64,
+    },
+    Write {
+        pipe: PipeId,
+        bytes: u64,
+    },
     /// poll() until the pipe is readable.
-    Poll { pipe: PipeId },
+    Poll {
+        pipe: PipeId,
+    },
     SleepFor(Ns),
     SleepUntil(Ns),
     Fork(Box<TaskSpec>),
@@ -27,7 +35,10 @@ pub enum Op {
     SetNice(i32),
     MoveToGroup(TgId),
     /// A measurement: `value` joins the samples of `series`.
-    Report { series: u32, value: u64 },
+    Report {
+        series: u32,
+        value: u64,
+    },
     Exit,
 }
 

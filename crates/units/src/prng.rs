@@ -11,7 +11,8 @@ impl Prng {
     /// The stream `purpose` (a short fixed name) of `owner` (a task, a CPU, an iteration) under the run's `seed`.
     pub fn stream(seed: u64, purpose: &str, owner: u64) -> Prng {
         // FNV-1a over the name: any fixed mixing would do, what counts is that it never changes.
-        let name = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let name =
+            purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         let mut mix = seed ^ name.rotate_left(17) ^ owner.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let state = std::array::from_fn(|_| split_mix(&mut mix));
         Prng { state }

@@ -25,7 +25,13 @@ pub const WORKLOAD: Workload = Workload {
     summary: "two processes hand a token to and fro through two pipes",
     parameters: &[
         Parameter { name: "batches", default: 120, range: (1, 100_000), unit: "batches", doc: "printed means" },
-        Parameter { name: "loops", default: 1_000, range: (1, 10_000_000), unit: "loops", doc: "round trips per batch" },
+        Parameter {
+            name: "loops",
+            default: 1_000,
+            range: (1, 10_000_000),
+            unit: "loops",
+            doc: "round trips per batch",
+        },
     ],
     key: None,
     operation: "Time",

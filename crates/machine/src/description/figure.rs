@@ -164,7 +164,8 @@ impl Figure {
     }
 
     /// # Panics
-    /// These accessors panic if the figure is of another dimension; a [`Description`](super::Description) has checked it.
+    /// These accessors panic if the figure is of another dimension; a [`Description`](super::Description) has checked
+    /// it.
     pub fn time(&self) -> Ps {
         Ps(self.of(Dimension::Time))
     }
@@ -193,12 +194,12 @@ impl Figure {
         self.of(Dimension::TimePerBytes)
     }
 
-    /// The same value with less trust: a guess, with twice the room below and above.
-    pub fn borrowed(self, from: &str) -> Figure {
+    /// The same value with less trust: a guess, with twice the room below and above, inside of `bounds`.
+    pub fn borrowed(self, from: &str, bounds: (u64, u64)) -> Figure {
         Figure {
             source: format!("taken from {from}: {}", self.source),
             how: How::Guess,
-            range: (self.range.0 / 2, self.range.1.saturating_mul(2)),
+            range: ((self.range.0 / 2).max(bounds.0), self.range.1.saturating_mul(2).min(bounds.1)),
             ..self
         }
     }
@@ -249,9 +250,10 @@ mod tests {
         let source = "somebody".to_string();
         let figure = Figure { value: 40_000, unit: unit("ns"), source, how: How::Published, range: (20_000, 60_000) };
         assert_eq!(figure.to_string(), "40 ns");
-        let borrowed = figure.borrowed("a-machine");
+        let borrowed = figure.clone().borrowed("a-machine", (0, u64::MAX));
         assert_eq!((borrowed.how, borrowed.range, borrowed.value), (How::Guess, (10_000, 120_000), 40_000));
         assert_eq!(borrowed.source, "taken from a-machine: somebody");
+        assert_eq!(figure.borrowed("a-machine", (15_000, 70_000)).range, (15_000, 70_000));
     }
 
     #[test]

@@ -1,5 +1,9 @@
-//! Machine files: a topology and every number that a simulation of the machine needs, each with its unit, its source, how it
-//! came about and between what bounds it may lie. The files are `machines/*.toml`; `docs/machine-file.md` describes them.
+//! Machine files: a topology and every number that a simulation of the machine needs, each with its unit, its source,
+//! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
+//!
+//! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
+//! figures of [`KEYS`] and the facts of [`FACTS`]; `[paths]` and `[os]` take any name. Every figure is a table
+//! `{ value, unit, source, how, range }`, in one of [`UNITS`]; a file that leaves one of the five out is refused.
 //!
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
@@ -152,7 +156,10 @@ impl Description {
     /// These prices for another machine: all figures become guesses with wider ranges that name this machine as source.
     pub fn with_topology(self, topology: Topology) -> Description {
         let from = self.name;
-        let borrowed = |named: NamedFigure| NamedFigure { figure: named.figure.borrowed(&from), ..named };
+        let borrowed = |named: NamedFigure| {
+            let bounds = key_of(&named.name).map_or((0, u64::MAX), |key| key.bounds);
+            NamedFigure { figure: named.figure.borrowed(&from, bounds), ..named }
+        };
         let fact = |named: NamedFact| {
             let source = format!("taken from {from}: {}", named.fact.source);
             NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
@@ -172,8 +179,8 @@ impl Description {
         Description { name: name.to_string(), ..self }
     }
 
-    /// The price `section.<distance>`. Where it is not given: that of the next nearer distance that is, else of the next
-    /// farther one.
+    /// The price `section.<distance>`. Where it is not given: that of the next nearer distance that is, else of the
+    /// next farther one.
     fn by_distance(&self, section: &str, distance: Distance) -> Ps {
         let given = |index: usize| self.figure(&format!("{section}.{}", Distance::from_index(index).name()));
         let nearer = (1..=distance.index()).rev().find_map(given);
@@ -223,8 +230,8 @@ impl Description {
         self.required("frequency.min").hertz()
     }
 
-    /// The highest frequency with `active_cores` active: the figure for the largest number of cores given that is not above
-    /// it, so that a table of the known steps suffices.
+    /// The highest frequency with `active_cores` active: the figure for the largest number of cores given that is not
+    /// above it, so that a table of the known steps suffices.
     pub fn turbo_hertz(&self, active_cores: u32) -> u64 {
         let step = |cores: u32| self.figure(&format!("frequency.turbo_{cores}"));
         let known = (1..=active_cores.min(255)).rev().find_map(step);

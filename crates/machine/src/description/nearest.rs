@@ -1,7 +1,8 @@
 //! The name that a user may have meant.
 
-/// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is near
-/// enough to be meant: at most a third of the letters differ, or one of the names begins with the other. The first of equals.
+/// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is
+/// near enough to be meant: at most a third of the letters differ, or one of the names begins with the other. The first
+/// of equals.
 pub fn nearest_name<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<(usize, &str)> = None;
     for name in names {

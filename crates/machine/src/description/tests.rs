@@ -1,1 +1,365 @@
+//! The machines that ship, files that are refused, and round trips.
 
+use super::*;
+use crate::topology::{Numbering, from_synthetic};
+
+/// A machine of two sockets whose numbers stay as they are, other than those of the machines that ship.
+const XEON: &str = include_str!("../../tests/fixtures/two-sockets.toml");
+
+fn shipped(name: &str) -> Description {
+    let (_, text) = builtin().iter().find(|(other, _)| *other == name).expect("a machine that ships");
+    parse(text, &format!("machines/{name}.toml")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn two_sockets() -> Description {
+    parse(XEON, "m.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn cpu(index: usize) -> CpuId {
+    CpuId::new(index)
+}
+
+#[test]
+fn the_machines_that_ship_load_and_bear_their_names() {
+    for (name, _) in builtin() {
+        let machine = shipped(name);
+        assert_eq!(machine.name(), *name);
+        assert!(machine.topology().notices().is_empty(), "{name}: {:?}", machine.topology().notices());
+        assert!(machine.figures().count() > 40, "{name}");
+        for (figure_name, figure) in machine.figures() {
+            assert!(figure.range.0 <= figure.value && figure.value <= figure.range.1, "{name} {figure_name}");
+            // What was fitted was free to be something else.
+            assert!(figure.range.0 < figure.range.1 || figure.how != How::Fitted, "{name} {figure_name}");
+        }
+        let states = machine.idle_states();
+        assert_eq!((states[0].name.as_str(), states[1].name.as_str()), ("POLL", "C1"));
+        assert!(states.is_sorted_by_key(|state| (state.exit_latency, state.target_residency)), "{name}");
+        let transfers = machine.line_transfers();
+        assert!(transfers.is_sorted(), "{name}: {transfers:?}");
+        assert!(machine.wakes_by_mwait());
+        assert!(machine.min_hertz() <= machine.base_hertz() && machine.base_hertz() <= machine.fixed_hertz());
+    }
+}
+
+#[test]
+fn figures_are_asked_for_by_what_they_are() {
+    let xeon = two_sockets();
+    assert_eq!(xeon.topology().summary(), "2 packages, 2 NUMA nodes, 2 last level caches, 24 cores, 48 CPUs");
+    assert_eq!(xeon.topology().distance(cpu(0), cpu(24)), Distance::Smt);
+    assert_eq!(xeon.topology().distance(cpu(0), cpu(12)), Distance::Remote(1));
+    assert_eq!(xeon.topology().node_distance(0, 1), 21);
+    assert_eq!(xeon.line_transfer(Distance::Smt), Ps(7_600));
+    assert_eq!(xeon.line_transfer(Distance::Llc), Ps(40_000));
+    assert_eq!(xeon.line_transfer(Distance::Remote(1)), Ps(118_000));
+    assert_eq!(xeon.line_transfer(Distance::Same), Ps::ZERO);
+    assert_eq!(xeon.memory_load(Distance::Same), Ps(95_000));
+    assert_eq!(xeon.memory_load(Distance::Remote(1)), Ps(146_000));
+    assert_eq!((xeon.l2_bytes(cpu(0)), xeon.llc_bytes(cpu(0))), (256 << 10, 30 << 20));
+    assert_eq!(xeon.copy_ps_per_kib(), 81_920);
+    assert_eq!((xeon.turbo_hertz(1), xeon.turbo_hertz(12)), (3_100_000_000, 2_600_000_000));
+    assert_eq!(xeon.path_cycles("schedule"), Cycles(60));
+    let c6 = xeon.idle_states().pop().unwrap();
+    assert_eq!((c6.exit_latency, c6.target_residency), (Ps::from_ns(133_000), Ps::from_ns(400_000)));
+}
+
+#[test]
+fn the_machines_have_the_shape_of_their_studies() {
+    let xeon = shipped("xeon-e5-2670v3-2s");
+    assert_eq!(xeon.topology(), two_sockets().topology());
+    let declared = |machine: &Description| {
+        let deepest = machine.idle_states().pop().unwrap();
+        (deepest.name, deepest.exit_latency, deepest.target_residency)
+    };
+    assert_eq!(declared(&xeon), ("C6".to_string(), Ps::from_ns(133_000), Ps::from_ns(400_000)));
+
+    let big = shipped("ivybridge-ex-16s");
+    assert_eq!(big.topology().nr_cpus(), 480);
+    assert_eq!(big.topology().distance(cpu(0), cpu(15)), Distance::Remote(1));
+    assert_eq!(big.topology().distance(cpu(0), cpu(30)), Distance::Remote(2));
+    assert_eq!(big.topology().distance(cpu(0), cpu(240)), Distance::Smt);
+    assert_eq!(declared(&big), ("C6".to_string(), Ps::from_ns(88_000), Ps::from_ns(700_000)));
+    // Beyond what is priced: as the farthest that is.
+    assert_eq!(big.line_transfer(Distance::Remote(9)), big.line_transfer(Distance::Remote(2)));
+
+    for name in ["core-i7-3770", "skylake-uma-8"] {
+        let small = shipped(name);
+        assert_eq!(small.topology().summary(), "1 package, 1 NUMA node, 1 last level cache, 4 cores, 8 CPUs");
+        assert_eq!(small.topology().cores()[0].cpus.list(), "0,4");
+    }
+    let i7 = shipped("core-i7-3770");
+    assert!(i7.turbo_hertz(4) < i7.turbo_hertz(3) && i7.turbo_hertz(3) < i7.turbo_hertz(2));
+    assert_eq!(i7.turbo_hertz(9), i7.turbo_hertz(4));
+}
+
+#[test]
+fn figures_come_in_the_order_of_the_file() {
+    let xeon = two_sockets();
+    let names: Vec<&str> = xeon.figures().map(|(name, _)| name).collect();
+    assert_eq!(names[..3], ["default_path_cycles", "frequency.base", "frequency.min"]);
+    assert_eq!(names.last(), Some(&"idle.C6.wake"));
+    assert_eq!(xeon.facts().map(|(name, _)| name).collect::<Vec<_>>(), ["frequency.control", "idle.wake_by"]);
+}
+
+#[test]
+fn a_users_topology_borrows_prices_as_guesses() {
+    let topology = |text: &str| from_synthetic(text, "t", Numbering::AsListed).unwrap();
+    assert_eq!(default_prices(&topology("pack:2 l3:1 core:12 pu:2")), "xeon-e5-2670v3-2s");
+    assert_eq!(default_prices(&topology("pack:8 core:2 pu:1")), "ivybridge-ex-16s");
+    assert_eq!(default_prices(&topology("core:4 pu:2")), "skylake-uma-8");
+    assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")), "xeon-e5-2670v3-2s");
+
+    let mine = for_topology("mine", topology("pack:2 [numa] l3:2(size=16MiB) l2:2(size=1MiB) core:1 pu:2"));
+    assert_eq!(mine.name(), "mine");
+    assert_eq!(mine.topology().nr_cpus(), 16);
+    assert!(mine.figures().all(|(_, figure)| figure.how == How::Guess));
+    assert!(mine.facts().all(|(_, fact)| fact.how == How::Guess));
+    let llc = mine.figure("line.llc").unwrap();
+    let theirs = shipped("xeon-e5-2670v3-2s").figure("line.llc").unwrap().clone();
+    assert_eq!(llc.source, format!("taken from xeon-e5-2670v3-2s: {}", theirs.source));
+    assert_eq!((llc.value, llc.range), (theirs.value, (theirs.range.0 / 2, theirs.range.1 * 2)));
+    // Sizes that the topology knows are its own.
+    assert_eq!((mine.l2_bytes(cpu(0)), mine.llc_bytes(cpu(0))), (1 << 20, 16 << 20));
+    assert_eq!(mine.line_transfers()[Distance::Package.index()], mine.figure("line.package").unwrap().time());
+}
+
+#[test]
+fn a_machine_that_is_written_reads_back_as_itself() {
+    let plain = |machine: &Description| {
+        let figures: Vec<(String, Figure)> = machine.figures().map(|(name, f)| (name.to_string(), f.clone())).collect();
+        let facts: Vec<(String, Fact)> = machine.facts().map(|(name, f)| (name.to_string(), f.clone())).collect();
+        (machine.name().to_string(), machine.about().to_string(), figures, facts, machine.idle_states())
+    };
+    for (name, _) in builtin() {
+        let machine = shipped(name);
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(plain(&again), plain(&machine));
+        assert_eq!(again.topology(), machine.topology());
+        assert_eq!(again.to_toml(), parse(&again.to_toml(), "again.toml").unwrap().to_toml());
+    }
+}
+
+#[test]
+fn topologies_without_symmetry_are_written_and_read() {
+    let mut topology = crate::topology::from_hwloc_xml(
+        include_str!("../../tests/fixtures/two-packages-v3.xml"),
+        "two-packages-v3.xml",
+    )
+    .unwrap();
+    topology.nodes.iter_mut().for_each(|node| node.memory_bytes = None);
+    let machine = for_topology("a \"quoted\" name", topology);
+    let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.topology(), machine.topology());
+    assert_eq!(again.topology().cpu(cpu(7)).capacity, 600);
+    assert_eq!(again.name(), "a \"quoted\" name");
+}
+
+#[test]
+fn prices_can_be_replaced_and_names_checked() {
+    let mut xeon = two_sockets();
+    let figure = Figure { value: 50_000, ..xeon.figure("line.llc").unwrap().clone() };
+    xeon.replace("line.llc", figure);
+    assert_eq!(xeon.line_transfer(Distance::Llc), Ps(50_000));
+
+    let priced =
+        "\n[paths]\nshedule = { value = 10, unit = \"cycles\", source = \"s\", how = \"guess\", range = [1, 20] }\n";
+    let text = XEON.replacen("\n[paths]\n", priced, 1);
+    let machine = parse(&text, "m.toml").unwrap();
+    assert_eq!(machine.path_cycles("shedule"), Cycles(10));
+    let line = text.lines().position(|line| line.starts_with("shedule")).unwrap() + 1;
+    assert_eq!(
+        machine.check_names("paths", &["schedule", "try_to_wake_up"]).unwrap_err().to_string(),
+        format!(
+            "m.toml:{line}:11: found the unknown name `shedule` in [paths]; expected `schedule`, perhaps \
+             (rule: only known names, so that a slip of the hand is not ignored)"
+        )
+    );
+    assert_eq!(machine.check_names("paths", &["shedule"]), Ok(()));
+}
+
+/// The Xeon's file with one text replaced by another, refused: the message without place and rule, and the line's text.
+fn edited(from: &str, to: &str) -> (String, String) {
+    assert!(XEON.contains(from), "the file has no {from}");
+    let text = XEON.replacen(from, to, 1);
+    let error = parse(&text, "m.toml").expect_err("a bad file must be refused");
+    assert!(!error.rule.is_empty() && error.at.input == "m.toml");
+    let line = text.lines().nth(error.at.line.unwrap_or(1) as usize - 1).unwrap_or_default();
+    let column = error.at.column.unwrap_or(1) as usize - 1;
+    (format!("found {}; expected {}", error.found, error.expected), line.chars().skip(column).collect())
+}
+
+const SMT: &str = "speed = { value = 0.62, unit = \"ratio\", range = [0.5, 0.75], how = \"guess\", source = ";
+
+#[test]
+fn a_number_without_unit_source_how_or_range_is_refused() {
+    let table = "`smt.speed`";
+    let with = |to: &str| edited(SMT, to);
+    let rest = "range = [0.5, 0.75], how = \"guess\", source = ";
+    assert_eq!(
+        with(&format!("speed = {{ unit = \"ratio\", {rest}")).0,
+        format!("found no `value` in {table}; expected value = a number")
+    );
+    assert_eq!(
+        with(&format!("speed = {{ value = 0.62, {rest}")).0,
+        format!("found no `unit` in {table}; expected unit = one of ratio, percent, permille")
+    );
+    assert_eq!(
+        with("speed = { value = 0.62, unit = \"ratio\", how = \"guess\", source = ").0,
+        format!("found no `range` in {table}; expected range = [lowest, highest]")
+    );
+    assert_eq!(
+        with("speed = { value = 0.62, unit = \"ratio\", range = [0.5, 0.75], source = ").0,
+        format!("found no `how` in {table}; expected how = one of measured, vendor, published, derived, fitted, guess")
+    );
+    let (message, at) = edited("how = \"guess\", source = \"two threads", "how = \"guess\", sauce = \"two threads");
+    assert_eq!(message, format!("found the unknown name `sauce` in {table}; expected `source`, perhaps"));
+    assert!(at.starts_with("sauce ="), "{at}");
+    let (message, at) =
+        with("speed = 0.62\nold = { value = 0.62, unit = \"ratio\", range = [0.5, 0.75], how = \"guess\", source = ");
+    assert!(message.starts_with("found the number 0.62 for `smt.speed`; expected { value = ..., unit ="), "{message}");
+    assert!(at.starts_with("0.62"), "{at}");
+    assert_eq!(
+        edited(
+            "\"two threads of kernel-heavy integer code do 1.2 to 1.3 times the work of one; not looked up\"",
+            "\" \""
+        )
+        .0,
+        "found an empty `source`; expected source = \"...\""
+    );
+}
+
+#[test]
+fn numbers_must_be_sound() {
+    let with = |value: &str, range: &str| {
+        let to = format!("speed = {{ value = {value}, unit = \"ratio\", range = {range}, how = \"guess\", source = ");
+        edited(SMT, &to)
+    };
+    let (message, at) = with("0.9", "[0.5, 0.75]");
+    assert_eq!(message, "found the value 0.9 outside its range [0.5, 0.75]; expected a range that contains the value");
+    assert!(at.starts_with("0.9,"), "{at}");
+    assert_eq!(
+        with("0.6", "[0.75, 0.5]").0,
+        "found a range that ends below its beginning; expected range = [lowest, highest]"
+    );
+    assert_eq!(with("0.6", "[0.5]").0, "found a range of 1 numbers; expected range = [lowest, highest]");
+    assert_eq!(with("0.6", "0.5").0, "found the number 0.5; expected range = [lowest, highest]");
+    assert_eq!(with("-0.6", "[0.5, 0.75]").0, "found the value -0.6; expected 0 or more");
+    assert_eq!(with("0", "[0, 0.75]").0, "found the value 0 ratio; expected from 0.001 to 1 ratio");
+    assert_eq!(with("1e3", "[0.5, 0.75]").0, "found the value 1e3; expected a decimal number without exponent");
+    assert_eq!(with("nan", "[0.5, 0.75]").0, "found the value nan; expected a decimal number without exponent");
+    assert_eq!(with("0x1", "[0.5, 0.75]").0, "found the number 1 as value; expected a decimal number");
+    assert_eq!(with("\"0.6\"", "[0.5, 0.75]").0, "found the text \"0.6\" as value; expected a decimal number");
+    assert_eq!(
+        with("0.62345", "[0.5, 0.75]").0,
+        "found the value 0.62345 ratio; expected a whole number of permille below 2^64"
+    );
+    assert_eq!(
+        with("99999999999999999999999999", "[0.5, 0.75]").0,
+        "found the value 99999999999999999999999999; expected a number of at most 24 digits"
+    );
+    let (message, at) = edited("unit = \"ratio\", range = [0.5", "unit = \"ns\", range = [0.5");
+    assert_eq!(message, "found the unit \"ns\" for `smt.speed`; expected one of ratio, percent, permille");
+    assert!(at.starts_with("\"ns\""), "{at}");
+    let (message, _) = edited("how = \"guess\", source = \"two threads", "how = \"gess\", source = \"two threads");
+    assert_eq!(message, "found how = \"gess\"; expected \"guess\", perhaps");
+}
+
+#[test]
+fn names_and_sections_must_be_known_and_complete() {
+    assert_eq!(
+        edited("[smt]\nspeed", "[smt]\nsped").0,
+        "found the unknown name `sped` in `smt`; expected `speed`, perhaps"
+    );
+    assert_eq!(edited("[smt]", "[smpt]").0, "found the unknown name `smpt` in the file; expected `smt`, perhaps");
+    assert_eq!(edited("name = \"two-sockets\"\n", "").0, "found no `name` in the file; expected name = \"...\"");
+    assert!(edited("remote_1 = { value = 118", "remote_7 = { value = 118").0.starts_with("found no `line.remote_1`"));
+    assert!(edited("[smt]\nspeed", "[smt]\n# speed").0.starts_with("found no `smt.speed`"));
+    assert_eq!(edited("value = \"mwait\"", "value = \"magic\"").0, "found \"magic\"; expected one of mwait, interrupt");
+    assert_eq!(
+        edited("name = \"C6\"", "name = \"C3\"").0,
+        "found the idle state C3 for the second time; expected each once"
+    );
+    assert_eq!(
+        edited("name = \"C6\"", "name = \"C 6\"").0,
+        "found the name \"C 6\"; expected letters, digits, - and _"
+    );
+    assert!(edited("[[idle.state]]", "[[idle.stat]]").0.starts_with("found the unknown name `stat` in `idle`"));
+}
+
+#[test]
+fn toml_and_topology_errors_keep_their_place() {
+    let half = &XEON[..XEON.find("range = [29").unwrap()];
+    let error = parse(half, "m.toml").unwrap_err();
+    assert_eq!(error.at.line, Some(half.lines().count() as u32), "{error}");
+    assert_eq!(error.rule, "a machine file is TOML");
+    assert!(parse("", "m.toml").unwrap_err().to_string().starts_with("m.toml:1:1: found no `name` in the file"));
+
+    let (message, at) = edited("core:1 pu:2\"", "cores:1 pu:2\"");
+    assert_eq!(message, "found `cores`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu");
+    assert!(at.starts_with("cores:1"), "{at}");
+    assert_eq!(
+        edited("numbering = \"linux-x86\"", "numbering = \"windows\"").0.split(';').next(),
+        Some("found the text \"windows\"")
+    );
+    assert_eq!(
+        edited("rows = [[10, 21], [21, 10]]", "rows = [[10, 21]]").0,
+        "found rows of 2 distances; expected 2 rows of 2"
+    );
+    assert_eq!(edited("[21, 10]]", "[21, 12]]").0, "found the number 12; expected a whole number from 10 to 10");
+    assert_eq!(edited("[[10, 21]", "[[10, 60]").0, "found the number 60; expected a whole number from 20 to 31");
+}
+
+#[test]
+fn listed_topologies_are_checked() {
+    let synthetic = "synthetic = \"pack:2 [numa] l3:1 l2:12 l1d:1 core:1 pu:2\"\nnumbering = \"linux-x86\"";
+    let with = |to: &str| edited(synthetic, to);
+    let good = "cpus = 4\npackages = [\"0,2\", \"1,3\"]\nnodes = [\"0,2\", \"1,3\"]\ncores = [\"0,2\", \"1,3\"]\n";
+    let machine = parse(&XEON.replacen(synthetic, good, 1), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(machine.topology().distance(cpu(0), cpu(2)), Distance::Smt);
+    assert_eq!(machine.topology().node_distance(0, 1), 21);
+
+    assert_eq!(with("cpus = 9000").0, "found the number 9000; expected a whole number from 1 to 8192");
+    assert_eq!(with("cpus = 0").0, "found the number 0; expected a whole number from 1 to 8192");
+    let (message, at) = with("cpus = 4\npackages = [\"0,2\", \"2-3\"]");
+    assert!(message.starts_with("found CPU 2 in two packages (the other is at m.toml:13:13)"), "{message}");
+    assert!(at.starts_with("\"2-3\""), "{at}");
+    assert_eq!(
+        with("cpus = 4\npackages = [\"0-2\"]").0,
+        "found CPU 3 in no package, though others are in one; expected every CPU in a package"
+    );
+    let (message, at) = with("cpus = 4\ncores = [\"0-1\", \"2-x\"]");
+    assert_eq!(message, "found `x`; expected a list of CPUs such as 0-3,8");
+    assert!(at.starts_with("x\""), "{at}");
+    assert_eq!(with("cpus = 4\ncores = [\"3-4\"]").0, "found CPU 4; expected CPUs among 0-3");
+    assert!(
+        with("cpus = 4\ncaches = [{ level = 3, kind = \"big\", cpus = [\"0-3\"] }]")
+            .0
+            .contains("unified, data or instruction")
+    );
+    assert!(with("cpus = 4\nsockets = [\"0-3\"]").0.starts_with("found the unknown name `sockets`"));
+}
+
+#[test]
+fn mangled_files_are_read_or_refused_and_nothing_else() {
+    let mut prng = units::Prng::stream(11, "mangled machine files", 0);
+    for _ in 0..400 {
+        let mut bytes = XEON.as_bytes().to_vec();
+        for _ in 0..prng.between(1, 4) {
+            let at = prng.below(bytes.len() as u64) as usize;
+            match prng.below(4) {
+                0 => bytes[at] = b"0123456789.,-[]{}=\"\n_ "[prng.below(22) as usize],
+                1 => drop(bytes.remove(at)),
+                2 if prng.below(8) == 0 => bytes.truncate(at.max(1)),
+                _ => {
+                    let end = (at + prng.below(60) as usize).min(bytes.len());
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match parse(&text, "m.toml") {
+            Ok(machine) => drop((machine.line_transfers(), machine.idle_states())),
+            Err(error) => assert!(error.at.line.is_some() || error.at.column.is_none(), "{error}"),
+        }
+    }
+}

@@ -187,8 +187,8 @@ fn read_kinds(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> 
     Ok(())
 }
 
-/// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`; the range is for other nodes than the own. The nodes
-/// are left for the caller to fill in.
+/// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`; the range is for other nodes than the own. The
+/// nodes are left for the caller to fill in.
 fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionError> {
     let Some(inner) = table.table("distances")? else { return Ok(None) };
     inner.only(&["rows", "source", "how", "range"], "distances have rows, a source, how and a range")?;

@@ -97,9 +97,9 @@ impl Draft {
         Ok(cpu)
     }
 
-    /// Checks what was read and renumbers it. Assumptions: a CPU in no core is a core; without packages each NUMA node is
-    /// one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest number, and the
-    /// others count as memory only; without NUMA nodes there is one; without distances all other nodes are 20 away.
+    /// Checks what was read and renumbers it. Assumptions: a CPU in no core is a core; without packages each NUMA node
+    /// is one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest number, and
+    /// the others count as memory only; without NUMA nodes there is one; without distances all other nodes are 20 away.
     pub fn finish(mut self) -> Result<Topology, TopologyError> {
         if self.cpus.is_empty() {
             return Err(TopologyError::new(self.at.clone(), "no CPUs", "at least one"));

@@ -113,7 +113,8 @@ fn matrix_of_version_1<'a, 'input>(root: XmlNode<'a, 'input>, count: usize) -> O
         (0..depth).for_each(|_: u8| at = at.and_then(first_object));
         at.as_ref().is_some_and(is_numa)
     };
-    // hwloc 2 counts one level too many when it writes this format: then a firmware's table shows by its local distance.
+    // hwloc 2 counts one level too many when it writes this format: then a firmware's table shows by its local
+    // distance.
     let from_firmware = |node: &XmlNode| {
         let base = node.attribute("latency_base").and_then(|base| Decimal::parse(base).ok());
         let first = node.children().find(|child| child.has_tag_name("latency"));

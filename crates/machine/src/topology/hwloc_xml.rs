@@ -14,16 +14,12 @@ use units::CpuMask;
 
 /// More than 8192 CPUs need, with caches, devices and notes; bounds the memory a hostile file can take.
 const NODES_LIMIT: u32 = 2_000_000;
-/// hwloc's own trees are about 20 deep.
+/// hwloc's own trees are about 20 deep; this reader recurses.
 const DEPTH_LIMIT: usize = 100;
 
 /// Reads the text of an XML file; `file` is its name for messages.
 pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError> {
     let lines = Lines::new(text);
-    if let Some(offset) = too_deep(text) {
-        let at = lines.locate(file, offset);
-        return Err(TopologyError::new(at, "elements nested too deeply", format!("at most {DEPTH_LIMIT} levels")));
-    }
     if let Some(offset) = text.find("<!ENTITY") {
         let at = lines.locate(file, offset);
         return Err(TopologyError::new(at, "an entity declaration", "XML without entities, as hwloc writes it"));
@@ -38,49 +34,6 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
         Reader { file, lines, draft: Draft::new(file), open: Vec::new(), version: 1, offline: CpuMask::default() };
     reader.topology(root)?;
     reader.draft.finish()
-}
-
-/// The offset of the first tag below [`DEPTH_LIMIT`]: the parser itself recurses, so this is asked before it runs.
-/// What is no XML may be miscounted, and is refused by one or the other.
-fn too_deep(text: &str) -> Option<usize> {
-    let (mut depth, mut at) = (0usize, 0);
-    while let Some(found) = text[at..].find('<') {
-        let start = at + found;
-        let tag = &text[start..];
-        let skip_to = |end: &str| tag.find(end).map_or(tag.len(), |offset| offset + end.len());
-        let length = if tag.starts_with("<!--") {
-            skip_to("-->")
-        } else if tag.starts_with("<![CDATA[") {
-            skip_to("]]>")
-        } else {
-            let length = tag_length(tag);
-            if tag.starts_with("</") {
-                depth = depth.saturating_sub(1);
-            } else if !tag.starts_with("<!") && !tag.starts_with("<?") && !tag[..length].ends_with("/>") {
-                depth += 1;
-            }
-            length
-        };
-        if depth > DEPTH_LIMIT {
-            return Some(start);
-        }
-        at = start + length;
-    }
-    None
-}
-
-/// To the `>` that ends a tag: one in quotes does not.
-fn tag_length(tag: &str) -> usize {
-    let mut quote = None;
-    for (at, byte) in tag.bytes().enumerate() {
-        match (quote, byte) {
-            (None, b'>') => return at + 1,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (Some(open), _) if open == byte => quote = None,
-            _ => {}
-        }
-    }
-    tag.len()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,6 +217,9 @@ impl<'a> Reader<'a> {
     /// Reads an object and all it holds; the CPUs below it come back.
     fn object(&mut self, node: XmlNode<'a, 'a>) -> Result<CpuMask, TopologyError> {
         let kind = self.kind(node)?;
+        if self.open.len() >= DEPTH_LIMIT {
+            return self.wrong(node, "objects nested too deeply".to_string(), &format!("at most {DEPTH_LIMIT} levels"));
+        }
         self.check_nesting(node, kind)?;
         if kind == Kind::Other {
             return Ok(CpuMask::default());

@@ -138,13 +138,14 @@ impl Topology {
         &self.cores
     }
 
-    /// Cores that share a level-2 cache, or what the machine itself calls a cluster; a core alone where neither is known.
+    /// Cores that share a level-2 cache, or what the machine itself calls a cluster; a core alone where neither is
+    /// known.
     pub fn clusters(&self) -> &[CpuMask] {
         &self.clusters
     }
 
-    /// CPUs that share a last level cache: the outermost cache that does not leave its package. Where no cache is known,
-    /// a package's CPUs of one NUMA node.
+    /// CPUs that share a last level cache: the outermost cache that does not leave its package. Where no cache is
+    /// known, a package's CPUs of one NUMA node.
     pub fn llcs(&self) -> &[CpuMask] {
         &self.llcs
     }
@@ -217,8 +218,8 @@ impl Topology {
         }
     }
 
-    /// How far the memory of NUMA node `node` is from `cpu`: [`Distance::Same`] for the CPU's own node, [`Distance::Package`]
-    /// for another node of its package, [`Distance::Remote`] beyond.
+    /// How far the memory of NUMA node `node` is from `cpu`: [`Distance::Same`] for the CPU's own node,
+    /// [`Distance::Package`] for another node of its package, [`Distance::Remote`] beyond.
     pub fn memory_distance(&self, cpu: CpuId, node: u16) -> Distance {
         let from = self.cpu(cpu);
         if from.node == node {

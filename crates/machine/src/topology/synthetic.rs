@@ -1,10 +1,11 @@
 //! Reads hwloc's synthetic notation: `pack:2 [numa] l3:1(size=30MB) core:12 pu:2`, what `lstopo --of synthetic` writes.
 //!
 //! From outside to inside, each word is a type and how many of it every object of the level before holds. Types may be
-//! shortened to two letters and go without type altogether (`2 3 2`); attributes stand in parentheses, NUMA nodes may be
-//! attached in brackets. PUs are numbered depth first unless `indexes=` says otherwise, as hwloc does. Without NUMA nodes
-//! the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, and it wants levels in
-//! their order (packages outside cores). Sizes of caches that are not given stay unknown here; hwloc invents them.
+//! shortened to two letters and go without type altogether (`2 3 2`); attributes stand in parentheses, NUMA nodes may
+//! be attached in brackets. PUs are numbered depth first unless `indexes=` says otherwise, as hwloc does. Without NUMA
+//! nodes the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, and it wants
+//! levels in their order (packages outside cores). Sizes of caches that are not given stay unknown here; hwloc invents
+//! them.
 
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
 use super::error::excerpt;
@@ -252,8 +253,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// hwloc's rule for `2 3 2`: the last is PU; of the others it wants NUMA nodes, packages, cores, up to four caches and
-    /// groups, in this order of need, and places them as groups, packages, NUMA nodes, L3, L2, L1, L1i, cores.
+    /// hwloc's rule for `2 3 2`: the last is PU; of the others it wants NUMA nodes, packages, cores, up to four caches
+    /// and groups, in this order of need, and places them as groups, packages, NUMA nodes, L3, L2, L1, L1i, cores.
     fn name_untyped_levels(&mut self) -> Result<(), TopologyError> {
         let Some(last) = self.levels.len().checked_sub(1) else {
             return self.wrong(0, "no levels", "a description such as pack:2 l3:1 core:12 pu:2");

@@ -1,8 +1,8 @@
 //! Reads a sysfs tree: `sys/devices/system/{cpu,node}` of a running machine or of a copy.
 //!
 //! The caller reads files; this module only asks for them by relative path, so that a directory, an archive or a table
-//! in a test will do. Masks are taken from the `_list` files or, on old kernels, from their hexadecimal twins. CPUs that
-//! are not online are left out with a notice.
+//! in a test will do. Masks are taken from the `_list` files or, on old kernels, from their hexadecimal twins. CPUs
+//! that are not online are left out with a notice.
 
 use super::cpulist::{parse_list, parse_mask};
 use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart};
@@ -58,8 +58,8 @@ impl Reader<'_> {
         Some(text.split(['\n', '\0']).next().unwrap_or_default().trim().to_string())
     }
 
-    /// Every member of a set tells it anew; whether this is the first time. A different set that overlaps is new, and is
-    /// found by the draft.
+    /// Every member of a set tells it anew; whether this is the first time. A different set that overlaps is new, and
+    /// is found by the draft.
     fn is_new(&mut self, sort: Sort, cpus: &CpuMask) -> bool {
         let Some(first) = cpus.first() else { return false };
         let new = self.seen.get(&(sort, first)) != Some(cpus);
@@ -160,7 +160,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The online CPUs of a set that must hold the CPU that tells it; old kernels leave sets empty that they do not know.
+    /// The online CPUs of a set that must hold the CPU that tells it; old kernels leave sets empty that they do not
+    /// know.
     fn with_itself(&self, cpu: CpuId, cpus: CpuMask, path: &str) -> Result<CpuMask, TopologyError> {
         if cpus.is_empty() {
             return Ok(CpuMask::single(cpu));

@@ -51,7 +51,8 @@ fn synthetic_notation_is_what_hwloc_makes_of_it() {
     let from_xml = from_hwloc_xml(V2, "v2").unwrap();
     from_text.distance.clone_from(&from_xml.distance);
     assert_eq!(from_text, from_xml);
-    let long = "Package:2 [NUMANode(memory=1073741824)] L3Cache:1(size=4194304) L2Cache:2(size=262144) Core:1 PU:2(indexes=2*4)";
+    let long = "Package:2 [NUMANode(memory=1073741824)] L3Cache:1(size=4194304) L2Cache:2(size=262144) Core:1 \
+                PU:2(indexes=2*4)";
     assert_eq!(synthetic(long), synthetic(SYNTHETIC));
 }
 
@@ -146,80 +147,64 @@ fn every_distance_follows_from_the_masks_of_the_scheduler() {
     }
 }
 
+/// Descriptions and what is said of them.
+const BAD_SYNTHETIC: &[(&str, &str)] = &[
+    ("", "column 1: found no levels; expected a description such as pack:2 l3:1 core:12 pu:2"),
+    (
+        "pack:2 cor3:2 pu:1",
+        "column 8: found `cor3`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu",
+    ),
+    (
+        "pack:2 l9:1 pu:1",
+        "column 8: found `l9`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu",
+    ),
+    ("pack:0 pu:1", "column 6: found `0`; expected a number of objects, 1 or more"),
+    ("pack:-1 pu:1", "column 6: found `-1`; expected a number of objects, 1 or more"),
+    ("pack: pu:1", "column 6: found `pu:1`; expected a number of objects, 1 or more"),
+    (
+        "pack:2 core",
+        "column 12: found the end of the text; expected `:` and a number after the type, a level such as core:12",
+    ),
+    (
+        "pack:99999999999 pu:1",
+        "column 1: found `pack:99999999999`, which makes 99999999999 of them; expected at most 8192 CPUs",
+    ),
+    ("pack:99999999999999999999999 pu:1", "column 6: found `99999999999999999999999`; expected at most 8192 CPUs"),
+    ("pack:128 core:64 pu:2", "column 18: found `pu:2`, which makes 16384 of them; expected at most 8192 CPUs"),
+    ("pack:2 core:2", "column 14: found no PUs; expected pu:1 or more as the last level"),
+    ("core:2 pack:2 pu:1", "column 8: found packages inside cores; expected packages outside cores"),
+    ("pack:2 l2:1 l3:1 pu:1", "column 13: found L3 caches inside L2 caches; expected L3 caches outside L2 caches"),
+    ("pack:2 pack:2 pu:1", "column 8: found a second level of packages; expected each type once"),
+    (
+        "pack:2 2 pu:1",
+        "column 8: found a level without type among levels with types; expected types for all levels or for none",
+    ),
+    ("pack:2(size=3) pu:1", "column 8: found the attribute `size`; expected memory= or indexes="),
+    ("l3:1(size=lots) pu:1", "column 11: found the size `lots`; expected a size such as 32kB, 256KiB or 30MB"),
+    (
+        "l3:1(size=99999999TiB) pu:1",
+        "column 11: found the size `99999999TiB`; expected a size such as 32kB, 256KiB or 30MB",
+    ),
+    ("l3:1(size=1 pu:1", "column 5: found `(` that is never closed; expected `)`"),
+    ("pack:2 [core] pu:1", "column 9: found an attached object that is no NUMA node; expected [numa]"),
+    ("pack:2 [numa pu:1", "column 14: found `pu:1`; expected `]`"),
+    ("numa:2 [numa] pu:1", "column 9: found NUMA nodes both as a level and attached; expected one of the two"),
+    ("pu:2(indexes=0,0)", "column 14: found `0,0`, which gives 0 twice; expected each number once"),
+    ("pu:2(indexes=0,1,2)", "column 14: found 3 indexes; expected 2, one for each object"),
+    ("pu:4(indexes=0*2)", "column 14: found `0*2`; expected a step and a count such as 2*24, both above 0"),
+    ("pu:4(indexes=3*7)", "column 14: found `3*7`; expected loops over all 4 objects"),
+    ("core:2 pu:2(indexes=core:die)", "column 26: found `die`; expected a level of this description"),
+    ("pu:1(indexes=9000)", "column 1: found CPU number 9000; expected at most 8192 CPUs, numbered from 0 to 8191"),
+    ("numa:2048 pu:1", "found 2048 NUMA nodes; expected at most 1024"),
+    ("pu:2.5", "column 5: found `.5`; expected a space between levels"),
+];
+
 #[test]
 fn bad_synthetic_text_says_the_column() {
-    let wrong = |text: &str| refusal(from_synthetic(text, "synthetic topology", Numbering::AsListed));
-    let types = "a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu";
-    for (text, message) in [
-        ("", "column 1: found no levels; expected a description such as pack:2 l3:1 core:12 pu:2".to_string()),
-        ("pack:2 cor3:2 pu:1", format!("column 8: found `cor3`; expected {types}")),
-        ("pack:2 l9:1 pu:1", format!("column 8: found `l9`; expected {types}")),
-        ("pack:0 pu:1", "column 6: found `0`; expected a number of objects, 1 or more".to_string()),
-        ("pack:-1 pu:1", "column 6: found `-1`; expected a number of objects, 1 or more".to_string()),
-        ("pack: pu:1", "column 6: found `pu:1`; expected a number of objects, 1 or more".to_string()),
-        (
-            "pack:2 core",
-            "column 12: found the end of the text; expected `:` and a number after the type, a level such as core:12"
-                .to_string(),
-        ),
-        (
-            "pack:99999999999 pu:1",
-            "column 1: found `pack:99999999999`, which makes 99999999999 of them; expected at most 8192 CPUs"
-                .to_string(),
-        ),
-        (
-            "pack:99999999999999999999999 pu:1",
-            "column 6: found `99999999999999999999999`; expected at most 8192 CPUs".to_string(),
-        ),
-        (
-            "pack:128 core:64 pu:2",
-            "column 18: found `pu:2`, which makes 16384 of them; expected at most 8192 CPUs".to_string(),
-        ),
-        ("pack:2 core:2", "column 14: found no PUs; expected pu:1 or more as the last level".to_string()),
-        ("core:2 pack:2 pu:1", "column 8: found packages inside cores; expected packages outside cores".to_string()),
-        (
-            "pack:2 l2:1 l3:1 pu:1",
-            "column 13: found L3 caches inside L2 caches; expected L3 caches outside L2 caches".to_string(),
-        ),
-        ("pack:2 pack:2 pu:1", "column 8: found a second level of packages; expected each type once".to_string()),
-        (
-            "pack:2 2 pu:1",
-            "column 8: found a level without type among levels with types; expected types for all levels or for none"
-                .to_string(),
-        ),
-        ("pack:2(size=3) pu:1", "column 8: found the attribute `size`; expected memory= or indexes=".to_string()),
-        (
-            "l3:1(size=lots) pu:1",
-            "column 11: found the size `lots`; expected a size such as 32kB, 256KiB or 30MB".to_string(),
-        ),
-        (
-            "l3:1(size=99999999TiB) pu:1",
-            "column 11: found the size `99999999TiB`; expected a size such as 32kB, 256KiB or 30MB".to_string(),
-        ),
-        ("l3:1(size=1 pu:1", "column 5: found `(` that is never closed; expected `)`".to_string()),
-        ("pack:2 [core] pu:1", "column 9: found an attached object that is no NUMA node; expected [numa]".to_string()),
-        ("pack:2 [numa pu:1", "column 14: found `pu:1`; expected `]`".to_string()),
-        (
-            "numa:2 [numa] pu:1",
-            "column 9: found NUMA nodes both as a level and attached; expected one of the two".to_string(),
-        ),
-        ("pu:2(indexes=0,0)", "column 14: found `0,0`, which gives 0 twice; expected each number once".to_string()),
-        ("pu:2(indexes=0,1,2)", "column 14: found 3 indexes; expected 2, one for each object".to_string()),
-        (
-            "pu:4(indexes=0*2)",
-            "column 14: found `0*2`; expected a step and a count such as 2*24, both above 0".to_string(),
-        ),
-        ("pu:4(indexes=3*7)", "column 14: found `3*7`; expected loops over all 4 objects".to_string()),
-        ("core:2 pu:2(indexes=core:die)", "column 26: found `die`; expected a level of this description".to_string()),
-        (
-            "pu:1(indexes=9000)",
-            "column 1: found CPU number 9000; expected at most 8192 CPUs, numbered from 0 to 8191".to_string(),
-        ),
-        ("numa:2048 pu:1", "found 2048 NUMA nodes; expected at most 1024".to_string()),
-        ("pu:2.5", "column 5: found `.5`; expected a space between levels".to_string()),
-    ] {
+    for (text, message) in BAD_SYNTHETIC {
         let separator = if message.starts_with("column") { ", " } else { ": " };
-        assert_eq!(wrong(text), format!("synthetic topology{separator}{message}"), "{text}");
+        let refused = refusal(from_synthetic(text, "synthetic topology", Numbering::AsListed));
+        assert_eq!(refused, format!("synthetic topology{separator}{message}"), "{text}");
     }
 }
 
@@ -264,13 +249,13 @@ fn bad_xml_says_line_and_column() {
     assert!(edited("os_index=\"4\" cpuset", "cpuset").contains("found an object without os_index"));
     assert_eq!(
         edited("type=\"Core\" os_index=\"0\"", "type=\"Package\" os_index=\"0\""),
-        "m.xml:9:11: found an object of type Package inside one of type Package; expected packages outside dies, dies outside \
-         cores, cores outside PUs, each once"
+        "m.xml:9:11: found an object of type Package inside one of type Package; expected packages outside dies, \
+         dies outside cores, cores outside PUs, each once"
     );
     assert_eq!(
         edited("type=\"Core\" os_index=\"0\"", "type=\"Kernel\""),
-        "m.xml:9:11: found an object of type \"Kernel\"; expected Machine, Package, Die, Group, NUMANode, L1Cache to L5Cache, \
-         L1iCache to L3iCache, Core or PU"
+        "m.xml:9:11: found an object of type \"Kernel\"; expected Machine, Package, Die, Group, NUMANode, L1Cache to \
+         L5Cache, L1iCache to L3iCache, Core or PU"
     );
     assert!(
         edited("type=\"Machine\"", "type=\"Package\"")
@@ -290,14 +275,16 @@ fn contradictions_in_xml_are_found() {
             "type=\"Package\" os_index=\"0\" cpuset=\"0x00000033\"",
             "type=\"Package\" os_index=\"0\" cpuset=\"0x00000133\""
         ),
-        "m.xml:5:41: found a Package with CPU 8 in its cpuset and no such PU below it; expected a PU for every CPU of a cpuset"
+        "m.xml:5:41: found a Package with CPU 8 in its cpuset and no such PU below it; expected a PU for \
+         every CPU of a cpuset"
     );
     assert_eq!(
         edited(
             "type=\"Package\" os_index=\"0\" cpuset=\"0x00000033\"",
             "type=\"Package\" os_index=\"0\" cpuset=\"0x00000031\""
         ),
-        "m.xml:5:41: found a Package with PU 1 below it that is not in its cpuset; expected every PU in its parents' cpusets"
+        "m.xml:5:41: found a Package with PU 1 below it that is not in its cpuset; expected every PU in \
+         its parents' cpusets"
     );
     assert_eq!(
         edited("os_index=\"4\" cpuset=\"0x00000010\"", "os_index=\"4\" cpuset=\"0x0000001g\""),
@@ -331,11 +318,14 @@ fn contradictions_in_xml_are_found() {
 
 #[test]
 fn hostile_xml_does_not_exhaust_the_reader() {
-    let deep = format!("<topology>{}", "<object>".repeat(100_000));
-    assert_eq!(
-        refusal(from_hwloc_xml(&deep, "m.xml")),
-        "m.xml:1:803: found elements nested too deeply; expected at most 100 levels"
+    let group = "<object type=\"Group\">";
+    let deep = format!(
+        "<topology><object type=\"Machine\">{}{}</object></topology>",
+        group.repeat(100_000),
+        "</object>".repeat(100_000)
     );
+    let message = "m.xml:1:2113: found objects nested too deeply; expected at most 100 levels";
+    assert_eq!(refusal(from_hwloc_xml(&deep, "m.xml")), message);
     let laughs = "<!DOCTYPE t [\n<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;\">]><topology>&b;</topology>";
     let message = "m.xml:2:1: found an entity declaration; expected XML without entities, as hwloc writes it";
     assert_eq!(refusal(from_hwloc_xml(laughs, "m.xml")), message);
@@ -514,8 +504,8 @@ fn bad_sysfs_trees_name_the_file() {
     split.insert("sys/devices/system/node/node1/cpulist".to_string(), "2-7".to_string());
     assert_eq!(
         refusal(from_tree(&split)),
-        "sys/devices/system/cpu/cpu0/topology/core_cpus_list: found CPUs 0 and 4 in one core, but in two NUMA nodes; expected \
-         a core inside one of the NUMA nodes"
+        "sys/devices/system/cpu/cpu0/topology/core_cpus_list: found CPUs 0 and 4 in one core, but in two NUMA nodes; \
+         expected a core inside one of the NUMA nodes"
     );
 }
 

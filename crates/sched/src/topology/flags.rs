@@ -132,7 +132,7 @@ type Listed = (SdFlags, u32, &'static str);
 
 crate::behaviour! {
     /// How the flags are numbered and called.
-    pub enum FlagNumbering = "sd_flag_numbering" {
+    pub enum FlagNumbering = "domains.flag_numbering" {
         ByHand = "by-hand", since "v2.6.7", commit "", "numbers written by hand in include/linux/sched.h, with gaps";
         Listed = "listed", since "v5.10", commit "b6e862f38672", "numbered by their place in include/linux/sched/sd_flags.h";
         ListedWithCluster = "listed-with-cluster", since "v6.7", commit "b95303e0aeaf",

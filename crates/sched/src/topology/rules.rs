@@ -32,7 +32,7 @@ pub struct DomainRules {
 
 behaviour! {
     /// Whether there is a level for CPUs that share a level-2 cache (CLS), between SMT and MC.
-    pub enum ClusterLevel = "sd_cluster_level" {
+    pub enum ClusterLevel = "domains.cluster_level" {
         Absent = "absent", since "v2.6.7", commit "", "no such level";
         NotOnHybrid = "not-on-hybrid", since "v5.16", commit "66558b730f25",
             "CLS between SMT and MC, except on x86 CPUs with big and small cores (cabdc3a8475b)";
@@ -43,7 +43,7 @@ behaviour! {
 
 behaviour! {
     /// What the level of a whole node below NUMA is called.
-    pub enum PackageLevel = "sd_package_level" {
+    pub enum PackageLevel = "domains.package_level" {
         Die = "die", since "v3.16", commit "", "DIE (CPU before)";
         Pkg = "pkg", since "v6.7", commit "f577cd57bfaa", "PKG";
     }
@@ -51,7 +51,7 @@ behaviour! {
 
 behaviour! {
     /// Whether a single node is a level of the NUMA part.
-    pub enum NodeLevel = "sd_node_level" {
+    pub enum NodeLevel = "domains.node_level" {
         Absent = "absent", since "v3.6", commit "", "NUMA levels start at the nearest remote distance";
         Present = "present", since "v4.15", commit "051f3ca02e46", "NODE, the level of distance to itself, precedes NUMA";
     }
@@ -59,7 +59,7 @@ behaviour! {
 
 behaviour! {
     /// Which entries of the distance table make NUMA levels.
-    pub enum NumaDistances = "sd_numa_distances" {
+    pub enum NumaDistances = "domains.numa_distances" {
         FromNode0 = "from-node-0", since "v3.6", commit "",
             "the distances from node 0, CPU-less nodes included; all rows with the parameter sched_debug";
         BetweenCpuNodes = "between-cpu-nodes", since "v5.18", commit "0fb3978b0aac",
@@ -69,7 +69,7 @@ behaviour! {
 
 behaviour! {
     /// How many distances make a machine more than directly connected.
-    pub enum NumaType = "sd_numa_type" {
+    pub enum NumaType = "domains.numa_type" {
         OneRemoteDistance = "one-remote-distance", since "v4.0", commit "", "at most one remote distance: direct";
         LevelsCountedTwice = "levels-counted-twice", since "v4.15", commit "051f3ca02e46",
             "the node itself counts as a level but the threshold stayed, so two plain nodes are a backplane";
@@ -80,7 +80,7 @@ behaviour! {
 
 behaviour! {
     /// From which distance on tasks stay away at fork, exec and wakeup.
-    pub enum ReclaimDistance = "sd_reclaim_distance" {
+    pub enum ReclaimDistance = "domains.reclaim_distance" {
         Constant = "constant", since "v3.6", commit "", "RECLAIM_DISTANCE, 30 on x86";
         OfMachine = "of-machine", since "v5.4", commit "a55c7454a8c8", "node_reclaim_distance, which AMD EPYC sets to 32";
     }
@@ -88,7 +88,7 @@ behaviour! {
 
 behaviour! {
     /// What sd_init() sets for each kind of level.
-    pub enum LevelTuning = "sd_level_tuning" {
+    pub enum LevelTuning = "domains.level_tuning" {
         SiblingsSmtAndPackage = "siblings-smt-and-package", since "v3.16", commit "143e1e28cb40",
             "busy_factor 32, imbalance_pct 125; SD_PREFER_SIBLING in SMT and DIE; load indices";
         SiblingsBelowNuma = "siblings-below-numa", since "v4.15", commit "",
@@ -100,7 +100,7 @@ behaviour! {
 
 behaviour! {
     /// What a hardware thread counts as while its core has others.
-    pub enum SmtCapacity = "sd_smt_capacity" {
+    pub enum SmtCapacity = "domains.smt_capacity" {
         Gain = "gain", since "v2.6.30", commit "", "smt_gain (1178) divided by the core's threads";
         Full = "full", since "v5.0", commit "765d0af19f5f", "the CPU's own capacity";
     }
@@ -108,7 +108,7 @@ behaviour! {
 
 behaviour! {
     /// Which flags lose their meaning in a domain with one group.
-    pub enum Degeneration = "sd_degeneration" {
+    pub enum Degeneration = "domains.degeneration" {
         ListedFlags = "listed-flags", since "v2.6.7", commit "", "those listed in sd_degenerate() and sd_parent_degenerate()";
         NeedsGroups = "needs-groups", since "v5.10", commit "6f349818621d", "those with SDF_NEEDS_GROUPS: all but SD_WAKE_AFFINE";
     }
@@ -116,7 +116,7 @@ behaviour! {
 
 behaviour! {
     /// How the groups of a level without overlaps are linked.
-    pub enum GroupBuilding = "sd_group_building" {
+    pub enum GroupBuilding = "domains.group_building" {
         ByFirstCpu = "by-first-cpu", since "v2.6.38", commit "", "once, by the domain's first CPU, in ascending order";
         ByEveryCpu = "by-every-cpu", since "v4.13", commit "",
             "by every CPU starting at itself, so that the last CPU's order stays; balance mask = span";
@@ -125,7 +125,7 @@ behaviour! {
 
 behaviour! {
     /// How the groups of a NUMA level are chosen, linked and balanced.
-    pub enum OverlapGroups = "sd_overlap_groups" {
+    pub enum OverlapGroups = "domains.overlap_groups" {
         FromFirstCpu = "from-first-cpu", since "v3.0", commit "",
             "from the domain's first CPU on; capacity and mask belong to the CPU that began the group";
         FromOwnCpu = "from-own-cpu", since "v4.13", commit "73bb059f9b8a",
@@ -137,7 +137,7 @@ behaviour! {
 
 behaviour! {
     /// What the capacity of a group above a NUMA level is summed from.
-    pub enum OverlapCapacity = "sd_overlap_capacity" {
+    pub enum OverlapCapacity = "domains.overlap_capacity" {
         OfFirstGroups = "of-first-groups", since "v3.13", commit "",
             "the lowest group of each of its CPUs; min_capacity (v4.10: bf475ce0a3dd) is the smallest partial sum";
         OfCpus = "of-cpus", since "v5.6", commit "4c58f57fa6e9", "each of its CPUs";
@@ -146,7 +146,7 @@ behaviour! {
 
 behaviour! {
     /// Whether a group remembers its child domain's flags.
-    pub enum GroupFlags = "sd_group_flags" {
+    pub enum GroupFlags = "domains.group_flags" {
         Absent = "absent", since "v2.6.7", commit "", "no";
         OfChild = "of-child", since "v5.15", commit "16d364ba6ef2", "a copy made when the group is built";
         OfKeptChild = "of-kept-child", since "v6.6", commit "4efcc8bc7e08",
@@ -156,7 +156,7 @@ behaviour! {
 
 behaviour! {
     /// Whether a group knows its number of cores.
-    pub enum GroupCores = "sd_group_cores" {
+    pub enum GroupCores = "domains.group_cores" {
         Absent = "absent", since "v2.6.7", commit "", "no";
         Counted = "counted", since "v6.6", commit "d24cb0d9113f", "yes";
     }
@@ -164,7 +164,7 @@ behaviour! {
 
 behaviour! {
     /// Where the number of busy CPUs of a last level cache is kept.
-    pub enum BusyCpus = "sd_busy_cpus" {
+    pub enum BusyCpus = "domains.busy_cpus" {
         InGroupOfParent = "in-group-of-parent", since "v3.13", commit "",
             "in the capacity of the first group of sd_busy, the parent of the cache's domain";
         InDomainShared = "in-domain-shared", since "v4.9", commit "0e369d757578",
@@ -174,7 +174,7 @@ behaviour! {
 
 behaviour! {
     /// Whether unequal capacities are looked for.
-    pub enum AsymCapacity = "sd_asym_capacity" {
+    pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
         Classified = "classified", since "v5.15", commit "c744dc4ab58d",
             "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below (v4.20: 9c63e84db29b)";
@@ -183,7 +183,7 @@ behaviour! {
 
 behaviour! {
     /// Which x86 levels have SD_ASYM_PACKING where Turbo Boost Max 3.0 ranks the cores.
-    pub enum AsymPacking = "sd_asym_packing" {
+    pub enum AsymPacking = "domains.asym_packing" {
         Never = "never", since "v2.6.7", commit "", "none";
         UpToCache = "up-to-cache", since "v4.10", commit "", "SMT, CLS and MC";
         AboveSmt = "above-smt", since "v6.6", commit "995998ebdebd", "CLS, MC and DIE or PKG (108af4b4bd38)";
@@ -192,7 +192,7 @@ behaviour! {
 
 behaviour! {
     /// Whether an imbalance between nodes is allowed in proportion to the machine.
-    pub enum ImbNumaNr = "sd_imb_numa_nr" {
+    pub enum ImbNumaNr = "domains.imb_numa_nr" {
         Absent = "absent", since "v2.6.7", commit "", "no such field";
         ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
             "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one (v5.18: e496132ebedd)";
@@ -201,7 +201,7 @@ behaviour! {
 
 behaviour! {
     /// Where highest_flag_domain() ends its search.
-    pub enum HighestFlag = "sd_highest_flag" {
+    pub enum HighestFlag = "domains.highest_flag" {
         StopsAtFirstWithout = "stops-at-first-without", since "v2.6.32", commit "", "at the first domain without the flag";
         SkipsUnlessShared = "skips-unless-shared", since "v6.6", commit "",
             "there only for flags with SDF_SHARED_CHILD, which SD_ASYM_PACKING has no more; on to the top for others";
@@ -210,7 +210,7 @@ behaviour! {
 
 behaviour! {
     /// What relax_domain_level does.
-    pub enum RelaxDomainLevel = "relax_domain_level" {
+    pub enum RelaxDomainLevel = "domains.relax_domain_level" {
         SwitchesBothWays = "switches-both-ways", since "v2.6.26", commit "",
             "SD_BALANCE_WAKE and SD_BALANCE_NEWIDLE on up to that level, off above";
         SwitchesOff = "switches-off", since "v6.10", commit "a1fd0b9d751f",
@@ -220,7 +220,7 @@ behaviour! {
 
 behaviour! {
     /// Whether a domain keeps the success rate of its newly-idle balancing.
-    pub enum NewidleHistory = "sd_newidle_history" {
+    pub enum NewidleHistory = "domains.newidle_history" {
         Absent = "absent", since "v2.6.7", commit "", "no";
         HalfAtFirst = "half-at-first", since "v6.19", commit "33cf66d88306",
             "yes, beginning at one half; also in late releases of v6.1.y and v6.12.y";

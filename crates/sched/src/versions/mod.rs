@@ -124,7 +124,10 @@ behaviours! {
         migration_detach,
     }
     wake: WakeRules {}
-    balance: BalanceRules {}
+    balance: BalanceRules {
+        detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, higher_capacity,
+        force_balance, above_capacity, tickless_load, decayed_queues,
+    }
 }
 
 /// In what two kernels differ: each behaviour as the first and as the second has it.

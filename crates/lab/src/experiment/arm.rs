@@ -1,0 +1,323 @@
+//! One side of a comparison: a kernel and what is set on it.
+
+use super::draft::{DraftArm, DraftSetting, SettingKind};
+use crate::kernels::{self, Build};
+use crate::mistake::{Mistake, Written, listed};
+use sched::features::{Feature, Features};
+use sched::stats::Schedstats;
+use sched::sysctl::Sysctl;
+use sched::versions::{KERNELS, Switched};
+
+/// CONFIG_HZ can be one of these.
+const HZ: &[u64] = &[100, 250, 300, 1000];
+/// Letters of an arm's name.
+const LONGEST_NAME: usize = 60;
+const SCHEDSTATS: &str = "kernel.sched_schedstats";
+
+/// An arm, resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// Its column's head.
+    pub name: String,
+    /// The kernel's name, before anything was set.
+    pub kernel: String,
+    pub build: Build,
+    pub features: Features,
+    pub sysctl: Sysctl,
+    pub hz: u32,
+    /// What was set, in the user's words.
+    pub said: Vec<String>,
+}
+
+/// Parameters of the kernel command line that are modelled: name, values, meaning.
+pub const PARAMETERS: &[(&str, &[&str], &str)] =
+    &[("schedstats", &["enable", "disable"], "collect scheduler statistics from boot on")];
+
+/// Checks and applies what an arm says. `hz` holds where the arm does not set its own.
+pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake> {
+    check_name(&draft.name)?;
+    let kernel = draft.kernel.as_ref().unwrap_or(&draft.name);
+    let build = Build::choose(kernel)?;
+    let mut arm = Arm {
+        name: draft.name.text.clone(),
+        kernel: kernel.text.clone(),
+        features: build.sched.features,
+        sysctl: Sysctl::new(nr_cpus),
+        build,
+        hz,
+        said: Vec::new(),
+    };
+    let mut settings = draft.settings.iter().map(|setting| Ok((kind_of(setting, &arm)?, setting))).collect::<Result<Vec<_>, _>>()?;
+    refuse_repeats(&settings)?;
+    // The source is changed before the kernel is built, booted and configured.
+    settings.sort_by_key(|(kind, _)| order(*kind));
+    for (kind, setting) in settings {
+        arm.set(kind, setting)?;
+    }
+    Ok(arm)
+}
+
+fn check_name(name: &Written) -> Result<(), Mistake> {
+    let letters = name.text.chars().count();
+    let printable = name.text.chars().all(|c| !c.is_control() && !c.is_whitespace());
+    if (1..=LONGEST_NAME).contains(&letters) && printable {
+        return Ok(());
+    }
+    let expected = format!("1 to {LONGEST_NAME} letters without blanks");
+    Err(name.mistake(format!("the arm's name {}", name.quoted()), expected))
+}
+
+fn order(kind: SettingKind) -> u8 {
+    match kind {
+        SettingKind::Behaviour => 0,
+        SettingKind::Hz => 1,
+        SettingKind::Parameter => 2,
+        SettingKind::Sysctl => 3,
+        SettingKind::Feature => 4,
+    }
+}
+
+/// What a key of the command line is the name of.
+fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
+    if let Some(kind) = setting.kind {
+        return Ok(kind);
+    }
+    let key = setting.key.text.as_str();
+    let keys: Vec<&str> = arm.build.settings().iter().map(|setting| setting.key).collect();
+    let toggle = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    if key == "hz" {
+        Ok(SettingKind::Hz)
+    } else if PARAMETERS.iter().any(|parameter| parameter.0 == key) {
+        Ok(SettingKind::Parameter)
+    } else if keys.contains(&key) {
+        Ok(SettingKind::Behaviour)
+    } else if sysctl_name(key).is_some() || key.starts_with("kernel.") {
+        Ok(SettingKind::Sysctl)
+    } else if !key.is_empty() && key.chars().all(toggle) {
+        Ok(SettingKind::Feature)
+    } else {
+        let mut known = keys;
+        known.extend(sysctl_names().flat_map(|name| [name, name.trim_start_matches("kernel.")]));
+        known.extend(PARAMETERS.iter().map(|parameter| parameter.0).chain(["hz"]));
+        known.extend(arm.features.iter().map(|(feature, _)| feature.name()));
+        Err(setting.key.unknown("setting", known))
+    }
+}
+
+fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)]) -> Result<(), Mistake> {
+    let name = |(kind, setting): &(SettingKind, &DraftSetting)| match kind {
+        SettingKind::Sysctl => sysctl_name(&setting.key.text).unwrap_or_default().to_string(),
+        SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
+        _ => setting.key.text.clone(),
+    };
+    for (index, setting) in settings.iter().enumerate() {
+        let same = |other: &(SettingKind, &DraftSetting)| other.0 == setting.0 && name(other) == name(setting);
+        if settings[..index].iter().any(same) {
+            let key = &setting.1.key;
+            return Err(key.mistake(format!("{} for the second time", key.quoted()), "each setting once"));
+        }
+    }
+    Ok(())
+}
+
+fn sysctl_names() -> impl Iterator<Item = &'static str> + Clone {
+    Sysctl::TABLE.iter().map(|row| row.name)
+}
+
+/// The full name of a sysctl, given with `kernel.` or without.
+fn sysctl_name(key: &str) -> Option<&'static str> {
+    sysctl_names().find(|name| *name == key || name.strip_prefix("kernel.") == Some(key))
+}
+
+impl Arm {
+    fn set(&mut self, kind: SettingKind, setting: &DraftSetting) -> Result<(), Mistake> {
+        if kind == SettingKind::Feature {
+            return self.set_feature(setting);
+        }
+        let key = &setting.key;
+        let Some(value) = &setting.value else {
+            return Err(key.mistake(format!("{} without a value", key.quoted()), "key=value"));
+        };
+        match kind {
+            SettingKind::Behaviour => self.set_behaviour(key, value)?,
+            SettingKind::Parameter => self.set_parameter(key, value)?,
+            SettingKind::Sysctl => self.set_sysctl(key, value)?,
+            SettingKind::Hz => self.hz = read_hz(value)?,
+            SettingKind::Feature => unreachable!("handled above"),
+        }
+        self.said.push(format!("{}={}", key.text, value.text));
+        Ok(())
+    }
+
+    fn set_behaviour(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        match self.build.set(&key.text, &value.text) {
+            Switched::Done => Ok(()),
+            Switched::UnknownKey => {
+                let keys: Vec<&str> = self.build.settings().iter().map(|setting| setting.key).collect();
+                Err(key.unknown("behaviour", keys))
+            }
+            Switched::UnknownValue(choices) => {
+                Err(value.unknown(&format!("value of {}", key.text), choices.iter().map(|choice| choice.name)))
+            }
+        }
+    }
+
+    fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        let Some((_, values, _)) = PARAMETERS.iter().find(|parameter| parameter.0 == key.text) else {
+            return Err(key.unknown("kernel parameter", PARAMETERS.iter().map(|parameter| parameter.0)));
+        };
+        if !values.contains(&value.text.as_str()) {
+            return Err(value.unknown(&format!("value of {}", key.text), values.iter().copied()));
+        }
+        self.needs_schedstats_switch(key)?;
+        self.sysctl.set(SCHEDSTATS, u64::from(value.text == "enable"));
+        Ok(())
+    }
+
+    fn set_sysctl(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        let Some(name) = sysctl_name(&key.text) else { return Err(key.unknown("sysctl", sysctl_names())) };
+        let row = Sysctl::TABLE.iter().find(|row| row.name == name).expect("found by its name");
+        let number = value.whole(name, row.range.0, row.range.1)?;
+        if name == SCHEDSTATS {
+            self.needs_schedstats_switch(key)?;
+        }
+        let known = self.sysctl.set(name, number);
+        assert!(known, "{name} is in the table");
+        Ok(())
+    }
+
+    /// Before statistics could be switched, nothing switched them.
+    fn needs_schedstats_switch(&self, key: &Written) -> Result<(), Mistake> {
+        match self.build.sched.schedstats {
+            Schedstats::Tunable => Ok(()),
+            Schedstats::Always => {
+                let found = format!("{}, but {} collects statistics always", key.quoted(), self.kernel);
+                let expected = format!("{}=tunable beside it, or a later kernel", Schedstats::KEY);
+                Err(key.mistake(found, expected))
+            }
+        }
+    }
+
+    /// `X`, `NO_X`, `X=0` or `X=1`.
+    fn set_feature(&mut self, setting: &DraftSetting) -> Result<(), Mistake> {
+        let key = &setting.key;
+        let (name, mut on) = match key.text.strip_prefix("NO_") {
+            Some(name) => (name, false),
+            None => (key.text.as_str(), true),
+        };
+        if let Some(value) = &setting.value {
+            on ^= value.whole(&key.text, 0, 1)? == 0;
+        }
+        match Feature::from_name(name).filter(|&feature| self.features.has(feature)) {
+            Some(feature) => self.features.set(feature, on),
+            None => return Err(self.unknown_feature(key, name)),
+        }
+        self.said.push(if on { name.to_string() } else { format!("NO_{name}") });
+        Ok(())
+    }
+
+    fn unknown_feature(&self, key: &Written, name: &str) -> Mistake {
+        let elsewhere: Vec<&str> = match Feature::from_name(name) {
+            None => Vec::new(),
+            Some(feature) => {
+                KERNELS.iter().filter(|kernel| kernel.features.has(feature)).map(|kernel| kernel.name).collect()
+            }
+        };
+        if !elsewhere.is_empty() {
+            let found = format!("the feature {}, which {} does not have", key.quoted(), self.kernel);
+            return key.mistake(found, format!("a kernel that has it ({}), or another feature", listed(elsewhere)));
+        }
+        // With its prefix a name is far from every other.
+        let bare = Written { text: name.to_string(), at: key.at.clone() };
+        bare.unknown(&format!("feature of {}", self.kernel), self.features.iter().map(|(feature, _)| feature.name()))
+    }
+
+    /// `v4.15 NO_SIS_PROP hz=1000`.
+    pub fn summary(&self) -> String {
+        std::iter::once(&self.kernel).chain(&self.said).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// CONFIG_HZ.
+pub fn read_hz(value: &Written) -> Result<u32, Mistake> {
+    match value.text.parse::<u64>() {
+        Ok(hz) if HZ.contains(&hz) => Ok(hz as u32),
+        _ => Err(value.mistake(format!("hz = {}", crate::mistake::excerpt(&value.text, 40)), "100, 250, 300 or 1000")),
+    }
+}
+
+/// Whether a kernel can be built with this tick.
+pub fn is_hz(hz: u64) -> bool {
+    HZ.contains(&hz)
+}
+
+/// Checks that arms can be told apart and that there are enough.
+pub fn check_all(arms: &[DraftArm], at: &machine::topology::Location, needed: usize) -> Result<(), Mistake> {
+    for (index, arm) in arms.iter().enumerate() {
+        if arms[..index].iter().any(|other| other.name.text == arm.name.text) {
+            let found = format!("the arm {} for the second time", arm.name.quoted());
+            return Err(arm.name.mistake(found, "a name of its own for each arm"));
+        }
+    }
+    let expected = |rest: &str| format!("{rest}: --arm NAME=KERNEL, with a kernel of {}", listed(kernels::names()));
+    match arms.len() {
+        0 => Err(Mistake::new(at, "no arm", expected(if needed == 1 { "one arm" } else { "two arms or more" }))),
+        1 if needed > 1 => Err(arms[0].name.mistake("a single arm", expected("another arm to compare with"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::Draft;
+    use super::*;
+
+    fn arm(text: &str) -> Result<Arm, String> {
+        let draft = Draft::default().arm_option(text);
+        resolve(&draft, 8, 250).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn settings_go_where_a_machine_has_them() {
+        let arm = arm("a=v4.15,NO_SIS_PROP,SIS_AVG_CPU=1,sched_migration_cost_ns=0,schedstats=enable,hz=1000,pipe.wait=split")
+            .unwrap();
+        assert!(!arm.features.sched_feat(Feature::SIS_PROP) && arm.features.sched_feat(Feature::SIS_AVG_CPU));
+        assert_eq!((arm.sysctl.sched_migration_cost, arm.sysctl.sched_schedstats, arm.hz), (0, 1, 1000));
+        assert_eq!(arm.build.os.pipe, os::pipe::PipeRules::Split);
+        let said = "v4.15 pipe.wait=split hz=1000 schedstats=enable sched_migration_cost_ns=0 NO_SIS_PROP SIS_AVG_CPU";
+        assert_eq!(arm.summary(), said);
+    }
+
+    #[test]
+    fn statistics_can_be_switched_only_where_they_have_a_switch() {
+        let refused = arm("a=v4.5-rc1,kernel.sched_schedstats=0").unwrap_err();
+        let found = "found `kernel.sched_schedstats`, but v4.5-rc1 collects statistics always; expected stats.schedstats=tunable";
+        assert!(refused.contains(found), "{refused}");
+        assert!(arm("a=v4.5-rc1,schedstats=disable").unwrap_err().contains("always"));
+        let tunable = arm("a=v4.5-rc1,stats.schedstats=tunable").unwrap();
+        assert_eq!(tunable.sysctl.sched_schedstats, 0);
+        assert_eq!(arm("a=v4.5-rc1,sched_schedstats=1,stats.schedstats=tunable").unwrap().sysctl.sched_schedstats, 1);
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        for (text, message) in [
+            ("a=v4.5-rc1,NO_SIS_PROP", "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16)"),
+            ("a=v4.15,NO_SIS_PROB", "found the unknown feature of v4.15 `SIS_PROB`; expected `SIS_PROP`, perhaps"),
+            ("a=v4.15,sched_latency=3", "found the unknown setting `sched_latency`; expected `sched_latency_ns`, perhaps"),
+            ("a=v4.15,kernel.sched_latncy_ns=3", "found the unknown sysctl `kernel.sched_latncy_ns`; expected `kernel.sched_latency_ns`"),
+            ("a=v4.15,sched_nr_migrate=0", "column 26: found kernel.sched_nr_migrate = 0; expected a whole number from 1 to"),
+            ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
+            ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
+            ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),
+            ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),
+            ("a=v4.15,NO_SIS_PROP,SIS_PROP", "found `SIS_PROP` for the second time"),
+            ("a=v4.15,pipe.wait=splitt", "found the unknown value of pipe.wait `splitt`; expected `split`, perhaps"),
+            ("a b=v4.15", "found the arm's name `a b`; expected 1 to 60 letters"),
+            ("a=", "found the unknown kernel ``"),
+        ] {
+            let error = arm(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What an experiment file and the command line say, before it is looked at: pieces of text with their places.
+
+use crate::mistake::{Mistake, Written};
+
+/// An experiment as written. Options of the command line come after the file: see each method for what they do to it.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// What results are named after; the file's name without one.
+    pub name: Option<Written>,
+    /// The folder that paths in the file are relative to; empty is the current one.
+    pub folder: String,
+    pub machine: Option<Written>,
+    /// `machine` stands in the file, so a path in it is relative to the file.
+    pub machine_in_file: bool,
+    pub workloads: Vec<DraftWorkload>,
+    pub arms: Vec<DraftArm>,
+    pub iterations: Option<Written>,
+    pub seed: Option<Written>,
+    pub hz: Option<Written>,
+    pub costs: Option<Written>,
+    pub time_limit_ms: Option<Written>,
+    pub vintage: Option<Written>,
+    pub stars: Option<Written>,
+    /// The workloads came from options already.
+    replaced: bool,
+}
+
+/// A workload as written.
+#[derive(Clone, Debug)]
+pub struct DraftWorkload {
+    pub name: Written,
+    pub title: Option<Written>,
+    pub parameters: Vec<(Written, Vec<Written>)>,
+    pub in_file: bool,
+}
+
+/// One side of the comparison as written.
+#[derive(Clone, Debug)]
+pub struct DraftArm {
+    pub name: Written,
+    /// `None`: an arm of the file is meant, or a kernel by its own name.
+    pub kernel: Option<Written>,
+    pub settings: Vec<DraftSetting>,
+}
+
+/// One thing an arm sets.
+#[derive(Clone, Debug)]
+pub struct DraftSetting {
+    /// `None` where the key itself must tell.
+    pub kind: Option<SettingKind>,
+    pub key: Written,
+    pub value: Option<Written>,
+}
+
+/// Where a real machine would have it set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SettingKind {
+    /// `/proc/sys/kernel/...`.
+    Sysctl,
+    /// `/sys/kernel/debug/sched_features`.
+    Feature,
+    /// The kernel command line.
+    Parameter,
+    /// The source: a behaviour of a version, switched alone.
+    Behaviour,
+    /// The build: CONFIG_HZ.
+    Hz,
+}
+
+impl Draft {
+    /// `--machine M`: instead of the file's.
+    pub fn machine_option(&mut self, text: &str) {
+        self.machine = Some(Written::option("--machine", text));
+        self.machine_in_file = false;
+    }
+
+    /// `--workload W[:key=value,...]`: instead of all of the file's; several options add up. A value may be a list,
+    /// `groups=1+4+7`.
+    pub fn workload_option(&mut self, text: &str) -> Result<(), Mistake> {
+        if !std::mem::replace(&mut self.replaced, true) {
+            self.workloads.clear();
+        }
+        let whole = Written::option("--workload", text);
+        let (name, rest) = match text.split_once(':') {
+            Some((name, rest)) => (name, Some((name.len() + 1, rest))),
+            None => (text, None),
+        };
+        let mut parameters = Vec::new();
+        for (offset, piece) in rest.into_iter().flat_map(|(offset, rest)| pieces(rest, offset, ',')) {
+            let Some((key, value)) = piece.split_once('=') else {
+                let found = format!("`{piece}`");
+                return Err(whole.part(offset, piece).mistake(found, "key=value, such as loops=100"));
+            };
+            let start = offset + key.len() + 1;
+            let values = match key {
+                // A path may hold a plus.
+                "file" => vec![whole.part(start, value)],
+                _ => pieces(value, start, '+').map(|(offset, value)| whole.part(offset, value)).collect(),
+            };
+            parameters.push((whole.part(offset, key), values));
+        }
+        self.workloads.push(DraftWorkload { name: whole.part(0, name), title: None, parameters, in_file: false });
+        Ok(())
+    }
+
+    /// `--arm NAME=KERNEL[,key=value...]`: another arm, or one of the file's by its name in other words. `--arm NAME` for
+    /// an arm of the file, or a kernel under its own name. Once an option names arms, the file's others are left out
+    /// where `only` says so.
+    pub fn arm_option(&mut self, text: &str) -> DraftArm {
+        let whole = Written::option("--arm", text);
+        let Some((name, rest)) = text.split_once('=') else {
+            return DraftArm { name: whole.part(0, text), kernel: None, settings: Vec::new() };
+        };
+        let mut pieces = pieces(rest, name.len() + 1, ',');
+        let kernel = pieces.next().map(|(offset, kernel)| whole.part(offset, kernel));
+        let settings = pieces
+            .map(|(offset, piece)| match piece.split_once('=') {
+                Some((key, value)) => DraftSetting {
+                    kind: None,
+                    key: whole.part(offset, key),
+                    value: Some(whole.part(offset + key.len() + 1, value)),
+                },
+                None => DraftSetting { kind: None, key: whole.part(offset, piece), value: None },
+            })
+            .collect();
+        DraftArm { name: whole.part(0, name), kernel, settings }
+    }
+
+    /// The arms that options name, joined with the file's. `select`: they are all there is (a single run); otherwise the
+    /// file's arms stay.
+    pub fn arm_options(&mut self, texts: &[String], select: bool) -> Result<(), Mistake> {
+        let mut selected = Vec::new();
+        for text in texts {
+            let mut arm = self.arm_option(text);
+            let known = self.arms.iter().position(|other| other.name.text == arm.name.text);
+            if arm.kernel.is_none() {
+                match known {
+                    Some(index) if select => arm = self.arms[index].clone(),
+                    Some(_) => continue,
+                    None => arm.kernel = Some(arm.name.clone()),
+                }
+            }
+            match known {
+                _ if select => selected.push(arm),
+                Some(index) => self.arms[index] = arm,
+                None => self.arms.push(arm),
+            }
+        }
+        if select && !texts.is_empty() {
+            self.arms = selected;
+        }
+        Ok(())
+    }
+}
+
+/// The pieces of `text` between separators, each with its byte offset counted from `offset` on.
+fn pieces(text: &str, offset: usize, separator: char) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = offset;
+    text.split(separator).map(move |piece| {
+        let start = at;
+        at += piece.len() + separator.len_utf8();
+        (start, piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_option_falls_into_its_pieces() {
+        let mut draft = Draft::default();
+        draft.workload_option("hackbench-pipes:groups=1+4,loops=100").unwrap();
+        let workload = &draft.workloads[0];
+        assert_eq!(workload.name.text, "hackbench-pipes");
+        let [(groups, values), (loops, _)] = &workload.parameters[..] else { panic!("two parameters") };
+        assert_eq!((groups.text.as_str(), loops.text.as_str()), ("groups", "loops"));
+        assert_eq!(values.iter().map(|v| (v.text.as_str(), v.at.column)).collect::<Vec<_>>(), [
+            ("1", Some(24)),
+            ("4", Some(26))
+        ]);
+        let error = draft.workload_option("pipetest:loops").unwrap_err().to_string();
+        assert!(error.starts_with("--workload pipetest:loops, column 10: found `loops`; expected key=value"), "{error}");
+    }
+
+    #[test]
+    fn arm_options_replace_by_name_or_add() {
+        let mut draft = Draft::default();
+        draft.arm_options(&["a=v4.15,NO_SIS_PROP,hz=1000".to_string(), "v4.16".to_string()], false).unwrap();
+        assert_eq!(draft.arms[0].settings.len(), 2);
+        assert_eq!(draft.arms[1].kernel.as_ref().unwrap().text, "v4.16");
+        draft.arm_options(&["a=v4.16".to_string()], false).unwrap();
+        assert_eq!((draft.arms.len(), draft.arms[0].settings.len()), (2, 0));
+        draft.arm_options(&["v4.16".to_string()], true).unwrap();
+        assert_eq!(draft.arms.len(), 1);
+    }
+}

@@ -1,0 +1,331 @@
+//! Experiment files: TOML in, [`Draft`] out. `docs/experiments.md` describes them, `docs/experiment.schema.json` is their schema.
+
+use super::draft::{Draft, DraftArm, DraftSetting, DraftWorkload, SettingKind};
+use crate::mistake::{Mistake, Written, excerpt, listed};
+use machine::description::nearest_name;
+use machine::topology::Location;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+const TOP: &[&str] =
+    &["name", "about", "machine", "iterations", "seed", "hz", "costs", "time_limit_ms", "report", "workload", "arm"];
+const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
+const LARGEST_FILE: usize = 1 << 20;
+
+/// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
+pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
+    let source = Source { text, path };
+    if text.len() > LARGEST_FILE {
+        let found = format!("{} bytes", text.len());
+        return Err(Mistake::new(&Location::of(path), found, "an experiment of at most 1 MiB"));
+    }
+    let document = DeTable::parse(text).map_err(|error| source.no_toml(&error))?;
+    let root = Table::new(source, "the file", 0..0, document.get_ref());
+    root.only(TOP)?;
+    let mut draft = Draft {
+        name: root.text("name")?,
+        folder: folder_of(path).to_string(),
+        machine: root.text("machine")?,
+        machine_in_file: true,
+        iterations: root.number("iterations")?,
+        seed: root.number("seed")?,
+        hz: root.number("hz")?,
+        costs: root.boolean("costs")?,
+        time_limit_ms: root.number("time_limit_ms")?,
+        ..Draft::default()
+    };
+    root.text("about")?;
+    if let Some(report) = root.table("report")? {
+        report.only(&["vintage", "stars"])?;
+        (draft.vintage, draft.stars) = (report.text("vintage")?, report.text("stars")?);
+    }
+    for table in root.tables("workload")? {
+        draft.workloads.push(workload(&table)?);
+    }
+    for table in root.tables("arm")? {
+        draft.arms.push(arm(&table)?);
+    }
+    Ok(draft)
+}
+
+fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
+    let name = table.required("name", "the workload's name, such as name = \"pipetest\"")?;
+    let mut parameters = Vec::new();
+    for entry in table.entries.iter().filter(|entry| !["name", "title"].contains(&entry.name)) {
+        let values = match entry.value.get_ref() {
+            DeValue::Array(values) => values.iter().collect(),
+            _ => vec![entry.value],
+        };
+        let values = values.into_iter().map(|value| table.plain(entry.name, value)).collect::<Result<_, _>>()?;
+        parameters.push((table.source.written(entry.name_span.clone(), entry.name), values));
+    }
+    Ok(DraftWorkload { name, title: table.text("title")?, parameters, in_file: true })
+}
+
+fn arm(table: &Table) -> Result<DraftArm, Mistake> {
+    table.only(ARM)?;
+    let name = table.required("name", "the arm's name, such as name = \"4.5.0-rc1-vanilla\"")?;
+    let kernel = table.required("kernel", "the arm's kernel, such as kernel = \"v4.15\"")?;
+    let mut settings = Vec::new();
+    for (section, kind) in [("behaviour", SettingKind::Behaviour), ("sysctl", SettingKind::Sysctl)] {
+        let Some(inner) = table.table(section)? else { continue };
+        for (names, value) in inner.leaves()? {
+            settings.push(DraftSetting { kind: Some(kind), key: names, value: Some(value) });
+        }
+    }
+    if let Some(cmdline) = table.text("cmdline")? {
+        settings.extend(parameters_of(&cmdline));
+    }
+    for feature in table.texts("features")? {
+        settings.push(DraftSetting { kind: Some(SettingKind::Feature), key: feature, value: None });
+    }
+    if let Some(hz) = table.number("hz")? {
+        let key = Written { text: "hz".to_string(), at: hz.at.clone() };
+        settings.push(DraftSetting { kind: Some(SettingKind::Hz), key, value: Some(hz) });
+    }
+    Ok(DraftArm { name, kernel: Some(kernel), settings })
+}
+
+/// The words of a kernel command line.
+fn parameters_of(cmdline: &Written) -> Vec<DraftSetting> {
+    let word = |word: &str| {
+        let written = |text: &str| Written { text: text.to_string(), at: cmdline.at.clone() };
+        let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(written(value))));
+        DraftSetting { kind: Some(SettingKind::Parameter), key: written(key), value }
+    };
+    cmdline.text.split_whitespace().map(word).collect()
+}
+
+/// The part of a path before its last separator, with it; empty where there is none.
+fn folder_of(path: &str) -> &str {
+    path.rfind(['/', std::path::MAIN_SEPARATOR]).map_or("", |at| &path[..=at])
+}
+
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    text: &'a str,
+    path: &'a str,
+}
+
+impl Source<'_> {
+    fn at(self, offset: usize) -> Location {
+        Location::in_text(self.path, self.text, offset)
+    }
+
+    fn written(self, span: Range<usize>, text: &str) -> Written {
+        Written { text: text.to_string(), at: self.at(span.start) }
+    }
+
+    fn no_toml(self, error: &toml::de::Error) -> Mistake {
+        let span = error.span().unwrap_or(self.text.len()..self.text.len());
+        let what = excerpt(error.message(), 160);
+        // At the end of a truncated file there is nothing to point at.
+        let found = match self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
+            Some(text) => format!("`{}` ({what})", excerpt(text, 24)),
+            None => format!("TOML that does not parse ({what})"),
+        };
+        Mistake::new(&self.at(span.start), found, "a complete TOML document")
+    }
+}
+
+/// One table of the document, its entries in the order of the text.
+struct Table<'t, 'a> {
+    source: Source<'a>,
+    title: &'t str,
+    span: Range<usize>,
+    entries: Vec<Entry<'t, 'a>>,
+}
+
+struct Entry<'t, 'a> {
+    name: &'t str,
+    name_span: Range<usize>,
+    value: &'t Spanned<DeValue<'a>>,
+}
+
+impl<'t, 'a> Table<'t, 'a> {
+    fn new(source: Source<'a>, title: &'t str, span: Range<usize>, table: &'t DeTable<'a>) -> Table<'t, 'a> {
+        let mut entries: Vec<Entry> = table
+            .iter()
+            .map(|(name, value)| Entry { name: name.get_ref().as_ref(), name_span: name.span(), value })
+            .collect();
+        entries.sort_by_key(|entry| entry.name_span.start);
+        Table { source, title, span, entries }
+    }
+
+    fn get(&self, name: &str) -> Option<&'t Spanned<DeValue<'a>>> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value)
+    }
+
+    fn wrong(&self, value: &Spanned<DeValue>, name: &str, expected: &str) -> Mistake {
+        let found = format!("{name} = {}", kind_of(value.get_ref()));
+        Mistake::new(&self.source.at(value.span().start), found, expected)
+    }
+
+    /// Refuses entries that are not among `known`, naming the nearest.
+    fn only(&self, known: &[&str]) -> Result<(), Mistake> {
+        let Some(entry) = self.entries.iter().find(|entry| !known.contains(&entry.name)) else { return Ok(()) };
+        let found = format!("the unknown name `{}` in {}", excerpt(entry.name, 60), self.title);
+        let expected = match nearest_name(entry.name, known.iter().copied()) {
+            Some(nearest) => format!("`{nearest}`, perhaps"),
+            None => format!("one of {}", listed(known.iter().copied())),
+        };
+        Err(Mistake::new(&self.source.at(entry.name_span.start), found, expected))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<Written>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.get_ref().as_str() {
+            Some(text) if !text.trim().is_empty() => Ok(Some(self.source.written(value.span(), text))),
+            _ => Err(self.wrong(value, name, "a text that is not empty, in quotes")),
+        }
+    }
+
+    fn required(&self, name: &str, expected: &str) -> Result<Written, Mistake> {
+        match self.text(name)? {
+            Some(text) => Ok(text),
+            None => {
+                let found = format!("no `{name}` in {}", self.title);
+                Err(Mistake::new(&self.source.at(self.span.start), found, expected))
+            }
+        }
+    }
+
+    /// A list of texts; nothing where there is none.
+    fn texts(&self, name: &str) -> Result<Vec<Written>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let expected = "a list of texts, such as [\"NO_TTWU_QUEUE\"]";
+        let array = value.get_ref().as_array().ok_or_else(|| self.wrong(value, name, expected))?;
+        let text = |value: &Spanned<DeValue>| match value.get_ref().as_str() {
+            Some(text) => Ok(self.source.written(value.span(), text)),
+            None => Err(self.wrong(value, name, expected)),
+        };
+        array.iter().map(text).collect()
+    }
+
+    fn number(&self, name: &str) -> Result<Option<Written>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Integer(number) if number.radix() == 10 => {
+                Ok(Some(self.source.written(value.span(), number.as_str())))
+            }
+            _ => Err(self.wrong(value, name, "a whole number")),
+        }
+    }
+
+    fn boolean(&self, name: &str) -> Result<Option<Written>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Boolean(truth) => Ok(Some(self.source.written(value.span(), &truth.to_string()))),
+            _ => Err(self.wrong(value, name, "true or false")),
+        }
+    }
+
+    /// A number, text or truth value, as text.
+    fn plain(&self, name: &str, value: &Spanned<DeValue>) -> Result<Written, Mistake> {
+        let text = match value.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
+            DeValue::Float(number) => number.as_str().to_string(),
+            DeValue::Boolean(truth) => truth.to_string(),
+            _ => return Err(self.wrong(value, name, "a number, or a list of numbers")),
+        };
+        Ok(self.source.written(value.span(), &text))
+    }
+
+    fn table(&self, name: &'t str) -> Result<Option<Table<'t, 'a>>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        match value.get_ref().as_table() {
+            Some(table) => Ok(Some(Table::new(self.source, name, value.span(), table))),
+            None => Err(self.wrong(value, name, &format!("a table, [{name}] or {name} = {{ ... }}"))),
+        }
+    }
+
+    /// `[[name]]`.
+    fn tables(&self, name: &'t str) -> Result<Vec<Table<'t, 'a>>, Mistake> {
+        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
+        let expected = format!("tables, each under [[{name}]]");
+        let array = value.get_ref().as_array().ok_or_else(|| self.wrong(value, name, &expected))?;
+        let table = |value: &'t Spanned<DeValue<'a>>| match value.get_ref().as_table() {
+            Some(table) => Ok(Table::new(self.source, name, value.span(), table)),
+            None => Err(self.wrong(value, name, &expected)),
+        };
+        array.iter().map(table).collect()
+    }
+
+    /// Every value below, by its dotted name: `kernel.sched_schedstats = 1` unquoted is a table in a table.
+    fn leaves(&self) -> Result<Vec<(Written, Written)>, Mistake> {
+        let mut leaves = Vec::new();
+        for entry in &self.entries {
+            let key = self.source.written(entry.name_span.clone(), entry.name);
+            match entry.value.get_ref() {
+                DeValue::Table(inner) => {
+                    let inner = Table::new(self.source, self.title, entry.value.span(), inner);
+                    for (name, value) in inner.leaves()? {
+                        leaves.push((Written { text: format!("{}.{}", key.text, name.text), ..key.clone() }, value));
+                    }
+                }
+                DeValue::Array(_) => return Err(self.wrong(entry.value, entry.name, "one value")),
+                _ => leaves.push((key, self.plain(entry.name, entry.value)?)),
+            }
+        }
+        Ok(leaves)
+    }
+}
+
+/// What a value is, with its text where it has a short one.
+fn kind_of(value: &DeValue) -> String {
+    match value {
+        DeValue::String(text) => format!("\"{}\"", excerpt(text, 40)),
+        DeValue::Integer(number) => excerpt(number.as_str(), 40),
+        DeValue::Float(number) => excerpt(number.as_str(), 40),
+        DeValue::Boolean(value) => value.to_string(),
+        DeValue::Datetime(_) => "a date".to_string(),
+        DeValue::Array(_) => "a list".to_string(),
+        DeValue::Table(_) => "a table".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_is_read_with_places() {
+        let text = "\
+machine = \"core-i7-3770\"
+iterations = 3
+[[workload]]
+name = \"hackbench-pipes\"
+groups = [1, 4]
+[[arm]]
+name = \"a\"
+kernel = \"v4.15\"
+sysctl = { kernel.sched_schedstats = 1 }
+features = [\"NO_SIS_PROP\"]
+";
+        let draft = parse(text, "dir/x.toml").unwrap();
+        assert_eq!(draft.folder, "dir/");
+        assert_eq!(draft.machine.unwrap().at.to_string(), "dir/x.toml:1:11");
+        let (groups, values) = &draft.workloads[0].parameters[0];
+        assert_eq!((groups.at.line, values[1].text.as_str(), values[1].at.column), (Some(5), "4", Some(14)));
+        let settings = &draft.arms[0].settings;
+        assert_eq!(settings[0].key.text, "kernel.sched_schedstats");
+        assert_eq!(settings[1].key.text, "NO_SIS_PROP");
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        for (text, message) in [
+            ("machin = \"x\"", "x.toml:1:1: found the unknown name `machin` in the file; expected `machine`, perhaps"),
+            ("iterations = \"3\"", "x.toml:1:14: found iterations = \"3\"; expected a whole number"),
+            ("[[arm]]\nname = \"a\"", "x.toml:1:1: found no `kernel` in arm; expected the arm's kernel"),
+            ("workload = 3", "x.toml:1:12: found workload = 3; expected tables, each under [[workload]]"),
+            ("machine = ", "x.toml:1:"),
+            ("[[workload]\n", "x.toml:1:"),
+        ] {
+            let error = parse(text, "x.toml").unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

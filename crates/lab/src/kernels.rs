@@ -1,0 +1,102 @@
+//! Whole kernels: the scheduler's version and what the same source tree does outside kernel/sched.
+
+use crate::mistake::{Mistake, Written};
+use machine::idle::PollRule;
+use os::OsRules;
+use os::pipe::PipeRules;
+use sched::versions::{self, Kernel, Setting, Switched};
+
+/// A kernel build: every behaviour that differs between versions, in one space of keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Build {
+    pub sched: Kernel,
+    pub os: OsRules,
+    pub poll: PollRule,
+}
+
+/// What each version does outside kernel/sched.
+const ELSEWHERE: &[(&str, PipeRules, PollRule)] = &[
+    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity),
+    ("v4.15", PipeRules::Single, PollRule::NextTimer),
+    ("v4.16", PipeRules::Single, PollRule::NextTimer),
+];
+
+impl Build {
+    /// The kernel of that name, if it is built.
+    pub fn named(name: &str) -> Option<Build> {
+        let sched = *versions::kernel(name)?;
+        let (_, pipe, poll) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        Some(Build { sched, os: OsRules { pipe: *pipe }, poll: *poll })
+    }
+
+    /// As [`Build::named`], with a message.
+    pub fn choose(name: &Written) -> Result<Build, Mistake> {
+        if versions::PLANNED.contains(&name.text.as_str()) {
+            let expected = format!("one of {}", crate::mistake::listed(names()));
+            return Err(name.mistake(format!("the kernel {}, which is not built yet", name.quoted()), expected));
+        }
+        Build::named(&name.text).ok_or_else(|| name.unknown("kernel", names()))
+    }
+
+    /// Every behaviour, as this kernel has it.
+    pub fn settings(&self) -> Vec<Setting> {
+        let mut settings = self.sched.settings();
+        settings.extend([self.os.pipe.setting(), self.poll.setting()]);
+        settings
+    }
+
+    /// Switches one behaviour alone.
+    pub fn set(&mut self, key: &str, value: &str) -> Switched {
+        match key {
+            PipeRules::KEY => self.os.pipe.switch(value),
+            PollRule::KEY => self.poll.switch(value),
+            _ => self.sched.set(key, value),
+        }
+    }
+}
+
+/// The kernels that are built, the oldest first.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    versions::KERNELS.iter().map(|kernel| kernel.name)
+}
+
+/// In what two kernels differ: each behaviour as the first and as the second has it.
+pub fn diff(a: &Build, b: &Build) -> Vec<(Setting, Setting)> {
+    a.settings().into_iter().zip(b.settings()).filter(|(a, b)| a.value != b.value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_of_the_scheduler_is_a_whole_one() {
+        for name in names() {
+            let mut build = Build::named(name).unwrap_or_else(|| panic!("{name} is missing in ELSEWHERE"));
+            for setting in build.settings() {
+                assert_eq!(build.set(setting.key, setting.value.name), Switched::Done, "{}", setting.key);
+            }
+            assert_eq!(Build::named(name), Some(build));
+        }
+    }
+
+    #[test]
+    fn keys_are_unique_across_rooms() {
+        let build = Build::named("v4.5-rc1").unwrap();
+        let mut keys: Vec<&str> = build.settings().iter().map(|setting| setting.key).collect();
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), count);
+        let changed = diff(&build, &Build::named("v4.15").unwrap());
+        assert!(changed.iter().any(|(a, b)| a.key == "idle.poll" && b.value.name == "next-timer"));
+    }
+
+    #[test]
+    fn kernels_to_come_are_refused_by_name() {
+        let error = Build::choose(&Written::option("--arm", "v6.12")).unwrap_err().to_string();
+        assert!(error.contains("`v6.12`, which is not built yet"), "{error}");
+        let error = Build::choose(&Written::option("--arm", "v4.51")).unwrap_err().to_string();
+        assert!(error.contains("the unknown kernel `v4.51`; expected `v4.15`, perhaps"), "{error}");
+    }
+}

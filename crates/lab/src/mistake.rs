@@ -1,0 +1,150 @@
+//! A user's mistake: where, what was found, what would be right.
+
+use machine::description::{DescriptionError, nearest_name};
+use machine::topology::{Location, TopologyError};
+use std::fmt;
+use workloads::rt_app::RtAppError;
+
+pub use machine::topology::excerpt;
+
+/// Prints as one line: `file:line:column: found this; expected that`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub at: Location,
+    pub found: String,
+    pub expected: String,
+}
+
+impl Mistake {
+    pub fn new(at: &Location, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
+        Mistake { at: at.clone(), found: found.into(), expected: expected.into() }
+    }
+
+    /// Something that cannot be opened, read or written.
+    pub fn file(path: &str, error: impl fmt::Display, expected: &str) -> Mistake {
+        Mistake::new(&Location::of(path), error.to_string(), expected)
+    }
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found {}; expected {}", self.at, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
+impl From<TopologyError> for Mistake {
+    fn from(error: TopologyError) -> Mistake {
+        Mistake { at: error.at, found: error.found, expected: error.expected }
+    }
+}
+
+impl From<DescriptionError> for Mistake {
+    fn from(error: DescriptionError) -> Mistake {
+        let expected = format!("{} (rule: {})", error.expected, error.rule);
+        Mistake { at: error.at, found: error.found, expected }
+    }
+}
+
+impl From<RtAppError> for Mistake {
+    fn from(error: RtAppError) -> Mistake {
+        let (line, column) = (Some(error.position.line), Some(error.position.column));
+        Mistake { at: Location { input: error.file, line, column }, found: error.found, expected: error.right }
+    }
+}
+
+/// A piece of what the user wrote, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    pub text: String,
+    pub at: Location,
+}
+
+impl Written {
+    /// The value of a command-line option, called by what the user typed: `--machine xeon`.
+    pub fn option(option: &str, text: &str) -> Written {
+        Written { text: text.to_string(), at: Location::of(&format!("{option} {}", excerpt(text, 60))) }
+    }
+
+    /// The part of an option's value at byte `offset`.
+    pub fn part(&self, offset: usize, text: &str) -> Written {
+        let column = self.text[..offset].chars().count() as u32 + 1;
+        Written { text: text.to_string(), at: Location { column: Some(column), ..self.at.clone() } }
+    }
+
+    /// What it says, short enough to be quoted.
+    pub fn quoted(&self) -> String {
+        format!("`{}`", excerpt(&self.text, 60))
+    }
+
+    pub fn mistake(&self, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
+        Mistake::new(&self.at, found, expected)
+    }
+
+    /// A name that is not among `known`: says what it should be the name of, and the nearest.
+    pub fn unknown<'n>(&self, what: &str, known: impl IntoIterator<Item = &'n str> + Clone) -> Mistake {
+        let expected = match nearest_name(&self.text, known.clone()) {
+            Some(nearest) => format!("`{nearest}`, perhaps"),
+            None => format!("one of {}", listed(known)),
+        };
+        self.mistake(format!("the unknown {what} {}", self.quoted()), expected)
+    }
+
+    /// A whole number within bounds; `_` may stand between digits.
+    pub fn whole(&self, what: &str, low: u64, high: u64) -> Result<u64, Mistake> {
+        let digits = self.text.replace('_', "");
+        let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        match digits.parse::<u64>() {
+            Ok(number) if plain && (low..=high).contains(&number) => Ok(number),
+            _ => {
+                let expected = format!("a whole number from {low} to {high}");
+                Err(self.mistake(format!("{what} = {}", excerpt(&self.text, 40)), expected))
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub fn choice<T: Copy>(&self, what: &str, choices: &[(&str, T)]) -> Result<T, Mistake> {
+        match choices.iter().find(|(name, _)| *name == self.text) {
+            Some((_, value)) => Ok(*value),
+            None => Err(self.unknown(what, choices.iter().map(|(name, _)| *name))),
+        }
+    }
+}
+
+/// Names in a sentence, the first two dozen of many.
+pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 24;
+    let mut names: Vec<&str> = names.into_iter().collect();
+    if names.len() > SHOWN {
+        names.truncate(SHOWN);
+        names.push("...");
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_option_has_a_column() {
+        let option = Written::option("--workload", "pipetest:lops=5");
+        let part = option.part(9, "lops");
+        let message = part.unknown("parameter", ["batches", "loops"]).to_string();
+        let expected =
+            "--workload pipetest:lops=5, column 10: found the unknown parameter `lops`; expected `loops`, perhaps";
+        assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn numbers_are_whole_and_bounded() {
+        let number = |text: &str| Written::option("--seed", text).whole("seed", 1, 100);
+        assert_eq!(number("7"), Ok(7));
+        assert_eq!(number("1_0"), Ok(10));
+        for wrong in ["0", "101", "-3", "+3", "3.0", "", "_", "1e2", "99999999999999999999999"] {
+            assert!(number(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! fair.c: capacities of CPUs and groups, as balancing reads and renews them. 1024 is a full CPU.
+//!
+//! update_group_capacity() itself stands in `topology`, which needs it to build domains.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::sched::Rq;
+use crate::topology::{BalanceClock, CpuCapacities, SdId, SgId};
+use fentry::fentry;
+use units::{CpuId, PerCpu};
+
+/// fair.c: capacity_margin. A group of at most this much less capacity, in units of 1/1024, is not smaller (1280: 20%).
+const CAPACITY_MARGIN: u64 = 1280;
+
+/// The run queues, for update_group_capacity().
+struct RunQueues<'a> {
+    rq: &'a mut PerCpu<Rq>,
+    /// `sched_avg_period()`, in ns.
+    sched_avg_period: u64,
+}
+
+impl CpuCapacities for RunQueues<'_> {
+    /// fair.c: update_cpu_capacity(), its part on the run queue.
+    fn update_cpu_capacity(&mut self, cpu: CpuId, capacity_orig: u64) -> u64 {
+        let rq = &mut self.rq[cpu];
+        rq.cpu_capacity_orig = capacity_orig;
+        let capacity = capacity_orig * scale_rt_capacity(rq, self.sched_avg_period) / u64::from(SCHED_CAPACITY_SCALE);
+        rq.cpu_capacity = capacity.max(1);
+        rq.cpu_capacity
+    }
+
+    fn capacity_of(&self, cpu: CpuId) -> u64 {
+        self.rq[cpu].cpu_capacity
+    }
+}
+
+/// fair.c: scale_rt_capacity(). What real-time tasks and interrupts leave of the CPU.
+fn scale_rt_capacity(rq: &Rq, sched_avg_period: u64) -> u64 {
+    let since = rq.clock.wrapping_sub(rq.age_stamp) as i64;
+    let total = sched_avg_period + since.max(0) as u64;
+    let used = rq.rt_avg / total;
+    u64::from(SCHED_CAPACITY_SCALE).saturating_sub(used).max(1)
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: capacity_of(). What is left for fair tasks.
+    #[inline]
+    pub(crate) fn capacity_of(&self, cpu: CpuId) -> u64 {
+        self.rq[cpu].cpu_capacity
+    }
+
+    /// fair.c: capacity_orig_of().
+    #[inline]
+    pub(crate) fn capacity_orig_of(&self, cpu: CpuId) -> u64 {
+        self.rq[cpu].cpu_capacity_orig
+    }
+
+    /// fair.c: cpu_util(). What fair tasks use of the CPU, at most its capacity.
+    #[inline]
+    pub(crate) fn cpu_util(&self, cpu: CpuId) -> u64 {
+        self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.min(self.capacity_orig_of(cpu))
+    }
+
+    /// The clock that balancing goes by, now.
+    pub(super) fn balance_clock(&self) -> BalanceClock {
+        BalanceClock {
+            jiffies: self.jiffies(),
+            hz: self.balance.hz as u32,
+            max_load_balance_interval: self.balance.max_load_balance_interval,
+        }
+    }
+
+    /// core.c: sched_avg_period(). In ns.
+    pub(crate) fn sched_avg_period(&self) -> u64 {
+        self.sysctl.sched_time_avg * 1_000_000 / 2
+    }
+
+    /// fair.c: update_group_capacity(). Of `cpu`'s own group in its domain `sd`.
+    #[fentry(update_group_capacity)]
+    pub(super) fn renew_group_capacity(&mut self, sd: SdId, cpu: CpuId) {
+        let clock = self.balance_clock();
+        self.write_group_capacity(self.domains[self.domains[sd].groups].sgc);
+        let mut run_queues = RunQueues { sched_avg_period: self.sched_avg_period(), rq: &mut self.rq };
+        self.domains.update_group_capacity(sd, cpu, clock, &mut run_queues);
+    }
+
+    /// fair.c: check_cpu_capacity(). Whether real-time tasks and interrupts take a noticeable part of the CPU.
+    pub(in crate::fair) fn check_cpu_capacity(&self, cpu: CpuId, sd: SdId) -> bool {
+        self.capacity_of(cpu) * u64::from(self.domains[sd].imbalance_pct) < self.capacity_orig_of(cpu) * 100
+    }
+
+    /// fair.c: group_smaller_cpu_capacity(). Whether the CPUs of `sg` are noticeably smaller than those of `reference`.
+    pub(super) fn group_smaller_cpu_capacity(&self, sg: SgId, reference: SgId) -> bool {
+        let min_capacity = |sg: SgId| self.domains[self.domains[sg].sgc].min_capacity;
+        min_capacity(sg) * CAPACITY_MARGIN < min_capacity(reference) * u64::from(SCHED_CAPACITY_SCALE)
+    }
+
+    /// sched.h: sched_asym_prefer(). Whether SD_ASYM_PACKING would rather use CPU `a` than `b`.
+    ///
+    /// Differs: every CPU has the priority that an architecture without ranks gives it, its negated number.
+    pub(in crate::fair) fn sched_asym_prefer(&self, a: CpuId, b: CpuId) -> bool {
+        a < b
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_time_tasks_lower_what_is_left() {
+        let period = 500_000_000;
+        // rt_avg is time in ns times 1024: a quarter of the window.
+        let rq = Rq { rt_avg: period / 4 * 1024, ..Rq::default() };
+        assert_eq!(scale_rt_capacity(&rq, period), 768);
+        // The window grows by the time since it was last aged.
+        let rq = Rq { clock: period, ..rq };
+        assert_eq!(scale_rt_capacity(&rq, period), 896);
+        // A clock behind the stamp counts as no time.
+        let rq = Rq { clock: 0, age_stamp: 5, ..rq };
+        assert_eq!(scale_rt_capacity(&rq, period), 768);
+        // Nothing left still counts as one.
+        let rq = Rq { rt_avg: period * 2048, ..rq };
+        assert_eq!(scale_rt_capacity(&rq, period), 1);
+    }
+
+    #[test]
+    fn capacity_is_stored_and_never_zero() {
+        let mut rq = PerCpu::from_fn(1, |_| Rq { rt_avg: 1000 * 1024, ..Rq::default() });
+        let mut run_queues = RunQueues { rq: &mut rq, sched_avg_period: 1000 };
+        assert_eq!(run_queues.update_cpu_capacity(CpuId(0), 589), 1);
+        assert_eq!(run_queues.capacity_of(CpuId(0)), 1);
+        assert_eq!(rq[CpuId(0)].cpu_capacity_orig, 589);
+    }
+}

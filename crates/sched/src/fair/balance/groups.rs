@@ -1,0 +1,273 @@
+//! fair.c: "Helpers for find_busiest_group": what the groups of a domain are doing, and which is busiest.
+
+use super::{HigherCapacity, LbEnv, PackingOrder, PreferSibling};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::topology::{CpuIdleType, SdFlags, SgId};
+use fentry::fentry;
+use units::CpuId;
+
+/// fair.c: enum group_type, from the least to the most urgent to pull from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) enum GroupType {
+    #[default]
+    Other,
+    /// Affinity kept the level below from its balance.
+    Imbalanced,
+    Overloaded,
+}
+
+/// fair.c: struct sg_lb_stats. Loads in units of 1024 = a nice-0 task that always runs, capacities of 1024 = a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct SgLbStats {
+    /// `group_load` for each full CPU of capacity.
+    pub avg_load: u64,
+    pub group_load: u64,
+    pub sum_weighted_load: u64,
+    pub load_per_task: u64,
+    pub group_capacity: u64,
+    pub group_util: u64,
+    pub sum_nr_running: u32,
+    pub idle_cpus: u32,
+    pub group_weight: u32,
+    pub group_type: GroupType,
+    pub group_no_capacity: bool,
+}
+
+/// fair.c: struct sd_lb_stats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct SdLbStats {
+    pub busiest: Option<SgId>,
+    pub local: Option<SgId>,
+    pub total_load: u64,
+    pub total_capacity: u64,
+    pub avg_load: u64,
+    pub busiest_stat: SgLbStats,
+    pub local_stat: SgLbStats,
+}
+
+/// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less use than capacity.
+pub(super) fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
+    sgs.sum_nr_running < sgs.group_weight || sgs.group_capacity * 100 > sgs.group_util * u64::from(imbalance_pct)
+}
+
+/// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left. A group may be neither this nor have capacity.
+fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
+    sgs.sum_nr_running > sgs.group_weight && sgs.group_capacity * 100 < sgs.group_util * u64::from(imbalance_pct)
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: get_sd_load_idx(). Which of `cpu_load[]` is read: long averages where moving a task costs much.
+    fn get_sd_load_idx(&self, env: &LbEnv) -> u32 {
+        let sd = &self.domains[env.sd];
+        match env.idle {
+            CpuIdleType::NotIdle => sd.busy_idx,
+            CpuIdleType::NewlyIdle => sd.newidle_idx,
+            CpuIdleType::Idle => sd.idle_idx,
+        }
+    }
+
+    /// fair.c: group_classify().
+    fn group_classify(&self, group: SgId, sgs: &SgLbStats) -> GroupType {
+        if sgs.group_no_capacity {
+            GroupType::Overloaded
+        } else if self.sg_imbalanced(group) {
+            GroupType::Imbalanced
+        } else {
+            GroupType::Other
+        }
+    }
+
+    /// fair.c: sg_imbalanced().
+    fn sg_imbalanced(&self, group: SgId) -> bool {
+        self.domains[self.domains[group].sgc].imbalance
+    }
+
+    /// fair.c: update_sg_lb_stats(). Sums over the CPUs of a group; sets `overload` if one has more than one task.
+    #[fentry]
+    fn update_sg_lb_stats(
+        &mut self,
+        env: &LbEnv,
+        group: SgId,
+        load_idx: u32,
+        local_group: bool,
+        overload: &mut bool,
+    ) -> SgLbStats {
+        let mut sgs = SgLbStats::default();
+        let mut from = 0;
+        while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
+            from = cpu.index() + 1;
+            if !env.cpus.contains(cpu) {
+                continue;
+            }
+            self.read_cpu_statistics(cpu);
+            // Leans towards the CPUs of the own group.
+            sgs.group_load +=
+                if local_group { self.target_load(cpu, load_idx) } else { self.source_load(cpu, load_idx) };
+            sgs.group_util += self.cpu_util(cpu);
+            sgs.sum_nr_running += self.cfs_h_nr_running(cpu);
+            sgs.sum_weighted_load += self.weighted_cpuload(cpu);
+            let nr_running = self.rq[cpu].nr_running;
+            *overload |= nr_running > 1;
+            if nr_running == 0 && self.idle_cpu(cpu) {
+                sgs.idle_cpus += 1;
+            }
+        }
+        let sgc = self.domains[group].sgc;
+        self.read_group_capacity(sgc);
+        sgs.group_capacity = self.domains[sgc].capacity;
+        sgs.avg_load = sgs.group_load * u64::from(SCHED_CAPACITY_SCALE) / sgs.group_capacity;
+        if sgs.sum_nr_running > 0 {
+            sgs.load_per_task = sgs.sum_weighted_load / u64::from(sgs.sum_nr_running);
+        }
+        sgs.group_weight = self.domains[group].group_weight;
+        sgs.group_no_capacity = group_is_overloaded(self.domains[env.sd].imbalance_pct, &sgs);
+        sgs.group_type = self.group_classify(group, &sgs);
+        sgs
+    }
+
+    /// The lines of a run queue that the statistics need: `nr_running` with `cpu_load[]`, `cfs.h_nr_running`, `cfs.avg`
+    /// with `runnable_load_avg`, and the capacities.
+    fn read_cpu_statistics(&mut self, cpu: CpuId) {
+        self.read_rq_load(cpu);
+        self.read_rq_cfs(cpu);
+        self.read_cfs_avg(self.rq[cpu].cfs);
+        self.read_rq_clock(cpu);
+    }
+
+    /// fair.c: update_sd_pick_busiest(). Whether `sg` is busier than the busiest so far.
+    fn update_sd_pick_busiest(&self, env: &LbEnv, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
+        let busiest = &sds.busiest_stat;
+        if sgs.group_type != busiest.group_type {
+            return sgs.group_type > busiest.group_type;
+        }
+        if sgs.avg_load <= busiest.avg_load {
+            return false;
+        }
+        let flags = self.domains[env.sd].flags;
+        let one_task_each = sgs.sum_nr_running <= sgs.group_weight;
+        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY)
+            && self.kernel.balance.higher_capacity == HigherCapacity::LeftAlone
+            && one_task_each
+            && sds.local.is_some_and(|local| self.group_smaller_cpu_capacity(local, sg))
+        {
+            return false;
+        }
+        if !flags.has(SdFlags::SD_ASYM_PACKING) {
+            return true;
+        }
+        match self.kernel.balance.asym_packing {
+            PackingOrder::LowestCpu => {}
+            PackingOrder::Priority if env.idle == CpuIdleType::NotIdle => return true,
+            PackingOrder::Priority => {}
+        }
+        let preferred = |sg: SgId| self.packing_cpu(sg);
+        let less_preferred = self.sched_asym_prefer(env.dst_cpu, preferred(sg));
+        sgs.sum_nr_running > 0
+            && less_preferred
+            && sds.busiest.is_none_or(|busiest| match self.kernel.balance.asym_packing {
+                PackingOrder::LowestCpu => preferred(busiest) > preferred(sg),
+                PackingOrder::Priority => self.sched_asym_prefer(preferred(busiest), preferred(sg)),
+            })
+    }
+
+    /// The CPU by which a group is ranked for SD_ASYM_PACKING.
+    pub(super) fn packing_cpu(&self, sg: SgId) -> CpuId {
+        let first = || self.domains.sched_group_span(sg).first().expect("a group has CPUs");
+        match self.kernel.balance.asym_packing {
+            PackingOrder::LowestCpu => first(),
+            PackingOrder::Priority => self.domains[sg].asym_prefer_cpu.unwrap_or_else(first),
+        }
+    }
+
+    /// fair.c: update_sd_lb_stats().
+    #[fentry]
+    pub(super) fn update_sd_lb_stats(&mut self, env: &LbEnv) -> SdLbStats {
+        let mut sds = SdLbStats::default();
+        let sd = &self.domains[env.sd];
+        let (first, imbalance_pct, is_root) = (sd.groups, sd.imbalance_pct, sd.parent.is_none());
+        let prefer_sibling = sd.child.is_some_and(|child| self.domains[child].flags.has(SdFlags::SD_PREFER_SIBLING));
+        let load_idx = self.get_sd_load_idx(env);
+        let mut overload = false;
+        let mut sg = first;
+        loop {
+            let local_group = self.domains.sched_group_span(sg).contains(env.dst_cpu);
+            if local_group {
+                sds.local = Some(sg);
+                let next_update = self.domains[self.domains[sg].sgc].next_update;
+                if env.idle != CpuIdleType::NewlyIdle || self.jiffies() >= next_update {
+                    self.renew_group_capacity(env.sd, env.dst_cpu);
+                }
+            }
+            let mut sgs = self.update_sg_lb_stats(env, sg, load_idx, local_group, &mut overload);
+            if local_group {
+                sds.local_stat = sgs;
+            } else {
+                let local_has_capacity = sds.local.is_some() && group_has_capacity(imbalance_pct, &sds.local_stat);
+                if prefer_sibling && local_has_capacity && self.has_excess_tasks(&sgs, &sds.local_stat) {
+                    sgs.group_no_capacity = true;
+                    sgs.group_type = self.group_classify(sg, &sgs);
+                }
+                if self.update_sd_pick_busiest(env, &sds, sg, &sgs) {
+                    sds.busiest = Some(sg);
+                    sds.busiest_stat = sgs;
+                }
+            }
+            sds.total_load += sgs.group_load;
+            sds.total_capacity += sgs.group_capacity;
+            sg = self.domains[sg].next;
+            if sg == first {
+                break;
+            }
+        }
+        if is_root {
+            self.set_overload(overload);
+        }
+        sds
+    }
+
+    /// Whether a group has tasks that siblings of it should run.
+    fn has_excess_tasks(&self, sgs: &SgLbStats, local: &SgLbStats) -> bool {
+        match self.kernel.balance.prefer_sibling {
+            PreferSibling::MoreThanOne => sgs.sum_nr_running > 1,
+            PreferSibling::MoreThanLocal => sgs.sum_nr_running > local.sum_nr_running + 1,
+        }
+    }
+
+    /// Sets `rd->overload`, and writes only what changes.
+    pub(crate) fn set_overload(&mut self, overload: bool) {
+        self.read_root_domain();
+        if self.balance.overload != overload {
+            self.write_root_domain();
+            self.balance.overload = overload;
+        }
+    }
+
+    /// fair.c: find_busiest_queue(). Of the group's queues the one with the most load for its capacity.
+    #[fentry]
+    pub(super) fn find_busiest_queue(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
+        let (mut busiest, mut busiest_load, mut busiest_capacity) = (None, 0, 1);
+        let mut from = 0;
+        while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
+            from = cpu.index() + 1;
+            if !env.cpus.contains(cpu) {
+                continue;
+            }
+            self.read_rq_load(cpu);
+            self.read_cfs_avg(self.rq[cpu].cfs);
+            self.read_rq_clock(cpu);
+            let capacity = self.capacity_of(cpu);
+            let wl = self.weighted_cpuload(cpu);
+            let indivisible = self.rq[cpu].nr_running == 1 && wl > env.imbalance as u64;
+            if indivisible && !self.check_cpu_capacity(cpu, env.sd) {
+                continue;
+            }
+            // wl / capacity > busiest_load / busiest_capacity, without the divisions.
+            if wl * busiest_capacity > busiest_load * capacity {
+                (busiest, busiest_load, busiest_capacity) = (Some(cpu), wl, capacity);
+            }
+        }
+        busiest
+    }
+}

@@ -1,0 +1,111 @@
+//! fair.c: loads of groups as balancing sees them: aging what blocked, and what a task in a group weighs on its CPU.
+
+use super::DecayedQueues;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::fair::load::UpdateLoad;
+use crate::pelt::{Pelt, load_avg_is_decayed};
+use crate::sched::{CfsRqId, SeId, TaskId};
+use fentry::fentry;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: update_blocked_averages(). Ages every queue of the CPU that has load, children before parents.
+    #[fentry]
+    pub(crate) fn update_blocked_averages(&mut self, cpu: CpuId) {
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        let mut next = self.rq[cpu].leaf_cfs_rq_list.first.map(CfsRqId);
+        while let Some(cfs_rq) = next {
+            next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.map(CfsRqId);
+            let now = self.cfs_rq_clock_task(cfs_rq);
+            if self.update_cfs_rq_load_avg(now, cfs_rq) {
+                self.update_tg_load_avg(cfs_rq, false);
+            }
+            match self.kernel.pelt {
+                Pelt::ByPeriod => {}
+                Pelt::Accumulate | Pelt::RunnableAvg => self.propagate_blocked(cfs_rq, cpu),
+            }
+            match self.kernel.balance.decayed_queues {
+                DecayedQueues::Listed => {}
+                DecayedQueues::Removed => {
+                    if self.cfs_rq_is_decayed(cfs_rq) {
+                        self.list_del_leaf_cfs_rq(cfs_rq);
+                    }
+                }
+            }
+        }
+        self.rq_unlock(cpu);
+    }
+
+    /// Carries what changed below up to the group's entity.
+    fn propagate_blocked(&mut self, cfs_rq: CfsRqId, cpu: CpuId) {
+        if let Some(se) = self.group_entity(cfs_rq, cpu)
+            && !self.skip_blocked_update(se)
+        {
+            self.update_load_avg(self.se[se].cfs_rq, se, UpdateLoad::NONE);
+        }
+    }
+
+    /// fair.c: skip_blocked_update(). Whether a group's entity has nothing left to age, and no news to carry.
+    fn skip_blocked_update(&self, se: SeId) -> bool {
+        let entity = &self.se[se];
+        let news = entity.my_q.is_some_and(|group| self.cfs_rq[group].propagate);
+        entity.avg.load_avg == 0 && entity.avg.util_avg == 0 && !news
+    }
+
+    /// `cfs_rq->tg->se[cpu]`; the root group has none.
+    fn group_entity(&self, cfs_rq: CfsRqId, cpu: CpuId) -> Option<SeId> {
+        self.tg[self.cfs_rq[cfs_rq].tg].se.get(cpu.index()).copied()
+    }
+
+    /// fair.c: cfs_rq_is_decayed().
+    fn cfs_rq_is_decayed(&self, cfs_rq: CfsRqId) -> bool {
+        let queue = &self.cfs_rq[cfs_rq];
+        queue.load.weight == 0 && load_avg_is_decayed(&queue.avg)
+    }
+
+    /// fair.c: update_cfs_rq_h_load(). The share of the CPU's load that is this queue's, top down, once in a jiffy.
+    fn update_cfs_rq_h_load(&mut self, cfs_rq: CfsRqId) {
+        // Counted from 1, because 0 means never: the kernel's jiffies start five minutes before zero.
+        let now = self.jiffies() + 1;
+        if self.cfs_rq[cfs_rq].last_h_load_update == now {
+            return;
+        }
+        let cpu = self.cfs_rq[cfs_rq].rq;
+        self.cfs_rq[cfs_rq].h_load_next = None;
+        let mut at = cfs_rq;
+        let mut entity = self.group_entity(cfs_rq, cpu);
+        while let Some(se) = entity {
+            at = self.se[se].cfs_rq;
+            self.cfs_rq[at].h_load_next = Some(se);
+            if self.cfs_rq[at].last_h_load_update == now {
+                break;
+            }
+            entity = self.se[se].parent;
+        }
+        if entity.is_none() {
+            self.cfs_rq[at].h_load = self.cfs_rq_load_avg(at);
+            self.cfs_rq[at].last_h_load_update = now;
+        }
+        while let Some(se) = self.cfs_rq[at].h_load_next {
+            self.read_se_avg(se);
+            let share = self.cfs_rq[at].h_load.wrapping_mul(self.se[se].avg.load_avg);
+            let load = share / (self.cfs_rq_load_avg(at) + 1);
+            at = self.se[se].my_q.expect("only groups' entities lead down");
+            self.cfs_rq[at].h_load = load;
+            self.cfs_rq[at].last_h_load_update = now;
+        }
+    }
+
+    /// fair.c: task_h_load(). What the task weighs on its CPU, its groups' shares considered.
+    #[fentry]
+    pub(crate) fn task_h_load(&mut self, p: TaskId) -> u64 {
+        let se = self.task[p].se;
+        let cfs_rq = self.se[se].cfs_rq;
+        self.update_cfs_rq_h_load(cfs_rq);
+        self.read_se_avg(se);
+        let share = self.se[se].avg.load_avg.wrapping_mul(self.cfs_rq[cfs_rq].h_load);
+        share / (self.cfs_rq_load_avg(cfs_rq) + 1)
+    }
+}

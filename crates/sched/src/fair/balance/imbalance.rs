@@ -1,0 +1,144 @@
+//! fair.c: find_busiest_group(): whether there is an imbalance, and how much load to move against it.
+
+use super::groups::{GroupType, SdLbStats, group_has_capacity};
+use super::{ForceBalance, LbEnv, LoadAboveCapacity, PackingOrder};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::topology::{CpuIdleType, SdFlags, SgId};
+use fentry::fentry;
+
+const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
+/// Shown weight of nice 0 (`scale_load_down(NICE_0_LOAD)`).
+const NICE_0_WEIGHT: u64 = 1024;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: check_asym_packing(). Whether all load of the busiest group is to come to this better placed CPU.
+    fn check_asym_packing(&self, env: &mut LbEnv, sds: &SdLbStats) -> bool {
+        if !self.domains[env.sd].flags.has(SdFlags::SD_ASYM_PACKING) || env.idle == CpuIdleType::NotIdle {
+            return false;
+        }
+        let Some(busiest) = sds.busiest else { return false };
+        let busiest_cpu = self.packing_cpu(busiest);
+        let stays = match self.kernel.balance.asym_packing {
+            PackingOrder::LowestCpu => env.dst_cpu > busiest_cpu,
+            PackingOrder::Priority => self.sched_asym_prefer(busiest_cpu, env.dst_cpu),
+        };
+        if stays {
+            return false;
+        }
+        // DIV_ROUND_CLOSEST().
+        let load = sds.busiest_stat.avg_load * sds.busiest_stat.group_capacity;
+        env.imbalance = ((load + SCALE / 2) / SCALE) as i64;
+        true
+    }
+
+    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; else sets the load to move.
+    #[fentry]
+    pub(super) fn find_busiest_group(&mut self, env: &mut LbEnv) -> Option<SgId> {
+        let mut sds = self.update_sd_lb_stats(env);
+        if self.check_asym_packing(env, &sds) {
+            return sds.busiest;
+        }
+        if sds.busiest.is_none() || sds.busiest_stat.sum_nr_running == 0 {
+            env.imbalance = 0;
+            return None;
+        }
+        sds.avg_load = SCALE * sds.total_load / sds.total_capacity;
+        if !self.is_out_of_balance(env, &sds) {
+            env.imbalance = 0;
+            return None;
+        }
+        self.calculate_imbalance(env, &mut sds);
+        sds.busiest
+    }
+
+    /// find_busiest_group() between its two `goto`s: whether to compute an imbalance at all.
+    fn is_out_of_balance(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        let imbalance_pct = self.domains[env.sd].imbalance_pct;
+        // Averages say nothing about a group whose tasks are pinned.
+        if busiest.group_type == GroupType::Imbalanced {
+            return true;
+        }
+        let force = match self.kernel.balance.force_balance {
+            ForceBalance::NewlyIdle => env.idle == CpuIdleType::NewlyIdle,
+            ForceBalance::AnyIdle => env.idle != CpuIdleType::NotIdle,
+        };
+        if force && group_has_capacity(imbalance_pct, local) && busiest.group_no_capacity {
+            return true;
+        }
+        if local.avg_load >= busiest.avg_load || local.avg_load >= sds.avg_load {
+            return false;
+        }
+        if env.idle == CpuIdleType::Idle {
+            // One idle CPU more or less is no imbalance: to move it would only swap the groups.
+            busiest.group_type == GroupType::Overloaded || local.idle_cpus > busiest.idle_cpus + 1
+        } else {
+            100 * busiest.avg_load > u64::from(imbalance_pct) * local.avg_load
+        }
+    }
+
+    /// fair.c: calculate_imbalance(). The load to move, into `env.imbalance`.
+    pub(super) fn calculate_imbalance(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
+        if sds.busiest_stat.group_type == GroupType::Imbalanced {
+            sds.busiest_stat.load_per_task = sds.busiest_stat.load_per_task.min(sds.avg_load);
+        }
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        if busiest.avg_load <= sds.avg_load || local.avg_load >= sds.avg_load {
+            env.imbalance = 0;
+            return self.fix_small_imbalance(env, sds);
+        }
+        // Where no CPU idles, none is to be made idle: only what exceeds the capacity may go.
+        let mut load_above_capacity = u64::MAX;
+        if busiest.group_type == GroupType::Overloaded && local.group_type == GroupType::Overloaded {
+            let tasks = u64::from(busiest.sum_nr_running) * SCALE;
+            if tasks > busiest.group_capacity {
+                let above = tasks - busiest.group_capacity;
+                load_above_capacity = match self.kernel.balance.above_capacity {
+                    LoadAboveCapacity::Capacity => above,
+                    LoadAboveCapacity::Load => above * NICE_0_WEIGHT / busiest.group_capacity,
+                };
+            }
+        }
+        // Neither below the average there, nor above it here.
+        let max_pull = (busiest.avg_load - sds.avg_load).min(load_above_capacity);
+        let from_busiest = max_pull * busiest.group_capacity;
+        let to_local = (sds.avg_load - local.avg_load) * local.group_capacity;
+        env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;
+        if (env.imbalance as u64) < busiest.load_per_task {
+            self.fix_small_imbalance(env, sds);
+        }
+    }
+
+    /// fair.c: fix_small_imbalance(). Whether to move one task although it is more than the imbalance.
+    pub(super) fn fix_small_imbalance(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
+        let mut imbn = 2;
+        if sds.local_stat.sum_nr_running == 0 {
+            sds.local_stat.load_per_task = self.cpu_avg_load_per_task(env.dst_cpu);
+        } else if sds.busiest_stat.load_per_task > sds.local_stat.load_per_task {
+            imbn = 1;
+        }
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        let scaled_busy_load_per_task = busiest.load_per_task * SCALE / busiest.group_capacity;
+        if busiest.avg_load + scaled_busy_load_per_task >= local.avg_load + scaled_busy_load_per_task * imbn {
+            env.imbalance = busiest.load_per_task as i64;
+            return;
+        }
+
+        // Not enough for that, but the move may still let more capacity be used.
+        let capa_now = busiest.group_capacity * busiest.load_per_task.min(busiest.avg_load)
+            + local.group_capacity * local.load_per_task.min(local.avg_load);
+        let mut capa_move = 0;
+        if busiest.avg_load > scaled_busy_load_per_task {
+            let left = busiest.avg_load - scaled_busy_load_per_task;
+            capa_move += busiest.group_capacity * busiest.load_per_task.min(left);
+        }
+        let moved = (busiest.avg_load * busiest.group_capacity).min(busiest.load_per_task * SCALE);
+        let arriving = moved / local.group_capacity;
+        capa_move += local.group_capacity * local.load_per_task.min(local.avg_load + arriving);
+        if capa_move / SCALE > capa_now / SCALE {
+            env.imbalance = busiest.load_per_task as i64;
+        }
+    }
+}

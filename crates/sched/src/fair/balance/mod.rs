@@ -1,0 +1,400 @@
+//! fair.c: "Fair scheduling class load-balancing methods".
+//!
+//! A CPU pulls. On each of its domains, from the narrowest up, it looks for the busiest other group, in it for the
+//! busiest queue, and takes tasks from there until the imbalance is gone:
+//!
+//! ```text
+//! rebalance.rs    when: rebalance_domains (tick, softirq), idle_balance (about to idle); nohz.rs, for sleepers
+//! mod.rs          load_balance: one attempt on one domain
+//! groups.rs       find_busiest_queue, update_sd_lb_stats: who is busiest
+//! capacity.rs     capacity_of, group capacities
+//! h_load.rs       update_blocked_averages, task_h_load: what a task in a group weighs
+//! imbalance.rs    find_busiest_group, calculate_imbalance: by how much
+//! migrate.rs      can_migrate_task, detach_tasks, attach_tasks, active_load_balance_cpu_stop
+//! rules.rs        kernel versions
+//! ```
+//!
+//! Each step reads what other CPUs write: the price of a pass grows with the CPUs it looks at, and `idle_balance` times
+//! itself and gives up where that costs more than the CPU is going to idle.
+//!
+//! Absent: NUMA balancing (`fbq_type`, `migrate_degrades_locality()`, preferred nodes), as in a kernel without
+//! CONFIG_NUMA_BALANCING; bandwidth throttling; other classes than fair and stop; hotplug, so a CPU that is up stays
+//! active.
+
+mod capacity;
+mod groups;
+mod h_load;
+mod imbalance;
+mod migrate;
+mod rebalance;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use rules::*;
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::TaskId;
+use crate::stop_task::StopWork;
+use crate::topology::{CpuIdleType, MaskId, SdId};
+use fentry::fentry;
+use units::{CpuId, CpuMask, Ns};
+
+/// fair.c: sched_nr_migrate_break. Tasks looked at before the queue's lock is dropped for a moment.
+const SCHED_NR_MIGRATE_BREAK: u64 = 32;
+
+/// fair.c: MAX_PINNED_INTERVAL. Back-off limit with pinned tasks, in ms.
+const MAX_PINNED_INTERVAL: u32 = 512;
+
+/// What balancing keeps between its passes.
+#[derive(Clone, Debug, Default)]
+pub struct BalanceState {
+    /// Work queued for the stopper of each CPU, in order.
+    pub(crate) stop_work: Vec<Vec<StopWork>>,
+    /// sched.h: `rd->overload`. Some CPU has, or lately had, more than one runnable task. add_nr_running() sets it.
+    pub(crate) overload: bool,
+    /// `load_balance_mask`. One serves all CPUs, because here a pass is one step that nothing interrupts.
+    load_balance_mask: CpuMask,
+    /// `env.tasks`: the detached tasks of the pass under way.
+    tasks: Vec<TaskId>,
+    balancing: Balancing,
+    /// In jiffies.
+    max_load_balance_interval: u64,
+    /// Jiffies in a second (HZ).
+    pub(super) hz: u64,
+}
+
+/// fair.c: the lock `balancing`, which whoever balances a level with SD_SERIALIZE holds and nobody waits for. Passes follow
+/// each other here, but not their clocks: it is taken at any time between the last holder's `from` and `until`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Balancing {
+    from: Ns,
+    until: Ns,
+}
+
+/// fair.c: LBF_* flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct LbFlags {
+    /// LBF_ALL_PINNED: no task looked at may run on `dst_cpu`.
+    pub all_pinned: bool,
+    /// LBF_NEED_BREAK
+    pub need_break: bool,
+    /// LBF_DST_PINNED: some task may not run on `dst_cpu`, but on `new_dst_cpu`.
+    pub dst_pinned: bool,
+    /// LBF_SOME_PINNED: some task may not run on `dst_cpu`.
+    pub some_pinned: bool,
+}
+
+/// fair.c: struct lb_env. `src_rq` and `dst_rq` are those of the CPUs.
+#[derive(Debug)]
+pub(super) struct LbEnv {
+    pub sd: SdId,
+    pub src_cpu: CpuId,
+    pub dst_cpu: CpuId,
+    /// CPUs that may take what `dst_cpu` may not; none for active balancing.
+    pub dst_grpmask: Option<MaskId>,
+    pub new_dst_cpu: CpuId,
+    pub idle: CpuIdleType,
+    /// In units of load (1024 = a nice-0 task that always runs).
+    pub imbalance: i64,
+    /// The CPUs under consideration.
+    pub cpus: CpuMask,
+    pub flags: LbFlags,
+    pub loop_: u64,
+    pub loop_break: u64,
+    pub loop_max: u64,
+    pub tasks: Vec<TaskId>,
+}
+
+/// How one attempt of load_balance() on one domain ended, which decides when the next one is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    /// Tasks were moved, or should have been.
+    Unbalanced { active_balance: bool },
+    /// `out_balanced`
+    Balanced,
+    /// `out_all_pinned`: affinity held every task on this level.
+    AllPinned,
+    /// `out_one_pinned`: what runs on the busiest CPU may not come here.
+    OnePinned,
+}
+
+impl<A: Arch> Sched<A> {
+    /// core.c: sched_init(), the part for load balancing, and fair.c: update_max_interval(). Every CPU is due at boot;
+    /// ticks alone spread them.
+    pub(crate) fn init_balance(&mut self) {
+        let hz = 1_000_000_000 / self.tick_nsec;
+        let jiffies = self.jiffies();
+        self.balance.hz = hz;
+        self.balance.max_load_balance_interval = hz * self.cpu_online_mask.weight() as u64 / 10;
+        self.balance.load_balance_mask = CpuMask::new(self.nr_cpus());
+        for (cpu, rq) in self.rq.iter_mut() {
+            rq.next_balance = jiffies;
+            rq.last_load_update_tick = jiffies;
+            rq.cpu_capacity = self.domains.cpu_capacity[cpu];
+            rq.cpu_capacity_orig = self.domains.cpu_capacity_orig[cpu];
+        }
+        self.init_nohz();
+    }
+
+    /// fair.c: load_balance(). Brings `this_cpu` into balance with the other groups of the domain; the count of moved
+    /// tasks. Clears `continue_balancing` if another CPU of the group is to do this.
+    #[fentry]
+    pub(super) fn load_balance(
+        &mut self,
+        this_cpu: CpuId,
+        sd: SdId,
+        idle: CpuIdleType,
+        continue_balancing: &mut bool,
+    ) -> u32 {
+        let group = self.domains[sd].groups;
+        let mut cpus = std::mem::take(&mut self.balance.load_balance_mask);
+        let of_domain = match self.kernel.balance.all_pinned {
+            AllPinned::AnyActiveCpu => &self.cpu_online_mask,
+            AllPinned::OutsideLocalGroup => self.domains.sched_domain_span(sd),
+        };
+        cpus.assign_and(of_domain, &self.cpu_online_mask);
+        let mut env = LbEnv {
+            sd,
+            src_cpu: this_cpu,
+            dst_cpu: this_cpu,
+            dst_grpmask: Some(self.domains[group].cpumask),
+            new_dst_cpu: this_cpu,
+            idle,
+            imbalance: 0,
+            cpus,
+            flags: LbFlags::default(),
+            loop_: 0,
+            loop_break: SCHED_NR_MIGRATE_BREAK,
+            loop_max: 0,
+            tasks: std::mem::take(&mut self.balance.tasks),
+        };
+        self.read_domain(sd);
+        self.count_balance(&env, |stats, idle| stats.lb_count[idle] += 1);
+        let mut ld_moved = 0;
+        let outcome = self.balance_domain(&mut env, this_cpu, &mut ld_moved, continue_balancing);
+        self.tune_balance_interval(&env, outcome);
+        self.balance.load_balance_mask = env.cpus;
+        self.balance.tasks = env.tasks;
+        match outcome {
+            Outcome::Unbalanced { .. } => ld_moved,
+            Outcome::Balanced | Outcome::AllPinned | Outcome::OnePinned => 0,
+        }
+    }
+
+    /// load_balance() from `redo` on.
+    fn balance_domain(
+        &mut self,
+        env: &mut LbEnv,
+        this_cpu: CpuId,
+        ld_moved: &mut u32,
+        continue_balancing: &mut bool,
+    ) -> Outcome {
+        loop {
+            if !self.should_we_balance(env) {
+                *continue_balancing = false;
+                return Outcome::Balanced;
+            }
+            let Some(group) = self.find_busiest_group(env) else {
+                self.count_balance(env, |stats, idle| stats.lb_nobusyg[idle] += 1);
+                return Outcome::Balanced;
+            };
+            let Some(busiest) = self.find_busiest_queue(env, group) else {
+                self.count_balance(env, |stats, idle| stats.lb_nobusyq[idle] += 1);
+                return Outcome::Balanced;
+            };
+            assert_ne!(busiest, env.dst_cpu, "a CPU never pulls from itself");
+            let imbalance = env.imbalance as u32;
+            self.count_balance(env, |stats, idle| {
+                stats.lb_imbalance[idle] = stats.lb_imbalance[idle].wrapping_add(imbalance);
+            });
+            env.src_cpu = busiest;
+            *ld_moved = 0;
+            if self.rq[busiest].nr_running > 1 {
+                *ld_moved = self.pull_tasks(env);
+                self.flag_group_imbalance(env);
+                if env.flags.all_pinned {
+                    env.cpus.clear(busiest);
+                    if self.another_queue_is_worth_a_try(env) {
+                        env.loop_ = 0;
+                        env.loop_break = SCHED_NR_MIGRATE_BREAK;
+                        continue;
+                    }
+                    return Outcome::AllPinned;
+                }
+            }
+            return self.conclude(env, this_cpu, *ld_moved);
+        }
+    }
+
+    /// load_balance() at `more_balance`: moves tasks off `src_cpu`, and on, where some may go only to another CPU of the
+    /// own group. The count of moved tasks.
+    fn pull_tasks(&mut self, env: &mut LbEnv) -> u32 {
+        env.flags.all_pinned = true;
+        env.loop_max = self.sysctl.sched_nr_migrate.min(u64::from(self.rq[env.src_cpu].nr_running));
+        let mut ld_moved = 0;
+        loop {
+            self.rq_lock(env.src_cpu);
+            self.update_rq_clock_of_caller(env.src_cpu);
+            let cur_ld_moved = self.detach_tasks(env);
+            self.rq_unlock(env.src_cpu);
+            if cur_ld_moved > 0 {
+                self.attach_tasks(env);
+                ld_moved += cur_ld_moved;
+            }
+            if env.flags.need_break {
+                env.flags.need_break = false;
+                continue;
+            }
+            if !(env.flags.dst_pinned && env.imbalance > 0) {
+                return ld_moved;
+            }
+            env.cpus.clear(env.dst_cpu);
+            env.dst_cpu = env.new_dst_cpu;
+            env.flags.dst_pinned = false;
+            env.loop_ = 0;
+            env.loop_break = SCHED_NR_MIGRATE_BREAK;
+        }
+    }
+
+    /// Tells the parent domain that affinity kept this level from its balance.
+    fn flag_group_imbalance(&mut self, env: &LbEnv) {
+        if env.flags.some_pinned && env.imbalance > 0 {
+            self.set_group_imbalance(env.sd, true);
+        }
+    }
+
+    fn set_group_imbalance(&mut self, sd: SdId, imbalance: bool) {
+        if let Some(parent) = self.domains[sd].parent {
+            let sgc = self.domains[self.domains[parent].groups].sgc;
+            self.domains[sgc].imbalance = imbalance;
+        }
+    }
+
+    fn another_queue_is_worth_a_try(&self, env: &LbEnv) -> bool {
+        match (self.kernel.balance.all_pinned, env.dst_grpmask) {
+            (AllPinned::OutsideLocalGroup, Some(local)) => !env.cpus.is_subset(self.domains.masks.get(local)),
+            (AllPinned::OutsideLocalGroup, None) | (AllPinned::AnyActiveCpu, _) => !env.cpus.is_empty(),
+        }
+    }
+
+    /// load_balance() from `if (!ld_moved)` on: counts the failure, or has the running task pushed.
+    fn conclude(&mut self, env: &mut LbEnv, this_cpu: CpuId, ld_moved: u32) -> Outcome {
+        let (sd, busiest) = (env.sd, env.src_cpu);
+        if ld_moved > 0 {
+            self.domains[sd].nr_balance_failed = 0;
+            return Outcome::Unbalanced { active_balance: false };
+        }
+        self.count_balance(env, |stats, idle| stats.lb_failed[idle] += 1);
+        // New-idle balancing is too frequent to count as failure.
+        if env.idle != CpuIdleType::NewlyIdle {
+            self.domains[sd].nr_balance_failed += 1;
+        }
+        if !self.need_active_balance(env) {
+            return Outcome::Unbalanced { active_balance: false };
+        }
+        self.rq_lock(busiest);
+        // The idle task may run on its own CPU only, so it cannot come either.
+        let may_come = self.rq[busiest].curr.is_some_and(|p| self.cpumask_test(this_cpu, p));
+        if !may_come {
+            self.rq_unlock(busiest);
+            env.flags.all_pinned = true;
+            return Outcome::OnePinned;
+        }
+        let active_balance = !self.rq[busiest].active_balance;
+        if active_balance {
+            self.write_rq_balance(busiest);
+            self.rq[busiest].active_balance = true;
+            self.rq[busiest].push_cpu = this_cpu;
+        }
+        self.rq_unlock(busiest);
+        if active_balance {
+            self.stop_one_cpu(busiest, StopWork::ActiveBalance);
+        }
+        self.domains[sd].nr_balance_failed = self.domains[sd].cache_nice_tries + 1;
+        Outcome::Unbalanced { active_balance }
+    }
+
+    /// load_balance() at `out_balanced`, `out_all_pinned` and `out_one_pinned`, and the intervals of the other ends.
+    fn tune_balance_interval(&mut self, env: &LbEnv, outcome: Outcome) {
+        if outcome == Outcome::Balanced {
+            self.set_group_imbalance(env.sd, false);
+        }
+        if matches!(outcome, Outcome::Balanced | Outcome::AllPinned) {
+            self.count_balance(env, |stats, idle| stats.lb_balanced[idle] += 1);
+        }
+        self.write_domain(env.sd);
+        let sd = &mut self.domains[env.sd];
+        match outcome {
+            Outcome::Unbalanced { active_balance: false } => sd.balance_interval = sd.min_interval,
+            Outcome::Unbalanced { active_balance: true } => {
+                if sd.balance_interval < sd.max_interval {
+                    sd.balance_interval *= 2;
+                }
+            }
+            Outcome::Balanced | Outcome::AllPinned | Outcome::OnePinned => {
+                if outcome != Outcome::OnePinned {
+                    sd.nr_balance_failed = 0;
+                }
+                let pinned = env.flags.all_pinned && sd.balance_interval < MAX_PINNED_INTERVAL;
+                if pinned || sd.balance_interval < sd.max_interval {
+                    sd.balance_interval *= 2;
+                }
+            }
+        }
+    }
+
+    /// fair.c: should_we_balance(). Of an idle group the first idle CPU balances for all, of a busy one the first.
+    fn should_we_balance(&mut self, env: &LbEnv) -> bool {
+        if env.idle == CpuIdleType::NewlyIdle {
+            return true;
+        }
+        let sg = self.domains[env.sd].groups;
+        let mut from = 0;
+        while let Some(cpu) = self.domains.sched_group_span(sg).next_from(from) {
+            from = cpu.index() + 1;
+            if env.cpus.contains(cpu) && self.domains.group_balance_mask(sg).contains(cpu) && self.idle_cpu(cpu) {
+                return cpu == env.dst_cpu;
+            }
+        }
+        self.domains.group_balance_cpu(sg) == env.dst_cpu
+    }
+
+    /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
+    fn need_active_balance(&mut self, env: &LbEnv) -> bool {
+        let sd = &self.domains[env.sd];
+        let packing = sd.flags.has(crate::topology::SdFlags::SD_ASYM_PACKING);
+        if env.idle == CpuIdleType::NewlyIdle && packing && self.sched_asym_prefer(env.dst_cpu, env.src_cpu) {
+            return true;
+        }
+        let alone = self.cfs_h_nr_running(env.src_cpu) == 1;
+        if env.idle != CpuIdleType::NotIdle && alone && self.check_cpu_capacity(env.src_cpu, env.sd) {
+            let imbalance_pct = u64::from(sd.imbalance_pct);
+            if self.capacity_of(env.src_cpu) * imbalance_pct < self.capacity_of(env.dst_cpu) * 100 {
+                return true;
+            }
+        }
+        sd.nr_balance_failed > sd.cache_nice_tries + 2
+    }
+
+    /// `schedstat_inc()` on a counter of the domain.
+    fn count_balance(&mut self, env: &LbEnv, count: impl FnOnce(&mut crate::topology::DomainStats, usize)) {
+        if self.schedstat_enabled() {
+            self.write_domain_stats(env.sd);
+            count(self.domains.stats_mut(env.sd), env.idle as usize);
+        }
+    }
+
+    /// Since v4.12 who takes a queue's lock brings its clock up to date; before, every enqueue and dequeue did.
+    pub(super) fn update_rq_clock_of_caller(&mut self, cpu: CpuId) {
+        if self.kernel.core.clock == crate::versions::ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+    }
+
+    /// `rq->cfs.h_nr_running`.
+    pub(crate) fn cfs_h_nr_running(&self, cpu: CpuId) -> u32 {
+        self.cfs_rq[self.rq[cpu].cfs].h_nr_running
+    }
+}

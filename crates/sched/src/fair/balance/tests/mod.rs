@@ -1,0 +1,152 @@
+//! Balancing on small machines: hogs are queued by hand, and every step is worked out beside its test.
+
+mod imbalance;
+mod loads;
+mod moving;
+mod nohz;
+mod when;
+
+use super::*;
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::layout::Line;
+use crate::sched::{Policy, ROOT_TASK_GROUP, TgId};
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_5_RC1, V4_15};
+
+/// A machine whose time stands still unless told, or, with `ns_per_read`, passes with every line that is looked at.
+#[derive(Default)]
+struct Bench {
+    now: Ns,
+    ns_per_read: u64,
+    /// Reschedule interrupts: from, to.
+    interrupts: Vec<(CpuId, CpuId)>,
+}
+
+impl Arch for Bench {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        self.now
+    }
+
+    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
+        self.interrupts.push((from, to));
+    }
+
+    fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
+        self.interrupts.push((from, to));
+    }
+
+    fn read(&mut self, _by: CpuId, _line: Line) {
+        self.now.0 += self.ns_per_read;
+    }
+}
+
+type Machine = Sched<Bench>;
+
+const CPU0: CpuId = CpuId(0);
+const CPU1: CpuId = CpuId(1);
+
+/// One second after boot, nothing running. 1000 Hz.
+fn machine(kernel: Kernel, topology: CpuTopology) -> Machine {
+    let sysctl = Sysctl { sched_schedstats: 1, ..Sysctl::new(topology.nr_cpus) };
+    let boot = Boot { features: kernel.features, kernel, topology, hz: 1000, sysctl };
+    let mut sched = Sched::new(Bench::default(), boot);
+    sched.pass(1000);
+    sched
+}
+
+/// One socket of single-threaded cores that share a cache.
+fn flat(kernel: Kernel, cpus: usize) -> Machine {
+    machine(kernel, CpuTopology::symmetric(1, 1, 1, cpus, 1))
+}
+
+fn cpus(list: &[u16]) -> CpuMask {
+    list.iter().map(|&cpu| CpuId(cpu)).collect()
+}
+
+impl Machine {
+    fn pass(&mut self, ms: u64) {
+        self.arch.now.0 += ms * 1_000_000;
+    }
+
+    /// A task that wants to run for ever, queued on `cpu` and allowed on `allowed`.
+    fn hog_for(&mut self, cpu: CpuId, allowed: CpuMask) -> TaskId {
+        self.hog_in(ROOT_TASK_GROUP, cpu, allowed)
+    }
+
+    fn hog_in(&mut self, group: TgId, cpu: CpuId, allowed: CpuMask) -> TaskId {
+        self.on_cpu(cpu);
+        let init = TaskInit {
+            comm: String::from("hog"),
+            policy: Policy::Normal,
+            nice: 0,
+            cpus_allowed: Some(CpuMask::single(cpu)),
+            mm: 1,
+            group,
+        };
+        let p = self.sched_fork(None, init);
+        self.wake_up_new_task(p);
+        self.task[p].nr_cpus_allowed = allowed.weight() as u32;
+        self.task_cold[p].cpus_allowed = allowed;
+        p
+    }
+
+    fn hogs(&mut self, cpu: CpuId, count: usize) -> Vec<TaskId> {
+        let all = CpuMask::all(self.nr_cpus());
+        (0..count).map(|_| self.hog_for(cpu, all.clone())).collect()
+    }
+
+    fn run_something(&mut self, cpu: CpuId) -> TaskId {
+        self.on_cpu(cpu);
+        self.schedule(false).expect("something to run")
+    }
+
+    /// Makes every task look as if it had not run for long, and `cpu_load[]` as if all had been queued for ever.
+    fn cool_down(&mut self) {
+        self.pass(1000);
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.on_cpu(cpu);
+            self.update_rq_clock(cpu);
+            let load = self.weighted_cpuload(cpu);
+            self.rq[cpu].cpu_load = [load; 5];
+        }
+    }
+
+    /// Whether the parent domain's own group is flagged.
+    fn is_flagged_imbalanced(&self, sd: SdId) -> bool {
+        let parent = self.domains[sd].parent.expect("a domain above");
+        self.domains[self.domains[self.domains[parent].groups].sgc].imbalance
+    }
+
+    fn nr_running(&self) -> Vec<u32> {
+        self.rq.iter().map(|(_, rq)| rq.nr_running).collect()
+    }
+
+    fn lowest_domain(&self, cpu: CpuId) -> SdId {
+        self.domains.sd[cpu].expect("the CPU has a domain")
+    }
+
+    fn balance(&mut self, cpu: CpuId, sd: SdId, idle: CpuIdleType) -> u32 {
+        self.on_cpu(cpu);
+        let mut continue_balancing = true;
+        self.load_balance(cpu, sd, idle, &mut continue_balancing)
+    }
+
+    fn env(&self, cpu: CpuId, sd: SdId, idle: CpuIdleType) -> LbEnv {
+        LbEnv {
+            sd,
+            src_cpu: cpu,
+            dst_cpu: cpu,
+            dst_grpmask: Some(self.domains[self.domains[sd].groups].cpumask),
+            new_dst_cpu: cpu,
+            idle,
+            imbalance: 0,
+            cpus: CpuMask::all(self.nr_cpus()),
+            flags: LbFlags::default(),
+            loop_: 0,
+            loop_break: SCHED_NR_MIGRATE_BREAK,
+            loop_max: SCHED_NR_MIGRATE_BREAK,
+            tasks: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! CPUs without ticks: who is kicked, who balances for whom, and what becomes of their load averages.
+
+use super::*;
+use crate::scheduler::Scheduler;
+
+const CPU2: CpuId = CpuId(2);
+
+/// Two hogs on the first CPU; the others idle without ticks.
+fn one_busy_cpu(kernel: Kernel, topology: CpuTopology) -> Machine {
+    let mut sched = machine(kernel, topology);
+    for cpu in (1..sched.nr_cpus()).map(CpuId::new) {
+        sched.tick_nohz_idle_stop(cpu);
+    }
+    sched.hogs(CPU0, 2);
+    sched.run_something(CPU0);
+    sched.cool_down();
+    sched
+}
+
+#[test]
+fn a_busy_tick_kicks_the_first_idle_cpu_which_balances_for_all() {
+    for kernel in [V4_5_RC1, V4_15] {
+        let mut sched = one_busy_cpu(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1));
+        assert_eq!((sched.nohz.nr_cpus, sched.nohz.idle_cpus_mask.list().as_str()), (3, "1-3"));
+        let next_balance = sched.nohz.next_balance;
+        sched.on_cpu(CPU0);
+        sched.scheduler_tick();
+        assert_eq!(sched.arch.interrupts, [(CPU0, CPU1)]);
+        assert_eq!(sched.nohz.next_balance, next_balance + 1, "the next tick may kick again");
+        // A second kick before the first has arrived is none.
+        sched.on_cpu(CPU0);
+        sched.trigger_load_balance(CPU0);
+        assert_eq!(sched.arch.interrupts.len(), 1);
+
+        assert!(Scheduler::scheduler_ipi(&mut sched, CPU1), "the softirq is raised");
+        assert!(sched.rq[CPU1].idle_balance);
+        Scheduler::run_rebalance_domains(&mut sched, CPU1);
+        // Others come first: the task that waited goes to CPU 2, which is told.
+        assert_eq!(sched.nr_running(), [1, 0, 1, 0], "{}", sched.kernel.name);
+        assert_eq!(sched.arch.interrupts[1..], [(CPU1, CPU2)]);
+        assert!(!sched.rq[CPU1].nohz_balance_kick);
+        let due = [1, 2, 3].map(|cpu| sched.rq[CpuId(cpu)].next_balance).into_iter().min();
+        assert_eq!(Some(sched.nohz.next_balance), due);
+    }
+}
+
+#[test]
+fn a_kick_that_finds_its_cpu_busy_is_dropped() {
+    let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 2, 1));
+    sched.on_cpu(CPU0);
+    assert!(sched.nohz_kick_needed(CPU0));
+    sched.nohz_balancer_kick();
+    sched.hogs(CPU1, 1);
+    assert!(!Scheduler::scheduler_ipi(&mut sched, CPU1));
+    assert!(!sched.rq[CPU1].nohz_balance_kick && !sched.rq[CPU1].idle_balance);
+}
+
+#[test]
+fn only_the_first_cpu_of_the_mask_is_asked() {
+    let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    // CPU 1 works, but has not had a tick since.
+    sched.hogs(CPU1, 1);
+    sched.run_something(CPU1);
+    sched.arch.interrupts.clear();
+    sched.on_cpu(CPU0);
+    sched.trigger_load_balance(CPU0);
+    assert_eq!(sched.arch.interrupts, []);
+    // Its tick takes it out.
+    sched.on_cpu(CPU1);
+    sched.trigger_load_balance(CPU1);
+    assert_eq!((sched.nohz.nr_cpus, sched.nohz.idle_cpus_mask.list().as_str()), (2, "2-3"));
+    sched.on_cpu(CPU0);
+    sched.pass(1);
+    sched.trigger_load_balance(CPU0);
+    assert_eq!(sched.arch.interrupts, [(CPU0, CPU2)]);
+}
+
+#[test]
+fn no_kick_before_its_time_or_without_need() {
+    let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    sched.on_cpu(CPU0);
+    sched.nohz.next_balance = sched.jiffies() + 1;
+    assert!(!sched.nohz_kick_needed(CPU0));
+    sched.pass(1);
+    assert!(sched.nohz_kick_needed(CPU0));
+    // One task alone is reason only while another CPU of the cache is busy.
+    let mut sched = machine(V4_15, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    for cpu in [CPU1, CPU2, CpuId(3)] {
+        sched.tick_nohz_idle_stop(cpu);
+    }
+    for (cpu, needed) in [(CPU0, false), (CPU1, true), (CPU0, true)] {
+        if sched.rq[cpu].nr_running == 0 {
+            sched.hogs(cpu, 1);
+            sched.run_something(cpu);
+        }
+        sched.on_cpu(cpu);
+        assert_eq!(sched.nohz_kick_needed(cpu), needed);
+    }
+}
+
+#[test]
+fn busy_cpus_of_a_cache_are_counted_where_each_era_counts_them() {
+    // Two sockets of two cores. v4.5 counts in the first group of the domain above the cache, v4.15 in the cache's domain.
+    let count = |sched: &Machine, cpu: CpuId| match sched.domains.sd_llc_shared[cpu] {
+        Some(shared) => sched.domains[shared].nr_busy_cpus,
+        None => {
+            let sd = sched.domains.sd_busy[cpu].expect("two sockets");
+            sched.domains[sched.domains[sched.domains[sd].groups].sgc].nr_busy_cpus
+        }
+    };
+    for kernel in [V4_5_RC1, V4_15] {
+        let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
+        let counts = |sched: &Machine| [count(sched, CPU0), count(sched, CPU2)];
+        assert_eq!(counts(&sched), [2, 2], "{}", sched.kernel.name);
+        for _ in 0..2 {
+            sched.tick_nohz_idle_stop(CPU1);
+            assert_eq!(counts(&sched), [1, 2], "once idle is idle");
+            // The tick's return alone changes nothing; the first busy tick does.
+            sched.tick_nohz_idle_restart(CPU1);
+        }
+        sched.hogs(CPU1, 1);
+        sched.run_something(CPU1);
+        sched.on_cpu(CPU1);
+        sched.scheduler_tick();
+        assert_eq!(counts(&sched), [2, 2]);
+        assert_eq!(sched.nohz.nr_cpus, 0);
+    }
+}
+
+#[test]
+fn time_without_ticks_is_caught_up_with_when_they_return() {
+    // 1024 for all averages; 3 ticks missed with nothing to do. From v4.7 the load at the tick's stop counts.
+    for (kernel, expected) in [(V4_5_RC1, [0, 128, 432, 686, 840]), (V4_15, [0, 128, 432, 686, 840])] {
+        let mut sched = flat(kernel, 2);
+        sched.rq[CPU0].cpu_load = [1024; 5];
+        sched.tick_nohz_idle_stop(CPU0);
+        sched.rq[CPU0].last_load_update_tick = sched.jiffies();
+        sched.pass(3);
+        sched.tick_nohz_idle_restart(CPU0);
+        assert_eq!(sched.rq[CPU0].cpu_load, expected, "{}", sched.kernel.name);
+        // Nothing is missed twice.
+        sched.tick_nohz_idle_restart(CPU0);
+        assert_eq!(sched.rq[CPU0].cpu_load, expected);
+    }
+}
+
+#[test]
+fn a_tick_amid_time_without_ticks() {
+    // Before v4.7 it counted as one tick, later as all that were missed: 1024 >> 3, and 1024 / 2 for one.
+    for (kernel, average) in [(V4_5_RC1, 512), (V4_15, 128)] {
+        let mut sched = flat(kernel, 2);
+        sched.rq[CPU0].cpu_load = [1024; 5];
+        sched.tick_nohz_idle_stop(CPU0);
+        sched.rq[CPU0].last_load_update_tick = sched.jiffies();
+        sched.pass(3);
+        sched.on_cpu(CPU0);
+        sched.scheduler_tick();
+        assert_eq!(sched.rq[CPU0].cpu_load[1], average, "{}", sched.kernel.name);
+    }
+}

@@ -1,0 +1,147 @@
+//! When a CPU balances, and when it leaves it.
+
+use super::*;
+
+#[test]
+fn newidle_pulls_and_measures_itself() {
+    let mut sched = flat(V4_5_RC1, 4);
+    sched.hogs(CPU0, 2);
+    sched.run_something(CPU0);
+    sched.cool_down();
+    assert!(sched.balance.overload);
+    sched.arch.ns_per_read = 10;
+    sched.on_cpu(CPU1);
+    sched.rq_lock(CPU1);
+    assert_eq!(sched.idle_balance(CPU1), 1);
+    sched.rq_unlock(CPU1);
+    assert_eq!(sched.nr_running(), [1, 1, 0, 0]);
+    assert_eq!(sched.rq[CPU1].idle_stamp, 0, "not idle after all");
+    let sd = sched.lowest_domain(CPU1);
+    let cost = sched.domains[sd].max_newidle_lb_cost;
+    assert!(cost >= 4 * 4 * 10, "at least four lines of four CPUs: {cost}");
+    assert_eq!(sched.domains.stats(sd).lb_count, [0, 0, 1]);
+}
+
+#[test]
+fn newidle_gives_up_where_it_would_cost_more_than_it_brings() {
+    let mut sched = flat(V4_5_RC1, 2);
+    sched.hogs(CPU0, 2);
+    sched.run_something(CPU0);
+    sched.cool_down();
+    let sd = sched.lowest_domain(CPU1);
+    sched.rq[CPU1].avg_idle = 600_000;
+    sched.domains[sd].max_newidle_lb_cost = 600_001;
+    sched.on_cpu(CPU1);
+    assert_eq!(sched.idle_balance(CPU1), 0);
+    assert_eq!(sched.rq[CPU1].idle_stamp, sched.rq[CPU1].clock);
+    // Not even looked at: shorter idle than a migration costs, or no CPU with two tasks.
+    sched.domains[sd].max_newidle_lb_cost = 0;
+    sched.rq[CPU1].avg_idle = 499_999;
+    assert_eq!(sched.idle_balance(CPU1), 0);
+    sched.rq[CPU1].avg_idle = 600_000;
+    sched.balance.overload = false;
+    assert_eq!(sched.idle_balance(CPU1), 0);
+    assert_eq!(sched.domains.stats(sd).lb_count, [0, 0, 0]);
+    sched.balance.overload = true;
+    assert_eq!(sched.idle_balance(CPU1), 1);
+}
+
+#[test]
+fn newidle_tells_of_a_stopper_that_came_meanwhile() {
+    let mut sched = flat(V4_5_RC1, 2);
+    let stopper = sched.rq[CPU1].stop.expect("every CPU has one");
+    sched.on_cpu(CPU1);
+    sched.enqueue_task_stop(CPU1, stopper);
+    assert_eq!(sched.idle_balance(CPU1), -1);
+}
+
+#[test]
+fn newidle_takes_one_task_where_the_kernel_is_preemptible() {
+    for (newidle_detach, pulled) in [(NewidleDetach::Imbalance, 3), (NewidleDetach::One, 1)] {
+        let balance = BalanceRules { newidle_detach, ..BalanceRules::V4_5 };
+        let mut sched = flat(Kernel { balance, ..V4_5_RC1 }, 2);
+        sched.hogs(CPU0, 6);
+        sched.run_something(CPU0);
+        sched.cool_down();
+        let sd = sched.lowest_domain(CPU1);
+        assert_eq!(sched.balance(CPU1, sd, CpuIdleType::NewlyIdle), pulled);
+    }
+}
+
+#[test]
+fn one_cpu_balances_for_its_group() {
+    let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 3, 1));
+    let socket = |sched: &Machine, cpu: CpuId| sched.domains[sched.lowest_domain(cpu)].parent.expect("two sockets");
+    let balancer = |sched: &mut Machine| {
+        let may = |sched: &mut Machine, cpu| {
+            let env = sched.env(cpu, socket(sched, cpu), CpuIdleType::NotIdle);
+            sched.should_we_balance(&env)
+        };
+        (0..3).map(CpuId).filter(|&cpu| may(sched, cpu)).collect::<Vec<_>>()
+    };
+    assert_eq!(balancer(&mut sched), [CPU0], "the first idle one");
+    sched.hogs(CPU0, 1);
+    assert_eq!(balancer(&mut sched), [CPU1]);
+    for cpu in [CPU1, CpuId(2)] {
+        sched.hogs(cpu, 1);
+    }
+    assert_eq!(balancer(&mut sched), [CPU0], "all busy: the first");
+    let env = sched.env(CpuId(2), socket(&sched, CpuId(2)), CpuIdleType::NewlyIdle);
+    assert!(sched.should_we_balance(&env), "whoever is about to idle may");
+}
+
+#[test]
+fn two_sockets_even_out_from_tick_to_tick() {
+    for kernel in [V4_5_RC1, V4_15] {
+        // Two sockets of two cores of two threads; 8 hogs start on one thread.
+        let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 2));
+        sched.hogs(CPU0, 8);
+        sched.run_something(CPU0);
+        sched.cool_down();
+        for _ in 0..400 {
+            sched.pass(1);
+            for cpu in (0..8).map(CpuId) {
+                sched.on_cpu(cpu);
+                sched.rq[cpu].need_resched = false;
+                sched.schedule(true);
+                if sched.scheduler_tick() {
+                    sched.run_rebalance_domains();
+                }
+            }
+            sched.arch.interrupts.clear();
+        }
+        assert_eq!(sched.nr_running(), [1; 8], "{}", sched.kernel.name);
+        assert!(!sched.balance.overload, "the top domain saw that no CPU has two tasks");
+    }
+}
+
+#[test]
+fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
+    let held = Balancing { from: Ns(100), until: Ns(200) };
+    assert!(held.is_held_at(Ns(100)) && held.is_held_at(Ns(199)));
+    assert!(!held.is_held_at(Ns(99)) && !held.is_held_at(Ns(200)));
+    assert!(!Balancing::default().is_held_at(Ns(0)));
+}
+
+#[test]
+fn busy_cpus_balance_rarely_and_costs_decay() {
+    let mut sched = flat(V4_5_RC1, 4);
+    let sd = sched.lowest_domain(CPU0);
+    assert_eq!((sched.domains[sd].balance_interval, sched.domains[sd].busy_factor), (4, 32));
+    sched.domains[sd].max_newidle_lb_cost = 2_560_000;
+    sched.hogs(CPU0, 1);
+    sched.run_something(CPU0);
+    sched.on_cpu(CPU0);
+    sched.rq[CPU0].idle_balance = false;
+    sched.run_rebalance_domains();
+    // Balanced: the interval doubles to 8 ms, 32 times that while busy.
+    assert_eq!(sched.rq[CPU0].next_balance, 1000 + 8 * 32);
+    assert_eq!(sched.domains[sd].max_newidle_lb_cost, 2_530_000);
+    assert_eq!(sched.rq[CPU0].max_idle_balance_cost, 2_530_000);
+    assert_eq!(sched.domains[sd].next_decay_max_lb_cost, 2000);
+    // Not due: nothing happens until then.
+    let count = sched.domains.stats(sd).lb_count;
+    sched.pass(200);
+    sched.run_rebalance_domains();
+    assert_eq!(sched.domains.stats(sd).lb_count, count);
+}

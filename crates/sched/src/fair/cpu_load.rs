@@ -1,0 +1,248 @@
+//! fair.c: "per rq 'load' array": `cpu_load[]`, averages of a CPU's load over 1, 2, 4, 8 and 16 ticks, and the guesses that
+//! balancing makes from them.
+//!
+//! Each tick, with `load` the load now:
+//!
+//! ```text
+//! cpu_load[i] = (1 - 1/2^i) cpu_load[i] + 1/2^i load
+//! ```
+//!
+//! Ticks that did not happen, because the CPU idled without them, are caught up with at once.
+
+use super::balance::TicklessLoad;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::sched::CPU_LOAD_IDX_MAX;
+use fentry::fentry;
+use units::CpuId;
+
+/// fair.c: DEGRADE_SHIFT. Factors are out of 2^7 = 128.
+const DEGRADE_SHIFT: u32 = 7;
+
+/// fair.c: degrade_zero_ticks. Missed ticks after which nothing is left of an average.
+#[allow(non_upper_case_globals)]
+static degrade_zero_ticks: [u64; CPU_LOAD_IDX_MAX] = [0, 8, 32, 64, 128];
+
+/// fair.c: degrade_factor. For average `i`, entry `j`: what is left of it after 2^j ticks, out of 128. Up to a unit
+/// 128 (1 - 1/2^i)^(2^j), but a table and no formula: the kernel's rounding goes both ways.
+#[allow(non_upper_case_globals)]
+static degrade_factor: [[u64; DEGRADE_SHIFT as usize + 1]; CPU_LOAD_IDX_MAX] = [
+    [0, 0, 0, 0, 0, 0, 0, 0],
+    [64, 32, 8, 0, 0, 0, 0, 0],
+    [96, 72, 40, 12, 1, 0, 0, 0],
+    [112, 98, 75, 43, 15, 1, 0, 0],
+    [120, 112, 98, 76, 45, 16, 2, 0],
+];
+
+/// fair.c: decay_load_missed(). What is left of average `idx` after ticks without load.
+fn decay_load_missed(load: u64, missed_updates: u64, idx: usize) -> u64 {
+    if missed_updates == 0 {
+        return load;
+    }
+    if missed_updates >= degrade_zero_ticks[idx] {
+        return 0;
+    }
+    if idx == 1 {
+        return load >> missed_updates;
+    }
+    let bits = (0..=DEGRADE_SHIFT as usize).filter(|j| missed_updates >> j & 1 == 1);
+    bits.fold(load, |load, j| (load * degrade_factor[idx][j]) >> DEGRADE_SHIFT)
+}
+
+/// fair.c: __update_cpu_load(). One tick with `this_load` after `pending_updates - 1` ticks with `tickless_load`.
+#[doc(alias = "cpu_load_update")]
+fn __update_cpu_load(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pending_updates: u64, tickless_load: u64) {
+    cpu_load[0] = this_load;
+    for (i, average) in cpu_load.iter_mut().enumerate().skip(1) {
+        // (1 - 1/2^i)^n (old - tickless) + tickless; the second decay is never above the tickless load itself.
+        let mut old_load = decay_load_missed(*average, pending_updates - 1, i);
+        old_load += tickless_load - decay_load_missed(tickless_load, pending_updates - 1, i);
+        let mut new_load = this_load;
+        // A rising average is rounded up, or it would never arrive.
+        if new_load > old_load {
+            new_load += (1 << i) - 1;
+        }
+        *average = (old_load * ((1 << i) - 1) + new_load) >> i;
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: weighted_cpuload(). The load of the tasks queued now: the root queue's `runnable_load_avg`.
+    #[inline]
+    pub(crate) fn weighted_cpuload(&self, cpu: CpuId) -> u64 {
+        self.cfs_rq_runnable_load_avg(self.rq[cpu].cfs)
+    }
+
+    /// fair.c: source_load(). A low guess at the load of a CPU that tasks would be taken from.
+    #[inline]
+    pub(crate) fn source_load(&self, cpu: CpuId, index: u32) -> u64 {
+        let total = self.weighted_cpuload(cpu);
+        self.biased_average(cpu, index).map_or(total, |average| average.min(total))
+    }
+
+    /// fair.c: target_load(). A high guess at the load of a CPU that tasks would go to.
+    #[inline]
+    pub(crate) fn target_load(&self, cpu: CpuId, index: u32) -> u64 {
+        let total = self.weighted_cpuload(cpu);
+        self.biased_average(cpu, index).map_or(total, |average| average.max(total))
+    }
+
+    /// The average that the two guesses compare with, if any.
+    #[inline]
+    fn biased_average(&self, cpu: CpuId, index: u32) -> Option<u64> {
+        let index = index.checked_sub(1).filter(|_| self.sched_feat(Feature::LB_BIAS))?;
+        Some(self.rq[cpu].cpu_load[index as usize])
+    }
+
+    /// fair.c: cpu_avg_load_per_task().
+    pub(crate) fn cpu_avg_load_per_task(&mut self, cpu: CpuId) -> u64 {
+        self.read_rq_cfs(cpu);
+        self.read_cfs_avg(self.rq[cpu].cfs);
+        let nr_running = u64::from(self.cfs_h_nr_running(cpu));
+        self.weighted_cpuload(cpu).checked_div(nr_running).unwrap_or(0)
+    }
+
+    /// fair.c: update_cpu_load_active(). The tick's update.
+    #[doc(alias = "cpu_load_update_active")]
+    #[fentry(update_cpu_load)]
+    pub(crate) fn update_cpu_load_active(&mut self, cpu: CpuId) {
+        let load = self.weighted_cpuload(cpu);
+        match self.kernel.balance.tickless_load {
+            TicklessLoad::Recorded if self.rq[cpu].nohz_tick_stopped => self.cpu_load_update_nohz(cpu, load),
+            TicklessLoad::Recorded | TicklessLoad::Idle => {
+                self.rq[cpu].last_load_update_tick = self.jiffies();
+                self.update_cpu_load(cpu, load, 1, 0);
+            }
+        }
+    }
+
+    /// fair.c: update_idle_cpu_load(). Before balancing on behalf of a CPU without ticks.
+    #[doc(alias = "cpu_load_update_idle")]
+    pub(super) fn update_idle_cpu_load(&mut self, cpu: CpuId) {
+        if self.weighted_cpuload(cpu) == 0 {
+            self.cpu_load_update_nohz(cpu, 0);
+        }
+    }
+
+    /// fair.c: cpu_load_update_nohz_start(). The load with which a time without ticks begins.
+    pub(super) fn cpu_load_update_nohz_start(&mut self, cpu: CpuId) {
+        match self.kernel.balance.tickless_load {
+            TicklessLoad::Idle => {}
+            TicklessLoad::Recorded => {
+                self.write_rq_load(cpu);
+                self.rq[cpu].cpu_load[0] = self.weighted_cpuload(cpu);
+            }
+        }
+    }
+
+    /// fair.c: update_cpu_load_nohz(), as called by tick_nohz_restart_sched_tick(). The ticks come back.
+    #[doc(alias = "cpu_load_update_nohz_stop")]
+    pub(super) fn update_cpu_load_nohz_exit(&mut self, cpu: CpuId) {
+        if self.jiffies() <= self.rq[cpu].last_load_update_tick {
+            return;
+        }
+        let load = match self.kernel.balance.tickless_load {
+            TicklessLoad::Idle => 0,
+            TicklessLoad::Recorded => self.weighted_cpuload(cpu),
+        };
+        self.rq_lock(cpu);
+        self.update_rq_clock_of_caller(cpu);
+        self.cpu_load_update_nohz(cpu, load);
+        self.rq_unlock(cpu);
+    }
+
+    /// fair.c: cpu_load_update_nohz(). All ticks since the last update, of which only the last one saw `load`.
+    fn cpu_load_update_nohz(&mut self, cpu: CpuId, load: u64) {
+        // A CPU's clock may be a jiffy behind the one that wrote here.
+        let curr_jiffies = self.jiffies();
+        let pending_updates = curr_jiffies.saturating_sub(self.rq[cpu].last_load_update_tick);
+        if pending_updates == 0 {
+            return;
+        }
+        let tickless_load = match self.kernel.balance.tickless_load {
+            TicklessLoad::Idle => 0,
+            TicklessLoad::Recorded => self.rq[cpu].cpu_load[0],
+        };
+        self.rq[cpu].last_load_update_tick = curr_jiffies;
+        self.update_cpu_load(cpu, load, pending_updates, tickless_load);
+    }
+
+    fn update_cpu_load(&mut self, cpu: CpuId, this_load: u64, pending_updates: u64, tickless_load: u64) {
+        self.write_rq_load(cpu);
+        __update_cpu_load(&mut self.rq[cpu].cpu_load, this_load, pending_updates, tickless_load);
+        self.sched_avg_update(cpu);
+    }
+
+    /// core.c: sched_avg_update(). Halves `rt_avg` for every period that is over.
+    fn sched_avg_update(&mut self, cpu: CpuId) {
+        let period = self.sched_avg_period();
+        let rq = &mut self.rq[cpu];
+        let since = rq.clock.wrapping_sub(rq.age_stamp) as i64;
+        // A period is over when more than its length has passed.
+        let periods = (since.max(1) as u64 - 1) / period;
+        rq.age_stamp += periods * period;
+        rq.rt_avg = rq.rt_avg.checked_shr(periods.min(64) as u32).unwrap_or(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_ticks_decay_as_the_table_says() {
+        // By hand: 1000 * 96/128 = 750; * 72/128 (two ticks) = 562; three ticks are one and two: 1000*96/128*72/128 = 421.
+        assert_eq!(decay_load_missed(1000, 0, 2), 1000);
+        assert_eq!(decay_load_missed(1000, 1, 2), 750);
+        assert_eq!(decay_load_missed(1000, 2, 2), 562);
+        assert_eq!(decay_load_missed(1000, 3, 2), 421);
+        // Average 1 halves, without the table.
+        assert_eq!(decay_load_missed(1000, 3, 1), 125);
+        assert_eq!(decay_load_missed(1000, 7, 1), 7);
+        assert_eq!(decay_load_missed(1000, 8, 1), 0);
+        // 21 = 16 + 4 + 1: 1000*120/128 = 937; *98/128 = 717; *45/128 = 252.
+        assert_eq!(decay_load_missed(1000, 21, 4), 252);
+        assert_eq!(decay_load_missed(1000, 127, 4), 0);
+        // 100 = 64 + 32 + 4: 98/128 * 16/128 * 2/128 of 2^30, all without rests.
+        assert_eq!(decay_load_missed(1 << 30, 100, 4), (98 * 16 * 2) << (30 - 21));
+        for (idx, &limit) in degrade_zero_ticks.iter().enumerate().skip(1) {
+            assert_eq!(decay_load_missed(u64::from(u32::MAX), limit, idx), 0);
+        }
+    }
+
+    #[test]
+    fn averages_rise_and_fall_and_arrive() {
+        let mut cpu_load = [0; CPU_LOAD_IDX_MAX];
+        __update_cpu_load(&mut cpu_load, 1024, 1, 0);
+        // (1024 + 2^i - 1) >> i
+        assert_eq!(cpu_load, [1024, 512, 256, 128, 64]);
+        for _ in 0..200 {
+            __update_cpu_load(&mut cpu_load, 10, 1, 0);
+        }
+        assert_eq!(cpu_load, [10; 5]);
+        for _ in 0..200 {
+            __update_cpu_load(&mut cpu_load, 11, 1, 0);
+        }
+        assert_eq!(cpu_load, [11; 5], "a load one higher is reached, not approached");
+    }
+
+    #[test]
+    fn idle_time_is_caught_up_with_at_once() {
+        let mut cpu_load = [1024; CPU_LOAD_IDX_MAX];
+        __update_cpu_load(&mut cpu_load, 0, 3, 0);
+        // Two missed ticks, then one with nothing: 1024>>2 = 256, /2; 576*3/4; 784*7/8; 896*15/16.
+        assert_eq!(cpu_load, [0, 128, 432, 686, 840]);
+    }
+
+    #[test]
+    fn a_recorded_load_holds_its_level_through_time_without_ticks() {
+        let mut cpu_load = [600; CPU_LOAD_IDX_MAX];
+        __update_cpu_load(&mut cpu_load, 600, 50, 600);
+        assert_eq!(cpu_load, [600; 5]);
+        // From nothing, 3 missed ticks at 800: 800 - 800/8 = 700 for average 1, then 800 once more.
+        let mut cpu_load = [0; CPU_LOAD_IDX_MAX];
+        __update_cpu_load(&mut cpu_load, 800, 4, 800);
+        assert_eq!(cpu_load[1], 750);
+    }
+}

@@ -1,0 +1,141 @@
+//! Which queue an entity's load counts in, and when the group hears of it.
+
+use super::*;
+use crate::layout::TaskGroupField;
+
+#[test]
+fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {
+    // v4.15: half of what is left of the CPU, as the queue had no utilization.
+    for (kernel, util) in [(V4_5_RC1, 1024), (V4_15, 512), (V4_16, 512)] {
+        let mut s = machine(kernel, 1);
+        let p = s.task(CPU0, 0);
+        let (task, queue) = (&s.se_of(p).avg, &s.cfs_rq[s.rq[CPU0].cfs].avg);
+        assert_eq!((task.load_avg, task.util_avg), (1024, util), "{}", kernel.name);
+        assert_eq!((queue.load_avg, queue.util_avg), (1024, util), "{}", kernel.name);
+        assert_eq!(queue.runnable_avg, 1024);
+        assert_ne!(task.last_update_time, 0);
+    }
+}
+
+#[test]
+fn load_follows_a_task_to_another_cpu() {
+    for (kernel, at_once) in [(V4_5_RC1, false), (V4_15, true), (V4_16, true)] {
+        let mut s = machine(kernel, 2);
+        let p = s.task(CPU0, 0);
+        s.task_cold[p].cpus_allowed = CpuMask::all(2);
+        s.move_queued_task(p, CPU1);
+        let [from, to] = [0, 1].map(CfsRqId);
+        assert_eq!(s.cfs_rq[to].avg.load_avg, 1024, "{}", kernel.name);
+        assert_eq!(s.cfs_rq[from].avg.load_avg, if at_once { 0 } else { 1024 }, "{}", kernel.name);
+        assert_eq!(s.cfs_rq[from].removed.load_avg, if at_once { 0 } else { 1024 });
+        s.pass(1_024);
+        s.update_rq_clock(CPU0);
+        assert!(s.update_cfs_rq_load_avg(s.rq[CPU0].clock_task, from) != at_once);
+        assert_eq!((s.cfs_rq[from].avg.load_avg, s.cfs_rq[from].removed.nr), (0, 0), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn the_dead_leave_no_load_behind() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 10);
+        s.on_cpu(CPU0);
+        s.exit_current();
+        assert_eq!(s.schedule(false), None);
+        assert!(!s.task[p].alive);
+        let cfs = s.rq[CPU0].cfs;
+        assert_ne!(s.cfs_rq[cfs].removed.load_avg, 0, "{}", kernel.name);
+        s.pass(1_024);
+        s.update_rq_clock(CPU0);
+        s.update_cfs_rq_load_avg(s.rq[CPU0].clock_task, cfs);
+        assert_eq!(s.cfs_rq[cfs].avg.load_avg, 0, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn small_changes_are_kept_from_the_group() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        s.task_in(group, CPU0, 0);
+        let cfs = s.tg[group].cfs_rq[0];
+        assert_eq!((s.tg[group].load_avg, s.cfs_rq[cfs].tg_load_avg_contrib), (1024, 1024));
+        let shared = s.layout.task_group(group, TaskGroupField::LoadAvg);
+        // A 64th of 1024 is 16: that much more is not worth a shared line, one more is.
+        for (load_avg, force, told) in [(1040, false, 1024), (1041, false, 1041), (1042, true, 1042), (1020, false, 1020)] {
+            s.arch.lines.clear();
+            let before = s.tg[group].load_avg;
+            s.cfs_rq[cfs].avg.load_avg = load_avg;
+            s.update_tg_load_avg(cfs, force);
+            assert_eq!(s.tg[group].load_avg, told, "{}", kernel.name);
+            assert_eq!(s.arch.lines.contains(&shared), told != before);
+        }
+        // The root's sum is read by nobody and not kept.
+        s.arch.lines.clear();
+        s.update_tg_load_avg(s.rq[CPU0].cfs, true);
+        assert_eq!((s.tg[ROOT_TASK_GROUP].load_avg, s.arch.lines.len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_groups_load_reaches_the_root_at_once_in_new_kernels() {
+    // A task that has run for long comes into the group: v4.15 carries its load up, v4.5 waits until the group's entity
+    // has run as long itself.
+    for (kernel, at_once) in [(V4_5_RC1, false), (V4_15, true)] {
+        let mut s = machine(kernel, 1);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 300);
+        let root = s.rq[CPU0].cfs;
+        let before = s.cfs_rq[root].avg.util_avg;
+        assert!(before > 1000);
+        s.sched_move_task(p, group);
+        let group_se = s.tg[group].se[0];
+        let after = s.cfs_rq[root].avg.util_avg;
+        if at_once {
+            assert!(s.se[group_se].avg.util_avg.abs_diff(before) < 4, "{:?}", s.se[group_se].avg);
+            assert!(after.abs_diff(before) < 8, "{after} {before}");
+        } else {
+            // The entity of v4.5 brings its own initial full utilization along.
+            assert_eq!(s.se[group_se].avg.util_avg, 1024);
+        }
+        assert!(!s.cfs_rq[s.tg[group].cfs_rq[0]].propagate);
+    }
+}
+
+#[test]
+fn a_sleeper_is_aged_to_its_queues_time() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let [a, _] = [0, 0].map(|nice| s.task(CPU0, nice));
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 2);
+        s.sleep(CPU0);
+        let before = s.se_of(a).avg.load_avg;
+        // The queue is kept up to date by the other task's ticks: 32 ms later half of the load is left.
+        s.ticks(CPU0, 32);
+        assert_eq!(s.se_of(a).avg.load_avg, before);
+        s.sync_entity_load_avg(s.task[a].se);
+        let after = s.se_of(a).avg.load_avg;
+        assert!(after.abs_diff(before / 2) < 25, "{}: {before} {after}", kernel.name);
+        assert_eq!(s.se_of(a).avg.last_update_time, s.cfs_rq[s.rq[CPU0].cfs].avg.last_update_time);
+    }
+}
+
+#[test]
+fn a_nice_level_changes_the_load_at_once_only_in_new_kernels() {
+    for (kernel, load) in [(V4_5_RC1, 1024), (V4_15, 335)] {
+        let mut s = machine(kernel, 1);
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 500);
+        s.set_user_nice(p, 5);
+        let now = s.se_of(p).avg.load_avg;
+        assert!(now.abs_diff(load) < 4, "{}: {now}", kernel.name);
+        assert!(s.cfs_rq[s.rq[CPU0].cfs].avg.load_avg.abs_diff(load) < 4, "{}", kernel.name);
+    }
+}

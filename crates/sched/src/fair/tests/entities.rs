@@ -1,0 +1,249 @@
+//! Virtual time, placement, slices, lists.
+
+use super::*;
+use crate::features::Feature;
+
+#[test]
+fn a_running_task_ages_by_its_weight_exactly() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let p = s.task(CPU0, 5);
+        s.reschedule(CPU0);
+        let start = s.se_of(p).vruntime;
+        s.ticks(CPU0, 3);
+        // 1 ms * 1024 / 335: the factor 1024 * 12820798, cut to 32 bits (3282124288), times 1000000, divided by 2^30.
+        assert_eq!(s.se_of(p).vruntime.wrapping_sub(start), 3 * 3_056_716, "{}", kernel.name);
+        assert_eq!(s.se_of(p).sum_exec_runtime, 3 * MS);
+    }
+}
+
+#[test]
+fn cpu_time_is_shared_by_weight() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let tasks = [0, 5, -5].map(|nice| s.task(CPU0, nice));
+        s.ticks(CPU0, 10_000);
+        let total: u64 = tasks.iter().map(|&p| s.se_of(p).sum_exec_runtime).sum();
+        // The first tick finds the CPU idle.
+        assert_eq!(total, 9_999 * MS);
+        for (p, weight) in tasks.into_iter().zip([1024, 335, 3121]) {
+            let ms = s.se_of(p).sum_exec_runtime / MS;
+            let fair = 10_000 * weight / 4480;
+            assert!(ms.abs_diff(fair) <= 20, "{}: {ms} ms of {fair}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let first = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let second = s.task(CPU0, 0);
+        // 6 ms * 1024 / 2048, by the inverse of 2048 rounded down to 2097151.
+        assert_eq!(s.lead(second), 2_999_998, "{}", kernel.name);
+        s.sleep(CPU0);
+        assert_eq!(s.rq[CPU0].curr, Some(second));
+        s.pass(50 * MS);
+        s.wake_from(CPU0, first);
+        let se = s.se_of(first);
+        let credit = s.cfs_rq[se.cfs_rq].min_vruntime.wrapping_sub(se.vruntime);
+        assert_eq!(credit, 3 * MS, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_short_sleep_gains_nothing() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let first = s.task(CPU0, 0);
+        let _second = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 1);
+        s.sleep(CPU0);
+        let vruntime = s.se_of(first).vruntime;
+        s.pass(MS / 10);
+        s.wake_from(CPU0, first);
+        assert_eq!(s.se_of(first).vruntime, vruntime, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn features_change_placement() {
+    let mut s = machine(V4_5_RC1, 1);
+    s.features.set(Feature::START_DEBIT, false);
+    s.features.set(Feature::GENTLE_FAIR_SLEEPERS, false);
+    let first = s.task(CPU0, 0);
+    s.reschedule(CPU0);
+    let second = s.task(CPU0, 0);
+    assert_eq!(s.lead(second), 0);
+    s.sleep(CPU0);
+    s.pass(50 * MS);
+    s.wake_from(CPU0, first);
+    let se = s.se_of(first);
+    assert_eq!(s.cfs_rq[se.cfs_rq].min_vruntime.wrapping_sub(se.vruntime), 6 * MS);
+}
+
+#[test]
+fn slices_divide_the_period_by_weight() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let tasks = [0, 5, -5].map(|nice| s.task(CPU0, nice));
+        for (p, weight) in tasks.into_iter().zip([1024u64, 335, 3121]) {
+            let (cfs, se) = (s.rq[CPU0].cfs, s.task[p].se);
+            let slice = s.sched_slice(cfs, se);
+            let fair = 6 * MS * weight / 4480;
+            // The inverse of 4480 is short by less than a part in 4480, times 2^32 in 958698.
+            assert!((fair - 7..=fair).contains(&slice), "{}: {slice} of {fair} ns", kernel.name);
+        }
+        // More than eight: the period grows, so that each gets 0.75 ms.
+        let more = [0; 7].map(|nice| s.task(CPU0, nice));
+        let (cfs, se) = (s.rq[CPU0].cfs, s.task[more[6]].se);
+        let fair = 10 * 750_000 * 1024 / (4480 + 7 * 1024);
+        assert!((fair - 9..=fair).contains(&s.sched_slice(cfs, se)), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_slice_ends_at_the_tick_after_it_is_used_up() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let tasks = [0, 0].map(|nice| s.task(CPU0, nice));
+        s.reschedule(CPU0);
+        // 3 ms each, short by the inverse's rounding, so that the third tick is past it.
+        let mut order = Vec::new();
+        for _ in 0..9 {
+            s.ticks(CPU0, 1);
+            order.push(s.rq[CPU0].curr.unwrap());
+        }
+        let [a, b] = tasks;
+        assert_eq!(order, [a, a, b, b, b, a, a, a, b], "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_dequeued_current_holds_min_vruntime_back_in_old_kernels_only() {
+    for (kernel, moved) in [(V4_5_RC1, 0), (V4_15, 0)] {
+        let mut s = machine(kernel, 1);
+        let first = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let _second = s.task(CPU0, 0);
+        s.pass(MS / 2);
+        let before = s.cfs_rq[s.rq[CPU0].cfs].min_vruntime;
+        s.sleep(CPU0);
+        // Half a millisecond ran, and the other is further right: min_vruntime follows `curr`, not the one that waits.
+        let after = s.cfs_rq[s.rq[CPU0].cfs].min_vruntime;
+        assert_eq!(after.wrapping_sub(before), MS / 2 + moved, "{}", kernel.name);
+        assert_eq!(s.se_of(first).vruntime, after);
+    }
+}
+
+#[test]
+fn the_second_pick_lets_min_vruntime_follow() {
+    // v4.9 forgets a dequeued `curr` at once, so the next update jumps to who waits; earlier kernels wait for the switch.
+    for (kernel, jump) in [(V4_5_RC1, false), (V4_15, true)] {
+        let mut s = machine(kernel, 1);
+        let _first = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let second = s.task(CPU0, 0);
+        let cfs = s.rq[CPU0].cfs;
+        let curr = s.cfs_rq[cfs].curr.unwrap();
+        s.se[curr].on_rq = false;
+        s.update_min_vruntime(cfs);
+        let reached = s.cfs_rq[cfs].min_vruntime == s.se_of(second).vruntime;
+        assert_eq!(reached, jump, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn tasks_stand_in_each_versions_order_for_load_balancing() {
+    for (kernel, by_last_run) in [(V4_5_RC1, false), (V4_15, true), (V4_16, true)] {
+        let mut s = machine(kernel, 1);
+        let [a, b, c] = [0; 3].map(|nice| s.task(CPU0, nice));
+        let order = |s: &Sched<Hand>| s.rq[CPU0].cfs_tasks.iter(&s.task).collect::<Vec<TaskId>>();
+        assert_eq!(order(&s), [c, b, a]);
+        assert_eq!(s.reschedule(CPU0), Some(a));
+        assert_eq!(order(&s), if by_last_run { [a, c, b] } else { [c, b, a] }, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn yielding_lets_the_others_go_first() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let [a, b] = [0, 0].map(|nice| s.task(CPU0, nice));
+        assert_eq!(s.reschedule(CPU0), Some(a));
+        s.pass(MS / 10);
+        // b starts a slice behind: within the wakeup granularity of 1 ms only after a has run most of it.
+        s.on_cpu(CPU0);
+        s.sched_yield();
+        assert_eq!(s.schedule(false), Some(a), "{}", kernel.name);
+        s.pass(2_200_000);
+        s.sched_yield();
+        assert_eq!(s.schedule(false), Some(b), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn the_child_may_run_first() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        s.sysctl.sched_child_runs_first = 1;
+        let parent = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        let child = s.task(CPU0, 0);
+        assert!(s.rq[CPU0].need_resched);
+        assert_eq!(s.reschedule(CPU0), Some(child), "{}", kernel.name);
+        assert!(s.lead(parent) > s.lead(child));
+    }
+}
+
+#[test]
+fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 2);
+        let [a, _, far] = [0, 0, 0].map(|nice| s.task(CPU0, nice));
+        let b = s.task(CPU1, 0);
+        s.reschedule(CPU0);
+        s.reschedule(CPU1);
+        s.ticks(CPU1, 40);
+        let lead = s.lead(far);
+        assert_ne!(s.cfs_rq[CfsRqId(0)].min_vruntime, s.cfs_rq[CfsRqId(1)].min_vruntime);
+        s.task_cold[far].cpus_allowed = CpuMask::all(2);
+        s.on_cpu(CPU0);
+        s.move_queued_task(far, CPU1);
+        // The running entities of both CPUs are accounted first: CPU 0's has not been looked at for 40 ms.
+        let ran = s.lead(a).max(0);
+        assert!(s.lead(far) <= lead && s.lead(far) + ran >= lead - 40 * MS as i64, "{}", kernel.name);
+        assert_eq!((s.task[far].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));
+        let _ = b;
+    }
+}
+
+#[test]
+fn nice_changes_weight_and_order() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let [a, b] = [0, 0].map(|nice| s.task(CPU0, nice));
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 20);
+        let cfs = s.rq[CPU0].cfs;
+        let nice_0 = kernel.load_resolution.nice_0_load();
+        for p in [a, b] {
+            s.set_user_nice(p, 5);
+            s.set_user_nice(p, 5);
+        }
+        let shown = kernel.load_resolution.scale_load_down(s.cfs_rq[cfs].load.weight);
+        assert_eq!((shown, s.cfs_rq[cfs].nr_running), (2 * 335, 2), "{}", kernel.name);
+        let curr = s.rq[CPU0].curr.unwrap();
+        assert_eq!(s.cfs_rq[cfs].curr, Some(s.task[curr].se));
+        assert!(!s.se_of(curr).in_timeline);
+        s.sched_setscheduler(a, Policy::Idle);
+        assert_eq!(kernel.load_resolution.scale_load_down(s.se_of(a).load.weight), 3);
+        s.sched_setscheduler(a, Policy::Batch);
+        assert_eq!(kernel.load_resolution.scale_load_down(s.cfs_rq[cfs].load.weight), 2 * 335);
+        assert_eq!(nice_0, kernel.load_resolution.scale_load(1024));
+        s.ticks(CPU0, 10);
+    }
+}

@@ -1,0 +1,159 @@
+//! Sums and places that must hold whatever happens, under random lives of tasks and groups.
+
+use super::*;
+use units::Prng;
+
+/// Everything that can be added up from the entities must agree with what the queues say.
+fn check(s: &Sched<Hand>) {
+    let mut weight = vec![0; s.cfs_rq.len()];
+    let mut runnable_weight = vec![0; s.cfs_rq.len()];
+    let mut queued = vec![0; s.cfs_rq.len()];
+    let mut tasks_below = vec![0; s.cfs_rq.len()];
+    for (id, se) in s.se.iter() {
+        let cfs = &s.cfs_rq[se.cfs_rq];
+        assert_eq!(se.in_timeline, cfs.tasks_timeline.iter().any(|e| e == id), "{id:?}");
+        if !se.on_rq {
+            continue;
+        }
+        assert_eq!(se.in_timeline, cfs.curr != Some(id), "{id:?} runs or waits");
+        assert_eq!(se.depth, se.parent.map_or(0, |parent| s.se[parent].depth + 1));
+        weight[se.cfs_rq.index()] += se.load.weight;
+        runnable_weight[se.cfs_rq.index()] += se.runnable_weight;
+        queued[se.cfs_rq.index()] += 1;
+        if se.task.is_some() {
+            let mut level = Some(id);
+            while let Some(se) = level {
+                assert!(s.se[se].on_rq, "what is above a queued task is queued");
+                tasks_below[s.se[se].cfs_rq.index()] += 1;
+                level = s.se[se].parent;
+            }
+        }
+    }
+    for (id, cfs) in s.cfs_rq.iter() {
+        let i = id.index();
+        assert_eq!((cfs.load.weight, cfs.nr_running, cfs.h_nr_running), (weight[i], queued[i], tasks_below[i]), "{id:?}");
+        assert_eq!(cfs.runnable_weight, runnable_weight[i], "{id:?}");
+        assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is listed");
+        for buddy in [cfs.next, cfs.last, cfs.skip].into_iter().flatten() {
+            assert!(s.se[buddy].on_rq && s.se[buddy].cfs_rq == id, "{id:?} remembers {buddy:?}");
+        }
+        let left = cfs.tasks_timeline.leftmost_vruntime();
+        assert!(left.is_none_or(|left| left.wrapping_sub(cfs.min_vruntime) as i64 > -(1 << 40)));
+    }
+    for (cpu, rq) in s.rq.iter() {
+        let root = &s.cfs_rq[rq.cfs];
+        assert_eq!((rq.load.weight, rq.nr_running), (root.load.weight, root.h_nr_running));
+        let listed: Vec<TaskId> = rq.cfs_tasks.iter(&s.task).collect();
+        assert_eq!(listed.len(), rq.nr_running as usize);
+        assert!(listed.iter().all(|&p| s.task[p].cpu == cpu && s.se_of(p).on_rq));
+        let leaves: Vec<CfsRqId> = rq.leaf_cfs_rq_list.iter(&s.cfs_rq).collect();
+        assert!(leaves.iter().all(|&cfs| s.cfs_rq[cfs].on_list && s.cfs_rq[cfs].rq == cpu));
+        assert_eq!(leaves.len(), s.cfs_rq.iter().filter(|(_, cfs)| cfs.on_list && cfs.rq == cpu).count());
+        if s.kernel.entity.leaf_list == crate::fair::group::LeafList::BeforeParent {
+            let place = |cfs: CfsRqId| leaves.iter().position(|&leaf| leaf == cfs);
+            for &leaf in &leaves {
+                let parent = s.tg[s.cfs_rq[leaf].tg].parent.map(|tg| s.tg[tg].cfs_rq[cpu.index()]);
+                assert!(parent.and_then(place) > place(leaf) || parent.is_none(), "children stand before their parents");
+            }
+        }
+    }
+}
+
+/// One random thing happens to one random task or CPU.
+fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, groups: &mut Vec<TgId>) {
+    let cpu = CpuId::new(random.below(s.nr_cpus() as u64) as usize);
+    s.pass(random.below(2 * MS));
+    let running = s.rq[cpu].curr;
+    let group = groups[random.below(groups.len() as u64) as usize];
+    let p = (!tasks.is_empty()).then(|| tasks[random.below(tasks.len() as u64) as usize]);
+    match (random.below(12), p, running) {
+        (0, ..) if tasks.len() < 24 => {
+            let p = s.task_in(group, cpu, random.below(40) as i32 - 20);
+            s.task_cold[p].cpus_allowed = CpuMask::all(s.nr_cpus());
+            tasks.push(p);
+        }
+        (1, _, Some(_)) => {
+            s.sleep(cpu);
+        }
+        (2, _, Some(_)) => {
+            s.sleep_in(cpu, TaskState::Uninterruptible);
+        }
+        (3..=4, Some(p), _) if s.task[p].on_rq == OnRq::No => {
+            // A wakeup that may change CPUs, as select_task_rq() would have it.
+            s.on_cpu(cpu);
+            s.task[p].state = TaskState::Waking;
+            s.task_waking_fair(p);
+            let migrated = s.task[p].cpu != cpu;
+            s.set_task_cpu(p, cpu);
+            let wakeup = QueueFlags { wakeup: true, waking: true, migrated, ..QueueFlags::default() };
+            s.activate_task(cpu, p, wakeup);
+            s.check_preempt_curr(cpu, p, WakeFlags::NONE);
+            s.task[p].state = TaskState::Running;
+        }
+        (5, Some(p), _) if s.task[p].on_rq == OnRq::Queued && !s.task[p].on_cpu => s.move_queued_task(p, cpu),
+        (6, Some(p), _) => s.set_user_nice(p, random.below(40) as i32 - 20),
+        (7, Some(p), _) => s.sched_move_task(p, group),
+        (8, Some(p), _) => {
+            let policies = [Policy::Normal, Policy::Batch, Policy::Idle];
+            s.sched_setscheduler(p, policies[random.below(3) as usize]);
+        }
+        (9, _, Some(p)) if random.below(4) == 0 => {
+            s.on_cpu(cpu);
+            s.exit_current();
+            s.schedule(false);
+            tasks.retain(|&other| other != p);
+        }
+        (10, ..) if groups.len() < 6 => {
+            let name = format!("g{}", groups.len());
+            groups.push(s.sched_create_group(group, &name, 2 + random.below(5_000)));
+        }
+        (11, _, Some(_)) if random.below(2) == 0 => {
+            s.on_cpu(cpu);
+            s.sched_yield();
+            s.schedule(false);
+        }
+        (10, ..) if group != ROOT_TASK_GROUP => s.sched_group_set_shares(group, 2 + random.below(9_000)),
+        _ => s.tick(cpu),
+    }
+}
+
+#[test]
+fn sums_and_places_hold_under_random_lives() {
+    for kernel in KERNELS {
+        for seed in 0..6 {
+            let mut random = Prng::stream(seed, "lives", 0);
+            let mut s = machine(kernel, 3);
+            let (mut tasks, mut groups) = (Vec::new(), vec![ROOT_TASK_GROUP]);
+            for step in 0..3_000 {
+                happen(&mut s, &mut random, &mut tasks, &mut groups);
+                if step % 7 == 0 {
+                    check(&s);
+                }
+            }
+            check(&s);
+        }
+    }
+}
+
+#[test]
+fn every_behaviour_can_be_switched_alone() {
+    for kernel in KERNELS {
+        for setting in kernel.settings() {
+            // How domains are built is another room's affair; nothing here depends on it.
+            if setting.key.starts_with("sd_") || setting.key == "relax_domain_level" {
+                continue;
+            }
+            for choice in setting.choices {
+                let mut switched = kernel;
+                switched.set(setting.key, choice.name);
+                let mut random = Prng::stream(11, "switched", 0);
+                let mut s = machine(switched, 2);
+                let (mut tasks, mut groups) = (Vec::new(), vec![ROOT_TASK_GROUP]);
+                for _ in 0..400 {
+                    happen(&mut s, &mut random, &mut tasks, &mut groups);
+                }
+                check(&s);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Schedstats: what they say, and that they cost nothing when off.
+
+use super::*;
+use crate::layout::{Region, RqLine, SeLine, TaskLine};
+use crate::stats::SchedstatsState;
+
+fn with_schedstats(kernel: Kernel, on: u64) -> Sched<Hand> {
+    let mut s = machine(kernel, 1);
+    s.sysctl.sched_schedstats = on;
+    s.schedstats = SchedstatsState::new(&kernel, &s.sysctl);
+    s
+}
+
+/// Runs, waits, sleeps, is blocked and ticks, in a group and outside.
+fn a_bit_of_everything(s: &mut Sched<Hand>) {
+    let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    let a = s.task(CPU0, 0);
+    let b = s.task_in(group, CPU0, 0);
+    s.reschedule(CPU0);
+    s.ticks(CPU0, 8);
+    let slept = s.rq[CPU0].curr.unwrap();
+    s.sleep(CPU0);
+    let other = if slept == a { b } else { a };
+    s.ticks(CPU0, 3);
+    s.wake_from(CPU0, slept);
+    s.reschedule(CPU0);
+    s.sleep_in(CPU0, TaskState::Uninterruptible);
+    s.pass(MS);
+    let blocked = if s.rq[CPU0].curr == Some(other) { slept } else { other };
+    s.wake_from(CPU0, blocked);
+    s.set_user_nice(a, 3);
+    s.ticks(CPU0, 5);
+}
+
+fn is_statistics(s: &Sched<Hand>, line: Line) -> bool {
+    let task = [TaskLine::StatisticsWait, TaskLine::StatisticsSleep, TaskLine::StatisticsWakeups];
+    match line.region {
+        Region::Task => (0..8).any(|p| task.iter().any(|&l| s.layout.task(TaskId(p), l) == line)),
+        // The group's entities: their links share the statistics' line, but a walk from a task does not stop there.
+        Region::Se => (0..8).any(|se| s.layout.se(SeId(se), SeLine::Statistics) == line),
+        _ => false,
+    }
+}
+
+#[test]
+fn switched_off_nothing_is_counted_or_touched() {
+    for kernel in [V4_15, V4_16] {
+        let mut s = with_schedstats(kernel, 0);
+        a_bit_of_everything(&mut s);
+        let touched: Vec<_> = s.arch.lines.iter().filter(|&&line| is_statistics(&s, line)).collect();
+        assert_eq!(touched, Vec::<&Line>::new(), "{}", kernel.name);
+        assert!(s.task_cold.iter().all(|(_, t)| t.statistics == SchedStatistics::default()));
+        assert!(s.group_statistics.iter().all(|t| *t == SchedStatistics::default()));
+        let rq = &s.rq[CPU0];
+        assert_eq!((rq.yld_count, rq.sched_goidle, rq.ttwu_count), (0, 0, 0));
+        assert!(s.cfs_rq.iter().all(|(_, q)| q.exec_clock == 0 && q.nr_spread_over == 0));
+    }
+}
+
+#[test]
+fn switched_on_or_without_a_switch_they_are_touched() {
+    for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1)] {
+        let mut s = with_schedstats(kernel, on);
+        a_bit_of_everything(&mut s);
+        assert!(s.arch.lines.iter().any(|&line| is_statistics(&s, line)), "{}", kernel.name);
+        assert!(s.arch.lines.contains(&s.layout.rq(CPU0, RqLine::Stats)));
+    }
+}
+
+#[test]
+fn waiting_sleeping_and_blocking_are_summed() {
+    for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1), (V4_16, 1)] {
+        let mut s = with_schedstats(kernel, on);
+        s.arch.tracing = true;
+        let p = s.task(CPU0, 0);
+        s.pass(3 * MS);
+        s.reschedule(CPU0);
+        s.pass(2 * MS);
+        s.sleep(CPU0);
+        s.pass(7 * MS);
+        s.wake_from(CPU0, p);
+        s.pass(MS);
+        s.reschedule(CPU0);
+        s.pass(MS);
+        s.sleep_in(CPU0, TaskState::Uninterruptible);
+        s.pass(5 * MS);
+        s.task[p].in_iowait = true;
+        s.rq[CPU0].nr_iowait = 1;
+        s.wake_from(CPU0, p);
+        let t = s.task_cold[p].statistics;
+        assert_eq!((t.wait_count, t.wait_sum, t.wait_max), (2, 4 * MS, 3 * MS), "{}", kernel.name);
+        assert_eq!((t.sleep_max, t.block_max, t.sum_sleep_runtime), (7 * MS, 5 * MS, 12 * MS));
+        assert_eq!((t.iowait_count, t.iowait_sum, t.exec_max), (1, 5 * MS, 2 * MS));
+        assert_eq!((t.sleep_start, t.block_start, t.wait_start), (0, 0, s.arch.now));
+        assert_eq!(s.cfs_rq[s.rq[CPU0].cfs].exec_clock, 3 * MS);
+        let delays: Vec<_> = s.arch.events.iter().filter_map(delay).collect();
+        assert_eq!(delays, ["wait 3", "runtime 2", "sleep 7", "wait 1", "runtime 1", "iowait 5", "blocked 5"]);
+    }
+}
+
+/// Statistics' tracepoints, in ms.
+fn delay(event: &Event) -> Option<String> {
+    let (name, ns) = match event {
+        Event::SchedStatWait { delay, .. } => ("wait", delay),
+        Event::SchedStatSleep { delay, .. } => ("sleep", delay),
+        Event::SchedStatIowait { delay, .. } => ("iowait", delay),
+        Event::SchedStatBlocked { delay, .. } => ("blocked", delay),
+        Event::SchedStatRuntime { runtime, .. } => ("runtime", runtime),
+        _ => return None,
+    };
+    Some(format!("{name} {}", ns.0 / MS))
+}
+
+#[test]
+fn runtime_is_traced_without_schedstats() {
+    let mut s = with_schedstats(V4_16, 0);
+    s.arch.tracing = true;
+    s.task(CPU0, 0);
+    s.reschedule(CPU0);
+    s.pass(2 * MS);
+    s.sleep(CPU0);
+    assert_eq!(s.arch.events.iter().filter_map(delay).collect::<Vec<_>>(), ["runtime 2"]);
+}
+
+#[test]
+fn the_longest_slice_counts_only_among_others() {
+    let mut s = with_schedstats(V4_5_RC1, 0);
+    let [a, b] = [0, 0].map(|nice| s.task(CPU0, nice));
+    s.ticks(CPU0, 20);
+    let longest = |s: &Sched<Hand>, p: TaskId| s.task_cold[p].statistics.slice_max / MS;
+    assert_eq!((longest(&s, a), longest(&s, b)), (3, 3));
+}
+
+#[test]
+fn a_wait_goes_on_across_a_migration() {
+    for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1)] {
+        let mut s = machine(kernel, 2);
+        s.sysctl.sched_schedstats = on;
+        s.schedstats = SchedstatsState::new(&kernel, &s.sysctl);
+        let waits = s.task(CPU0, 0);
+        s.pass(2 * MS);
+        s.task_cold[waits].cpus_allowed = CpuMask::all(2);
+        s.move_queued_task(waits, CPU1);
+        s.pass(3 * MS);
+        assert_eq!(s.reschedule(CPU1), Some(waits));
+        let t = s.task_cold[waits].statistics;
+        assert_eq!((t.wait_count, t.wait_sum), (1, 5 * MS), "{}", kernel.name);
+    }
+}

@@ -1,0 +1,2 @@
+mod dump;
+mod machine;
