@@ -1,1 +1,92 @@
-fn main() {}
+//! The command `fairground`: files, threads and exit codes around the lab.
+
+mod arguments;
+mod compare;
+mod execute;
+mod failure;
+mod files;
+mod output;
+mod replay;
+mod select;
+mod store;
+mod watch;
+
+use arguments::{Arguments, Command, KernelsCommand, MachinesCommand, WorkloadsCommand};
+use clap::{CommandFactory, Parser};
+use failure::Failure;
+use files::Disk;
+use lab::kernels::Build;
+use lab::listing;
+use lab::machines::Machine;
+use lab::mistake::Written;
+use output::{print, say};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // Mistakes in the arguments themselves end here, with exit code 2.
+    match dispatch(&Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                say(&format!("error: {message}"));
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Compare(arguments) => compare::compare(arguments),
+        Command::Run(arguments) => compare::run(arguments),
+        Command::Trace(arguments) => watch::write_trace(arguments),
+        Command::Profile(arguments) => watch::profile(arguments),
+        Command::Schedstat(arguments) => watch::schedstat(arguments),
+        Command::Replay { record } => replay::replay(record),
+        Command::Machines { command } => machines(command),
+        Command::Kernels { command } => kernels(command),
+        Command::Workloads { command } => workloads(command),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "fairground", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+fn machines(command: &MachinesCommand) -> Result<(), Failure> {
+    let choose = |command: &str, name: &str| Machine::choose(&Written::option(command, name), "", &Disk);
+    match command {
+        MachinesCommand::List => print(&listing::machines()),
+        MachinesCommand::Show { name } => print(&listing::machine(&choose("machines show", name)?)),
+        MachinesCommand::Import { file } => {
+            let machine = choose("machines import", file)?;
+            machine.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
+            print(&machine.text)
+        }
+    }
+}
+
+fn kernels(command: &KernelsCommand) -> Result<(), Failure> {
+    let choose = |command: &str, name: &str| Build::choose(&Written::option(command, name));
+    match command {
+        KernelsCommand::List => print(&listing::kernels()),
+        KernelsCommand::Show { name } => print(&listing::kernel(&choose("kernels show", name)?)),
+        KernelsCommand::Diff { a, b } => {
+            print(&listing::kernel_diff(&choose("kernels diff", a)?, &choose("kernels diff", b)?))
+        }
+    }
+}
+
+fn workloads(command: &WorkloadsCommand) -> Result<(), Failure> {
+    match command {
+        WorkloadsCommand::List => print(&listing::workloads()),
+        WorkloadsCommand::Show { name } => match listing::workload(name) {
+            Some(text) => print(&text),
+            None => {
+                let names = lab::experiment::workload_names();
+                Err(Written::option("workloads show", name).unknown("workload", names).into())
+            }
+        },
+    }
+}

@@ -1,7 +1,28 @@
-//! To be written.
+//! From an experiment to its report: text in, text out.
+//!
+//! ```text
+//! Draft -> Experiment -> [Job] -> Setup -> run -> Outcome -> Table -> report
+//! ```
+//!
+//! No files, no threads, no exit codes here: the faces own those. [`machines::Files`] is how they hand in texts, and a
+//! [`setup::Setup`] is all that a thread needs.
 
 pub mod csv;
+pub mod experiment;
 pub mod json;
+pub mod kernels;
+pub mod listing;
+pub mod machines;
+pub mod mistake;
 pub mod mmtests;
+pub mod prices;
+pub mod record;
+pub mod report;
+pub mod run;
+pub mod setup;
 pub mod statistics;
 pub mod tables;
+pub mod trace;
+
+/// What the program calls its version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

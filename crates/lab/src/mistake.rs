@@ -1,11 +1,11 @@
 //! A user's mistake: where, what was found, what would be right.
 
 use machine::description::{DescriptionError, nearest_name};
-use machine::topology::{Location, TopologyError};
+use machine::topology::TopologyError;
 use std::fmt;
 use workloads::rt_app::RtAppError;
 
-pub use machine::topology::excerpt;
+pub use machine::topology::{Location, excerpt};
 
 /// Prints as one line: `file:line:column: found this; expected that`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,15 +1,26 @@
 //! From a machine file's figures to the plain integers that a simulation pays.
 
-use machine::description::Description;
+use crate::mistake::Mistake;
+use machine::description::{Description, Dimension, Figure};
 use machine::lines::LinePrices;
 use machine::prices::{IdleState, NR_PATHS, Prices};
+use machine::topology::{Distance, Location};
 use os::paths;
 use sched::access::Path;
 use units::{CpuId, Cycles, Ps};
 
-/// Every function that has a price, by name: the scheduler's, then those of the rest of the kernel.
-pub fn path_names() -> Vec<&'static str> {
-    Path::NAMES.iter().chain(paths::NAMES).copied().collect()
+/// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel in `[os]`.
+pub fn check(machine: &Description) -> Result<(), Mistake> {
+    machine.check_names("paths", Path::NAMES)?;
+    machine.check_names("os", paths::NAMES)?;
+    for (name, figure) in machine.figures().filter(|(name, _)| name.starts_with("os.")) {
+        if figure.unit.dimension != Dimension::Cycles {
+            let at = Location::of(&format!("{}, [os]", machine.name()));
+            let found = format!("`{name}` in {}", figure.unit.name);
+            return Err(Mistake::new(&at, found, "cycles, as every function's work"));
+        }
+    }
+    Ok(())
 }
 
 /// A function's name, by its number.
@@ -22,8 +33,8 @@ pub fn path_name(path: Path) -> &'static str {
     name.copied().unwrap_or_else(|| panic!("path number {number} has no name"))
 }
 
-/// What `machine` costs. Functions that it does not list take its `default_path_cycles`; the reschedule interrupt, if it is
-/// not listed, what the machine says of receiving an interrupt.
+/// What `machine` costs; its file has passed [`check`]. Functions that it does not list take its `default_path_cycles`; the
+/// reschedule interrupt, if it is not listed, what the machine says of receiving an interrupt.
 ///
 /// Frequency is fixed for now (`frequency.fixed`); memory is the local node's; copying loses what is below a picosecond for
 /// each byte.
@@ -33,11 +44,10 @@ pub fn prices(machine: &Description) -> Prices {
         cycles[number] = machine.path_cycles(name);
     }
     for (number, name) in paths::NAMES.iter().enumerate() {
-        cycles[Path::FIRST_OS as usize + number] = machine.path_cycles(name);
-    }
-    let interrupt = paths::SMP_RESCHEDULE_INTERRUPT;
-    if machine.figure(&format!("paths.{}", path_name(interrupt))).is_none() {
-        cycles[interrupt.0 as usize] = machine.ipi_receive();
+        let listed = machine.os(name).map(Figure::cycles);
+        let interrupt = Path::FIRST_OS as usize + number == paths::SMP_RESCHEDULE_INTERRUPT.0 as usize;
+        let unlisted = || if interrupt { machine.ipi_receive() } else { machine.path_cycles("") };
+        cycles[Path::FIRST_OS as usize + number] = listed.unwrap_or_else(unlisted);
     }
     Prices {
         ps_per_cycle: 1_000_000_000_000 / machine.fixed_hertz(),
@@ -45,12 +55,12 @@ pub fn prices(machine: &Description) -> Prices {
         lines: LinePrices {
             transfer: machine.line_transfers(),
             llc_hit: machine.llc_hit(),
-            memory: machine.memory_load(machine::topology::Distance::Same),
+            memory: machine.memory_load(Distance::Same),
             read_stall: machine.read_stall(),
-            slice_spread: machine.slice_spread(),
+            slice_spread: machine.figure("line.slice_spread").map_or(0, Figure::permille),
             write_stall: machine.write_stall(),
         },
-        ipi_delivery: machine.ipi_delivery(machine::topology::Distance::Llc),
+        ipi_delivery: machine.ipi_delivery(Distance::Llc),
         ipi_send: machine.ipi_send(),
         paths: cycles,
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),
@@ -75,13 +85,13 @@ fn idle_state(state: machine::description::IdleState) -> IdleState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machine::description::{builtin, parse};
+    use machine::description::{How, Unit, builtin, parse};
 
     #[test]
     fn every_machine_that_ships_prices_every_function() {
         for (name, text) in builtin() {
             let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
-            machine.check_names("paths", &path_names()).unwrap_or_else(|error| panic!("{error}"));
+            check(&machine).unwrap_or_else(|error| panic!("{error}"));
             let prices = prices(&machine);
             let distances = machine.topology().distances();
             assert!(distances.iter().all(|distance| distance.index() < prices.lines.transfer.len()), "{name}");
@@ -93,21 +103,26 @@ mod tests {
     fn names_and_numbers_agree() {
         assert_eq!(path_name(Path::schedule), "schedule");
         assert_eq!(path_name(paths::PIPE_READ), "pipe_read");
-        let mut names = path_names();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count, "one price for one name");
+        for names in [Path::NAMES, paths::NAMES] {
+            let mut unique = names.to_vec();
+            unique.sort_unstable();
+            unique.dedup();
+            assert_eq!(unique.len(), names.len(), "one price for one name");
+        }
     }
 
     #[test]
     fn a_listed_function_costs_what_the_file_says() {
         let (name, text) = builtin()[0];
-        let listed = "{ value = 321, unit = \"cycles\", range = [1, 999], how = \"guess\", source = \"a test\" }";
-        let text = format!("{text}\n[paths]\nschedule = {listed}\nmutex_lock = {listed}\n");
-        let text = text.replacen("\n[paths]\n\n", "\n\n", 1);
-        let prices = prices(&parse(&text, name).unwrap_or_else(|error| panic!("{error}")));
-        assert_eq!((prices.path(Path::schedule), prices.path(paths::MUTEX_LOCK)), (Cycles(321), Cycles(321)));
-        assert_ne!(prices.path(Path::pick_next_task), Cycles(321));
+        let mut machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+        let before = prices(&machine);
+        let unit = Unit::named("cycles").expect("a unit");
+        let figure = Figure { value: 321, unit, source: "a test".to_string(), how: How::Guess, range: (1, 999) };
+        machine.replace("paths.schedule", figure.clone());
+        machine.replace("os.mutex_lock", figure);
+        let after = prices(&machine);
+        assert_eq!((after.path(Path::schedule), after.path(paths::MUTEX_LOCK)), (Cycles(321), Cycles(321)));
+        let changed = before.paths.iter().zip(&after.paths).filter(|(before, after)| before != after).count();
+        assert_eq!(changed, 2);
     }
 }

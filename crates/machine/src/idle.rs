@@ -110,10 +110,16 @@ impl Menu {
     fn get_typical_interval(&self) -> Option<u64> {
         let mut threshold = u64::MAX;
         loop {
-            let kept = || self.intervals.iter().copied().filter(move |&v| v <= threshold);
-            let count = kept().count() as u64;
-            let mean = kept().sum::<u64>() / count;
-            let variance = kept().map(|v| v.abs_diff(mean).pow(2)).sum::<u64>() / count;
+            let (mut sum, mut count, mut longest) = (0, 0, 0);
+            for &value in self.intervals.iter().filter(|&&v| v <= threshold) {
+                sum += value;
+                count += 1;
+                longest = value.max(longest);
+            }
+            let mean = average(sum, count);
+            let square = |v: u64| v.abs_diff(mean) * v.abs_diff(mean);
+            let squares: u64 = self.intervals.iter().filter(|&&v| v <= threshold).map(|&v| square(v)).sum();
+            let variance = average(squares, count);
             let enough = count * 4 >= INTERVALS as u64 * 3;
             if (mean * mean > 36 * variance && enough) || variance <= 400 {
                 return Some(mean);
@@ -121,9 +127,15 @@ impl Menu {
             if count * 4 <= INTERVALS as u64 * 3 {
                 return None;
             }
-            threshold = kept().max()? - 1;
+            threshold = longest - 1;
         }
     }
+}
+
+/// Divides by shifting in the usual case, as the kernel does.
+#[inline]
+fn average(sum: u64, count: u64) -> u64 {
+    if count == INTERVALS as u64 { sum / INTERVALS as u64 } else { sum / count }
 }
 
 /// menu.c: which_bucket(), for CPUs without I/O waiters.

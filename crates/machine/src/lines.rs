@@ -16,11 +16,11 @@ const UNTOUCHED: u16 = u16::MAX;
 
 #[derive(Clone, Debug)]
 struct Entry {
-    /// Since when, and until when, the line is being moved or its lock is held, without a gap.
-    busy_from: Ps,
+    /// Until when the line is being moved or its lock is held, and for how many picoseconds it has been by then, without a gap.
     free_at: Ps,
-    /// Last level caches that hold a copy, one bit each (above 64 caches: shared bits, which makes some copies look nearer).
-    llcs: u64,
+    busy_for: u32,
+    /// Cores 0 to 63 that share the line; the others' bits are in `Directory::more_sharers`.
+    sharers: u64,
     /// The CPU that wrote last, or that read first.
     owner: u16,
     /// The owner alone holds it, modified.
@@ -57,14 +57,16 @@ pub struct LineTotals {
 
 pub struct Directory {
     regions: Vec<Vec<Entry>>,
-    /// Sharer sets, `words` each, beside the entries of each region.
-    sharers: Vec<Vec<u64>>,
-    words: usize,
+    /// On machines of more than 64 cores the rest of the sharer sets, `more_words` for each entry of a region.
+    more_sharers: Vec<Vec<u64>>,
+    more_words: usize,
     prices: LinePrices,
     seed: u64,
     /// Core and last level cache of each CPU.
     core: Vec<u16>,
     llc: Vec<u16>,
+    /// The cores of each last level cache, `1 + more_words` words each.
+    llc_cores: Vec<u64>,
     totals: LineTotals,
 }
 
@@ -74,10 +76,16 @@ impl Directory {
         let llc = topology.cpus().map(|(_, cpu)| cpu.llc).collect();
         let cores = core.iter().max().map_or(1, |&c| c as usize + 1);
         let regions = Region::ALL.len();
+        let words = cores.div_ceil(WORD);
+        let mut llc_cores = vec![0; topology.llcs().len() * words];
+        for (_, cpu) in topology.cpus() {
+            llc_cores[cpu.llc as usize * words + cpu.core as usize / WORD] |= 1 << (cpu.core as usize % WORD);
+        }
         Directory {
             regions: vec![Vec::new(); regions],
-            sharers: vec![Vec::new(); regions],
-            words: cores.div_ceil(WORD),
+            more_sharers: vec![Vec::new(); regions],
+            more_words: words - 1,
+            llc_cores,
             prices,
             seed,
             core,
@@ -135,7 +143,7 @@ impl Directory {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let taken = now + stall;
         if taken > entry.free_at {
-            entry.busy_from = now;
+            entry.busy_for = 0;
             entry.free_at = taken;
         }
         if stall == Ps::ZERO { stall } else { self.count(stall) }
@@ -144,6 +152,7 @@ impl Directory {
     #[inline]
     pub fn unlock(&mut self, line: Line, now: Ps) {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
+        entry.busy_for = entry.busy_for.saturating_add(now.saturating_sub(entry.free_at).0 as u32);
         entry.free_at = entry.free_at.max(now);
     }
 
@@ -169,15 +178,16 @@ impl Directory {
     fn queue(&mut self, line: Line, now: Ps, way: Ps) -> Ps {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         if now >= entry.free_at {
-            entry.busy_from = now;
+            entry.busy_for = way.0 as u32;
             entry.free_at = now + way;
             return Ps::ZERO;
         }
-        if now < entry.busy_from {
+        let wait = entry.free_at - now;
+        if wait.0 > u64::from(entry.busy_for) {
             return Ps::ZERO;
         }
-        let wait = entry.free_at - now;
         entry.free_at += way;
+        entry.busy_for = entry.busy_for.saturating_add(way.0 as u32);
         wait
     }
 
@@ -203,7 +213,7 @@ impl Directory {
         if entry.modified {
             return self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
         }
-        if entry.llcs >> (self.llc[by.index()] % 64) & 1 == 1 {
+        if self.copies(line, by).0 {
             return self.prices.llc_hit;
         }
         self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()]
@@ -221,9 +231,8 @@ impl Directory {
         if self.only_sharer(line, self.core[by.index()]) {
             return Ps::ZERO;
         }
-        let own_llc = 1u64 << (self.llc[by.index()] % 64);
         let near = self.prices.transfer[Distance::Llc.index()];
-        if entry.llcs & !own_llc == 0 {
+        if !self.copies(line, by).1 {
             return near;
         }
         // Some copy is in another last level cache: as far as the owner, or at least one step out of the own cache.
@@ -235,59 +244,89 @@ impl Directory {
 
     #[inline]
     fn reach(&mut self, line: Line) {
-        let region = &mut self.regions[line.region as usize];
-        let index = line.index as usize;
-        if index >= region.len() {
-            let untouched =
-                Entry { busy_from: Ps::ZERO, free_at: Ps::ZERO, llcs: 0, owner: UNTOUCHED, modified: false };
-            let grown = (index + 1).next_power_of_two();
-            region.resize(grown, untouched);
-            self.sharers[line.region as usize].resize(grown * self.words, 0);
+        if line.index as usize >= self.regions[line.region as usize].len() {
+            self.grow(line);
         }
     }
 
+    #[cold]
+    fn grow(&mut self, line: Line) {
+        let untouched = Entry { free_at: Ps::ZERO, busy_for: 0, sharers: 0, owner: UNTOUCHED, modified: false };
+        let grown = (line.index as usize + 1).next_power_of_two();
+        self.regions[line.region as usize].resize(grown, untouched);
+        self.more_sharers[line.region as usize].resize(grown * self.more_words, 0);
+    }
+
+    /// The words of a line's sharer set beyond the first.
     #[inline]
-    fn sharer_words(&self, line: Line) -> &[u64] {
-        let at = line.index as usize * self.words;
-        &self.sharers[line.region as usize][at..at + self.words]
+    fn more(&mut self, line: Line) -> &mut [u64] {
+        let at = line.index as usize * self.more_words;
+        &mut self.more_sharers[line.region as usize][at..at + self.more_words]
     }
 
     #[inline]
     fn shares(&self, line: Line, core: u16) -> bool {
-        self.sharer_words(line)[core as usize / WORD] >> (core as usize % WORD) & 1 == 1
+        let core = core as usize;
+        let word = if core < WORD {
+            self.regions[line.region as usize][line.index as usize].sharers
+        } else {
+            self.more_sharers[line.region as usize][line.index as usize * self.more_words + core / WORD - 1]
+        };
+        word >> (core % WORD) & 1 == 1
     }
 
     fn only_sharer(&self, line: Line, core: u16) -> bool {
-        let own = core as usize / WORD;
-        let bit = 1u64 << (core as usize % WORD);
-        self.sharer_words(line).iter().enumerate().all(|(i, &w)| if i == own { w == bit } else { w == 0 })
+        let at = line.index as usize * self.more_words;
+        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
+        let first = self.regions[line.region as usize][line.index as usize].sharers;
+        let own = |word: usize| if core as usize / WORD == word { 1u64 << (core as usize % WORD) } else { 0 };
+        first == own(0) && more.iter().enumerate().all(|(i, &w)| w == own(i + 1))
+    }
+
+    /// Whether `by`'s last level cache holds a copy, and whether any other does.
+    fn copies(&self, line: Line, by: CpuId) -> (bool, bool) {
+        let words = 1 + self.more_words;
+        let own = &self.llc_cores[self.llc[by.index()] as usize * words..][..words];
+        let first = self.regions[line.region as usize][line.index as usize].sharers;
+        let more = &self.more_sharers[line.region as usize][line.index as usize * self.more_words..][..self.more_words];
+        let sharers = || std::iter::once(&first).chain(more).zip(own);
+        (sharers().any(|(s, o)| s & o != 0), sharers().any(|(s, o)| s & !o != 0))
+    }
+
+    #[inline]
+    fn set_sharer(&mut self, line: Line, core: u16) {
+        let core = core as usize;
+        if core < WORD {
+            self.regions[line.region as usize][line.index as usize].sharers |= 1 << core;
+        } else {
+            self.more(line)[core / WORD - 1] |= 1 << (core % WORD);
+        }
     }
 
     fn add_sharer(&mut self, line: Line, by: CpuId) {
-        let core = self.core[by.index()] as usize;
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let words = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
         if entry.owner == UNTOUCHED {
             entry.owner = by.0;
         } else if entry.modified {
             let owner = entry.owner as usize;
-            words[self.core[owner] as usize / WORD] |= 1 << (self.core[owner] as usize % WORD);
-            entry.llcs |= 1 << (self.llc[owner] % 64);
+            self.set_sharer(line, self.core[owner]);
         }
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
         entry.modified = false;
-        words[core / WORD] |= 1 << (core % WORD);
-        entry.llcs |= 1 << (self.llc[by.index()] % 64);
+        self.set_sharer(line, self.core[by.index()]);
     }
 
+    #[inline]
     fn set_owner(&mut self, line: Line, by: CpuId) {
-        let core = self.core[by.index()] as usize;
-        let words = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
-        words.fill(0);
-        words[core / WORD] = 1 << (core % WORD);
+        let core = self.core[by.index()];
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         entry.owner = by.0;
         entry.modified = true;
-        entry.llcs = 1 << (self.llc[by.index()] % 64);
+        entry.sharers = 0;
+        if self.more_words > 0 {
+            self.more(line).fill(0);
+        }
+        self.set_sharer(line, core);
     }
 
     fn count(&mut self, stall: Ps) -> Ps {

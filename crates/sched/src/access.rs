@@ -102,6 +102,13 @@ impl<A: Arch> Sched<A> {
         self.arch.leave(self.this_cpu);
     }
 
+    /// kernel/sched/clock.h: local_clock(). In ns.
+    #[inline]
+    pub(crate) fn local_clock(&mut self) -> u64 {
+        self.path(Path::sched_clock_cpu);
+        self.arch.sched_clock(self.this_cpu).0
+    }
+
     #[inline]
     fn read(&mut self, line: Line) {
         self.arch.read(self.this_cpu, line);
@@ -187,6 +194,15 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_rq_load(&mut self, cpu: CpuId) {
         self.read(self.layout.rq(cpu, RqLine::Lock));
+    }
+
+    /// Looks at what `source_load()` and `target_load()` guess from: the load now and, with an index, an average of it.
+    #[inline]
+    pub(crate) fn read_cpu_load(&mut self, cpu: CpuId, index: u32) {
+        self.read(self.layout.rq(cpu, RqLine::CfsAvg));
+        if index > 0 {
+            self.read_rq_load(cpu);
+        }
     }
 
     /// Looks at a CPU's root `cfs_rq`: `load`, `nr_running`, `h_nr_running`.
@@ -302,6 +318,10 @@ impl<A: Arch> Sched<A> {
     /// The line of an entity for each of its four parts, a task's or a group's.
     #[inline]
     fn se_line(&self, se: SeId, task: TaskLine, group: SeLine) -> Line {
+        if !A::CHARGES {
+            // Any line will do: nobody looks at it.
+            return self.layout.se(se, group);
+        }
         match self.se[se].task {
             Some(p) => self.layout.task(p, task),
             None => self.layout.se(se, group),
@@ -379,6 +399,9 @@ impl<A: Arch> Sched<A> {
 
     #[inline]
     fn cfs_line(&self, cfs_rq: CfsRqId, root: RqLine, group: CfsRqLine) -> Line {
+        if !A::CHARGES {
+            return self.layout.cfs_rq(cfs_rq, group);
+        }
         let rq = self.cfs_rq[cfs_rq].rq;
         if self.rq[rq].cfs == cfs_rq { self.layout.rq(rq, root) } else { self.layout.cfs_rq(cfs_rq, group) }
     }
@@ -387,6 +410,12 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_cfs_rq(&mut self, cfs_rq: CfsRqId) {
         self.write(self.cfs_line(cfs_rq, RqLine::Cfs, CfsRqLine::Load));
+    }
+
+    /// Looks at `load`, `nr_running`.
+    #[inline]
+    pub(crate) fn read_cfs_rq(&mut self, cfs_rq: CfsRqId) {
+        self.read(self.cfs_line(cfs_rq, RqLine::Cfs, CfsRqLine::Load));
     }
 
     /// Changes the timeline, `curr` or a buddy.

@@ -12,6 +12,9 @@ use units::{CpuId, Ns};
 /// `by` is the CPU that executes the code (the kernel's `smp_processor_id()`), which is often not the CPU whose run
 /// queue is worked on.
 pub trait Arch {
+    /// Whether anything that is charged costs something. `false` spares the scheduler to find out which lines it touches.
+    const CHARGES: bool = true;
+
     /// The clock of `cpu`, in nanoseconds since boot, including what the path running there has been charged so far.
     fn sched_clock(&self, cpu: CpuId) -> Ns;
 

@@ -53,6 +53,15 @@ features! {
     WARN_DOUBLE_CLOCK: "warn when a run queue's clock is updated twice under one lock";
 }
 
+impl Feature {
+    /// Whether switching it changes anything here. The others exist so that a kernel's list is complete: high-resolution
+    /// ticks and the realtime class are absent, as is time of interrupts.
+    pub fn has_effect(self) -> bool {
+        use Feature::{DOUBLE_TICK, HRTICK, NONTASK_CAPACITY, RT_PUSH_IPI, RT_RUNTIME_SHARE, WARN_DOUBLE_CLOCK};
+        !matches!(self, HRTICK | DOUBLE_TICK | NONTASK_CAPACITY | RT_PUSH_IPI | RT_RUNTIME_SHARE | WARN_DOUBLE_CLOCK)
+    }
+}
+
 /// The toggles of one running kernel: which exist, and which are on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {

@@ -417,6 +417,9 @@ pub struct Rq {
     pub sd: Option<SdId>,
     pub cpu_capacity: u64,
     pub cpu_capacity_orig: u64,
+    /// `rd->max_cpu_capacity`: the largest `cpu_capacity_orig` of all CPUs, 0 until `wake_cap()` first asks. Who builds domains
+    /// anew sets it to 0.
+    pub max_cpu_capacity: u64,
     pub idle_balance: bool,
     pub active_balance: bool,
     pub push_cpu: CpuId,

@@ -76,9 +76,11 @@ mod tests {
     #[test]
     fn defaults_scale_with_the_logarithm_of_the_cpus() {
         // Recorded from real kernels with 2, 4 and 8 CPUs: latency 12, 18, 24 ms.
-        for (cpus, latency, granularity, wakeup) in
-            [(1, 6_000_000, 750_000, 1_000_000), (2, 12_000_000, 1_500_000, 2_000_000), (4, 18_000_000, 2_250_000, 3_000_000)]
-        {
+        for (cpus, latency, granularity, wakeup) in [
+            (1, 6_000_000, 750_000, 1_000_000),
+            (2, 12_000_000, 1_500_000, 2_000_000),
+            (4, 18_000_000, 2_250_000, 3_000_000),
+        ] {
             let sysctl = Sysctl::new(cpus);
             assert_eq!(sysctl.sched_latency, latency);
             assert_eq!(sysctl.sched_min_granularity, granularity);

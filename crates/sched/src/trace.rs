@@ -7,26 +7,74 @@ use units::{CpuId, Ns};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A task came to be: not a kernel event in itself (`sched_process_fork` is), but what names tasks in a trace.
-    SchedProcessFork { parent: Option<TaskId>, child: TaskId },
-    SchedProcessExit { task: TaskId },
-    SchedWaking { task: TaskId, target_cpu: CpuId },
-    SchedWakeup { task: TaskId, target_cpu: CpuId },
-    SchedWakeupNew { task: TaskId, target_cpu: CpuId },
-    SchedSwitch { prev: Option<TaskId>, prev_state: TaskState, preempt: bool, next: Option<TaskId> },
-    SchedMigrateTask { task: TaskId, orig_cpu: CpuId, dest_cpu: CpuId },
-    SchedStatWait { task: TaskId, delay: Ns },
-    SchedStatSleep { task: TaskId, delay: Ns },
-    SchedStatIowait { task: TaskId, delay: Ns },
-    SchedStatBlocked { task: TaskId, delay: Ns },
+    SchedProcessFork {
+        parent: Option<TaskId>,
+        child: TaskId,
+    },
+    SchedProcessExit {
+        task: TaskId,
+    },
+    SchedWaking {
+        task: TaskId,
+        target_cpu: CpuId,
+    },
+    SchedWakeup {
+        task: TaskId,
+        target_cpu: CpuId,
+    },
+    SchedWakeupNew {
+        task: TaskId,
+        target_cpu: CpuId,
+    },
+    SchedSwitch {
+        prev: Option<TaskId>,
+        prev_state: TaskState,
+        preempt: bool,
+        next: Option<TaskId>,
+    },
+    SchedMigrateTask {
+        task: TaskId,
+        orig_cpu: CpuId,
+        dest_cpu: CpuId,
+    },
+    SchedStatWait {
+        task: TaskId,
+        delay: Ns,
+    },
+    SchedStatSleep {
+        task: TaskId,
+        delay: Ns,
+    },
+    SchedStatIowait {
+        task: TaskId,
+        delay: Ns,
+    },
+    SchedStatBlocked {
+        task: TaskId,
+        delay: Ns,
+    },
     /// `vruntime` in nanoseconds of nice-0 time.
-    SchedStatRuntime { task: TaskId, runtime: Ns, vruntime: u64 },
-    SchedWakeIdleWithoutIpi { cpu: CpuId },
+    SchedStatRuntime {
+        task: TaskId,
+        runtime: Ns,
+        vruntime: u64,
+    },
+    SchedWakeIdleWithoutIpi {
+        cpu: CpuId,
+    },
     /// power.h: cpu_idle. `state` counts from 0 (the shallowest); `None` is the exit.
-    CpuIdle { state: Option<u8> },
+    CpuIdle {
+        state: Option<u8>,
+    },
     /// power.h: cpu_frequency.
-    CpuFrequency { khz: u32 },
+    CpuFrequency {
+        khz: u32,
+    },
     /// Runnable tasks on `cpu` after an enqueue or dequeue: a counter track of ours, no kernel event.
-    NrRunning { cpu: CpuId, nr_running: u32 },
+    NrRunning {
+        cpu: CpuId,
+        nr_running: u32,
+    },
 }
 
 /// A listener: sees every tracepoint in the order in which the simulation passes them. On one CPU times never decrease;

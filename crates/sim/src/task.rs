@@ -234,7 +234,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     *pending = Pending::Nothing;
                 }
             }
-            _ => unreachable!("user mode is work or a run"),
+            // It was done when the sibling's coming or going changed its speed.
+            Pending::Nothing => {}
+            Pending::Syscall(_) => unreachable!("user mode is no system call"),
         }
     }
 
@@ -245,8 +247,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let length = match self.context(task).pending {
             Pending::Work(left) => Ps(left.0 * ps_per_cycle),
             Pending::RunFor(left) => left,
-            // It finished to the picosecond when the speed changed.
-            _ => Ps::ZERO,
+            Pending::Nothing | Pending::Syscall(_) => Ps::ZERO,
         };
         let this = &mut self.cpus[cpu];
         this.run = Run::User { since: now };

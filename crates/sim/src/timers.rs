@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn timers_fire_by_hard_expiry_and_together_where_slack_allows() {
         let mut timers = Timers::default();
-        let us = |n| Ps::from_ns(n * 1000);
+        let us = |n: u64| Ps::from_ns(n * 1000);
         timers.arm(us(10), us(60), TaskId(1), 0);
         timers.arm(us(20), us(70), TaskId(2), 0);
         timers.arm(us(65), us(115), TaskId(3), 0);

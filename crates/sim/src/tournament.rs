@@ -45,17 +45,23 @@ impl Tournament {
         let mut node = (index + self.leaves) / 2;
         // The lowest inner nodes compare two leaves, the others two winners.
         let left = index & !1;
-        let mut best = if self.keys[left + 1] < self.keys[left] { left + 1 } else { left } as u16;
-        loop {
-            self.winner[node] = best;
-            if node == 1 {
-                return;
-            }
-            let other = self.winner[node ^ 1];
-            let (low, high) = if node & 1 == 0 { (best, other) } else { (other, best) };
-            best = if self.keys[high as usize] < self.keys[low as usize] { high } else { low };
+        let mut best = self.earlier(left, left + 1);
+        self.winner[node] = best as u16;
+        while node > 1 {
+            let other = self.winner[node ^ 1] as usize;
+            best = self.earlier(best, other);
             node /= 2;
+            self.winner[node] = best as u16;
         }
+    }
+
+    /// Of two CPUs the one that is first. Without a branch: which of two unrelated CPUs is first cannot be predicted.
+    #[inline]
+    fn earlier(&self, a: usize, b: usize) -> usize {
+        let (x, y) = (self.keys[a], self.keys[b]);
+        let b_first = (y < x) | ((y == x) & (b < a));
+        let mask = (b_first as usize).wrapping_neg();
+        a ^ ((a ^ b) & mask)
     }
 
     /// The next CPU and its time, or `None` if nothing is pending anywhere.

@@ -47,7 +47,10 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         hz,
         said: Vec::new(),
     };
-    let mut settings = draft.settings.iter().map(|setting| Ok((kind_of(setting, &arm)?, setting))).collect::<Result<Vec<_>, _>>()?;
+    let mut settings = Vec::new();
+    for setting in &draft.settings {
+        settings.push((kind_of(setting, &arm)?, setting));
+    }
     refuse_repeats(&settings)?;
     // The source is changed before the kernel is built, booted and configured.
     settings.sort_by_key(|(kind, _)| order(*kind));
@@ -229,7 +232,13 @@ impl Arm {
         }
         // With its prefix a name is far from every other.
         let bare = Written { text: name.to_string(), at: key.at.clone() };
-        bare.unknown(&format!("feature of {}", self.kernel), self.features.iter().map(|(feature, _)| feature.name()))
+        let names: Vec<&str> = self.features.iter().map(|(feature, _)| feature.name()).collect();
+        bare.unknown(&format!("feature of {}", self.kernel), names)
+    }
+
+    /// Whether statistics are collected from boot on.
+    pub fn collects_schedstats(&self) -> bool {
+        self.build.sched.schedstats == Schedstats::Always || self.sysctl.sched_schedstats != 0
     }
 
     /// `v4.15 NO_SIS_PROP hz=1000`.

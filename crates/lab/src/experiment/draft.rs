@@ -22,7 +22,7 @@ pub struct Draft {
     pub vintage: Option<Written>,
     pub stars: Option<Written>,
     /// The workloads came from options already.
-    replaced: bool,
+    pub(super) replaced: bool,
 }
 
 /// A workload as written.

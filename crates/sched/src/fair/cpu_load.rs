@@ -50,9 +50,9 @@ fn decay_load_missed(load: u64, missed_updates: u64, idx: usize) -> u64 {
     bits.fold(load, |load, j| (load * degrade_factor[idx][j]) >> DEGRADE_SHIFT)
 }
 
-/// fair.c: __update_cpu_load(). One tick with `this_load` after `pending_updates - 1` ticks with `tickless_load`.
-#[doc(alias = "cpu_load_update")]
-fn __update_cpu_load(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pending_updates: u64, tickless_load: u64) {
+/// fair.c: cpu_load_update(). One tick with `this_load` after `pending_updates - 1` ticks with `tickless_load`.
+#[doc(alias = "__update_cpu_load")]
+fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pending_updates: u64, tickless_load: u64) {
     cpu_load[0] = this_load;
     for (i, average) in cpu_load.iter_mut().enumerate().skip(1) {
         // (1 - 1/2^i)^n (old - tickless) + tickless; the second decay is never above the tickless load itself.
@@ -112,14 +112,14 @@ impl<A: Arch> Sched<A> {
             TicklessLoad::Recorded if self.rq[cpu].nohz_tick_stopped => self.cpu_load_update_nohz(cpu, load),
             TicklessLoad::Recorded | TicklessLoad::Idle => {
                 self.rq[cpu].last_load_update_tick = self.jiffies();
-                self.update_cpu_load(cpu, load, 1, 0);
+                self.count_ticks(cpu, load, 1, 0);
             }
         }
     }
 
-    /// fair.c: update_idle_cpu_load(). Before balancing on behalf of a CPU without ticks.
-    #[doc(alias = "cpu_load_update_idle")]
-    pub(super) fn update_idle_cpu_load(&mut self, cpu: CpuId) {
+    /// fair.c: cpu_load_update_idle(). Before balancing on behalf of a CPU without ticks.
+    #[doc(alias = "update_idle_cpu_load")]
+    pub(super) fn cpu_load_update_idle(&mut self, cpu: CpuId) {
         if self.weighted_cpuload(cpu) == 0 {
             self.cpu_load_update_nohz(cpu, 0);
         }
@@ -136,9 +136,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_cpu_load_nohz(), as called by tick_nohz_restart_sched_tick(). The ticks come back.
-    #[doc(alias = "cpu_load_update_nohz_stop")]
-    pub(super) fn update_cpu_load_nohz_exit(&mut self, cpu: CpuId) {
+    /// fair.c: cpu_load_update_nohz_stop(). The ticks come back.
+    #[doc(alias = "update_cpu_load_nohz")]
+    pub(super) fn cpu_load_update_nohz_stop(&mut self, cpu: CpuId) {
         if self.jiffies() <= self.rq[cpu].last_load_update_tick {
             return;
         }
@@ -165,12 +165,12 @@ impl<A: Arch> Sched<A> {
             TicklessLoad::Recorded => self.rq[cpu].cpu_load[0],
         };
         self.rq[cpu].last_load_update_tick = curr_jiffies;
-        self.update_cpu_load(cpu, load, pending_updates, tickless_load);
+        self.count_ticks(cpu, load, pending_updates, tickless_load);
     }
 
-    fn update_cpu_load(&mut self, cpu: CpuId, this_load: u64, pending_updates: u64, tickless_load: u64) {
+    fn count_ticks(&mut self, cpu: CpuId, this_load: u64, pending_updates: u64, tickless_load: u64) {
         self.write_rq_load(cpu);
-        __update_cpu_load(&mut self.rq[cpu].cpu_load, this_load, pending_updates, tickless_load);
+        cpu_load_update(&mut self.rq[cpu].cpu_load, this_load, pending_updates, tickless_load);
         self.sched_avg_update(cpu);
     }
 
@@ -214,15 +214,15 @@ mod tests {
     #[test]
     fn averages_rise_and_fall_and_arrive() {
         let mut cpu_load = [0; CPU_LOAD_IDX_MAX];
-        __update_cpu_load(&mut cpu_load, 1024, 1, 0);
+        cpu_load_update(&mut cpu_load, 1024, 1, 0);
         // (1024 + 2^i - 1) >> i
         assert_eq!(cpu_load, [1024, 512, 256, 128, 64]);
         for _ in 0..200 {
-            __update_cpu_load(&mut cpu_load, 10, 1, 0);
+            cpu_load_update(&mut cpu_load, 10, 1, 0);
         }
         assert_eq!(cpu_load, [10; 5]);
         for _ in 0..200 {
-            __update_cpu_load(&mut cpu_load, 11, 1, 0);
+            cpu_load_update(&mut cpu_load, 11, 1, 0);
         }
         assert_eq!(cpu_load, [11; 5], "a load one higher is reached, not approached");
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn idle_time_is_caught_up_with_at_once() {
         let mut cpu_load = [1024; CPU_LOAD_IDX_MAX];
-        __update_cpu_load(&mut cpu_load, 0, 3, 0);
+        cpu_load_update(&mut cpu_load, 0, 3, 0);
         // Two missed ticks, then one with nothing: 1024>>2 = 256, /2; 576*3/4; 784*7/8; 896*15/16.
         assert_eq!(cpu_load, [0, 128, 432, 686, 840]);
     }
@@ -238,11 +238,11 @@ mod tests {
     #[test]
     fn a_recorded_load_holds_its_level_through_time_without_ticks() {
         let mut cpu_load = [600; CPU_LOAD_IDX_MAX];
-        __update_cpu_load(&mut cpu_load, 600, 50, 600);
+        cpu_load_update(&mut cpu_load, 600, 50, 600);
         assert_eq!(cpu_load, [600; 5]);
         // From nothing, 3 missed ticks at 800: 800 - 800/8 = 700 for average 1, then 800 once more.
         let mut cpu_load = [0; CPU_LOAD_IDX_MAX];
-        __update_cpu_load(&mut cpu_load, 800, 4, 800);
+        cpu_load_update(&mut cpu_load, 800, 4, 800);
         assert_eq!(cpu_load[1], 750);
     }
 }

@@ -14,7 +14,6 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::load_weight::{__calc_delta, calc_delta_fair};
-use crate::pelt::Pelt;
 use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
@@ -307,9 +306,7 @@ impl<A: Arch> Sched<A> {
         if self.kernel.entity.group_shares == GroupShares::LoadAverage {
             self.update_cfs_group(se);
         }
-        if self.kernel.pelt != Pelt::ByPeriod {
-            self.enqueue_runnable_load_avg(cfs, se);
-        }
+        self.enqueue_runnable_load_avg(cfs, se);
         self.account_entity_enqueue(cfs, se);
         if self.kernel.entity.group_shares == GroupShares::QueueWeight {
             self.update_cfs_shares(cfs);

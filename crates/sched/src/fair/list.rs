@@ -105,6 +105,7 @@ impl ListHead {
     }
 
     /// From the first to the last (list_for_each_entry()).
+    #[cfg(test)]
     pub(crate) fn iter<'a, T: Linked>(&self, arena: &'a Arena<T::Id, T>) -> impl Iterator<Item = T::Id> + 'a {
         let mut next = self.first;
         std::iter::from_fn(move || {

@@ -8,6 +8,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::features::Feature;
+use crate::load_weight::LoadResolution;
 use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale};
 use crate::sched::*;
 use fentry::fentry;
@@ -42,6 +43,28 @@ impl UpdateLoad {
 /// x86 tells no frequency (until v5.7), and `arch_scale_cpu_capacity()` without a domain is a whole CPU.
 const SCALE: Scale = Scale::FULL;
 
+/// What the averages need to know of an entity (se_weight(), se_runnable()); `running`: it is its queue's `curr`.
+#[inline]
+fn entity_load(resolution: LoadResolution, entity: &SchedEntity, running: bool) -> EntityLoad {
+    EntityLoad {
+        weight: resolution.scale_load_down(entity.load.weight),
+        runnable: resolution.scale_load_down(entity.runnable_weight),
+        on_rq: entity.on_rq,
+        running,
+    }
+}
+
+/// The queue's part of `update_load_avg()`: true if its load changed.
+#[inline]
+fn update_queue(pelt: Pelt, resolution: LoadResolution, now: u64, cfs_rq: &mut CfsRq) -> bool {
+    let load = CfsRqLoad {
+        weight: resolution.scale_load_down(cfs_rq.load.weight),
+        runnable: resolution.scale_load_down(cfs_rq.runnable_weight),
+        running: cfs_rq.curr.is_some(),
+    };
+    pelt::update_cfs_rq_load_avg(pelt, now, SCALE, cfs_rq, load)
+}
+
 impl<A: Arch> Sched<A> {
     /// fair.c: cfs_rq_clock_task(). In ns.
     #[inline]
@@ -61,17 +84,11 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].avg.load_avg
     }
 
-    /// What the averages need to know of an entity (se_weight(), se_runnable()).
+    /// [`entity_load`] by id.
     #[inline]
-    fn entity_load(&self, se: SeId) -> EntityLoad {
-        let resolution = self.kernel.load_resolution;
+    fn load_of(&self, se: SeId) -> EntityLoad {
         let entity = &self.se[se];
-        EntityLoad {
-            weight: resolution.scale_load_down(entity.load.weight),
-            runnable: resolution.scale_load_down(entity.runnable_weight),
-            on_rq: entity.on_rq,
-            running: self.cfs_rq[entity.cfs_rq].curr == Some(se),
-        }
+        entity_load(self.kernel.load_resolution, entity, self.cfs_rq[entity.cfs_rq].curr == Some(se))
     }
 
     /// fair.c: init_entity_runnable_average().
@@ -95,27 +112,13 @@ impl<A: Arch> Sched<A> {
         self.attach_entity_cfs_rq(se);
     }
 
-    /// fair.c: __update_load_avg_se().
-    #[inline]
-    fn __update_load_avg_se(&mut self, now: u64, se: SeId) {
-        let load = self.entity_load(se);
-        pelt::__update_load_avg_se(self.kernel.pelt, now, SCALE, &mut self.se[se].avg, load);
-    }
-
     /// fair.c: update_cfs_rq_load_avg(). True if the queue's load changed.
     /// Differs: stands on no profile stack of its own, as it is inlined into whoever calls it.
     #[inline]
     pub(crate) fn update_cfs_rq_load_avg(&mut self, now: u64, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
         self.read_cfs_contrib(cfs);
-        let resolution = self.kernel.load_resolution;
-        let cfs_rq = &mut self.cfs_rq[cfs];
-        let load = CfsRqLoad {
-            weight: resolution.scale_load_down(cfs_rq.load.weight),
-            runnable: resolution.scale_load_down(cfs_rq.runnable_weight),
-            running: cfs_rq.curr.is_some(),
-        };
-        pelt::update_cfs_rq_load_avg(self.kernel.pelt, now, SCALE, cfs_rq, load)
+        update_queue(self.kernel.pelt, self.kernel.load_resolution, now, &mut self.cfs_rq[cfs])
     }
 
     /// fair.c: update_tg_load_avg(). Adds to the group's sum what changed here since the last time, if that is more than a
@@ -135,12 +138,10 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: propagate_entity_load_avg(). A group's entity follows what came to the group's queue and what left it.
-    #[inline]
-    fn propagate_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) -> bool {
-        let Some(group) = self.se[se].my_q else { return false };
+    fn propagate_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, group: CfsRqId) -> bool {
         let weight = self.kernel.load_resolution.scale_load_down(self.cfs_rq[group].load.weight);
         let Some(news) = GroupNews::take(&mut self.cfs_rq[group], weight) else { return false };
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::propagate_entity_load_avg(self.kernel.pelt, SCALE, cfs_rq, avg, load, &news);
         true
@@ -150,13 +151,20 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         self.write_se_avg(se);
-        let now = self.cfs_rq_clock_task(cfs);
-        let attached = self.se[se].avg.last_update_time != 0;
-        if self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load {
-            self.__update_load_avg_se(now, se);
+        self.write_cfs_avg(cfs);
+        self.read_cfs_contrib(cfs);
+        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        let now = self.rq[cfs_rq.rq].clock_task;
+        let attached = entity.avg.last_update_time != 0;
+        if pelt == Pelt::ByPeriod || attached && !flags.skip_age_load {
+            let load = entity_load(resolution, entity, cfs_rq.curr == Some(se));
+            pelt::__update_load_avg_se(pelt, now, SCALE, &mut entity.avg, load);
         }
-        let mut decayed = self.update_cfs_rq_load_avg(now, cfs);
-        decayed |= self.propagate_entity_load_avg(cfs, se);
+        let mut decayed = update_queue(pelt, resolution, now, cfs_rq);
+        if let Some(group) = entity.my_q {
+            decayed |= self.propagate_entity_load_avg(cfs, se, group);
+        }
         if flags.do_attach && !attached {
             self.attach_entity_load_avg(cfs, se);
             self.update_tg_load_avg(cfs, false);
@@ -176,17 +184,22 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `enqueue_entity_load_avg()` up to v4.9: the runnable load is added before the entity is attached.
+    /// `enqueue_entity_load_avg()` up to v4.9.
+    /// Differs: the runnable load is added by the caller, after attaching, which leaves what is added as it is.
     #[fentry(enqueue_entity_load_avg)]
     fn enqueue_entity_load_avg_by_period(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_se_avg(se);
-        let now = self.cfs_rq_clock_task(cfs);
-        let migrated = self.se[se].avg.last_update_time == 0;
+        self.write_cfs_avg(cfs);
+        self.read_cfs_contrib(cfs);
+        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        let now = self.rq[cfs_rq.rq].clock_task;
+        let migrated = entity.avg.last_update_time == 0;
         if !migrated {
-            self.__update_load_avg_se(now, se);
+            let load = entity_load(resolution, entity, cfs_rq.curr == Some(se));
+            pelt::__update_load_avg_se(pelt, now, SCALE, &mut entity.avg, load);
         }
-        let decayed = self.update_cfs_rq_load_avg(now, cfs);
-        self.enqueue_runnable_load_avg(cfs, se);
+        let decayed = update_queue(pelt, resolution, now, cfs_rq);
         if migrated {
             self.attach_entity_load_avg(cfs, se);
         }
@@ -198,8 +211,8 @@ impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_runnable_load_avg().
     #[inline]
     pub(crate) fn enqueue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        let load = self.entity_load(se);
         let (cfs_rq, se) = (&mut self.cfs_rq[cfs], &self.se[se]);
+        let load = entity_load(self.kernel.load_resolution, se, false);
         cfs_rq.runnable_weight += se.runnable_weight;
         pelt::enqueue_runnable_load_avg(self.kernel.pelt, &mut cfs_rq.avg, &se.avg, load);
     }
@@ -207,8 +220,8 @@ impl<A: Arch> Sched<A> {
     /// fair.c: dequeue_runnable_load_avg(); until v4.14 the end of dequeue_entity_load_avg().
     #[inline]
     pub(crate) fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        let load = self.entity_load(se);
         let (cfs_rq, se) = (&mut self.cfs_rq[cfs], &self.se[se]);
+        let load = entity_load(self.kernel.load_resolution, se, false);
         cfs_rq.runnable_weight -= se.runnable_weight;
         pelt::dequeue_runnable_load_avg(self.kernel.pelt, &mut cfs_rq.avg, &se.avg, load);
     }
@@ -232,11 +245,11 @@ impl<A: Arch> Sched<A> {
         if on_rq {
             self.dequeue_runnable_load_avg(cfs, se);
         }
-        let before = self.entity_load(se).weight;
+        let before = self.load_of(se).weight;
         pelt::dequeue_load_avg(pelt, &mut self.cfs_rq[cfs].avg, &self.se[se].avg, before);
         self.se[se].load = load;
         self.se[se].runnable_weight = runnable;
-        let after = self.entity_load(se);
+        let after = self.load_of(se);
         pelt::reweight_load_avg(pelt, &mut self.se[se].avg, after);
         pelt::enqueue_load_avg(&mut self.cfs_rq[cfs].avg, &self.se[se].avg, after.weight);
         if on_rq {
@@ -250,7 +263,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn attach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
         self.path(Path::attach_entity_load_avg);
         let age = self.sched_feat(Feature::ATTACH_AGE_LOAD);
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::attach_entity_load_avg(self.kernel.pelt, SCALE, age, cfs_rq, avg, load);
     }
@@ -258,7 +271,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: detach_entity_load_avg().
     pub(crate) fn detach_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
         self.path(Path::detach_entity_load_avg);
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::detach_entity_load_avg(self.kernel.pelt, SCALE, cfs_rq, avg, load);
     }
@@ -305,7 +318,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_avg(cfs);
         self.write_se_avg(se);
         let now = self.cfs_rq[cfs].avg.last_update_time;
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         pelt::sync_entity_load_avg(self.kernel.pelt, SCALE, now, &mut self.se[se].avg, load);
     }
 
@@ -324,7 +337,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_avg(cfs);
         self.write_se_avg(se);
         self.atomic_cfs_removed(cfs);
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         let now = cfs_rq.avg.last_update_time;
         pelt::remove_entity_load_avg(self.kernel.pelt, SCALE, now, &mut cfs_rq.removed, avg, load);
@@ -337,7 +350,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let (then, now) = (self.cfs_rq[prev].avg.last_update_time, self.cfs_rq[next].avg.last_update_time);
-        let load = self.entity_load(se);
+        let load = self.load_of(se);
         let avg = &mut self.se[se].avg;
         pelt::__update_load_avg_blocked_se(self.kernel.pelt, then, SCALE, avg, load);
         avg.last_update_time = now;

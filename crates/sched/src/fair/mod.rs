@@ -16,6 +16,8 @@ pub mod balance;
 pub mod cpu_load;
 pub mod entity;
 pub mod group;
+mod idle_sibling;
+mod idlest;
 pub(crate) mod list;
 pub mod load;
 pub mod nohz;
@@ -25,6 +27,7 @@ mod statistics;
 mod tests;
 pub mod timeline;
 pub mod wake;
+mod wake_affine;
 
 use crate::arch::Arch;
 use crate::core::Sched;

@@ -1,10 +1,11 @@
 //! fair.c: "idle load balancing details": balancing for CPUs that idle without ticks.
 //!
 //! A CPU without ticks balances nothing by itself. So a busy one that sees on its tick that there is something to balance
-//! kicks an idle one with the reschedule interrupt ([`Sched::trigger_load_balance`]); that one, in its softirq, balances
+//! kicks an idle one with the reschedule interrupt (`trigger_load_balance()`); that one, in its softirq, balances
 //! on behalf of all CPUs in `idle_cpus_mask`.
 
 use super::balance::PackingOrder;
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::topology::{BusyCpus, CpuIdleType};
@@ -22,7 +23,7 @@ pub struct Nohz {
     pub next_balance: u64,
 }
 
-/// What nohz_balance_exit_idle() and set_cpu_sd_state_*() change: the busy CPUs of a cache.
+/// As what a CPU counts among those of its cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum SdState {
     Busy,
@@ -81,7 +82,7 @@ impl<A: Arch> Sched<A> {
     /// idle) and cpu_load_update_nohz_start().
     #[fentry]
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
-        self.set_cpu_sd_state(cpu, SdState::Idle);
+        self.set_cpu_sd_state_idle(cpu);
         self.cpu_load_update_nohz_start(cpu);
         if self.rq[cpu].in_nohz_idle_mask || self.on_null_domain(cpu) {
             return;
@@ -105,7 +106,7 @@ impl<A: Arch> Sched<A> {
 
     /// tick-sched.c: tick_nohz_idle_exit(), the scheduler's part. The tick is back; the CPU counts as idle until it hits.
     pub(crate) fn tick_nohz_idle_exit(&mut self, cpu: CpuId) {
-        self.update_cpu_load_nohz_exit(cpu);
+        self.cpu_load_update_nohz_stop(cpu);
     }
 
     /// fair.c: on_null_domain().
@@ -113,9 +114,17 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].sd.is_none()
     }
 
-    /// fair.c: set_cpu_sd_state_busy(), set_cpu_sd_state_idle(). Counts the CPU in or out of its cache's busy ones.
-    #[doc(alias = "set_cpu_sd_state_busy")]
-    #[doc(alias = "set_cpu_sd_state_idle")]
+    /// fair.c: set_cpu_sd_state_busy().
+    fn set_cpu_sd_state_busy(&mut self, cpu: CpuId) {
+        self.set_cpu_sd_state(cpu, SdState::Busy);
+    }
+
+    /// fair.c: set_cpu_sd_state_idle().
+    fn set_cpu_sd_state_idle(&mut self, cpu: CpuId) {
+        self.set_cpu_sd_state(cpu, SdState::Idle);
+    }
+
+    /// Counts the CPU in or out of its cache's busy ones.
     fn set_cpu_sd_state(&mut self, cpu: CpuId, state: SdState) {
         let counted_by = match self.kernel.domains.busy_cpus {
             BusyCpus::InGroupOfParent => self.domains.sd_busy[cpu],
@@ -127,8 +136,8 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.enter(match state {
-            SdState::Busy => crate::access::Path::set_cpu_sd_state_busy,
-            SdState::Idle => crate::access::Path::set_cpu_sd_state_idle,
+            SdState::Busy => Path::set_cpu_sd_state_busy,
+            SdState::Idle => Path::set_cpu_sd_state_idle,
         });
         self.write_domain(sd);
         self.domains[sd].nohz_idle = idle;
@@ -170,7 +179,7 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].idle_balance {
             return false;
         }
-        self.set_cpu_sd_state(cpu, SdState::Busy);
+        self.set_cpu_sd_state_busy(cpu);
         self.nohz_balance_exit_idle(cpu);
         self.read_nohz();
         if self.nohz.nr_cpus == 0 || self.jiffies() < self.nohz.next_balance {
@@ -224,7 +233,7 @@ impl<A: Arch> Sched<A> {
             if self.jiffies() >= self.rq[balance_cpu].next_balance {
                 self.rq_lock(balance_cpu);
                 self.update_rq_clock(balance_cpu);
-                self.update_idle_cpu_load(balance_cpu);
+                self.cpu_load_update_idle(balance_cpu);
                 self.rq_unlock(balance_cpu);
                 self.rebalance_domains(balance_cpu, CpuIdleType::Idle);
             }

@@ -89,9 +89,13 @@ pub fn build_sched_domains(
     builder.build_groups();
     builder.allow_numa_imbalance();
     builder.calculate_capacities();
-    let bases = PerCpu::from_fn(topology.nr_cpus, |cpu| {
-        if cpu_map.contains(cpu) { builder.cpu_attach_domain(cpu) } else { None }
-    });
+    let bases =
+        PerCpu::from_fn(
+            topology.nr_cpus,
+            |cpu| {
+                if cpu_map.contains(cpu) { builder.cpu_attach_domain(cpu) } else { None }
+            },
+        );
     builder.finish(|cpu| bases[cpu])
 }
 
@@ -132,8 +136,7 @@ impl<'a> Builder<'a> {
         let mut warnings = Vec::new();
         let nodes = node_masks(topology, &setup.online);
         let mut levels = build_sched_topology(topology, &nodes, cpu_map, rules, setup, &mut masks);
-        let numa =
-            sched_init_numa(topology, &nodes, rules, setup.sched_debug, &mut masks, &mut levels, &mut warnings);
+        let numa = sched_init_numa(topology, &nodes, rules, setup.sched_debug, &mut masks, &mut levels, &mut warnings);
         let cpu_map_id = masks.intern(cpu_map.clone());
         let nr_cpus = topology.nr_cpus;
         let data = (0..levels.len())
@@ -200,11 +203,12 @@ impl<'a> Builder<'a> {
 
     /// Each CPU's chain of domains, up to the first one that spans all CPUs.
     fn set_up_domains(&mut self) {
+        let force_overlap = self.rules.overlap == OverlapGroups::FromFirstCpu && self.setup.force_sd_overlap;
         for cpu in self.cpu_map.iter() {
             let mut child = None;
             for level in 0..self.levels.len() {
                 let sd = self.build_sched_domain(level, child, cpu);
-                if self.levels[level].overlap || self.setup.force_sd_overlap {
+                if self.levels[level].overlap || force_overlap {
                     self.domains[sd].flags |= SdFlags::SD_OVERLAP;
                 }
                 self.data[level].sd[cpu] = Some(sd);
@@ -301,10 +305,8 @@ impl<'a> Builder<'a> {
 
     /// The second half of sd_init(): topological properties become behaviour.
     fn tune(&self, sd: &mut SchedDomain, numa_distance: u32) {
-        sd.flags |= SdFlags::SD_BALANCE_NEWIDLE
-            | SdFlags::SD_BALANCE_EXEC
-            | SdFlags::SD_BALANCE_FORK
-            | SdFlags::SD_WAKE_AFFINE;
+        sd.flags |=
+            SdFlags::SD_BALANCE_NEWIDLE | SdFlags::SD_BALANCE_EXEC | SdFlags::SD_BALANCE_FORK | SdFlags::SD_WAKE_AFFINE;
         let siblings_in_llc = match self.rules.tuning {
             LevelTuning::SiblingsSmtAndPackage => false,
             LevelTuning::SiblingsBelowNuma | LevelTuning::Tighter => true,

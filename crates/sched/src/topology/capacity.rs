@@ -44,7 +44,7 @@ pub struct BalanceClock {
 }
 
 impl BalanceClock {
-    /// fair.c: update_max_interval(). A tenth of a second for each CPU that is up.
+    /// The longest interval is a tenth of a second for each CPU that is up, as update_max_interval() sets it.
     #[doc(alias = "update_max_interval")]
     pub fn new(jiffies: u64, hz: u32, nr_online: u64) -> BalanceClock {
         BalanceClock { jiffies, hz, max_load_balance_interval: u64::from(hz) * nr_online / 10 }
@@ -57,10 +57,11 @@ impl BalanceClock {
 }
 
 impl Domains {
-    /// sched.h: arch_scale_cpu_capacity(). With a domain of SMT siblings, what one of them counts as; 1024 is a full CPU.
+    /// sched.h: arch_scale_cpu_capacity(). With a domain of SMT siblings, what one of them counts as; 1024 is a full
+    /// CPU.
     ///
-    /// Differs: kernels with `smt_gain` took architectures' capacities instead of it, where there were any; none of those
-    /// had SMT.
+    /// Differs: kernels with `smt_gain` took architectures' capacities instead of it, where there were any; none of
+    /// those had SMT.
     pub fn arch_scale_cpu_capacity(&self, sd: Option<SdId>, cpu: CpuId) -> u64 {
         let sd = sd.map(|sd| &self[sd]);
         match (self.rules.smt_capacity, sd) {

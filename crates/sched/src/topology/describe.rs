@@ -5,9 +5,9 @@ use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use std::fmt::Write;
 
 impl Domains {
-    /// The CPU's domains from the lowest up, each in three lines: span and numbers, flags by their names in this version,
-    /// and groups from the CPU's own on. A group shows its capacity's id, and what is not the usual: the CPUs that balance
-    /// for it if not all do, its capacity if not 1024.
+    /// The CPU's domains from the lowest up, each in three lines: span and numbers, flags by their names in this
+    /// version, and groups from the CPU's own on. A group shows its capacity's id, and what is not the usual: the CPUs
+    /// that balance for it if not all do, its capacity if not 1024.
     pub fn describe(&self, cpu: CpuId) -> String {
         if self.sd[cpu].is_none() {
             return format!("CPU{cpu}: no domains\n");

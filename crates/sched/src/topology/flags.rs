@@ -134,7 +134,8 @@ crate::behaviour! {
     /// How the flags are numbered and called.
     pub enum FlagNumbering = "domains.flag_numbering" {
         ByHand = "by-hand", since "v2.6.7", commit "", "numbers written by hand in include/linux/sched.h, with gaps";
-        Listed = "listed", since "v5.10", commit "b6e862f38672", "numbered by their place in include/linux/sched/sd_flags.h";
+        Listed = "listed", since "v5.10", commit "b6e862f38672",
+            "numbered by their place in include/linux/sched/sd_flags.h";
         ListedWithCluster = "listed-with-cluster", since "v6.7", commit "b95303e0aeaf",
             "SD_CLUSTER inserted; SD_SHARE_PKG_RESOURCES is called SD_SHARE_LLC (v6.9: 54de44274703)";
     }
@@ -265,7 +266,10 @@ mod tests {
         assert_eq!((llc | SdFlags::SD_LOAD_BALANCE).value(FlagNumbering::ByHand), 0x0001 | 0x0002 | 0x0020 | 0x0200);
         assert_eq!(llc.value(FlagNumbering::Listed), 0x001 | 0x010 | 0x100);
         assert_eq!(llc.value(FlagNumbering::ListedWithCluster), 0x001 | 0x010 | 0x200);
-        assert_eq!(llc.names(FlagNumbering::Listed), ["SD_BALANCE_NEWIDLE", "SD_WAKE_AFFINE", "SD_SHARE_PKG_RESOURCES"]);
+        assert_eq!(
+            llc.names(FlagNumbering::Listed),
+            ["SD_BALANCE_NEWIDLE", "SD_WAKE_AFFINE", "SD_SHARE_PKG_RESOURCES"]
+        );
         assert_eq!(llc.names(FlagNumbering::ListedWithCluster)[2], "SD_SHARE_LLC");
         assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::ByHand), 0x4000);
         assert_eq!(SdFlags::SD_NUMA.value(FlagNumbering::Listed), 0x2000);

@@ -109,7 +109,8 @@ impl Builder<'_> {
 
     /// topology.c: build_sched_groups().
     ///
-    /// Differs: where every CPU links the ring anew, only the last one of the domain does so here: its order is what stays.
+    /// Differs: where every CPU links the ring anew, only the last one of the domain does so here: its order is what
+    /// stays.
     pub(super) fn build_sched_groups(&mut self, sd: SdId, cpu: CpuId) {
         let level = self.domains[sd].level as usize;
         let span = self.domains[sd].span;

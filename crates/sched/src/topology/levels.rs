@@ -106,7 +106,7 @@ pub(super) fn build_sched_topology(
     levels
 }
 
-/// A mask for every CPU of `cpu_map`. Neighbours mostly have the same one.
+/// A mask for every CPU of `cpu_map`.
 fn level_masks(
     nr_cpus: usize,
     cpu_map: &CpuMask,
@@ -118,8 +118,8 @@ fn level_masks(
     })
 }
 
-/// smpboot.c: x86_has_numa_in_package. Whether some package's CPUs lie on more than one node: then the distances
-/// describe it, and there is no level of the package.
+/// The flag `x86_has_numa_in_package` of smpboot.c. Whether some package's CPUs lie on more than one node: then the
+/// distances describe it, and there is no level of the package.
 fn x86_has_numa_in_package(topology: &CpuTopology, online: &CpuMask) -> bool {
     online.iter().any(|cpu| {
         // The first CPU of a package stands for it: any two nodes in it include one that is not the first CPU's.

@@ -2,8 +2,8 @@
 //!
 //! Every CPU has a chain of domains, from its own core up to the whole machine ([`SchedDomain`]). A domain's CPUs are
 //! divided into groups ([`SchedGroup`]), a ring that begins with the CPU's own; load is balanced between groups. Groups
-//! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the CPUs that are up
-//! and the kernel's [`DomainRules`]; hotplug builds anew.
+//! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the CPUs that are
+//! up and the kernel's [`DomainRules`]; hotplug builds anew.
 //!
 //! The table of levels is that of x86. One partition is built: all CPUs that `isolcpus=` does not keep out. Absent:
 //! cpuset partitions, root domains (but for their span), performance domains.
@@ -315,7 +315,10 @@ impl Domains {
     /// If no CPU of the group may: the builder leaves none such.
     pub fn group_balance_cpu(&self, sg: SgId) -> CpuId {
         let mask = self.group_balance_mask(sg);
-        self.sched_group_span(sg).iter().find(|&cpu| mask.contains(cpu)).expect("a group has a CPU that balances for it")
+        self.sched_group_span(sg)
+            .iter()
+            .find(|&cpu| mask.contains(cpu))
+            .expect("a group has a CPU that balances for it")
     }
 
     /// core.c: cpus_share_cache().

@@ -147,7 +147,8 @@ fn init_numa_topology_type(
     }
     let n = numa.sched_max_numa_distance;
     let distance = |from: usize, to: usize| topology.distance[from][to];
-    let furthest = counted.iter().flat_map(|&a| counted.iter().map(move |&b| (a, b))).find(|&(a, b)| distance(a, b) >= n);
+    let furthest =
+        counted.iter().flat_map(|&a| counted.iter().map(move |&b| (a, b))).find(|&(a, b)| distance(a, b) >= n);
     match furthest {
         Some((a, b)) if counted.iter().any(|&c| distance(a, c) < n && distance(b, c) < n) => {
             NumaTopologyType::GluelessMesh

@@ -1,8 +1,8 @@
 //! topology.c: groups of NUMA levels, whose domains overlap.
 //!
-//! A domain that spans the nodes within some distance is divided into the child domains of its CPUs: nodes within the next
-//! smaller distance. Seen from different nodes these differ and overlap, so every CPU has a ring of its own, with just
-//! enough groups to cover the domain. Groups with the same CPUs share a capacity.
+//! A domain that spans the nodes within some distance is divided into the child domains of its CPUs: nodes within the
+//! next smaller distance. Seen from different nodes these differ and overlap, so every CPU has a ring of its own, with
+//! just enough groups to cover the domain. Groups with the same CPUs share a capacity.
 
 use super::build::Builder;
 use super::rules::OverlapGroups;
@@ -17,8 +17,8 @@ struct Planned {
     flags: SdFlags,
 }
 
-/// Who may share a ring: CPUs of one node in domains of one span. CPUs of other nodes may see the same groups, but removing
-/// a degenerate level marks the groups above it, and which levels are degenerate differs from node to node.
+/// Who may share a ring: CPUs of one node in domains of one span. CPUs of other nodes may see the same groups, but
+/// removing a degenerate level marks the groups above it, and which levels are degenerate differs from node to node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Sharers {
     node: Option<u16>,
@@ -108,8 +108,8 @@ impl Builder<'_> {
         first
     }
 
-    /// Walks the domain's CPUs from `start` on and wraps round. Those that no group before covered, each with its domain on
-    /// the same level or (descended) a lower one: the children of these are the groups.
+    /// Walks the domain's CPUs from `start` on and wraps round. Those that no group before covered, each with its
+    /// domain on the same level or (descended) a lower one: the children of these are the groups.
     fn siblings(&self, sd: SdId, start: CpuId) -> Vec<(CpuId, SdId)> {
         let level = self.domains[sd].level as usize;
         let span = self.domains.sched_domain_span(sd);
@@ -169,7 +169,8 @@ impl Builder<'_> {
         self.domains.sched_group_span(sg).iter().find(|&cpu| mask.contains(cpu))
     }
 
-    /// topology.c: build_group_from_child_sched_domain() and init_overlap_sched_group().
+    /// topology.c: init_overlap_sched_group(). With the span that build_group_from_child_sched_domain() gives the
+    /// group.
     fn init_overlap_sched_group(&mut self, sibling: SdId, cpu: CpuId) -> Planned {
         let level = self.domains[sibling].level as usize;
         let (span, flags) = match self.domains[sibling].child {

@@ -44,7 +44,7 @@ behaviour! {
 behaviour! {
     /// What the level of a whole node below NUMA is called.
     pub enum PackageLevel = "domains.package_level" {
-        Die = "die", since "v3.16", commit "", "DIE (CPU before)";
+        Die = "die", since "v3.16", commit "143e1e28cb40", "DIE (CPU before)";
         Pkg = "pkg", since "v6.7", commit "f577cd57bfaa", "PKG";
     }
 }
@@ -53,7 +53,8 @@ behaviour! {
     /// Whether a single node is a level of the NUMA part.
     pub enum NodeLevel = "domains.node_level" {
         Absent = "absent", since "v3.6", commit "", "NUMA levels start at the nearest remote distance";
-        Present = "present", since "v4.15", commit "051f3ca02e46", "NODE, the level of distance to itself, precedes NUMA";
+        Present = "present", since "v4.15", commit "051f3ca02e46",
+            "NODE, the level of distance to itself, precedes NUMA";
     }
 }
 
@@ -73,8 +74,8 @@ behaviour! {
         OneRemoteDistance = "one-remote-distance", since "v4.0", commit "", "at most one remote distance: direct";
         LevelsCountedTwice = "levels-counted-twice", since "v4.15", commit "051f3ca02e46",
             "the node itself counts as a level but the threshold stayed, so two plain nodes are a backplane";
-        OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.20", commit "",
-            "the threshold counts the level of the node itself; direct where nothing else fits";
+        OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.19", commit "",
+            "the threshold counts the level of the node itself (after v4.16); direct where nothing else fits";
     }
 }
 
@@ -82,7 +83,8 @@ behaviour! {
     /// From which distance on tasks stay away at fork, exec and wakeup.
     pub enum ReclaimDistance = "domains.reclaim_distance" {
         Constant = "constant", since "v3.6", commit "", "RECLAIM_DISTANCE, 30 on x86";
-        OfMachine = "of-machine", since "v5.4", commit "a55c7454a8c8", "node_reclaim_distance, which AMD EPYC sets to 32";
+        OfMachine = "of-machine", since "v5.4", commit "a55c7454a8c8",
+            "node_reclaim_distance, which AMD EPYC sets to 32";
     }
 }
 
@@ -94,7 +96,8 @@ behaviour! {
         SiblingsBelowNuma = "siblings-below-numa", since "v4.15", commit "",
             "SD_PREFER_SIBLING in MC too (after v4.5, by v4.15)";
         Tighter = "tighter", since "v5.10", commit "2208cdaa56c9",
-            "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices (0e1fef63d92d), no SD_LOAD_BALANCE (36c5bdc43870)";
+            "busy_factor 16 (6e7499135db7), imbalance_pct 117; no load indices (0e1fef63d92d), \
+             no SD_LOAD_BALANCE (36c5bdc43870)";
     }
 }
 
@@ -109,8 +112,10 @@ behaviour! {
 behaviour! {
     /// Which flags lose their meaning in a domain with one group.
     pub enum Degeneration = "domains.degeneration" {
-        ListedFlags = "listed-flags", since "v2.6.7", commit "", "those listed in sd_degenerate() and sd_parent_degenerate()";
-        NeedsGroups = "needs-groups", since "v5.10", commit "6f349818621d", "those with SDF_NEEDS_GROUPS: all but SD_WAKE_AFFINE";
+        ListedFlags = "listed-flags", since "v2.6.7", commit "",
+            "those listed in sd_degenerate() and sd_parent_degenerate()";
+        NeedsGroups = "needs-groups", since "v5.10", commit "6f349818621d",
+            "those with SDF_NEEDS_GROUPS: all but SD_WAKE_AFFINE";
     }
 }
 
@@ -177,7 +182,8 @@ behaviour! {
     pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
         Classified = "classified", since "v5.15", commit "c744dc4ab58d",
-            "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below (v4.20: 9c63e84db29b)";
+            "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below \
+             (v4.20: 9c63e84db29b)";
     }
 }
 
@@ -186,7 +192,7 @@ behaviour! {
     pub enum AsymPacking = "domains.asym_packing" {
         Never = "never", since "v2.6.7", commit "", "none";
         UpToCache = "up-to-cache", since "v4.10", commit "", "SMT, CLS and MC";
-        AboveSmt = "above-smt", since "v6.6", commit "995998ebdebd", "CLS, MC and DIE or PKG (108af4b4bd38)";
+        AboveSmt = "above-smt", since "v6.5", commit "995998ebdebd", "CLS, MC and DIE or PKG (108af4b4bd38)";
     }
 }
 
@@ -195,16 +201,19 @@ behaviour! {
     pub enum ImbNumaNr = "domains.imb_numa_nr" {
         Absent = "absent", since "v2.6.7", commit "", "no such field";
         ByLlcs = "by-llcs", since "v6.0", commit "026b98a93bbd",
-            "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one (v5.18: e496132ebedd)";
+            "one task for each last level cache of a node, or 12.5% of the node's CPUs where it has one \
+             (v5.18: e496132ebedd)";
     }
 }
 
 behaviour! {
     /// Where highest_flag_domain() ends its search.
     pub enum HighestFlag = "domains.highest_flag" {
-        StopsAtFirstWithout = "stops-at-first-without", since "v2.6.32", commit "", "at the first domain without the flag";
-        SkipsUnlessShared = "skips-unless-shared", since "v6.6", commit "",
-            "there only for flags with SDF_SHARED_CHILD, which SD_ASYM_PACKING has no more; on to the top for others";
+        StopsAtFirstWithout = "stops-at-first-without", since "v2.6.32", commit "",
+            "at the first domain without the flag";
+        SkipsUnlessShared = "skips-unless-shared", since "v6.5", commit "40b4d3dc3282",
+            "there only for flags with SDF_SHARED_CHILD, which SD_ASYM_PACKING has no more (ca528cc50189); \
+             on to the top for others";
     }
 }
 

@@ -83,6 +83,16 @@ pub enum Switched {
     UnknownValue(&'static [Variant]),
 }
 
+impl Switched {
+    /// For callers who know that there is such a key and value: `what` is told when there is not.
+    ///
+    /// # Panics
+    /// Unless the behaviour was switched.
+    pub fn expect(self, what: &str) {
+        assert_eq!(self, Switched::Done, "{what}");
+    }
+}
+
 /// Where each behaviour stands in [`Kernel`]. A rule that is not listed here does not compile.
 macro_rules! behaviours {
     ($( $alone:ident ),+; $( $room:ident: $rules:ident { $( $field:ident ),* $(,)? } )+) => {
@@ -123,7 +133,10 @@ behaviours! {
         sleeper_vruntime, renormalise, min_vruntime_curr, min_vruntime_dequeue, task_list, group_shares, leaf_list,
         migration_detach,
     }
-    wake: WakeRules {}
+    wake: WakeRules {
+        record_wakee, wake_cap, wake_affine, idle_waker, idle_previous, idle_sibling, recent_used_cpu, idlest_measure,
+        spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
+    }
     balance: BalanceRules {
         detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, higher_capacity,
         force_balance, above_capacity, tickless_load, decayed_queues,

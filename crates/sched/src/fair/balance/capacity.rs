@@ -21,7 +21,7 @@ struct RunQueues<'a> {
 }
 
 impl CpuCapacities for RunQueues<'_> {
-    /// fair.c: update_cpu_capacity(), its part on the run queue.
+    /// The part of update_cpu_capacity() that is the run queue's.
     fn update_cpu_capacity(&mut self, cpu: CpuId, capacity_orig: u64) -> u64 {
         let rq = &mut self.rq[cpu];
         rq.cpu_capacity_orig = capacity_orig;
@@ -62,10 +62,10 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.min(self.capacity_orig_of(cpu))
     }
 
-    /// The clock that balancing goes by, now.
-    pub(super) fn balance_clock(&self) -> BalanceClock {
+    /// The clock that balancing goes by, at this time.
+    pub(super) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
         BalanceClock {
-            jiffies: self.jiffies(),
+            jiffies,
             hz: self.balance.hz as u32,
             max_load_balance_interval: self.balance.max_load_balance_interval,
         }
@@ -76,10 +76,10 @@ impl<A: Arch> Sched<A> {
         self.sysctl.sched_time_avg * 1_000_000 / 2
     }
 
-    /// fair.c: update_group_capacity(). Of `cpu`'s own group in its domain `sd`.
+    /// Has update_group_capacity() renew that of `cpu`'s own group in its domain `sd`.
     #[fentry(update_group_capacity)]
     pub(super) fn renew_group_capacity(&mut self, sd: SdId, cpu: CpuId) {
-        let clock = self.balance_clock();
+        let clock = self.balance_clock(self.jiffies());
         self.write_group_capacity(self.domains[self.domains[sd].groups].sgc);
         let mut run_queues = RunQueues { sched_avg_period: self.sched_avg_period(), rq: &mut self.rq };
         self.domains.update_group_capacity(sd, cpu, clock, &mut run_queues);

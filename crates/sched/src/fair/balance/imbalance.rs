@@ -54,7 +54,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// find_busiest_group() between its two `goto`s: whether to compute an imbalance at all.
-    fn is_out_of_balance(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
+    pub(super) fn is_out_of_balance(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         let imbalance_pct = self.domains[env.sd].imbalance_pct;
         // Averages say nothing about a group whose tasks are pinned.

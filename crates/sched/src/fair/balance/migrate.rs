@@ -4,8 +4,8 @@ use super::{ActiveBalanceFailures, DetachOrder, LbEnv, LbFlags, NewidleDetach, S
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
-use crate::sched::{OnRq, Policy, QueueFlags, TaskId, WakeFlags};
-use crate::topology::{CpuIdleType, SdFlags};
+use crate::sched::{OnRq, Policy, QueueFlags, SchedStatistics, TaskId, WakeFlags};
+use crate::topology::{CpuIdleType, SdFlags, SdId};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, CpuMask};
@@ -82,7 +82,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `schedstat_inc()` on a counter of the task.
-    fn count_migration(&mut self, p: TaskId, count: impl FnOnce(&mut crate::sched::SchedStatistics)) {
+    fn count_migration(&mut self, p: TaskId, count: impl FnOnce(&mut SchedStatistics)) {
         if self.schedstat_enabled() {
             self.write_statistics_wakeups(p);
             count(&mut self.task_cold[p].statistics);
@@ -242,7 +242,7 @@ impl<A: Arch> Sched<A> {
 
     /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain of both CPUs.
     fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId) -> Option<TaskId> {
-        let spans_both = |sd: &crate::topology::SdId| {
+        let spans_both = |sd: &SdId| {
             let balanced = self.domains[*sd].flags.has(SdFlags::SD_LOAD_BALANCE);
             balanced && self.domains.sched_domain_span(*sd).contains(busiest_cpu)
         };

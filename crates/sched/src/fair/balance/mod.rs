@@ -37,7 +37,8 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
 use crate::stop_task::StopWork;
-use crate::topology::{CpuIdleType, MaskId, SdId};
+use crate::topology::{CpuIdleType, DomainStats, MaskId, SdFlags, SdId};
+use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, CpuMask, Ns};
 
@@ -129,11 +130,9 @@ impl<A: Arch> Sched<A> {
         self.balance.hz = hz;
         self.balance.max_load_balance_interval = hz * self.cpu_online_mask.weight() as u64 / 10;
         self.balance.load_balance_mask = CpuMask::new(self.nr_cpus());
-        for (cpu, rq) in self.rq.iter_mut() {
+        for (_, rq) in self.rq.iter_mut() {
             rq.next_balance = jiffies;
             rq.last_load_update_tick = jiffies;
-            rq.cpu_capacity = self.domains.cpu_capacity[cpu];
-            rq.cpu_capacity_orig = self.domains.cpu_capacity_orig[cpu];
         }
         self.init_nohz();
     }
@@ -268,7 +267,11 @@ impl<A: Arch> Sched<A> {
     fn set_group_imbalance(&mut self, sd: SdId, imbalance: bool) {
         if let Some(parent) = self.domains[sd].parent {
             let sgc = self.domains[self.domains[parent].groups].sgc;
-            self.domains[sgc].imbalance = imbalance;
+            self.read_group_capacity(sgc);
+            if self.domains[sgc].imbalance != imbalance {
+                self.write_group_capacity(sgc);
+                self.domains[sgc].imbalance = imbalance;
+            }
         }
     }
 
@@ -364,7 +367,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
     fn need_active_balance(&mut self, env: &LbEnv) -> bool {
         let sd = &self.domains[env.sd];
-        let packing = sd.flags.has(crate::topology::SdFlags::SD_ASYM_PACKING);
+        let packing = sd.flags.has(SdFlags::SD_ASYM_PACKING);
         if env.idle == CpuIdleType::NewlyIdle && packing && self.sched_asym_prefer(env.dst_cpu, env.src_cpu) {
             return true;
         }
@@ -379,7 +382,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `schedstat_inc()` on a counter of the domain.
-    fn count_balance(&mut self, env: &LbEnv, count: impl FnOnce(&mut crate::topology::DomainStats, usize)) {
+    fn count_balance(&mut self, env: &LbEnv, count: impl FnOnce(&mut DomainStats, usize)) {
         if self.schedstat_enabled() {
             self.write_domain_stats(env.sd);
             count(self.domains.stats_mut(env.sd), env.idle as usize);
@@ -388,7 +391,7 @@ impl<A: Arch> Sched<A> {
 
     /// Since v4.12 who takes a queue's lock brings its clock up to date; before, every enqueue and dequeue did.
     pub(super) fn update_rq_clock_of_caller(&mut self, cpu: CpuId) {
-        if self.kernel.core.clock == crate::versions::ClockUpdate::Callers {
+        if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
     }

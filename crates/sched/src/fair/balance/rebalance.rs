@@ -13,7 +13,8 @@ impl<A: Arch> Sched<A> {
     fn get_sd_balance_interval(&self, sd: SdId, cpu_busy: bool) -> u64 {
         let domain = &self.domains[sd];
         let interval_ms = u64::from(domain.balance_interval) * if cpu_busy { u64::from(domain.busy_factor) } else { 1 };
-        let clock = self.balance_clock();
+        // Lengths of time do not depend on when it is.
+        let clock = self.balance_clock(0);
         clock.msecs_to_jiffies(interval_ms).min(clock.max_load_balance_interval).max(1)
     }
 

@@ -36,6 +36,19 @@ fn load_follows_a_task_to_another_cpu() {
 }
 
 #[test]
+fn who_wakes_elsewhere_is_noted_as_removed() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 2);
+        let p = s.task(CPU0, 0);
+        s.reschedule(CPU0);
+        s.sleep(CPU0);
+        s.task[p].state = TaskState::Waking;
+        s.set_task_cpu(p, CPU1);
+        assert_eq!((s.cfs_rq[CfsRqId(0)].removed.nr, s.cfs_rq[CfsRqId(0)].avg.load_avg), (1, 1024), "{}", kernel.name);
+    }
+}
+
+#[test]
 fn the_dead_leave_no_load_behind() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
@@ -65,7 +78,9 @@ fn small_changes_are_kept_from_the_group() {
         assert_eq!((s.tg[group].load_avg, s.cfs_rq[cfs].tg_load_avg_contrib), (1024, 1024));
         let shared = s.layout.task_group(group, TaskGroupField::LoadAvg);
         // A 64th of 1024 is 16: that much more is not worth a shared line, one more is.
-        for (load_avg, force, told) in [(1040, false, 1024), (1041, false, 1041), (1042, true, 1042), (1020, false, 1020)] {
+        for (load_avg, force, told) in
+            [(1040, false, 1024), (1041, false, 1041), (1042, true, 1042), (1020, false, 1020)]
+        {
             s.arch.lines.clear();
             let before = s.tg[group].load_avg;
             s.cfs_rq[cfs].avg.load_avg = load_avg;
@@ -108,12 +123,26 @@ fn a_groups_load_reaches_the_root_at_once_in_new_kernels() {
 }
 
 #[test]
+fn a_sleeper_that_changes_its_group_is_seen_at_the_root() {
+    let mut s = machine(V4_15, 1);
+    let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    let inner = s.sched_create_group(group, "inner", 1024);
+    let p = s.runner(CPU0);
+    s.ticks(CPU0, 300);
+    s.sleep(CPU0);
+    let root = s.rq[CPU0].cfs;
+    let before = s.cfs_rq[root].avg.util_avg;
+    s.sched_move_task(p, inner);
+    let after = s.cfs_rq[root].avg.util_avg;
+    assert!(before > 1000 && after.abs_diff(before) < 8, "{before} {after}");
+}
+
+#[test]
 fn a_sleeper_is_aged_to_its_queues_time() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        let [a, _] = [0, 0].map(|nice| s.task(CPU0, nice));
-        s.reschedule(CPU0);
-        s.ticks(CPU0, 2);
+        let a = s.runner(CPU0);
+        s.task(CPU0, 0);
         s.sleep(CPU0);
         let before = s.se_of(a).avg.load_avg;
         // The queue is kept up to date by the other task's ticks: 32 ms later half of the load is left.
@@ -135,7 +164,9 @@ fn a_nice_level_changes_the_load_at_once_only_in_new_kernels() {
         s.ticks(CPU0, 500);
         s.set_user_nice(p, 5);
         let now = s.se_of(p).avg.load_avg;
-        assert!(now.abs_diff(load) < 4, "{}: {now}", kernel.name);
-        assert!(s.cfs_rq[s.rq[CPU0].cfs].avg.load_avg.abs_diff(load) < 4, "{}", kernel.name);
+        // v4.5 drops what is left below 1024 ns at each update, and divides by a period's end whatever the place in it.
+        assert!(now.abs_diff(load) < 20, "{}: {now}", kernel.name);
+        let queue = s.cfs_rq[s.rq[CPU0].cfs].avg.load_avg;
+        assert!(queue.abs_diff(load) < 20, "{}: {queue}", kernel.name);
     }
 }

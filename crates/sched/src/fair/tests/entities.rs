@@ -38,8 +38,7 @@ fn cpu_time_is_shared_by_weight() {
 fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        let first = s.task(CPU0, 0);
-        s.reschedule(CPU0);
+        let first = s.runner(CPU0);
         let second = s.task(CPU0, 0);
         // 6 ms * 1024 / 2048, by the inverse of 2048 rounded down to 2097151.
         assert_eq!(s.lead(second), 2_999_998, "{}", kernel.name);
@@ -57,10 +56,10 @@ fn a_new_task_starts_a_slice_behind_and_a_sleeper_half_a_latency_ahead() {
 fn a_short_sleep_gains_nothing() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        let first = s.task(CPU0, 0);
-        let _second = s.task(CPU0, 0);
-        s.reschedule(CPU0);
-        s.ticks(CPU0, 1);
+        // Both start at one place, so that the sleeper stays within its credit.
+        s.features.set(Feature::START_DEBIT, false);
+        let first = s.runner(CPU0);
+        s.task(CPU0, 0);
         s.sleep(CPU0);
         let vruntime = s.se_of(first).vruntime;
         s.pass(MS / 10);
@@ -74,8 +73,7 @@ fn features_change_placement() {
     let mut s = machine(V4_5_RC1, 1);
     s.features.set(Feature::START_DEBIT, false);
     s.features.set(Feature::GENTLE_FAIR_SLEEPERS, false);
-    let first = s.task(CPU0, 0);
-    s.reschedule(CPU0);
+    let first = s.runner(CPU0);
     let second = s.task(CPU0, 0);
     assert_eq!(s.lead(second), 0);
     s.sleep(CPU0);
@@ -106,46 +104,72 @@ fn slices_divide_the_period_by_weight() {
 }
 
 #[test]
+fn the_period_grows_when_slices_no_longer_fit() {
+    // Seven slices of 0.75 ms are more than 5 ms, but seven tasks are not more than 5 / 0.75, rounded up.
+    let mut s = machine(V4_5_RC1, 1);
+    s.sysctl.sched_latency = 5 * MS;
+    for (tasks, period) in [(7, 5 * MS), (8, 6 * MS)] {
+        while s.rq[CPU0].nr_running < tasks {
+            s.task(CPU0, 0);
+        }
+        let (cfs, waits) = (s.rq[CPU0].cfs, s.cfs_rq[s.rq[CPU0].cfs].tasks_timeline.leftmost().unwrap());
+        let fair = period / u64::from(tasks);
+        assert!((fair - 3..=fair).contains(&s.sched_slice(cfs, waits)), "{tasks} tasks");
+        assert!(s.is_past_nr_latency(tasks) && !s.is_past_nr_latency(6));
+    }
+}
+
+/// Whether the tick preempts a task that ran `ran` ns of its 3 ms and is `ahead` ns ahead of the one that waits.
+fn tick_preempts(ran: u64, ahead: i64) -> bool {
+    let mut s = machine(V4_15, 1);
+    let runs = s.runner(CPU0);
+    let waits = s.task(CPU0, 0);
+    let cfs = s.rq[CPU0].cfs;
+    let [se, pse] = [runs, waits].map(|p| s.task[p].se);
+    s.se[se].prev_sum_exec_runtime = s.se[se].sum_exec_runtime;
+    let key = s.se[pse].vruntime;
+    s.cfs_rq[cfs].tasks_timeline.remove(key, pse);
+    s.se[pse].vruntime = s.se[se].vruntime.wrapping_add(ran).wrapping_add_signed(-ahead);
+    let key = s.se[pse].vruntime;
+    s.cfs_rq[cfs].tasks_timeline.insert(key, pse);
+    s.pass(ran);
+    s.scheduler_tick();
+    s.rq[CPU0].need_resched
+}
+
+#[test]
+fn the_tick_preempts_who_is_a_slice_ahead_but_not_at_once() {
+    assert!(tick_preempts(3 * MS, -100 * MS as i64), "the slice is used up");
+    assert!(!tick_preempts(2_900_000, -100 * MS as i64));
+    assert!(!tick_preempts(2_900_000, 2_900_000));
+    assert!(tick_preempts(2_900_000, 3 * MS as i64));
+    assert!(tick_preempts(750_000, 3 * MS as i64));
+    assert!(!tick_preempts(749_999, 3 * MS as i64), "no slice is shorter than 0.75 ms");
+}
+
+#[test]
 fn a_slice_ends_at_the_tick_after_it_is_used_up() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        let tasks = [0, 0].map(|nice| s.task(CPU0, nice));
-        s.reschedule(CPU0);
-        // 3 ms each, short by the inverse's rounding, so that the third tick is past it.
+        let a = s.runner(CPU0);
+        let b = s.task(CPU0, 0);
+        // 3 ms each, short by the inverse's rounding, so that the third tick is past it. a's first began a tick ago, but
+        // at its end a is still ahead of b, which was placed 3 ms behind only then: a is picked again.
         let mut order = Vec::new();
         for _ in 0..9 {
             s.ticks(CPU0, 1);
             order.push(s.rq[CPU0].curr.unwrap());
         }
-        let [a, b] = tasks;
         assert_eq!(order, [a, a, b, b, b, a, a, a, b], "{}", kernel.name);
     }
 }
 
 #[test]
 fn a_dequeued_current_holds_min_vruntime_back_in_old_kernels_only() {
-    for (kernel, moved) in [(V4_5_RC1, 0), (V4_15, 0)] {
-        let mut s = machine(kernel, 1);
-        let first = s.task(CPU0, 0);
-        s.reschedule(CPU0);
-        let _second = s.task(CPU0, 0);
-        s.pass(MS / 2);
-        let before = s.cfs_rq[s.rq[CPU0].cfs].min_vruntime;
-        s.sleep(CPU0);
-        // Half a millisecond ran, and the other is further right: min_vruntime follows `curr`, not the one that waits.
-        let after = s.cfs_rq[s.rq[CPU0].cfs].min_vruntime;
-        assert_eq!(after.wrapping_sub(before), MS / 2 + moved, "{}", kernel.name);
-        assert_eq!(s.se_of(first).vruntime, after);
-    }
-}
-
-#[test]
-fn the_second_pick_lets_min_vruntime_follow() {
-    // v4.9 forgets a dequeued `curr` at once, so the next update jumps to who waits; earlier kernels wait for the switch.
+    // v4.9 forgets it at once, so that the next update jumps to who waits; earlier kernels wait for the switch.
     for (kernel, jump) in [(V4_5_RC1, false), (V4_15, true)] {
         let mut s = machine(kernel, 1);
-        let _first = s.task(CPU0, 0);
-        s.reschedule(CPU0);
+        s.runner(CPU0);
         let second = s.task(CPU0, 0);
         let cfs = s.rq[CPU0].cfs;
         let curr = s.cfs_rq[cfs].curr.unwrap();
@@ -157,10 +181,41 @@ fn the_second_pick_lets_min_vruntime_follow() {
 }
 
 #[test]
+fn a_dequeue_advances_min_vruntime_as_each_version_meant_to() {
+    for (kernel, advances) in [(V4_5_RC1, [true; 3]), (V4_15, [false, true, false])] {
+        // To sleep; to be put back at once; to be put back in another group.
+        for (at, advances) in advances.into_iter().enumerate() {
+            let mut s = machine(kernel, 1);
+            s.runner(CPU0);
+            let far = s.task(CPU0, 0);
+            let near = s.task(CPU0, 0);
+            s.sleep(CPU0);
+            let cfs = s.rq[CPU0].cfs;
+            let near = if s.rq[CPU0].curr == Some(near) { far } else { near };
+            // Nothing runs, so that the one that leaves is what holds min_vruntime back.
+            let curr = s.rq[CPU0].curr.unwrap();
+            s.put_prev_task_fair(CPU0, curr);
+            let before = s.cfs_rq[cfs].min_vruntime;
+            let leftmost = s.cfs_rq[cfs].tasks_timeline.leftmost().unwrap();
+            let leaves = if leftmost == s.task[near].se { leftmost } else { s.task[curr].se };
+            let flags = [
+                QueueFlags { sleep: true, ..QueueFlags::default() },
+                QueueFlags { save_restore: true, ..QueueFlags::default() },
+                QueueFlags { save_restore: true, move_: true, ..QueueFlags::default() },
+            ][at];
+            s.dequeue_entity(cfs, leaves, flags);
+            let moved = s.cfs_rq[cfs].min_vruntime != before;
+            assert_eq!(moved, advances, "{}: {flags:?}", kernel.name);
+        }
+    }
+}
+
+#[test]
 fn tasks_stand_in_each_versions_order_for_load_balancing() {
     for (kernel, by_last_run) in [(V4_5_RC1, false), (V4_15, true), (V4_16, true)] {
         let mut s = machine(kernel, 1);
-        let [a, b, c] = [0; 3].map(|nice| s.task(CPU0, nice));
+        let a = s.runner(CPU0);
+        let [b, c] = [0; 2].map(|nice| s.task(CPU0, nice));
         let order = |s: &Sched<Hand>| s.rq[CPU0].cfs_tasks.iter(&s.task).collect::<Vec<TaskId>>();
         assert_eq!(order(&s), [c, b, a]);
         assert_eq!(s.reschedule(CPU0), Some(a));
@@ -172,12 +227,13 @@ fn tasks_stand_in_each_versions_order_for_load_balancing() {
 fn yielding_lets_the_others_go_first() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
-        let [a, b] = [0, 0].map(|nice| s.task(CPU0, nice));
-        assert_eq!(s.reschedule(CPU0), Some(a));
+        let a = s.runner(CPU0);
+        let b = s.task(CPU0, 0);
         s.pass(MS / 10);
         // b starts a slice behind: within the wakeup granularity of 1 ms only after a has run most of it.
         s.on_cpu(CPU0);
         s.sched_yield();
+        assert_eq!(s.rq[CPU0].clock_skip_update, ClockSkip::Requested);
         assert_eq!(s.schedule(false), Some(a), "{}", kernel.name);
         s.pass(2_200_000);
         s.sched_yield();
@@ -190,8 +246,7 @@ fn the_child_may_run_first() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 1);
         s.sysctl.sched_child_runs_first = 1;
-        let parent = s.task(CPU0, 0);
-        s.reschedule(CPU0);
+        let parent = s.runner(CPU0);
         let child = s.task(CPU0, 0);
         assert!(s.rq[CPU0].need_resched);
         assert_eq!(s.reschedule(CPU0), Some(child), "{}", kernel.name);
@@ -203,21 +258,52 @@ fn the_child_may_run_first() {
 fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
     for kernel in KERNELS {
         let mut s = machine(kernel, 2);
-        let [a, _, far] = [0, 0, 0].map(|nice| s.task(CPU0, nice));
-        let b = s.task(CPU1, 0);
-        s.reschedule(CPU0);
-        s.reschedule(CPU1);
+        s.runner(CPU0);
+        let moves = s.task(CPU0, 0);
+        s.runner(CPU1);
         s.ticks(CPU1, 40);
-        let lead = s.lead(far);
-        assert_ne!(s.cfs_rq[CfsRqId(0)].min_vruntime, s.cfs_rq[CfsRqId(1)].min_vruntime);
-        s.task_cold[far].cpus_allowed = CpuMask::all(2);
-        s.on_cpu(CPU0);
-        s.move_queued_task(far, CPU1);
-        // The running entities of both CPUs are accounted first: CPU 0's has not been looked at for 40 ms.
-        let ran = s.lead(a).max(0);
-        assert!(s.lead(far) <= lead && s.lead(far) + ran >= lead - 40 * MS as i64, "{}", kernel.name);
-        assert_eq!((s.task[far].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));
-        let _ = b;
+        let lead = s.lead(moves);
+        assert_eq!(lead, 2_999_998);
+        let queues = [0, 1].map(|cfs| s.cfs_rq[CfsRqId(cfs)].min_vruntime);
+        assert_eq!(queues[1].wrapping_sub(queues[0]), 40 * MS);
+        s.task_cold[moves].cpus_allowed = CpuMask::all(2);
+        // CPU 0 has run for 41 ms more by now, and that is what its min_vruntime follows, as far as the task itself.
+        s.move_queued_task(moves, CPU1);
+        assert_eq!((s.task[moves].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));
+        assert_eq!(s.lead(moves), 0, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_sleeper_keeps_its_place_when_it_wakes_elsewhere() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 2);
+        let moves = s.runner(CPU0);
+        s.runner(CPU1);
+        s.ticks(CPU1, 40);
+        s.sleep(CPU0);
+        let lead = s.lead(moves);
+        s.task[moves].state = TaskState::Waking;
+        s.on_cpu(CPU1);
+        s.task_waking_fair(moves);
+        s.set_task_cpu(moves, CPU1);
+        let flags = QueueFlags { wakeup: true, waking: true, migrated: true, ..QueueFlags::default() };
+        s.enqueue_task(CPU1, moves, flags);
+        assert_eq!((lead, s.lead(moves)), (0, 0), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_better_nice_level_or_a_worse_one_of_the_running_task_reschedules() {
+    for kernel in KERNELS {
+        for (of_runner, nice, expected) in [(true, 5, true), (true, -5, true), (false, 5, false), (false, -5, true)] {
+            let mut s = machine(kernel, 1);
+            let runs = s.runner(CPU0);
+            let waits = s.task(CPU0, 0);
+            s.rq[CPU0].need_resched = false;
+            s.set_user_nice(if of_runner { runs } else { waits }, nice);
+            assert_eq!(s.rq[CPU0].need_resched, expected, "{}: {of_runner} {nice}", kernel.name);
+        }
     }
 }
 

@@ -95,6 +95,14 @@ impl Sched<Hand> {
         p
     }
 
+    /// As [`Sched::task`], but running: first on its CPU, for a millisecond.
+    fn runner(&mut self, cpu: CpuId) -> TaskId {
+        let p = self.task(cpu, 0);
+        assert_eq!(self.reschedule(cpu), Some(p), "the CPU was idle");
+        self.ticks(cpu, 1);
+        p
+    }
+
     fn pass(&mut self, ns: u64) {
         self.arch.now += ns;
     }

@@ -120,7 +120,10 @@ fn buddies_are_preferred_in_order_unless_too_far_behind() {
         let se = s.pick_next_entity(cfs, None);
         assert_eq!(se, ses[picked], "next {next:?} last {last:?} skip {skip:?}");
         let queue = &s.cfs_rq[cfs];
-        assert!([queue.next, queue.last, queue.skip].iter().all(|&buddy| buddy != Some(se)), "the picked is a buddy no more");
+        assert!(
+            [queue.next, queue.last, queue.skip].iter().all(|&buddy| buddy != Some(se)),
+            "the picked is a buddy no more"
+        );
     }
 }
 

@@ -31,7 +31,11 @@ fn check(s: &Sched<Hand>) {
     }
     for (id, cfs) in s.cfs_rq.iter() {
         let i = id.index();
-        assert_eq!((cfs.load.weight, cfs.nr_running, cfs.h_nr_running), (weight[i], queued[i], tasks_below[i]), "{id:?}");
+        assert_eq!(
+            (cfs.load.weight, cfs.nr_running, cfs.h_nr_running),
+            (weight[i], queued[i], tasks_below[i]),
+            "{id:?}"
+        );
         assert_eq!(cfs.runnable_weight, runnable_weight[i], "{id:?}");
         assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is listed");
         for buddy in [cfs.next, cfs.last, cfs.skip].into_iter().flatten() {
@@ -53,7 +57,10 @@ fn check(s: &Sched<Hand>) {
             let place = |cfs: CfsRqId| leaves.iter().position(|&leaf| leaf == cfs);
             for &leaf in &leaves {
                 let parent = s.tg[s.cfs_rq[leaf].tg].parent.map(|tg| s.tg[tg].cfs_rq[cpu.index()]);
-                assert!(parent.and_then(place) > place(leaf) || parent.is_none(), "children stand before their parents");
+                assert!(
+                    parent.and_then(place) > place(leaf) || parent.is_none(),
+                    "children stand before their parents"
+                );
             }
         }
     }

@@ -35,11 +35,16 @@ fn level(domains: &Domains, sd: Option<SdId>) -> i64 {
 }
 
 /// Everything; `none` if the kernel refuses to build.
-pub fn dump(domains: &Domains, era: Era) -> Result<String, std::fmt::Error> {
+pub fn dump(domains: &Domains, era: Era) -> String {
     if domains.warnings.iter().any(|warning| matches!(warning, DomainWarning::SpanNotSane { .. })) {
-        return Ok("none\n".to_string());
+        return "none\n".to_string();
     }
     let mut out = String::new();
+    dump_all(&mut out, domains, era).expect("writing to a string");
+    out
+}
+
+fn dump_all(out: &mut String, domains: &Domains, era: Era) -> std::fmt::Result {
     let numa = &domains.numa;
     writeln!(
         out,
@@ -49,15 +54,15 @@ pub fn dump(domains: &Domains, era: Era) -> Result<String, std::fmt::Error> {
         numa.sched_domains_numa_distance.len()
     )?;
     for (cpu, _) in domains.sd.iter() {
-        dump_cpu(&mut out, domains, era, cpu)?;
+        dump_cpu(out, domains, era, cpu)?;
         for sd in domains.for_each_domain(cpu) {
-            dump_domain(&mut out, domains, era, sd)?;
+            dump_domain(out, domains, era, sd)?;
             for sg in domains.groups(sd) {
-                dump_group(&mut out, domains, era, sd, sg)?;
+                dump_group(out, domains, era, sd, sg)?;
             }
         }
     }
-    Ok(out)
+    Ok(())
 }
 
 fn dump_cpu(out: &mut String, domains: &Domains, era: Era, cpu: CpuId) -> std::fmt::Result {

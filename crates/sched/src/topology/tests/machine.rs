@@ -32,14 +32,15 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// `nodes` x `llcs` x `clusters` x `cores` x `threads`, numbered in that order, one package for each node.
+    /// `nodes` x `llcs` x `clusters` x `cores` x `threads`, numbered in that order, one package for each node. One
+    /// cluster is none: then every core has a level-2 cache of its own.
     pub fn nested(nodes: usize, llcs: usize, clusters: usize, cores: usize, threads: usize) -> Machine {
         let cpus = (0..nodes * llcs * clusters * cores * threads).map(|cpu| {
             let core = cpu / threads;
             let node = core / (cores * clusters * llcs);
             Cpu {
                 core: core as u32,
-                cluster: (core / cores) as u32,
+                cluster: if clusters == 1 { core } else { core / cores } as u32,
                 llc: (core / (cores * clusters)) as u32,
                 package: node as u32,
                 node: node as u16,
@@ -206,7 +207,7 @@ impl Machine {
         for (number, cpu) in machine.cpus.iter_mut().enumerate() {
             cpu.package = (usize::from(cpu.node) / nodes_per_package) as u32;
             cpu.priority = pick(&[1, 2, 3]) as i32;
-            let unlucky = |odds: usize, drawn: usize| odds != 0 && number != 0 && drawn % odds.max(1) == 0;
+            let unlucky = |odds: usize, drawn: usize| odds != 0 && number != 0 && drawn.is_multiple_of(odds);
             cpu.online = !unlucky(offline, pick(&[0, 1, 2, 3]));
             cpu.active = cpu.online && !unlucky(isolated, pick(&[0, 1, 2, 3, 4]));
             if seed.is_multiple_of(4) {

@@ -120,3 +120,61 @@ fn excess_tasks_of_siblings_count_against_the_local_group_since_v4_13() {
         assert_eq!(sds.busiest_stat.group_type, moved, "{}", sched.kernel.name);
     }
 }
+
+#[test]
+fn what_counts_as_imbalance() {
+    use CpuIdleType::{Idle, NewlyIdle, NotIdle};
+    // Two CPUs of one cache: imbalance_pct 117.
+    let judged = |kernel, idle, busiest, local| {
+        let sched = flat(kernel, 2);
+        let env = sched.env(CPU1, sched.lowest_domain(CPU1), idle);
+        sched.is_out_of_balance(&env, &two_groups(busiest, local))
+    };
+    let v4_5 = |idle, busiest, local| judged(V4_5_RC1, idle, busiest, local);
+    // 117 against 100 is not enough while the CPU is busy, 118 is.
+    let load = |avg_load: u64| SgLbStats { avg_load, group_load: avg_load, group_capacity: 1024, ..group(1, 1) };
+    assert!(!v4_5(NotIdle, load(117), load(100)) && v4_5(NotIdle, load(118), load(100)));
+    assert!(!v4_5(NotIdle, load(100), load(118)), "the local group is the busier one");
+    // An idle CPU counts idle CPUs instead: one more than the other group has is none too many.
+    let with_idle = |idle_cpus, avg_load| SgLbStats { idle_cpus, ..load(avg_load) };
+    assert!(!v4_5(Idle, with_idle(0, 200), with_idle(1, 100)) && v4_5(Idle, with_idle(0, 200), with_idle(2, 100)));
+    assert!(v4_5(NewlyIdle, with_idle(0, 200), with_idle(1, 100)));
+    let overloaded = SgLbStats { group_type: GroupType::Overloaded, group_no_capacity: true, ..with_idle(0, 200) };
+    assert!(v4_5(Idle, overloaded, with_idle(1, 100)));
+    // A heavy task makes the local group look busy, but it has room: pulled all the same when about to idle, since v4.13
+    // when idle, never when busy.
+    let heavy = SgLbStats { sum_nr_running: 1, group_weight: 2, ..load(5000) };
+    for (idle, forced) in [(NewlyIdle, [true, true]), (Idle, [false, true]), (NotIdle, [false, false])] {
+        assert_eq!([V4_5_RC1, V4_15].map(|kernel| judged(kernel, idle, overloaded, heavy)), forced);
+    }
+    let full = SgLbStats { sum_nr_running: 2, group_util: 1024, ..heavy };
+    assert!(!v4_5(NewlyIdle, overloaded, full), "no room");
+    // Averages do not matter where affinity is the trouble.
+    assert!(v4_5(NotIdle, SgLbStats { group_type: GroupType::Imbalanced, ..load(1) }, load(2)));
+}
+
+#[test]
+fn the_busiest_queue_is_the_one_with_most_load_for_its_capacity() {
+    // CPUs 0 and 1 in one socket, 2 in the other.
+    let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 2, 1));
+    let puller = CpuId(2);
+    let sd = sched.domains[sched.lowest_domain(puller)].parent.expect("two sockets");
+    let other = sched.domains[sched.domains[sd].groups].next;
+    let busiest = |sched: &mut Machine, imbalance| {
+        let env = LbEnv { imbalance, ..sched.env(puller, sd, CpuIdleType::NotIdle) };
+        sched.find_busiest_queue(&env, other)
+    };
+    assert_eq!(busiest(&mut sched, 5000), None, "no load anywhere");
+    sched.hogs(CPU0, 3);
+    sched.hogs(CPU1, 2);
+    assert_eq!(busiest(&mut sched, 100), Some(CPU0));
+    // 2048 on 500 is more than 3072 on 1024.
+    sched.rq[CPU1].cpu_capacity = 500;
+    assert_eq!(busiest(&mut sched, 100), Some(CPU1));
+    // One task that is more than the imbalance is no use, unless its CPU has lost capacity.
+    let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 2, 1));
+    sched.hogs(CPU0, 1);
+    assert_eq!((busiest(&mut sched, 1023), busiest(&mut sched, 1024)), (None, Some(CPU0)));
+    sched.rq[CPU0].cpu_capacity = 800;
+    assert_eq!(busiest(&mut sched, 1023), Some(CPU0));
+}

@@ -45,7 +45,7 @@ fn what_blocked_decays_and_later_kernels_forget_its_queue() {
         sched.pass(100);
         sched.on_cpu(CPU0);
         sched.scheduler_tick();
-        sched.task[p].state = crate::sched::TaskState::Interruptible;
+        sched.task[p].state = TaskState::Interruptible;
         assert_eq!(sched.schedule(false), None);
         let queue = sched.tg[group].cfs_rq[0];
         assert!(sched.cfs_rq[queue].avg.load_avg > 500 && sched.tg[group].load_avg > 500);

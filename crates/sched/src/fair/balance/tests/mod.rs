@@ -10,7 +10,8 @@ use super::*;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
-use crate::sched::{Policy, ROOT_TASK_GROUP, TgId};
+use crate::sched::{Policy, ROOT_TASK_GROUP, TaskState, TgId};
+use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
 use crate::versions::{Kernel, V4_5_RC1, V4_15};
 
@@ -109,6 +110,42 @@ impl Machine {
             self.update_rq_clock(cpu);
             let load = self.weighted_cpuload(cpu);
             self.rq[cpu].cpu_load = [load; 5];
+        }
+    }
+
+    /// One jiffy: ticks on all CPUs but those that idle without them, the softirqs and stoppers they lead to, and the
+    /// interrupts that they send.
+    fn jiffy(&mut self) {
+        self.pass(1);
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            if !self.rq[cpu].nohz_tick_stopped && Scheduler::scheduler_tick(self, cpu) {
+                Scheduler::run_rebalance_domains(self, cpu);
+            }
+            self.settle(cpu);
+        }
+        while let Some((_, to)) = self.arch.interrupts.pop() {
+            if Scheduler::scheduler_ipi(self, to) {
+                Scheduler::run_rebalance_domains(self, to);
+            }
+            self.settle(to);
+        }
+    }
+
+    /// The CPU does what it was told to: switches, runs its stopper, stops or restarts its tick.
+    fn settle(&mut self, cpu: CpuId) {
+        while self.rq[cpu].need_resched || self.rq[cpu].curr.is_some() && self.rq[cpu].curr == self.rq[cpu].stop {
+            if self.rq[cpu].nohz_tick_stopped {
+                self.tick_nohz_idle_restart(cpu);
+            }
+            let next = Scheduler::schedule(self, cpu, true);
+            if next.is_some() && next == self.rq[cpu].stop {
+                Scheduler::cpu_stopper_thread(self, cpu);
+                Scheduler::set_current_state(self, cpu, TaskState::Interruptible);
+                Scheduler::schedule(self, cpu, false);
+            }
+        }
+        if self.rq[cpu].curr.is_none() && !self.rq[cpu].nohz_tick_stopped {
+            self.tick_nohz_idle_stop(cpu);
         }
     }
 

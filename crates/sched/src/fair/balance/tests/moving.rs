@@ -86,6 +86,24 @@ fn a_task_pinned_away_from_the_puller_goes_to_another_cpu_of_its_group() {
 }
 
 #[test]
+fn who_could_not_take_a_task_is_not_asked_again() {
+    let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 3, 1));
+    let (first, second, third) = (CpuId(3), CpuId(4), CpuId(5));
+    for allowed in [[0, 4], [0, 5], [0, 3]] {
+        sched.hog_for(CPU0, cpus(&allowed));
+    }
+    sched.cool_down();
+    let sd = sched.domains[sched.lowest_domain(first)].parent.expect("two sockets");
+    let mut env = LbEnv { src_cpu: CPU0, imbalance: 3000, ..sched.env(first, sd, CpuIdleType::Idle) };
+    // The task for the first CPU of the group goes there, those for the second and third in further rounds, until the
+    // last one, which an idle CPU does not take.
+    assert_eq!(sched.pull_tasks(&mut env), 2);
+    assert_eq!(sched.nr_running(), [1, 0, 0, 1, 0, 1]);
+    assert_eq!((env.dst_cpu, env.cpus.list().as_str()), (third, "0-2,4-5"));
+    assert!(env.cpus.contains(second));
+}
+
+#[test]
 fn hot_tasks_resist_until_balancing_has_failed_often_enough() {
     let mut sched = flat(V4_5_RC1, 2);
     let tasks = sched.hogs(CPU0, 2);

@@ -1,7 +1,6 @@
 //! CPUs without ticks: who is kicked, who balances for whom, and what becomes of their load averages.
 
 use super::*;
-use crate::scheduler::Scheduler;
 
 const CPU2: CpuId = CpuId(2);
 
@@ -53,6 +52,25 @@ fn a_kick_that_finds_its_cpu_busy_is_dropped() {
     sched.hogs(CPU1, 1);
     assert!(!Scheduler::scheduler_ipi(&mut sched, CPU1));
     assert!(!sched.rq[CPU1].nohz_balance_kick && !sched.rq[CPU1].idle_balance);
+}
+
+#[test]
+fn who_balances_for_others_stops_when_work_comes() {
+    let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 4, 1));
+    sched.on_cpu(CPU1);
+    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.rq[CPU1].need_resched = true;
+    sched.nohz_idle_balance(CpuIdleType::Idle);
+    assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
+    assert!(!sched.rq[CPU1].nohz_balance_kick);
+    // Nor does a CPU that is not idle begin.
+    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.rq[CPU1].need_resched = false;
+    sched.nohz_idle_balance(CpuIdleType::NotIdle);
+    assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
+    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.nohz_idle_balance(CpuIdleType::Idle);
+    assert_eq!(sched.nr_running(), [1, 0, 1, 0]);
 }
 
 #[test]

@@ -97,21 +97,55 @@ fn two_sockets_even_out_from_tick_to_tick() {
         let mut sched = machine(kernel, CpuTopology::symmetric(2, 1, 1, 2, 2));
         sched.hogs(CPU0, 8);
         sched.run_something(CPU0);
-        sched.cool_down();
         for _ in 0..400 {
-            sched.pass(1);
-            for cpu in (0..8).map(CpuId) {
-                sched.on_cpu(cpu);
-                sched.rq[cpu].need_resched = false;
-                sched.schedule(true);
-                if sched.scheduler_tick() {
-                    sched.run_rebalance_domains();
-                }
-            }
-            sched.arch.interrupts.clear();
+            sched.jiffy();
         }
         assert_eq!(sched.nr_running(), [1; 8], "{}", sched.kernel.name);
         assert!(!sched.balance.overload, "the top domain saw that no CPU has two tasks");
+    }
+}
+
+#[test]
+fn no_cpu_idles_while_tasks_wait_whatever_the_machine() {
+    let machines = [(1, 1, 1, 8, 1), (2, 1, 1, 2, 2), (2, 2, 1, 2, 1), (1, 1, 2, 3, 2), (4, 1, 1, 2, 1)];
+    for (kernel, shape) in [V4_5_RC1, V4_15].into_iter().flat_map(|kernel| machines.map(|shape| (kernel, shape))) {
+        let (packages, nodes, llcs, cores, threads) = shape;
+        let topology = CpuTopology::symmetric(packages, nodes, llcs, cores, threads);
+        let nr_cpus = topology.nr_cpus as u64;
+        for seed in 0..6 {
+            let mut random = units::Prng::stream(seed, "balance", nr_cpus);
+            let mut sched = machine(kernel, topology.clone());
+            let tasks = random.between(2, 2 * nr_cpus);
+            for _ in 0..tasks {
+                let cpu = CpuId(random.below(nr_cpus) as u16);
+                sched.hogs(cpu, 1);
+            }
+            for _ in 0..2000 {
+                sched.jiffy();
+            }
+            let nr_running = sched.nr_running();
+            assert_eq!(u64::from(nr_running.iter().sum::<u32>()), tasks);
+            let wasted = nr_running.contains(&0) && nr_running.iter().any(|&running| running > 1);
+            assert!(!wasted, "{} {shape:?} seed {seed}: {nr_running:?}", sched.kernel.name);
+        }
+    }
+}
+
+#[test]
+fn a_task_that_sleeps_makes_room_for_one_that_waits_elsewhere() {
+    for kernel in [V4_5_RC1, V4_15] {
+        let mut sched = flat(kernel, 2);
+        let sleeper = sched.hogs(CPU1, 1)[0];
+        sched.run_something(CPU1);
+        sched.hogs(CPU0, 2);
+        sched.run_something(CPU0);
+        sched.cool_down();
+        sched.on_cpu(CPU1);
+        sched.task[sleeper].state = TaskState::Interruptible;
+        let pulled = sched.schedule(false).expect("a task was pulled");
+        assert_ne!(pulled, sleeper);
+        assert_eq!((sched.task[pulled].cpu, sched.nr_running()), (CPU1, vec![1, 1]));
+        assert_eq!(sched.se[sched.task[pulled].se].nr_migrations, 1);
     }
 }
 
@@ -121,6 +155,23 @@ fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
     assert!(held.is_held_at(Ns(100)) && held.is_held_at(Ns(199)));
     assert!(!held.is_held_at(Ns(99)) && !held.is_held_at(Ns(200)));
     assert!(!Balancing::default().is_held_at(Ns(0)));
+
+    let mut sched = machine(V4_5_RC1, CpuTopology::symmetric(2, 1, 1, 2, 1));
+    let cache = sched.lowest_domain(CPU0);
+    let nodes = sched.domains[cache].parent.expect("two sockets");
+    let counts = |sched: &Machine| [cache, nodes].map(|sd| sched.domains.stats(sd).lb_count[0]);
+    sched.rq[CPU0].idle_balance = true;
+    let now = sched.arch.now;
+    sched.balance.balancing = Balancing { from: now, until: now + Ns(1) };
+    Scheduler::run_rebalance_domains(&mut sched, CPU0);
+    assert_eq!(counts(&sched), [1, 0]);
+    sched.pass(100);
+    sched.arch.ns_per_read = 1;
+    Scheduler::run_rebalance_domains(&mut sched, CPU0);
+    assert_eq!(counts(&sched), [2, 1]);
+    // The lock was held while that level was balanced, which took its time.
+    let Balancing { from, until } = sched.balance.balancing;
+    assert!(now < from && from < until && until <= sched.arch.now);
 }
 
 #[test]

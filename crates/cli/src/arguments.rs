@@ -1,0 +1,190 @@
+//! The command line. Scripts depend on it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A wind tunnel for the Linux CPU scheduler: simulates benchmarks on machines you need not own, and compares kernels.
+#[derive(Parser, Debug)]
+#[command(name = "fairground", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Runs workloads under two arms or more and prints before/after tables
+    Compare(RunArguments),
+    /// Runs workloads under one arm: the benchmark's own figures, then the scheduler's statistics
+    Run(RunArguments),
+    /// Writes what happens in one run, to be looked at
+    Trace(TraceArguments),
+    /// Shows where the CPUs' time went in one run, by kernel function
+    Profile(ProfileArguments),
+    /// Shows /proc/schedstat of the simulated machine at the end of one run
+    Schedstat(WatchArguments),
+    /// Runs a stored record's setup again and says whether the bytes agree
+    Replay {
+        /// A record file of a result folder
+        record: String,
+    },
+    /// Lists, shows and imports machines
+    Machines {
+        #[command(subcommand)]
+        command: MachinesCommand,
+    },
+    /// Lists, shows and compares kernels
+    Kernels {
+        #[command(subcommand)]
+        command: KernelsCommand,
+    },
+    /// Lists and shows workloads
+    Workloads {
+        #[command(subcommand)]
+        command: WorkloadsCommand,
+    },
+    /// Prints a completion script
+    Completions { shell: Shell },
+}
+
+/// What to run.
+#[derive(Args, Debug, Default)]
+pub struct Selectors {
+    /// Experiment file; options below replace what it says or add to it (docs/experiments.md)
+    #[arg(value_name = "EXPERIMENT.toml")]
+    pub experiment: Option<String>,
+
+    /// A name (`fairground machines list`), host, a machine file, hwloc XML, or a topology: "pack:2 l3:1 core:12 pu:2"
+    #[arg(long, value_name = "M")]
+    pub machine: Option<String>,
+
+    /// A workload and its parameters; a list of values is written 1+4+7 (`fairground workloads list`)
+    #[arg(long = "workload", value_name = "W[:key=value,...]")]
+    pub workloads: Vec<String>,
+
+    /// An arm: a kernel, then sysctls, sched_features, boot parameters and behaviours (`fairground kernels show KERNEL`)
+    #[arg(long = "arm", value_name = "NAME=KERNEL[,key=value...]")]
+    pub arms: Vec<String>,
+
+    /// Runs of each row and arm, 1 to 10000, each with a seed of its own
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub iterations: Option<String>,
+
+    /// Seed of everything that is left to chance
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    pub seed: Option<String>,
+
+    /// Runs at the same time; the results do not depend on it [default: all CPUs of this computer]
+    #[arg(long, value_name = "J", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+
+    /// Says nothing on stderr but what went wrong
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// What stdout gets
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Folder for records and reports; a second run goes on from what is there [compare: results/NAME-HASH]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+    Csv,
+}
+
+#[derive(Args, Debug)]
+pub struct TraceArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// File to write; - is stdout
+    #[arg(long, value_name = "FILE")]
+    pub out: String,
+
+    /// perfetto: for ui.perfetto.dev; ftrace: the kernel's text; gantt: a picture in letters
+    #[arg(long, value_enum, default_value_t = TraceFormat::Perfetto)]
+    pub format: TraceFormat,
+
+    /// Beginning, in ms since boot of the simulated machine [default: boot; gantt: the workload's start]
+    #[arg(long, value_name = "MS", allow_hyphen_values = true)]
+    pub from: Option<String>,
+
+    /// End, in ms since boot [default: the end of the run; gantt: 1 ms after the beginning]
+    #[arg(long, value_name = "MS", allow_hyphen_values = true)]
+    pub to: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum TraceFormat {
+    Perfetto,
+    Ftrace,
+    Gantt,
+}
+
+#[derive(Args, Debug)]
+pub struct ProfileArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// perf: as perf report prints it; folded: stacks for flame graphs
+    #[arg(long, value_enum, default_value_t = ProfileFormat::Perf)]
+    pub format: ProfileFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ProfileFormat {
+    Perf,
+    Folded,
+}
+
+#[derive(Args, Debug)]
+pub struct WatchArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum MachinesCommand {
+    /// The machines that ship
+    List,
+    /// A machine and all its figures, with their sources
+    Show {
+        /// A name, host, a file, or a topology
+        name: String,
+    },
+    /// Prints the machine file of a topology, to be edited and used with --machine
+    Import {
+        /// What `lstopo --of xml` writes; or host, or a topology
+        file: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum KernelsCommand {
+    /// The kernels that are built, and those to come
+    List,
+    /// A kernel's behaviours, features, sysctls and parameters
+    Show { name: String },
+    /// In what two kernels differ
+    Diff { a: String, b: String },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum WorkloadsCommand {
+    /// The workloads
+    List,
+    /// A workload and its parameters
+    Show { name: String },
+}

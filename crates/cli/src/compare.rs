@@ -1,0 +1,177 @@
+//! `compare` and `run`.
+
+use crate::arguments::{Format, RunArguments};
+use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
+use crate::failure::Failure;
+use crate::output::{print, say};
+use crate::select::{experiment, threads};
+use crate::store::Store;
+use lab::experiment::{Experiment, Job, Purpose};
+use lab::mistake::Location;
+use lab::record::{Outcome, Record};
+use lab::report::{Report, hardware_text, single, unfinished};
+use lab::run::{Wanted, run as run_setup};
+use lab::setup::Setup;
+use lab::trace::statistics;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+type Results = BTreeMap<Job, (Outcome, u64)>;
+
+/// `fairground compare`.
+pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
+    let quiet = arguments.selectors.quiet;
+    let experiment = experiment(&arguments.selectors, Purpose::Comparison)?;
+    let threads = threads(&arguments.selectors)?;
+    let folder = arguments.out.as_ref().map_or_else(|| Store::default_folder(&experiment), PathBuf::from);
+    let store = Store::open(&folder, &experiment)?;
+
+    let mut results = Results::new();
+    let mut missing = Vec::new();
+    for job in experiment.jobs() {
+        match store.load(&experiment, &job) {
+            Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) => {
+                results.insert(job, (outcome, host_cpu_ns));
+            }
+            _ => missing.push(job),
+        }
+    }
+    let runs = results.len() + missing.len();
+    if !quiet && !results.is_empty() {
+        say(&format!("note: {} of {runs} runs are taken from {}", results.len(), folder.display()));
+    }
+    // Stored runs may have ended badly, too.
+    for (job, (outcome, _)) in &results {
+        check(&experiment, job, outcome)?;
+    }
+    let patience = Patience::watch();
+    let bar = progress(runs, results.len(), quiet);
+    let work = |job: &Job, give_up: &dyn Fn() -> bool| {
+        let setup = experiment.setup(job);
+        guarded(&setup, Keep::At(&store.record_path(&experiment, job)), || record(&setup, give_up)).and_then(|record| {
+            record.map(|record| store.save(&experiment, job, &record).map(|_| record)).transpose()
+        })
+    };
+    let ended = execute(&missing, threads, &patience, &work, &mut |job, record: Record| {
+        let outcome = record.outcome.expect("a run that has ended has an outcome");
+        check(&experiment, &job, &outcome)?;
+        results.insert(job, (outcome, record.host_cpu_ns));
+        bar.inc(1);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    ended?;
+
+    let report = lab::report::comparison(&experiment, &|job| results.get(job).map(|(outcome, _)| outcome), cpu_seconds(&results));
+    store.report(&report)?;
+    if report.progress.is_partial() {
+        return interrupted(&report, arguments.format, &folder);
+    }
+    if !quiet {
+        say(&format!("results: {}", folder.display()));
+    }
+    print(chosen(&report, arguments.format))
+}
+
+fn interrupted(report: &Report, format: Format, folder: &Path) -> Result<(), Failure> {
+    // Programs that read JSON or CSV must not take a part for the whole.
+    if format == Format::Text {
+        print(&report.text)?;
+    }
+    let (done, runs) = (report.progress.done, report.progress.runs);
+    let place = folder.display();
+    Err(Failure::Mistake(format!("interrupted: {done} of {runs} runs are kept in {place}; the same command goes on from there")))
+}
+
+fn chosen(report: &Report, format: Format) -> &str {
+    match format {
+        Format::Text => &report.text,
+        Format::Json => &report.json,
+        Format::Csv => &report.csv,
+    }
+}
+
+fn cpu_seconds(results: &Results) -> f64 {
+    results.values().map(|(_, cpu_ns)| cpu_ns).sum::<u64>() as f64 / 1e9
+}
+
+fn check(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Result<(), Failure> {
+    match unfinished(experiment, job, outcome) {
+        None => Ok(()),
+        Some(unfinished) if unfinished.ours => Err(Failure::Ours(unfinished.message)),
+        Some(unfinished) => Err(Failure::Mistake(unfinished.message)),
+    }
+}
+
+/// Our own setups fit; should one not, this says where it is from.
+fn here() -> Location {
+    Location::of("the experiment")
+}
+
+/// Runs a setup on this thread.
+fn record(setup: &Setup, give_up: &dyn Fn() -> bool) -> Result<Option<Record>, Failure> {
+    let since = Instant::now();
+    let before = thread_cpu_ns(since);
+    let wanted = Wanted { interrupted: give_up, ..Wanted::default() };
+    let run = run_setup(setup, wanted, &here())?;
+    Ok(run.map(|run| Record::new(setup.clone(), Some(run.outcome), thread_cpu_ns(since).saturating_sub(before))))
+}
+
+/// `fairground run`.
+pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
+    let quiet = arguments.selectors.quiet;
+    let experiment = experiment(&arguments.selectors, Purpose::Single)?;
+    let threads = threads(&arguments.selectors)?;
+    let store = arguments.out.as_ref().map(|folder| Store::open(Path::new(folder), &experiment)).transpose()?;
+    let jobs = experiment.jobs();
+    let patience = Patience::watch();
+    let bar = progress(jobs.len(), 0, quiet);
+    let work = |job: &Job, give_up: &dyn Fn() -> bool| {
+        let setup = experiment.setup(job);
+        let place = store.as_ref().map(|store| store.record_path(&experiment, job));
+        guarded(&setup, place.as_deref().map_or(Keep::Aside, Keep::At), || {
+            let since = Instant::now();
+            let before = thread_cpu_ns(since);
+            let Some((report, run)) = statistics(&setup, give_up, &here())? else { return Ok(None) };
+            let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
+            let text = format!("{report}\n{}", hardware_text(&run));
+            Ok(Some((run.outcome, cpu_ns, text)))
+        })
+    };
+    let mut results = Results::new();
+    let mut texts = BTreeMap::new();
+    let ended = execute(&jobs, threads, &patience, &work, &mut |job, (outcome, cpu_ns, text): (Outcome, u64, String)| {
+        if let Some(store) = &store {
+            let record = Record::new(experiment.setup(&job), Some(outcome.clone()), cpu_ns);
+            store.save(&experiment, &job, &record)?;
+        }
+        check(&experiment, &job, &outcome)?;
+        results.insert(job, (outcome, cpu_ns));
+        texts.insert(job, text);
+        bar.inc(1);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    ended?;
+    let mut report = single(&experiment, &|job| results.get(job).map(|(outcome, _)| outcome), cpu_seconds(&results));
+    for (job, text) in &texts {
+        let title = experiment.title(job);
+        report.text.push_str(&format!("\n{title}\n{}\n\n{text}", "-".repeat(title.chars().count())));
+    }
+    if let Some(store) = &store {
+        store.report(&report)?;
+        if !quiet {
+            say(&format!("results: {}", store.folder().display()));
+        }
+    }
+    if report.progress.is_partial() {
+        let kept = if store.is_some() { "; what is done is kept" } else { "" };
+        if arguments.format == Format::Text {
+            print(&report.text)?;
+        }
+        let (done, runs) = (report.progress.done, report.progress.runs);
+        return Err(Failure::Mistake(format!("interrupted: {done} of {runs} runs are done{kept}")));
+    }
+    print(chosen(&report, arguments.format))
+}

@@ -1,0 +1,151 @@
+//! Runs side by side, the bar that shows how far they are, and Ctrl-C.
+
+use crate::failure::Failure;
+use crate::output::{say, write_file};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::experiment::Job;
+use lab::record::Record;
+use lab::setup::Setup;
+use std::any::Any;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Threads at the same time.
+pub const MOST_JOBS: u64 = 1024;
+
+/// Whether the user has asked to stop.
+#[derive(Clone)]
+pub struct Patience(Arc<AtomicBool>);
+
+impl Patience {
+    /// From now on Ctrl-C is heard; a second one ends the program at once.
+    pub fn watch() -> Patience {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::flag::{register, register_conditional_shutdown};
+        let asked = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The order matters: the first signal must not find itself already asked for.
+            let heard = register_conditional_shutdown(signal, 2, asked.clone()).and_then(|_| register(signal, asked.clone()));
+            if let Err(error) = heard {
+                say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
+            }
+        }
+        Patience(asked)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Does `work` for each job, on `threads` threads, and hands what comes of it to `done` in the order in which it is finished.
+/// `work` is given a question to ask now and then, whether to give up, and returns `None` when it has. The first failure ends it
+/// all; when the user's patience does, some jobs are not done.
+pub fn execute<T: Send>(
+    jobs: &[Job],
+    threads: usize,
+    patience: &Patience,
+    work: &(dyn Fn(&Job, &dyn Fn() -> bool) -> Result<Option<T>, Failure> + Sync),
+    done: &mut dyn FnMut(Job, T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
+    let give_up = || patience.is_over() || failed.load(Ordering::Relaxed);
+    let (sender, receiver) = mpsc::channel();
+    let mut result = Ok(());
+    thread::scope(|scope| {
+        for _ in 0..threads.min(jobs.len()) {
+            let sender = sender.clone();
+            let (next, give_up) = (&next, &give_up);
+            scope.spawn(move || {
+                while !give_up() {
+                    let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                    if let Some(result) = work(job, give_up).transpose() {
+                        // The receiver outlives every sender.
+                        let _ = sender.send((*job, result));
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (job, outcome) in receiver {
+            if let Err(failure) = outcome.and_then(|value| done(job, value)) {
+                failed.store(true, Ordering::Relaxed);
+                // Of several the first is told.
+                if result.is_ok() {
+                    result = Err(failure);
+                }
+            }
+        }
+    });
+    result
+}
+
+/// A bar on stderr, if that is a terminal and the user wants one.
+pub fn progress(runs: usize, done: usize, quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs  {elapsed} passed, {eta} to go")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar.set_position(done as u64);
+    bar.reset_eta();
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
+/// CPU time of this thread so far, in nanoseconds; where the system does not tell, the time since `since`.
+pub fn thread_cpu_ns(since: Instant) -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split_whitespace().next().and_then(|number| number.parse().ok());
+    first.unwrap_or_else(|| since.elapsed().as_nanos() as u64)
+}
+
+/// Where a setup is kept for a second look, should the program break over it.
+pub enum Keep<'a> {
+    At(&'a Path),
+    /// With the temporary files.
+    Aside,
+    /// It is there already.
+    Stored(&'a str),
+}
+
+/// Runs `body`, a run of `setup`. If the program breaks there, that is our fault: keeps the setup, and says how to run it again.
+pub fn guarded<T>(setup: &Setup, keep: Keep, body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let payload = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => return result,
+        Err(payload) => payload,
+    };
+    let path = match keep {
+        Keep::At(path) => path.to_path_buf(),
+        Keep::Aside => std::env::temp_dir().join(format!("fairground-broken-{}.json", &setup.hash()[..12])),
+        Keep::Stored(path) => PathBuf::from(path),
+    };
+    let stored = match keep {
+        Keep::Stored(_) => Ok(()),
+        _ => store_broken(setup, &path),
+    };
+    let again = match stored {
+        Ok(()) => format!("this command runs it again: fairground replay {}", path.display()),
+        Err(error) => format!("its setup could not be stored in {}: {error}", path.display()),
+    };
+    Err(Failure::Ours(format!("a run broke off, by a fault of ours: {}; {again}", words(payload.as_ref()))))
+}
+
+fn store_broken(setup: &Setup, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    write_file(path, &Record::new(setup.clone(), None, 0).to_json())
+}
+
+fn words(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().cloned();
+    text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_else(|| "no words".to_string())
+}

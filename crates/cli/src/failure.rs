@@ -1,0 +1,50 @@
+//! How a command ends that does not succeed.
+
+use lab::mistake::Mistake;
+use lab::trace::TraceError;
+use std::process::ExitCode;
+
+#[derive(Clone, Debug)]
+pub enum Failure {
+    /// The user's: exit code 2.
+    Mistake(String),
+    /// The program's: exit code 1.
+    Ours(String),
+    /// The answer is no (`replay`): exit code 1, and what there is to say has been said.
+    Differs,
+    /// Nobody reads what we print any more: no failure.
+    Closed,
+}
+
+impl Failure {
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Mistake(_) => ExitCode::from(2),
+            Failure::Ours(_) | Failure::Differs => ExitCode::from(1),
+            Failure::Closed => ExitCode::SUCCESS,
+        }
+    }
+
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Failure::Mistake(message) | Failure::Ours(message) => Some(message),
+            Failure::Differs | Failure::Closed => None,
+        }
+    }
+}
+
+impl From<Mistake> for Failure {
+    fn from(mistake: Mistake) -> Failure {
+        Failure::Mistake(mistake.to_string())
+    }
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Failure {
+        match error {
+            TraceError::Mistake(mistake) => mistake.into(),
+            TraceError::Io(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            TraceError::Io(error) => Failure::Mistake(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! From options to an experiment.
+
+use crate::arguments::Selectors;
+use crate::execute::MOST_JOBS;
+use crate::failure::Failure;
+use crate::files::Disk;
+use crate::output::say;
+use lab::experiment::{Draft, Experiment, Job, Purpose};
+use lab::mistake::Written;
+
+/// Reads and checks everything, and tells what was assumed.
+pub fn experiment(selectors: &Selectors, purpose: Purpose) -> Result<Experiment, Failure> {
+    let mut draft = match &selectors.experiment {
+        Some(path) => Draft::read(path, &Disk)?,
+        None => Draft::default(),
+    };
+    if let Some(machine) = &selectors.machine {
+        draft.machine_option(machine);
+    }
+    for workload in &selectors.workloads {
+        draft.workload_option(workload)?;
+    }
+    draft.arm_options(&selectors.arms, purpose != Purpose::Comparison)?;
+    if let Some(iterations) = &selectors.iterations {
+        draft.iterations = Some(Written::option("--iterations", iterations));
+    }
+    if let Some(seed) = &selectors.seed {
+        draft.seed = Some(Written::option("--seed", seed));
+    }
+    let experiment = draft.resolve(purpose, &Disk)?;
+    if !selectors.quiet {
+        experiment.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
+    }
+    Ok(experiment)
+}
+
+/// The only run of an experiment that has one.
+pub fn only_job(experiment: &Experiment) -> Result<Job, Failure> {
+    match experiment.jobs()[..] {
+        [job] => Ok(job),
+        ref jobs => {
+            let found = format!("found {} runs; expected one", jobs.len());
+            Err(Failure::Mistake(format!("{found}: --workload with one value for each parameter, --iterations 1")))
+        }
+    }
+}
+
+/// Runs at the same time.
+pub fn threads(selectors: &Selectors) -> Result<usize, Failure> {
+    match &selectors.jobs {
+        Some(jobs) => Ok(Written::option("--jobs", jobs).whole("jobs", 1, MOST_JOBS)? as usize),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}

@@ -1,0 +1,124 @@
+//! `trace`, `profile` and `schedstat`: one run, looked at closely.
+
+use crate::arguments::{ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat, WatchArguments};
+use crate::execute::{Keep, Patience, guarded};
+use crate::failure::Failure;
+use crate::output::{NewFile, print, say};
+use crate::select::{experiment, only_job};
+use lab::experiment::{Experiment, Purpose};
+use lab::mistake::{Location, Written};
+use lab::run::{Run, Wanted, run};
+use lab::setup::Setup;
+use lab::trace::{self, Cut, trace};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Columns of a picture on what is no terminal, or one that does not tell.
+const COLUMNS: usize = 100;
+
+fn one_run(selectors: &Selectors) -> Result<(Experiment, Setup), Failure> {
+    let experiment = experiment(selectors, Purpose::Watch)?;
+    let setup = experiment.setup(&only_job(&experiment)?);
+    Ok((experiment, setup))
+}
+
+fn interrupted() -> Failure {
+    Failure::Mistake("interrupted: nothing is kept of a single run".to_string())
+}
+
+fn watched(setup: &Setup, wanted: Wanted) -> Result<Run, Failure> {
+    guarded(setup, Keep::Aside, || run(setup, wanted, &Location::of("the experiment")).map_err(Failure::from))?.ok_or_else(interrupted)
+}
+
+/// `fairground profile`.
+pub fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
+    let (experiment, setup) = one_run(&arguments.selectors)?;
+    if !experiment.costs && !arguments.selectors.quiet {
+        say("note: the cost model is off, so the kernel takes no time");
+    }
+    let patience = Patience::watch();
+    let run = watched(&setup, Wanted { profile: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    let profile = run.profile.expect("a profile was asked for");
+    print(&match arguments.format {
+        ProfileFormat::Perf => profile.perf_report(),
+        ProfileFormat::Folded => profile.folded(),
+    })
+}
+
+/// `fairground schedstat`.
+pub fn schedstat(arguments: &WatchArguments) -> Result<(), Failure> {
+    let (experiment, setup) = one_run(&arguments.selectors)?;
+    if !experiment.arms[0].collects_schedstats() && !arguments.selectors.quiet {
+        say("note: schedstats are off in this arm, so most counters stay zero: schedstats=enable");
+    }
+    let patience = Patience::watch();
+    let run = watched(&setup, Wanted { schedstat: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    print(&run.schedstat.expect("schedstat was asked for"))
+}
+
+/// `fairground trace`.
+pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
+    let (_, setup) = one_run(&arguments.selectors)?;
+    let cut = Cut {
+        from: arguments.from.as_ref().map(|text| trace::milliseconds(&Written::option("--from", text))).transpose()?,
+        to: arguments.to.as_ref().map(|text| trace::milliseconds(&Written::option("--to", text))).transpose()?,
+    };
+    let format = match arguments.format {
+        TraceFormat::Perfetto => trace::TraceFormat::Perfetto,
+        TraceFormat::Ftrace => trace::TraceFormat::Ftrace,
+        TraceFormat::Gantt => trace::TraceFormat::Gantt,
+    };
+    let writer = match arguments.out.as_str() {
+        "-" => Target::Stdout(io::stdout()),
+        path => Target::File(NewFile::create(Path::new(path)).map_err(|error| {
+            Failure::Mistake(format!("{path}: cannot be written: {error}; expected the name of a file: --out FILE"))
+        })?),
+    };
+    let patience = Patience::watch();
+    let traced = guarded(&setup, Keep::Aside, || {
+        trace(&setup, format, cut, COLUMNS, writer, &|| patience.is_over()).map_err(Failure::from)
+    })?;
+    let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
+    writer.keep().map_err(|error| Failure::Mistake(format!("{}: {error}", arguments.out)))?;
+    if !arguments.selectors.quiet {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let end = run.outcome.simulated_ns;
+        say(&format!("{}: {:.3} ms to {:.3} ms since boot", arguments.out, ms(from.0), ms(to.0.min(end))));
+        say(&format!("the workload started at {:.3} ms", ms(run.start.0)));
+        if end < from.0 {
+            say(&format!("note: the run ended at {:.3} ms, before the beginning of the trace", ms(end)));
+        }
+    }
+    Ok(())
+}
+
+/// Where a trace goes.
+enum Target {
+    Stdout(io::Stdout),
+    File(NewFile),
+}
+
+impl Target {
+    fn keep(self) -> io::Result<()> {
+        match self {
+            Target::Stdout(mut stdout) => stdout.flush(),
+            Target::File(file) => file.keep(),
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Stdout(stdout) => stdout.write(bytes),
+            Target::File(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Stdout(stdout) => stdout.flush(),
+            Target::File(file) => file.flush(),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! An experiment: a machine, workloads and arms, and the runs that follow from them.
+//!
+//! [`Draft`] is what file and command line say; [`Draft::resolve`] checks it all and makes an [`Experiment`], from which
+//! [`Experiment::jobs`] and [`Experiment::setup`] make the runs. Every mistake of the user comes out here, before anything runs.
+
+mod arm;
+mod draft;
+mod plan;
+mod toml_file;
+mod workload;
+
+pub use arm::{Arm, PARAMETERS, is_hz};
+pub use draft::{Draft, DraftArm, DraftSetting, DraftWorkload, SettingKind};
+pub use plan::Job;
+pub use toml_file::parse;
+pub use workload::{RT_APP, Row, Source, WorkloadTable, names as workload_names};
+
+use crate::machines::{Files, Machine, stem};
+use crate::mistake::{Mistake, Written};
+use crate::mmtests::{Stars, Vintage};
+use machine::topology::Location;
+use units::Ns;
+
+/// Runs of one arm and row.
+pub const MOST_ITERATIONS: u64 = 10_000;
+/// Runs of one experiment.
+pub const MOST_RUNS: u64 = 1_000_000;
+/// Simulated time of a run, in milliseconds.
+const TIME_LIMIT_MS: (u64, u64) = (1, 3_600_000);
+const DEFAULT_TIME_LIMIT_MS: u64 = 60_000;
+const DEFAULT_SEED: u64 = 1;
+/// For machines that do not say at what tick their kernels ran.
+const DEFAULT_HZ: u32 = 250;
+
+/// What the arms are for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// Two arms or more, [`Purpose::DEFAULT_PAIRS`] iterations where nothing else is said.
+    Comparison,
+    /// One arm, one iteration where nothing else is said.
+    Single,
+    /// One arm, one row, one iteration.
+    Watch,
+}
+
+impl Purpose {
+    /// Enough for an interval, few enough to be quick.
+    const DEFAULT_PAIRS: u32 = 5;
+
+    fn arms(self) -> usize {
+        if self == Purpose::Comparison { 2 } else { 1 }
+    }
+}
+
+/// A checked experiment.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// What results are named after: the experiment's own name, its file's, or that of its machine.
+    pub name: String,
+    pub machine: Machine,
+    pub tables: Vec<WorkloadTable>,
+    pub arms: Vec<Arm>,
+    pub iterations: u32,
+    pub seed: u64,
+    pub costs: bool,
+    /// Simulated time.
+    pub time_limit: Ns,
+    pub vintage: Vintage,
+    pub stars: Stars,
+    /// What was assumed; for the user's eyes.
+    pub notices: Vec<String>,
+}
+
+impl Draft {
+    /// Reads an experiment file.
+    pub fn read(path: &str, files: &dyn Files) -> Result<Draft, Mistake> {
+        let text = files.text(path).map_err(|error| Mistake::file(path, error, "an experiment file (.toml)"))?;
+        let mut draft = parse(&text, path)?;
+        if draft.name.is_none() {
+            draft.name = Some(Written { text: stem(path), at: Location::of(path) });
+        }
+        Ok(draft)
+    }
+
+    /// Checks everything.
+    pub fn resolve(&self, purpose: Purpose, files: &dyn Files) -> Result<Experiment, Mistake> {
+        let nowhere = Location::of(self.name.as_ref().map_or("the command line", |name| name.at.input.as_str()));
+        let Some(written) = &self.machine else {
+            let expected = format!("--machine M: {}, host, a file, or a topology", crate::mistake::listed(crate::machines::names()));
+            return Err(Mistake::new(&nowhere, "no machine", expected));
+        };
+        let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
+        let mut tables = Vec::new();
+        for draft in &self.workloads {
+            tables.extend(workload::resolve(draft, &self.folder, files)?);
+        }
+        if tables.is_empty() {
+            let expected = format!("--workload W[:key=value,...], W one of {}", crate::mistake::listed(workload::names()));
+            return Err(Mistake::new(&nowhere, "no workload", expected));
+        }
+        arm::check_all(&self.arms, &nowhere, purpose.arms())?;
+        if purpose != Purpose::Comparison && self.arms.len() > 1 {
+            let names = self.arms.iter().map(|arm| arm.name.text.as_str());
+            let found = format!("{} arms", self.arms.len());
+            return Err(Mistake::new(&nowhere, found, format!("one: --arm with one of {}", crate::mistake::listed(names))));
+        }
+        let hz = match &self.hz {
+            Some(hz) => arm::read_hz(hz)?,
+            None if is_hz(machine.description.tick_hertz()) => machine.description.tick_hertz() as u32,
+            None => DEFAULT_HZ,
+        };
+        let nr_cpus = machine.description.topology().nr_cpus();
+        let arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
+        let base = arms[0].kernel.as_str();
+        let experiment = Experiment {
+            name: self.result_name(&machine)?,
+            iterations: self.iterations(purpose)?,
+            seed: self.seed.as_ref().map_or(Ok(DEFAULT_SEED), |seed| seed.whole("seed", 0, u64::MAX))?,
+            costs: self.costs.as_ref().is_none_or(|costs| costs.text == "true"),
+            time_limit: self.time_limit()?,
+            vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", VINTAGES))?,
+            stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", STARS))?,
+            notices: machine.notices.clone(),
+            machine,
+            tables,
+            arms,
+        };
+        experiment.check_size(&nowhere)?;
+        Ok(experiment)
+    }
+
+    fn iterations(&self, purpose: Purpose) -> Result<u32, Mistake> {
+        match (&self.iterations, purpose) {
+            // What a file says is for comparisons.
+            (Some(iterations), Purpose::Watch) if iterations.at.line.is_none() => {
+                Ok(iterations.whole("iterations of a single run", 1, 1)? as u32)
+            }
+            (_, Purpose::Watch) => Ok(1),
+            (Some(iterations), _) => Ok(iterations.whole("iterations", 1, MOST_ITERATIONS)? as u32),
+            (None, Purpose::Comparison) => Ok(Purpose::DEFAULT_PAIRS),
+            (None, Purpose::Single) => Ok(1),
+        }
+    }
+
+    fn time_limit(&self) -> Result<Ns, Mistake> {
+        let (low, high) = TIME_LIMIT_MS;
+        let limit = self.time_limit_ms.as_ref();
+        Ok(Ns::from_ms(limit.map_or(Ok(DEFAULT_TIME_LIMIT_MS), |limit| limit.whole("time_limit_ms", low, high))?))
+    }
+
+    fn result_name(&self, machine: &Machine) -> Result<String, Mistake> {
+        match &self.name {
+            None => {
+                let workload = self.workloads.first().map_or("", |workload| workload.name.text.as_str());
+                Ok(file_name(&format!("{}-{workload}", machine.name)))
+            }
+            Some(name) if file_name(&name.text) == name.text || name.at.line.is_none() => Ok(file_name(&name.text)),
+            Some(name) => {
+                let expected = "1 to 60 letters, digits, dots, hyphens and underscores: results are stored under it";
+                Err(name.mistake(format!("the name {}", name.quoted()), expected))
+            }
+        }
+    }
+}
+
+/// A text as part of a file's name.
+pub fn file_name(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
+    let name: String = text.chars().take(60).map(plain).collect();
+    if name.trim_matches('.').is_empty() { "results".to_string() } else { name }
+}
+
+const VINTAGES: &[(&str, Vintage)] =
+    &[("feb2016", Vintage::Feb2016), ("jan2018", Vintage::Jan2018), ("now", Vintage::Now)];
+const STARS: &[(&str, Stars)] =
+    &[("vintage", Stars::OfTheVintage), ("significant", Stars::Significant), ("never", Stars::Never)];
+
+/// The state of MMTests that reports of the base arm's time were made with.
+fn vintage_of(kernel: &str) -> Vintage {
+    match kernel {
+        "v4.5-rc1" => Vintage::Feb2016,
+        "v4.15" | "v4.16" => Vintage::Jan2018,
+        _ => Vintage::Now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machines::tests::Table;
+
+    const TEXT: &str = "\
+machine = \"core-i7-3770\"
+iterations = 3
+seed = 7
+
+[[workload]]
+name = \"hackbench-pipes\"
+groups = [1, 4]
+loops = [10, 20]
+
+[[arm]]
+name = \"vanilla\"
+kernel = \"v4.5-rc1\"
+
+[[arm]]
+name = \"nostats\"
+kernel = \"v4.5-rc1\"
+behaviour = { \"stats.schedstats\" = \"tunable\" }
+";
+
+    fn resolve(text: &str) -> Result<Experiment, String> {
+        parse(text, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default())).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_experiment_becomes_runs() {
+        let experiment = resolve(TEXT).unwrap();
+        assert_eq!((experiment.tables.len(), experiment.arms.len()), (2, 2));
+        assert_eq!(experiment.vintage, Vintage::Feb2016);
+        let jobs = experiment.jobs();
+        assert_eq!(jobs.len(), 2 * 2 * 2 * 3);
+        let hashes: Vec<String> = jobs.iter().map(|job| experiment.setup(job).hash()).collect();
+        let mut unique = hashes.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), hashes.len());
+        // Arms of one iteration share their seed, iterations do not.
+        let seed = |job: &Job| experiment.setup(job).seed;
+        for job in &jobs {
+            for other in &jobs {
+                assert_eq!(seed(job) == seed(other), job.iteration == other.iteration);
+            }
+        }
+        let setup = experiment.setup(&jobs[0]);
+        assert_eq!(serde_json::from_str::<crate::setup::Setup>(&setup.to_json()).unwrap(), setup);
+    }
+
+    #[test]
+    fn mistakes_of_a_file_are_found_with_their_places() {
+        for (from, to, message) in [
+            ("core-i7-3770", "core-i7-3370", "x.toml:1:11: found the unknown machine `core-i7-3370`; expected `core-i7-3770`, perhaps"),
+            ("iterations = 3", "iterations = 0", "x.toml:2:14: found iterations = 0; expected a whole number from 1 to 10000"),
+            ("seed = 7", "seed = -7", "x.toml:3:8: found seed = -7"),
+            ("hackbench-pipes", "hackbench", "x.toml:6:8: found the unknown workload `hackbench`; expected `hackbench-pipes`, perhaps"),
+            ("groups", "grops", "x.toml:7:1: found the unknown parameter `grops`; expected `groups`, perhaps"),
+            ("[1, 4]", "[1, 0]", "x.toml:7:14: found groups = 0; expected a whole number from 1 to"),
+            ("[1, 4]", "[1, 1]", "x.toml:7:14: found groups = 1 for the second time"),
+            ("[1, 4]", "[]", "x.toml:7:1: found no value of `groups`"),
+            ("[1, 4]", "1.5", "x.toml:7:10: found groups = 1.5; expected a whole number"),
+            ("nostats", "vanilla", "x.toml:15:8: found the arm `vanilla` for the second time"),
+            ("tunable", "tuneable", "x.toml:17:36: found the unknown value of stats.schedstats `tuneable`; expected `tunable`, perhaps"),
+            ("seed = 7", "time_limit_ms = 0", "x.toml:3:17: found time_limit_ms = 0"),
+            ("seed = 7", "hz = 99", "x.toml:3:6: found hz = 99"),
+            ("seed = 7", "report.vintage = \"feb2017\"", "x.toml:3:18: found the unknown vintage `feb2017`; expected `feb2016`, perhaps"),
+            ("seed = 7", "name = \"a/b\"", "x.toml:3:8: found the name `a/b`"),
+        ] {
+            assert!(TEXT.contains(from));
+            let error = resolve(&TEXT.replacen(from, to, 1)).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for() {
+        for (text, message) in [
+            ("", "the command line: found no machine; expected --machine M: core-i7-3770, "),
+            ("machine = \"core-i7-3770\"", "the command line: found no workload; expected --workload"),
+        ] {
+            let error = resolve(text).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+        let single = TEXT.split("[[arm]]\nname = \"nostats\"").next().unwrap();
+        assert!(resolve(single).unwrap_err().contains("found a single arm; expected another arm to compare with"));
+    }
+
+    #[test]
+    fn endless_products_are_refused() {
+        let many: Vec<String> = (1..=2_000).map(|n| n.to_string()).collect();
+        let text = TEXT.replace("[1, 4]", &format!("[{}]", many.join(", "))).replace("iterations = 3", "iterations = 10000");
+        assert!(resolve(&text).unwrap_err().contains("runs; expected at most 1000000"));
+    }
+}

@@ -1,0 +1,91 @@
+//! The runs of an experiment.
+
+use super::{Experiment, MOST_RUNS};
+use crate::mistake::Mistake;
+use crate::setup::{KernelSetup, MachineSetup, Setup, WorkloadSetup, iteration_seed, sha256};
+use machine::topology::Location;
+
+/// One run: indices into the experiment's tables, their rows, and its arms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Job {
+    pub table: usize,
+    pub row: usize,
+    pub arm: usize,
+    pub iteration: u32,
+}
+
+impl Experiment {
+    /// Every run, in the order in which they are best done: by iteration, so that what is there after an interruption is
+    /// paired, and within one the later rows first, which are the longer ones.
+    pub fn jobs(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for iteration in 0..self.iterations {
+            for (table, of) in self.tables.iter().enumerate() {
+                for row in (0..of.rows.len()).rev() {
+                    jobs.extend((0..self.arms.len()).map(|arm| Job { table, row, arm, iteration }));
+                }
+            }
+        }
+        jobs
+    }
+
+    pub(super) fn check_size(&self, at: &Location) -> Result<(), Mistake> {
+        let rows: u64 = self.tables.iter().map(|table| table.rows.len() as u64).sum();
+        let runs = rows * self.arms.len() as u64 * u64::from(self.iterations);
+        if runs > MOST_RUNS {
+            return Err(Mistake::new(at, format!("{runs} runs"), format!("at most {MOST_RUNS}")));
+        }
+        Ok(())
+    }
+
+    /// What a run depends on.
+    pub fn setup(&self, job: &Job) -> Setup {
+        let table = &self.tables[job.table];
+        Setup {
+            machine: MachineSetup::of(&self.machine),
+            kernel: KernelSetup::of(&self.arms[job.arm]),
+            workload: WorkloadSetup {
+                name: table.source.name().to_string(),
+                parameters: table.rows[job.row].values.clone(),
+                file: table.source.file().cloned(),
+            },
+            seed: iteration_seed(self.seed, job.iteration),
+            costs: self.costs,
+            time_limit_ns: self.time_limit.0,
+        }
+    }
+
+    /// The name of a run's record, without ending: unique in the experiment.
+    pub fn record_name(&self, job: &Job) -> String {
+        let table = &self.tables[job.table];
+        let workload = super::file_name(table.source.name());
+        let label = super::file_name(&table.rows[job.row].label);
+        let arm = super::file_name(&self.arms[job.arm].name);
+        // Names may have lost letters that told them apart, so the indices stand beside them.
+        format!("{}-{workload}-{label}/{}-{arm}/{:04}", job.table, job.arm, job.iteration)
+    }
+
+    /// One line that says which run this is.
+    pub fn title(&self, job: &Job) -> String {
+        let row = &self.tables[job.table].rows[job.row];
+        let values: Vec<String> = row.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let arm = &self.arms[job.arm];
+        let workload = self.tables[job.table].source.name();
+        format!("{workload} {}, arm {}, iteration {}", values.join(" "), arm.name, job.iteration)
+    }
+
+    /// What makes this experiment another than its neighbour, whatever the number of iterations: results of one identity
+    /// may share a folder.
+    pub fn identity(&self) -> String {
+        let mut text = String::new();
+        for (table, of) in self.tables.iter().enumerate() {
+            for row in 0..of.rows.len() {
+                for arm in 0..self.arms.len() {
+                    text.push_str(&self.arms[arm].name);
+                    text.push_str(&self.setup(&Job { table, row, arm, iteration: 0 }).hash());
+                }
+            }
+        }
+        sha256(text.as_bytes())
+    }
+}

@@ -1,0 +1,194 @@
+//! Workloads of an experiment: parameters, and what a list of values of one makes of a table.
+
+use super::draft::DraftWorkload;
+use crate::machines::Files;
+use crate::mistake::{Mistake, Written};
+use crate::setup::FileSetup;
+use crate::statistics::Better;
+use crate::tables::Class;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use workloads::{Parameter, Summary, WORKLOADS, Workload};
+
+/// Values of one parameter.
+const MOST_VALUES: usize = 10_000;
+/// Tables that the lists of one workload make.
+const MOST_TABLES: u64 = 1_000;
+
+/// One table of the report: a workload over a list of rows.
+#[derive(Clone, Debug)]
+pub struct WorkloadTable {
+    /// The title, where it is not simply the workload's name.
+    pub title: Option<String>,
+    pub source: Source,
+    /// Parameters that all rows share.
+    pub parameters: BTreeMap<String, Value>,
+    pub rows: Vec<Row>,
+    pub class: Class,
+    pub unit: String,
+    pub better: Better,
+    /// Samples are whole numbers, this many to the unit.
+    pub per_unit: u64,
+    pub decimals: usize,
+}
+
+impl WorkloadTable {
+    /// A sample in the table's unit.
+    pub fn in_units(&self, sample: u64) -> f64 {
+        sample as f64 / self.per_unit as f64
+    }
+}
+
+/// Where a workload's tasks come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// By its name in [`WORKLOADS`].
+    Registered(&'static str),
+    /// An rt-app file.
+    RtApp(FileSetup),
+}
+
+impl Source {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Source::Registered(name) => name,
+            Source::RtApp(_) => RT_APP,
+        }
+    }
+
+    pub fn file(&self) -> Option<&FileSetup> {
+        match self {
+            Source::Registered(_) => None,
+            Source::RtApp(file) => Some(file),
+        }
+    }
+}
+
+/// One row of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub label: String,
+    /// Every parameter of the workload.
+    pub values: BTreeMap<String, u64>,
+}
+
+/// The workload that takes a file instead of numbers.
+pub const RT_APP: &str = "rt-app";
+
+/// Every workload, by name.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP])
+}
+
+/// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables.
+pub fn resolve(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<Vec<WorkloadTable>, Mistake> {
+    if draft.name.text == RT_APP {
+        return Err(rt_app(draft, folder, files));
+    }
+    let Some(workload) = workloads::workload(&draft.name.text) else {
+        return Err(draft.name.unknown("workload", names()));
+    };
+    let mut lists: Vec<Vec<u64>> = workload.parameters.iter().map(|parameter| vec![parameter.default]).collect();
+    for (index, (key, values)) in draft.parameters.iter().enumerate() {
+        let Some(at) = workload.parameters.iter().position(|parameter| parameter.name == key.text) else {
+            return Err(key.unknown("parameter", workload.parameters.iter().map(|parameter| parameter.name)));
+        };
+        if draft.parameters[..index].iter().any(|(other, _)| other.text == key.text) {
+            return Err(key.mistake(format!("the parameter {} for the second time", key.quoted()), "each parameter once"));
+        }
+        lists[at] = read_values(&workload.parameters[at], key, values)?;
+    }
+    let is_key = |at: usize| workload.key == Some(workload.parameters[at].name);
+    let tables: u64 = (0..lists.len()).filter(|&at| !is_key(at)).map(|at| lists[at].len() as u64).product();
+    if tables > MOST_TABLES {
+        let found = format!("lists that make {tables} tables");
+        return Err(draft.name.mistake(found, format!("at most {MOST_TABLES}")));
+    }
+    let table = |choice: Vec<u64>| table(workload, draft.title.as_ref(), &lists, &choice);
+    Ok(choices(workload, &lists).into_iter().map(table).collect())
+}
+
+/// One value of every parameter but the key, whose place holds its first.
+fn choices(workload: &Workload, lists: &[Vec<u64>]) -> Vec<Vec<u64>> {
+    let mut choices = vec![Vec::new()];
+    for (parameter, list) in workload.parameters.iter().zip(lists) {
+        let list = if workload.key == Some(parameter.name) { &list[..1] } else { &list[..] };
+        choices = choices
+            .into_iter()
+            .flat_map(|choice: Vec<u64>| list.iter().map(move |&value| choice.iter().copied().chain([value]).collect()))
+            .collect();
+    }
+    choices
+}
+
+fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>], choice: &[u64]) -> WorkloadTable {
+    let named = || workload.parameters.iter().map(|parameter| parameter.name);
+    let values: BTreeMap<String, u64> = named().map(str::to_string).zip(choice.iter().copied()).collect();
+    let rows = match workload.key {
+        None => vec![Row { label: workload.operation.to_string(), values: values.clone() }],
+        Some(key) => {
+            let at = named().position(|name| name == key).expect("the key is a parameter");
+            let row = |&value: &u64| {
+                let mut values = values.clone();
+                values.insert(key.to_string(), value);
+                Row { label: value.to_string(), values }
+            };
+            lists[at].iter().map(row).collect()
+        }
+    };
+    let shared = values.iter().filter(|(name, _)| workload.key != Some(name.as_str()));
+    // What tells tables of one workload apart belongs to their titles.
+    let varied = workload.parameters.iter().zip(lists).zip(choice);
+    let varied: Vec<String> = varied
+        .filter(|((parameter, list), _)| list.len() > 1 && workload.key != Some(parameter.name))
+        .map(|((parameter, _), value)| format!(" {}={value}", parameter.name))
+        .collect();
+    let given = title.map(|title| title.text.clone());
+    let title = match (given, varied.is_empty()) {
+        (given, true) => given,
+        (given, false) => Some(given.unwrap_or_else(|| workload.name.to_string()) + &varied.concat()),
+    };
+    let (class, better) = match workload.statistics {
+        Summary::Time => (Class::Multiops, Better::Lower),
+        Summary::Variabletime => (Class::Variabletime, Better::Lower),
+    };
+    WorkloadTable {
+        title,
+        source: Source::Registered(workload.name),
+        parameters: shared.map(|(name, &value)| (name.clone(), Value::from(value))).collect(),
+        rows,
+        class,
+        unit: workload.unit.to_string(),
+        better,
+        per_unit: workload.per_unit,
+        decimals: workload.decimals,
+    }
+}
+
+fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Result<Vec<u64>, Mistake> {
+    if values.is_empty() || values.len() > MOST_VALUES {
+        let found = if values.is_empty() { "no value" } else { "too many values" };
+        return Err(key.mistake(format!("{found} of {}", key.quoted()), format!("1 to {MOST_VALUES}")));
+    }
+    let mut numbers = Vec::new();
+    for value in values {
+        let (low, high) = parameter.range;
+        let number = match (value.text.as_str(), parameter.unit) {
+            ("true", "bool") => 1,
+            ("false", "bool") => 0,
+            _ => value.whole(parameter.name, low, high)?,
+        };
+        if numbers.contains(&number) {
+            let found = format!("{} = {number} for the second time", parameter.name);
+            return Err(value.mistake(found, "each value once"));
+        }
+        numbers.push(number);
+    }
+    Ok(numbers)
+}
+
+/// An rt-app file.
+fn rt_app(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Mistake {
+    let _ = (folder, files);
+    draft.name.mistake("rt-app", "later")
+}

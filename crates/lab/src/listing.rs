@@ -1,0 +1,204 @@
+//! What there is: machines, kernels and workloads, as text.
+
+use crate::experiment::PARAMETERS;
+use crate::kernels::{Build, diff, names};
+use crate::machines::Machine;
+use machine::description::{Description, UNITS, builtin};
+use sched::features::Feature;
+use sched::stats::Schedstats;
+use sched::sysctl::{Scaling, Sysctl};
+use sched::versions::PLANNED;
+use std::fmt::Write;
+use workloads::{WORKLOADS, Workload};
+
+/// One line for each machine that ships.
+pub fn machines() -> String {
+    let mut text = String::new();
+    for (name, _) in builtin() {
+        let machine = Machine::named(name).expect("a machine that ships");
+        let _ = writeln!(text, "{name:<20}{}", machine.description.topology().summary());
+    }
+    text
+}
+
+/// A machine and all its figures, each with range, origin and source.
+pub fn machine(machine: &Machine) -> String {
+    let description = &machine.description;
+    let mut text = format!("{}\n{}\n\n", machine.name, description.about());
+    let fact = description.topology_fact();
+    let _ = writeln!(text, "topology  {} ({}: {})", description.topology().summary(), fact.how.name(), fact.source);
+    let distances: Vec<String> = description.topology().distances().iter().map(|distance| distance.name()).collect();
+    let _ = writeln!(text, "distances {}", distances.join(", "));
+    for (name, fact) in description.facts() {
+        let _ = writeln!(text, "{name}  {} ({}: {})", fact.value, fact.how.name(), fact.source);
+    }
+    text.push('\n');
+    text.push_str(&figures(description));
+    text
+}
+
+fn figures(description: &Description) -> String {
+    let width = description.figures().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, figure) in description.figures() {
+        // A guess of 600 ns between 200 and 2000: the unit is the file's own.
+        let unit = UNITS.iter().find(|unit| **unit == figure.unit).map_or("", |unit| unit.name);
+        let value = format!("{} {unit}", figure.unit.text(figure.value));
+        let range = format!("{} to {}", figure.unit.text(figure.range.0), figure.unit.text(figure.range.1));
+        let _ = writeln!(text, "{name:<width$}  {value:<16}{range:<18}{:<10} {}", figure.how.name(), figure.source);
+    }
+    text
+}
+
+/// One line for each kernel, then those to come.
+pub fn kernels() -> String {
+    let mut text = String::new();
+    for name in names() {
+        let build = Build::named(name).expect("a kernel that is built");
+        let schedstats = match build.sched.schedstats {
+            Schedstats::Always => "schedstats always on",
+            Schedstats::Tunable => "schedstats tunable",
+        };
+        let on = build.sched.features.iter().count();
+        let _ = writeln!(text, "{name:<12}{} behaviours, {on} features, {schedstats}", build.settings().len());
+    }
+    for name in PLANNED {
+        let _ = writeln!(text, "{name:<12}not built yet");
+    }
+    text
+}
+
+/// A kernel: behaviours, features, sysctls, parameters.
+pub fn kernel(build: &Build) -> String {
+    let mut text = format!("{}\n\nBehaviours: KEY=VALUE switches one alone\n", build.sched.name);
+    let settings = build.settings();
+    let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
+    for setting in &settings {
+        let value = setting.value;
+        let since = if value.commit.is_empty() { value.since.to_string() } else { format!("{} {}", value.since, value.commit) };
+        let _ = writeln!(text, "{:<width$}  {}: {} (since {since})", setting.key, value.name, value.summary);
+        for other in setting.choices.iter().filter(|choice| *choice != value) {
+            let _ = writeln!(text, "{:<width$}    or {}: {}", "", other.name, other.summary);
+        }
+    }
+    let _ = writeln!(text, "\nFeatures: NAME or NO_NAME");
+    for (feature, on) in build.sched.features.iter() {
+        let state = if on { "on" } else { "off" };
+        let _ = writeln!(text, "{:<24}{state:<5}{}", feature.name(), feature.doc());
+    }
+    let _ = writeln!(text, "\nSysctls: NAME=VALUE, with or without kernel.");
+    for row in Sysctl::TABLE {
+        let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
+        let (low, high) = row.range;
+        let _ = writeln!(
+            text,
+            "{:<40}{} {} ({low} to {high}{scaling}): {}",
+            row.name, row.default, row.unit, row.doc
+        );
+    }
+    let _ = writeln!(text, "\nCommand line: NAME=VALUE");
+    for (name, values, meaning) in PARAMETERS {
+        let _ = writeln!(text, "{name}={}: {meaning}", values.join("|"));
+    }
+    let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
+    text
+}
+
+/// In what two kernels differ.
+pub fn kernel_diff(a: &Build, b: &Build) -> String {
+    let mut text = format!("{} -> {}\n", a.sched.name, b.sched.name);
+    let changed = diff(a, b);
+    if !changed.is_empty() {
+        text.push_str("\nBehaviours\n");
+    }
+    for (before, after) in &changed {
+        let _ = writeln!(text, "{}: {} -> {}", before.key, before.value.name, after.value.name);
+        let _ = writeln!(text, "    was: {}", before.value.summary);
+        let commit = if after.value.commit.is_empty() { String::new() } else { format!(", {}", after.value.commit) };
+        let _ = writeln!(text, "    is:  {} ({}{commit})", after.value.summary, after.value.since);
+    }
+    let state = |build: &Build, feature: Feature| match (build.sched.features.has(feature), build.sched.features.sched_feat(feature)) {
+        (false, _) => "absent",
+        (true, true) => "on",
+        (true, false) => "off",
+    };
+    let features: Vec<Feature> =
+        Feature::ALL.iter().copied().filter(|&feature| state(a, feature) != state(b, feature)).collect();
+    if !features.is_empty() {
+        text.push_str("\nFeatures\n");
+    }
+    for feature in features {
+        let _ = writeln!(text, "{}: {} -> {} ({})", feature.name(), state(a, feature), state(b, feature), feature.doc());
+    }
+    text
+}
+
+/// One line for each workload.
+pub fn workloads() -> String {
+    let mut text = String::new();
+    for workload in WORKLOADS {
+        let _ = writeln!(text, "{:<20}{}", workload.name, workload.summary);
+    }
+    let _ = writeln!(text, "{:<20}{}", crate::experiment::RT_APP, RT_APP_SUMMARY);
+    text
+}
+
+const RT_APP_SUMMARY: &str = "threads described in an rt-app JSON file (parameter file)";
+
+/// A workload and its parameters.
+pub fn workload(name: &str) -> Option<String> {
+    if name == crate::experiment::RT_APP {
+        let text = format!("{name}: {RT_APP_SUMMARY}\n\nParameters\nfile    path of the description; docs/rt-app.md has its grammar\n");
+        return Some(text);
+    }
+    let workload = workloads::workload(name)?;
+    Some(describe(workload))
+}
+
+fn describe(workload: &Workload) -> String {
+    let mut text = format!("{}: {}\n\nReports {}, lower is better\n\nParameters\n", workload.name, workload.summary, workload.unit);
+    for parameter in workload.parameters {
+        let (low, high) = parameter.range;
+        let key = if workload.key == Some(parameter.name) { "; a list makes the table's rows" } else { "" };
+        let _ = writeln!(
+            text,
+            "{:<10}{} (default {}, {low} to {high} {}{key})",
+            parameter.name, parameter.doc, parameter.default, parameter.unit
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_name_everything() {
+        let text = machines();
+        assert!(text.contains("xeon-e5-2670v3-2s   2 packages, 2 NUMA nodes"), "{text}");
+        let text = kernels();
+        assert!(text.contains("v4.5-rc1") && text.contains("schedstats always on") && text.contains("v6.12       not built yet"));
+        let text = workloads();
+        assert!(text.contains("pipetest") && text.contains("hackbench-pipes") && text.contains("rt-app"));
+        assert!(workload("hackbench-pipes").unwrap().contains("groups"));
+        assert!(workload("nothing").is_none());
+    }
+
+    #[test]
+    fn a_kernel_reads_as_a_changelog() {
+        let (a, b) = (Build::named("v4.5-rc1").unwrap(), Build::named("v4.15").unwrap());
+        let text = kernel_diff(&a, &b);
+        assert!(text.contains("stats.schedstats: always -> tunable"), "{text}");
+        assert!(text.contains("SIS_PROP: absent -> on"), "{text}");
+        assert_eq!(kernel_diff(&a, &a), "v4.5-rc1 -> v4.5-rc1\n");
+        let text = kernel(&b);
+        assert!(text.contains("pipe.wait") && text.contains("kernel.sched_migration_cost_ns"));
+    }
+
+    #[test]
+    fn a_machine_shows_its_sources() {
+        let text = machine(&Machine::named("xeon-e5-2670v3-2s").unwrap());
+        assert!(text.contains("line.llc") && text.contains("core-to-core latency"), "{text}");
+    }
+}

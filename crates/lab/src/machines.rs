@@ -1,0 +1,193 @@
+//! Which machine is meant: a name, a file, hwloc's notation, or this computer.
+
+use crate::mistake::{Mistake, Written};
+use crate::prices;
+use machine::description::{self, Description, builtin, for_topology};
+use machine::topology::{Location, Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where texts come from: the caller owns files, this crate does not.
+pub trait Files {
+    /// The text of a file, or why there is none.
+    fn text(&self, path: &str) -> Result<String, String>;
+
+    /// A file of this computer's sysfs, by its path without the leading slash, if it is there.
+    fn sysfs(&self, path: &str) -> Option<String>;
+}
+
+/// A machine and the text that says all about it.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    pub name: String,
+    /// A machine file, whole: what a stored run is run again from.
+    pub text: Arc<str>,
+    pub description: Description,
+    /// What was assumed while reading; for the user's eyes.
+    pub notices: Vec<String>,
+}
+
+impl Machine {
+    /// From the text of a machine file.
+    pub fn parse(text: &str, file: &str) -> Result<Machine, Mistake> {
+        let description = description::parse(text, file)?;
+        prices::check(&description)?;
+        Ok(Machine { name: description.name().to_string(), text: text.into(), description, notices: Vec::new() })
+    }
+
+    /// One that ships.
+    pub fn named(name: &str) -> Option<Machine> {
+        let (name, text) = builtin().iter().find(|(builtin, _)| *builtin == name)?;
+        let machine = Machine::parse(text, &format!("machines/{name}.toml"));
+        Some(machine.unwrap_or_else(|mistake| panic!("{mistake}")))
+    }
+
+    /// A topology without prices: those of the machine that ships and is most like it.
+    pub fn of_topology(name: &str, topology: Topology) -> Machine {
+        let mut notices = topology.notices().to_vec();
+        let description = for_topology(name, topology);
+        notices.push(format!("{name} has no prices of its own: {}", description.about()));
+        let text = description.to_toml();
+        let machine = Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
+        Machine { notices, ..machine }
+    }
+
+    /// What `--machine` or an experiment means by `written`; a path is relative to `folder`.
+    pub fn choose(written: &Written, folder: &str, files: &dyn Files) -> Result<Machine, Mistake> {
+        let text = written.text.trim();
+        if text == "host" {
+            let topology = from_sysfs(&|path| files.sysfs(path))?;
+            return Ok(Machine::of_topology("host", topology));
+        }
+        if let Some(machine) = Machine::named(text) {
+            return Ok(machine);
+        }
+        if is_path(text) {
+            return Machine::load(&within(folder, text), files);
+        }
+        if text.contains([' ', ':']) || text.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(Machine::of_topology("synthetic", synthetic(written)?));
+        }
+        let mistake = written.unknown("machine", names());
+        let expected = format!(
+            "{}; or host, a file (.toml, or .xml from lstopo), or a topology such as \"pack:2 l3:1 core:12 pu:2\"",
+            mistake.expected
+        );
+        Err(Mistake { expected, ..mistake })
+    }
+
+    /// From a machine file or hwloc's XML.
+    pub fn load(path: &str, files: &dyn Files) -> Result<Machine, Mistake> {
+        let text = files
+            .text(path)
+            .map_err(|error| Mistake::file(path, error, "a machine file (.toml) or what `lstopo --of xml` writes"))?;
+        if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
+            let topology = from_hwloc_xml(&text, path)?;
+            return Ok(Machine::of_topology(&stem(path), topology));
+        }
+        Machine::parse(&text, path)
+    }
+
+    /// For the JSON of a comparison.
+    pub fn to_json(&self) -> Value {
+        let topology = self.description.topology();
+        json!({
+            "name": self.name,
+            "about": self.description.about(),
+            "cpus": topology.nr_cpus(),
+            "cores": topology.cores().len(),
+            "last_level_caches": topology.llcs().len(),
+            "packages": topology.packages().len(),
+            "numa_nodes": topology.nodes().len(),
+            "topology": self.description.topology_fact().value,
+            "frequency_hz": self.description.fixed_hertz(),
+            "sha256": crate::setup::sha256(self.text.as_bytes()),
+        })
+    }
+}
+
+/// The machines that ship.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    builtin().iter().map(|(name, _)| *name)
+}
+
+fn is_path(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    text.contains(['/', '\\']) || lower.ends_with(".xml") || lower.ends_with(".toml")
+}
+
+/// `path`, if it is relative, seen from `folder`.
+pub fn within(folder: &str, path: &str) -> String {
+    if Path::new(path).is_absolute() { path.to_string() } else { format!("{folder}{path}") }
+}
+
+/// A file's name without folder and ending.
+pub fn stem(path: &str) -> String {
+    Path::new(path).file_stem().map_or_else(|| path.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
+/// CPUs are numbered as Linux on x86 does, first threads first, unless `indexes=` says how.
+fn synthetic(written: &Written) -> Result<Topology, Mistake> {
+    let numbering = if written.text.contains("indexes=") { Numbering::AsListed } else { Numbering::LinuxX86 };
+    from_synthetic(&written.text, &written.at.input, numbering).map_err(|error| {
+        // Inside a file, the column within the text is not one of the file.
+        let at = if written.at.line.is_some() { written.at.clone() } else { error.at };
+        Mistake { at: Location { ..at }, found: error.found, expected: error.expected }
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Files in a table.
+    #[derive(Default)]
+    pub struct Table(pub BTreeMap<&'static str, String>);
+
+    impl Files for Table {
+        fn text(&self, path: &str) -> Result<String, String> {
+            self.0.get(path).cloned().ok_or_else(|| "No such file or directory".to_string())
+        }
+
+        fn sysfs(&self, path: &str) -> Option<String> {
+            self.0.get(path).cloned()
+        }
+    }
+
+    fn choose(text: &str) -> Result<Machine, String> {
+        let files = Table(BTreeMap::from([("dir/own.toml", builtin()[0].1.to_string())]));
+        Machine::choose(&Written::option("--machine", text), "dir/", &files).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn every_way_to_name_a_machine() {
+        assert_eq!(choose("core-i7-3770").unwrap().description.topology().nr_cpus(), 8);
+        assert_eq!(choose("own.toml").unwrap().name, "core-i7-3770");
+        let synthetic = choose("pack:2 l3:1 core:12 pu:2").unwrap();
+        let topology = synthetic.description.topology();
+        assert_eq!(topology.nr_cpus(), 48);
+        // The first threads of all cores come first.
+        assert!(topology.cores()[0].cpus.contains(units::CpuId(24)));
+        // What is stored is all there is.
+        let again = Machine::parse(&synthetic.text, "x").unwrap();
+        assert_eq!(crate::prices::prices(&again.description).paths, crate::prices::prices(&synthetic.description).paths);
+        let shape = |topology: &Topology| format!("{:?}", topology.cpu_topology());
+        assert_eq!(shape(again.description.topology()), shape(topology));
+    }
+
+    #[test]
+    fn machines_that_are_none() {
+        for (text, message) in [
+            ("xeon-e5-2670v3", "--machine xeon-e5-2670v3: found the unknown machine `xeon-e5-2670v3`; expected `xeon-e5-2670v3-2s`, perhaps"),
+            ("pack:2 core:twelve", "--machine pack:2 core:twelve, column"),
+            ("pack:9000", "--machine pack:9000, column"),
+            ("there/is/none.xml", "dir/there/is/none.xml: found No such file or directory; expected a machine file"),
+            ("host", "sys/devices/system/cpu"),
+        ] {
+            let error = choose(text).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

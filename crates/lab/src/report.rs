@@ -1,0 +1,222 @@
+//! From outcomes to tables and texts.
+
+use crate::csv;
+use crate::experiment::{Arm, Experiment, Job, WorkloadTable};
+use crate::json::{Document, TableResult};
+use crate::mmtests::render;
+use crate::record::{Ending, Outcome};
+use crate::statistics::{amean, maximum, minimum, sample_stddev};
+use crate::tables::verdict::Verdict;
+use crate::tables::{Operation, Table};
+use std::fmt::Write;
+use units::Prng;
+
+/// How far the runs of an experiment are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    pub done: usize,
+    pub runs: usize,
+}
+
+impl Progress {
+    pub fn is_partial(self) -> bool {
+        self.done < self.runs
+    }
+}
+
+/// A report in each of its forms.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub text: String,
+    pub json: String,
+    pub csv: String,
+    pub progress: Progress,
+}
+
+/// What came of a run that did not end as its workload should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    pub message: String,
+    /// Whose fault it is: a benchmark that hangs is ours, a limit or a user's program is the user's.
+    pub ours: bool,
+}
+
+/// Why an outcome cannot stand in a table.
+pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Option<Unfinished> {
+    let table = &experiment.tables[job.table];
+    let title = experiment.title(job);
+    match outcome.end {
+        Ending::Finished | Ending::Duration if !outcome.samples.is_empty() => None,
+        Ending::Finished | Ending::Duration => {
+            Some(Unfinished { message: format!("{title}: the workload reported no figure"), ours: table.source.file().is_none() })
+        }
+        Ending::Time => {
+            let limit = experiment.time_limit.0 / 1_000_000;
+            let message = format!(
+                "{title}: found it running after {limit} ms of simulated time; expected it to end before: a smaller \
+                 workload, or a larger time_limit_ms in an experiment file"
+            );
+            Some(Unfinished { message, ours: false })
+        }
+        Ending::Deadlock { sleeping } => {
+            let message = format!("{title}: {sleeping} tasks sleep, and nothing will ever wake them");
+            Some(Unfinished { message, ours: table.source.file().is_none() })
+        }
+    }
+}
+
+/// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
+pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
+    let operation = |table: usize, row: usize| {
+        let samples = |arm: usize, iteration: u32| {
+            let outcome = outcome(&Job { table, row, arm, iteration })?;
+            Some(outcome.samples.iter().map(|&sample| experiment.tables[table].in_units(sample)).collect())
+        };
+        let mut arms = vec![Vec::new(); experiment.arms.len()];
+        for iteration in 0..experiment.iterations {
+            let all: Option<Vec<Vec<f64>>> = (0..arms.len()).map(|arm| samples(arm, iteration)).collect();
+            for (arm, samples) in all.into_iter().flatten().enumerate() {
+                arms[arm].push(samples);
+            }
+        }
+        let label = experiment.tables[table].rows[row].label.clone();
+        (!arms[0].is_empty()).then_some(Operation { label, arms })
+    };
+    let with_rows = |(index, of): (usize, &WorkloadTable)| {
+        let operations: Vec<Operation> = (0..of.rows.len()).filter_map(|row| operation(index, row)).collect();
+        (!operations.is_empty()).then(|| Table {
+            name: of.title.clone(),
+            workload: of.source.name().to_string(),
+            parameters: of.parameters.clone(),
+            class: of.class.clone(),
+            unit: of.unit.clone(),
+            better: of.better,
+            decimals: of.decimals,
+            arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
+            operations,
+        })
+    };
+    experiment.tables.iter().enumerate().filter_map(with_rows).collect()
+}
+
+/// A comparison's report. `cpu_seconds` is what the runs took on the host.
+pub fn comparison<'o>(
+    experiment: &Experiment,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+    cpu_seconds: f64,
+) -> Report {
+    let (progress, events, warnings) = totals(experiment, outcome);
+    let tables = tables(experiment, outcome);
+    let document = document(experiment, &tables, events, cpu_seconds);
+    let mut text = String::new();
+    if progress.is_partial() {
+        let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
+    }
+    text.push_str(&head(experiment, warnings));
+    for (table, result) in tables.iter().zip(&document.tables) {
+        let _ = write!(text, "\n{}", render(table, experiment.vintage, experiment.stars));
+        let _ = writeln!(text, "{}", verdict(table, result));
+    }
+    Report { text, json: document.to_text(), csv: csv::render(&document), progress }
+}
+
+/// The report on a single arm: the benchmark's figures without anything to compare them with.
+pub fn single<'o>(
+    experiment: &Experiment,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+    cpu_seconds: f64,
+) -> Report {
+    let (progress, events, warnings) = totals(experiment, outcome);
+    let tables = tables(experiment, outcome);
+    let document = document(experiment, &tables, events, cpu_seconds);
+    let mut text = String::new();
+    if progress.is_partial() {
+        let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
+    }
+    text.push_str(&head(experiment, warnings));
+    for table in &tables {
+        let _ = write!(text, "\n{}", figures(table));
+    }
+    Report { text, json: document.to_text(), csv: csv::render(&document), progress }
+}
+
+fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {
+    let generator = || {
+        let mut chance = Prng::stream(experiment.seed, "interval", 0);
+        move |bound| chance.below(bound)
+    };
+    Document::new(crate::VERSION, experiment.machine.to_json(), tables, generator, events, cpu_seconds)
+}
+
+fn verdict(table: &Table, result: &TableResult) -> String {
+    format!("{} ({} is better)", Verdict::of(result), if table.better == crate::statistics::Better::Lower { "lower" } else { "higher" })
+}
+
+/// How many runs are done, their engine events, and their kernel warnings.
+fn totals<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> (Progress, u64, usize) {
+    let jobs = experiment.jobs();
+    let done: Vec<&Outcome> = jobs.iter().filter_map(outcome).collect();
+    let events = done.iter().map(|outcome| outcome.events).sum();
+    let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum();
+    (Progress { done: done.len(), runs: jobs.len() }, events, warnings)
+}
+
+/// What was run, in a few lines.
+fn head(experiment: &Experiment, warnings: usize) -> String {
+    let Experiment { machine, arms, iterations, seed, .. } = experiment;
+    let mut text = String::new();
+    let _ = writeln!(text, "machine  {}: {}", machine.name, machine.description.topology().summary());
+    for arm in arms {
+        let _ = writeln!(text, "arm      {} = {}, {} Hz", arm.name, arm.summary(), arm.hz);
+    }
+    let iterations = match iterations {
+        1 => "1 iteration".to_string(),
+        many if arms.len() > 1 => format!("{many} iterations, paired by seed"),
+        many => format!("{many} iterations"),
+    };
+    let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
+    let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, kernel warnings {warnings}");
+    text
+}
+
+/// The rows of a table with one arm: number of samples, mean, deviation and extremes.
+fn figures(table: &Table) -> String {
+    let rows = table.series();
+    let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
+    let mut text = format!("{} ({})\n", table.title(), table.unit);
+    let _ = writeln!(text, "{:<width$} {:>6}{:>14}{:>14}{:>14}{:>14}", "row", "n", "mean", "stddev", "min", "max");
+    let decimals = table.decimals;
+    for row in &rows {
+        let samples = &row.arms[0];
+        let figure = |value: Option<f64>| value.map_or("-".to_string(), |value| format!("{value:.decimals$}"));
+        let cells = [amean(samples), sample_stddev(samples), minimum(samples), maximum(samples)].map(figure);
+        let cells: String = cells.iter().map(|cell| format!("{cell:>14}")).collect();
+        let _ = writeln!(text, "{:<width$} {:>6}{cells}", row.label, samples.len());
+    }
+    text
+}
+
+/// What the machine counted in a run, below the scheduler's statistics.
+pub fn hardware_text(run: &crate::run::Run) -> String {
+    let mut text = String::new();
+    let totals = &run.hardware;
+    let ms = |ps: u64| ps as f64 / 1e9;
+    let _ = writeln!(
+        text,
+        "Cache lines moved between cores: {}, waited for {:.3} ms on all CPUs together",
+        totals.line_transfers,
+        ms(totals.line_stalls.0)
+    );
+    let _ = writeln!(text, "\n{:<8}{:>12}{:>14}", "idle", "entries", "ms");
+    for (name, entries, time) in &totals.idle {
+        let _ = writeln!(text, "{name:<8}{entries:>12}{:>14.3}", ms(time.0));
+    }
+    let outcome = &run.outcome;
+    let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
+    text
+}
+
+/// An arm as a line, for notices.
+pub fn arm_text(arm: &Arm) -> String {
+    format!("{} = {}", arm.name, arm.summary())
+}

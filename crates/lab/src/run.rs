@@ -1,0 +1,247 @@
+//! One run: a setup goes in, an outcome comes out, and whoever listens hears it pass.
+//!
+//! The seed decides what a real machine leaves to chance: on which CPU the first task is started, how long the machine idles
+//! before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level cache each
+//! line lives.
+
+use crate::mistake::Mistake;
+use crate::prices::{path_name, prices};
+use crate::record::{Ending, Outcome};
+use crate::setup::{Setup, sha256};
+use machine::description::{self, Description};
+use machine::hardware::Hardware;
+use machine::prices::Prices;
+use machine::profile::Frame;
+use machine::topology::Location;
+use observe::{Profile, Schedstat, Stack};
+use os::Os;
+use sched::core::{Boot, Sched};
+use sched::trace::Sink;
+use sim::engine::{End, LinuxSim};
+use std::fmt::Write;
+use units::{CpuId, Ns, Prng, Ps};
+use workloads::{Instance, Values};
+
+/// The longest idle time before the first task.
+pub const LONGEST_START: Ns = Ns::from_ms(10);
+/// Simulated time between two looks at whether the user has lost patience.
+const SLICE: Ns = Ns::from_ms(1);
+
+/// What is wanted of a run beside its outcome.
+pub struct Wanted<'a> {
+    /// Hears every tracepoint.
+    pub sink: Option<Box<dyn Sink>>,
+    pub profile: bool,
+    pub schedstat: bool,
+    /// End here, if the workload has not ended before.
+    pub until: Option<Ns>,
+    /// Asked now and then; true ends the run.
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Wanted { sink: None, profile: false, schedstat: false, until: None, interrupted: &|| false }
+    }
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub outcome: Outcome,
+    pub profile: Option<Profile>,
+    /// The text of `/proc/schedstat` at the end.
+    pub schedstat: Option<String>,
+    pub hardware: HardwareTotals,
+    /// When the workload's first task was started, in simulated time.
+    pub start: Ns,
+}
+
+/// What the machine itself counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareTotals {
+    /// Cache lines moved between cores, and the time that was waited for them.
+    pub line_transfers: u64,
+    pub line_stalls: Ps,
+    /// Name, entries and time of each idle state, all CPUs together.
+    pub idle: Vec<(String, u64, Ps)>,
+}
+
+/// When a setup's first task is started, and where.
+pub fn start(setup: &Setup, nr_cpus: usize) -> (Ns, CpuId) {
+    let mut chance = Prng::stream(setup.seed, "start", 0);
+    let cpu = CpuId::new(chance.below(nr_cpus as u64) as usize);
+    (Ns(chance.below(LONGEST_START.0)), cpu)
+}
+
+/// Runs a setup. `None` when it was interrupted. `at` is where the setup stands, should it not fit this program.
+///
+/// # Errors
+/// A setup that names what does not exist, which one made from an experiment does not.
+pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, Mistake> {
+    let machine = description::parse(&setup.machine.file, &setup.machine.name)?;
+    let instance = instance(setup, at)?;
+    if setup.costs {
+        let prices = prices(&machine);
+        simulate::<true>(setup, &machine, prices, instance.as_ref(), wanted, at)
+    } else {
+        simulate::<false>(setup, &machine, Prices::free(), instance.as_ref(), wanted, at)
+    }
+}
+
+/// The workload of a setup.
+fn instance(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake> {
+    let of = &setup.workload;
+    let Some(workload) = workloads::workload(&of.name) else {
+        return Err(Mistake::new(at, format!("the workload {}", of.name), "one that this program knows"));
+    };
+    let mut values = Values::defaults(workload);
+    for (name, &value) in &of.parameters {
+        let parameter = workload.parameters.iter().find(|parameter| parameter.name == name);
+        if parameter.is_none_or(|parameter| !(parameter.range.0..=parameter.range.1).contains(&value)) {
+            let found = format!("the parameter {name} = {value} of {}", of.name);
+            return Err(Mistake::new(at, found, "one that this program knows"));
+        }
+        values.set(name, value);
+    }
+    Ok((workload.build)(&values))
+}
+
+fn simulate<const COSTS: bool>(
+    setup: &Setup,
+    machine: &Description,
+    prices: Prices,
+    instance: &dyn Instance,
+    mut wanted: Wanted,
+    at: &Location,
+) -> Result<Option<Run>, Mistake> {
+    let topology = machine.topology();
+    let nr_cpus = topology.nr_cpus();
+    let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
+    let mut hardware =
+        Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
+    // Before the scheduler is born: it announces its own tasks.
+    if let Some(sink) = wanted.sink.take() {
+        hardware.set_sink(sink);
+    }
+    let boot = Boot { kernel: build.sched, topology: topology.cpu_topology(), hz: setup.kernel.hz, features, sysctl };
+    let mut sim = LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz);
+    let (start, cpu) = start(setup, nr_cpus);
+    sim.idle(start);
+    if wanted.profile {
+        sim.sched.arch.start_profile();
+    }
+    for task in instance.start(&mut sim.os) {
+        sim.spawn(cpu, task);
+    }
+    let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
+    let mut until = start;
+    let end = loop {
+        if (wanted.interrupted)() {
+            return Ok(None);
+        }
+        until = Ns(until.0.saturating_add(SLICE.0)).min(limit);
+        match sim.run(until) {
+            End::Time if until < limit => {}
+            end => break end,
+        }
+    };
+    let _ = sim.sched.arch.take_sink();
+    Ok(Some(Run {
+        outcome: outcome(&sim, end, instance),
+        profile: wanted.profile.then(|| profile(&sim, start)),
+        schedstat: wanted.schedstat.then(|| schedstat(&sim)),
+        hardware: hardware_totals(&sim),
+        start,
+    }))
+}
+
+fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, instance: &dyn Instance) -> Outcome {
+    let end = match end {
+        End::Finished => Ending::Finished,
+        End::Time => Ending::Time,
+        End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
+    };
+    let warnings = match end {
+        Ending::Deadlock { sleeping } => vec![format!("{sleeping} tasks sleep, and nothing will ever wake them")],
+        _ => Vec::new(),
+    };
+    Outcome {
+        end,
+        samples: instance.samples(&sim.samples),
+        reported: sim.samples.iter().map(|sample| (sample.at.0, sample.series, sample.value)).collect(),
+        events: sim.events,
+        context_switches: sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum(),
+        wakeups: sim.sched.nr_wakeups,
+        simulated_ns: sim.now().0,
+        warnings,
+        digest: digest(sim, end),
+    }
+}
+
+/// Everything that a run's decisions end in: what was reported and when, and of each CPU its clock, its work and its switches.
+fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
+    let mut text = format!("{end:?} {} {} {}\n", sim.now().0, sim.events, sim.sched.nr_wakeups);
+    for sample in &sim.samples {
+        let _ = writeln!(text, "{} {} {}", sample.at.0, sample.series, sample.value);
+    }
+    for (cpu, rq) in sim.sched.rq.iter() {
+        let hardware = &sim.sched.arch;
+        let residency = hardware.residency(cpu);
+        let idle: Vec<String> =
+            residency.entries.iter().zip(&residency.idle).map(|(entries, time)| format!("{entries}/{}", time.0)).collect();
+        let (clock, busy) = (hardware.now(cpu).0, sim.busy(cpu).0);
+        let _ = writeln!(text, "{cpu} {clock} {busy} {} {}", rq.nr_switches, idle.join(" "));
+    }
+    let lines = sim.sched.arch.line_totals();
+    let _ = writeln!(text, "{} {}", lines.transfers, lines.stalled.0);
+    sha256(text.as_bytes())
+}
+
+fn hardware_totals<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> HardwareTotals {
+    let hardware = &sim.sched.arch;
+    let lines = hardware.line_totals();
+    let cpus = || sim.sched.rq.iter().map(|(cpu, _)| hardware.residency(cpu));
+    let state = |(index, state): (usize, &machine::prices::IdleState)| {
+        let entries = cpus().map(|residency| residency.entries[index]).sum();
+        let time = cpus().map(|residency| residency.idle[index].0).sum();
+        (state.name.clone(), entries, Ps(time))
+    };
+    HardwareTotals {
+        line_transfers: lines.transfers,
+        line_stalls: lines.stalled,
+        idle: hardware.prices.idle_states.iter().enumerate().map(state).collect(),
+    }
+}
+
+fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, start: Ns) -> Profile {
+    let tree = sim.sched.arch.profile().expect("the profile was started");
+    let stack = |(frames, time): (Vec<Frame>, Ps)| {
+        let mut stack = Stack { task: sim.comms()[0].clone(), frames: Vec::new(), time_ps: time.0 };
+        for frame in frames {
+            match frame {
+                Frame::Comm(comm) => stack.task = sim.comms()[comm as usize].clone(),
+                Frame::User => {}
+                Frame::Idle => stack.frames.push("idle_state".to_string()),
+                Frame::Kernel(path) => stack.frames.push(path_name(path).to_string()),
+            }
+        }
+        stack
+    };
+    Profile {
+        stacks: tree.stacks().into_iter().map(stack).collect(),
+        cpus: sim.sched.rq.len(),
+        duration_ps: Ps::from(sim.now().saturating_sub(start)).0,
+    }
+}
+
+fn schedstat<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
+    let sched = &sim.sched;
+    let of = Schedstat {
+        jiffies: sim.now().0 / sched.tick_nsec,
+        cpu_online_mask: &sched.cpu_online_mask,
+        rq: &sched.rq,
+        domains: &sched.domains,
+    };
+    of.to_string()
+}

@@ -1,0 +1,178 @@
+//! Everything one run depends on, as a value: same setup, same bytes out.
+
+use crate::experiment::Arm;
+use crate::kernels::Build;
+use crate::machines::Machine;
+use crate::mistake::{Mistake, listed};
+use machine::topology::Location;
+use sched::features::{Feature, Features};
+use sched::sysctl::Sysctl;
+use sched::versions::Switched;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use units::Prng;
+
+/// The program that runs setups: its version, and a hash of the sources that decide what a run does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Engine {
+    pub version: String,
+    pub sources: String,
+}
+
+impl Engine {
+    /// This program.
+    pub fn this() -> Engine {
+        Engine { version: env!("CARGO_PKG_VERSION").to_string(), sources: env!("FAIRGROUND_SOURCES").to_string() }
+    }
+}
+
+/// One run's setup. Nothing else decides what the run does, but the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setup {
+    pub machine: MachineSetup,
+    pub kernel: KernelSetup,
+    pub workload: WorkloadSetup,
+    pub seed: u64,
+    /// The cost model is on.
+    pub costs: bool,
+    /// Simulated time after which the run is given up, in nanoseconds.
+    pub time_limit_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachineSetup {
+    pub name: String,
+    /// The machine file, whole.
+    pub file: Arc<str>,
+}
+
+/// A kernel with every setting that it ran with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelSetup {
+    pub name: String,
+    pub hz: u32,
+    pub behaviours: BTreeMap<String, String>,
+    pub features: BTreeMap<String, bool>,
+    pub sysctls: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadSetup {
+    pub name: String,
+    pub parameters: BTreeMap<String, u64>,
+    /// What the workload was read from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileSetup>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSetup {
+    pub path: String,
+    pub text: Arc<str>,
+}
+
+impl Setup {
+    /// As one line of JSON: equal setups are equal bytes.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a setup of plain values serialises")
+    }
+
+    /// SHA-256 of [`Setup::to_json`], in hexadecimal.
+    pub fn hash(&self) -> String {
+        sha256(self.to_json().as_bytes())
+    }
+}
+
+impl KernelSetup {
+    pub fn of(arm: &Arm) -> KernelSetup {
+        let behaviours = arm.build.settings().into_iter();
+        let sysctls = Sysctl::TABLE.iter().map(|row| row.name);
+        KernelSetup {
+            name: arm.kernel.clone(),
+            hz: arm.hz,
+            behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
+            features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
+            sysctls: sysctls.map(|name| (name.to_string(), arm.sysctl.get(name).expect("a name of the table"))).collect(),
+        }
+    }
+
+    /// The kernel that a run is booted with. `at` is where the setup stands.
+    pub fn build(&self, nr_cpus: usize, at: &Location) -> Result<(Build, Features, Sysctl), Mistake> {
+        let Some(mut build) = Build::named(&self.name) else {
+            let expected = format!("one of {}", listed(crate::kernels::names()));
+            return Err(Mistake::new(at, format!("the kernel {}", self.name), expected));
+        };
+        for (key, value) in &self.behaviours {
+            if build.set(key, value) != Switched::Done {
+                return Err(unknown(at, &format!("behaviour {key} = {value}")));
+            }
+        }
+        let mut features = build.sched.features;
+        for (name, &on) in &self.features {
+            match Feature::from_name(name).filter(|&feature| features.has(feature)) {
+                Some(feature) => features.set(feature, on),
+                None => return Err(unknown(at, &format!("feature {name}"))),
+            }
+        }
+        let mut sysctl = Sysctl::new(nr_cpus);
+        for (name, &value) in &self.sysctls {
+            let row = Sysctl::TABLE.iter().find(|row| row.name == name);
+            if row.is_none_or(|row| !(row.range.0..=row.range.1).contains(&value)) || !sysctl.set(name, value) {
+                return Err(unknown(at, &format!("sysctl {name} = {value}")));
+            }
+        }
+        if !crate::experiment::is_hz(u64::from(self.hz)) {
+            return Err(unknown(at, &format!("hz = {}", self.hz)));
+        }
+        Ok((build, features, sysctl))
+    }
+}
+
+fn unknown(at: &Location, what: &str) -> Mistake {
+    Mistake::new(at, format!("the {what}, which this program does not know"), "a record of this version")
+}
+
+impl MachineSetup {
+    pub fn of(machine: &Machine) -> MachineSetup {
+        MachineSetup { name: machine.name.clone(), file: machine.text.clone() }
+    }
+}
+
+/// The seed of iteration `iteration`, the same for every arm and workload, so that they meet the same chance.
+pub fn iteration_seed(seed: u64, iteration: u32) -> u64 {
+    Prng::stream(seed, "iteration", u64::from(iteration)).next_u64()
+}
+
+/// SHA-256 in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_the_standards() {
+        // FIPS 180-2, appendix B.1.
+        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+
+    #[test]
+    fn seeds_of_iterations_are_pinned_apart() {
+        assert_eq!(iteration_seed(1, 0), iteration_seed(1, 0));
+        let mut seeds: Vec<u64> = (0..100).map(|i| iteration_seed(1, i)).collect();
+        seeds.extend((0..100).map(|i| iteration_seed(2, i)));
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), 200);
+    }
+}

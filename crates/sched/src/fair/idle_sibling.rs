@@ -1,0 +1,241 @@
+//! fair.c: select_idle_sibling(): an idle CPU in the cache of the CPU that a wakeup was meant for.
+
+use super::wake::{IdleSibling, RecentUsedCpu};
+use crate::access::Glance;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::sched::*;
+use crate::topology::{Domains, SdId, SgId};
+use fentry::fentry;
+use units::{CpuId, CpuMask, PerCpu};
+
+/// What a search looks at while it walks along a mask.
+struct Search<'a, A: Arch> {
+    glance: Glance<'a, A>,
+    domains: &'a Domains,
+    /// Where the task may run.
+    allowed: &'a CpuMask,
+    /// `cpu_smt_mask()`.
+    smt: &'a PerCpu<CpuMask>,
+    online: &'a CpuMask,
+}
+
+impl<A: Arch> Sched<A> {
+    #[inline]
+    fn search(&mut self, p: TaskId) -> Search<'_, A> {
+        Search {
+            glance: Glance { arch: &mut self.arch, layout: &self.layout, rq: &self.rq, by: self.this_cpu },
+            domains: &self.domains,
+            allowed: &self.task_cold[p].cpus_allowed,
+            smt: &self.topology.smt,
+            online: &self.cpu_online_mask,
+        }
+    }
+
+    /// fair.c: select_idle_sibling(). `target` if it is idle or nothing better is found.
+    /// Differs: up to v4.8 the previous CPU is read from the task, where it is the same one.
+    #[fentry]
+    pub(crate) fn select_idle_sibling(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> CpuId {
+        let rules = self.kernel.wake;
+        if self.idle_cpu(target) {
+            return target;
+        }
+        if prev != target && self.cpus_share_cache(prev, target) && self.idle_cpu(prev) {
+            return prev;
+        }
+        if rules.recent_used_cpu == RecentUsedCpu::ByWaker
+            && let Some(recent) = self.take_recent_used_cpu(p, prev, target)
+        {
+            return recent;
+        }
+        let Some(sd) = self.domains.sd_llc[target] else { return target };
+        match rules.idle_sibling {
+            IdleSibling::IdleGroups => self.select_idle_group(p, sd, target),
+            IdleSibling::CoreCpuSmt => {
+                let core = self.select_idle_core(p, sd, target);
+                let found = core.or_else(|| self.select_idle_cpu(p, sd, target));
+                found.or_else(|| self.select_idle_smt(p, target))
+            }
+        }
+        .unwrap_or(target)
+    }
+
+    /// The part of `select_idle_sibling()` about `recent_used_cpu`: if it serves, the previous CPU takes its place as the
+    /// next wakeup's candidate.
+    fn take_recent_used_cpu(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> Option<CpuId> {
+        self.read_task(p);
+        let recent = self.task[p].recent_used_cpu;
+        let serves = recent != prev
+            && recent != target
+            && self.cpus_share_cache(recent, target)
+            && self.idle_cpu(recent)
+            && self.cpumask_test(recent, p);
+        if !serves {
+            return None;
+        }
+        self.write_task(p);
+        self.task[p].recent_used_cpu = prev;
+        Some(recent)
+    }
+
+    /// The search of `select_idle_sibling()` up to v4.8: from the cache's domain downwards, a group that is idle as a whole,
+    /// so that whole cores come before threads.
+    fn select_idle_group(&mut self, p: TaskId, sd_llc: SdId, target: CpuId) -> Option<CpuId> {
+        let mut search = self.search(p);
+        let domains = search.domains;
+        domains
+            .for_each_lower_domain(sd_llc)
+            .flat_map(|sd| domains.groups(sd))
+            .find_map(|sg| search.idle_in(sg, target))
+    }
+
+    /// fair.c: select_idle_core(). A core all of whose threads are idle. Stops being asked once it found none, until a core
+    /// is left idle ([`Sched::__update_idle_core`]).
+    #[fentry]
+    fn select_idle_core(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
+        if !self.sched_smt_present() || !self.test_idle_cores(target, false) {
+            return None;
+        }
+        self.read_task_policy(p);
+        let mut search = self.search(p);
+        let found = search.candidates(sd, target).find(|&core| search.is_idle_core(core));
+        if found.is_none() {
+            self.set_idle_cores(target, false);
+        }
+        found
+    }
+
+    /// fair.c: select_idle_cpu(). The first idle CPU after `target`, among as many as are worth looking at: the time this
+    /// took before (`avg_scan_cost`, per CPU, not for a search cut short) against this CPU's average idle time / 512.
+    #[fentry]
+    fn select_idle_cpu(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
+        let this_cpu = self.smp_processor_id();
+        let this_sd = self.domains.sd_llc[this_cpu]?;
+        let avg_idle = self.rq[this_cpu].avg_idle / 512;
+        let avg_cost = self.domains[this_sd].avg_scan_cost + 1;
+        if self.sched_feat(Feature::SIS_AVG_CPU) && avg_idle < avg_cost {
+            return None;
+        }
+        let mut nr = u64::MAX;
+        if self.sched_feat(Feature::SIS_PROP) {
+            let span_avg = u64::from(self.domains[sd].span_weight) * avg_idle;
+            nr = if span_avg > 4 * avg_cost { span_avg / avg_cost } else { 4 };
+        }
+        let begin = self.local_clock();
+        let mut search = self.search(p);
+        let mut found = None;
+        for cpu in search.domains.sched_domain_span(sd).iter_wrap(target) {
+            nr -= 1;
+            if nr == 0 {
+                return None;
+            }
+            if search.allowed.contains(cpu) && search.glance.idle_cpu(cpu) {
+                found = Some(cpu);
+                break;
+            }
+        }
+        let time = self.local_clock() - begin;
+        self.write_domain(this_sd);
+        let cost = &mut self.domains[this_sd].avg_scan_cost;
+        let delta = time.wrapping_sub(*cost) as i64 / 8;
+        *cost = cost.wrapping_add_signed(delta);
+        found
+    }
+
+    /// fair.c: select_idle_smt(). An idle thread of the target's core, which the search may not have got to.
+    #[fentry]
+    fn select_idle_smt(&mut self, p: TaskId, target: CpuId) -> Option<CpuId> {
+        if !self.sched_smt_present() {
+            return None;
+        }
+        let mut search = self.search(p);
+        search.threads_of(target).find(|&cpu| search.allowed.contains(cpu) && search.glance.idle_cpu(cpu))
+    }
+
+    // Idle cores.
+
+    /// core.c: sched_smt_present. If any core has several threads, the first CPU's has.
+    #[inline]
+    fn sched_smt_present(&self) -> bool {
+        self.topology.smt[CpuId(0)].next_from(1).is_some()
+    }
+
+    /// fair.c: test_idle_cores(). Whether the cache of `cpu` may have idle cores; `default` where nobody keeps account.
+    fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
+        let Some(shared) = self.domains.sd_llc_shared[cpu] else { return default };
+        self.read_domain_shared(shared);
+        self.domains[shared].has_idle_cores
+    }
+
+    /// fair.c: set_idle_cores().
+    fn set_idle_cores(&mut self, cpu: CpuId, idle_cores: bool) {
+        if let Some(shared) = self.domains.sd_llc_shared[cpu] {
+            self.write_domain_shared(shared);
+            self.domains[shared].has_idle_cores = idle_cores;
+        }
+    }
+
+    /// sched.h: update_idle_core(). `cpu` goes idle: called where the idle task is picked.
+    /// Differs: does nothing in kernels that search by groups.
+    #[inline]
+    pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
+        if self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmt && self.sched_smt_present() {
+            self.__update_idle_core(cpu);
+        }
+    }
+
+    /// fair.c: __update_idle_core(). If the core's other threads are idle, its cache has an idle core.
+    #[fentry]
+    pub(crate) fn __update_idle_core(&mut self, core: CpuId) {
+        if self.test_idle_cores(core, true) {
+            return;
+        }
+        let Sched { arch, layout, rq, topology, cpu_online_mask, this_cpu, .. } = self;
+        let mut glance = Glance { arch, layout, rq, by: *this_cpu };
+        for cpu in topology.smt[core].iter() {
+            if cpu != core && cpu_online_mask.contains(cpu) && !glance.idle_cpu(cpu) {
+                return;
+            }
+        }
+        self.set_idle_cores(core, true);
+    }
+}
+
+impl<'a, A: Arch> Search<'a, A> {
+    /// The first CPU of the group that the task may use, if all of the group is idle and `target`, which is not, is not
+    /// among them.
+    fn idle_in(&mut self, sg: SgId, target: CpuId) -> Option<CpuId> {
+        let span = self.domains.sched_group_span(sg);
+        if !span.intersects(self.allowed) {
+            return None;
+        }
+        let idle = span.iter().all(|cpu| cpu != target && self.glance.idle_cpu(cpu));
+        if idle { span.iter().find(|&cpu| self.allowed.contains(cpu)) } else { None }
+    }
+
+    /// Cores of the domain from the target's on, each by the first of its CPUs that the task may use, in the order of
+    /// `for_each_cpu_wrap()`.
+    /// Differs: the kernel clears the threads of a core it has seen in a copy of the mask.
+    fn candidates(&self, sd: SdId, target: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
+        let (span, allowed, smt) = (self.domains.sched_domain_span(sd), self.allowed, self.smt);
+        let usable = move |cpu| span.contains(cpu) && allowed.contains(cpu);
+        span.iter_wrap(target)
+            .filter(move |&cpu| usable(cpu) && smt[cpu].iter_wrap(target).find(|&sibling| usable(sibling)) == Some(cpu))
+    }
+
+    /// The threads of a core that are up.
+    fn threads_of(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
+        let online = self.online;
+        self.smt[cpu].iter().filter(|&thread| online.contains(thread))
+    }
+
+    /// Looks at every thread, also after one that is busy.
+    fn is_idle_core(&mut self, core: CpuId) -> bool {
+        let mut idle = true;
+        for thread in self.threads_of(core) {
+            idle &= self.glance.idle_cpu(thread);
+        }
+        idle
+    }
+}

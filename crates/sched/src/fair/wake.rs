@@ -1,0 +1,211 @@
+//! fair.c, "select_task_rq_fair": which CPU a woken or new task goes to.
+//!
+//! ```text
+//! wakeup   the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's cache (select_idle_sibling)
+//! fork     down the waking CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
+//! ```
+//!
+//! A wakeup takes the slow path as well where a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task is
+//! not wanted near its waker (`wake_wide()`, `wake_cap()`).
+//!
+//! `current`, the waker, is the idle task where an interrupt wakes somebody while nothing else runs.
+//!
+//! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it. Absent: NUMA balancing (the
+//! preferred node; `wake_cpu` always equals the task's CPU), exec balancing (nobody calls `sched_exec()` yet, the path
+//! is there), energy-aware placement (later than these kernels).
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use rules::*;
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+use crate::topology::{SdFlags, SdId};
+use fentry::fentry;
+use units::CpuId;
+
+/// fair.c: capacity_margin. Utilization times 1280/1024 has to fit.
+#[allow(non_upper_case_globals)]
+const capacity_margin: i64 = 1280;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: select_task_rq_fair(). The CPU for `p`, which was on `prev_cpu` and is woken, forked or about to exec
+    /// (`sd_flag`) by what runs on this CPU. It may be one the task is not allowed on: the caller looks.
+    #[fentry]
+    pub(crate) fn select_task_rq_fair(
+        &mut self,
+        p: TaskId,
+        prev_cpu: CpuId,
+        sd_flag: SdFlags,
+        flags: WakeFlags,
+    ) -> CpuId {
+        let cpu = self.smp_processor_id();
+        let wakeup = sd_flag.has(SdFlags::SD_BALANCE_WAKE);
+        let want_affine = wakeup && self.want_affine(p, cpu, prev_cpu);
+        let (affine_sd, sd) = self.domains_to_search(cpu, prev_cpu, sd_flag, want_affine);
+
+        if let Some(sd) = sd {
+            let fork = sd_flag.has(SdFlags::SD_BALANCE_FORK);
+            if self.kernel.wake.slow_path_util == SlowPathUtil::Synced && !fork {
+                self.sync_entity_load_avg(self.task[p].se);
+            }
+            return self.find_idlest_cpu(sd, p, cpu, prev_cpu, sd_flag);
+        }
+        let target = match affine_sd {
+            Some(affine_sd) if cpu != prev_cpu => self.wake_affine(affine_sd, p, prev_cpu, flags.sync),
+            _ => prev_cpu,
+        };
+        if !wakeup {
+            return target;
+        }
+        let new_cpu = self.select_idle_sibling(p, prev_cpu, target);
+        if self.kernel.wake.recent_used_cpu == RecentUsedCpu::ByWaker && want_affine {
+            self.set_recent_used_cpu(cpu);
+        }
+        new_cpu
+    }
+
+    /// The first third of `select_task_rq_fair()`: whether the waking CPU may be the task's next one.
+    #[inline]
+    fn want_affine(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
+        if self.kernel.wake.record_wakee == RecordWakee::AtSelect {
+            self.record_wakee(p);
+        }
+        if self.wake_wide(p) {
+            return false;
+        }
+        if self.kernel.wake.wake_cap == WakeCap::TaskTooLarge && self.wake_cap(p, cpu, prev_cpu) {
+            return false;
+        }
+        self.read_task_policy(p);
+        self.cpumask_test(cpu, p)
+    }
+
+    /// The walk of `select_task_rq_fair()`: the lowest domain in which to compare the waking and the previous CPU or,
+    /// if there is none, the widest in which to search for the idlest.
+    fn domains_to_search(
+        &mut self,
+        cpu: CpuId,
+        prev_cpu: CpuId,
+        sd_flag: SdFlags,
+        want_affine: bool,
+    ) -> (Option<SdId>, Option<SdId>) {
+        let mut widest = None;
+        let mut level = self.domains.sd[cpu];
+        while let Some(sd) = level {
+            self.read_domain(sd);
+            let domain = &self.domains[sd];
+            if !domain.flags.has(SdFlags::SD_LOAD_BALANCE) {
+                break;
+            }
+            let affine = want_affine && domain.flags.has(SdFlags::SD_WAKE_AFFINE);
+            if affine && self.domains.sched_domain_span(sd).contains(prev_cpu) {
+                return (Some(sd), None);
+            }
+            if domain.flags.has(sd_flag) {
+                widest = Some(sd);
+            } else if !want_affine {
+                break;
+            }
+            level = domain.parent;
+        }
+        (None, widest)
+    }
+
+    /// `current->recent_used_cpu = cpu`. Of an idle task nobody asks it.
+    #[inline]
+    fn set_recent_used_cpu(&mut self, cpu: CpuId) {
+        if let Some(current) = self.rq[self.this_cpu].curr {
+            self.write_task(current);
+            self.task[current].recent_used_cpu = cpu;
+        }
+    }
+
+    /// fair.c: record_wakee(). Counts how often the waker turns from one task to another; halved at most once a second.
+    #[fentry]
+    pub(crate) fn record_wakee(&mut self, p: TaskId) {
+        let (jiffies, second) = (self.jiffies(), 1_000_000_000 / self.tick_nsec);
+        let current = self.rq[self.this_cpu].curr;
+        let (flips, last_wakee, decay_ts) = match current {
+            Some(current) => {
+                let task = &mut self.task[current];
+                (&mut task.wakee_flips, &mut task.last_wakee, &mut task.wakee_flip_decay_ts)
+            }
+            None => {
+                let idle = &mut self.rq[self.this_cpu].idle;
+                (&mut idle.wakee_flips, &mut idle.last_wakee, &mut idle.wakee_flip_decay_ts)
+            }
+        };
+        let (decay, flip) = (jiffies > *decay_ts + second, *last_wakee != Some(p));
+        if decay {
+            *flips >>= 1;
+            *decay_ts = jiffies;
+        }
+        if flip {
+            *last_wakee = Some(p);
+            *flips = flips.wrapping_add(1);
+        }
+        if let Some(current) = current {
+            if decay || flip { self.write_task(current) } else { self.read_task(current) }
+        }
+    }
+
+    /// fair.c: wake_wide(). Whether waker and wakee have more partners than a cache has CPUs (63b0e9edceec, v4.3): one flips
+    /// at least that often, the other that many times as often.
+    #[fentry]
+    pub(crate) fn wake_wide(&mut self, p: TaskId) -> bool {
+        self.read_task(p);
+        let this = &self.rq[self.this_cpu];
+        let waker = this.curr.map_or(this.idle.wakee_flips, |current| self.task[current].wakee_flips);
+        let wakee = self.task[p].wakee_flips;
+        let (master, slave) = (waker.max(wakee), waker.min(wakee));
+        let factor = self.domains.sd_llc_size[self.this_cpu];
+        slave >= factor && master >= slave.wrapping_mul(factor)
+    }
+
+    /// fair.c: wake_cap(). Whether the smaller of the two CPUs is too small for the task, where CPUs differ.
+    #[fentry]
+    fn wake_cap(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
+        self.read_rq_clock(prev_cpu);
+        let min_cap = self.capacity_orig_of(prev_cpu).min(self.capacity_orig_of(cpu)) as i64;
+        let max_cap = self.max_cpu_capacity(cpu) as i64;
+        if max_cap - min_cap < max_cap >> 3 {
+            return false;
+        }
+        self.sync_entity_load_avg(self.task[p].se);
+        min_cap * 1024 < self.task_util(p) as i64 * capacity_margin
+    }
+
+    /// `cpu_rq(cpu)->rd->max_cpu_capacity`.
+    /// Differs: found out when first asked for, not when domains are built; a CPU's capacity does not change in between.
+    #[inline]
+    fn max_cpu_capacity(&mut self, cpu: CpuId) -> u64 {
+        if self.rq[cpu].max_cpu_capacity == 0 {
+            let largest = self.domains.span.iter().map(|i| self.domains.cpu_capacity_orig[i]).max();
+            self.rq[cpu].max_cpu_capacity = largest.unwrap_or(0);
+        }
+        self.rq[cpu].max_cpu_capacity
+    }
+
+    // Utilization.
+
+    /// fair.c: task_util(). 1024 is a full CPU.
+    #[inline]
+    pub(crate) fn task_util(&self, p: TaskId) -> u64 {
+        self.se[self.task[p].se].avg.util_avg
+    }
+
+    /// fair.c: cpu_util_wake(). `cpu_util()` without what the waking task left there.
+    #[inline]
+    pub(crate) fn cpu_util_wake(&self, cpu: CpuId, p: TaskId) -> u64 {
+        let attached = self.se[self.task[p].se].avg.last_update_time != 0;
+        if cpu != self.task[p].cpu || !attached {
+            return self.cpu_util(cpu);
+        }
+        let util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.saturating_sub(self.task_util(p));
+        util.min(self.capacity_orig_of(cpu))
+    }
+}

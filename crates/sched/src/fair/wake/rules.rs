@@ -1,0 +1,184 @@
+//! What differs between kernel versions in where a woken or new task goes.
+
+use crate::behaviour;
+
+behaviour! {
+    /// When a waker takes note of whom it wakes (`record_wakee()`).
+    pub enum RecordWakee = "wake.record_wakee" {
+        AtWaking = "at-waking", since "v3.12", commit "62470419e993",
+            "at every wakeup (task_waking_fair)";
+        AtSelect = "at-select", since "v4.7", commit "c58d25f371f5",
+            "when a CPU is chosen: not for a task that may run on one CPU only";
+    }
+}
+
+behaviour! {
+    /// Whether a wakeup that would leave a task on too small a CPU takes the slow path (`wake_cap()`).
+    pub enum WakeCap = "wake.wake_cap" {
+        Absent = "absent", since "v2.6.32", commit "", "never";
+        TaskTooLarge = "task-too-large", since "v4.9", commit "3273163c6775",
+            "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
+    }
+}
+
+behaviour! {
+    /// How `wake_affine()` chooses between the waking and the previous CPU.
+    pub enum WakeAffine = "wake.wake_affine" {
+        EffectiveLoad = "effective-load", since "v2.6.38", commit "",
+            "by load, as it would be after the wakeup and with the group's shares moved (effective_load)";
+        /// The toggles WA_IDLE, WA_WEIGHT and WA_BIAS switch its parts.
+        IdleOrWeight = "idle-or-weight", since "v4.14", commit "d153b153446f",
+            "the waking CPU if it is idle or about to be (wake_affine_idle), else by load (wake_affine_weight, f2cdd9cc6c97)";
+    }
+}
+
+behaviour! {
+    /// Whether `wake_affine_idle()` pulls a task to an idle waking CPU out of another cache. An idle CPU wakes from interrupts.
+    pub enum IdleWaker = "wake.idle_waker" {
+        AnyCache = "any-cache", since "v4.14", commit "d153b153446f", "yes";
+        SharedCache = "shared-cache", since "v4.16", commit "7332dec055f2", "no: only from the cache it shares";
+    }
+}
+
+behaviour! {
+    /// Whether `wake_affine_idle()` leaves a task alone whose previous CPU is as idle as the waking one, and shares its cache.
+    pub enum IdlePrevious = "wake.idle_previous" {
+        Ignored = "ignored", since "v4.14", commit "d153b153446f", "no";
+        Kept = "kept", since "v4.16", commit "806486c377e3", "yes: what an interrupt has in cache may matter less";
+    }
+}
+
+behaviour! {
+    /// How `select_idle_sibling()` looks for an idle CPU in the target's cache.
+    pub enum IdleSibling = "wake.idle_sibling" {
+        IdleGroups = "idle-groups", since "v3.9", commit "",
+            "the first group of CPUs that are all idle, from the cache's domain downwards";
+        /// `has_idle_cores`, which starts the first search, is kept in `sched_domain_shared`: see `sd_busy_cpus`.
+        CoreCpuSmt = "core-cpu-smt", since "v4.9", commit "10e2f1acd010",
+            "an idle core, else an idle CPU as far as searching pays (SIS_PROP, v4.13: 1ad3aaf3fcd2), else a sibling";
+    }
+}
+
+behaviour! {
+    /// Whether `select_idle_sibling()` tries a CPU that the task used recently before it searches.
+    pub enum RecentUsedCpu = "wake.recent_used_cpu" {
+        Absent = "absent", since "v2.6.32", commit "", "no";
+        ByWaker = "by-waker", since "v4.16", commit "32e839dda3ba",
+            "yes: where the task was when it last woke another, or its previous CPU after such a choice";
+    }
+}
+
+behaviour! {
+    /// What `find_idlest_group()` compares groups by.
+    pub enum IdlestMeasure = "wake.idlest_measure" {
+        RunnableLoad = "runnable-load", since "v4.3", commit "",
+            "load of the tasks that want to run; half of imbalance_pct in favour of where the task is forked";
+        RunnableThenBlocked = "runnable-then-blocked", since "v4.10", commit "6b94780e45c1",
+            "that load if it differs by more than imbalance_pct of a nice-0 task, else load with that of sleepers";
+    }
+}
+
+behaviour! {
+    /// Whether `find_idlest_group()` first looks for a CPU with room, except at fork (f519a3f1c6b7).
+    pub enum SpareCapacity = "wake.spare_capacity" {
+        Ignored = "ignored", since "v2.6.32", commit "", "no";
+        OfWholeCpu = "of-whole-cpu", since "v4.10", commit "",
+            "yes: for the task's utilization by half, in a CPU's whole capacity";
+        OfWhatIsLeft = "of-what-is-left", since "v4.16", commit "f453ae2200b0",
+            "yes, in the capacity that interrupts and real-time tasks leave";
+    }
+}
+
+behaviour! {
+    /// What `find_idlest_group()` takes for the load of the group it is called from, if the task may not run there.
+    pub enum DisallowedLocalGroup = "wake.disallowed_local_group" {
+        Empty = "empty", since "v2.6.32", commit "", "none, so that no other group beats it";
+        /// The greatest load plus a margin wraps to less than the margin in the comparison of runnable loads.
+        Full = "full", since "v4.15", commit "0d10ab952e99", "the greatest, so that any other group should beat it";
+    }
+}
+
+behaviour! {
+    /// Where a task goes if the slow path finds nothing idler than where it started.
+    pub enum SlowPathStart = "wake.slow_path_start" {
+        PreviousCpu = "previous-cpu", since "v2.6.32", commit "", "its previous CPU";
+        WakingCpu = "waking-cpu", since "v4.15", commit "93f50f90247e",
+            "the CPU that wakes it; its previous one if it may not run in the domain at all (6fee85ccbc76)";
+    }
+}
+
+behaviour! {
+    /// How old the utilization is that the slow path knows of a sleeper.
+    pub enum SlowPathUtil = "wake.slow_path_util" {
+        Stale = "stale", since "v2.6.32", commit "", "as it fell asleep";
+        Synced = "synced", since "v4.15", commit "ea16f0ea6c3d", "aged up to its queue's last update (not at fork)";
+    }
+}
+
+behaviour! {
+    /// Whether the CPU of a group that has only one is looked at before it is chosen.
+    pub enum SingleCpuGroup = "wake.single_cpu_group" {
+        Examined = "examined", since "v3.18", commit "83a0a96a5f26",
+            "yes; one that idles without an idle state, and since when is not known, is not taken";
+        Taken = "taken", since "v4.9", commit "eaecf41f5abf", "no";
+    }
+}
+
+/// Where woken and new tasks go, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WakeRules {
+    pub record_wakee: RecordWakee,
+    pub wake_cap: WakeCap,
+    pub wake_affine: WakeAffine,
+    pub idle_waker: IdleWaker,
+    pub idle_previous: IdlePrevious,
+    pub idle_sibling: IdleSibling,
+    pub recent_used_cpu: RecentUsedCpu,
+    pub idlest_measure: IdlestMeasure,
+    pub spare_capacity: SpareCapacity,
+    pub disallowed_local_group: DisallowedLocalGroup,
+    pub slow_path_start: SlowPathStart,
+    pub slow_path_util: SlowPathUtil,
+    pub single_cpu_group: SingleCpuGroup,
+}
+
+impl WakeRules {
+    /// v4.5-rc1 and v4.5.
+    pub const V4_5: WakeRules = WakeRules {
+        record_wakee: RecordWakee::AtWaking,
+        wake_cap: WakeCap::Absent,
+        wake_affine: WakeAffine::EffectiveLoad,
+        idle_waker: IdleWaker::AnyCache,
+        idle_previous: IdlePrevious::Ignored,
+        idle_sibling: IdleSibling::IdleGroups,
+        recent_used_cpu: RecentUsedCpu::Absent,
+        idlest_measure: IdlestMeasure::RunnableLoad,
+        spare_capacity: SpareCapacity::Ignored,
+        disallowed_local_group: DisallowedLocalGroup::Empty,
+        slow_path_start: SlowPathStart::PreviousCpu,
+        slow_path_util: SlowPathUtil::Stale,
+        single_cpu_group: SingleCpuGroup::Examined,
+    };
+
+    pub const V4_15: WakeRules = WakeRules {
+        record_wakee: RecordWakee::AtSelect,
+        wake_cap: WakeCap::TaskTooLarge,
+        wake_affine: WakeAffine::IdleOrWeight,
+        idle_sibling: IdleSibling::CoreCpuSmt,
+        idlest_measure: IdlestMeasure::RunnableThenBlocked,
+        spare_capacity: SpareCapacity::OfWholeCpu,
+        disallowed_local_group: DisallowedLocalGroup::Full,
+        slow_path_start: SlowPathStart::WakingCpu,
+        slow_path_util: SlowPathUtil::Synced,
+        single_cpu_group: SingleCpuGroup::Taken,
+        ..WakeRules::V4_5
+    };
+
+    pub const V4_16: WakeRules = WakeRules {
+        idle_waker: IdleWaker::SharedCache,
+        idle_previous: IdlePrevious::Kept,
+        recent_used_cpu: RecentUsedCpu::ByWaker,
+        spare_capacity: SpareCapacity::OfWhatIsLeft,
+        ..WakeRules::V4_15
+    };
+}

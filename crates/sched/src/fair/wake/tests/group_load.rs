@@ -1,0 +1,106 @@
+//! effective_load(): how load moves between CPUs within a group's shares.
+
+use super::*;
+
+/// A group with `load` on each CPU, runnable and average alike, of which all CPUs have told the sum; its entities weigh what their
+/// share of `shares` is.
+fn load_group(m: &mut Machine, tg: TgId, shares: u64, load: &[u64]) {
+    let sum: u64 = load.iter().sum();
+    m.tg[tg].shares = shares;
+    m.tg[tg].load_avg = sum;
+    for (on, &load) in load.iter().enumerate() {
+        let (cfs, se) = (m.tg[tg].cfs_rq[on], m.tg[tg].se[on]);
+        let queue = &mut m.cfs_rq[cfs];
+        queue.load.weight = load;
+        queue.avg.load_avg = load;
+        queue.tg_load_avg_contrib = load;
+        m.se[se].avg.load_avg = shares * load / sum;
+    }
+}
+
+fn four_cpus() -> Machine {
+    Machine::new(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 4, 1))
+}
+
+#[test]
+fn without_a_group_load_is_load() {
+    let mut m = four_cpus();
+    assert_eq!(m.effective_load(ROOT_TASK_GROUP, cpu(0), 1024, 1024), 1024);
+    assert_eq!(m.effective_load(ROOT_TASK_GROUP, cpu(0), -300, -300), -300);
+    assert_eq!(m.effective_load(ROOT_TASK_GROUP, cpu(0), 0, 1024), 0);
+}
+
+#[test]
+fn seven_tasks_of_a_group_and_one_more() {
+    // Weights 2, 4, 1, 0 of 7; with one more on CPU 0 they are 3, 4, 1, 0 of 8.
+    let mut m = four_cpus();
+    let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    load_group(&mut m, tg, 1024, &[2 * 1024, 4 * 1024, 1024, 0]);
+    // 1024 * 3/8 - 1024 * 2/7 = 384 - 292.
+    assert_eq!(m.effective_load(tg, cpu(0), 1024, 1024), 92);
+    // 1024 * 4/8 - 1024 * 4/7 = 512 - 585.
+    assert_eq!(m.effective_load(tg, cpu(1), 0, 1024), -73);
+    // Where the group has nothing: 1024 * 1/8 - 0 for the task, and for its going elsewhere the smallest weight, 2.
+    assert_eq!(m.effective_load(tg, cpu(3), 1024, 1024), 128);
+    assert_eq!(m.effective_load(tg, cpu(3), 0, 1024), 2);
+    // One task leaves CPU 0 altogether: 1024 * 1/6 - 292 = 170 - 292.
+    assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), -122);
+    // All of the group on one CPU: it has all shares, whatever comes.
+    load_group(&mut m, tg, 1024, &[1024, 0, 0, 0]);
+    assert_eq!(m.effective_load(tg, cpu(0), 1024, 1024), 0);
+    // The last one leaves: w = W = 0 leaves the shares untouched.
+    assert_eq!(m.effective_load(tg, cpu(0), -1024, -1024), 0);
+}
+
+#[test]
+fn a_group_in_a_group() {
+    // The outer group: shares 2048, 1024 of load on CPU 0 and 3072 on CPU 1: entities 512 and 1536.
+    // The inner one: shares 1024, 1024 on each of the two CPUs: entities 512 each.
+    let mut m = four_cpus();
+    let outer = m.sched_create_group(ROOT_TASK_GROUP, "outer", 2048);
+    let inner = m.sched_create_group(outer, "inner", 1024);
+    load_group(&mut m, outer, 2048, &[1024, 3072, 0, 0]);
+    load_group(&mut m, inner, 1024, &[1024, 1024, 0, 0]);
+    // Inner: 1024 * 2048/3072 - 512 = 682 - 512 = 170. Outer: w = 1024 + 170, W = 4096 (the change of the inner group is no
+    // change of the outer's total): 2048 * 1194 / 4096 - 512 = 597 - 512.
+    assert_eq!(m.effective_load(inner, cpu(0), 1024, 1024), 85);
+    // The other side: 1024 * 1024/3072 - 512 = -171; 2048 * (3072 - 171) / 4096 - 1536 = 1450 - 1536.
+    assert_eq!(m.effective_load(inner, cpu(1), 0, 1024), -86);
+}
+
+#[test]
+fn the_totals_own_part_is_the_queues_weight() {
+    // CPU 0 has told the group 1000, its average has grown to 1500 and its weight is 2048: W = 5000 - 1000 + 2048 = 6048.
+    let mut m = four_cpus();
+    let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    load_group(&mut m, tg, 1024, &[1000, 4000, 0, 0]);
+    let (cfs, se) = (m.tg[tg].cfs_rq[0], m.tg[tg].se[0]);
+    m.cfs_rq[cfs].load.weight = 2048;
+    m.cfs_rq[cfs].avg.load_avg = 1500;
+    m.se[se].avg.load_avg = 300;
+    // (1500 + 500) * 1024 / (6048 + 500) - 300 = 312 - 300.
+    assert_eq!(m.effective_load(tg, cpu(0), 500, 500), 12);
+}
+
+#[test]
+fn a_groups_shares_decide_whether_its_task_is_pulled() {
+    // Both sockets have one task of the root group; there two tasks of the group run besides. Its shares count there: as a root
+    // task it is pulled for that, as a member of a small group it adds almost nothing and is pulled as well, but if the
+    // whole group is here already, waking it here costs nothing at all.
+    let target = |here: u64, there: u64| {
+        let mut m = two_sockets(V4_5_RC1);
+        let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        m.run(0);
+        let mut load = [0; 16];
+        (load[0], load[4]) = (here, there);
+        load_group(&mut m, tg, 1024, &load);
+        let p = m.sleeper(4);
+        m.task[p].sched_task_group = tg;
+        m.root_avg(4).runnable_avg = 500;
+        m.select(0, p, false)
+    };
+    // Here 1024 + (1024 - 1024), there 500 + 2 (1024 is all of W - 1024): 100 * 1024 > 112 * 502.
+    assert_eq!(target(1024, 0), 4);
+    // Here 1024 + 1024/2, there 500 + (512 - 1024), which is less than nothing.
+    assert_eq!(target(0, 1024), 4);
+}

@@ -1,0 +1,324 @@
+//! The slow path: where new tasks go.
+
+use super::*;
+
+impl Machine {
+    /// Every CPU that idles does so in a state of that exit latency.
+    fn idle_state(&mut self, exit_latency_us: u32) {
+        for on in 0..self.nr_cpus() {
+            self.rq[cpu(on)].idle_exit_latency = Some(exit_latency_us);
+        }
+    }
+
+    /// Where a child of what runs on `parent` goes.
+    fn fork_from(&mut self, parent: usize, allowed: &[usize]) -> usize {
+        let p = self.sleeper(parent);
+        self.root_avg(parent).load_avg -= FULL;
+        self.avg(p).last_update_time = 0;
+        if !allowed.is_empty() {
+            self.allow(p, allowed);
+        }
+        self.0.this_cpu = cpu(parent);
+        self.select_task_rq_fair(p, cpu(parent), FORK, WakeFlags::FORK).index()
+    }
+
+    /// Where a task of that utilization goes when it execs on `on`, where it runs.
+    fn exec_on(&mut self, on: usize, util: u64) -> usize {
+        let p = self.run(on);
+        self.avg(p).util_avg = util;
+        self.0.this_cpu = cpu(on);
+        self.select_task_rq_fair(p, cpu(on), EXEC, WakeFlags::NONE).index()
+    }
+}
+
+#[test]
+fn the_first_children_go_to_the_other_socket_and_to_second_threads() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = two_sockets(kernel);
+        m.idle_state(2);
+        m.run(0);
+        // NUMA: here 1024 * 1024 / 4712 = 222, there 0. MC of CPU 4, the first there: all groups are empty, and only a local
+        // group that is less loaded is kept, so core 5. SMT of CPU 5: likewise CPU 13.
+        assert_eq!(m.fork_from(0, &[]), 13, "{}", kernel.name);
+        m.run(13);
+        // 222 on both sides: stays. MC: here 1024 * 1024 / 1178 = 890, core 1 has none; SMT of CPU 1: CPU 9.
+        assert_eq!(m.fork_from(0, &[]), 9, "{}", kernel.name);
+        m.run(9);
+        // 444 against 222. MC of CPU 4: group of CPU 5 has 890; the first other empty one is core 6, and there CPU 14.
+        assert_eq!(m.fork_from(0, &[]), 14, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn children_spread_over_both_sockets_and_all_cores() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = two_sockets(kernel);
+        m.idle_state(2);
+        m.run(0);
+        let mut tasks = [0; 16];
+        tasks[0] = 1;
+        for child in 1..32 {
+            let to = m.fork_from(0, &[]);
+            tasks[to] += 1;
+            m.run(to);
+            let sockets = [0, 4].map(|first| (first..first + 4).map(|c| tasks[c] + tasks[c + 8]).sum::<i32>());
+            // A margin of 12% tolerates a difference of two from nine tasks on.
+            let tolerated = if child <= 15 { 1 } else { 2 };
+            assert!((sockets[0] - sockets[1]).abs() <= tolerated, "{}: {tasks:?}", kernel.name);
+            if child == 7 {
+                assert!((0..8).all(|core| tasks[core] + tasks[core + 8] == 1), "{}: {tasks:?}", kernel.name);
+            }
+            if child == 15 {
+                assert_eq!(tasks, [1; 16], "{}", kernel.name);
+            }
+        }
+        assert!(tasks.iter().all(|n| (1..=3).contains(n)), "{}: {tasks:?}", kernel.name);
+    }
+}
+
+#[test]
+fn v4_5_does_not_see_cpus_that_idle_without_state_or_time() {
+    // No idle state, and idle since boot (idle_stamp 0): no idle CPU is found, and no load either, so the search keeps returning
+    // to where it is. From v4.9 on it does so until a group has only one CPU.
+    for (kernel, expect) in [(V4_5_RC1, 0), (V4_15, 8), (with(V4_5_RC1, "wake.single_cpu_group", "taken"), 8)] {
+        let mut m = two_sockets(kernel);
+        m.run(0);
+        assert_eq!(m.fork_from(0, &[]), expect, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn among_idle_cpus_the_shallowest_then_the_last_to_fall_asleep() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        // From CPU 0 of the first socket into a busy second one, whose CPUs 6, 7 and 12 idle.
+        let chosen = |states: [(Option<u32>, u64); 3]| {
+            let mut m = two_sockets(kernel);
+            m.busy(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 5, 13, 14, 15]);
+            for (on, (exit_latency, stamp)) in [6, 7, 12].into_iter().zip(states) {
+                m.rq[cpu(on)].idle_exit_latency = exit_latency;
+                m.rq[cpu(on)].idle_stamp = stamp;
+            }
+            let sd = m.domains.sd_numa[cpu(0)].expect("two nodes");
+            let group = m.domains[m.domains[sd].groups].next;
+            let p = m.sleeper(0);
+            m.find_idlest_group_cpu(group, p, cpu(0)).index()
+        };
+        assert_eq!(chosen([(Some(33), 9), (Some(2), 5), (Some(10), 8)]), 7, "shallowest");
+        assert_eq!(chosen([(Some(2), 5), (Some(2), 9), (Some(2), 7)]), 7, "of equals the latest");
+        assert_eq!(chosen([(Some(2), 5), (Some(2), 5), (Some(2), 5)]), 6, "of those the first");
+        assert_eq!(chosen([(None, 5), (None, 7), (None, 9)]), 12, "without states the latest");
+        // In no state, that is on its way in or out: counts if idle later than the best so far.
+        assert_eq!(chosen([(Some(2), 5), (None, 7), (Some(2), 6)]), 7);
+        assert_eq!(chosen([(Some(2), 5), (None, 4), (Some(33), 6)]), 6);
+        assert_eq!(chosen([(None, 9), (Some(2), 5), (None, 8)]), 12, "a state begins the count of stamps anew");
+    }
+}
+
+#[test]
+fn of_busy_cpus_the_least_loaded() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        m.busy(&[0, 1, 2, 4, 5, 7]);
+        // Groups are single CPUs, 3 and 6 are equal: 3 comes first.
+        assert_eq!(m.fork_from(0, &[]), 3, "{}", kernel.name);
+        m.root_avg(6).runnable_avg -= 300;
+        m.root_avg(6).load_avg -= 300;
+        assert_eq!(m.fork_from(0, &[]), 6, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_small_difference_of_runnable_load_is_weighed_by_sleepers() {
+    // CPU 3 is a little less loaded than CPU 2, by less than 174 (17% of 1024), but has many sleepers.
+    let chosen = |kernel, runnable, blocked| {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1, 4, 5, 6, 7]);
+        for on in [2, 3] {
+            m.run(on);
+            *m.root_avg(on) = SchedAvg { runnable_avg: 500, load_avg: 600, ..SchedAvg::default() };
+        }
+        m.root_avg(3).runnable_avg = runnable;
+        m.root_avg(3).load_avg = blocked;
+        m.fork_from(0, &[])
+    };
+    assert_eq!(chosen(V4_5_RC1, 499, 2000), 3);
+    assert_eq!(chosen(V4_15, 499, 2000), 2);
+    assert_eq!(chosen(V4_15, 326, 2000), 2, "500 > 326 + 174 does not hold");
+    assert_eq!(chosen(V4_15, 325, 2000), 3);
+    // The other way round: more runnable load, but fewer sleepers: 100 * 600 > 108 * 500.
+    assert_eq!(chosen(V4_15, 600, 500), 3);
+    assert_eq!(chosen(V4_15, 600, 556), 2);
+    assert_eq!(chosen(V4_15, 674, 500), 2, "674 < 500 + 174 does not hold");
+}
+
+#[test]
+fn the_local_group_is_kept_against_little() {
+    // v4.5: 100 * here < 108 * there. v4.15: within 174 of runnable load the sleepers decide, and favour here likewise.
+    let chosen = |kernel, here, there: (u64, u64)| {
+        let mut m = uma(kernel);
+        m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        for on in 1..8 {
+            *m.root_avg(on) = SchedAvg { runnable_avg: 4000, load_avg: 4000, ..SchedAvg::default() };
+        }
+        *m.root_avg(0) = SchedAvg { runnable_avg: here, load_avg: here, ..SchedAvg::default() };
+        *m.root_avg(5) = SchedAvg { runnable_avg: there.0, load_avg: there.1, ..SchedAvg::default() };
+        m.fork_from(0, &[])
+    };
+    assert_eq!(chosen(V4_5_RC1, 1079, (1000, 1000)), 0);
+    assert_eq!(chosen(V4_5_RC1, 1080, (1000, 1000)), 5);
+    assert_eq!(chosen(V4_15, 1079, (1000, 1000)), 0);
+    assert_eq!(chosen(V4_15, 1080, (1000, 1000)), 5);
+    assert_eq!(chosen(V4_15, 1000, (900, 900)), 5, "within the margin 100 * 1000 < 108 * 900 does not hold");
+    assert_eq!(chosen(V4_15, 1000, (1100, 500)), 5, "more load that is runnable, but less in all");
+    assert_eq!(chosen(V4_15, 1000, (1175, 500)), 0, "1175 > 1000 + 174");
+}
+
+#[test]
+fn room_for_the_task_goes_before_load() {
+    // Exec. Group loads alone would lead to the first empty CPU, 1; but a CPU's room is what counts.
+    let chosen = |kernel, util, rooms: [u64; 3]| {
+        let mut m = uma(kernel);
+        m.idle_state(2);
+        for (on, room) in [0, 1, 5].into_iter().zip(rooms) {
+            m.root_avg(on).util_avg = 1024 - room;
+        }
+        for on in [2, 3, 4, 6, 7] {
+            m.root_avg(on).util_avg = 1000;
+        }
+        m.exec_on(0, util)
+    };
+    assert_eq!(chosen(V4_5_RC1, 200, [100, 300, 900]), 1);
+    assert_eq!(chosen(V4_15, 200, [100, 300, 900]), 5, "most room");
+    assert_eq!(chosen(V4_16, 200, [100, 300, 900]), 5);
+    // The task's own 200 are still on CPU 0 (cpu_util_wake): 600 + 200 of room, 108 * 800 <= 100 * 900.
+    assert_eq!(chosen(V4_15, 200, [600, 300, 900]), 5);
+    // 108 * 840 > 100 * 900: stays, which is what the slow path starts from.
+    assert_eq!(chosen(V4_15, 200, [640, 300, 900]), 0);
+    assert_eq!(chosen(with(V4_15, "wake.spare_capacity", "ignored"), 200, [100, 300, 900]), 1);
+}
+
+#[test]
+fn half_of_the_task_has_to_fit() {
+    // Nothing of its 600 is in any queue's utilization (it is attached to none), and CPU 0, where it is, is full.
+    let chosen = |util| {
+        let mut m = uma(V4_15);
+        m.idle_state(2);
+        for on in 0..8 {
+            m.root_avg(on).util_avg = 1024;
+        }
+        m.root_avg(5).util_avg = 1024 - 300;
+        let p = m.run(0);
+        m.avg(p).util_avg = util;
+        m.avg(p).last_update_time = 0;
+        m.0.this_cpu = cpu(0);
+        m.select_task_rq_fair(p, cpu(0), EXEC, WakeFlags::NONE).index()
+    };
+    assert_eq!(chosen(599), 5, "300 > 299");
+    assert_eq!(chosen(600), 1, "by load, the first empty one");
+}
+
+#[test]
+fn new_kernels_see_what_other_classes_take() {
+    // CPU 5 has most room of its whole capacity, but 700 of it goes to interrupts.
+    let chosen = |kernel| {
+        let mut m = uma(kernel);
+        m.idle_state(2);
+        for on in 0..8 {
+            m.root_avg(on).util_avg = 900;
+        }
+        m.root_avg(3).util_avg = 500;
+        m.root_avg(5).util_avg = 200;
+        m.rq[cpu(5)].cpu_capacity = 324;
+        m.exec_on(0, 100)
+    };
+    assert_eq!(chosen(V4_15), 5, "824 of room");
+    assert_eq!(chosen(V4_16), 3, "524 against 124");
+}
+
+#[test]
+fn at_fork_room_does_not_count() {
+    let mut m = uma(V4_15);
+    m.idle_state(2);
+    m.run(0);
+    m.root_avg(1).util_avg = 1000;
+    assert_eq!(m.fork_from(0, &[]), 1);
+}
+
+#[test]
+fn a_local_group_that_is_not_allowed() {
+    // The child may run in the other socket only, where all CPUs are busy: 1024 * 8 * 1024 / 4712 = 1780 of load.
+    let chosen = |kernel, busy: usize| {
+        let mut m = two_sockets(kernel);
+        m.idle_state(2);
+        m.run(0);
+        let remote = [4, 5, 6, 7, 12, 13, 14, 15];
+        m.busy(&remote[..busy]);
+        m.fork_from(0, &remote)
+    };
+    // v4.5: the local group passes for empty, so nothing beats it: the previous CPU, which the caller will not take.
+    assert_eq!(chosen(V4_5_RC1, 8), 0);
+    assert_eq!(chosen(V4_5_RC1, 2), 0);
+    // Without any load there is nothing to beat.
+    assert_ne!(chosen(V4_5_RC1, 0), 0);
+    // v4.15 means it to pass for full. But that plus the margin of 256 wraps to 255: any load from 256 on is more. One busy CPU
+    // is 222, two are 445. With one: the first idle CPU is 5, core 6 is as empty as its own, and there comes CPU 14.
+    assert_eq!(chosen(V4_15, 1), 14);
+    assert_eq!(chosen(V4_15, 2), 0);
+    // By runnable load alone it works as meant: 100 * -1 is still far more than 112 times whatever.
+    let kernel = with(with(V4_15, "wake.idlest_measure", "runnable-load"), "wake.slow_path_start", "previous-cpu");
+    assert_ne!(chosen(kernel, 8), 0);
+}
+
+#[test]
+fn where_nothing_is_idler_the_start_stays() {
+    // A task that last ran on CPU 5 execs, or is woken, on CPU 0, the least loaded.
+    let chosen = |kernel: Kernel, allowed: &[usize]| {
+        let mut m = uma(kernel);
+        m.busy(&[1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 0]);
+        let p = m.sleeper(5);
+        m.root_avg(5).load_avg -= FULL;
+        m.avg(p).last_update_time = 0;
+        m.allow(p, allowed);
+        m.0.this_cpu = cpu(0);
+        m.select_task_rq_fair(p, cpu(5), FORK, WakeFlags::FORK).index()
+    };
+    let all = [0, 1, 2, 3, 4, 5, 6, 7];
+    assert_eq!(chosen(V4_5_RC1, &all), 5);
+    assert_eq!(chosen(V4_15, &all), 0);
+    assert_eq!(chosen(with(V4_15, "wake.slow_path_start", "previous-cpu"), &all), 5);
+    // It may not run in the domain at all.
+    assert_eq!(chosen(V4_15, &[]), 5);
+}
+
+#[test]
+fn a_sleepers_utilization_is_aged_before_the_slow_path() {
+    // A wakeup in a domain with SD_BALANCE_WAKE by one that wakes widely. The sleeper used 1000 of CPU 5, whose queue has been
+    // updated 64 ms (of 1.024 ms) later: a quarter is left, so its own CPU has room for 250, and CPU 6 for 400.
+    let chosen = |kernel| {
+        let mut m = uma(kernel);
+        for on in 0..8 {
+            let sd = m.domains.sd[cpu(on)].unwrap();
+            m.domains[sd].flags |= WAKE;
+            m.root_avg(on).util_avg = 1024;
+        }
+        m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        m.busy(&[0, 3, 4, 5, 6, 7]);
+        m.root_avg(6).util_avg = 624;
+        let waker = m.rq[cpu(0)].curr.unwrap();
+        let p = m.sleeper(5);
+        m.avg(p).util_avg = 1000;
+        m.avg(p).util_sum = 1000 * 47_742;
+        m.root_avg(5).last_update_time = 1 + 64 * 1024 * 1024;
+        m.task[waker].wakee_flips = 64;
+        m.task[p].wakee_flips = 8;
+        let to = m.select(0, p, false);
+        (to, m.avg(p).util_avg)
+    };
+    let (to, util) = chosen(V4_15);
+    assert_eq!(to, 6);
+    assert!((245..=255).contains(&util), "{util}");
+    // As it fell asleep: its own CPU has room for all of the 1000 that it seems to have left there.
+    assert_eq!(chosen(with(V4_15, "wake.slow_path_util", "stale")), (5, 1000));
+    assert_eq!(chosen(V4_5_RC1), (1, 1000), "by load, CPU 1 before CPU 2");
+}

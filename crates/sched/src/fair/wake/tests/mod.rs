@@ -1,0 +1,172 @@
+//! Decisions of the wake path on small machines, derived by hand from the kernel's code.
+//!
+//! Machines are set up directly: who runs where, and what the averages say. Loads are those of nice-0 tasks that always run,
+//! 1024 each, unless a test says otherwise.
+
+mod affine;
+mod group_load;
+mod idle_cores;
+mod idlest;
+mod situations;
+mod waker;
+
+use super::*;
+use crate::arch::Arch;
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::features::Feature;
+use crate::layout::Line;
+use crate::pelt::SchedAvg;
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16};
+use std::ops::{Deref, DerefMut};
+use units::{CpuMask, Ns};
+
+const WAKE: SdFlags = SdFlags::SD_BALANCE_WAKE;
+const FORK: SdFlags = SdFlags::SD_BALANCE_FORK;
+const EXEC: SdFlags = SdFlags::SD_BALANCE_EXEC;
+/// Load of a nice-0 task that always runs.
+const FULL: u64 = 1024;
+
+/// Time passes only by looking at cache lines.
+#[derive(Default)]
+struct Lines {
+    now: u64,
+    ns_per_read: u64,
+    touched: Vec<Line>,
+}
+
+impl Arch for Lines {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(self.now)
+    }
+    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    fn read(&mut self, _by: CpuId, line: Line) {
+        self.now += self.ns_per_read;
+        self.touched.push(line);
+    }
+    fn write(&mut self, _by: CpuId, line: Line) {
+        self.touched.push(line);
+    }
+}
+
+struct Machine(Sched<Lines>);
+
+impl Deref for Machine {
+    type Target = Sched<Lines>;
+    fn deref(&self) -> &Sched<Lines> {
+        &self.0
+    }
+}
+
+impl DerefMut for Machine {
+    fn deref_mut(&mut self) -> &mut Sched<Lines> {
+        &mut self.0
+    }
+}
+
+fn cpu(number: usize) -> CpuId {
+    CpuId::new(number)
+}
+
+fn mask(cpus: &[usize]) -> CpuMask {
+    cpus.iter().map(|&c| cpu(c)).collect()
+}
+
+/// Two sockets of four cores of two threads. Cores 0-3 are in socket 0, cores 4-7 in socket 1; CPU n + 8 is the second thread of
+/// core n. The domains of a CPU are SMT (2 CPUs, 110%), MC (8, 117%) and NUMA (16, 125%); each CPU's capacity is 589.
+fn two_sockets(kernel: Kernel) -> Machine {
+    Machine::new(kernel, CpuTopology::symmetric(2, 1, 1, 4, 2))
+}
+
+/// Eight CPUs that share one cache. Their only domain is MC (8 CPUs, 117%); each CPU's capacity is 1024.
+fn uma(kernel: Kernel) -> Machine {
+    Machine::new(kernel, CpuTopology::symmetric(1, 1, 1, 8, 1))
+}
+
+fn with(kernel: Kernel, key: &str, value: &str) -> Kernel {
+    let mut kernel = kernel;
+    assert_eq!(kernel.set(key, value), crate::versions::Switched::Done, "{key} = {value}");
+    kernel
+}
+
+impl Machine {
+    fn new(kernel: Kernel, topology: CpuTopology) -> Machine {
+        let sysctl = Sysctl::new(topology.nr_cpus);
+        // Not at boot: a jiffy of 0 stands for "never" in some places.
+        let arch = Lines { now: 1_000_000_000, ..Lines::default() };
+        let mut m = Machine(Sched::new(arch, Boot { kernel, topology, hz: 250, features: kernel.features, sysctl }));
+        for on in 0..m.nr_cpus() {
+            m.root_avg(on).last_update_time = 1;
+        }
+        m
+    }
+
+    /// A task that sleeps, having last run on `on`, where its load is still remembered.
+    fn sleeper(&mut self, on: usize) -> TaskId {
+        self.0.this_cpu = cpu(on);
+        let init = TaskInit {
+            comm: String::from("test"),
+            policy: Policy::Normal,
+            nice: 0,
+            cpus_allowed: None,
+            mm: 1,
+            group: ROOT_TASK_GROUP,
+        };
+        let p = self.sched_fork(None, init);
+        self.task[p].state = TaskState::Interruptible;
+        self.task[p].recent_used_cpu = cpu(on);
+        let se = self.task[p].se;
+        self.se[se].avg = SchedAvg { load_avg: FULL, runnable_avg: FULL, last_update_time: 1, ..SchedAvg::default() };
+        let cfs = self.rq[cpu(on)].cfs;
+        self.cfs_rq[cfs].avg.load_avg += FULL;
+        p
+    }
+
+    /// One more task of full load on a CPU: it runs if nothing else does. None of it is used: utilization stays 0.
+    fn run(&mut self, on: usize) -> TaskId {
+        let p = self.sleeper(on);
+        self.task[p].state = TaskState::Running;
+        let cfs = self.rq[cpu(on)].cfs;
+        self.cfs_rq[cfs].avg.runnable_avg += FULL;
+        let rq = &mut self.rq[cpu(on)];
+        rq.nr_running += 1;
+        rq.curr.get_or_insert(p);
+        p
+    }
+
+    fn busy(&mut self, cpus: &[usize]) {
+        for &c in cpus {
+            self.run(c);
+        }
+    }
+
+    /// `p` wakes up, by whatever runs on `waker`.
+    fn select(&mut self, waker: usize, p: TaskId, sync: bool) -> usize {
+        self.0.this_cpu = cpu(waker);
+        let flags = if sync { WakeFlags::SYNC } else { WakeFlags::NONE };
+        let prev = self.task[p].wake_cpu;
+        self.select_task_rq_fair(p, prev, WAKE, flags).index()
+    }
+
+    fn allow(&mut self, p: TaskId, cpus: &[usize]) {
+        self.task_cold[p].cpus_allowed = mask(cpus);
+        self.task[p].nr_cpus_allowed = cpus.len() as u32;
+    }
+
+    fn avg(&mut self, p: TaskId) -> &mut SchedAvg {
+        let se = self.task[p].se;
+        &mut self.se[se].avg
+    }
+
+    fn root_avg(&mut self, on: usize) -> &mut SchedAvg {
+        let cfs = self.rq[cpu(on)].cfs;
+        &mut self.cfs_rq[cfs].avg
+    }
+
+    fn has_idle_cores(&self, on: usize) -> bool {
+        let shared = self.domains.sd_llc_shared[cpu(on)].expect("a cache that several CPUs share");
+        self.domains[shared].has_idle_cores
+    }
+}

@@ -1,0 +1,209 @@
+//! What a waker remembers: flips, and the CPU it was on.
+
+use super::*;
+use crate::scheduler::Scheduler;
+
+/// Wakes `p` by the task on CPU 0 as far as remembering goes.
+fn record(m: &mut Machine, p: TaskId) {
+    m.0.this_cpu = cpu(0);
+    m.record_wakee(p);
+}
+
+#[test]
+fn a_flip_is_a_wakee_other_than_the_last() {
+    let mut m = uma(V4_15);
+    let waker = m.run(0);
+    let [a, b] = [1, 2].map(|on| m.sleeper(on));
+    for (p, flips) in [(a, 1), (a, 1), (b, 2), (b, 2), (a, 3)] {
+        record(&mut m, p);
+        assert_eq!(m.task[waker].wakee_flips, flips);
+    }
+    assert_eq!(m.task[waker].last_wakee, Some(a));
+    assert_eq!(m.task[a].wakee_flips, 0, "it is the waker that flips");
+}
+
+#[test]
+fn flips_are_halved_once_after_more_than_a_second() {
+    let mut m = uma(V4_15);
+    let waker = m.run(0);
+    let a = m.sleeper(1);
+    // 250 jiffies a second, and now it is jiffy 250.
+    m.task[waker].wakee_flips = 41;
+    m.task[waker].last_wakee = Some(a);
+    record(&mut m, a);
+    assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (41, 0), "exactly a second");
+    m.arch.now += 4_000_000;
+    record(&mut m, a);
+    assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (20, 251));
+    // Many seconds later still only once.
+    m.arch.now += 60_000_000_000;
+    record(&mut m, a);
+    assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (10, 15_251));
+}
+
+#[test]
+fn the_idle_task_has_flips_of_its_own() {
+    let mut m = uma(V4_5_RC1);
+    let [a, b] = [1, 2].map(|on| m.sleeper(on));
+    record(&mut m, a);
+    record(&mut m, b);
+    assert_eq!((m.rq[cpu(0)].idle.wakee_flips, m.rq[cpu(0)].idle.last_wakee), (2, Some(b)));
+    assert_eq!(m.rq[cpu(1)].idle.wakee_flips, 0);
+    m.rq[cpu(0)].idle.wakee_flips = 64;
+    m.task[a].wakee_flips = 8;
+    assert!(m.wake_wide(a));
+}
+
+#[test]
+fn wide_is_the_cache_size_and_its_square() {
+    // Eight CPUs share a cache: the smaller needs 8 flips, the larger 8 times as many as the smaller.
+    let mut m = two_sockets(V4_15);
+    let waker = m.run(0);
+    let p = m.sleeper(1);
+    m.0.this_cpu = cpu(0);
+    for (waker_flips, wakee_flips, wide) in [
+        (64, 8, true),
+        (63, 8, false),
+        (1000, 7, false),
+        (8, 64, true),
+        (8, 63, false),
+        (80, 10, true),
+        (79, 10, false),
+    ] {
+        m.task[waker].wakee_flips = waker_flips;
+        m.task[p].wakee_flips = wakee_flips;
+        assert_eq!(m.wake_wide(p), wide, "{waker_flips} and {wakee_flips}");
+    }
+}
+
+#[test]
+fn a_wide_wakeup_stays_with_the_previous_cpu() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = two_sockets(kernel);
+        let waker = m.run(0);
+        m.run(4);
+        let p = m.sleeper(4);
+        assert_eq!(m.select(0, p, true), 1, "{}: pulled", kernel.name);
+        m.task[waker].wakee_flips = 64;
+        m.task[p].wakee_flips = 8;
+        // No domain has SD_BALANCE_WAKE, so there is no slow path: from its own CPU on.
+        assert_eq!(m.select(0, p, true), 5, "{}: wide", kernel.name);
+    }
+}
+
+#[test]
+fn a_bound_task_is_remembered_up_to_v4_6_only() {
+    for (kernel, flips) in [(V4_5_RC1, 1), (V4_15, 0), (V4_16, 0)] {
+        let mut m = uma(kernel);
+        let p = m.sleeper(1);
+        m.allow(p, &[1]);
+        assert!(m.0.wake(cpu(0), p, WakeFlags::NONE));
+        assert_eq!(m.rq[cpu(0)].idle.wakee_flips, flips, "{}", kernel.name);
+    }
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = uma(kernel);
+        let p = m.sleeper(1);
+        assert!(m.0.wake(cpu(0), p, WakeFlags::NONE));
+        assert_eq!(m.rq[cpu(0)].idle.wakee_flips, 1, "{}", kernel.name);
+    }
+}
+
+/// A sync wakeup by a task on CPU 0, where CPU `prev` is busy; the wakee last used `recent`.
+fn with_recent(m: &mut Machine, prev: usize, recent: usize) -> (usize, usize) {
+    m.run(0);
+    m.run(prev);
+    let p = m.sleeper(prev);
+    m.task[p].recent_used_cpu = cpu(recent);
+    let chosen = m.select(0, p, true);
+    (chosen, m.task[p].recent_used_cpu.index())
+}
+
+#[test]
+fn the_recent_cpu_goes_first_and_the_previous_one_takes_its_place() {
+    assert_eq!(with_recent(&mut two_sockets(V4_16), 1, 3), (3, 1));
+    // v4.15, and v4.16 without it: the first idle CPU from the target on.
+    assert_eq!(with_recent(&mut two_sockets(V4_15), 1, 3), (2, 3));
+    assert_eq!(with_recent(&mut two_sockets(with(V4_16, "wake.recent_used_cpu", "absent")), 1, 3), (2, 3));
+    // v4.15 with nothing but this of v4.16.
+    assert_eq!(with_recent(&mut two_sockets(with(V4_15, "wake.recent_used_cpu", "by-waker")), 1, 3), (3, 1));
+}
+
+#[test]
+fn the_recent_cpu_has_to_be_idle_near_allowed_and_another() {
+    assert_eq!(with_recent(&mut two_sockets(V4_16), 1, 1), (2, 1), "it is the previous one");
+    assert_eq!(with_recent(&mut two_sockets(V4_16), 1, 0), (2, 0), "it is the target");
+    assert_eq!(with_recent(&mut two_sockets(V4_16), 1, 5), (2, 5), "it is in another cache");
+    let mut m = two_sockets(V4_16);
+    m.run(3);
+    assert_eq!(with_recent(&mut m, 1, 3), (2, 3), "it is busy");
+    let mut m = two_sockets(V4_16);
+    m.busy(&[0, 1]);
+    let p = m.sleeper(1);
+    m.allow(p, &[0, 1, 2]);
+    m.task[p].recent_used_cpu = cpu(3);
+    assert_eq!((m.select(0, p, true), m.task[p].recent_used_cpu), (2, cpu(3)), "it is not allowed");
+    // An idle target or an idle previous CPU goes before it.
+    let mut m = two_sockets(V4_16);
+    m.run(0);
+    let p = m.sleeper(1);
+    m.task[p].recent_used_cpu = cpu(3);
+    assert_eq!((m.select(0, p, true), m.task[p].recent_used_cpu), (1, cpu(3)));
+}
+
+#[test]
+fn a_waker_remembers_where_it_was() {
+    for (kernel, remembered) in [(V4_15, 7), (V4_16, 2)] {
+        let mut m = two_sockets(kernel);
+        let waker = m.run(2);
+        m.task[waker].recent_used_cpu = cpu(7);
+        let p = m.sleeper(1);
+        m.select(2, p, true);
+        assert_eq!(m.task[waker].recent_used_cpu.index(), remembered, "{}", kernel.name);
+    }
+    // Also where there is no choice, but not after a wide wakeup, nor one that may not come here.
+    let mut m = two_sockets(V4_16);
+    let waker = m.run(2);
+    let p = m.sleeper(2);
+    m.select(2, p, true);
+    assert_eq!(m.task[waker].recent_used_cpu.index(), 2);
+    m.task[waker].recent_used_cpu = cpu(7);
+    m.allow(p, &[3, 4]);
+    m.select(2, p, true);
+    assert_eq!(m.task[waker].recent_used_cpu.index(), 7);
+    m.allow(p, &[2, 3, 4]);
+    m.task[waker].wakee_flips = 64;
+    m.task[p].wakee_flips = 8;
+    m.select(2, p, true);
+    assert_eq!(m.task[waker].recent_used_cpu.index(), 7);
+}
+
+/// A task and a worker wake each other by turns, synchronously. Before a waker sleeps it is moved to where the one it woke runs: so
+/// its previous CPU is the next wakeup's target, and where it was before is forgotten (the case that 32e839dda3ba tells of).
+/// Where who is woken goes, time after time.
+fn ping_pong(kernel: Kernel) -> Vec<usize> {
+    let mut m = uma(kernel);
+    let task = m.run(0);
+    let worker = m.sleeper(0);
+    let (mut waker, mut wakee) = (task, worker);
+    let mut path = Vec::new();
+    for _ in 0..8 {
+        let from = m.task[waker].cpu;
+        let to = cpu(m.select(from.index(), wakee, true));
+        path.push(to.index());
+        m.rq[from].curr = None;
+        m.rq[from].nr_running = 0;
+        m.rq[to].curr = Some(wakee);
+        m.rq[to].nr_running = 1;
+        m.0.__set_task_cpu(wakee, to);
+        m.0.__set_task_cpu(waker, to);
+        (waker, wakee) = (wakee, waker);
+    }
+    path
+}
+
+#[test]
+fn two_that_wake_each_other_stay_on_two_cpus() {
+    // The search pushes the pair round the cache; the recently used CPU holds it on two.
+    assert_eq!(ping_pong(V4_15), [1, 2, 3, 4, 5, 6, 7, 0]);
+    assert_eq!(ping_pong(V4_16), [1, 0, 1, 0, 1, 0, 1, 0]);
+}
