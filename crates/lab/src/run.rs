@@ -173,15 +173,21 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, instance: &dyn In
         events: sim.events,
         context_switches: sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum(),
         wakeups: sim.sched.nr_wakeups,
-        simulated_ns: sim.now().0,
+        simulated_ns: end_of(sim).0,
         warnings,
         digest: digest(sim, end),
     }
 }
 
+/// When the last path of any CPU ended.
+fn end_of<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Ns {
+    let clocks = sim.sched.rq.iter().map(|(cpu, _)| sim.sched.arch.now(cpu).ns());
+    clocks.fold(sim.now(), Ns::max)
+}
+
 /// Everything that a run's decisions end in: what was reported and when, and of each CPU its clock, its work and its switches.
 fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
-    let mut text = format!("{end:?} {} {} {}\n", sim.now().0, sim.events, sim.sched.nr_wakeups);
+    let mut text = format!("{end:?} {} {} {}\n", end_of(sim).0, sim.events, sim.sched.nr_wakeups);
     for sample in &sim.samples {
         let _ = writeln!(text, "{} {} {}", sample.at.0, sample.series, sample.value);
     }
@@ -231,14 +237,14 @@ fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, start: Ns) -> Profile {
     Profile {
         stacks: tree.stacks().into_iter().map(stack).collect(),
         cpus: sim.sched.rq.len(),
-        duration_ps: Ps::from(sim.now().saturating_sub(start)).0,
+        duration_ps: Ps::from(end_of(sim).saturating_sub(start)).0,
     }
 }
 
 fn schedstat<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
     let sched = &sim.sched;
     let of = Schedstat {
-        jiffies: sim.now().0 / sched.tick_nsec,
+        jiffies: end_of(sim).0 / sched.tick_nsec,
         cpu_online_mask: &sched.cpu_online_mask,
         rq: &sched.rq,
         domains: &sched.domains,

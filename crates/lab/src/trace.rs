@@ -162,7 +162,7 @@ fn prev_state(kernel: &str) -> PrevState {
     if kernel == "v4.5-rc1" { PrevState::Raw } else { PrevState::Reported }
 }
 
-/// Runs `setup` and adds up the scheduler's statistics. `None` when interrupted.
+/// Runs `setup` and adds up the scheduler's statistics, without the tasks that never ran. `None` when interrupted.
 pub fn statistics(
     setup: &Setup,
     interrupted: &dyn Fn() -> bool,
@@ -172,5 +172,9 @@ pub fn statistics(
     let (first_task, _) = start(setup, nr_cpus);
     let sink = Statistics::new(nr_cpus, first_task);
     let listened = listen(setup, sink, None, interrupted, at)?;
-    Ok(listened.map(|(sink, run)| (sink.report(Ns(run.outcome.simulated_ns)), run)))
+    Ok(listened.map(|(sink, run)| {
+        let mut report = sink.report(Ns(run.outcome.simulated_ns));
+        report.names.retain(|_, totals| totals.switches > 0 || totals.wait > Ns::ZERO);
+        (report, run)
+    }))
 }

@@ -133,22 +133,6 @@ impl<A: Arch> Sched<A> {
         self.arch.unlock(self.this_cpu, self.layout.rq(cpu, RqLine::Lock));
     }
 
-    /// kernel/sched/sched.h: double_rq_lock(). The lower CPU number first.
-    pub(crate) fn double_rq_lock(&mut self, a: CpuId, b: CpuId) {
-        self.rq_lock(a.min(b));
-        if a != b {
-            self.rq_lock(a.max(b));
-        }
-    }
-
-    /// kernel/sched/sched.h: double_rq_unlock().
-    pub(crate) fn double_rq_unlock(&mut self, a: CpuId, b: CpuId) {
-        self.rq_unlock(a);
-        if a != b {
-            self.rq_unlock(b);
-        }
-    }
-
     /// `raw_spin_lock(&p->pi_lock)`.
     #[inline]
     pub(crate) fn pi_lock(&mut self, p: TaskId) {
@@ -326,12 +310,6 @@ impl<A: Arch> Sched<A> {
             Some(p) => self.layout.task(p, task),
             None => self.layout.se(se, group),
         }
-    }
-
-    /// Looks at `load`, `on_rq`, `run_node`.
-    #[inline]
-    pub(crate) fn read_se(&mut self, se: SeId) {
-        self.read(self.se_line(se, TaskLine::Se, SeLine::Load));
     }
 
     /// Changes `load`, `on_rq`, `run_node`.

@@ -92,6 +92,8 @@ impl<A: Arch> Sched<A> {
                 cpu,
                 cfs: CfsRqId(u32::from(cpu.0)),
                 online: true,
+                // Every CPU went idle once while the machine booted.
+                idle_stamp: 1,
                 sd: domains.sd[cpu],
                 avg_idle: 2 * boot.sysctl.sched_migration_cost,
                 max_idle_balance_cost: boot.sysctl.sched_migration_cost,
@@ -698,6 +700,7 @@ impl<A: Arch> Sched<A> {
     fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.path(Path::pick_next_task_idle);
         self.put_prev_task(cpu, prev);
+        self.update_idle_core(cpu);
         if self.schedstat_enabled() {
             self.write_rq_stats(cpu);
             self.rq[cpu].sched_goidle += 1;

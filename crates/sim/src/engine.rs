@@ -4,7 +4,7 @@ use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
 use crate::task::{Pending, TaskContext};
 use crate::tournament::Tournament;
-use machine::hardware::Hardware;
+use machine::hardware::{Hardware, Notice};
 use os::Os;
 use sched::core::Sched;
 use sched::sched::TaskId;
@@ -115,6 +115,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().begin(cpu, self.now);
         let task = self.fork_task(cpu, None, spec);
         self.sched.wake_up_new_task(cpu, task);
+        if self.sched.need_resched(cpu) {
+            // Nothing runs there that would look at its flags on the way out.
+            self.cpus[cpu].notice(Notice::Monitor, self.now);
+            self.requeue(cpu);
+        }
         self.deliver();
         task
     }

@@ -45,6 +45,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let next_timer = self.cpus[cpu].timers.next().min(self.cpus[cpu].tick_at);
         let state = self.sched.arch_mut().enter_idle(cpu, now, next_timer);
         self.trace_idle(cpu, now, Some(state as u8));
+        let latency = self.sched.arch().prices.idle_states[state].exit_latency_us;
+        self.sched.set_idle_state(cpu, Some(latency));
         // A CPU that polls executes, and takes its share of the core.
         let polls = self.sched.arch().prices.idle_states[state].target_residency_us == 0;
         if !polls {
@@ -58,6 +60,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Something arrives at a sleeping CPU.
     pub(crate) fn wake_cpu(&mut self, cpu: CpuId, now: Ps) {
         let first = self.sched.arch_mut().leave_idle(cpu, now);
+        self.sched.set_idle_state(cpu, None);
         self.set_active(cpu, now, true);
         self.trace_idle(cpu, first, None);
         let this = &mut self.cpus[cpu];

@@ -7,7 +7,6 @@ use machine::hardware::Hardware;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
-use sched::arch::Arch;
 use sched::core::TaskInit;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;

@@ -8,7 +8,7 @@
 //! that MMTests ran is not known (variants use 10000 to 1000000); shorter batches give the same means here, because nothing but
 //! the pair runs.
 
-use crate::{Instance, Parameter, Summary, Values, Workload};
+use crate::{Instance, Parameter, Summary, Workload};
 use os::Os;
 use os::pipe::PipeId;
 use sim::engine::Sample;

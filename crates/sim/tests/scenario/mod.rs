@@ -18,7 +18,7 @@ use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use observe::gantt::Gantt;
+use observe::Gantt;
 use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};

@@ -68,6 +68,29 @@ fn a_group_that_falls_asleep_keeps_its_place() {
         assert_eq!(s.se[se].vruntime, vruntime, "{}: asleep it stays absolute", kernel.name);
         s.wake_from(CPU0, p);
         assert!((s.se[se].vruntime.wrapping_sub(s.cfs_rq[root].min_vruntime) as i64).abs() < 6 * MS as i64);
+        // Nor does it move when its only task is taken away for a moment.
+        let vruntime = s.se[se].vruntime;
+        s.set_user_nice(p, 3);
+        assert_eq!(s.se[se].vruntime, vruntime, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn what_a_group_ran_is_charged_before_its_weight_changes() {
+    for kernel in KERNELS {
+        let mut s = machine(kernel, 1);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        s.task_in(group, CPU0, 0);
+        s.reschedule(CPU0);
+        s.ticks(CPU0, 1);
+        let se = s.tg[group].se[0];
+        let vruntime = s.se[se].vruntime;
+        s.pass(10 * MS);
+        s.sched_group_set_shares(group, 4096);
+        assert_eq!(s.se[se].vruntime.wrapping_sub(vruntime), 10 * MS, "{}", kernel.name);
+        s.ticks(CPU0, 8);
+        // A quarter of a millisecond for each, by the inverse of 4096 rounded down.
+        assert_eq!(s.se[se].vruntime.wrapping_sub(vruntime), 12 * MS - 8, "{}", kernel.name);
     }
 }
 

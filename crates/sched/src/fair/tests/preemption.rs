@@ -143,6 +143,18 @@ fn the_running_entity_competes_and_may_be_skipped() {
 }
 
 #[test]
+fn an_idle_policy_task_is_nobodys_friend_but_may_be_skipped() {
+    let mut s = machine(V4_15, 1);
+    let p = s.task(CPU0, 0);
+    s.sched_setscheduler(p, Policy::Idle);
+    let se = s.task[p].se;
+    s.set_next_buddy(se);
+    s.set_skip_buddy(se);
+    let queue = &s.cfs_rq[s.rq[CPU0].cfs];
+    assert_eq!((queue.next, queue.skip), (None, Some(se)));
+}
+
+#[test]
 fn a_preempted_task_is_remembered_only_on_a_crowded_queue() {
     for (others, remembered) in [(0, false), (7, true)] {
         for kernel in KERNELS {
