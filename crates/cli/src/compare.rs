@@ -49,11 +49,10 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     let bar = progress(runs, results.len(), quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
-        guarded(&setup, Keep::At(&store.record_path(&experiment, job)), || record(&setup, give_up)).and_then(|record| {
-            record.map(|record| store.save(&experiment, job, &record).map(|_| record)).transpose()
-        })
+        guarded(&setup, Keep::At(&store.record_path(&experiment, job)), || record(&setup, give_up))
+            .and_then(|record| record.map(|record| store.save(&experiment, job, &record).map(|_| record)).transpose())
     };
-    let ended = execute(&missing, threads, &patience, &work, &mut |job, record: Record| {
+    let ended = execute(&missing, threads, &patience, work, |job, record: Record| {
         let outcome = record.outcome.expect("a run that has ended has an outcome");
         check(&experiment, &job, &outcome)?;
         results.insert(job, (outcome, record.host_cpu_ns));
@@ -63,7 +62,11 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     bar.finish_and_clear();
     ended?;
 
-    let report = lab::report::comparison(&experiment, &|job| results.get(job).map(|(outcome, _)| outcome), cpu_seconds(&results));
+    let report = lab::report::comparison(
+        &experiment,
+        &|job| results.get(job).map(|(outcome, _)| outcome),
+        cpu_seconds(&results),
+    );
     store.report(&report)?;
     if report.progress.is_partial() {
         return interrupted(&report, arguments.format, &folder);
@@ -81,7 +84,9 @@ fn interrupted(report: &Report, format: Format, folder: &Path) -> Result<(), Fai
     }
     let (done, runs) = (report.progress.done, report.progress.runs);
     let place = folder.display();
-    Err(Failure::Mistake(format!("interrupted: {done} of {runs} runs are kept in {place}; the same command goes on from there")))
+    Err(Failure::Mistake(format!(
+        "interrupted: {done} of {runs} runs are kept in {place}; the same command goes on from there"
+    )))
 }
 
 fn chosen(report: &Report, format: Format) -> &str {
@@ -141,7 +146,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let mut results = Results::new();
     let mut texts = BTreeMap::new();
-    let ended = execute(&jobs, threads, &patience, &work, &mut |job, (outcome, cpu_ns, text): (Outcome, u64, String)| {
+    let ended = execute(&jobs, threads, &patience, work, |job, (outcome, cpu_ns, text): (Outcome, u64, String)| {
         if let Some(store) = &store {
             let record = Record::new(experiment.setup(&job), Some(outcome.clone()), cpu_ns);
             store.save(&experiment, &job, &record)?;

@@ -31,7 +31,8 @@ impl Patience {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // The order matters: the first signal must not find itself already asked for.
-            let heard = register_conditional_shutdown(signal, 2, asked.clone()).and_then(|_| register(signal, asked.clone()));
+            let heard =
+                register_conditional_shutdown(signal, 2, asked.clone()).and_then(|_| register(signal, asked.clone()));
             if let Err(error) = heard {
                 say(&format!("Ctrl-C will lose the run that it interrupts: {error}"));
             }
@@ -51,8 +52,8 @@ pub fn execute<T: Send>(
     jobs: &[Job],
     threads: usize,
     patience: &Patience,
-    work: &(dyn Fn(&Job, &dyn Fn() -> bool) -> Result<Option<T>, Failure> + Sync),
-    done: &mut dyn FnMut(Job, T) -> Result<(), Failure>,
+    work: impl Fn(&Job, &dyn Fn() -> bool) -> Result<Option<T>, Failure> + Sync,
+    mut done: impl FnMut(Job, T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -62,7 +63,7 @@ pub fn execute<T: Send>(
     thread::scope(|scope| {
         for _ in 0..threads.min(jobs.len()) {
             let sender = sender.clone();
-            let (next, give_up) = (&next, &give_up);
+            let (next, give_up, work) = (&next, &give_up, &work);
             scope.spawn(move || {
                 while !give_up() {
                     let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
@@ -147,5 +148,81 @@ fn store_broken(setup: &Setup, path: &Path) -> io::Result<()> {
 
 fn words(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
-    text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string())).unwrap_or_else(|| "no words".to_string())
+    text.or_else(|| payload.downcast_ref::<&str>().map(|text| text.to_string()))
+        .unwrap_or_else(|| "no words".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    fn jobs(count: usize) -> Vec<Job> {
+        (0..count).map(|row| Job { table: 0, row, arm: 0, iteration: 0 }).collect()
+    }
+
+    fn patient() -> Patience {
+        Patience(Arc::new(AtomicBool::new(false)))
+    }
+
+    #[test]
+    fn every_job_is_done_once() {
+        let mut done = Vec::new();
+        let work = |job: &Job, _: &dyn Fn() -> bool| Ok(Some(job.row * 2));
+        let keep = |job: Job, twice| {
+            done.push((job.row, twice));
+            Ok(())
+        };
+        execute(&jobs(100), 4, &patient(), work, keep).unwrap();
+        done.sort_unstable();
+        assert_eq!(done, (0..100).map(|row| (row, row * 2)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_batch() {
+        let started = Mutex::new(0);
+        let work = |job: &Job, _: &dyn Fn() -> bool| {
+            *started.lock().unwrap() += 1;
+            if job.row == 3 { Err(Failure::Mistake("three".to_string())) } else { Ok(Some(())) }
+        };
+        let ended = execute(&jobs(100_000), 1, &patient(), work, |_, ()| Ok(()));
+        assert!(matches!(ended, Err(Failure::Mistake(message)) if message == "three"));
+        assert!(*started.lock().unwrap() < 100_000);
+    }
+
+    #[test]
+    fn lost_patience_keeps_what_is_done() {
+        let patience = patient();
+        let mut done = 0;
+        let work = |job: &Job, give_up: &dyn Fn() -> bool| {
+            if job.row == 5 {
+                patience.0.store(true, Ordering::Relaxed);
+            }
+            Ok((!give_up()).then_some(()))
+        };
+        let keep = |_, ()| {
+            done += 1;
+            Ok(())
+        };
+        execute(&jobs(100), 1, &patience, work, keep).unwrap();
+        assert_eq!(done, 5);
+    }
+
+    #[test]
+    fn a_fault_of_ours_says_how_to_see_it_again() {
+        let mut draft = lab::experiment::Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.workload_option("pipetest").unwrap();
+        draft.arm_options(&["v4.15".to_string()], true).unwrap();
+        let experiment = draft.resolve(lab::experiment::Purpose::Watch, &crate::files::Disk).unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let path = std::env::temp_dir().join(format!("fairground-test-{}.json", std::process::id()));
+        let failure = guarded::<()>(&setup, Keep::At(&path), || panic!("the sky fell")).unwrap_err();
+        let message = failure.message().unwrap();
+        let again = format!("the sky fell; this command runs it again: fairground replay {}", path.display());
+        assert!(message.contains(&again), "{message}");
+        let record = Record::parse(&fs::read_to_string(&path).unwrap(), "x").unwrap();
+        assert_eq!((record.setup, record.outcome), (setup, None));
+        fs::remove_file(&path).unwrap();
+    }
 }

@@ -29,7 +29,10 @@ pub fn replay(path: &str) -> Result<(), Failure> {
     })?;
     let Some(again) = again else { return Err(Failure::Mistake("interrupted".to_string())) };
     let Some(recorded) = &record.outcome else {
-        return print(&format!("the recorded run broke off; now it ends: {:?}, digest {}\n", again.outcome.end, again.outcome.digest));
+        return print(&format!(
+            "the recorded run broke off; now it ends: {:?}, digest {}\n",
+            again.outcome.end, again.outcome.digest
+        ));
     };
     match recorded.difference(&again.outcome) {
         None => print(&format!("agrees: {}\n", recorded.digest)),

@@ -106,7 +106,10 @@ fn check_ours(folder: &Path, identity: &str) -> Result<(), Failure> {
             if empty {
                 return Ok(());
             }
-            return refuse("a folder that is not empty and not ours", "a new folder, or one with results of this experiment: --out DIR");
+            return refuse(
+                "a folder that is not empty and not ours",
+                "a new folder, or one with results of this experiment: --out DIR",
+            );
         }
         Err(error) => return Err(cannot_write(folder, &error)),
     };

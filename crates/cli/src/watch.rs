@@ -27,7 +27,8 @@ fn interrupted() -> Failure {
 }
 
 fn watched(setup: &Setup, wanted: Wanted) -> Result<Run, Failure> {
-    guarded(setup, Keep::Aside, || run(setup, wanted, &Location::of("the experiment")).map_err(Failure::from))?.ok_or_else(interrupted)
+    guarded(setup, Keep::Aside, || run(setup, wanted, &Location::of("the experiment")).map_err(Failure::from))?
+        .ok_or_else(interrupted)
 }
 
 /// `fairground profile`.

@@ -75,7 +75,8 @@ pub fn kernel(build: &Build) -> String {
     let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in &settings {
         let value = setting.value;
-        let since = if value.commit.is_empty() { value.since.to_string() } else { format!("{} {}", value.since, value.commit) };
+        let since =
+            if value.commit.is_empty() { value.since.to_string() } else { format!("{} {}", value.since, value.commit) };
         let _ = writeln!(text, "{:<width$}  {}: {} (since {since})", setting.key, value.name, value.summary);
         for other in setting.choices.iter().filter(|choice| *choice != value) {
             let _ = writeln!(text, "{:<width$}    or {}: {}", "", other.name, other.summary);
@@ -90,11 +91,7 @@ pub fn kernel(build: &Build) -> String {
     for row in Sysctl::TABLE {
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
-        let _ = writeln!(
-            text,
-            "{:<40}{} {} ({low} to {high}{scaling}): {}",
-            row.name, row.default, row.unit, row.doc
-        );
+        let _ = writeln!(text, "{:<40}{} {} ({low} to {high}{scaling}): {}", row.name, row.default, row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
     for (name, values, meaning) in PARAMETERS {
@@ -117,7 +114,10 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
         let commit = if after.value.commit.is_empty() { String::new() } else { format!(", {}", after.value.commit) };
         let _ = writeln!(text, "    is:  {} ({}{commit})", after.value.summary, after.value.since);
     }
-    let state = |build: &Build, feature: Feature| match (build.sched.features.has(feature), build.sched.features.sched_feat(feature)) {
+    let state = |build: &Build, feature: Feature| match (
+        build.sched.features.has(feature),
+        build.sched.features.sched_feat(feature),
+    ) {
         (false, _) => "absent",
         (true, true) => "on",
         (true, false) => "off",
@@ -128,7 +128,8 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
         text.push_str("\nFeatures\n");
     }
     for feature in features {
-        let _ = writeln!(text, "{}: {} -> {} ({})", feature.name(), state(a, feature), state(b, feature), feature.doc());
+        let _ =
+            writeln!(text, "{}: {} -> {} ({})", feature.name(), state(a, feature), state(b, feature), feature.doc());
     }
     text
 }
@@ -148,7 +149,9 @@ const RT_APP_SUMMARY: &str = "threads described in an rt-app JSON file (paramete
 /// A workload and its parameters.
 pub fn workload(name: &str) -> Option<String> {
     if name == crate::experiment::RT_APP {
-        let text = format!("{name}: {RT_APP_SUMMARY}\n\nParameters\nfile    path of the description; docs/rt-app.md has its grammar\n");
+        let text = format!(
+            "{name}: {RT_APP_SUMMARY}\n\nParameters\nfile    path of the description; docs/rt-app.md has its grammar\n"
+        );
         return Some(text);
     }
     let workload = workloads::workload(name)?;
@@ -156,7 +159,10 @@ pub fn workload(name: &str) -> Option<String> {
 }
 
 fn describe(workload: &Workload) -> String {
-    let mut text = format!("{}: {}\n\nReports {}, lower is better\n\nParameters\n", workload.name, workload.summary, workload.unit);
+    let mut text = format!(
+        "{}: {}\n\nReports {}, lower is better\n\nParameters\n",
+        workload.name, workload.summary, workload.unit
+    );
     for parameter in workload.parameters {
         let (low, high) = parameter.range;
         let key = if workload.key == Some(parameter.name) { "; a list makes the table's rows" } else { "" };
@@ -178,7 +184,11 @@ mod tests {
         let text = machines();
         assert!(text.contains("xeon-e5-2670v3-2s   2 packages, 2 NUMA nodes"), "{text}");
         let text = kernels();
-        assert!(text.contains("v4.5-rc1") && text.contains("schedstats always on") && text.contains("v6.12       not built yet"));
+        assert!(
+            text.contains("v4.5-rc1")
+                && text.contains("schedstats always on")
+                && text.contains("v6.12       not built yet")
+        );
         let text = workloads();
         assert!(text.contains("pipetest") && text.contains("hackbench-pipes") && text.contains("rt-app"));
         assert!(workload("hackbench-pipes").unwrap().contains("groups"));

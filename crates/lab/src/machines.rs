@@ -49,7 +49,8 @@ impl Machine {
         let description = for_topology(name, topology);
         notices.push(format!("{name} has no prices of its own: {}", description.about()));
         let text = description.to_toml();
-        let machine = Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
+        let machine =
+            Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
         Machine { notices, ..machine }
     }
 
@@ -172,7 +173,10 @@ pub(crate) mod tests {
         assert!(topology.cores()[0].cpus.contains(units::CpuId(24)));
         // What is stored is all there is.
         let again = Machine::parse(&synthetic.text, "x").unwrap();
-        assert_eq!(crate::prices::prices(&again.description).paths, crate::prices::prices(&synthetic.description).paths);
+        assert_eq!(
+            crate::prices::prices(&again.description).paths,
+            crate::prices::prices(&synthetic.description).paths
+        );
         let shape = |topology: &Topology| format!("{:?}", topology.cpu_topology());
         assert_eq!(shape(again.description.topology()), shape(topology));
     }
@@ -180,7 +184,10 @@ pub(crate) mod tests {
     #[test]
     fn machines_that_are_none() {
         for (text, message) in [
-            ("xeon-e5-2670v3", "--machine xeon-e5-2670v3: found the unknown machine `xeon-e5-2670v3`; expected `xeon-e5-2670v3-2s`, perhaps"),
+            (
+                "xeon-e5-2670v3",
+                "--machine xeon-e5-2670v3: found the unknown machine `xeon-e5-2670v3`; expected `xeon-e5-2670v3-2s`, perhaps",
+            ),
             ("pack:2 core:twelve", "--machine pack:2 core:twelve, column"),
             ("pack:9000", "--machine pack:9000, column"),
             ("there/is/none.xml", "dir/there/is/none.xml: found No such file or directory; expected a machine file"),

@@ -148,10 +148,7 @@ mod tests {
     fn differences_are_named() {
         assert_eq!(outcome().difference(&outcome()), None);
         let other = Outcome { samples: vec![10, 21], events: 9, ..outcome() };
-        assert_eq!(
-            outcome().difference(&other).unwrap(),
-            "events: recorded 1, now 9\nsample 1: recorded 20, now 21"
-        );
+        assert_eq!(outcome().difference(&other).unwrap(), "events: recorded 1, now 9\nsample 1: recorded 20, now 21");
     }
 
     #[test]

@@ -47,9 +47,10 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
     let title = experiment.title(job);
     match outcome.end {
         Ending::Finished | Ending::Duration if !outcome.samples.is_empty() => None,
-        Ending::Finished | Ending::Duration => {
-            Some(Unfinished { message: format!("{title}: the workload reported no figure"), ours: table.source.file().is_none() })
-        }
+        Ending::Finished | Ending::Duration => Some(Unfinished {
+            message: format!("{title}: the workload reported no figure"),
+            ours: table.source.file().is_none(),
+        }),
         Ending::Time => {
             let limit = experiment.time_limit.0 / 1_000_000;
             let message = format!(
@@ -121,11 +122,7 @@ pub fn comparison<'o>(
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
-pub fn single<'o>(
-    experiment: &Experiment,
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-    cpu_seconds: f64,
-) -> Report {
+pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
     let (progress, events, warnings) = totals(experiment, outcome);
     let tables = tables(experiment, outcome);
     let document = document(experiment, &tables, events, cpu_seconds);
@@ -149,7 +146,11 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
 }
 
 fn verdict(table: &Table, result: &TableResult) -> String {
-    format!("{} ({} is better)", Verdict::of(result), if table.better == crate::statistics::Better::Lower { "lower" } else { "higher" })
+    format!(
+        "{} ({} is better)",
+        Verdict::of(result),
+        if table.better == crate::statistics::Better::Lower { "lower" } else { "higher" }
+    )
 }
 
 /// How many runs are done, their engine events, and their kernel warnings.

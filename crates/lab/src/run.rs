@@ -118,8 +118,7 @@ fn simulate<const COSTS: bool>(
     let topology = machine.topology();
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
-    let mut hardware =
-        Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
+    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);
@@ -194,8 +193,12 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
     for (cpu, rq) in sim.sched.rq.iter() {
         let hardware = &sim.sched.arch;
         let residency = hardware.residency(cpu);
-        let idle: Vec<String> =
-            residency.entries.iter().zip(&residency.idle).map(|(entries, time)| format!("{entries}/{}", time.0)).collect();
+        let idle: Vec<String> = residency
+            .entries
+            .iter()
+            .zip(&residency.idle)
+            .map(|(entries, time)| format!("{entries}/{}", time.0))
+            .collect();
         let (clock, busy) = (hardware.now(cpu).0, sim.busy(cpu).0);
         let _ = writeln!(text, "{cpu} {clock} {busy} {} {}", rq.nr_switches, idle.join(" "));
     }

@@ -100,7 +100,9 @@ impl KernelSetup {
             hz: arm.hz,
             behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
-            sysctls: sysctls.map(|name| (name.to_string(), arm.sysctl.get(name).expect("a name of the table"))).collect(),
+            sysctls: sysctls
+                .map(|name| (name.to_string(), arm.sysctl.get(name).expect("a name of the table")))
+                .collect(),
         }
     }
 

@@ -114,7 +114,8 @@ pub fn trace<W: Write + 'static>(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Option<(W, Run, Ns, Ns)>, TraceError> {
     let at = Location::of("--from and --to");
-    let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name).map_err(Mistake::from)?.topology().nr_cpus();
+    let nr_cpus =
+        description::parse(&setup.machine.file, &setup.machine.name).map_err(Mistake::from)?.topology().nr_cpus();
     let (first_task, _) = start(setup, nr_cpus);
     let picture = format == TraceFormat::Gantt;
     let from = cut.from.unwrap_or(if picture { first_task } else { Ns::ZERO });

@@ -261,6 +261,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
 }
 
 impl<const COSTS: bool> Arch for Hardware<COSTS> {
+    const CHARGES: bool = COSTS;
+
     #[inline]
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         // Every clock of the machine is synchronised, so the executing CPU's is everybody's.

@@ -27,6 +27,10 @@ struct Entry {
     modified: bool,
 }
 
+/// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
+/// and the kernel's mutex spinners all need these three; queued ones touch the next waiter's own line besides.)
+const CONTENDED_HANDOVER: u64 = 3;
+
 /// Cores per word of a sharer set.
 const WORD: usize = 64;
 
@@ -139,11 +143,22 @@ impl Directory {
     /// Takes the lock on `line`: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
     #[inline]
     pub fn lock(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let stall = self.own(topology, by, line, now);
+        self.reach(line);
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        let mine = entry.owner != UNTOUCHED && self.core[entry.owner as usize] == self.core[by.index()];
+        let way = if entry.modified && mine { Ps::ZERO } else { self.by_slice(line, self.write_way(topology, by, line)) };
+        let wait = self.queue(line, now, way);
+        self.set_owner(line, by);
+        // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
+        let stall = if wait == Ps::ZERO { way } else { wait + Ps(way.0 * CONTENDED_HANDOVER) };
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let taken = now + stall;
         if taken > entry.free_at {
-            entry.busy_for = 0;
+            if wait == Ps::ZERO {
+                entry.busy_for = 0;
+            } else {
+                entry.busy_for = entry.busy_for.saturating_add((taken - entry.free_at).0 as u32);
+            }
             entry.free_at = taken;
         }
         if stall == Ps::ZERO { stall } else { self.count(stall) }
@@ -406,7 +421,7 @@ mod tests {
         let (t, mut d) = two_sockets();
         d.lock(&t, CpuId(0), line(), LATE);
         d.unlock(line(), LATE + Ps::from_ns(500));
-        assert_eq!(d.lock(&t, CpuId(1), line(), LATE + Ps::from_ns(200)), Ps::from_ns(300 + 40));
+        assert_eq!(d.lock(&t, CpuId(1), line(), LATE + Ps::from_ns(200)), Ps::from_ns(300 + 3 * 40));
         d.unlock(line(), LATE + Ps::from_ns(900));
         // Whoever asked before the first holder had it does not wait for what is simulated already.
         assert_eq!(d.lock(&t, CpuId(1), line(), LATE - Ps::from_ns(1)), Ps::ZERO);

@@ -42,8 +42,9 @@ struct Buffer {
 /// include/linux/pipe_fs_i.h: struct pipe_inode_info.
 #[derive(Clone, Debug)]
 pub struct Pipe {
-    /// The mutex and what lies beside it; then the buffer array.
+    /// The mutex; the fields beside it (nrbufs, curbuf, readers, writers); the buffer array, which is allocated apart.
     mutex: Line,
+    fields: Line,
     bufs_line: Line,
     bufs: VecDeque<Buffer>,
     /// The single queue, or the readers'.
@@ -85,12 +86,13 @@ impl PipeCall {
 
 impl Os {
     pub fn create_pipe(&mut self) -> PipeId {
-        let mutex = self.allocate(4);
+        let mutex = self.allocate(5);
         let line = |offset| Line { index: mutex.index + offset, ..mutex };
         let id = PipeId(self.pipes.len() as u32);
         self.pipes.push(Pipe {
             mutex,
-            bufs_line: line(1),
+            fields: line(1),
+            bufs_line: line(4),
             bufs: VecDeque::with_capacity(PIPE_DEF_BUFFERS),
             wait: WaitQueue::new(line(2)),
             wr_wait: WaitQueue::new(line(3)),
@@ -152,7 +154,7 @@ impl Os {
             *registered = true;
         }
         charge(sched, cpu, paths::PIPE_POLL);
-        sched.arch_mut().read(cpu, pipe.bufs_line);
+        sched.arch_mut().read(cpu, pipe.fields);
         if pipe.bufs.is_empty() {
             sched.set_current_state(cpu, TaskState::Interruptible);
             return Step::Sleep { until: None };
@@ -214,6 +216,7 @@ impl Pipe {
         while call.left > 0 {
             let Some(buf) = self.bufs.front_mut() else { break };
             sched.arch_mut().write(cpu, self.bufs_line);
+            sched.arch_mut().write(cpu, self.fields);
             let bytes = buf.len.min(call.left);
             sched.arch_mut().fetch(cpu, buf.writer, bytes);
             sched.arch_mut().copy(cpu, bytes);
@@ -238,7 +241,10 @@ impl Pipe {
         if odd == 0 || buf.offset + buf.len + odd > PAGE_SIZE {
             return false;
         }
+        sched.arch_mut().read(cpu, self.fields);
         sched.arch_mut().write(cpu, self.bufs_line);
+        // The message begins in the line where the last one ended.
+        sched.arch_mut().fetch(cpu, buf.writer, 1);
         sched.arch_mut().copy(cpu, odd);
         buf.len += odd;
         buf.writer = cpu;
@@ -255,6 +261,7 @@ impl Pipe {
                 charge(sched, cpu, paths::PIPE_BUF_ALLOC);
             }
             self.tmp_page = false;
+            sched.arch_mut().write(cpu, self.fields);
             sched.arch_mut().write(cpu, self.bufs_line);
             let bytes = call.left.min(PAGE_SIZE);
             sched.arch_mut().copy(cpu, bytes);

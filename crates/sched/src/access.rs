@@ -6,7 +6,7 @@
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, TaskGroupField, TaskLine};
+use crate::layout::{Statistic, CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, TaskGroupField, TaskLine};
 use crate::sched::{CfsRqId, Rq, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
 use units::{CpuId, PerCpu};
@@ -336,41 +336,37 @@ impl<A: Arch> Sched<A> {
         self.read(self.se_line(se, TaskLine::SeAvg, SeLine::Avg));
     }
 
-    /// Changes `statistics.wait_*`, `iowait_*`.
+    /// The line of one of an entity's statistics: a task's are spread as its layout says, a group's are one line here.
     #[inline]
-    pub(crate) fn write_statistics_wait(&mut self, se: SeId) {
-        self.write(self.se_line(se, TaskLine::StatisticsWait, SeLine::Statistics));
+    fn statistic_line(&self, se: SeId, statistic: Statistic) -> Line {
+        match self.se[se].task {
+            Some(p) => self.layout.statistic(p, statistic),
+            None => self.layout.se(se, SeLine::Statistics),
+        }
     }
 
-    /// Looks at `depth`, `parent`, `cfs_rq`, `my_q`.
+    /// Looks at one of an entity's statistics.
+    #[inline]
+    pub(crate) fn read_statistic(&mut self, se: SeId, statistic: Statistic) {
+        if A::CHARGES {
+            self.read(self.statistic_line(se, statistic));
+        }
+    }
+
+    /// Changes one of an entity's statistics.
+    #[inline]
+    pub(crate) fn write_statistic(&mut self, se: SeId, statistic: Statistic) {
+        if A::CHARGES {
+            self.write(self.statistic_line(se, statistic));
+        }
+    }
+
+    /// Looks at `parent`, `cfs_rq`, `my_q` of an entity.
     #[inline]
     pub(crate) fn read_se_links(&mut self, se: SeId) {
-        self.read(self.se_line(se, TaskLine::StatisticsLinks, SeLine::Statistics));
-    }
-
-    /// Looks at `statistics.sleep_*`, `block_*`.
-    #[inline]
-    pub(crate) fn read_statistics_sleep(&mut self, se: SeId) {
-        self.read(self.se_line(se, TaskLine::StatisticsSleep, SeLine::Statistics));
-    }
-
-    /// Changes `statistics.sleep_*`, `block_*`, `exec_max`, `slice_max`.
-    #[inline]
-    pub(crate) fn write_statistics_sleep(&mut self, se: SeId) {
-        self.write(self.se_line(se, TaskLine::StatisticsSleep, SeLine::Statistics));
-    }
-
-    /// Changes `statistics.nr_wakeups*` of a task.
-    #[inline]
-    pub(crate) fn write_statistics_wakeups(&mut self, p: TaskId) {
-        self.write(self.layout.task(p, TaskLine::StatisticsWakeups));
-        self.write(self.layout.task(p, TaskLine::StatisticsLinks));
-    }
-
-    /// Changes `statistics.nr_wakeups_affine`, `nr_wakeups_affine_attempts` of a task.
-    #[inline]
-    pub(crate) fn write_statistics_affine(&mut self, p: TaskId) {
-        self.write(self.layout.task(p, TaskLine::StatisticsLinks));
+        if A::CHARGES {
+            self.read(self.se_line(se, TaskLine::SeLinks, SeLine::Statistics));
+        }
     }
 
     // struct cfs_rq.

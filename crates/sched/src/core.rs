@@ -522,6 +522,10 @@ impl<A: Arch> Sched<A> {
             cpu,
             wake_cpu: cpu,
             recent_used_cpu: parent.map_or(cpu, |parent| self.task[parent].recent_used_cpu),
+            // The child's task_struct begins as a copy of its parent's.
+            wakee_flips: parent.map_or(0, |parent| self.task[parent].wakee_flips),
+            last_wakee: parent.and_then(|parent| self.task[parent].last_wakee),
+            wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
             state: TaskState::New,
             policy: init.policy,
             alive: true,

@@ -88,16 +88,16 @@ pub enum TaskLine {
     State,
     /// se: load, run_node, group_node, on_rq.
     Se,
-    /// se: exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime, nr_migrations.
+    /// se: exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime, nr_migrations, the first of its statistics.
     SeTimes,
-    /// se.statistics: wait_start, wait_max, wait_count, wait_sum, iowait_*.
-    StatisticsWait,
-    /// se.statistics: sleep_start, sleep_max, sum_sleep_runtime, block_*, exec_max, slice_max.
-    StatisticsSleep,
-    /// se.statistics: nr_failed_migrations_*, nr_wakeups, nr_wakeups_sync, nr_wakeups_migrate.
-    StatisticsWakeups,
-    /// se.statistics: nr_wakeups_local .. nr_wakeups_idle; se: depth, parent, cfs_rq, my_q.
-    StatisticsLinks,
+    /// se.statistics: waiting, sleeping, blocking; which ones exactly is [`Layout::statistic`]'s affair, as in the next two.
+    SeStatistics2,
+    /// se.statistics: maxima, migrations.
+    SeStatistics3,
+    /// se.statistics: wakeups.
+    SeStatistics4,
+    /// se: depth, parent, cfs_rq, my_q.
+    SeLinks,
     /// se.avg (`____cacheline_aligned_in_smp`).
     SeAvg,
     /// policy, nr_cpus_allowed, cpus_allowed, sched_info.
@@ -160,10 +160,10 @@ const TASK_NAMES: [&str; 12] = [
     "State",
     "Se",
     "SeTimes",
-    "StatisticsWait",
-    "StatisticsSleep",
-    "StatisticsWakeups",
-    "StatisticsLinks",
+    "SeStatistics2",
+    "SeStatistics3",
+    "SeStatistics4",
+    "SeLinks",
     "SeAvg",
     "SchedInfo",
     "PiLock",
@@ -183,6 +183,25 @@ pub struct Layout {
     pub task_group_arrays: u32,
     pub task_group_shares: u32,
     pub task_group_load_avg: u32,
+    /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own.
+    pub statistics: u32,
+}
+
+/// Members of `struct sched_statistics`, by their place in it: eight bytes each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Statistic {
+    WaitStart = 0,
+    WaitCount = 2,
+    WaitSum = 3,
+    SleepStart = 6,
+    BlockStart = 9,
+    ExecMax = 11,
+    SliceMax = 12,
+    NrFailedMigrations = 14,
+    NrWakeups = 18,
+    NrWakeupsLocal = 21,
+    NrWakeupsAffine = 23,
 }
 
 const TASK_LINES: u32 = 16;
@@ -195,7 +214,7 @@ const DOMAIN_LINES: u32 = 8;
 impl Layout {
     /// `load_avg` `____cacheline_aligned`, task groups from an aligned slab cache (v4.4: b0367629acf6, v4.5).
     pub const LOAD_AVG_ALIGNED: Layout =
-        Layout { task_group_stride: 512, task_group_arrays: 184, task_group_shares: 200, task_group_load_avg: 256 };
+        Layout { task_group_stride: 512, task_group_arrays: 184, task_group_shares: 200, task_group_load_avg: 256, statistics: 104 };
 
     pub fn rq(&self, cpu: CpuId, line: RqLine) -> Line {
         Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + line as u32 }
@@ -208,6 +227,12 @@ impl Layout {
 
     pub fn task(&self, task: TaskId, line: TaskLine) -> Line {
         Line { region: Region::Task, index: task.0 * TASK_LINES + line as u32 }
+    }
+
+    /// The line of one of a task's statistics.
+    pub fn statistic(&self, task: TaskId, statistic: Statistic) -> Line {
+        let line = (self.statistics + 8 * statistic as u32) / LINE_BYTES;
+        Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
     }
 
     pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
@@ -273,6 +298,18 @@ mod tests {
             assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
             assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
         }
+    }
+
+    #[test]
+    fn the_first_statistics_share_a_line_with_vruntime_and_the_last_never_reach_the_links() {
+        let layout = Layout::LOAD_AVG_ALIGNED;
+        let task = TaskId(7);
+        assert_eq!(layout.statistic(task, Statistic::WaitStart), layout.task(task, TaskLine::SeTimes));
+        assert_eq!(layout.statistic(task, Statistic::SleepStart), layout.task(task, TaskLine::SeStatistics2));
+        assert_eq!(layout.statistic(task, Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics3));
+        assert_eq!(layout.statistic(task, Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics4));
+        // 27 of eight bytes: the last one ends where the links' line begins.
+        assert!(layout.statistics + 27 * 8 <= 5 * LINE_BYTES);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::layout::Statistic;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::sched::*;
@@ -61,7 +62,8 @@ impl<A: Arch> Sched<A> {
         self.enter(Path::ttwu_stat);
         let this = self.this_cpu;
         self.write_rq_stats(this);
-        self.write_statistics_wakeups(p);
+        self.write_statistic(self.task[p].se, Statistic::NrWakeups);
+        self.write_statistic(self.task[p].se, Statistic::NrWakeupsLocal);
         let local = cpu == this;
         let statistics = &mut self.task_cold[p].statistics;
         statistics.nr_wakeups += 1;

@@ -118,8 +118,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     fn trace_idle(&mut self, cpu: CpuId, at: Ps, state: Option<u8>) {
+        // The clock moves whether somebody listens or not: a listener changes nothing.
+        self.sched.arch_mut().begin(cpu, at);
         if self.sched.arch().tracing() {
-            self.sched.arch_mut().begin(cpu, at);
             self.sched.arch_mut().trace(cpu, &Event::CpuIdle { state });
         }
     }

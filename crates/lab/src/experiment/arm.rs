@@ -288,8 +288,10 @@ mod tests {
 
     #[test]
     fn settings_go_where_a_machine_has_them() {
-        let arm = arm("a=v4.15,NO_SIS_PROP,SIS_AVG_CPU=1,sched_migration_cost_ns=0,schedstats=enable,hz=1000,pipe.wait=split")
-            .unwrap();
+        let arm = arm(
+            "a=v4.15,NO_SIS_PROP,SIS_AVG_CPU=1,sched_migration_cost_ns=0,schedstats=enable,hz=1000,pipe.wait=split",
+        )
+        .unwrap();
         assert!(!arm.features.sched_feat(Feature::SIS_PROP) && arm.features.sched_feat(Feature::SIS_AVG_CPU));
         assert_eq!((arm.sysctl.sched_migration_cost, arm.sysctl.sched_schedstats, arm.hz), (0, 1, 1000));
         assert_eq!(arm.build.os.pipe, os::pipe::PipeRules::Split);
@@ -311,11 +313,23 @@ mod tests {
     #[test]
     fn wrong_settings_are_named() {
         for (text, message) in [
-            ("a=v4.5-rc1,NO_SIS_PROP", "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16)"),
+            (
+                "a=v4.5-rc1,NO_SIS_PROP",
+                "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16)",
+            ),
             ("a=v4.15,NO_SIS_PROB", "found the unknown feature of v4.15 `SIS_PROB`; expected `SIS_PROP`, perhaps"),
-            ("a=v4.15,sched_latency=3", "found the unknown setting `sched_latency`; expected `sched_latency_ns`, perhaps"),
-            ("a=v4.15,kernel.sched_latncy_ns=3", "found the unknown sysctl `kernel.sched_latncy_ns`; expected `kernel.sched_latency_ns`"),
-            ("a=v4.15,sched_nr_migrate=0", "column 26: found kernel.sched_nr_migrate = 0; expected a whole number from 1 to"),
+            (
+                "a=v4.15,sched_latency=3",
+                "found the unknown setting `sched_latency`; expected `sched_latency_ns`, perhaps",
+            ),
+            (
+                "a=v4.15,kernel.sched_latncy_ns=3",
+                "found the unknown sysctl `kernel.sched_latncy_ns`; expected `kernel.sched_latency_ns`",
+            ),
+            (
+                "a=v4.15,sched_nr_migrate=0",
+                "column 26: found kernel.sched_nr_migrate = 0; expected a whole number from 1 to",
+            ),
             ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
             ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
             ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),

@@ -175,12 +175,15 @@ mod tests {
         assert_eq!(workload.name.text, "hackbench-pipes");
         let [(groups, values), (loops, _)] = &workload.parameters[..] else { panic!("two parameters") };
         assert_eq!((groups.text.as_str(), loops.text.as_str()), ("groups", "loops"));
-        assert_eq!(values.iter().map(|v| (v.text.as_str(), v.at.column)).collect::<Vec<_>>(), [
-            ("1", Some(24)),
-            ("4", Some(26))
-        ]);
+        assert_eq!(
+            values.iter().map(|v| (v.text.as_str(), v.at.column)).collect::<Vec<_>>(),
+            [("1", Some(24)), ("4", Some(26))]
+        );
         let error = draft.workload_option("pipetest:loops").unwrap_err().to_string();
-        assert!(error.starts_with("--workload pipetest:loops, column 10: found `loops`; expected key=value"), "{error}");
+        assert!(
+            error.starts_with("--workload pipetest:loops, column 10: found `loops`; expected key=value"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -86,7 +86,10 @@ impl Draft {
     pub fn resolve(&self, purpose: Purpose, files: &dyn Files) -> Result<Experiment, Mistake> {
         let nowhere = Location::of(self.name.as_ref().map_or("the command line", |name| name.at.input.as_str()));
         let Some(written) = &self.machine else {
-            let expected = format!("--machine M: {}, host, a file, or a topology", crate::mistake::listed(crate::machines::names()));
+            let expected = format!(
+                "--machine M: {}, host, a file, or a topology",
+                crate::mistake::listed(crate::machines::names())
+            );
             return Err(Mistake::new(&nowhere, "no machine", expected));
         };
         let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
@@ -95,14 +98,19 @@ impl Draft {
             tables.extend(workload::resolve(draft, &self.folder, files)?);
         }
         if tables.is_empty() {
-            let expected = format!("--workload W[:key=value,...], W one of {}", crate::mistake::listed(workload::names()));
+            let expected =
+                format!("--workload W[:key=value,...], W one of {}", crate::mistake::listed(workload::names()));
             return Err(Mistake::new(&nowhere, "no workload", expected));
         }
         arm::check_all(&self.arms, &nowhere, purpose.arms())?;
         if purpose != Purpose::Comparison && self.arms.len() > 1 {
             let names = self.arms.iter().map(|arm| arm.name.text.as_str());
             let found = format!("{} arms", self.arms.len());
-            return Err(Mistake::new(&nowhere, found, format!("one: --arm with one of {}", crate::mistake::listed(names))));
+            return Err(Mistake::new(
+                &nowhere,
+                found,
+                format!("one: --arm with one of {}", crate::mistake::listed(names)),
+            ));
         }
         let hz = match &self.hz {
             Some(hz) => arm::read_hz(hz)?,
@@ -118,8 +126,8 @@ impl Draft {
             seed: self.seed.as_ref().map_or(Ok(DEFAULT_SEED), |seed| seed.whole("seed", 0, u64::MAX))?,
             costs: self.costs.as_ref().is_none_or(|costs| costs.text == "true"),
             time_limit: self.time_limit()?,
-            vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", VINTAGES))?,
-            stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", STARS))?,
+            vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", &VINTAGES))?,
+            stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", &STARS))?,
             notices: machine.notices.clone(),
             machine,
             tables,
@@ -170,10 +178,10 @@ pub fn file_name(text: &str) -> String {
     if name.trim_matches('.').is_empty() { "results".to_string() } else { name }
 }
 
-const VINTAGES: &[(&str, Vintage)] =
-    &[("feb2016", Vintage::Feb2016), ("jan2018", Vintage::Jan2018), ("now", Vintage::Now)];
-const STARS: &[(&str, Stars)] =
-    &[("vintage", Stars::OfTheVintage), ("significant", Stars::Significant), ("never", Stars::Never)];
+const VINTAGES: [(&str, Vintage); 3] =
+    [("feb2016", Vintage::Feb2016), ("jan2018", Vintage::Jan2018), ("now", Vintage::Now)];
+const STARS: [(&str, Stars); 3] =
+    [("vintage", Stars::OfTheVintage), ("significant", Stars::Significant), ("never", Stars::Never)];
 
 /// The state of MMTests that reports of the base arm's time were made with.
 fn vintage_of(kernel: &str) -> Vintage {
@@ -210,7 +218,9 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
 ";
 
     fn resolve(text: &str) -> Result<Experiment, String> {
-        parse(text, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default())).map_err(|e| e.to_string())
+        parse(text, "x.toml")
+            .and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default()))
+            .map_err(|e| e.to_string())
     }
 
     #[test]
@@ -239,20 +249,40 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
     #[test]
     fn mistakes_of_a_file_are_found_with_their_places() {
         for (from, to, message) in [
-            ("core-i7-3770", "core-i7-3370", "x.toml:1:11: found the unknown machine `core-i7-3370`; expected `core-i7-3770`, perhaps"),
-            ("iterations = 3", "iterations = 0", "x.toml:2:14: found iterations = 0; expected a whole number from 1 to 10000"),
+            (
+                "core-i7-3770",
+                "core-i7-3370",
+                "x.toml:1:11: found the unknown machine `core-i7-3370`; expected `core-i7-3770`, perhaps",
+            ),
+            (
+                "iterations = 3",
+                "iterations = 0",
+                "x.toml:2:14: found iterations = 0; expected a whole number from 1 to 10000",
+            ),
             ("seed = 7", "seed = -7", "x.toml:3:8: found seed = -7"),
-            ("hackbench-pipes", "hackbench", "x.toml:6:8: found the unknown workload `hackbench`; expected `hackbench-pipes`, perhaps"),
+            (
+                "hackbench-pipes",
+                "hackbench",
+                "x.toml:6:8: found the unknown workload `hackbench`; expected `hackbench-pipes`, perhaps",
+            ),
             ("groups", "grops", "x.toml:7:1: found the unknown parameter `grops`; expected `groups`, perhaps"),
             ("[1, 4]", "[1, 0]", "x.toml:7:14: found groups = 0; expected a whole number from 1 to"),
             ("[1, 4]", "[1, 1]", "x.toml:7:14: found groups = 1 for the second time"),
             ("[1, 4]", "[]", "x.toml:7:1: found no value of `groups`"),
             ("[1, 4]", "1.5", "x.toml:7:10: found groups = 1.5; expected a whole number"),
             ("nostats", "vanilla", "x.toml:15:8: found the arm `vanilla` for the second time"),
-            ("tunable", "tuneable", "x.toml:17:36: found the unknown value of stats.schedstats `tuneable`; expected `tunable`, perhaps"),
+            (
+                "tunable",
+                "tuneable",
+                "x.toml:17:36: found the unknown value of stats.schedstats `tuneable`; expected `tunable`, perhaps",
+            ),
             ("seed = 7", "time_limit_ms = 0", "x.toml:3:17: found time_limit_ms = 0"),
             ("seed = 7", "hz = 99", "x.toml:3:6: found hz = 99"),
-            ("seed = 7", "report.vintage = \"feb2017\"", "x.toml:3:18: found the unknown vintage `feb2017`; expected `feb2016`, perhaps"),
+            (
+                "seed = 7",
+                "report.vintage = \"feb2017\"",
+                "x.toml:3:18: found the unknown vintage `feb2017`; expected `feb2016`, perhaps",
+            ),
             ("seed = 7", "name = \"a/b\"", "x.toml:3:8: found the name `a/b`"),
         ] {
             assert!(TEXT.contains(from));
@@ -277,7 +307,97 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
     #[test]
     fn endless_products_are_refused() {
         let many: Vec<String> = (1..=2_000).map(|n| n.to_string()).collect();
-        let text = TEXT.replace("[1, 4]", &format!("[{}]", many.join(", "))).replace("iterations = 3", "iterations = 10000");
+        let text =
+            TEXT.replace("[1, 4]", &format!("[{}]", many.join(", "))).replace("iterations = 3", "iterations = 10000");
         assert!(resolve(&text).unwrap_err().contains("runs; expected at most 1000000"));
+    }
+
+    /// Changed at random, an experiment is refused or runs; it never breaks the reader.
+    #[test]
+    fn mutations_are_refused_or_resolved() {
+        let mut chance = units::Prng::stream(1, "mutations", 0);
+        let pieces =
+            ["[", "]", "\"", "=", "\n", "-1", "1e9", "99999999999999999999", "{", "}", ".", ",", "\u{fc}", "NO_", "0"];
+        let (mut refused, mut resolved) = (0, 0);
+        for _ in 0..3_000 {
+            let mut text: Vec<char> = TEXT.chars().collect();
+            for _ in 0..chance.between(1, 4) {
+                let [at, other] = [0, 1].map(|_| chance.below(text.len() as u64) as usize);
+                match chance.below(4) {
+                    0 => text.truncate(at.max(1)),
+                    1 => drop(text.remove(at)),
+                    2 => text.swap(at, other),
+                    _ => drop(text.splice(at..at, pieces[chance.below(pieces.len() as u64) as usize].chars())),
+                }
+                if text.is_empty() {
+                    text.push('x');
+                }
+            }
+            match resolve(&text.iter().collect::<String>()) {
+                Ok(experiment) => resolved += usize::from(!experiment.jobs().is_empty()),
+                Err(message) => refused += usize::from(message.contains("; expected ")),
+            }
+        }
+        assert_eq!(refused + resolved, 3_000, "every refusal says what would be right");
+        assert!(refused > 1_000 && resolved > 10, "{refused} and {resolved}");
+    }
+
+    #[test]
+    fn options_mutated_are_refused_or_resolved() {
+        let mut chance = units::Prng::stream(2, "mutations", 0);
+        let options = [
+            "hackbench-pipes:groups=1+4,loops=5",
+            "v=v4.15,NO_SIS_PROP,hz=250,sched_nr_migrate=8",
+            "pack:2 l3:1 core:2 pu:2",
+        ];
+        for round in 0..3_000 {
+            let mut text: Vec<char> = options[round % 3].chars().collect();
+            for _ in 0..chance.between(1, 3) {
+                let at = chance.below(text.len() as u64) as usize;
+                text[at] = [',', '=', ':', '+', '-', '9', ' ', 'x', '\u{e9}'][chance.below(9) as usize];
+            }
+            let text: String = text.into_iter().collect();
+            let mut draft = parse(TEXT, "x.toml").unwrap();
+            let checked = match round % 3 {
+                0 => draft.workload_option(&text),
+                1 => draft.arm_options(&[text], false),
+                _ => {
+                    draft.machine_option(&text);
+                    Ok(())
+                }
+            };
+            let ended = checked.and_then(|()| draft.resolve(Purpose::Comparison, &Table::default()));
+            if let Err(mistake) = ended {
+                assert!(mistake.to_string().contains("; expected "));
+            }
+        }
+    }
+
+    #[test]
+    fn the_schema_knows_the_names_that_the_reader_knows() {
+        let schema: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../docs/experiment.schema.json")).unwrap();
+        let names = |of: &serde_json::Value| {
+            let mut names: Vec<String> = of["properties"].as_object().unwrap().keys().cloned().collect();
+            names.sort();
+            names
+        };
+        let sorted = |names: &[&str]| {
+            let mut names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&schema), sorted(toml_file::TOP));
+        assert_eq!(names(&schema["$defs"]["arm"]), sorted(toml_file::ARM));
+        let choices = |name: &str| schema["properties"]["report"]["properties"][name]["enum"].clone();
+        assert_eq!(choices("vintage"), serde_json::json!(VINTAGES.map(|(name, _)| name)));
+        assert_eq!(choices("stars"), serde_json::json!(STARS.map(|(name, _)| name)));
+    }
+
+    #[test]
+    fn experiments_that_ship_resolve() {
+        let text = include_str!("../../../../experiments/first-light.toml");
+        let experiment = resolve(text).unwrap();
+        assert_eq!((experiment.tables.len(), experiment.arms.len()), (2, 2));
     }
 }

@@ -8,9 +8,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-const TOP: &[&str] =
+pub(super) const TOP: &[&str] =
     &["name", "about", "machine", "iterations", "seed", "hz", "costs", "time_limit_ms", "report", "workload", "arm"];
-const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
+pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.

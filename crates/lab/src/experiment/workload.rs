@@ -94,7 +94,9 @@ pub fn resolve(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result
             return Err(key.unknown("parameter", workload.parameters.iter().map(|parameter| parameter.name)));
         };
         if draft.parameters[..index].iter().any(|(other, _)| other.text == key.text) {
-            return Err(key.mistake(format!("the parameter {} for the second time", key.quoted()), "each parameter once"));
+            return Err(
+                key.mistake(format!("the parameter {} for the second time", key.quoted()), "each parameter once")
+            );
         }
         lists[at] = read_values(&workload.parameters[at], key, values)?;
     }

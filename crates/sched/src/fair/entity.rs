@@ -10,6 +10,7 @@ use super::load::{MigrationDetach, UpdateLoad};
 use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::layout::Statistic;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -106,7 +107,7 @@ impl<A: Arch> Sched<A> {
         se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(resolution, delta_exec, &mut se.load));
         let (task, vruntime) = (se.task, se.vruntime);
         if self.schedstat_enabled() {
-            self.write_statistics_sleep(curr);
+            self.write_statistic(curr, Statistic::ExecMax);
             let statistics = self.statistics(curr);
             statistics.exec_max = statistics.exec_max.max(delta_exec);
             self.cfs_rq[cfs].exec_clock += delta_exec;
@@ -269,6 +270,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         self.write_cfs_rq(cfs);
         self.write_se(se);
+        self.write_se_times(se);
         let rules = self.kernel.entity;
         let relative = !flags.wakeup
             || match rules.sleeper_vruntime {

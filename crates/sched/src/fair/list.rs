@@ -66,7 +66,8 @@ impl ListHead {
         self.link(arena, id, prev, Some(at.into()));
     }
 
-    /// list.h: list_del_init().
+    /// list.h: list_del().
+    /// Differs: also list_del_init() and list_del_rcu(): what leaves is on no list afterwards.
     #[inline]
     pub(crate) fn list_del<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
         let Links { prev, next, linked } = std::mem::take(arena[id].links_mut());

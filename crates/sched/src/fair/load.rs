@@ -377,7 +377,9 @@ impl<A: Arch> Sched<A> {
         use super::entity::SleeperVruntime;
         let task = &self.task[p];
         let (se, state, on_rq) = (task.se, task.state, task.on_rq);
+        self.write_se_times(se);
         if self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnMigration && state == TaskState::Waking {
+            self.read_cfs_rq(self.se[se].cfs_rq);
             let entity = &mut self.se[se];
             entity.vruntime = entity.vruntime.wrapping_sub(self.cfs_rq[entity.cfs_rq].min_vruntime);
         }

@@ -33,6 +33,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
 use entity::{SleeperVruntime, TaskList};
+use wake::RecordWakee;
 use fentry::fentry;
 use load::UpdateLoad;
 use units::CpuId;
@@ -100,17 +101,24 @@ impl<A: Arch> Sched<A> {
     /// Differs: called for every task; does nothing in later kernels, nor for a stopper, whose class has no such method.
     #[inline]
     pub(crate) fn task_waking_fair(&mut self, p: TaskId) {
-        let until_v4_6 = self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup;
-        if until_v4_6 && self.task[p].policy != Policy::Stop {
+        if self.task[p].policy == Policy::Stop {
+            return;
+        }
+        if self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup {
             self.task_waking_relative(p);
+        }
+        if self.kernel.wake.record_wakee == RecordWakee::AtWaking {
+            self.record_wakee(p);
         }
     }
 
     #[fentry(task_waking_fair)]
     fn task_waking_relative(&mut self, p: TaskId) {
-        let se = &mut self.se[self.task[p].se];
-        se.vruntime = se.vruntime.wrapping_sub(self.cfs_rq[se.cfs_rq].min_vruntime);
-        self.record_wakee(p);
+        let se = self.task[p].se;
+        let cfs = self.se[se].cfs_rq;
+        self.read_cfs_rq(cfs);
+        self.write_se_times(se);
+        self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
     }
 
     /// fair.c: pick_next_task_fair(). Before it gives up it tries to pull a task from another CPU. `None`: nothing to run,

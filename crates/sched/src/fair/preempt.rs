@@ -44,7 +44,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: __clear_buddies_last(), __clear_buddies_next(), __clear_buddies_skip(): upwards, as far as the chain goes.
+    /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {
@@ -67,7 +67,12 @@ impl<A: Arch> Sched<A> {
         self.set_buddy(se, Buddy::Skip);
     }
 
-    /// fair.c: set_last_buddy(), set_next_buddy(), set_skip_buddy(). A SCHED_IDLE task is nobody's friend.
+    /// fair.c: set_last_buddy().
+    fn set_last_buddy(&mut self, se: SeId) {
+        self.set_buddy(se, Buddy::Last);
+    }
+
+    /// The body of all three. A SCHED_IDLE task is nobody's friend, but may be skipped.
     fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
         let idle_policy = self.se[se].task.is_some_and(|p| self.task[p].policy == Policy::Idle);
         if idle_policy && !matches!(buddy, Buddy::Skip) {
@@ -152,7 +157,7 @@ impl<A: Arch> Sched<A> {
         }
         self.resched_curr(cpu);
         if self.se[se].on_rq && self.sched_feat(Feature::LAST_BUDDY) && scale && self.se[se].task.is_some() {
-            self.set_buddy(se, Buddy::Last);
+            self.set_last_buddy(se);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Absent: latencytop and sleep profiling.
 
 use crate::arch::Arch;
+use crate::layout::Statistic;
 use crate::core::Sched;
 use crate::sched::*;
 use crate::trace::Event;
@@ -22,7 +23,7 @@ impl<A: Arch> Sched<A> {
     /// While a task migrates `wait_start` holds what it has waited so far, so that the wait goes on.
     #[fentry(update_stats_wait_start)]
     fn count_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
-        self.write_statistics_wait(se);
+        self.write_statistic(se, Statistic::WaitStart);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let migrating = self.is_migrating(se);
         let statistics = self.statistics(se);
@@ -40,7 +41,8 @@ impl<A: Arch> Sched<A> {
 
     #[fentry(update_stats_wait_end)]
     fn count_wait_end(&mut self, cfs: CfsRqId, se: SeId) {
-        self.write_statistics_wait(se);
+        self.write_statistic(se, Statistic::WaitStart);
+        self.write_statistic(se, Statistic::WaitSum);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let migrating = self.is_migrating(se);
         let statistics = self.statistics(se);
@@ -82,13 +84,13 @@ impl<A: Arch> Sched<A> {
     #[fentry(enqueue_sleeper)]
     #[doc(alias = "enqueue_sleeper")]
     fn update_stats_enqueue_sleeper(&mut self, cfs: CfsRqId, se: SeId) {
-        self.read_statistics_sleep(se);
+        self.read_statistic(se, Statistic::SleepStart);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let SchedStatistics { sleep_start, block_start, .. } = *self.statistics(se);
         if sleep_start == 0 && block_start == 0 {
             return;
         }
-        self.write_statistics_sleep(se);
+        self.write_statistic(se, Statistic::SleepStart);
         let task = self.se[se].task;
         if sleep_start != 0 {
             let delta = since(now, sleep_start);
@@ -117,7 +119,7 @@ impl<A: Arch> Sched<A> {
         if iowait {
             statistics.iowait_sum += delta;
             statistics.iowait_count += 1;
-            self.write_statistics_wait(se);
+            self.write_statistic(se, Statistic::WaitSum);
         }
         if let Some(task) = task
             && self.arch.tracing()
@@ -147,7 +149,7 @@ impl<A: Arch> Sched<A> {
 
     #[fentry(update_stats_dequeue)]
     fn count_sleep_start(&mut self, cfs: CfsRqId, se: SeId, p: TaskId) {
-        self.write_statistics_sleep(se);
+        self.write_statistic(se, Statistic::SleepStart);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let state = self.task[p].state;
         let statistics = self.statistics(se);
@@ -171,7 +173,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let slice = entity.sum_exec_runtime - entity.prev_sum_exec_runtime;
-        self.write_statistics_sleep(se);
+        self.write_statistic(se, Statistic::SliceMax);
         let statistics = self.statistics(se);
         statistics.slice_max = statistics.slice_max.max(slice);
     }

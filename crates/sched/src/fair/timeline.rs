@@ -6,7 +6,8 @@
 
 use crate::sched::SeId;
 
-/// fair.c: entity_before(), on bare vruntimes.
+/// fair.c: entity_before().
+/// Differs: takes bare vruntimes.
 #[inline]
 pub fn entity_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
@@ -29,7 +30,7 @@ struct Entry {
 }
 
 impl Timeline {
-    /// fair.c: __enqueue_entity().
+    /// What `__enqueue_entity()` does to the tree.
     #[inline]
     pub fn insert(&mut self, vruntime: u64, se: SeId) {
         // Most insertions go to one of the ends: behind everything (the one that just ran), or before it (a wakeup).
@@ -42,7 +43,7 @@ impl Timeline {
         self.entries.insert(at, Entry { vruntime, se });
     }
 
-    /// fair.c: __dequeue_entity(). `vruntime` is what `se` was inserted with.
+    /// What `__dequeue_entity()` does to the tree. `vruntime` is what `se` was inserted with.
     ///
     /// # Panics
     /// If `se` is not here.
@@ -62,7 +63,7 @@ impl Timeline {
         from + among_equals.unwrap_or_else(|| panic!("{se:?} with vruntime {vruntime} does not wait here"))
     }
 
-    /// fair.c: __pick_first_entity().
+    /// Who runs first (`__pick_first_entity()`).
     #[inline]
     pub fn leftmost(&self) -> Option<SeId> {
         self.entries.last().map(|e| e.se)
@@ -74,7 +75,7 @@ impl Timeline {
         self.entries.last().map(|e| e.vruntime)
     }
 
-    /// fair.c: __pick_next_entity(): the one after `se`.
+    /// The one after `se` (`__pick_next_entity()`).
     ///
     /// # Panics
     /// If `se` is not here.
@@ -83,7 +84,7 @@ impl Timeline {
         at.checked_sub(1).map(|next| self.entries[next].se)
     }
 
-    /// fair.c: __pick_last_entity().
+    /// Who runs last (`__pick_last_entity()`).
     pub fn last(&self) -> Option<SeId> {
         self.entries.first().map(|e| e.se)
     }

@@ -3,6 +3,7 @@
 use super::group::MIN_SHARES;
 use super::wake::{IdlePrevious, IdleWaker, WakeAffine};
 use crate::arch::Arch;
+use crate::layout::Statistic;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::sched::*;
@@ -36,7 +37,7 @@ impl<A: Arch> Sched<A> {
     }
 
     fn count_affine(&mut self, sd: SdId, p: TaskId, affine: bool) {
-        self.write_statistics_affine(p);
+        self.write_statistic(self.task[p].se, Statistic::NrWakeupsAffine);
         let statistics = &mut self.task_cold[p].statistics;
         statistics.nr_wakeups_affine_attempts += 1;
         if affine {

@@ -7,6 +7,7 @@ use crate::fair::group::{GroupShares, LeafList};
 use crate::fair::load::MigrationDetach;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
@@ -15,6 +16,8 @@ use crate::topology::DomainRules;
 
 pub const V4_15: Kernel = Kernel {
     name: "v4.15",
+    // `runnable_weight` came before `run_node`, so everything behind it moved by eight bytes.
+    layout: Layout { statistics: 112, ..V4_5_RC1.layout },
     core: CoreRules {
         clock: ClockUpdate::Callers,
         change_order: ChangeOrder::EnqueueFirst,

@@ -2,6 +2,7 @@
 
 use super::{ActiveBalanceFailures, DetachOrder, LbEnv, LbFlags, NewidleDetach, SCHED_NR_MIGRATE_BREAK};
 use crate::arch::Arch;
+use crate::layout::Statistic;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::sched::{OnRq, Policy, QueueFlags, SchedStatistics, TaskId, WakeFlags};
@@ -84,7 +85,7 @@ impl<A: Arch> Sched<A> {
     /// `schedstat_inc()` on a counter of the task.
     fn count_migration(&mut self, p: TaskId, count: impl FnOnce(&mut SchedStatistics)) {
         if self.schedstat_enabled() {
-            self.write_statistics_wakeups(p);
+            self.write_statistic(self.task[p].se, Statistic::NrFailedMigrations);
             count(&mut self.task_cold[p].statistics);
         }
     }

@@ -104,3 +104,31 @@ fn a_groups_shares_decide_whether_its_task_is_pulled() {
     // Here 1024 + 1024/2, there 500 + (512 - 1024), which is less than nothing.
     assert_eq!(target(0, 1024), 4);
 }
+
+#[test]
+fn a_sync_waker_of_a_group_leaves_its_shares_to_the_others() {
+    // The waker on CPU 0 and another of its group on CPU 4, 512 of 1024 shares each. Without the waker, here 512 - 510 are left
+    // (the smallest weight is 2), and there 1024, all shares: 100 * (2 + 1024) <= 112 * (512 + 512). The woken task is of
+    // the root group.
+    let target = |sync, here, there| {
+        let mut m = two_sockets(V4_5_RC1);
+        let tg = m.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+        let mut load = [0; 16];
+        (load[0], load[4]) = (FULL, FULL);
+        load_group(&mut m, tg, 1024, &load);
+        for (on, runnable) in [(0, here), (4, there)] {
+            let p = m.run(on);
+            m.task[p].sched_task_group = tg;
+            m.root_avg(on).runnable_avg = runnable;
+        }
+        let p = m.sleeper(4);
+        m.select(0, p, sync)
+    };
+    assert_eq!(target(true, 512, 512), 1);
+    // 100 * (512 + 1024) > 112 * 512.
+    assert_eq!(target(false, 512, 512), 5);
+    // With 1024 of others here, only 510 go: 100 * (1536 - 510 + 1024) > 112 * (1000 + 512).
+    assert_eq!(target(true, 1536, 1000), 5);
+    assert_eq!(target(true, 1536, 1319), 1, "205000 <= 112 * 1831");
+    assert_eq!(target(true, 1536, 1318), 5);
+}

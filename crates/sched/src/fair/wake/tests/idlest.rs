@@ -78,10 +78,13 @@ fn children_spread_over_both_sockets_and_all_cores() {
 
 #[test]
 fn v4_5_does_not_see_cpus_that_idle_without_state_or_time() {
-    // No idle state, and idle since boot (idle_stamp 0): no idle CPU is found, and no load either, so the search keeps returning
-    // to where it is. From v4.9 on it does so until a group has only one CPU.
+    // No idle state, and no time from which on they idle (a wakeup on its way has cleared it): no idle CPU is found, and no load
+    // either, so the search keeps returning to where it is. From v4.9 on it does so until a group has only one CPU.
     for (kernel, expect) in [(V4_5_RC1, 0), (V4_15, 8), (with(V4_5_RC1, "wake.single_cpu_group", "taken"), 8)] {
         let mut m = two_sockets(kernel);
+        for on in 0..16 {
+            m.rq[cpu(on)].idle_stamp = 0;
+        }
         m.run(0);
         assert_eq!(m.fork_from(0, &[]), expect, "{}", kernel.name);
     }
@@ -153,6 +156,53 @@ fn a_small_difference_of_runnable_load_is_weighed_by_sleepers() {
 }
 
 #[test]
+fn sleepers_decide_within_the_margin_of_the_least_runnable_load() {
+    // CPUs 1, 2, 3: 500, 600, 690 runnable. By its sleepers 2 beats 1, but what 3 is compared with is still 500 + 174.
+    let mut m = uma(V4_15);
+    m.busy(&[0, 1, 2, 3, 4, 5, 6, 7]);
+    for (on, runnable_avg, load_avg) in [(1, 500, 2000), (2, 600, 1000), (3, 690, 500)] {
+        *m.root_avg(on) = SchedAvg { runnable_avg, load_avg, ..SchedAvg::default() };
+    }
+    assert_eq!(m.fork_from(0, &[]), 2);
+    m.root_avg(3).runnable_avg = 673;
+    assert_eq!(m.fork_from(0, &[]), 3);
+}
+
+#[test]
+fn of_equal_cpus_in_a_group_the_first() {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
+        let mut m = two_sockets(kernel);
+        for on in [0, 1, 2, 3, 8, 9, 10, 11] {
+            m.busy(&[on, on]);
+        }
+        m.busy(&[4, 5, 6, 7, 12, 13, 14, 15]);
+        assert_eq!(m.fork_from(0, &[]), 4, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn loads_here_are_guessed_low_and_elsewhere_high() {
+    // With an index the average over two ticks counts as well. Here it is 900 (now 3072); CPU 5 has 100 now, but was at 1024.
+    for kernel in [V4_5_RC1, V4_15] {
+        let mut m = uma(kernel);
+        m.busy(&[0, 0, 0, 1, 2, 3, 4, 5, 6, 7]);
+        for on in 0..8 {
+            let sd = m.domains.sd[cpu(on)].unwrap();
+            m.domains[sd].forkexec_idx = 1;
+            m.rq[cpu(on)].cpu_load[0] = FULL;
+        }
+        m.rq[cpu(0)].cpu_load[0] = 900;
+        m.root_avg(5).runnable_avg = 100;
+        m.root_avg(0).load_avg = 900;
+        assert_eq!(m.fork_from(0, &[]), 0, "{}", kernel.name);
+        m.features.set(Feature::LB_BIAS, false);
+        m.root_avg(5).load_avg = 100;
+        m.root_avg(0).load_avg = 3072;
+        assert_eq!(m.fork_from(0, &[]), 5, "{}", kernel.name);
+    }
+}
+
+#[test]
 fn the_local_group_is_kept_against_little() {
     // v4.5: 100 * here < 108 * there. v4.15: within 174 of runnable load the sleepers decide, and favour here likewise.
     let chosen = |kernel, here, there: (u64, u64)| {
@@ -200,13 +250,14 @@ fn room_for_the_task_goes_before_load() {
 
 #[test]
 fn half_of_the_task_has_to_fit() {
-    // Nothing of its 600 is in any queue's utilization (it is attached to none), and CPU 0, where it is, is full.
-    let chosen = |util| {
+    // Nothing of its utilization is in a queue's: it is attached to none.
+    let chosen = |util, room_here: u64| {
         let mut m = uma(V4_15);
         m.idle_state(2);
         for on in 0..8 {
             m.root_avg(on).util_avg = 1024;
         }
+        m.root_avg(0).util_avg = 1024 - room_here;
         m.root_avg(5).util_avg = 1024 - 300;
         let p = m.run(0);
         m.avg(p).util_avg = util;
@@ -214,8 +265,10 @@ fn half_of_the_task_has_to_fit() {
         m.0.this_cpu = cpu(0);
         m.select_task_rq_fair(p, cpu(0), EXEC, WakeFlags::NONE).index()
     };
-    assert_eq!(chosen(599), 5, "300 > 299");
-    assert_eq!(chosen(600), 1, "by load, the first empty one");
+    assert_eq!(chosen(599, 0), 5, "300 > 299");
+    assert_eq!(chosen(600, 0), 1, "by load, the first empty one");
+    assert_eq!(chosen(599, 300), 0, "108 * 300 > 100 * 300");
+    assert_eq!(chosen(600, 300), 1, "it does not fit here either");
 }
 
 #[test]

@@ -88,6 +88,10 @@ fn a_wide_wakeup_stays_with_the_previous_cpu() {
         m.task[p].wakee_flips = 8;
         // No domain has SD_BALANCE_WAKE, so there is no slow path: from its own CPU on.
         assert_eq!(m.select(0, p, true), 5, "{}: wide", kernel.name);
+        // Nor is there one where only a wider domain has the flag: the walk ends at the first that has not.
+        let mc = m.domains.sd_llc[cpu(0)].unwrap();
+        m.domains[mc].flags |= WAKE;
+        assert_eq!(m.select(0, p, true), 5, "{}: wide", kernel.name);
     }
 }
 

@@ -1,0 +1,181 @@
+//! Mistakes of the user: exit code 2, one message that says where, what was found and what would be right, and nothing
+//! half-written.
+
+mod program;
+
+use program::{TINY, files, folder, run};
+use std::fs;
+use std::path::Path;
+
+/// The arguments are refused with a message that contains all of `parts`, and leave no file behind.
+fn refused(place: &Path, arguments: &[&str], parts: &[&str]) {
+    let before = files(place);
+    let said = run(place, arguments);
+    assert_eq!(said.code, 2, "{arguments:?}: {}{}", said.stdout, said.stderr);
+    for part in parts {
+        assert!(said.stderr.contains(part), "{arguments:?}: {part:?} is missing in: {}", said.stderr);
+    }
+    assert_eq!(said.stdout, "", "{arguments:?}");
+    assert_eq!(files(place), before, "{arguments:?}");
+}
+
+/// [`TINY`], with one option's value in other words.
+fn with<'a>(option: &str, value: &'a str) -> Vec<&'a str> {
+    let mut arguments: Vec<&str> = ["compare"].iter().chain(TINY).copied().collect();
+    let at = arguments.iter().position(|argument| *argument == option).expect("an option of TINY");
+    arguments[at + 1] = value;
+    arguments
+}
+
+#[test]
+fn names_that_are_not_known() {
+    let place = folder("names");
+    for (option, value, parts) in [
+        ("--machine", "core-i7-377", ["the unknown machine `core-i7-377`", "`core-i7-3770`, perhaps"]),
+        ("--workload", "pipe-test", ["the unknown workload `pipe-test`", "`pipetest`, perhaps"]),
+        ("--workload", "pipetest:lops=5", ["column 10: found the unknown parameter `lops`", "`loops`, perhaps"]),
+        ("--arm", "vanilla=v4.5-rc2", ["column 9: found the unknown kernel `v4.5-rc2`", "`v4.5-rc1`, perhaps"]),
+        ("--arm", "vanilla=v6.12", ["`v6.12`, which is not built yet", "one of v4.5-rc1, v4.15, v4.16"]),
+        (
+            "--arm",
+            "a=v4.15,kernel.sched_latency=5",
+            ["the unknown sysctl `kernel.sched_latency`", "`kernel.sched_latency_ns`"],
+        ),
+        ("--arm", "a=v4.15,NO_SIS_PROPP", ["the unknown feature of v4.15 `SIS_PROPP`", "`SIS_PROP`, perhaps"]),
+        ("--arm", "a=v4.5-rc1,SIS_PROP", ["`SIS_PROP`, which v4.5-rc1 does not have", "v4.15, v4.16"]),
+        ("--arm", "a=v4.15,schedstat=enable", ["the unknown setting `schedstat`", "`schedstats`, perhaps"]),
+        ("--arm", "a=v4.15,stats.schedstats=tuneable", ["the unknown value of stats.schedstats", "`tunable`, perhaps"]),
+        ("--arm", "a=v4.5-rc1,sched_schedstats=0", ["collects statistics always", "stats.schedstats=tunable"]),
+    ] {
+        refused(&place, &with(option, value), &parts);
+    }
+    refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "perhaps"]);
+    refused(&place, &["kernels", "diff", "v4.15", "v6.1"], &["not built yet"]);
+    refused(&place, &["machines", "show", "host2"], &["the unknown machine `host2`"]);
+    refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);
+    refused(&place, &["compar"], &["compare"]);
+    refused(&place, &["compare", "--iteration", "5"], &["--iterations"]);
+}
+
+#[test]
+fn numbers_that_make_no_sense() {
+    let place = folder("numbers");
+    for (option, value, part) in [
+        ("--iterations", "0", "--iterations 0: found iterations = 0; expected a whole number from 1 to 10000"),
+        ("--iterations", "-1", "iterations = -1"),
+        ("--iterations", "many", "iterations = many"),
+        ("--iterations", "99999999999999999999999999", "expected a whole number from 1 to 10000"),
+        ("--workload", "pipetest:loops=0", "loops = 0; expected a whole number from 1 to"),
+        ("--workload", "pipetest:loops=-5", "loops = -5"),
+        ("--workload", "pipetest:loops=1.5", "loops = 1.5"),
+        ("--workload", "pipetest:loops=18446744073709551616", "loops = 18446744073709551616"),
+        ("--workload", "pipetest:loops=", "loops = ; expected"),
+        ("--workload", "pipetest:loops", "found `loops`; expected key=value"),
+        ("--workload", "pipetest:loops=5,loops=6", "the parameter `loops` for the second time"),
+        ("--workload", "hackbench-pipes:groups=1+1", "groups = 1 for the second time"),
+        ("--arm", "a=v4.15,sched_nr_migrate=0", "kernel.sched_nr_migrate = 0; expected a whole number from 1"),
+        ("--arm", "a=v4.15,sched_nr_migrate=99999999999999999999", "expected a whole number from 1"),
+        ("--arm", "a=v4.15,hz=60", "hz = 60; expected 100, 250, 300 or 1000"),
+        ("--arm", "=v4.15", "the arm's name ``"),
+    ] {
+        refused(&place, &with(option, value), &[part]);
+    }
+    let trace = |more: &[&'static str]| [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "t"], more].concat();
+    refused(&place, &trace(&["--from", "-1"]), &["--from -1: found `-1`; expected milliseconds"]);
+    refused(&place, &trace(&["--to", "1e9"]), &["--to 1e9"]);
+    refused(&place, &trace(&["--from", "5", "--to", "5"]), &["expected an end after the beginning"]);
+    refused(&place, &trace(&["--iterations", "2"]), &["iterations of a single run = 2"]);
+    refused(&place, &with("--machine", "pack:2 l3:0 pu:2"), &["--machine pack:2 l3:0 pu:2, column"]);
+    refused(&place, &[&["compare", "--jobs", "0"], TINY].concat(), &["--jobs 0: found jobs = 0"]);
+    refused(&place, &[&["compare", "--seed", "-1"], TINY].concat(), &["--seed -1: found seed = -1"]);
+}
+
+#[test]
+fn what_is_missing_or_too_much() {
+    let place = folder("missing");
+    refused(&place, &["compare"], &["found no machine; expected --machine"]);
+    refused(&place, &["compare", "--machine", "host"], &["found no workload; expected --workload"]);
+    refused(&place, &[&["compare"], &TINY[..4]].concat(), &["found no arm; expected two arms or more"]);
+    refused(&place, &[&["compare"], &TINY[..6]].concat(), &["found a single arm"]);
+    refused(&place, &[&["run"], TINY].concat(), &["found 2 arms; expected one"]);
+    let twice = [&["compare"], &TINY[..6], &["--arm", "v4.15=v4.15", "--arm", "v4.15=v4.16"]].concat();
+    let said = run(&place, &twice);
+    assert_eq!(said.code, 0, "the second replaces the first: {}", said.stderr);
+    let profile =
+        ["profile", "--machine", "core-i7-3770", "--arm", "v4.15", "--workload", "hackbench-pipes:groups=1+2"];
+    refused(&place, &profile, &["found 2 runs; expected one"]);
+    refused(&place, &["trace", "--machine", "core-i7-3770"], &["--out"]);
+}
+
+#[test]
+fn files_that_do_not_parse() {
+    let place = folder("files");
+    let refused_file = |name: &str, text: &str, arguments: &[&str], parts: &[&str]| {
+        fs::write(place.join(name), text).unwrap();
+        refused(&place, arguments, parts);
+    };
+    refused_file(
+        "x.toml",
+        "machine = \"core-i7",
+        &["compare", "x.toml"],
+        &["x.toml:1:19: found TOML that does not parse"],
+    );
+    refused_file("x.toml", "[[arm]]\nname = ", &["compare", "x.toml"], &["x.toml:2:"]);
+    refused_file(
+        "x.toml",
+        "machin = 1",
+        &["compare", "x.toml"],
+        &["x.toml:1:1: found the unknown name `machin`", "`machine`, perhaps"],
+    );
+    refused(&place, &["compare", "none.toml"], &["none.toml: found no such file; expected an experiment file"]);
+    refused(&place, &["compare", "."], &[".: found a folder"]);
+    fs::write(place.join("bytes.toml"), b"# \xff").unwrap();
+    refused(&place, &["compare", "bytes.toml"], &["bytes.toml: found bytes that are no UTF-8 text in line 1"]);
+    let machine = |text: &str, parts: &[&str]| refused_file("m.xml", text, &with("--machine", "m.xml"), parts);
+    machine("<topology><object type=\"Machine\"", &["m.xml:1:", "XML that does not parse"]);
+    machine("<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"></object></topology>", &["m.xml:"]);
+    machine("", &["m.xml:1:1: found XML that does not parse"]);
+    refused(&place, &with("--machine", "none.xml"), &["none.xml: found no such file"]);
+    refused_file("m.toml", "name = \"x\"", &with("--machine", "m.toml"), &["m.toml:1:1: found no `description`"]);
+    refused(&place, &with("--machine", "pack:9000 pu:1"), &["--machine pack:9000 pu:1", "8192"]);
+    refused(&place, &["replay", "none.json"], &["none.json: found no such file"]);
+    refused_file("r.json", "{}", &["replay", "r.json"], &["r.json:1:2: found no record"]);
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_given_up() {
+    let place = folder("limit");
+    let text = "machine = \"core-i7-3770\"\ntime_limit_ms = 1\n[[workload]]\nname = \"pipetest\"\n";
+    fs::write(place.join("x.toml"), text).unwrap();
+    let said = run(&place, &["run", "x.toml", "--arm", "v4.15"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.stderr.contains("found it running after 1 ms of simulated time; expected it to end before"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
+fn folders_that_are_not_ours() {
+    let place = folder("folders");
+    let to = |out: &'static str| [&["compare"], TINY, &["--out", out]].concat();
+    fs::create_dir(place.join("foreign")).unwrap();
+    fs::write(place.join("foreign/letter.txt"), "dear").unwrap();
+    refused(&place, &to("foreign"), &["foreign: found a folder that is not empty and not ours"]);
+    fs::write(place.join("file"), "text").unwrap();
+    refused(&place, &to("file"), &["file: found a file of that name"]);
+    refused(&place, &to("file/below"), &["file/below: cannot be written"]);
+    fs::create_dir(place.join("marked")).unwrap();
+    fs::write(place.join("marked/fairground.json"), "{}").unwrap();
+    refused(&place, &to("marked"), &["marked: found a fairground.json that is not ours"]);
+    // An empty folder may become ours; then another experiment may not have it.
+    fs::create_dir(place.join("empty")).unwrap();
+    assert_eq!(run(&place, &to("empty")).code, 0);
+    let other = [&["compare"], TINY, &["--out", "empty", "--seed", "9"]].concat();
+    refused(&place, &other, &["empty: found the results of another experiment"]);
+    let trace = [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "foreign"]].concat();
+    refused(&place, &trace, &["foreign: cannot be written"]);
+    let trace = [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "no/such/folder/t"]].concat();
+    refused(&place, &trace, &["no/such/folder/t: cannot be written"]);
+}

@@ -1,0 +1,111 @@
+//! The other commands: single runs looked at, and what there is.
+
+mod program;
+
+use program::{TINY, files, folder, run_well};
+use std::fs;
+
+const ONE: &[&str] = &["--machine", "core-i7-3770", "--workload", "pipetest:batches=2,loops=5", "--arm", "v4.15"];
+
+fn with<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&[command], ONE, more].concat()
+}
+
+#[test]
+fn a_run_prints_figures_then_statistics() {
+    let place = folder("run");
+    let said = run_well(&place, &with("run", &[]));
+    let order =
+        ["machine  core-i7-3770", "pipetest (us per loop)", "Scheduler statistics of", "wakeups", "Cache lines moved"];
+    let at: Vec<usize> = order.iter().map(|part| said.stdout.find(part).unwrap_or_else(|| panic!("{part}"))).collect();
+    assert!(at.is_sorted(), "{}", said.stdout);
+    assert!(said.stdout.contains("pipe-test:(2)"), "{}", said.stdout);
+    assert!(files(&place).is_empty(), "a run stores nothing unless asked");
+    let stored = run_well(&place, &with("run", &["--out", "out", "--format", "json", "--iterations", "2"]));
+    let document: lab::json::Document = serde_json::from_str(&stored.stdout).unwrap();
+    assert_eq!(document.tables[0].rows[0].arms[0].n, 2);
+    assert!(document.tables[0].rows[0].change.is_empty());
+    run_well(&place, &["replay", "out/records/0-pipetest-Time/0-v4.15/0001.json"]);
+}
+
+#[test]
+fn a_run_is_the_same_whoever_listens() {
+    let place = folder("listeners");
+    let digest = |more: &[&str]| {
+        let text = run_well(&place, &with("run", more)).stdout;
+        text.split("digest ").nth(1).unwrap_or_else(|| panic!("{text}")).trim().to_string()
+    };
+    let listened = digest(&[]);
+    run_well(
+        &place,
+        &[&["compare"], &ONE[..4], &["--arm", "v4.15", "--arm", "v4.16", "--iterations", "1", "--out", "c"]].concat(),
+    );
+    let record = fs::read_to_string(place.join("c/records/0-pipetest-Time/0-v4.15/0000.json")).unwrap();
+    assert!(record.contains(&format!("\"digest\":\"{listened}")), "{listened}");
+}
+
+#[test]
+fn traces_come_in_three_forms() {
+    let place = folder("trace");
+    run_well(&place, &with("trace", &["--out", "t.perfetto"]));
+    // Every packet of a Perfetto trace is field 1 of it.
+    assert_eq!(fs::read(place.join("t.perfetto")).unwrap()[0], 0x0a);
+    run_well(&place, &with("trace", &["--out", "t.txt", "--format", "ftrace", "--quiet"]));
+    let text = fs::read_to_string(place.join("t.txt")).unwrap();
+    assert!(text.starts_with("# tracer: nop\n") && text.contains("next_comm=pipe-test"), "{text}");
+    let picture = run_well(&place, &with("trace", &["--out", "-", "--format", "gantt"]));
+    assert!(picture.stdout.contains("pipe-test"), "{}", picture.stdout);
+    assert!(picture.stderr.contains("the workload started at"), "{}", picture.stderr);
+    assert_eq!(files(&place), ["t.perfetto", "t.txt"]);
+    let short = run_well(&place, &with("trace", &["--out", "-", "--format", "ftrace", "--to", "0.001", "--quiet"]));
+    assert!(short.stdout.len() < text.len() && !short.stdout.contains("pipe-test"), "{}", short.stdout);
+}
+
+#[test]
+fn profiles_name_kernel_functions() {
+    let place = folder("profile");
+    let perf = run_well(&place, &with("profile", &[])).stdout;
+    assert!(perf.contains("Children") && perf.contains("[k] schedule"), "{perf}");
+    let folded = run_well(&place, &with("profile", &["--format", "folded"])).stdout;
+    assert!(folded.lines().any(|line| line.starts_with("pipe-test;") && line.contains(";pipe_write;")), "{folded}");
+}
+
+#[test]
+fn schedstat_is_the_kernels_file() {
+    let place = folder("schedstat");
+    let said = run_well(&place, &with("schedstat", &[]));
+    assert!(said.stdout.starts_with("version 15\ntimestamp ") && said.stdout.contains("\ncpu7 "), "{}", said.stdout);
+    assert!(said.stderr.contains("schedstats are off in this arm"), "{}", said.stderr);
+    let on = run_well(&place, &[&["schedstat"], &ONE[..4], &["--arm", "on=v4.15,schedstats=enable"]].concat());
+    assert_eq!(on.stderr, "");
+}
+
+#[test]
+fn everything_there_is_can_be_listed() {
+    let place = folder("list");
+    let lists = |arguments: &[&str], part: &str| {
+        let said = run_well(&place, arguments);
+        assert!(said.stdout.contains(part), "{arguments:?}: {}", said.stdout);
+    };
+    lists(&["machines", "list"], "xeon-e5-2670v3-2s");
+    lists(&["machines", "show", "xeon-e5-2670v3-2s"], "line.remote_1");
+    lists(&["machines", "show", "pack:1 core:4 pu:1"], "4 cores, 4 CPUs");
+    lists(&["kernels", "list"], "v4.5-rc1");
+    lists(&["kernels", "show", "v4.16"], "kernel.sched_latency_ns");
+    lists(&["kernels", "diff", "v4.15", "v4.16"], "v4.15 -> v4.16");
+    lists(&["workloads", "list"], "rt-app");
+    lists(&["workloads", "show", "hackbench-pipes"], "groups");
+    lists(&["completions", "bash"], "fairground");
+    lists(&["-V"], env!("CARGO_PKG_VERSION"));
+    lists(&["--help"], "compare");
+    lists(&["compare", "--help"], "--workload <W[:key=value,...]>");
+}
+
+#[test]
+fn this_computer_is_a_machine() {
+    let place = folder("host");
+    let machine = run_well(&place, &["machines", "import", "host"]).stdout;
+    fs::write(place.join("host.toml"), machine).unwrap();
+    let arguments = [&["compare", "--machine", "host.toml", "--iterations", "1"], &TINY[2..8]].concat();
+    run_well(&place, &arguments);
+}

@@ -1,0 +1,229 @@
+//! Comparisons: what they print, store, take up again and replay.
+
+mod program;
+
+use lab::json::Document;
+use program::{TINY, fairground, files, folder, run, run_well, said};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// [`TINY`], with other options beside or in place of its own.
+fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let own = if more.contains(&"--iterations") { &TINY[..TINY.len() - 2] } else { TINY };
+    ["compare"].iter().chain(own).chain(more).copied().collect()
+}
+
+#[test]
+fn a_comparison_prints_tables_and_stores_everything() {
+    let place = folder("stores");
+    let said = run_well(&place, &compare(&["--out", "out"]));
+    assert!(said.stdout.contains("\npipetest\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("vanilla               nostats\n"), "{}", said.stdout);
+    assert!(said.stdout.contains("\nBest1%Mean  Time"), "{}", said.stdout);
+    assert_eq!(said.stderr, "results: out\n");
+    let out = place.join("out");
+    assert_eq!(
+        files(&out),
+        [
+            "fairground.json",
+            "records/0-pipetest-Time/0-vanilla/0000.json",
+            "records/0-pipetest-Time/0-vanilla/0001.json",
+            "records/0-pipetest-Time/1-nostats/0000.json",
+            "records/0-pipetest-Time/1-nostats/0001.json",
+            "report.csv",
+            "report.json",
+            "report.txt",
+        ]
+    );
+    assert_eq!(fs::read_to_string(out.join("report.txt")).unwrap(), said.stdout);
+}
+
+#[test]
+fn results_have_a_folder_of_their_own_without_being_asked() {
+    let place = folder("default-folder");
+    let said = run_well(&place, &compare(&[]));
+    let line = said.stderr.trim();
+    let name = line.strip_prefix("results: results/core-i7-3770-pipetest-").unwrap_or_else(|| panic!("{line}"));
+    assert_eq!(name.len(), 8);
+    assert!(place.join(line.strip_prefix("results: ").unwrap()).join("report.txt").exists());
+}
+
+#[test]
+fn the_json_is_one_document_and_does_not_depend_on_the_number_of_jobs() {
+    let place = folder("jobs");
+    let json = |jobs: &str| {
+        let arguments = compare(&["--out", jobs, "--jobs", jobs, "--format", "json", "--quiet"]);
+        let said = run_well(&place, &arguments);
+        assert_eq!(said.stderr, "");
+        let document: Document = serde_json::from_str(&said.stdout).expect("the document and nothing else");
+        document
+    };
+    let (one, two) = (json("1"), json("2"));
+    assert!(one.cpu_seconds > 0.0);
+    assert_eq!(Document { cpu_seconds: 0.0, ..one.clone() }, Document { cpu_seconds: 0.0, ..two });
+    assert_eq!((one.tables.len(), one.tables[0].rows.len()), (1, 17));
+    let row = &one.tables[0].rows[0];
+    assert_eq!((row.arms[1].name.as_str(), row.arms[1].samples.len()), ("nostats", 2));
+    assert!(row.change[0].percent.is_some() && row.change[0].low.is_some());
+    assert!(one.events > 0 && one.machine["cpus"] == 8);
+    // Records agree byte for byte, but for what they cost.
+    let record = |jobs: &str| {
+        let path = place.join(jobs).join("records/0-pipetest-Time/1-nostats/0001.json");
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        record.as_object_mut().unwrap().remove("host_cpu_ns").expect("the cost");
+        record
+    };
+    assert_eq!(record("1"), record("2"));
+}
+
+#[test]
+fn csv_is_long_and_tidy() {
+    let place = folder("csv");
+    let said = run_well(&place, &compare(&["--format", "csv", "--quiet"]));
+    let mut lines = said.stdout.lines();
+    assert_eq!(lines.next(), Some("table,workload,parameters,unit,better,label,arm,measure,iteration,value"));
+    assert!(lines.all(|line| line.starts_with("pipetest,pipetest,batches=2;loops=5,")));
+}
+
+#[test]
+fn seeds_and_iterations_change_what_they_should() {
+    let place = folder("seeds");
+    let samples = |more: &[&str]| {
+        let said = run_well(&place, &compare(&[&["--format", "json", "--quiet"], more].concat()));
+        let document: Document = serde_json::from_str(&said.stdout).unwrap();
+        document.tables[0].rows[9].arms[0].samples.clone()
+    };
+    let two = samples(&["--out", "a"]);
+    // More iterations go on in the same folder, and do not change the ones that were there.
+    let four = samples(&["--out", "a", "--iterations", "4"]);
+    assert_eq!((&four[..2], four.len()), (&two[..], 4));
+    assert_ne!(samples(&["--out", "b", "--seed", "2"]), two);
+}
+
+#[test]
+fn what_is_missing_is_done_again_and_what_is_there_is_not() {
+    let place = folder("resume");
+    let first = run_well(&place, &compare(&["--out", "out"]));
+    let records = place.join("out/records/0-pipetest-Time");
+    fs::remove_file(records.join("1-nostats/0001.json")).unwrap();
+    // A record that breaks off counts as missing.
+    fs::write(records.join("0-vanilla/0000.json"), "{\"format\":1,").unwrap();
+    let again = run_well(&place, &compare(&["--out", "out"]));
+    assert_eq!(again.stdout, first.stdout);
+    assert_eq!(again.stderr, "note: 2 of 4 runs are taken from out\nresults: out\n");
+}
+
+#[test]
+fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
+    let place = folder("interrupt");
+    let arguments = compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]);
+    let child = fairground(&place).args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.join("out/records/0-pipetest-Time/1-nostats/0003.json").exists() {
+        assert!(Instant::now() < deadline, "no record after a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let interrupted = said(child.wait_with_output().unwrap());
+    assert_eq!(interrupted.code, 2, "{}", interrupted.stderr);
+    assert!(interrupted.stdout.starts_with("PARTIAL: "), "{}", interrupted.stdout);
+    assert!(interrupted.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
+    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
+    assert!(!place.join("out/report.txt").exists());
+    assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
+    let whole = run_well(&place, &compare(&["--out", "out", "--iterations", "3"]));
+    assert!(whole.stderr.starts_with("note: 6 of 6 runs are taken from out\n"), "{}", whole.stderr);
+    assert!(!place.join("out/report.partial.txt").exists());
+}
+
+#[test]
+fn records_replay() {
+    let place = folder("replay");
+    run_well(&place, &compare(&["--out", "out", "--quiet"]));
+    let path = "out/records/0-pipetest-Time/1-nostats/0001.json";
+    let agrees = run_well(&place, &["replay", path]);
+    assert!(agrees.stdout.starts_with("agrees: "), "{}", agrees.stdout);
+    let text = fs::read_to_string(place.join(path)).unwrap();
+    let change = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        fs::write(place.join("changed.json"), text.replacen(from, to, 1)).unwrap();
+        run(&place, &["replay", "changed.json"])
+    };
+    let differs = change("\"samples\":[", "\"samples\":[1");
+    assert_eq!(differs.code, 1);
+    assert!(differs.stdout.starts_with("differs\nsample 0: recorded 1"), "{}", differs.stdout);
+    let other = change("\"sources\":\"", "\"sources\":\"0");
+    assert_eq!(other.code, 0);
+    assert!(other.stderr.contains("note: recorded by fairground"), "{}", other.stderr);
+    for (from, to, message) in [
+        ("\"format\":1", "\"format\":7", "changed.json: found a record of format 7; expected format 1"),
+        ("\"pipetest\"", "\"pipe\"", "changed.json: found the workload pipe"),
+        ("\"name\":\"v4.5-rc1\"", "\"name\":\"v9\"", "changed.json: found the kernel v9"),
+        ("\"outcome\":", "\"outcom\":", "changed.json:1:"),
+    ] {
+        let wrong = change(from, to);
+        assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+        assert!(wrong.stderr.contains(message), "{}", wrong.stderr);
+    }
+    fs::write(place.join("changed.json"), &text[..text.len() / 2]).unwrap();
+    assert_eq!(run(&place, &["replay", "changed.json"]).code, 2);
+}
+
+#[test]
+fn an_experiment_file_and_options_meet() {
+    let place = folder("file");
+    fs::create_dir(place.join("sub")).unwrap();
+    let machine = run_well(&place, &["machines", "import", "pack:1 l3:1 core:2 pu:2"]);
+    fs::write(place.join("sub/own.toml"), machine.stdout).unwrap();
+    let text = "\
+machine = \"own.toml\"
+iterations = 1
+[[workload]]
+name = \"hackbench-pipes\"
+groups = [1, 2]
+loops = 1
+[[arm]]
+name = \"old\"
+kernel = \"v4.15\"
+[[arm]]
+name = \"new\"
+kernel = \"v4.16\"
+features = [\"NO_SIS_PROP\"]
+";
+    fs::write(place.join("sub/test.toml"), text).unwrap();
+    let said = run_well(&place, &["compare", "sub/test.toml"]);
+    assert!(said.stdout.contains("arm      new = v4.16 NO_SIS_PROP, 250 Hz"), "{}", said.stdout);
+    assert!(said.stdout.contains("Amean     2"), "{}", said.stdout);
+    assert!(said.stderr.starts_with("results: results/test-"), "{}", said.stderr);
+    let arguments = ["compare", "sub/test.toml", "--workload", "pipetest:batches=1,loops=1", "--arm", "third=v4.15"];
+    let said = run_well(&place, &arguments);
+    assert!(said.stdout.contains("arm      third = v4.15") && !said.stdout.contains("hackbench"), "{}", said.stdout);
+    let single =
+        run_well(&place, &["run", "sub/test.toml", "--arm", "new", "--workload", "pipetest:batches=1,loops=1"]);
+    assert!(single.stdout.contains("arm      new = v4.16 NO_SIS_PROP"), "{}", single.stdout);
+    assert!(single.stdout.contains("context switches"), "{}", single.stdout);
+}
+
+#[test]
+fn nobody_reading_is_no_failure() {
+    let place = folder("closed");
+    let closed = |arguments: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = fairground(&place).args(arguments).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let said = said(output);
+        assert_eq!((said.code, said.stderr.contains("panicked")), (0, false), "{arguments:?}: {}", said.stderr);
+    };
+    closed(&["kernels", "show", "v4.15"]);
+    closed(&["completions", "bash"]);
+    closed(&compare(&["--out", "out"]));
+    closed(&trace_to_stdout());
+    assert!(Path::new(&place).join("out/report.txt").exists());
+}
+
+fn trace_to_stdout() -> Vec<&'static str> {
+    [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "-", "--format", "ftrace"]].concat()
+}
