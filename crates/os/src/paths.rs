@@ -49,7 +49,6 @@ os_paths! {
     TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";
     MENU_SELECT = "menu_select": "choosing an idle state";
     CPUIDLE_ENTER = "cpuidle_enter_state": "entering and leaving an idle state, without the state's own latency";
-    RET_FROM_FORK = "ret_from_fork": "a new task's first steps";
 }
 
 #[cfg(test)]
@@ -60,6 +59,6 @@ mod tests {
     fn numbers_follow_the_schedulers() {
         assert!(Path::NAMES.len() < Path::FIRST_OS as usize);
         assert_eq!(ENTRY_SYSCALL.0, Path::FIRST_OS);
-        assert_eq!(NAMES[(RET_FROM_FORK.0 - Path::FIRST_OS) as usize], "ret_from_fork");
+        assert_eq!(NAMES[(CPUIDLE_ENTER.0 - Path::FIRST_OS) as usize], "cpuidle_enter_state");
     }
 }

@@ -36,14 +36,13 @@ paths! {
     select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
     select_idle_sibling select_idle_core select_idle_cpu select_idle_smt __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
     task_waking_fair migrate_task_rq_fair set_task_cpu
-    activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity place_entity
-    enqueue_entity_load_avg dequeue_entity_load_avg update_load_avg update_cfs_rq_load_avg update_tg_load_avg propagate_entity_load_avg
-    attach_entity_load_avg detach_entity_load_avg remove_entity_load_avg sync_entity_load_avg
-    update_cfs_shares reweight_entity update_curr update_min_vruntime calc_delta_fair sched_slice
-    account_entity_enqueue account_entity_dequeue
-    update_stats_wait_start update_stats_wait_end update_stats_enqueue update_stats_dequeue enqueue_sleeper
-    sched_info_queued sched_info_dequeued sched_info_arrive sched_info_depart cpuacct_charge
-    check_preempt_curr check_preempt_wakeup resched_curr
+    activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity
+    enqueue_entity_load_avg update_load_avg
+    attach_entity_load_avg detach_entity_load_avg remove_entity_load_avg
+    update_cfs_shares update_curr
+    update_stats_wait_start update_stats_wait_end update_stats_dequeue enqueue_sleeper
+    sched_info_arrive sched_info_depart cpuacct_charge
+    check_preempt_wakeup resched_curr
     schedule pick_next_task pick_next_task_fair pick_next_task_idle pick_next_entity set_next_entity put_prev_entity put_prev_task_fair
     context_switch switch_mm switch_to finish_task_switch
     sched_yield yield_task_fair
@@ -73,6 +72,8 @@ impl<A: Arch> Glance<'_, A> {
     /// [`Sched::idle_cpu`].
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.arch.enter(self.by, Path::idle_cpu);
+        self.arch.leave(self.by);
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
         let rq = &self.rq[cpu];
         if rq.curr.is_some() {

@@ -59,6 +59,7 @@ keys! {
     "line.package" optional Time TIME, "a modified line, between last level caches of one package";
     "line.remote_N" optional Time TIME, "a modified line, between packages at the Nth distance";
     "line.read_stall" required Ratio SHARE, "share of a read's way that the core cannot hide";
+    "line.slice_spread" optional Ratio SHARE, "how much nearer or farther than the mean a line's cache slice may be, as a share of a transfer within the cache";
     "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";
