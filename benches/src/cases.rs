@@ -1,7 +1,14 @@
 //! The cases: machines and loads whose cost per event is worth watching.
 
-use lab::bench::{machine, simulation};
+use lab::kernels::Build;
+use lab::machines::Machine;
+use machine::hardware::Hardware;
+use machine::prices::Prices;
+use machine::topology::{Numbering, from_synthetic};
+use os::Os;
 use os::pipe::PipeId;
+use sched::core::{Boot, Sched};
+use sched::sysctl::Sysctl;
 use sim::engine::LinuxSim;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use units::{CpuId, Cycles, Ns};
@@ -39,10 +46,10 @@ enum Load {
 pub fn case(name: &str) -> Option<Case> {
     let (topology, load) = match name {
         "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4 }),
-        "pingpong-48" => ("pack:2 l3:1 core:12 pu:2", Load::PingPong { pairs: 480 }),
-        "pingpong-256" => ("pack:4 l3:1 core:32 pu:2", Load::PingPong { pairs: 2560 }),
-        "idle-1024" => ("pack:16 l3:1 core:32 pu:2", Load::MostlyIdle),
-        "hackbench-48" => ("pack:2 l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
+        "pingpong-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480 }),
+        "pingpong-256" => ("pack:4 [numa] l3:1 core:32 pu:2", Load::PingPong { pairs: 2560 }),
+        "idle-1024" => ("pack:16 [numa] l3:1 core:32 pu:2", Load::MostlyIdle),
+        "hackbench-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
         _ => return None,
     };
     Some(Case { topology, load })
@@ -50,7 +57,7 @@ pub fn case(name: &str) -> Option<Case> {
 
 impl Case {
     pub fn run<const COSTS: bool>(&self, simulated_ms: u64) -> Counts {
-        let mut sim: LinuxSim<COSTS> = simulation(machine(self.topology), "v4.16", 1);
+        let mut sim: LinuxSim<COSTS> = boot(self.topology);
         self.start(&mut sim);
         // Forks and first placements are not what is measured.
         sim.run(Ns::from_ms(20));
@@ -91,6 +98,25 @@ impl Case {
             }
         }
     }
+}
+
+/// A v4.16 kernel on a machine of this shape, at the prices of the nearest machine known.
+fn boot<const COSTS: bool>(topology: &str) -> LinuxSim<COSTS> {
+    const HZ: u32 = 250;
+    let topology = from_synthetic(topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
+    let machine = Machine::of_topology("benchmark", topology);
+    let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
+    let topology = machine.description.topology().clone();
+    let build = Build::named("v4.16").expect("a kernel that is built");
+    let boot = Boot {
+        kernel: build.sched,
+        topology: topology.cpu_topology(),
+        hz: HZ,
+        features: build.sched.features,
+        sysctl: Sysctl::new(topology.nr_cpus()),
+    };
+    let hardware = Hardware::new(topology, prices, build.sched.layout, build.poll, 1);
+    LinuxSim::new(Sched::new(hardware, boot), Os::new(build.os), HZ)
 }
 
 fn scheduling_events<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> u64 {

@@ -10,7 +10,7 @@ use lab::experiment::{Experiment, Job, Purpose};
 use lab::mistake::Location;
 use lab::record::{Outcome, Record};
 use lab::report::{Report, hardware_text, single, unfinished};
-use lab::run::{Wanted, run as run_setup};
+use lab::run::{Run, Wanted, run as run_setup};
 use lab::setup::Setup;
 use lab::trace::statistics;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     for job in experiment.jobs() {
         match store.load(&experiment, &job) {
             Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) => {
-                results.insert(job, (outcome, host_cpu_ns));
+                results.insert(job, (without_reports(outcome), host_cpu_ns));
             }
             _ => missing.push(job),
         }
@@ -43,7 +43,7 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     }
     // Stored runs may have ended badly, too.
     for (job, (outcome, _)) in &results {
-        check(&experiment, job, outcome)?;
+        check(&experiment, job, outcome, Some(&store.record_path(&experiment, job)))?;
     }
     let patience = Patience::watch();
     let bar = progress(runs, results.len(), quiet);
@@ -54,8 +54,8 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let ended = execute(&missing, threads, &patience, work, |job, record: Record| {
         let outcome = record.outcome.expect("a run that has ended has an outcome");
-        check(&experiment, &job, &outcome)?;
-        results.insert(job, (outcome, record.host_cpu_ns));
+        check(&experiment, &job, &outcome, Some(&store.record_path(&experiment, &job)))?;
+        results.insert(job, (without_reports(outcome), record.host_cpu_ns));
         bar.inc(1);
         Ok(())
     });
@@ -75,6 +75,11 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
         say(&format!("results: {}", folder.display()));
     }
     print(chosen(&report, arguments.format))
+}
+
+/// Tables need the samples alone; what they were taken from is stored, and may be long.
+fn without_reports(outcome: Outcome) -> Outcome {
+    Outcome { reported: Vec::new(), ..outcome }
 }
 
 fn interrupted(report: &Report, format: Format, folder: &Path) -> Result<(), Failure> {
@@ -101,10 +106,15 @@ fn cpu_seconds(results: &Results) -> f64 {
     results.values().map(|(_, cpu_ns)| cpu_ns).sum::<u64>() as f64 / 1e9
 }
 
-fn check(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Result<(), Failure> {
+/// Whether a run ended as it should. `record` is where it is stored.
+fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Option<&Path>) -> Result<(), Failure> {
     match unfinished(experiment, job, outcome) {
         None => Ok(()),
-        Some(unfinished) if unfinished.ours => Err(Failure::Ours(unfinished.message)),
+        Some(unfinished) if unfinished.ours => {
+            let again =
+                record.map(|path| format!("; this command runs it again: fairground replay {}", path.display()));
+            Err(Failure::Ours(unfinished.message + &again.unwrap_or_default()))
+        }
         Some(unfinished) => Err(Failure::Mistake(unfinished.message)),
     }
 }
@@ -141,18 +151,20 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
             let Some((report, run)) = statistics(&setup, give_up, &here())? else { return Ok(None) };
             let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
             let text = format!("{report}\n{}", hardware_text(&run));
-            Ok(Some((run.outcome, cpu_ns, text)))
+            Ok(Some((run, cpu_ns, text)))
         })
     };
     let mut results = Results::new();
     let mut texts = BTreeMap::new();
-    let ended = execute(&jobs, threads, &patience, work, |job, (outcome, cpu_ns, text): (Outcome, u64, String)| {
+    let ended = execute(&jobs, threads, &patience, work, |job, (run, cpu_ns, text): (Run, u64, String)| {
+        let mut stored = None;
         if let Some(store) = &store {
-            let record = Record::new(experiment.setup(&job), Some(outcome.clone()), cpu_ns);
-            store.save(&experiment, &job, &record)?;
+            let record = Record::new(experiment.setup(&job), Some(run.outcome.clone()), cpu_ns);
+            stored = Some(store.save(&experiment, &job, &record)?);
+            store.save_logs(&experiment, &job, &run.logs)?;
         }
-        check(&experiment, &job, &outcome)?;
-        results.insert(job, (outcome, cpu_ns));
+        check(&experiment, &job, &run.outcome, stored.as_deref())?;
+        results.insert(job, (without_reports(run.outcome), cpu_ns));
         texts.insert(job, text);
         bar.inc(1);
         Ok(())

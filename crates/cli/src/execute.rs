@@ -90,7 +90,7 @@ pub fn execute<T: Send>(
 
 /// A bar on stderr, if that is a terminal and the user wants one.
 pub fn progress(runs: usize, done: usize, quiet: bool) -> ProgressBar {
-    if quiet || !io::stderr().is_terminal() {
+    if quiet || done == runs || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
@@ -158,7 +158,7 @@ mod tests {
     use std::sync::Mutex;
 
     fn jobs(count: usize) -> Vec<Job> {
-        (0..count).map(|row| Job { table: 0, row, arm: 0, iteration: 0 }).collect()
+        (0..count).map(|point| Job { table: 0, point, arm: 0, iteration: 0 }).collect()
     }
 
     fn patient() -> Patience {
@@ -168,14 +168,14 @@ mod tests {
     #[test]
     fn every_job_is_done_once() {
         let mut done = Vec::new();
-        let work = |job: &Job, _: &dyn Fn() -> bool| Ok(Some(job.row * 2));
+        let work = |job: &Job, _: &dyn Fn() -> bool| Ok(Some(job.point * 2));
         let keep = |job: Job, twice| {
-            done.push((job.row, twice));
+            done.push((job.point, twice));
             Ok(())
         };
         execute(&jobs(100), 4, &patient(), work, keep).unwrap();
         done.sort_unstable();
-        assert_eq!(done, (0..100).map(|row| (row, row * 2)).collect::<Vec<_>>());
+        assert_eq!(done, (0..100).map(|point| (point, point * 2)).collect::<Vec<_>>());
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let started = Mutex::new(0);
         let work = |job: &Job, _: &dyn Fn() -> bool| {
             *started.lock().unwrap() += 1;
-            if job.row == 3 { Err(Failure::Mistake("three".to_string())) } else { Ok(Some(())) }
+            if job.point == 3 { Err(Failure::Mistake("three".to_string())) } else { Ok(Some(())) }
         };
         let ended = execute(&jobs(100_000), 1, &patient(), work, |_, ()| Ok(()));
         assert!(matches!(ended, Err(Failure::Mistake(message)) if message == "three"));
@@ -195,7 +195,7 @@ mod tests {
         let patience = patient();
         let mut done = 0;
         let work = |job: &Job, give_up: &dyn Fn() -> bool| {
-            if job.row == 5 {
+            if job.point == 5 {
                 patience.0.store(true, Ordering::Relaxed);
             }
             Ok((!give_up()).then_some(()))

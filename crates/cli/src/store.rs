@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::write_file;
-use lab::experiment::{Experiment, Job};
+use lab::experiment::{Experiment, Job, file_name};
 use lab::record::Record;
 use lab::report::Report;
 use lab::setup::Engine;
@@ -71,6 +71,20 @@ impl Store {
             .and_then(|()| write_file(&path, &record.to_json()))
             .map_err(|error| cannot_write(&path, &error))?;
         Ok(path)
+    }
+
+    /// Writes what the benchmark itself would have written in a run.
+    pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(String, String)]) -> Result<(), Failure> {
+        if logs.is_empty() {
+            return Ok(());
+        }
+        let folder = self.folder.join("logs").join(experiment.record_name(job));
+        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
+        for (name, text) in logs {
+            let path = folder.join(format!("{}.log", file_name(name)));
+            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
+        }
+        Ok(())
     }
 
     /// Writes a report: `report.txt`, `.json` and `.csv`, or `report.partial.*` while runs are missing.

@@ -4,7 +4,7 @@ use crate::arguments::{ProfileArguments, ProfileFormat, Selectors, TraceArgument
 use crate::execute::{Keep, Patience, guarded};
 use crate::failure::Failure;
 use crate::output::{NewFile, print, say};
-use crate::select::{experiment, only_job};
+use crate::select::{experiment, only_job, threads};
 use lab::experiment::{Experiment, Purpose};
 use lab::mistake::{Location, Written};
 use lab::run::{Run, Wanted, run};
@@ -18,6 +18,8 @@ const COLUMNS: usize = 100;
 
 fn one_run(selectors: &Selectors) -> Result<(Experiment, Setup), Failure> {
     let experiment = experiment(selectors, Purpose::Watch)?;
+    // One run keeps one thread busy, whatever is allowed; what makes no sense is refused all the same.
+    threads(selectors)?;
     let setup = experiment.setup(&only_job(&experiment)?);
     Ok((experiment, setup))
 }

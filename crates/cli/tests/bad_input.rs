@@ -55,6 +55,7 @@ fn names_that_are_not_known() {
     refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);
     refused(&place, &["compar"], &["compare"]);
     refused(&place, &["compare", "--iteration", "5"], &["--iterations"]);
+    refused(&place, &["compare", "--format", "yaml"], &["yaml", "text, json, csv"]);
 }
 
 #[test]
@@ -140,6 +141,37 @@ fn files_that_do_not_parse() {
     refused(&place, &with("--machine", "pack:9000 pu:1"), &["--machine pack:9000 pu:1", "8192"]);
     refused(&place, &["replay", "none.json"], &["none.json: found no such file"]);
     refused_file("r.json", "{}", &["replay", "r.json"], &["r.json:1:2: found no record"]);
+}
+
+#[test]
+fn rt_app_files_that_cannot_be_run() {
+    let place = folder("rt-app");
+    let rt_app = |text: &str, parts: &[&str]| {
+        fs::write(place.join("a.json"), text).unwrap();
+        refused(&place, &with("--workload", "rt-app:file=a.json"), parts);
+    };
+    rt_app("{ \"tasks\": { \"t\": { \"loop\": 1, \"iorun\": 5 } } }", &["a.json:1:", "\"iorun\" is not modelled yet"]);
+    rt_app("{ \"tasks\": { \"t\": { \"loop\": -1 } } }", &["a.json:1:"]);
+    rt_app("{ \"tasks\": { \"t\": { \"rnu\": 5 } } }", &["a.json:1:", "\"run\""]);
+    rt_app("{ \"tasks\": {", &["a.json:1:"]);
+    rt_app("", &["a.json:1:1"]);
+    let cpus = "{ \"tasks\": { \"t\": { \"loop\": 1, \"cpus\": [99], \"run\": 5 } } }";
+    rt_app(cpus, &["a.json:1:", "CPU 99, but the machine has 8 CPUs"]);
+    refused(
+        &place,
+        &with("--workload", "rt-app:file=none.json"),
+        &["none.json: found no such file; expected an rt-app file"],
+    );
+    rt_app(
+        "{ \"tasks\": { \"t\": { \"run\": 5, \"sleep\": 5 } } }",
+        &["a.json: found a description that never ends; expected a duration"],
+    );
+    refused(&place, &with("--workload", "rt-app"), &["--workload rt-app, column 1: found rt-app without a file"]);
+    refused(
+        &place,
+        &with("--workload", "rt-app:fil=a.json"),
+        &["the unknown parameter `fil`; expected `file`, perhaps"],
+    );
 }
 
 #[test]

@@ -103,6 +103,10 @@ fn everything_there_is_can_be_listed() {
 
 #[test]
 fn this_computer_is_a_machine() {
+    if !std::path::Path::new("/sys/devices/system/cpu/online").exists() {
+        // No Linux, or a container without sysfs: there the host is refused, which the lab's tests show.
+        return;
+    }
     let place = folder("host");
     let machine = run_well(&place, &["machines", "import", "host"]).stdout;
     fs::write(place.join("host.toml"), machine).unwrap();

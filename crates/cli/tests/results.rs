@@ -125,8 +125,8 @@ fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
         assert!(Instant::now() < deadline, "no record after a minute");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
     let interrupted = said(child.wait_with_output().unwrap());
     assert_eq!(interrupted.code, 2, "{}", interrupted.stderr);
     assert!(interrupted.stdout.starts_with("PARTIAL: "), "{}", interrupted.stdout);
@@ -152,7 +152,7 @@ fn records_replay() {
         fs::write(place.join("changed.json"), text.replacen(from, to, 1)).unwrap();
         run(&place, &["replay", "changed.json"])
     };
-    let differs = change("\"samples\":[", "\"samples\":[1");
+    let differs = change("\"samples\":[[", "\"samples\":[[1");
     assert_eq!(differs.code, 1);
     assert!(differs.stdout.starts_with("differs\nsample 0: recorded 1"), "{}", differs.stdout);
     let other = change("\"sources\":\"", "\"sources\":\"0");
@@ -226,4 +226,29 @@ fn nobody_reading_is_no_failure() {
 
 fn trace_to_stdout() -> Vec<&'static str> {
     [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "-", "--format", "ftrace"]].concat()
+}
+
+#[test]
+fn an_rt_app_file_is_a_workload() {
+    let place = folder("rt-app-runs");
+    let text = "\
+{ \"tasks\": {
+    \"ticker\": { \"instance\": 2, \"loop\": 5, \"run\": 100, \"timer\": { \"ref\": \"unique\", \"period\": 1000 } },
+    \"worker\": { \"loop\": 3, \"run\": 500, \"sleep\": 200 } } }
+";
+    fs::write(place.join("a.json"), text).unwrap();
+    let selectors = ["--machine", "core-i7-3770", "--workload", "rt-app:file=a.json", "--arm", "v4.15"];
+    let arguments =
+        [&["compare"], &selectors[..], &["--arm", "v4.16", "--iterations", "2", "--format", "json", "--out", "out"]];
+    let document: Document = serde_json::from_str(&run_well(&place, &arguments.concat()).stdout).unwrap();
+    let table = &document.tables[0];
+    assert_eq!((table.unit.as_str(), &table.parameters["file"]), ("us", &"a.json".into()));
+    assert_eq!(table.rows.iter().map(|row| row.label.as_str()).collect::<Vec<_>>(), ["ticker", "worker"]);
+    // A round of the worker takes its work and its sleep at least.
+    assert!(table.rows[1].arms[0].min >= 700.0);
+    run_well(&place, &["replay", "out/records/0-rt-app-a/1-v4.16/0001.json"]);
+    let single = run_well(&place, &[&["run"], &selectors[..], &["--out", "single"]].concat());
+    assert!(single.stdout.contains("ticker-0") && single.stdout.contains("worker-2"), "{}", single.stdout);
+    let logs: Vec<String> = files(&place.join("single/logs/0-rt-app-a/0-v4.15/0000"));
+    assert_eq!(logs, ["ticker-0.log", "ticker-1.log", "worker-2.log"]);
 }

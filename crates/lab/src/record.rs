@@ -26,8 +26,9 @@ pub struct Record {
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub end: Ending,
-    /// The benchmark's samples, in whole parts of its unit (`per_unit` of the workload to one).
-    pub samples: Vec<u64>,
+    /// The benchmark's samples, for each row that a run measures, in whole parts of its unit (`per_unit` of the workload
+    /// to one).
+    pub samples: Vec<Vec<u64>>,
     /// What its programs reported: simulated nanoseconds, series, value.
     pub reported: Vec<(u64, u32, u64)>,
     /// Engine events: paths executed.
@@ -35,7 +36,7 @@ pub struct Outcome {
     pub context_switches: u64,
     pub wakeups: u64,
     pub simulated_ns: u64,
-    /// What a kernel would have complained about.
+    /// What a kernel, or the benchmark, would have complained about.
     pub warnings: Vec<String>,
     /// SHA-256 over the samples and the state in which the run ended: see [`crate::run`].
     pub digest: String,
@@ -47,8 +48,6 @@ pub struct Outcome {
 pub enum Ending {
     /// Every task exited.
     Finished,
-    /// The workload's own time was over.
-    Duration,
     /// The time limit, or the end of what was asked for, came first.
     Time,
     /// Tasks are left that nothing will ever wake.
@@ -109,9 +108,10 @@ impl Outcome {
         compare("events", self.events.to_string(), other.events.to_string());
         compare("context switches", self.context_switches.to_string(), other.context_switches.to_string());
         compare("wakeups", self.wakeups.to_string(), other.wakeups.to_string());
-        compare("samples", self.samples.len().to_string(), other.samples.len().to_string());
-        if let Some(at) = self.samples.iter().zip(&other.samples).position(|(a, b)| a != b) {
-            compare(&format!("sample {at}"), self.samples[at].to_string(), other.samples[at].to_string());
+        let (recorded, now) = (self.samples.concat(), other.samples.concat());
+        compare("samples", recorded.len().to_string(), now.len().to_string());
+        if let Some(at) = recorded.iter().zip(&now).position(|(a, b)| a != b) {
+            compare(&format!("sample {at}"), recorded[at].to_string(), now[at].to_string());
         }
         compare("digest", self.digest.clone(), other.digest.clone());
         Some(lines.join("\n"))
@@ -125,7 +125,7 @@ mod tests {
     fn outcome() -> Outcome {
         Outcome {
             end: Ending::Deadlock { sleeping: 3 },
-            samples: vec![10, 20],
+            samples: vec![vec![10, 20]],
             reported: vec![(5, 0, 7)],
             events: 1,
             context_switches: 2,
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn differences_are_named() {
         assert_eq!(outcome().difference(&outcome()), None);
-        let other = Outcome { samples: vec![10, 21], events: 9, ..outcome() };
+        let other = Outcome { samples: vec![vec![10, 21]], events: 9, ..outcome() };
         assert_eq!(outcome().difference(&other).unwrap(), "events: recorded 1, now 9\nsample 1: recorded 20, now 21");
     }
 
@@ -162,5 +162,44 @@ mod tests {
             let error = Record::parse(text, "r.json").unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
         }
+    }
+
+    /// Changed at random, a record is refused with its place or read; it never breaks the reader.
+    #[test]
+    fn mutations_are_refused_or_read() {
+        let mut draft = crate::experiment::Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.workload_option("pipetest").unwrap();
+        draft.arm_options(&["v4.15".to_string()], true).unwrap();
+        let files = crate::machines::tests::Table::default();
+        let experiment = draft.resolve(crate::experiment::Purpose::Watch, &files).unwrap();
+        let mut setup = experiment.setup(&experiment.jobs()[0]);
+        // Short, so that the rest is hit.
+        setup.machine.file = "machine".into();
+        let text: Vec<char> = Record::new(setup, Some(outcome()), 7).to_json().chars().collect();
+        let at = Location::of("r.json");
+        let mut chance = units::Prng::stream(3, "mutations", 0);
+        let (mut refused, mut read) = (0, 0);
+        for _ in 0..2_000 {
+            let mut text = text.clone();
+            for _ in 0..chance.between(1, 3) {
+                let at = chance.below(text.len() as u64 - 1) as usize;
+                match chance.below(8) {
+                    0 => text.truncate(at + 2),
+                    1 => drop(text.remove(at)),
+                    _ => {
+                        text[at] =
+                            ['"', '{', '}', '[', ']', ',', ':', '9', '-', 'e', '\u{e9}'][chance.below(11) as usize]
+                    }
+                }
+            }
+            match Record::parse(&text.iter().collect::<String>(), "r.json") {
+                // Whatever it says now, it is a kernel that can be built or one that is refused.
+                Ok(record) => read += usize::from(record.setup.kernel.build(8, &at).map_or(true, |_| true)),
+                Err(mistake) => refused += usize::from(mistake.to_string().starts_with("r.json")),
+            }
+        }
+        assert_eq!(refused + read, 2_000);
+        assert!(refused > 500 && read > 100, "{refused} and {read}");
     }
 }

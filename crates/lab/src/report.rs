@@ -46,13 +46,13 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
     let table = &experiment.tables[job.table];
     let title = experiment.title(job);
     match outcome.end {
-        Ending::Finished | Ending::Duration if !outcome.samples.is_empty() => None,
-        Ending::Finished | Ending::Duration => Some(Unfinished {
+        Ending::Finished if outcome.samples.iter().any(|samples| !samples.is_empty()) => None,
+        Ending::Finished => Some(Unfinished {
             message: format!("{title}: the workload reported no figure"),
             ours: table.source.file().is_none(),
         }),
         Ending::Time => {
-            let limit = experiment.time_limit.0 / 1_000_000;
+            let limit = experiment.time_limit(job).0 / 1_000_000;
             let message = format!(
                 "{title}: found it running after {limit} ms of simulated time; expected it to end before: a smaller \
                  workload, or a larger time_limit_ms in an experiment file"
@@ -68,10 +68,12 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
 
 /// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
 pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
-    let operation = |table: usize, row: usize| {
+    let operation = |table: usize, point: usize, row: usize| {
+        // An rt-app task may end without a sample.
         let samples = |arm: usize, iteration: u32| {
-            let outcome = outcome(&Job { table, row, arm, iteration })?;
-            Some(outcome.samples.iter().map(|&sample| experiment.tables[table].in_units(sample)).collect())
+            let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
+            let in_units = samples.iter().map(|&sample| experiment.tables[table].in_units(sample)).collect();
+            (!samples.is_empty()).then_some(in_units)
         };
         let mut arms = vec![Vec::new(); experiment.arms.len()];
         for iteration in 0..experiment.iterations {
@@ -80,11 +82,13 @@ pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o 
                 arms[arm].push(samples);
             }
         }
-        let label = experiment.tables[table].rows[row].label.clone();
+        let label = experiment.tables[table].points[point].operations[row].clone();
         (!arms[0].is_empty()).then_some(Operation { label, arms })
     };
     let with_rows = |(index, of): (usize, &WorkloadTable)| {
-        let operations: Vec<Operation> = (0..of.rows.len()).filter_map(|row| operation(index, row)).collect();
+        let rows = of.points.iter().enumerate();
+        let rows = rows.flat_map(|(point, of)| (0..of.operations.len()).map(move |row| (point, row)));
+        let operations: Vec<Operation> = rows.filter_map(|(point, row)| operation(index, point, row)).collect();
         (!operations.is_empty()).then(|| Table {
             name: of.title.clone(),
             workload: of.source.name().to_string(),
@@ -176,7 +180,7 @@ fn head(experiment: &Experiment, warnings: usize) -> String {
         many => format!("{many} iterations"),
     };
     let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
-    let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, kernel warnings {warnings}");
+    let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {warnings}");
     text
 }
 

@@ -4,6 +4,7 @@
 //! before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level cache each
 //! line lives.
 
+use crate::experiment::{RT_APP, application};
 use crate::mistake::Mistake;
 use crate::prices::{path_name, prices};
 use crate::record::{Ending, Outcome};
@@ -17,9 +18,10 @@ use observe::{Profile, Schedstat, Stack};
 use os::Os;
 use sched::core::{Boot, Sched};
 use sched::trace::Sink;
-use sim::engine::{End, LinuxSim};
+use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
+use workloads::rt_app::{self, RtApp, log_text};
 use workloads::{Instance, Values};
 
 /// The longest idle time before the first task.
@@ -53,6 +55,8 @@ pub struct Run {
     /// The text of `/proc/schedstat` at the end.
     pub schedstat: Option<String>,
     pub hardware: HardwareTotals,
+    /// Files that the benchmark itself would write: names and texts.
+    pub logs: Vec<(String, String)>,
     /// When the workload's first task was started, in simulated time.
     pub start: Ns,
 }
@@ -80,17 +84,64 @@ pub fn start(setup: &Setup, nr_cpus: usize) -> (Ns, CpuId) {
 /// A setup that names what does not exist, which one made from an experiment does not.
 pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, Mistake> {
     let machine = description::parse(&setup.machine.file, &setup.machine.name)?;
-    let instance = instance(setup, at)?;
+    let prices = if setup.costs { prices(&machine) } else { Prices::free() };
+    let model = Model::of(setup, machine.topology().nr_cpus(), prices.ps_per_cycle, at)?;
     if setup.costs {
-        let prices = prices(&machine);
-        simulate::<true>(setup, &machine, prices, instance.as_ref(), wanted, at)
+        simulate::<true>(setup, &machine, prices, &model, wanted, at)
     } else {
-        simulate::<false>(setup, &machine, Prices::free(), instance.as_ref(), wanted, at)
+        simulate::<false>(setup, &machine, prices, &model, wanted, at)
     }
 }
 
 /// The workload of a setup.
-fn instance(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake> {
+enum Model {
+    Registered(Box<dyn Instance>),
+    RtApp(Box<RtApp>),
+}
+
+impl Model {
+    fn of(setup: &Setup, nr_cpus: usize, ps_per_cycle: u64, at: &Location) -> Result<Model, Mistake> {
+        let Some(file) = &setup.workload.file else { return Ok(Model::Registered(registered(setup, at)?)) };
+        if setup.workload.name != RT_APP || !setup.workload.parameters.is_empty() {
+            return Err(Mistake::new(at, format!("{} with a file", setup.workload.name), "rt-app, without parameters"));
+        }
+        // While frequency is not simulated, every core runs at its highest.
+        let cycles_per_us = 1_000_000 / ps_per_cycle;
+        Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, nr_cpus, cycles_per_us)?)))
+    }
+
+    fn instance(&self) -> &dyn Instance {
+        match self {
+            Model::Registered(instance) => instance.as_ref(),
+            Model::RtApp(app) => app.as_ref(),
+        }
+    }
+
+    /// Samples of each row.
+    fn samples(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
+        match self {
+            Model::Registered(instance) => vec![instance.samples(reported)],
+            Model::RtApp(app) => (0..app.operations().len()).map(|row| app.samples_of(row, reported)).collect(),
+        }
+    }
+
+    fn warnings(&self, reported: &[Sample]) -> Vec<String> {
+        let Model::RtApp(app) = self else { return Vec::new() };
+        let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
+        gave_up
+            .map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"))
+            .into_iter()
+            .collect()
+    }
+
+    fn logs(&self, reported: &[Sample]) -> Vec<(String, String)> {
+        let Model::RtApp(app) = self else { return Vec::new() };
+        app.logs(reported).iter().map(|log| (log.thread.clone(), log_text(log))).collect()
+    }
+}
+
+/// A workload by its name.
+fn registered(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake> {
     let of = &setup.workload;
     let Some(workload) = workloads::workload(&of.name) else {
         return Err(Mistake::new(at, format!("the workload {}", of.name), "one that this program knows"));
@@ -111,7 +162,7 @@ fn simulate<const COSTS: bool>(
     setup: &Setup,
     machine: &Description,
     prices: Prices,
-    instance: &dyn Instance,
+    model: &Model,
     mut wanted: Wanted,
     at: &Location,
 ) -> Result<Option<Run>, Mistake> {
@@ -130,7 +181,7 @@ fn simulate<const COSTS: bool>(
     if wanted.profile {
         sim.sched.arch.start_profile();
     }
-    for task in instance.start(&mut sim.os) {
+    for task in workloads::start(model.instance(), &mut sim) {
         sim.spawn(cpu, task);
     }
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
@@ -147,7 +198,8 @@ fn simulate<const COSTS: bool>(
     };
     let _ = sim.sched.arch.take_sink();
     Ok(Some(Run {
-        outcome: outcome(&sim, end, instance),
+        outcome: outcome(&sim, end, model),
+        logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, start)),
         schedstat: wanted.schedstat.then(|| schedstat(&sim)),
         hardware: hardware_totals(&sim),
@@ -155,19 +207,19 @@ fn simulate<const COSTS: bool>(
     }))
 }
 
-fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, instance: &dyn Instance) -> Outcome {
+fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model) -> Outcome {
     let end = match end {
         End::Finished => Ending::Finished,
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
-    let warnings = match end {
-        Ending::Deadlock { sleeping } => vec![format!("{sleeping} tasks sleep, and nothing will ever wake them")],
-        _ => Vec::new(),
-    };
+    let mut warnings = model.warnings(&sim.samples);
+    if let Ending::Deadlock { sleeping } = end {
+        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));
+    }
     Outcome {
         end,
-        samples: instance.samples(&sim.samples),
+        samples: model.samples(&sim.samples),
         reported: sim.samples.iter().map(|sample| (sample.at.0, sample.series, sample.value)).collect(),
         events: sim.events,
         context_switches: sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum(),

@@ -3,7 +3,7 @@
 
 use crate::arch::Arch;
 use crate::core::{Sched, TaskInit};
-use crate::sched::{TaskId, TaskState, TgId, WakeFlags};
+use crate::sched::{Policy, TaskId, TaskState, TgId, WakeFlags};
 use units::{CpuId, CpuMask};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
@@ -61,6 +61,8 @@ pub trait Scheduler {
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId;
     fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId);
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
+    /// Between the policies of the fair class.
+    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy);
 }
 
 impl<A: Arch> Scheduler for Sched<A> {
@@ -183,7 +185,7 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn is_stopper(&self, task: TaskId) -> bool {
-        self.task[task].policy == crate::sched::Policy::Stop
+        self.task[task].policy == Policy::Stop
     }
 
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) {
@@ -203,5 +205,13 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) {
         self.on_cpu(cpu);
         Sched::set_user_nice(self, task, nice);
+    }
+
+    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy) {
+        self.on_cpu(cpu);
+        // The kernel turns back when nothing changes, before it touches a queue.
+        if self.task[task].policy != policy {
+            Sched::sched_setscheduler(self, task, policy);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use os::pipe::PipeId;
 use os::sync::SyncOp;
-use sched::sched::{Policy, TgId};
+use sched::sched::{Policy, TaskId, TgId};
 use units::{CpuMask, Cycles, Ns};
 
 /// One thing a program asks for.
@@ -33,7 +33,12 @@ pub enum Op {
     SetAffinity(CpuMask),
     /// -20..=19.
     SetNice(i32),
+    /// Another policy of the fair class; the nice level stays.
+    SetPolicy(Policy),
     MoveToGroup(TgId),
+    /// A signal to a task that has not exited: ends its [`Op::SleepFor`] or [`Op::SleepUntil`] early. Whatever else it
+    /// does, it goes on with.
+    Interrupt(TaskId),
     /// A measurement: `value` joins the samples of `series`.
     Report {
         series: u32,

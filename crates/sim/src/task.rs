@@ -8,7 +8,7 @@ use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
 use sched::core::TaskInit;
-use sched::sched::TaskId;
+use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps};
 
@@ -29,6 +29,8 @@ pub(crate) struct TaskContext {
     pub last: Outcome,
     pub working_set: u64,
     pub mm: u32,
+    /// The first task of its process: who waits for the process's threads.
+    pub leader: TaskId,
     /// Number of its name in profiles.
     pub comm: u16,
     /// Which of its sleeps is on; timers carry the number.
@@ -50,7 +52,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
         };
         let comm = self.comm_number(&spec.comm);
-        let thread = spec.memory == AddressSpace::Parent;
+        // Threads are their leader's family, whichever of them starts them: the starter may be gone when they end.
+        let leader = match (spec.memory, parent) {
+            (AddressSpace::Parent, Some(parent)) => Some(self.context(parent).leader),
+            _ => None,
+        };
         let init = TaskInit {
             comm: spec.comm,
             policy: spec.policy,
@@ -60,7 +66,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             group: spec.group,
         };
         let task = self.sched.fork(cpu, init);
-        self.os.fork(&mut self.sched, cpu, parent, task, thread);
+        self.os.fork(&mut self.sched, cpu, leader.or(parent), task, leader.is_some());
         if self.tasks.len() <= task.index() {
             self.tasks.resize_with(task.index() + 1, || None);
         }
@@ -71,6 +77,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             last,
             working_set: spec.working_set,
             mm,
+            leader: leader.unwrap_or(task),
             comm,
             sleep: 0,
         });
@@ -100,7 +107,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 return;
             }
             instant += 1;
-            if instant > MOST_INSTANT_OPS || self.sched.arch().now(cpu) > now {
+            // The way back to user mode reschedules if it must.
+            if instant > MOST_INSTANT_OPS || self.sched.arch().now(cpu) > now || self.must_reschedule(cpu, now) {
                 return self.pause(cpu);
             }
         }
@@ -167,6 +175,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.set_user_nice(cpu, task, nice);
                 true
             }
+            Op::SetPolicy(policy) => {
+                self.sched.sched_setscheduler(cpu, task, policy);
+                true
+            }
+            Op::Interrupt(sleeper) => {
+                self.interrupt(cpu, sleeper);
+                true
+            }
             Op::MoveToGroup(group) => {
                 self.sched.move_to_group(cpu, task, group);
                 true
@@ -179,6 +195,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 false
             }
             _ => unreachable!("begun elsewhere"),
+        }
+    }
+
+    /// A signal (kernel/signal.c: signal_wake_up()): a task in nanosleep() wakes early.
+    fn interrupt(&mut self, cpu: CpuId, sleeper: TaskId) {
+        let context = self.context(sleeper);
+        if matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. })) {
+            // Its timer stays armed, and finds no sleep when it fires.
+            context.pending = Pending::Nothing;
+            self.sched.wake(cpu, sleeper, WakeFlags::NONE);
         }
     }
 

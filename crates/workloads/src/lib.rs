@@ -7,9 +7,13 @@ pub mod hackbench;
 pub mod pipetest;
 pub mod rt_app;
 
+use machine::hardware::Hardware;
 use os::Os;
-use sim::engine::Sample;
+use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sched::scheduler::Scheduler;
+use sim::engine::{Sample, Sim};
 use sim::program::TaskSpec;
+use units::CpuId;
 
 /// One parameter of a workload, always a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,8 +86,48 @@ pub trait Instance {
     /// Creates what the tasks share and returns the tasks to start, in order.
     fn start(&self, os: &mut Os) -> Vec<TaskSpec>;
 
+    /// The task groups that must be there first, parents before their children. [`start`] creates them.
+    fn groups(&self) -> Vec<GroupSpec> {
+        Vec::new()
+    }
+
+    /// [`Instance::start`] with the ids of [`Instance::groups`], in their order.
+    fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
+        assert!(groups.is_empty(), "nobody asked for groups");
+        self.start(os)
+    }
+
     /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit.
     fn samples(&self, reported: &[Sample]) -> Vec<u64>;
+}
+
+/// A task group to create before the start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupSpec {
+    /// From the root, which is `/` and always there: `/above/below`.
+    pub path: String,
+    /// `cpu.shares`; 1024 is the kernel's default.
+    pub shares: u64,
+}
+
+/// Creates what an instance's tasks share, its task groups with it, and returns the tasks to start, in order.
+pub fn start<const COSTS: bool, S>(instance: &dyn Instance, sim: &mut Sim<COSTS, S>) -> Vec<TaskSpec>
+where
+    S: Scheduler<Arch = Hardware<COSTS>>,
+{
+    let now = sim.now();
+    let mut created: Vec<(String, TgId)> = Vec::new();
+    for GroupSpec { path, shares } in instance.groups() {
+        // Whoever sets a benchmark up does so on some CPU; what it costs there is no part of the run.
+        sim.sched.arch_mut().begin(CpuId(0), now.into());
+        let (above, name) = path.rsplit_once('/').expect("a path begins with /");
+        let parent = created.iter().find(|(path, _)| path == above).map_or(ROOT_TASK_GROUP, |&(_, group)| group);
+        assert!(above.is_empty() || parent != ROOT_TASK_GROUP, "{path} comes before the group above it");
+        let group = sim.sched.create_group(parent, name, shares);
+        created.push((path, group));
+    }
+    let groups: Vec<TgId> = created.into_iter().map(|(_, group)| group).collect();
+    instance.start_in(&mut sim.os, &groups)
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].

@@ -6,14 +6,16 @@
 mod arm;
 mod draft;
 mod plan;
+mod rt_app;
 mod toml_file;
 mod workload;
 
 pub use arm::{Arm, PARAMETERS, is_hz};
 pub use draft::{Draft, DraftArm, DraftSetting, DraftWorkload, SettingKind};
 pub use plan::Job;
+pub(crate) use rt_app::application;
 pub use toml_file::parse;
-pub use workload::{RT_APP, Row, Source, WorkloadTable, names as workload_names};
+pub use workload::{Point, RT_APP, Source, WorkloadTable, names as workload_names};
 
 use crate::machines::{Files, Machine, stem};
 use crate::mistake::{Mistake, Written};
@@ -27,7 +29,6 @@ pub const MOST_ITERATIONS: u64 = 10_000;
 pub const MOST_RUNS: u64 = 1_000_000;
 /// Simulated time of a run, in milliseconds.
 const TIME_LIMIT_MS: (u64, u64) = (1, 3_600_000);
-const DEFAULT_TIME_LIMIT_MS: u64 = 60_000;
 const DEFAULT_SEED: u64 = 1;
 /// For machines that do not say at what tick their kernels ran.
 const DEFAULT_HZ: u32 = 250;
@@ -35,7 +36,7 @@ const DEFAULT_HZ: u32 = 250;
 /// What the arms are for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// Two arms or more, [`Purpose::DEFAULT_PAIRS`] iterations where nothing else is said.
+    /// Two arms or more, several iterations where nothing else is said.
     Comparison,
     /// One arm, one iteration where nothing else is said.
     Single,
@@ -63,8 +64,8 @@ pub struct Experiment {
     pub iterations: u32,
     pub seed: u64,
     pub costs: bool,
-    /// Simulated time.
-    pub time_limit: Ns,
+    /// Simulated time, where the user says: see [`Experiment::time_limit`].
+    pub time_limit: Option<Ns>,
     pub vintage: Vintage,
     pub stars: Stars,
     /// What was assumed; for the user's eyes.
@@ -93,9 +94,12 @@ impl Draft {
             return Err(Mistake::new(&nowhere, "no machine", expected));
         };
         let machine = Machine::choose(written, if self.machine_in_file { &self.folder } else { "" }, files)?;
+        let nr_cpus = machine.description.topology().nr_cpus();
+        let mut notices = machine.notices.clone();
         let mut tables = Vec::new();
         for draft in &self.workloads {
-            tables.extend(workload::resolve(draft, &self.folder, files)?);
+            let ends = purpose != Purpose::Watch;
+            tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, &mut notices)?);
         }
         if tables.is_empty() {
             let expected =
@@ -117,7 +121,6 @@ impl Draft {
             None if is_hz(machine.description.tick_hertz()) => machine.description.tick_hertz() as u32,
             None => DEFAULT_HZ,
         };
-        let nr_cpus = machine.description.topology().nr_cpus();
         let arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
         let base = arms[0].kernel.as_str();
         let experiment = Experiment {
@@ -128,7 +131,7 @@ impl Draft {
             time_limit: self.time_limit()?,
             vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", &VINTAGES))?,
             stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", &STARS))?,
-            notices: machine.notices.clone(),
+            notices,
             machine,
             tables,
             arms,
@@ -150,10 +153,10 @@ impl Draft {
         }
     }
 
-    fn time_limit(&self) -> Result<Ns, Mistake> {
+    fn time_limit(&self) -> Result<Option<Ns>, Mistake> {
         let (low, high) = TIME_LIMIT_MS;
-        let limit = self.time_limit_ms.as_ref();
-        Ok(Ns::from_ms(limit.map_or(Ok(DEFAULT_TIME_LIMIT_MS), |limit| limit.whole("time_limit_ms", low, high))?))
+        let limit = self.time_limit_ms.as_ref().map(|limit| limit.whole("time_limit_ms", low, high));
+        Ok(limit.transpose()?.map(Ns::from_ms))
     }
 
     fn result_name(&self, machine: &Machine) -> Result<String, Mistake> {

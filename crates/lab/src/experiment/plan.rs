@@ -4,25 +4,30 @@ use super::{Experiment, MOST_RUNS};
 use crate::mistake::Mistake;
 use crate::setup::{KernelSetup, MachineSetup, Setup, WorkloadSetup, iteration_seed, sha256};
 use machine::topology::Location;
+use units::Ns;
 
-/// One run: indices into the experiment's tables, their rows, and its arms.
+const DEFAULT_TIME_LIMIT: Ns = Ns::from_ms(60_000);
+/// What a workload with a duration may take to end.
+const TAIL: Ns = Ns::from_ms(10_000);
+
+/// One run: indices into the experiment's tables, their points, and its arms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Job {
     pub table: usize,
-    pub row: usize,
+    pub point: usize,
     pub arm: usize,
     pub iteration: u32,
 }
 
 impl Experiment {
     /// Every run, in the order in which they are best done: by iteration, so that what is there after an interruption is
-    /// paired, and within one the later rows first, which are the longer ones.
+    /// paired, and within one the later points first, which are the longer ones.
     pub fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for iteration in 0..self.iterations {
             for (table, of) in self.tables.iter().enumerate() {
-                for row in (0..of.rows.len()).rev() {
-                    jobs.extend((0..self.arms.len()).map(|arm| Job { table, row, arm, iteration }));
+                for point in (0..of.points.len()).rev() {
+                    jobs.extend((0..self.arms.len()).map(|arm| Job { table, point, arm, iteration }));
                 }
             }
         }
@@ -30,12 +35,18 @@ impl Experiment {
     }
 
     pub(super) fn check_size(&self, at: &Location) -> Result<(), Mistake> {
-        let rows: u64 = self.tables.iter().map(|table| table.rows.len() as u64).sum();
-        let runs = rows * self.arms.len() as u64 * u64::from(self.iterations);
+        let points: u64 = self.tables.iter().map(|table| table.points.len() as u64).sum();
+        let runs = points * self.arms.len() as u64 * u64::from(self.iterations);
         if runs > MOST_RUNS {
             return Err(Mistake::new(at, format!("{runs} runs"), format!("at most {MOST_RUNS}")));
         }
         Ok(())
+    }
+
+    /// Simulated time after which a run is given up: what the user says, else enough for the workload's own duration.
+    pub fn time_limit(&self, job: &Job) -> Ns {
+        let needed = self.tables[job.table].duration + TAIL;
+        self.time_limit.unwrap_or(DEFAULT_TIME_LIMIT.max(needed))
     }
 
     /// What a run depends on.
@@ -46,12 +57,12 @@ impl Experiment {
             kernel: KernelSetup::of(&self.arms[job.arm]),
             workload: WorkloadSetup {
                 name: table.source.name().to_string(),
-                parameters: table.rows[job.row].values.clone(),
+                parameters: table.points[job.point].values.clone(),
                 file: table.source.file().cloned(),
             },
             seed: iteration_seed(self.seed, job.iteration),
             costs: self.costs,
-            time_limit_ns: self.time_limit.0,
+            time_limit_ns: self.time_limit(job).0,
         }
     }
 
@@ -59,7 +70,7 @@ impl Experiment {
     pub fn record_name(&self, job: &Job) -> String {
         let table = &self.tables[job.table];
         let workload = super::file_name(table.source.name());
-        let label = super::file_name(&table.rows[job.row].label);
+        let label = super::file_name(&table.points[job.point].name);
         let arm = super::file_name(&self.arms[job.arm].name);
         // Names may have lost letters that told them apart, so the indices stand beside them.
         format!("{}-{workload}-{label}/{}-{arm}/{:04}", job.table, job.arm, job.iteration)
@@ -67,11 +78,13 @@ impl Experiment {
 
     /// One line that says which run this is.
     pub fn title(&self, job: &Job) -> String {
-        let row = &self.tables[job.table].rows[job.row];
-        let values: Vec<String> = row.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let point = &self.tables[job.table].points[job.point];
+        let values: Vec<String> = point.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let arm = &self.arms[job.arm];
-        let workload = self.tables[job.table].source.name();
-        format!("{workload} {}, arm {}, iteration {}", values.join(" "), arm.name, job.iteration)
+        let source = &self.tables[job.table].source;
+        let of: Vec<&str> = source.file().map(|file| file.path.as_str()).into_iter().collect();
+        let words: Vec<&str> = [source.name()].into_iter().chain(of).chain(values.iter().map(String::as_str)).collect();
+        format!("{}, arm {}, iteration {}", words.join(" "), arm.name, job.iteration)
     }
 
     /// What makes this experiment another than its neighbour, whatever the number of iterations: results of one identity
@@ -79,10 +92,10 @@ impl Experiment {
     pub fn identity(&self) -> String {
         let mut text = String::new();
         for (table, of) in self.tables.iter().enumerate() {
-            for row in 0..of.rows.len() {
+            for point in 0..of.points.len() {
                 for arm in 0..self.arms.len() {
                     text.push_str(&self.arms[arm].name);
-                    text.push_str(&self.setup(&Job { table, row, arm, iteration: 0 }).hash());
+                    text.push_str(&self.setup(&Job { table, point, arm, iteration: 0 }).hash());
                 }
             }
         }

@@ -8,6 +8,7 @@ use crate::statistics::Better;
 use crate::tables::Class;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use units::Ns;
 use workloads::{Parameter, Summary, WORKLOADS, Workload};
 
 /// Values of one parameter.
@@ -23,7 +24,9 @@ pub struct WorkloadTable {
     pub source: Source,
     /// Parameters that all rows share.
     pub parameters: BTreeMap<String, Value>,
-    pub rows: Vec<Row>,
+    pub points: Vec<Point>,
+    /// How long the workload wants to run, in simulated time; zero where it ends by itself.
+    pub duration: Ns,
     pub class: Class,
     pub unit: String,
     pub better: Better,
@@ -64,10 +67,13 @@ impl Source {
     }
 }
 
-/// One row of a table.
+/// One choice of a workload's parameters: what a run is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    pub label: String,
+pub struct Point {
+    /// For the names of its records.
+    pub name: String,
+    /// Labels of the rows that a run of it measures.
+    pub operations: Vec<String>,
     /// Every parameter of the workload.
     pub values: BTreeMap<String, u64>,
 }
@@ -80,10 +86,18 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP])
 }
 
-/// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables.
-pub fn resolve(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<Vec<WorkloadTable>, Mistake> {
+/// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables. `ends`: it
+/// must end by itself. What is odd but runs goes to `notices`.
+pub fn resolve(
+    draft: &DraftWorkload,
+    folder: &str,
+    files: &dyn Files,
+    nr_cpus: usize,
+    ends: bool,
+    notices: &mut Vec<String>,
+) -> Result<Vec<WorkloadTable>, Mistake> {
     if draft.name.text == RT_APP {
-        return Err(rt_app(draft, folder, files));
+        return Ok(vec![super::rt_app::resolve(draft, folder, files, nr_cpus, ends, notices)?]);
     }
     let Some(workload) = workloads::workload(&draft.name.text) else {
         return Err(draft.name.unknown("workload", names()));
@@ -126,16 +140,17 @@ fn choices(workload: &Workload, lists: &[Vec<u64>]) -> Vec<Vec<u64>> {
 fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>], choice: &[u64]) -> WorkloadTable {
     let named = || workload.parameters.iter().map(|parameter| parameter.name);
     let values: BTreeMap<String, u64> = named().map(str::to_string).zip(choice.iter().copied()).collect();
-    let rows = match workload.key {
-        None => vec![Row { label: workload.operation.to_string(), values: values.clone() }],
+    let point = |label: String, values| Point { name: label.clone(), operations: vec![label], values };
+    let points = match workload.key {
+        None => vec![point(workload.operation.to_string(), values.clone())],
         Some(key) => {
             let at = named().position(|name| name == key).expect("the key is a parameter");
-            let row = |&value: &u64| {
+            let of = |&value: &u64| {
                 let mut values = values.clone();
                 values.insert(key.to_string(), value);
-                Row { label: value.to_string(), values }
+                point(value.to_string(), values)
             };
-            lists[at].iter().map(row).collect()
+            lists[at].iter().map(of).collect()
         }
     };
     let shared = values.iter().filter(|(name, _)| workload.key != Some(name.as_str()));
@@ -158,7 +173,8 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
         title,
         source: Source::Registered(workload.name),
         parameters: shared.map(|(name, &value)| (name.clone(), Value::from(value))).collect(),
-        rows,
+        points,
+        duration: Ns::ZERO,
         class,
         unit: workload.unit.to_string(),
         better,
@@ -187,10 +203,4 @@ fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Resu
         numbers.push(number);
     }
     Ok(numbers)
-}
-
-/// An rt-app file.
-fn rt_app(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Mistake {
-    let _ = (folder, files);
-    draft.name.mistake("rt-app", "later")
 }

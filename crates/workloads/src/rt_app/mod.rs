@@ -8,6 +8,18 @@
 //! The work is done in this order, one file each: `lexical` (json-c's text to jsonc-parser's), `tree` (order,
 //! positions, repeated names), `grammar`, `task`, `policy`, `event` (meaning), `names` (dense ids), `check` and
 //! `instants` (the whole file).
+//!
+//! # A run
+//!
+//! [`instance`] makes an [`RtApp`] of an application, or refuses what is not modelled. It runs as one process of
+//! threads (`process`, `program`, `settings`), which do what rt-app's threads do and report what its log holds (`log`):
+//! an [`RtApp`] reads the logs and the samples of its table out of these reports.
+//!
+//! The table is [`RtApp::NAME`]: a row for each task that may run ([`RtApp::operations`]), arithmetic means, in
+//! [`RtApp::UNIT`], lower is better. A task with timers is measured by its wakeup latencies (`wu_lat`): from the moment
+//! of a timer that a thread sleeps for until the thread runs, timer slack included; a moment that was missed is no
+//! wakeup and gives no sample. A task without timers is measured by its rounds: how long each execution of a phase's
+//! events takes.
 
 mod check;
 mod description;
@@ -16,8 +28,13 @@ mod fault;
 mod grammar;
 mod instants;
 mod lexical;
+mod log;
 mod names;
 mod policy;
+mod process;
+mod program;
+mod run;
+mod settings;
 mod task;
 mod tree;
 
@@ -30,6 +47,8 @@ pub use description::{
     TaskgroupId, Timer, TimerMode, TimerRef, UniqueTimerId,
 };
 pub use fault::{Position, RtAppError, Warning, WarningKind};
+pub use log::{LogRow, ThreadLog, log_text};
+pub use run::{RtApp, instance};
 
 use fault::Fault;
 

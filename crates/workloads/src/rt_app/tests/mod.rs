@@ -3,8 +3,11 @@
 use super::*;
 
 mod mutations;
+mod random;
 mod reading;
 mod refusals;
+mod running;
+mod threads;
 
 const FIXTURES: [(&str, &str); 7] = [
     ("plain.json", include_str!("../../../tests/rt_app/plain.json")),

@@ -1,0 +1,75 @@
+//! rt-app files as workloads.
+
+use super::draft::DraftWorkload;
+use super::workload::{Point, Source, WorkloadTable};
+use crate::machines::{Files, stem, within};
+use crate::mistake::{Location, Mistake};
+use crate::setup::FileSetup;
+use crate::statistics::Better;
+use crate::tables::Class;
+use std::collections::BTreeMap;
+use units::Ns;
+use workloads::rt_app::{Application, Duplicates, RtApp, RtAppError, instance, parse};
+
+/// Digits after the point.
+const DECIMALS: usize = 2;
+
+/// Reads and checks a file: one run of it measures a row for each of its tasks.
+pub fn resolve(
+    draft: &DraftWorkload,
+    folder: &str,
+    files: &dyn Files,
+    nr_cpus: usize,
+    ends: bool,
+    notices: &mut Vec<String>,
+) -> Result<WorkloadTable, Mistake> {
+    let file = read(draft, folder, files)?;
+    let app = application(&file)?;
+    notices.extend(app.warnings.iter().map(|warning| format!("{}:{warning}", file.path)));
+    if ends && !app.ends() {
+        let expected = "a duration in \"global\", or a loop that ends for every task";
+        return Err(Mistake::new(&Location::of(&file.path), "a description that never ends", expected));
+    }
+    let duration = app.global.duration_s.as_ref().map_or(0, |duration| u64::from(duration.value));
+    // What a microsecond of work is does not change what there is to run.
+    let app = instance(app, nr_cpus, 1)?;
+    Ok(WorkloadTable {
+        title: Some(draft.title.as_ref().map_or_else(|| title(&file), |title| title.text.clone())),
+        source: Source::RtApp(file.clone()),
+        parameters: BTreeMap::from([("file".to_string(), file.path.clone().into())]),
+        points: vec![Point { name: stem(&file.path), operations: app.operations(), values: BTreeMap::new() }],
+        duration: Ns::from_ms(duration * 1_000),
+        class: Class::Multiops,
+        unit: RtApp::UNIT.to_string(),
+        better: Better::Lower,
+        per_unit: RtApp::PER_UNIT,
+        decimals: DECIMALS,
+    })
+}
+
+fn title(file: &FileSetup) -> String {
+    format!("{} {}", RtApp::NAME, file.path)
+}
+
+/// A stored file, parsed. Repeated names are kept, as workgen does before rt-app reads the file.
+pub fn application(file: &FileSetup) -> Result<Application, RtAppError> {
+    parse(&file.text, &file.path, Duplicates::Workgen)
+}
+
+/// Reads the file that the parameter `file` names.
+fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
+    let mut file = None;
+    for (key, values) in &draft.parameters {
+        match (key.text.as_str(), &values[..]) {
+            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
+            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
+            _ => return Err(key.unknown("parameter", ["file"])),
+        }
+    }
+    let Some(file) = file else {
+        return Err(draft.name.mistake("rt-app without a file", "rt-app:file=path of its JSON description"));
+    };
+    let path = within(if draft.in_file { folder } else { "" }, &file.text);
+    let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "an rt-app file (JSON)"))?;
+    Ok(FileSetup { path, text: text.into() })
+}

@@ -1,0 +1,278 @@
+//! The process of a running application: what its threads share, and main, which starts them and waits for them.
+
+use super::FORK_LIMIT;
+use super::description::{Application, BarrierId, Calibration, ConditionId, MutexId, SemaphoreId, TaskId};
+use super::log::{FORK_LIMIT_REACHED, MAIN_START};
+use super::program::Thread;
+use super::settings::Settings;
+use os::Os;
+use os::sync::{self, SyncOp};
+use sched::sched::{TaskId as KernelTaskId, TgId};
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use units::{CpuMask, Ns};
+
+/// Bytes of private cache that a thread uses again after a switch: its stack and rt-app's data of the thread (guess, 2
+/// to 8 KiB; the loop that `run` executes touches no memory).
+const WORKING_SET: u64 = 4 * 1024;
+/// Length of a task's name in the kernel (TASK_COMM_LEN, less the zero).
+const LONGEST_COMM: usize = 15;
+
+/// What the threads share: the description, the kernel objects made for it, and memory.
+pub(super) struct Process {
+    pub app: Application,
+    pub cycles_per_us: u64,
+    /// What rt-app would have calibrated; 1 where the file does not say, so that a loop is a nanosecond.
+    pub ns_per_loop: u64,
+    /// By [`super::TaskgroupId`].
+    pub groups: Vec<TgId>,
+    /// Main's; the threads of the start inherit them.
+    settings: Settings,
+    /// All threads of the start meet here before they begin.
+    pub start: sync::BarrierId,
+    mutexes: Vec<sync::MutexId>,
+    conditions: Vec<sync::CondId>,
+    /// One more than the application names: nobody posts the last.
+    semaphores: Vec<sync::SemaphoreId>,
+    /// rt-app makes its barriers of these.
+    barriers: Vec<(sync::MutexId, sync::CondId)>,
+    pub memory: RefCell<Memory>,
+}
+
+/// Variables of the process.
+pub(super) struct Memory {
+    /// rt-app: `continue_running`.
+    pub running: bool,
+    /// rt-app: `t_zero`, when the first thread began; timers and delays count from it.
+    pub zero: Ns,
+    /// Of shared timers, by id: the last moment; `None` before the first use.
+    pub timers: Vec<Option<Ns>>,
+    /// By barrier: rt-app's `waiting`, how many more have to come before one opens it.
+    pub missing: Vec<u32>,
+    /// By semaphore: threads in `sem_wait`.
+    pub at_semaphore: Vec<u32>,
+    /// Threads so far, by index.
+    threads: Vec<Known>,
+    /// By task.
+    forks: Vec<u32>,
+}
+
+impl Process {
+    /// Creates what the threads meet at. `groups` are the ids of the application's task groups.
+    pub fn new(app: Application, cycles_per_us: u64, nr_cpus: usize, groups: Vec<TgId>, os: &mut Os) -> Process {
+        let resources = &app.resources;
+        let threads = app.threads().count() as u32;
+        let memory = Memory {
+            running: true,
+            zero: Ns::ZERO,
+            timers: vec![None; resources.timers.len()],
+            missing: resources.barriers.iter().map(|barrier| barrier.users.saturating_sub(1)).collect(),
+            at_semaphore: vec![0; resources.semaphores.len() + 1],
+            threads: vec![Known::Started; threads as usize],
+            forks: vec![0; app.tasks.len()],
+        };
+        let ns_per_loop = match app.global.calibration.as_ref().map(|calibration| calibration.value) {
+            Some(Calibration::NsPerLoop(ns)) => u64::from(ns).max(1),
+            Some(Calibration::Cpu(_)) | None => 1,
+        };
+        Process {
+            cycles_per_us,
+            ns_per_loop,
+            groups,
+            settings: Settings::of_main(CpuMask::all(nr_cpus)),
+            start: os.create_barrier(threads),
+            mutexes: resources.mutexes.iter().map(|_| os.create_mutex()).collect(),
+            conditions: resources.conditions.iter().map(|_| os.create_cond()).collect(),
+            semaphores: (0..=resources.semaphores.len()).map(|_| os.create_semaphore()).collect(),
+            barriers: resources.barriers.iter().map(|_| (os.create_mutex(), os.create_cond())).collect(),
+            memory: RefCell::new(memory),
+            app,
+        }
+    }
+
+    pub fn mutex(&self, id: MutexId) -> sync::MutexId {
+        self.mutexes[id.index()]
+    }
+
+    pub fn condition(&self, id: ConditionId) -> sync::CondId {
+        self.conditions[id.index()]
+    }
+
+    pub fn semaphore(&self, id: SemaphoreId) -> sync::SemaphoreId {
+        self.semaphores[id.index()]
+    }
+
+    /// Where one waits who waits for itself.
+    pub fn never(&self) -> SemaphoreId {
+        SemaphoreId(self.semaphores.len() as u32 - 1)
+    }
+
+    pub fn barrier(&self, id: BarrierId) -> (sync::MutexId, sync::CondId) {
+        self.barriers[id.index()]
+    }
+
+    pub fn running(&self) -> bool {
+        self.memory.borrow().running
+    }
+
+    /// Ends the application: clears `running` and wakes whoever waits for others. With [`Process::next_interrupt`] that
+    /// is what rt-app's pthread_cancel() does. Who computes ends that event first.
+    pub fn stop(&self) -> Vec<Op> {
+        let mut memory = self.memory.borrow_mut();
+        memory.running = false;
+        let conditions = self.conditions.iter().chain(self.barriers.iter().map(|(_, condition)| condition));
+        let broadcasts = conditions.map(|&condition| SyncOp::Broadcast(condition));
+        let waiting = self.semaphores.iter().zip(&memory.at_semaphore);
+        let posts = waiting.flat_map(|(&id, &count)| (0..count).map(move |_| SyncOp::SemaphorePost(id)));
+        broadcasts.chain(posts).map(Op::Sync).collect()
+    }
+
+    /// Interrupts the next thread from index `from` on that has not ended. To be done at once, while it still has not.
+    pub fn next_interrupt(&self, from: &mut usize) -> Option<Op> {
+        let memory = self.memory.borrow();
+        while let Some(thread) = memory.threads.get(*from) {
+            *from += 1;
+            if let Known::As(task) = thread {
+                return Some(Op::Interrupt(*task));
+            }
+        }
+        None
+    }
+
+    /// A thread of `task`, started by one under the settings `starter`. `fork` is its number among those forked.
+    fn thread(process: &Rc<Process>, task: TaskId, index: u32, fork: Option<u32>, starter: &Settings) -> TaskSpec {
+        // rt-app leaves its own name to threads whose name is too long for the kernel; here it is cut.
+        let name = process.app.thread_name(task, index, fork);
+        let end = (0..=LONGEST_COMM).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+        let comm = if name.len() <= LONGEST_COMM { &name } else { &name[..end] };
+        let settings = starter.inherited();
+        let thread = Thread::new(process.clone(), task, index, fork, settings.clone());
+        let spec = TaskSpec { memory: AddressSpace::Parent, working_set: WORKING_SET, ..TaskSpec::new(comm, thread) };
+        settings.apply(spec)
+    }
+
+    /// The next thread that is forked of `task`, by one under the settings `starter`, with its index; `Err` where
+    /// rt-app ends itself because there are too many.
+    pub fn fork(process: &Rc<Process>, task: TaskId, starter: &Settings) -> Result<(u32, TaskSpec), Op> {
+        let mut memory = process.memory.borrow_mut();
+        let fork = memory.forks[task.index()];
+        if fork == FORK_LIMIT {
+            return Err(Op::Report { series: FORK_LIMIT_REACHED, value: u64::from(task.0) });
+        }
+        memory.forks[task.index()] += 1;
+        let index = memory.threads.len() as u32;
+        memory.threads.push(Known::Started);
+        Ok((index, Process::thread(process, task, index, Some(fork), starter)))
+    }
+
+    /// Whoever started a thread has been told which task it became. Returns what is to be done about it, where the
+    /// application has ended since.
+    pub fn adopt(&self, index: u32, task: u64) -> Option<Op> {
+        let mut memory = self.memory.borrow_mut();
+        let task = KernelTaskId(task as u32);
+        let thread = &mut memory.threads[index as usize];
+        if *thread == Known::Ended {
+            return None;
+        }
+        *thread = Known::As(task);
+        (!memory.running).then_some(Op::Interrupt(task))
+    }
+
+    /// A thread is about to exit; its number may be given to another task.
+    pub fn bury(&self, index: u32) {
+        self.memory.borrow_mut().threads[index as usize] = Known::Ended;
+    }
+
+    /// Main.
+    pub fn main(process: Process) -> TaskSpec {
+        let threads: VecDeque<TaskId> = process.app.threads().collect();
+        let main =
+            Main { process: Rc::new(process), threads, created: 0, ops: VecDeque::new(), state: MainState::Start };
+        TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("rt-app", main) }
+    }
+}
+
+/// What the process knows of one of its threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Started,
+    /// As the kernel numbers tasks; it has not exited.
+    As(KernelTaskId),
+    Ended,
+}
+
+enum MainState {
+    Start,
+    Create,
+    Created,
+    Sleep,
+    Stop,
+    /// Has interrupted the threads below this index.
+    Interrupt(usize),
+    Join,
+    Joined,
+}
+
+/// rt-app's main(), after it has read its file: starts the threads, sleeps for the duration, stops them, waits for all.
+/// Differs: it waits for any thread, while rt-app joins them one by one.
+struct Main {
+    process: Rc<Process>,
+    /// Not yet created.
+    threads: VecDeque<TaskId>,
+    created: u32,
+    ops: VecDeque<Op>,
+    state: MainState,
+}
+
+impl Main {
+    fn advance(&mut self, last: Outcome) {
+        let duration = self.process.app.global.duration_s.as_ref().map(|d| Ns::from_ms(1000 * u64::from(d.value)));
+        let (op, state) = match self.state {
+            MainState::Start => (Op::Report { series: MAIN_START, value: last.now.0 }, MainState::Create),
+            MainState::Create => {
+                let Some(task) = self.threads.pop_front() else {
+                    self.state = if duration.is_some() { MainState::Sleep } else { MainState::Join };
+                    return;
+                };
+                self.created += 1;
+                let thread = Process::thread(&self.process, task, self.created - 1, None, &self.process.settings);
+                (Op::Fork(Box::new(thread)), MainState::Created)
+            }
+            MainState::Created => {
+                self.ops.extend(self.process.adopt(self.created - 1, last.value));
+                self.state = MainState::Create;
+                return;
+            }
+            MainState::Sleep => (Op::SleepFor(duration.expect("it sleeps for the duration")), MainState::Stop),
+            MainState::Stop => {
+                self.ops.extend(self.process.stop());
+                self.state = MainState::Interrupt(0);
+                return;
+            }
+            MainState::Interrupt(mut from) => match self.process.next_interrupt(&mut from) {
+                Some(op) => (op, MainState::Interrupt(from)),
+                None => {
+                    self.state = MainState::Join;
+                    return;
+                }
+            },
+            MainState::Joined if last.value == 0 => (Op::Exit, MainState::Joined),
+            MainState::Join | MainState::Joined => (Op::Wait, MainState::Joined),
+        };
+        self.ops.push_back(op);
+        self.state = state;
+    }
+}
+
+impl Program for Main {
+    fn next(&mut self, last: Outcome) -> Op {
+        loop {
+            if let Some(op) = self.ops.pop_front() {
+                return op;
+            }
+            self.advance(last);
+        }
+    }
+}

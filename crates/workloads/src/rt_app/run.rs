@@ -1,0 +1,162 @@
+//! A parsed file as a benchmark: refuses what cannot be simulated yet, starts the process, and reads what it reported.
+
+use super::description::{Application, Event, Placed, Policy, TaskId};
+use super::fault::{Position, RtAppError};
+use super::log::{self, ThreadLog};
+use super::process::Process;
+use crate::{GroupSpec, Instance};
+use os::Os;
+use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sim::engine::Sample;
+use sim::program::TaskSpec;
+
+/// Weight of a new control group (`cpu.shares`).
+const DEFAULT_SHARES: u64 = 1024;
+
+/// An application that can be simulated. See [`super`] for what its table shows.
+#[derive(Clone, Debug)]
+pub struct RtApp {
+    app: Application,
+    nr_cpus: usize,
+    cycles_per_us: u64,
+    /// Tasks that may run, in the order of the file.
+    operations: Vec<TaskId>,
+}
+
+/// Makes an application ready to run on a machine of `nr_cpus` CPUs.
+///
+/// `cycles_per_us`: cycles of a core of capacity 1024 at its highest frequency, which say what a microsecond of `run`
+/// is.
+///
+/// # Errors
+/// What the simulation does not do, by its name and with its place (`docs/rt-app.md` lists it), the first in the file;
+/// then CPUs that the machine does not have.
+pub fn instance(app: Application, nr_cpus: usize, cycles_per_us: u64) -> Result<RtApp, RtAppError> {
+    assert!(cycles_per_us > 0, "a core without speed");
+    let first = not_modelled(&app).into_iter().min_by_key(|(position, _)| *position);
+    if let Some((position, what)) = first {
+        return Err(app.not_modelled(what, position));
+    }
+    app.check_cpus(nr_cpus)?;
+    let forked = |id: TaskId| app.steps().any(|(_, step)| step.event == Event::Fork(id));
+    let runs = |&(index, id): &(usize, TaskId)| app.tasks[index].instances > 0 || forked(id);
+    let tasks = (0..app.tasks.len()).map(|index| (index, TaskId(index as u32)));
+    let operations = tasks.filter(runs).map(|(_, id)| id).collect();
+    Ok(RtApp { app, nr_cpus, cycles_per_us, operations })
+}
+
+/// Every use of what the simulation does not do.
+fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
+    let mut found = Vec::new();
+    let lent = app.global.pi_enabled.as_ref().filter(|enabled| enabled.value);
+    found.extend(lent.map(|enabled| (enabled.position, "pi_enabled")));
+    for task in &app.tasks {
+        refuse_policy(&task.policy, &mut found);
+        refuse(&task.util_min, "util_min", &mut found);
+        refuse(&task.util_max, "util_max", &mut found);
+        refuse(&task.nodes_membind, "nodes_membind", &mut found);
+        for phase in &task.phases {
+            if let Some(policy) = &phase.policy {
+                refuse_policy(policy, &mut found);
+            }
+            refuse(&phase.util_min, "util_min", &mut found);
+            refuse(&phase.util_max, "util_max", &mut found);
+            refuse(&phase.nodes_membind, "nodes_membind", &mut found);
+        }
+    }
+    let steps = app.steps().map(|(_, step)| step);
+    let data = |event: &Event| matches!(event, Event::Mem { .. } | Event::MemRun { .. } | Event::IoRun { .. });
+    found.extend(steps.filter(|step| data(&step.event)).map(|step| (step.position, step.event.name())));
+    found
+}
+
+fn refuse<T>(setting: &Option<Placed<T>>, name: &'static str, found: &mut Vec<(Position, &'static str)>) {
+    found.extend(setting.as_ref().map(|setting| (setting.position, name)));
+}
+
+fn refuse_policy(policy: &Placed<Policy>, found: &mut Vec<(Position, &'static str)>) {
+    let what = match policy.value {
+        Policy::Other { slice_us: None, .. } | Policy::Batch { slice_us: None, .. } | Policy::Idle => return,
+        // A slice is a request that no kernel before 6.12 heeds.
+        Policy::Other { slice_us: Some(_), .. } | Policy::Batch { slice_us: Some(_), .. } => "dl-runtime",
+        Policy::RoundRobin { .. } | Policy::Fifo { .. } | Policy::Deadline { .. } => policy.value.name().as_str(),
+    };
+    found.push((policy.position, what));
+}
+
+impl RtApp {
+    /// Title of the table.
+    pub const NAME: &'static str = "rt-app";
+    /// Unit of the table.
+    pub const UNIT: &'static str = "us";
+    /// Samples are nanoseconds.
+    pub const PER_UNIT: u64 = 1_000;
+
+    pub fn application(&self) -> &Application {
+        &self.app
+    }
+
+    /// The rows of the table: every task that may run, by name, in the order of the file.
+    pub fn operations(&self) -> Vec<String> {
+        self.operations.iter().map(|task| self.app.tasks[task.index()].name.clone()).collect()
+    }
+
+    /// What the row `operation` (an index into [`RtApp::operations`]) is made of, in nanoseconds and in the order of
+    /// time: for a task with timers, from each timer's moment until its thread runs; for another one, the length of
+    /// each round of its phases. Empty when no timer was slept for, or no round ended.
+    pub fn samples_of(&self, operation: usize, reported: &[Sample]) -> Vec<u64> {
+        let id = self.operations[operation];
+        let mut steps = self.app.tasks[id.index()].phases.iter().flat_map(|phase| &phase.steps);
+        let timers = steps.any(|step| matches!(step.event, Event::Timer { .. }));
+        log::times(&self.app, id, timers, reported)
+    }
+
+    /// The log of each thread that came to run, as rt-app keeps it.
+    pub fn logs(&self, reported: &[Sample]) -> Vec<ThreadLog> {
+        log::logs(&self.app, reported)
+    }
+
+    /// The task that reached rt-app's limit of [`super::FORK_LIMIT`] forks, at which rt-app gives up and the run ended.
+    pub fn fork_limit_reached(&self, reported: &[Sample]) -> Option<TaskId> {
+        let reached = reported.iter().find(|sample| sample.series == log::FORK_LIMIT_REACHED);
+        reached.map(|sample| TaskId(sample.value as u32))
+    }
+
+    /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.
+    fn group_places(&self) -> Vec<Option<usize>> {
+        let groups = self.groups();
+        self.app.taskgroups.iter().map(|path| groups.iter().position(|group| group.path == *path)).collect()
+    }
+}
+
+impl Instance for RtApp {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        self.start_in(os, &[])
+    }
+
+    /// The groups of the file and all above them, as rt-app creates them: with the kernel's default shares.
+    fn groups(&self) -> Vec<GroupSpec> {
+        let mut groups: Vec<GroupSpec> = Vec::new();
+        for path in &self.app.taskgroups {
+            let ends = path.char_indices().filter(|&(at, c)| c == '/' && at > 0).map(|(at, _)| at).chain([path.len()]);
+            for path in ends.map(|end| &path[..end]) {
+                if path != "/" && groups.iter().all(|group| group.path != path) {
+                    groups.push(GroupSpec { path: path.to_string(), shares: DEFAULT_SHARES });
+                }
+            }
+        }
+        groups
+    }
+
+    fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
+        let id = |place: Option<usize>| place.map_or(ROOT_TASK_GROUP, |place| groups[place]);
+        let groups = self.group_places().into_iter().map(id).collect();
+        let process = Process::new(self.app.clone(), self.cycles_per_us, self.nr_cpus, groups, os);
+        vec![Process::main(process)]
+    }
+
+    /// The samples of all tasks, in the order of [`RtApp::operations`].
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        (0..self.operations.len()).flat_map(|operation| self.samples_of(operation, reported)).collect()
+    }
+}
