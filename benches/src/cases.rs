@@ -16,6 +16,9 @@ use workloads::{Values, workload};
 
 pub const NAMES: &[&str] = &["pingpong-8", "pingpong-48", "pingpong-256", "idle-1024", "hackbench-48"];
 
+/// Simulated time before the measurement.
+const WARM_UP_MS: u64 = 5;
+
 /// What one run took and did.
 pub struct Counts {
     pub cpu_ns: u64,
@@ -60,9 +63,9 @@ impl Case {
         let mut sim: LinuxSim<COSTS> = boot(self.topology);
         self.start(&mut sim);
         // Forks and first placements are not what is measured.
-        sim.run(Ns::from_ms(20));
+        sim.run(Ns::from_ms(WARM_UP_MS));
         let before = (cpu_ns(), scheduling_events(&sim), sim.events, sim.now());
-        sim.run(Ns::from_ms(20 + simulated_ms));
+        sim.run(Ns::from_ms(WARM_UP_MS + simulated_ms));
         Counts {
             cpu_ns: cpu_ns() - before.0,
             scheduling_events: scheduling_events(&sim) - before.1,

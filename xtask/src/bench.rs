@@ -137,7 +137,7 @@ fn instructions(program: &Path, case: &Case, costs: &str) -> Option<f64> {
         let collected = line.rsplit(':').next()?.trim().parse().ok()?;
         Some((collected, events))
     };
-    let short = (case.simulated_ms / 100).max(1);
+    let short = (case.simulated_ms / 200).max(1);
     let (few, fewer_events) = count(short)?;
     let (many, more_events) = count(2 * short)?;
     (more_events > fewer_events).then(|| (many - few) / (more_events - fewer_events))

@@ -3,7 +3,7 @@
 use crate::experiment::PARAMETERS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
-use machine::description::{Description, UNITS, builtin};
+use machine::description::{Description, builtin};
 use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::{Scaling, Sysctl};
@@ -41,9 +41,7 @@ fn figures(description: &Description) -> String {
     let width = description.figures().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, figure) in description.figures() {
-        // A guess of 600 ns between 200 and 2000: the unit is the file's own.
-        let unit = UNITS.iter().find(|unit| **unit == figure.unit).map_or("", |unit| unit.name);
-        let value = format!("{} {unit}", figure.unit.text(figure.value));
+        let value = format!("{} {}", figure.unit.text(figure.value), figure.unit.name);
         let range = format!("{} to {}", figure.unit.text(figure.range.0), figure.unit.text(figure.range.1));
         let _ = writeln!(text, "{name:<width$}  {value:<16}{range:<18}{:<10} {}", figure.how.name(), figure.source);
     }

@@ -1,11 +1,11 @@
 //! From outcomes to tables and texts.
 
 use crate::csv;
-use crate::experiment::{Arm, Experiment, Job, WorkloadTable};
+use crate::experiment::{Experiment, Job, WorkloadTable};
 use crate::json::{Document, TableResult};
 use crate::mmtests::render;
 use crate::record::{Ending, Outcome};
-use crate::statistics::{amean, maximum, minimum, sample_stddev};
+use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
 use crate::tables::verdict::Verdict;
 use crate::tables::{Operation, Table};
 use std::fmt::Write;
@@ -150,11 +150,8 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
 }
 
 fn verdict(table: &Table, result: &TableResult) -> String {
-    format!(
-        "{} ({} is better)",
-        Verdict::of(result),
-        if table.better == crate::statistics::Better::Lower { "lower" } else { "higher" }
-    )
+    let better = if table.better == Better::Lower { "lower" } else { "higher" };
+    format!("{} ({better} is better)", Verdict::of(result))
 }
 
 /// How many runs are done, their engine events, and their kernel warnings.
@@ -219,9 +216,4 @@ pub fn hardware_text(run: &crate::run::Run) -> String {
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
     text
-}
-
-/// An arm as a line, for notices.
-pub fn arm_text(arm: &Arm) -> String {
-    format!("{} = {}", arm.name, arm.summary())
 }

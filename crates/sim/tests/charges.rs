@@ -148,7 +148,7 @@ fn schedstats_that_are_off_touch_nothing() {
     };
     // The entity's links share a line with the last statistics; reading them is no statistics.
     let statistics =
-        |lines: &[String]| lines.iter().filter(|l| l.contains(" Statistics") && !l.starts_with("read")).count();
+        |lines: &[String]| lines.iter().filter(|l| l.contains("SeStatistics") && !l.starts_with("read")).count();
     let (on, off) = (touched("always"), touched("tunable"));
     assert!(statistics(&on) > 0, "statistics that are on touch their lines");
     assert_eq!(statistics(&off), 0, "statistics that are off touch nothing: {off:#?}");

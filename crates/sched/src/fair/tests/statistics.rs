@@ -34,7 +34,7 @@ fn a_bit_of_everything(s: &mut Sched<Hand>) {
 }
 
 fn is_statistics(s: &Sched<Hand>, line: Line) -> bool {
-    let task = [TaskLine::StatisticsWait, TaskLine::StatisticsSleep, TaskLine::StatisticsWakeups];
+    let task = [TaskLine::SeStatistics2, TaskLine::SeStatistics3, TaskLine::SeStatistics4];
     match line.region {
         Region::Task => (0..8).any(|p| task.iter().any(|&l| s.layout.task(TaskId(p), l) == line)),
         // The group's entities: their links share the statistics' line, but a walk from a task does not stop there.

@@ -1,17 +1,20 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
+mod fork;
+mod schedule;
+mod ttwu;
+
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::cpu_topology::CpuTopology;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
-use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
 use crate::topology::{DomainSetup, Domains, SdFlags, build_sched_domains};
 use crate::trace::Event;
-use crate::versions::{ClockUpdate, Kernel};
+use crate::versions::Kernel;
 use fentry::fentry;
 use units::{CpuId, CpuMask, PerCpu};
 
@@ -268,7 +271,7 @@ impl<A: Arch> Sched<A> {
         self.trace_nr_running(cpu);
     }
 
-    fn trace_nr_running(&mut self, cpu: CpuId) {
+    pub(super) fn trace_nr_running(&mut self, cpu: CpuId) {
         if self.arch.tracing() {
             self.trace(Event::NrRunning { cpu, nr_running: self.rq[cpu].nr_running });
         }
@@ -292,7 +295,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    fn wake_idle_without_ipi(&mut self, cpu: CpuId) {
+    pub(super) fn wake_idle_without_ipi(&mut self, cpu: CpuId) {
         if self.arch.tracing() {
             self.trace(Event::SchedWakeIdleWithoutIpi { cpu });
         }
@@ -338,7 +341,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: select_task_rq().
-    fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
+    pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         let mut cpu = cpu;
         if self.task[p].nr_cpus_allowed > 1 && self.task[p].policy != Policy::Stop {
             cpu = self.select_task_rq_fair(p, cpu, sd_flag, flags);
@@ -351,7 +354,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: select_fallback_rq().
     /// Differs: when no allowed CPU is online the task may run anywhere, as the kernel ends up deciding, without its log line.
-    fn select_fallback_rq(&mut self, p: TaskId) -> CpuId {
+    pub(super) fn select_fallback_rq(&mut self, p: TaskId) -> CpuId {
         let node = self.topology.node[self.task[p].cpu];
         let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_online_mask);
         let on_node = allowed.iter().find(|&c| self.topology.node[c] == node);
@@ -359,394 +362,6 @@ impl<A: Arch> Sched<A> {
             self.task_cold[p].cpus_allowed = CpuMask::all(self.nr_cpus());
             self.cpu_online_mask.first().expect("one CPU is online")
         })
-    }
-
-    // Wakeup.
-
-    /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
-    #[fentry]
-    pub(crate) fn try_to_wake_up(&mut self, p: TaskId, flags: WakeFlags) -> bool {
-        self.pi_lock(p);
-        self.read_task(p);
-        if !matches!(self.task[p].state, TaskState::Interruptible | TaskState::Uninterruptible) {
-            self.pi_unlock(p);
-            return false;
-        }
-        if self.arch.tracing() {
-            self.trace(Event::SchedWaking { task: p, target_cpu: self.task[p].cpu });
-        }
-        self.nr_wakeups += 1;
-        let mut flags = flags;
-        let mut cpu = self.task[p].cpu;
-        if self.task[p].on_rq != OnRq::No {
-            self.ttwu_remote(p, flags);
-        } else {
-            self.wait_until_off_cpu(p);
-            let task = &mut self.task[p];
-            task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
-            task.state = TaskState::Waking;
-            if task.in_iowait {
-                let from = task.cpu;
-                self.rq[from].nr_iowait -= 1;
-            }
-            self.task_waking_fair(p);
-            cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
-            if self.task[p].cpu != cpu {
-                flags.migrated = true;
-                self.set_task_cpu(p, cpu);
-            }
-            self.ttwu_queue(p, cpu, flags);
-        }
-        self.ttwu_stat(p, cpu, flags);
-        self.pi_unlock(p);
-        true
-    }
-
-    /// core.c: ttwu_remote(): the task has not left its run queue yet; only its state changes.
-    fn ttwu_remote(&mut self, p: TaskId, flags: WakeFlags) {
-        let cpu = self.task[p].cpu;
-        self.rq_lock(cpu);
-        self.update_rq_clock(cpu);
-        self.ttwu_do_wakeup(cpu, p, flags);
-        self.rq_unlock(cpu);
-    }
-
-    /// core.c: ttwu_queue(). A CPU that shares no cache finishes the wakeup itself.
-    #[fentry]
-    fn ttwu_queue(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        if self.sched_feat(Feature::TTWU_QUEUE) && !self.cpus_share_cache(self.this_cpu, cpu) {
-            self.path(Path::sched_clock_cpu);
-            self.ttwu_queue_remote(p, cpu, flags);
-            return;
-        }
-        self.rq_lock(cpu);
-        if self.kernel.core.clock == ClockUpdate::Callers {
-            self.update_rq_clock(cpu);
-        }
-        self.ttwu_do_activate(cpu, p, flags);
-        self.rq_unlock(cpu);
-    }
-
-    /// core.c: ttwu_queue_remote().
-    #[fentry]
-    fn ttwu_queue_remote(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        self.task[p].sched_remote_wakeup = flags.migrated;
-        self.atomic_wake_list(cpu);
-        let was_empty = self.rq[cpu].wake_list.is_empty();
-        self.rq[cpu].wake_list.push(p);
-        if !was_empty {
-            return;
-        }
-        if self.rq[cpu].polling {
-            self.write_need_resched(cpu);
-            self.rq[cpu].need_resched = true;
-            self.wake_idle_without_ipi(cpu);
-        } else {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
-        }
-    }
-
-    /// core.c: ttwu_do_activate().
-    #[fentry]
-    fn ttwu_do_activate(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
-        let enqueue = QueueFlags {
-            wakeup: true,
-            waking: true,
-            migrated: flags.migrated,
-            noclock: self.kernel.core.clock == ClockUpdate::Callers,
-            ..QueueFlags::default()
-        };
-        self.activate_task(cpu, p, enqueue);
-        self.ttwu_do_wakeup(cpu, p, flags);
-    }
-
-    /// core.c: ttwu_do_wakeup().
-    #[fentry]
-    fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
-        self.check_preempt_curr(cpu, p, flags);
-        self.write_task(p);
-        self.task[p].state = TaskState::Running;
-        if self.arch.tracing() {
-            self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
-        }
-        if self.rq[cpu].idle_stamp != 0 {
-            self.write_rq_balance(cpu);
-            let rq = &mut self.rq[cpu];
-            let delta = rq.clock.wrapping_sub(rq.idle_stamp);
-            let max = 2 * rq.max_idle_balance_cost;
-            update_avg(&mut rq.avg_idle, delta);
-            rq.avg_idle = rq.avg_idle.min(max);
-            rq.idle_stamp = 0;
-        }
-    }
-
-    /// core.c: sched_ttwu_pending(): finishes the wakeups that other CPUs queued here.
-    pub(crate) fn sched_ttwu_pending(&mut self) {
-        let cpu = self.this_cpu;
-        if self.rq[cpu].wake_list.is_empty() {
-            return;
-        }
-        self.enter(Path::sched_ttwu_pending);
-        self.atomic_wake_list(cpu);
-        self.rq_lock(cpu);
-        if self.kernel.core.clock == ClockUpdate::Callers {
-            self.update_rq_clock(cpu);
-        }
-        // llist_del_all() hands the newest first.
-        while let Some(p) = self.rq[cpu].wake_list.pop() {
-            let flags = WakeFlags { migrated: self.task[p].sched_remote_wakeup, ..WakeFlags::NONE };
-            self.ttwu_do_activate(cpu, p, flags);
-        }
-        self.rq_unlock(cpu);
-        self.leave();
-    }
-
-    /// core.c: scheduler_ipi(). Returns whether the balancing softirq is to run (a nohz idle kick arrived).
-    pub(crate) fn scheduler_ipi(&mut self) -> bool {
-        self.path(Path::scheduler_ipi);
-        self.sched_ttwu_pending();
-        self.got_nohz_idle_kick()
-    }
-
-    // Fork and exit.
-
-    /// core.c: sched_fork(). The child exists, but nobody can run it yet.
-    #[fentry]
-    pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
-        let cpu = self.this_cpu;
-        let static_prio = DEFAULT_PRIO + init.nice;
-        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| CpuMask::all(self.nr_cpus()));
-        let se = self.se.insert(SchedEntity::default());
-        let task = TaskStruct {
-            se,
-            cpu,
-            wake_cpu: cpu,
-            recent_used_cpu: parent.map_or(cpu, |parent| self.task[parent].recent_used_cpu),
-            // The child's task_struct begins as a copy of its parent's.
-            wakee_flips: parent.map_or(0, |parent| self.task[parent].wakee_flips),
-            last_wakee: parent.and_then(|parent| self.task[parent].last_wakee),
-            wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
-            state: TaskState::New,
-            policy: init.policy,
-            alive: true,
-            static_prio,
-            prio: static_prio,
-            nr_cpus_allowed: cpus_allowed.weight() as u32,
-            mm: init.mm,
-            sched_task_group: init.group,
-            ..TaskStruct::default()
-        };
-        let p = self.task.insert(task);
-        let pid = self.next_pid;
-        self.next_pid += 1;
-        let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
-        assert_eq!(p, cold, "the hot and the cold part of a task have one id");
-        self.se[se].task = Some(p);
-        self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
-        self.se[se].runnable_weight = self.se[se].load.weight;
-        self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
-        self.set_task_rq(p, cpu);
-        self.init_entity_runnable_average(se);
-        if init.policy != Policy::Stop {
-            self.task_fork_fair(p);
-        }
-        self.__set_task_cpu(p, cpu);
-        if self.arch.tracing() {
-            self.trace(Event::SchedProcessFork { parent, child: p });
-        }
-        p
-    }
-
-    /// core.c: wake_up_new_task().
-    #[fentry]
-    pub(crate) fn wake_up_new_task(&mut self, p: TaskId) {
-        self.pi_lock(p);
-        self.task[p].state = TaskState::Running;
-        let cpu = self.select_task_rq(p, self.task[p].cpu, SdFlags::SD_BALANCE_FORK, WakeFlags::FORK);
-        match self.kernel.core.clock {
-            ClockUpdate::Enqueue => self.set_task_cpu(p, cpu),
-            // v4.12 places the child without counting a migration.
-            ClockUpdate::Callers => {
-                self.task[p].recent_used_cpu = self.task[p].cpu;
-                self.__set_task_cpu(p, cpu);
-            }
-        }
-        self.rq_lock(cpu);
-        let mut flags = QueueFlags::default();
-        if self.kernel.core.clock == ClockUpdate::Callers {
-            self.update_rq_clock(cpu);
-            flags.noclock = true;
-        }
-        self.post_init_entity_util_avg(self.task[p].se);
-        self.activate_task(cpu, p, flags);
-        if self.arch.tracing() {
-            self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });
-        }
-        self.check_preempt_curr(cpu, p, WakeFlags::FORK);
-        self.rq_unlock(cpu);
-        self.pi_unlock(p);
-    }
-
-    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead at its next schedule.
-    #[fentry(do_exit)]
-    pub(crate) fn exit_current(&mut self) {
-        let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
-        if self.arch.tracing() {
-            self.trace(Event::SchedProcessExit { task: p });
-        }
-        self.task[p].state = TaskState::Dead;
-    }
-
-    /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
-    fn put_task_struct(&mut self, p: TaskId) {
-        self.task_dead_fair(p);
-        self.arch.task_gone(p);
-        let se = self.task[p].se;
-        self.se.remove(se);
-        self.task.remove(p);
-        self.task_cold.remove(p);
-    }
-
-    // Schedule.
-
-    /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
-    ///
-    /// `preempt`: the running task did not ask for it (its state may be anything, it stays on the queue).
-    #[fentry]
-    pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
-        let cpu = self.this_cpu;
-        let prev = self.rq[cpu].curr;
-        self.rq_lock(cpu);
-        let rq = &mut self.rq[cpu];
-        if rq.clock_skip_update == ClockSkip::Requested {
-            rq.clock_skip_update = ClockSkip::Active;
-        }
-        if self.kernel.core.clock == ClockUpdate::Callers {
-            self.update_rq_clock(cpu);
-        }
-        let voluntary = self.deactivate_prev(cpu, prev, preempt);
-        if self.kernel.core.clock == ClockUpdate::Enqueue && prev.is_none_or(|p| self.task[p].on_rq == OnRq::Queued) {
-            self.update_rq_clock(cpu);
-        }
-        let next = self.pick_next_task(cpu, prev);
-        self.rq[cpu].need_resched = false;
-        self.rq[cpu].clock_skip_update = ClockSkip::No;
-        if prev == next {
-            self.rq_unlock(cpu);
-            return next;
-        }
-        self.account_switch(cpu, prev, next, voluntary, preempt);
-        self.context_switch(cpu, prev, next);
-        next
-    }
-
-    /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.
-    fn deactivate_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, preempt: bool) -> bool {
-        let Some(p) = prev else { return true };
-        if preempt || self.task[p].state == TaskState::Running {
-            return false;
-        }
-        self.begin_off_cpu(p);
-        let noclock = self.kernel.core.clock == ClockUpdate::Callers;
-        self.deactivate_task(cpu, p, QueueFlags { sleep: true, noclock, ..QueueFlags::default() });
-        self.task[p].on_rq = OnRq::No;
-        if self.task[p].in_iowait {
-            self.rq[cpu].nr_iowait += 1;
-        }
-        true
-    }
-
-    fn account_switch(
-        &mut self,
-        cpu: CpuId,
-        prev: Option<TaskId>,
-        next: Option<TaskId>,
-        voluntary: bool,
-        preempt: bool,
-    ) {
-        self.write_rq_weight(cpu);
-        self.write_rq_curr(cpu);
-        self.rq[cpu].nr_switches += 1;
-        if let Some(p) = prev {
-            self.write_switches(p);
-            let task = &mut self.task[p];
-            if voluntary {
-                task.nvcsw += 1;
-            } else {
-                task.nivcsw += 1;
-            }
-        }
-        if self.arch.tracing() {
-            let prev_state = prev.map_or(TaskState::Running, |p| self.task[p].state);
-            self.trace(Event::SchedSwitch { prev, prev_state, preempt, next });
-        }
-    }
-
-    /// core.c: pick_next_task(). Classes from the highest: stop, fair, idle.
-    #[fentry]
-    fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        loop {
-            if self.rq[cpu].stop_queued {
-                self.put_prev_task(cpu, prev);
-                return self.rq[cpu].stop;
-            }
-            if let Some(p) = self.pick_next_task_fair(cpu, prev) {
-                return Some(p);
-            }
-            // New-idle balancing drops the lock: a stopper may have been queued meanwhile (RETRY_TASK).
-            if !self.rq[cpu].stop_queued {
-                return self.pick_next_task_idle(cpu, prev);
-            }
-        }
-    }
-
-    /// idle_task.c: pick_next_task_idle().
-    fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        self.path(Path::pick_next_task_idle);
-        self.put_prev_task(cpu, prev);
-        self.update_idle_core(cpu);
-        if self.schedstat_enabled() {
-            self.write_rq_stats(cpu);
-            self.rq[cpu].sched_goidle += 1;
-        }
-        None
-    }
-
-    /// kernel/sched/sched.h: put_prev_task().
-    pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
-        if let Some(p) = prev
-            && self.task[p].policy != Policy::Stop
-        {
-            self.put_prev_task_fair(cpu, p);
-        }
-    }
-
-    /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
-    #[fentry]
-    fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        self.sched_info_switch(cpu, prev, next);
-        let mm = |sched: &Self, p: Option<TaskId>| p.map_or(0, |p| sched.task[p].mm);
-        let (from, to) = (mm(self, prev), mm(self, next));
-        if to != 0 && to != from {
-            self.path(Path::switch_mm);
-        }
-        self.path(Path::switch_to);
-        self.rq[cpu].curr = next;
-        if let Some(p) = next {
-            self.write_task(p);
-            self.task[p].on_cpu = true;
-        }
-        if let Some(p) = prev {
-            self.task[p].on_cpu = false;
-            self.finish_off_cpu(p);
-        }
-        self.path(Path::finish_task_switch);
-        self.rq_unlock(cpu);
-        if let Some(p) = prev
-            && self.task[p].state == TaskState::Dead
-        {
-            self.put_task_struct(p);
-        }
     }
 
     // Tick.

@@ -1,0 +1,110 @@
+//! core.c: a task's beginning and end, as far as the scheduler is concerned.
+
+use super::{Sched, TaskInit};
+use crate::arch::Arch;
+use crate::load_weight::set_load_weight;
+use crate::sched::*;
+use crate::topology::SdFlags;
+use crate::trace::Event;
+use crate::versions::ClockUpdate;
+use fentry::fentry;
+use units::CpuMask;
+
+impl<A: Arch> Sched<A> {
+    /// core.c: sched_fork(). The child exists, but nobody can run it yet.
+    #[fentry]
+    pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
+        let cpu = self.this_cpu;
+        let static_prio = DEFAULT_PRIO + init.nice;
+        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| CpuMask::all(self.nr_cpus()));
+        let se = self.se.insert(SchedEntity::default());
+        let task = TaskStruct {
+            se,
+            cpu,
+            wake_cpu: cpu,
+            recent_used_cpu: parent.map_or(cpu, |parent| self.task[parent].recent_used_cpu),
+            // The child's task_struct begins as a copy of its parent's.
+            wakee_flips: parent.map_or(0, |parent| self.task[parent].wakee_flips),
+            last_wakee: parent.and_then(|parent| self.task[parent].last_wakee),
+            wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
+            state: TaskState::New,
+            policy: init.policy,
+            alive: true,
+            static_prio,
+            prio: static_prio,
+            nr_cpus_allowed: cpus_allowed.weight() as u32,
+            mm: init.mm,
+            sched_task_group: init.group,
+            ..TaskStruct::default()
+        };
+        let p = self.task.insert(task);
+        let pid = self.next_pid;
+        self.next_pid += 1;
+        let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
+        assert_eq!(p, cold, "the hot and the cold part of a task have one id");
+        self.se[se].task = Some(p);
+        self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
+        self.se[se].runnable_weight = self.se[se].load.weight;
+        self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
+        self.set_task_rq(p, cpu);
+        self.init_entity_runnable_average(se);
+        if init.policy != Policy::Stop {
+            self.task_fork_fair(p);
+        }
+        self.__set_task_cpu(p, cpu);
+        if self.arch.tracing() {
+            self.trace(Event::SchedProcessFork { parent, child: p });
+        }
+        p
+    }
+
+    /// core.c: wake_up_new_task().
+    #[fentry]
+    pub(crate) fn wake_up_new_task(&mut self, p: TaskId) {
+        self.pi_lock(p);
+        self.task[p].state = TaskState::Running;
+        let cpu = self.select_task_rq(p, self.task[p].cpu, SdFlags::SD_BALANCE_FORK, WakeFlags::FORK);
+        match self.kernel.core.clock {
+            ClockUpdate::Enqueue => self.set_task_cpu(p, cpu),
+            // v4.12 places the child without counting a migration.
+            ClockUpdate::Callers => {
+                self.task[p].recent_used_cpu = self.task[p].cpu;
+                self.__set_task_cpu(p, cpu);
+            }
+        }
+        self.rq_lock(cpu);
+        let mut flags = QueueFlags::default();
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+            flags.noclock = true;
+        }
+        self.post_init_entity_util_avg(self.task[p].se);
+        self.activate_task(cpu, p, flags);
+        if self.arch.tracing() {
+            self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });
+        }
+        self.check_preempt_curr(cpu, p, WakeFlags::FORK);
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
+    }
+
+    /// kernel/exit.c: do_exit(), the scheduler's part: the running task is dead at its next schedule.
+    #[fentry(do_exit)]
+    pub(crate) fn exit_current(&mut self) {
+        let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
+        if self.arch.tracing() {
+            self.trace(Event::SchedProcessExit { task: p });
+        }
+        self.task[p].state = TaskState::Dead;
+    }
+
+    /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
+    pub(super) fn put_task_struct(&mut self, p: TaskId) {
+        self.task_dead_fair(p);
+        self.arch.task_gone(p);
+        let se = self.task[p].se;
+        self.se.remove(se);
+        self.task.remove(p);
+        self.task_cold.remove(p);
+    }
+}

@@ -1,0 +1,152 @@
+//! core.c: __schedule(): who runs next, and the switch to it.
+
+use super::Sched;
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::sched::*;
+use crate::trace::Event;
+use crate::versions::ClockUpdate;
+use fentry::fentry;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
+    ///
+    /// `preempt`: the running task did not ask for it (its state may be anything, it stays on the queue).
+    #[fentry]
+    pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
+        let cpu = self.this_cpu;
+        let prev = self.rq[cpu].curr;
+        self.rq_lock(cpu);
+        let rq = &mut self.rq[cpu];
+        if rq.clock_skip_update == ClockSkip::Requested {
+            rq.clock_skip_update = ClockSkip::Active;
+        }
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        let voluntary = self.deactivate_prev(cpu, prev, preempt);
+        if self.kernel.core.clock == ClockUpdate::Enqueue && prev.is_none_or(|p| self.task[p].on_rq == OnRq::Queued) {
+            self.update_rq_clock(cpu);
+        }
+        let next = self.pick_next_task(cpu, prev);
+        self.rq[cpu].need_resched = false;
+        self.rq[cpu].clock_skip_update = ClockSkip::No;
+        if prev == next {
+            self.rq_unlock(cpu);
+            return next;
+        }
+        self.account_switch(cpu, prev, next, voluntary, preempt);
+        self.context_switch(cpu, prev, next);
+        next
+    }
+
+    /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.
+    fn deactivate_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, preempt: bool) -> bool {
+        let Some(p) = prev else { return true };
+        if preempt || self.task[p].state == TaskState::Running {
+            return false;
+        }
+        self.begin_off_cpu(p);
+        let noclock = self.kernel.core.clock == ClockUpdate::Callers;
+        self.deactivate_task(cpu, p, QueueFlags { sleep: true, noclock, ..QueueFlags::default() });
+        self.task[p].on_rq = OnRq::No;
+        if self.task[p].in_iowait {
+            self.rq[cpu].nr_iowait += 1;
+        }
+        true
+    }
+
+    fn account_switch(
+        &mut self,
+        cpu: CpuId,
+        prev: Option<TaskId>,
+        next: Option<TaskId>,
+        voluntary: bool,
+        preempt: bool,
+    ) {
+        self.write_rq_weight(cpu);
+        self.write_rq_curr(cpu);
+        self.rq[cpu].nr_switches += 1;
+        if let Some(p) = prev {
+            self.write_switches(p);
+            let task = &mut self.task[p];
+            if voluntary {
+                task.nvcsw += 1;
+            } else {
+                task.nivcsw += 1;
+            }
+        }
+        if self.arch.tracing() {
+            let prev_state = prev.map_or(TaskState::Running, |p| self.task[p].state);
+            self.trace(Event::SchedSwitch { prev, prev_state, preempt, next });
+        }
+    }
+
+    /// core.c: pick_next_task(). Classes from the highest: stop, fair, idle.
+    #[fentry]
+    fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        loop {
+            if self.rq[cpu].stop_queued {
+                self.put_prev_task(cpu, prev);
+                return self.rq[cpu].stop;
+            }
+            if let Some(p) = self.pick_next_task_fair(cpu, prev) {
+                return Some(p);
+            }
+            // New-idle balancing drops the lock: a stopper may have been queued meanwhile (RETRY_TASK).
+            if !self.rq[cpu].stop_queued {
+                return self.pick_next_task_idle(cpu, prev);
+            }
+        }
+    }
+
+    /// idle_task.c: pick_next_task_idle().
+    fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.path(Path::pick_next_task_idle);
+        self.put_prev_task(cpu, prev);
+        self.update_idle_core(cpu);
+        if self.schedstat_enabled() {
+            self.write_rq_stats(cpu);
+            self.rq[cpu].sched_goidle += 1;
+        }
+        None
+    }
+
+    /// kernel/sched/sched.h: put_prev_task().
+    pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
+        if let Some(p) = prev
+            && self.task[p].policy != Policy::Stop
+        {
+            self.put_prev_task_fair(cpu, p);
+        }
+    }
+
+    /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
+    #[fentry]
+    fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        self.sched_info_switch(cpu, prev, next);
+        let mm = |sched: &Self, p: Option<TaskId>| p.map_or(0, |p| sched.task[p].mm);
+        let (from, to) = (mm(self, prev), mm(self, next));
+        if to != 0 && to != from {
+            self.path(Path::switch_mm);
+        }
+        self.path(Path::switch_to);
+        self.rq[cpu].curr = next;
+        if let Some(p) = next {
+            self.write_task(p);
+            self.task[p].on_cpu = true;
+        }
+        if let Some(p) = prev {
+            self.task[p].on_cpu = false;
+            self.finish_off_cpu(p);
+        }
+        self.path(Path::finish_task_switch);
+        self.rq_unlock(cpu);
+        if let Some(p) = prev
+            && self.task[p].state == TaskState::Dead
+        {
+            self.put_task_struct(p);
+        }
+    }
+}
