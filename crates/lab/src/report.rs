@@ -8,6 +8,7 @@ use crate::record::{Ending, Outcome};
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
 use crate::tables::verdict::Verdict;
 use crate::tables::{Operation, Table};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::Prng;
 
@@ -110,33 +111,36 @@ pub fn comparison<'o>(
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
     cpu_seconds: f64,
 ) -> Report {
-    let (progress, events, warnings) = totals(experiment, outcome);
-    let tables = tables(experiment, outcome);
-    let document = document(experiment, &tables, events, cpu_seconds);
-    let mut text = String::new();
-    if progress.is_partial() {
-        let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
-    }
-    text.push_str(&head(experiment, warnings));
-    for (table, result) in tables.iter().zip(&document.tables) {
-        let _ = write!(text, "\n{}", render(table, experiment.vintage, experiment.stars));
-        let _ = writeln!(text, "{}", verdict(table, result));
-    }
-    Report { text, json: document.to_text(), csv: csv::render(&document), progress }
+    report(experiment, outcome, cpu_seconds, |table, result| {
+        let text = render(table, experiment.vintage, experiment.stars);
+        format!("{text}{}\n", verdict(table, result))
+    })
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
 pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
-    let (progress, events, warnings) = totals(experiment, outcome);
+    report(experiment, outcome, cpu_seconds, |table, _| figures(table))
+}
+
+fn report<'o>(
+    experiment: &Experiment,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+    cpu_seconds: f64,
+    table_text: impl Fn(&Table, &TableResult) -> String,
+) -> Report {
+    let jobs = experiment.jobs();
+    let done: Vec<&Outcome> = jobs.iter().filter_map(outcome).collect();
+    let progress = Progress { done: done.len(), runs: jobs.len() };
+    let events = done.iter().map(|outcome| outcome.events).sum();
     let tables = tables(experiment, outcome);
     let document = document(experiment, &tables, events, cpu_seconds);
     let mut text = String::new();
     if progress.is_partial() {
         let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
     }
-    text.push_str(&head(experiment, warnings));
-    for table in &tables {
-        let _ = write!(text, "\n{}", figures(table));
+    text.push_str(&head(experiment, &done));
+    for (table, result) in tables.iter().zip(&document.tables) {
+        let _ = write!(text, "\n{}", table_text(table, result));
     }
     Report { text, json: document.to_text(), csv: csv::render(&document), progress }
 }
@@ -154,17 +158,8 @@ fn verdict(table: &Table, result: &TableResult) -> String {
     format!("{} ({better} is better)", Verdict::of(result))
 }
 
-/// How many runs are done, their engine events, and their kernel warnings.
-fn totals<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> (Progress, u64, usize) {
-    let jobs = experiment.jobs();
-    let done: Vec<&Outcome> = jobs.iter().filter_map(outcome).collect();
-    let events = done.iter().map(|outcome| outcome.events).sum();
-    let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum();
-    (Progress { done: done.len(), runs: jobs.len() }, events, warnings)
-}
-
-/// What was run, in a few lines.
-fn head(experiment: &Experiment, warnings: usize) -> String {
+/// What was run, in a few lines, and every warning with how many runs had it.
+fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     let Experiment { machine, arms, iterations, seed, .. } = experiment;
     let mut text = String::new();
     let _ = writeln!(text, "machine  {}: {}", machine.name, machine.description.topology().summary());
@@ -176,8 +171,16 @@ fn head(experiment: &Experiment, warnings: usize) -> String {
         many if arms.len() > 1 => format!("{many} iterations, paired by seed"),
         many => format!("{many} iterations"),
     };
+    let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum::<usize>();
     let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
     let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {warnings}");
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for warning in done.iter().flat_map(|outcome| &outcome.warnings) {
+        *counts.entry(warning).or_default() += 1;
+    }
+    for (warning, count) in counts {
+        let _ = writeln!(text, "warning  {warning} (in {count} runs)");
+    }
     text
 }
 

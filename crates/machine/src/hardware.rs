@@ -237,6 +237,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
         first
     }
 
+    /// `cpu` executed something for `time` that is told from outside, while it stays in its idle state: no idle time.
+    pub fn executed_beside_idle(&mut self, cpu: CpuId, time: Ps) {
+        self.cpus[cpu.index()].idle_since += time;
+    }
+
     /// The state `cpu` is in, and since when; `None` if it is not idle.
     pub fn idle_state(&self, cpu: CpuId) -> Option<(usize, Ps)> {
         let this = &self.cpus[cpu.index()];

@@ -29,8 +29,10 @@ pub(crate) struct Cpu {
     pub reschedule_at: Ps,
     pub monitor_at: Ps,
     pub timers: Timers,
-    /// When the present task (or idleness) began to run here.
+    /// Time that tasks had here, up to the last switch to the idle task.
     pub busy: Ps,
+    /// Since when tasks have been running here; `None` while the idle task does.
+    pub busy_since: Option<Ps>,
 }
 
 impl Cpu {
@@ -43,6 +45,7 @@ impl Cpu {
             monitor_at: Ps::NEVER,
             timers: Timers::default(),
             busy: Ps::ZERO,
+            busy_since: None,
         }
     }
 

@@ -79,6 +79,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         };
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.set_polling(cpu, true);
+            // What booting took is over.
+            sim.sched.arch_mut().begin(cpu, Ps::ZERO);
             sim.cpus[cpu].tick_at = sim.tick_period;
             sim.requeue(cpu);
         }
@@ -94,9 +96,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         &self.comms
     }
 
-    /// Time `cpu` spent executing anything but the idle task.
+    /// Time that tasks had on `cpu`, their interrupts, system calls and switches included, up to the end of what it executed last.
     pub fn busy(&self, cpu: CpuId) -> Ps {
-        self.cpus[cpu].busy
+        let this = &self.cpus[cpu];
+        let since = this.busy_since.map_or(Ps::ZERO, |since| self.sched.arch().now(cpu).saturating_sub(since));
+        this.busy + since
     }
 
     /// Lets the machine idle until `until`.
@@ -110,16 +114,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.now = until;
     }
 
-    /// Starts a task, as if a process that ran on `cpu` had forked it.
+    /// Starts a task, as if a process that ran on `cpu` had forked it: what that takes is `cpu`'s time.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
-        self.sched.arch_mut().begin(cpu, self.now);
+        let from = self.now.max(self.sched.arch().now(cpu));
+        if let Run::User { since } = self.cpus[cpu].run {
+            self.account_user(cpu, since, from);
+        }
+        self.sched.arch_mut().begin(cpu, from);
         let task = self.fork_task(cpu, None, spec);
         self.sched.wake_up_new_task(cpu, task);
+        let to = self.sched.arch().now(cpu);
+        match self.cpus[cpu].run {
+            Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
+            Run::User { .. } => self.resume_user(cpu, to),
+            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
+        }
         if self.sched.need_resched(cpu) {
             // Nothing runs there that would look at its flags on the way out.
-            self.cpus[cpu].notice(Notice::Monitor, self.now);
-            self.requeue(cpu);
+            self.cpus[cpu].notice(Notice::Monitor, to);
         }
+        self.requeue(cpu);
         self.deliver();
         task
     }
@@ -239,10 +253,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Calls the scheduler and goes on with what it chose.
     pub(crate) fn switch(&mut self, cpu: CpuId, preempt: bool) {
         let prev = self.sched.current(cpu);
-        let before = self.sched.arch().now(cpu);
         let next = self.sched.schedule(cpu, preempt);
         if prev != next {
-            self.switched(cpu, prev, next, before);
+            self.switched(cpu, prev, next);
         }
         match next {
             None => self.enter_idle(cpu),
@@ -251,7 +264,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// Bookkeeping of a switch: caches, profiles, busy time.
-    fn switched(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, _before: Ps) {
+    fn switched(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        let now = self.sched.arch().now(cpu);
+        let this = &mut self.cpus[cpu];
+        match (this.busy_since, next) {
+            (None, Some(_)) => this.busy_since = Some(now),
+            (Some(since), None) => {
+                this.busy += now - since;
+                this.busy_since = None;
+            }
+            _ => {}
+        }
         if let Some(task) = prev {
             self.sched.arch_mut().switch_out(cpu, task);
         }

@@ -37,6 +37,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The path into idleness has ended: sleeps, unless something came meanwhile.
     pub(crate) fn fall_asleep(&mut self, cpu: CpuId, now: Ps) {
+        // Groups that were made from outside took time here.
+        let now = now.max(self.sched.arch().now(cpu));
         let this = &self.cpus[cpu];
         let interrupted = this.interrupt_at() <= now || this.monitor_at <= now;
         if interrupted || self.must_reschedule(cpu, now) {
@@ -59,6 +61,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Something arrives at a sleeping CPU.
     pub(crate) fn wake_cpu(&mut self, cpu: CpuId, now: Ps) {
+        // A task may have been started from here meanwhile, which took its time.
+        let now = now.max(self.sched.arch().now(cpu));
         let first = self.sched.arch_mut().leave_idle(cpu, now);
         self.sched.set_idle_state(cpu, None);
         self.set_active(cpu, now, true);

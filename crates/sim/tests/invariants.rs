@@ -1,0 +1,99 @@
+//! Invariants: what must hold after every event of any run, under random machines, kernels and programs.
+//!
+//! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SOAK=SECONDS` lengthens the run,
+//! `FAIRGROUND_SEED=N` runs one seed.
+
+#[path = "invariants/case.rs"]
+mod case;
+#[path = "invariants/checker.rs"]
+mod checker;
+#[path = "invariants/program.rs"]
+mod program;
+
+use case::Case;
+use checker::{Checker, Lives, Shared};
+use sim::engine::End;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Runs a case under the checker's eyes. The longest idleness beside work, in ns, or what went wrong.
+fn run(case: &Case) -> Result<u64, String> {
+    let body = || match case.costs {
+        true => watched::<true>(case),
+        false => watched::<false>(case),
+    };
+    catch_unwind(AssertUnwindSafe(body)).map_err(|_| WHY.with(RefCell::take))
+}
+
+thread_local! {
+    /// What the last panic said, and where.
+    static WHY: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn watched<const COSTS: bool>(case: &Case) -> u64 {
+    let mut sim = case.boot::<COSTS>(case.prices());
+    let lives = Rc::new(RefCell::new(Lives::default()));
+    sim.sched.arch.set_sink(Box::new(Shared(lives.clone())));
+    let (starts, ledger) = case.tasks(&mut sim);
+    let mut checker = Checker::new(case, sim.sched.nr_cpus(), lives, ledger);
+    for start in starts {
+        start.go(&mut sim, |sim| checker.check(sim));
+        checker.check(&sim);
+    }
+    let end = sim.run_watched(case.deadline(), |sim| checker.check(sim));
+    assert_eq!(end, End::Finished, "at {}", sim.now());
+    checker.finish(&sim);
+    checker.longest_idle_beside_work.0
+}
+
+/// Makes a failing case smaller for as long as it fails, and for at most `limit`.
+fn shrink(mut case: Case, limit: Duration) -> Case {
+    let end = Instant::now() + limit;
+    'smaller: while Instant::now() < end {
+        for smaller in case.smaller() {
+            if Instant::now() >= end {
+                break 'smaller;
+            }
+            if run(&smaller).is_err() {
+                case = smaller;
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    case
+}
+
+#[test]
+fn they_hold_on_random_machines_kernels_and_programs() {
+    let number = |name| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
+    let soak = number("FAIRGROUND_SOAK").map(Duration::from_secs);
+    let (first, last) = match number("FAIRGROUND_SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (1, if soak.is_some() { u64::MAX } else { 120 }),
+    };
+    let end = Instant::now() + soak.unwrap_or(Duration::from_secs(3600));
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|info| WHY.with(|why| *why.borrow_mut() = info.to_string())));
+    let mut longest = (0, 0);
+    let mut failed = None;
+    let mut seed = first;
+    while seed < last && Instant::now() < end {
+        match run(&Case::random(seed)) {
+            Ok(idle) => longest = longest.max((idle, seed)),
+            Err(_) => {
+                failed = Some(shrink(Case::random(seed), Duration::from_secs(20)));
+                break;
+            }
+        }
+        seed += 1;
+    }
+    let why = failed.as_ref().and_then(|case| run(case).err());
+    std::panic::set_hook(hook);
+    if let (Some(case), Some(why)) = (failed, why) {
+        panic!("seed {}: {why}\nsmaller case: {case:#?}", case.seed);
+    }
+    println!("seeds {first}..{seed}; idle beside work for {} ns at most (seed {})", longest.0, longest.1);
+}

@@ -1,0 +1,335 @@
+//! A random setup as plain data: printed when it fails, made smaller while it still does.
+
+use crate::program::{Compiler, Ledger, POLICIES};
+use machine::hardware::Hardware;
+use machine::idle::PollRule;
+use machine::prices::{IdleState, Prices};
+use machine::topology::{Numbering, from_synthetic};
+use os::pipe::PipeRules;
+use os::{Os, OsRules};
+use sched::core::{Boot, Sched};
+use sched::sched::Policy;
+use sched::sysctl::Sysctl;
+use sim::engine::{LinuxSim, Sim};
+use sim::program::TaskSpec;
+use units::{CpuId, Cycles, Ns, Prng, Ps};
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub seed: u64,
+    /// hwloc's synthetic notation.
+    pub machine: String,
+    pub kernel: &'static str,
+    pub costs: bool,
+    /// Idle CPUs watch their flags word; otherwise they need interrupts.
+    pub mwait: bool,
+    pub hz: u32,
+    /// Parent (0 is the root group, n the n-th of these) and shares.
+    pub groups: Vec<(usize, u64)>,
+    pub ensembles: Vec<Ensemble>,
+}
+
+/// Tasks that belong together.
+#[derive(Clone, Debug)]
+pub struct Ensemble {
+    pub kind: Kind,
+    /// When it starts, and on which CPU (modulo the machine's) it is forked.
+    pub at: Ns,
+    pub on: usize,
+    pub rounds: u32,
+    /// What each member does in a round, between the ensemble's own operations.
+    pub members: Vec<Vec<Step>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Solo,
+    Ring { bytes: u64 },
+    Star { bytes: u64 },
+    Forks,
+    Mutex,
+    Barrier,
+    Shelf { broadcast: bool },
+    Semaphore,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Run(Ns),
+    Work(Cycles),
+    Sleep(Ns),
+    Yield,
+    Nice(i32),
+    Policy(Policy),
+    /// A bit per CPU; ignored where no such CPU exists.
+    Affinity(u64),
+    /// 0 is the root group; ignored where the case has fewer groups.
+    Group(usize),
+}
+
+pub const KERNELS: [&str; 3] = ["v4.5-rc1", "v4.15", "v4.16"];
+
+/// 1 to 16 CPUs: flat, with SMT, with several last level caches, packages and NUMA nodes.
+const MACHINES: [&str; 14] = [
+    "pack:1 core:1 pu:1",
+    "pack:1 core:2 pu:1",
+    "pack:1 core:1 pu:2",
+    "pack:1 core:3 pu:1",
+    "pack:1 core:2 pu:2",
+    "pack:2 core:2 pu:1",
+    "pack:1 core:8 pu:1",
+    "pack:2 core:2 pu:2",
+    "pack:1 l3:2 core:2 pu:2",
+    "pack:1 core:6 pu:2",
+    "pack:2 numa:1 core:4 pu:1",
+    "pack:2 numa:1 core:4 pu:2",
+    "pack:2 numa:2 core:2 pu:2",
+    "pack:4 numa:1 core:4 pu:1",
+];
+
+impl Case {
+    pub fn random(seed: u64) -> Case {
+        let mut random = Prng::stream(seed, "case", 0);
+        let mut pick = |bound: u64| random.below(bound) as usize;
+        let mut case = Case {
+            seed,
+            machine: MACHINES[pick(MACHINES.len() as u64)].to_string(),
+            kernel: KERNELS[pick(3)],
+            costs: pick(3) > 0,
+            mwait: pick(3) > 0,
+            hz: [100, 250, 1000][pick(3)],
+            groups: Vec::new(),
+            ensembles: Vec::new(),
+        };
+        if pick(2) == 0 {
+            for number in 0..1 + pick(5) {
+                // At most three deep: the root, its children, theirs, and theirs.
+                let depth = |case: &Case, group: usize| {
+                    std::iter::successors(Some(group), |&g| (g > 0).then(|| case.groups[g - 1].0)).count() - 1
+                };
+                let parent = pick(number as u64 + 1);
+                let parent = if depth(&case, parent) < 3 { parent } else { 0 };
+                case.groups.push((parent, [2, 128, 1024, 4096][pick(4)]));
+            }
+        }
+        let plain = pick(3) == 0;
+        for _ in 0..1 + random.below(5) {
+            let ensemble = Ensemble::random(&mut random, case.groups.len(), plain);
+            case.ensembles.push(ensemble);
+        }
+        case
+    }
+
+    /// Every task alike: no nice levels, policies, affinities, groups or yields anywhere.
+    pub fn is_plain(&self) -> bool {
+        let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_));
+        self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
+    }
+
+    pub fn has_idle_policy(&self) -> bool {
+        self.ensembles.iter().flat_map(|e| &e.members).flatten().any(|step| matches!(step, Step::Policy(Policy::Idle)))
+    }
+
+    /// Cases that are a little smaller, the smallest first.
+    pub fn smaller(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        let with = |ensembles: Vec<Ensemble>| Case { ensembles, ..self.clone() };
+        for i in 0..self.ensembles.len() {
+            let mut rest = self.ensembles.clone();
+            rest.remove(i);
+            cases.push(with(rest));
+        }
+        cases.extend(self.groups.len().checked_sub(1).map(|fewer| {
+            let mut case = self.clone();
+            case.groups.truncate(fewer);
+            case
+        }));
+        for i in 0..self.ensembles.len() {
+            for smaller in self.ensembles[i].smaller() {
+                let mut ensembles = self.ensembles.clone();
+                ensembles[i] = smaller;
+                cases.push(with(ensembles));
+            }
+        }
+        if self.costs {
+            cases.push(Case { costs: false, ..self.clone() });
+        }
+        cases
+    }
+
+    /// Until when every such case is done, unless something is stuck: all it asks for on one CPU at the slowest, its sleeps
+    /// and a tick for every step, tenfold.
+    pub fn deadline(&self) -> Ns {
+        let mut total = Ns::from_ms(1000);
+        for ensemble in &self.ensembles {
+            let per_step = ensemble.members.iter().flatten().map(|step| match step {
+                Step::Run(time) | Step::Sleep(time) => *time + Ns::from_ms(10),
+                Step::Work(cycles) => Ns(cycles.0) + Ns::from_ms(10),
+                _ => Ns::from_ms(10),
+            });
+            let round: Ns = per_step.fold(Ns::from_ms(10), |sum, time| sum + time);
+            total += ensemble.at + Ns(round.0 * u64::from(ensemble.rounds));
+        }
+        Ns(total.0 * 10)
+    }
+
+    pub fn prices(&self) -> Prices {
+        Prices { mwait: self.mwait, ..if self.costs { plausible() } else { Prices::free() } }
+    }
+
+    pub fn boot<const COSTS: bool>(&self, prices: Prices) -> LinuxSim<COSTS> {
+        let topology = from_synthetic(&self.machine, "case", Numbering::LinuxX86).expect("a valid machine");
+        let kernel = *sched::versions::kernel(self.kernel).expect("a kernel that is built");
+        let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, self.seed);
+        let boot = Boot {
+            kernel,
+            topology: topology.cpu_topology(),
+            hz: self.hz,
+            features: kernel.features,
+            sysctl: Sysctl::new(topology.nr_cpus()),
+        };
+        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
+    }
+
+    /// The ensembles' tasks in order of their start.
+    pub fn tasks<const COSTS: bool>(&self, sim: &mut LinuxSim<COSTS>) -> (Vec<Start>, Ledger) {
+        let mut compiler = Compiler::new(sim, self);
+        let mut starts = Vec::new();
+        for ensemble in &self.ensembles {
+            for spec in compiler.compile(ensemble) {
+                starts.push(Start { at: ensemble.at, on: ensemble.on, spec });
+            }
+        }
+        let ledger = compiler.ledger;
+        starts.sort_by_key(|start| start.at);
+        (starts, ledger)
+    }
+}
+
+pub struct Start {
+    pub at: Ns,
+    pub on: usize,
+    pub spec: TaskSpec,
+}
+
+impl Start {
+    /// Lets the clock reach the start, then starts the task.
+    pub fn go<const COSTS: bool>(self, sim: &mut LinuxSim<COSTS>, watch: impl FnMut(&LinuxSim<COSTS>)) {
+        if self.at > sim.now() && sim.run_watched(self.at, watch) != sim::engine::End::Time {
+            sim.idle(self.at);
+        }
+        let cpu = CpuId::new(self.on % sim.sched.nr_cpus());
+        sim.spawn(cpu, self.spec);
+    }
+}
+
+impl Ensemble {
+    fn random(random: &mut Prng, nr_groups: usize, plain: bool) -> Ensemble {
+        let bytes = [1, 100, 4096, 10_000][random.below(4) as usize];
+        let kind = match random.below(9) {
+            0 | 1 => Kind::Solo,
+            2 => Kind::Ring { bytes },
+            3 => Kind::Star { bytes },
+            4 => Kind::Forks,
+            5 => Kind::Mutex,
+            6 => Kind::Barrier,
+            7 => Kind::Shelf { broadcast: random.below(2) == 0 },
+            _ => Kind::Semaphore,
+        };
+        let most = if random.below(4) == 0 { 24 } else { 6 };
+        let members = 2 + random.below(most);
+        let steps = |random: &mut Prng| {
+            let count = 1 + random.below(5);
+            (0..count).map(|_| Step::random(random, nr_groups, plain)).collect()
+        };
+        Ensemble {
+            kind,
+            at: [Ns::ZERO, Ns::from_us(random.below(20_000))][random.below(2) as usize],
+            on: random.below(16) as usize,
+            rounds: 1 + random.below(12) as u32,
+            members: (0..members).map(|_| steps(random)).collect(),
+        }
+    }
+
+    fn smaller(&self) -> Vec<Ensemble> {
+        let mut all = Vec::new();
+        let with = |members: Vec<Vec<Step>>| Ensemble { members, ..self.clone() };
+        let nr = self.members.len();
+        if nr > 2 {
+            all.push(with(self.members[..nr.div_ceil(2).max(2)].to_vec()));
+            all.push(with(self.members[..nr - 1].to_vec()));
+        }
+        if self.rounds > 1 {
+            all.push(Ensemble { rounds: self.rounds / 2, ..self.clone() });
+            all.push(Ensemble { rounds: self.rounds - 1, ..self.clone() });
+        }
+        if self.members.iter().any(|steps| steps.len() > 1) {
+            all.push(with(self.members.iter().map(|steps| steps[..steps.len().div_ceil(2)].to_vec()).collect()));
+        }
+        for (i, steps) in self.members.iter().enumerate() {
+            for at in 0..steps.len() {
+                let mut members = self.members.clone();
+                members[i].remove(at);
+                all.push(with(members));
+            }
+        }
+        if self.at > Ns::ZERO {
+            all.push(Ensemble { at: Ns::ZERO, ..self.clone() });
+        }
+        all
+    }
+}
+
+impl Step {
+    fn random(random: &mut Prng, nr_groups: usize, plain: bool) -> Step {
+        // Lengths from a microsecond to some ticks, all orders of magnitude alike.
+        let mut length = || {
+            let order = [1_000, 10_000, 100_000, 1_000_000, 10_000_000][random.below(5) as usize];
+            random.between(order / 2, 2 * order)
+        };
+        let length = length();
+        match random.below(if plain { 7 } else { 14 }) {
+            0..=2 => Step::Run(Ns(length)),
+            3 => Step::Work(Cycles(length)),
+            4..=6 => Step::Sleep(Ns(length)),
+            7 | 8 => Step::Yield,
+            9 => Step::Nice(random.below(40) as i32 - 20),
+            10 => Step::Policy(POLICIES[random.below(3) as usize]),
+            11 => Step::Affinity(random.next_u64() & random.next_u64() | u64::from(random.below(4) == 0) * u64::MAX),
+            _ => Step::Group(random.below(nr_groups as u64 + 1) as usize),
+        }
+    }
+}
+
+/// Some numbers of a plausible size, different from each other; no machine's.
+pub fn plausible() -> Prices {
+    let mut prices = Prices::free();
+    prices.ps_per_cycle = 400;
+    prices.smt_speed = 640;
+    prices.ipi_delivery = Ps::from_ns(700);
+    prices.ipi_send = Cycles(900);
+    for (number, cycles) in prices.paths.iter_mut().enumerate() {
+        *cycles = Cycles(30 + number as u64 * 37 % 300);
+    }
+    for (distance, transfer) in prices.lines.transfer.iter_mut().enumerate() {
+        *transfer = Ps::from_ns([0, 10, 35, 60, 110].get(distance).copied().unwrap_or(150));
+    }
+    prices.lines.llc_hit = Ps::from_ns(15);
+    prices.lines.memory = Ps::from_ns(80);
+    prices.lines.slice_spread = 200;
+    prices.lines.read_stall = 800;
+    prices.lines.write_stall = 400;
+    prices.copy_ps_per_byte = 90;
+    prices.l2_bytes = 256 << 10;
+    prices.refill_parallel = 4;
+    let states = [("POLL", 0, 0, 0), ("C1", 2, 2, 1_500), ("C3", 33, 100, 25_000), ("C6", 133, 400, 90_000)];
+    prices.idle_states = states
+        .map(|(name, exit_latency_us, target_residency_us, wake)| IdleState {
+            name: name.to_string(),
+            exit_latency_us,
+            target_residency_us,
+            wake: Ps::from_ns(wake),
+        })
+        .to_vec();
+    prices
+}

@@ -1,0 +1,357 @@
+//! What must hold after every event, looked at from outside.
+
+use crate::case::Case;
+use crate::program::Ledger;
+use machine::hardware::Hardware;
+use sched::core::Sched;
+use sched::fair::timeline::entity_before;
+use sched::sched::{CfsRqId, OnRq, Policy, SeId, TaskId, TaskState};
+use sched::trace::{Event, Sink};
+use sim::engine::LinuxSim;
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{CpuId, Ns};
+
+/// The structures are walked after every n-th event; a prime, so that no pattern of events hides behind it.
+const WALK_EVERY: u64 = 3;
+
+/// prio_to_weight of nice -20: the heaviest task.
+const MOST_WEIGHT: u64 = 88_761;
+
+#[derive(Default)]
+struct Runtime {
+    number: Option<usize>,
+    runtime: u64,
+}
+
+/// Follows tasks from their birth to their end: what they ran, by the tracepoints.
+#[derive(Default)]
+pub struct Lives {
+    by_id: Vec<Runtime>,
+    /// Task number and everything it ran, in ns.
+    pub ended: Vec<(usize, u64)>,
+    /// Of all tasks, in ns.
+    pub total: u64,
+    last_event: Vec<u64>,
+}
+
+pub struct Shared(pub Rc<RefCell<Lives>>);
+
+impl Sink for Shared {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        let mut lives = self.0.borrow_mut();
+        let index = cpu.index();
+        if lives.last_event.len() <= index {
+            lives.last_event.resize(index + 1, 0);
+        }
+        assert!(time.0 >= lives.last_event[index], "{cpu}: a tracepoint at {time} after {} ns", lives.last_event[index]);
+        lives.last_event[index] = time.0;
+        if let Event::SchedStatRuntime { task, runtime, .. } = event {
+            lives.total += runtime.0;
+            lives.by_id[task.index()].runtime += runtime.0;
+        }
+    }
+
+    fn task(&mut self, task: TaskId, _pid: u32, comm: &str, _prio: i32) {
+        let mut lives = self.0.borrow_mut();
+        let index = task.index();
+        if lives.by_id.len() <= index {
+            lives.by_id.resize_with(index + 1, Runtime::default);
+        }
+        let number = comm.strip_prefix('t').and_then(|n| n.parse().ok());
+        lives.by_id[index] = Runtime { number, runtime: 0 };
+    }
+
+    fn task_gone(&mut self, task: TaskId) {
+        let mut lives = self.0.borrow_mut();
+        let Runtime { number, runtime } = std::mem::take(&mut lives.by_id[task.index()]);
+        lives.ended.push((number.expect("a task of the case"), runtime));
+    }
+}
+
+pub struct Checker {
+    lives: Rc<RefCell<Lives>>,
+    ledger: Ledger,
+    events: u64,
+    /// Tasks take the policy SCHED_IDLE: from v4.15 a load average can then be anything, see `averages`.
+    idle_policy: bool,
+    min_vruntime: Vec<u64>,
+    rq_clock: Vec<u64>,
+    cpu_clock: Vec<u64>,
+    /// How long a CPU may idle while another has too much, if anybody promises that.
+    patience: Option<Ns>,
+    idle_beside_work_since: Vec<Option<Ns>>,
+    /// The longest that was seen.
+    pub longest_idle_beside_work: Ns,
+}
+
+impl Checker {
+    pub fn new(case: &Case, nr_cpus: usize, lives: Rc<RefCell<Lives>>, ledger: Ledger) -> Checker {
+        Checker {
+            lives,
+            ledger,
+            events: 0,
+            idle_policy: case.has_idle_policy(),
+            min_vruntime: Vec::new(),
+            rq_clock: vec![0; nr_cpus],
+            cpu_clock: vec![0; nr_cpus],
+            patience: case.is_plain().then(|| patience(nr_cpus, case.hz)),
+            idle_beside_work_since: vec![None; nr_cpus],
+            longest_idle_beside_work: Ns::ZERO,
+        }
+    }
+
+    pub fn check<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        self.events += 1;
+        self.clocks(sim);
+        for cpu in (0..sim.sched.nr_cpus()).map(CpuId::new) {
+            who_runs(&sim.sched, cpu);
+        }
+        self.conserves_work(sim);
+        if self.events.is_multiple_of(WALK_EVERY) {
+            self.queues(&sim.sched);
+            tasks(&sim.sched);
+            self.averages(&sim.sched);
+            groups(&sim.sched);
+            task_lists(&sim.sched);
+        }
+    }
+
+    /// Time runs forwards on every CPU, and nobody ran longer than there was time.
+    fn clocks<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        let mut clocks = 0;
+        for (cpu, rq) in sim.sched.rq.iter() {
+            let index = cpu.index();
+            let now = sim.sched.arch.now(cpu).0;
+            assert!(now >= self.cpu_clock[index], "{cpu}'s clock went from {} ps back to {now} ps", self.cpu_clock[index]);
+            assert!(rq.clock >= self.rq_clock[index], "rq.clock of {cpu} went backwards");
+            (self.cpu_clock[index], self.rq_clock[index]) = (now, rq.clock);
+            clocks += rq.clock;
+        }
+        let latest = self.cpu_clock.iter().max().expect("a CPU") / 1000;
+        assert!(sim.sched.rq.iter().all(|(_, rq)| rq.clock <= latest), "a run queue's clock is in the future");
+        // What is accounted on a queue are stretches of its clock that do not overlap.
+        let total = self.lives.borrow().total;
+        assert!(total <= clocks, "tasks ran {total} ns in {clocks} ns of all CPUs");
+    }
+
+    /// No CPU idles for long while another has two tasks or more, where all tasks are alike and may run anywhere.
+    fn conserves_work<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        let Some(patience) = self.patience else { return };
+        let now = sim.now();
+        let too_much = sim.sched.rq.iter().any(|(_, rq)| rq.nr_running >= 2);
+        for (cpu, rq) in sim.sched.rq.iter() {
+            let since = &mut self.idle_beside_work_since[cpu.index()];
+            if !too_much || rq.curr.is_some() || rq.nr_running > 0 {
+                *since = None;
+                continue;
+            }
+            let idle = now.saturating_sub(*since.get_or_insert(now));
+            self.longest_idle_beside_work = self.longest_idle_beside_work.max(idle);
+            assert!(idle <= patience, "{cpu} has been idle for {idle} while another CPU had two tasks or more");
+        }
+    }
+
+    /// Each queue holds what it says it holds.
+    fn queues<const COSTS: bool>(&mut self, sched: &Sched<Hardware<COSTS>>) {
+        let mut held = vec![Held::default(); sched.cfs_rq.len()];
+        for (id, se) in sched.se.iter().filter(|(_, se)| se.on_rq) {
+            let held = &mut held[se.cfs_rq.index()];
+            held.nr += 1;
+            held.weight += se.load.weight;
+            held.runnable += se.runnable_weight;
+            let curr = sched.cfs_rq[se.cfs_rq].curr == Some(id);
+            assert_eq!(se.in_timeline, !curr, "{id:?} is on {:?}: in its timeline, or its curr", se.cfs_rq);
+            held.waiting += u32::from(!curr);
+            held.tasks += match se.my_q {
+                Some(queue) => {
+                    assert!(sched.cfs_rq[queue].nr_running > 0, "{id:?} is queued for {queue:?}, which is empty");
+                    sched.cfs_rq[queue].h_nr_running
+                }
+                None => 1,
+            };
+        }
+        self.min_vruntime.resize(sched.cfs_rq.len(), 0u64.wrapping_sub(1 << 20));
+        for (id, cfs) in sched.cfs_rq.iter() {
+            let held = held[id.index()];
+            assert_eq!(cfs.nr_running, held.nr, "{id:?}.nr_running");
+            assert_eq!(cfs.h_nr_running, held.tasks, "{id:?}.h_nr_running");
+            assert_eq!(cfs.load.weight, held.weight, "{id:?}.load.weight");
+            if sched.kernel.entity.group_shares == sched::fair::group::GroupShares::LoadAverage {
+                assert_eq!(cfs.runnable_weight, held.runnable, "{id:?}.runnable_weight");
+            }
+            assert_eq!(cfs.tasks_timeline.len() as u32, held.waiting, "{id:?}.tasks_timeline");
+            assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is not on the leaf list");
+            assert!(!entity_before(cfs.min_vruntime, self.min_vruntime[id.index()]), "{id:?}.min_vruntime went back");
+            self.min_vruntime[id.index()] = cfs.min_vruntime;
+            sorted(sched, id);
+        }
+        for (cpu, rq) in sched.rq.iter() {
+            assert_eq!(rq.load.weight, sched.cfs_rq[rq.cfs].load.weight, "rq.load of {cpu}");
+        }
+    }
+
+    /// Averages stay below what could ever have been added to them: a difference that went below zero is far above.
+    ///
+    /// Not so where a task became SCHED_IDLE and was attached elsewhere before its next period: since v4.15 the kernel then takes
+    /// its old average for one of weight 3 (core.c set_load_weight() leaves the averages alone, fair.c attach_entity_load_avg()
+    /// divides by the weight), and a heavier weight multiplies that.
+    fn averages<const COSTS: bool>(&self, sched: &Sched<Hardware<COSTS>>) {
+        let everybody = self.ledger.borrow().len() as u64 + 1;
+        for (id, se) in sched.se.iter().filter(|(_, se)| se.task.is_some_and(|t| sched.task[t].alive)) {
+            let avg = &se.avg;
+            assert!(self.idle_policy || avg.load_avg <= MOST_WEIGHT, "{id:?}.avg.load_avg is {}", avg.load_avg);
+            // The last period may be counted up to twice as an average is rounded.
+            assert!(avg.util_avg <= 1024 + 32, "{id:?}.avg.util_avg is {}", avg.util_avg);
+        }
+        for (id, cfs) in sched.cfs_rq.iter() {
+            let (load, runnable, util) = (cfs.avg.load_avg, cfs.avg.runnable_avg, cfs.avg.util_avg);
+            let anything = u64::MAX / 2 * u64::from(self.idle_policy);
+            assert!(load <= anything + everybody * (MOST_WEIGHT + 2048), "{id:?}.avg.load_avg is {load}");
+            assert!(runnable <= anything + everybody * (MOST_WEIGHT + 2048), "{id:?}.runnable_load_avg is {runnable}");
+            assert!(util <= everybody * 1024, "{id:?}.avg.util_avg is {util}");
+        }
+    }
+
+    /// After the last event: everybody has done what was asked, and was charged for it.
+    pub fn finish<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        let lives = self.lives.borrow();
+        let ledger = self.ledger.borrow();
+        let unfinished: Vec<usize> = (0..ledger.len()).filter(|&n| !ledger[n].finished).collect();
+        assert!(unfinished.is_empty(), "tasks {unfinished:?} did not finish");
+        assert_eq!(lives.ended.len(), ledger.len(), "every task that ended was once started");
+        let mut asked_of_all = 0;
+        for &(number, runtime) in &lives.ended {
+            let asked = ledger[number];
+            // Without costs a cycle takes a nanosecond, and nothing else takes time.
+            let least = asked.run.0 + asked.work.0 * if COSTS { sim.sched.arch.prices.ps_per_cycle } else { 1000 } / 1000;
+            asked_of_all += least;
+            if !COSTS {
+                assert_eq!(runtime, least, "task {number} was asked to run {least} ns and was charged {runtime} ns");
+            }
+        }
+        let busy: u64 = sim.sched.rq.iter().map(|(cpu, _)| sim.busy(cpu).ns().0).sum();
+        assert!(asked_of_all <= busy + ledger.len() as u64, "asked {asked_of_all} ns, busy {busy} ns");
+    }
+}
+
+/// Busy CPUs look every 2 x max_interval at the most, times busy_factor 32; but it is the idle ones that pull: they look once per
+/// `max_interval` (twice the CPUs of the domain, in ms), held below 0.1 s by max_load_balance_interval. A domain that failed
+/// to move something doubles its interval up to that. The first look may find the loads balanced, since `cpu_load[]` and the
+/// averages follow behind: so several are allowed, and a tick for each kick.
+fn patience(nr_cpus: usize, hz: u32) -> Ns {
+    let interval = Ns::from_ms((2 * nr_cpus as u64).min(100));
+    let tick = Ns(1_000_000_000 / u64::from(hz));
+    Ns(16 * (interval.0 + 2 * tick.0))
+}
+
+#[derive(Clone, Copy, Default)]
+struct Held {
+    nr: u32,
+    waiting: u32,
+    tasks: u32,
+    weight: u64,
+    runnable: u64,
+}
+
+fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
+    let rq = &sched.rq[cpu];
+    let root = &sched.cfs_rq[rq.cfs];
+    assert_eq!(rq.nr_running, root.h_nr_running + u32::from(rq.stop_queued), "nr_running of {cpu}");
+    let Some(curr) = rq.curr else {
+        assert!(root.curr.is_none(), "{cpu} is idle and its queue has a curr");
+        return;
+    };
+    let task = &sched.task[curr];
+    assert!(task.alive && task.on_cpu, "{curr:?} runs on {cpu}");
+    assert_eq!(task.cpu, cpu, "{curr:?} runs on {cpu} and belongs elsewhere");
+    assert_eq!(task.on_rq, OnRq::Queued, "{curr:?} runs on {cpu} and is not queued there");
+    if task.policy == Policy::Stop {
+        assert!(root.curr.is_none(), "a stopper runs on {cpu} and its fair queue has a curr");
+        return;
+    }
+    let mut level = Some(task.se);
+    let mut queue = rq.cfs;
+    while let Some(se) = level {
+        queue = sched.se[se].cfs_rq;
+        assert_eq!(sched.cfs_rq[queue].curr, Some(se), "{curr:?} runs, and {queue:?} has another curr");
+        assert_eq!(sched.cfs_rq[queue].rq, cpu, "{curr:?} runs on {cpu} from another CPU's queue");
+        level = sched.se[se].parent;
+    }
+    assert_eq!(queue, rq.cfs, "the walk up from {curr:?} ends at the root queue");
+}
+
+/// The timeline's order is that of the entities' vruntimes.
+fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
+    let mut before: Option<SeId> = None;
+    for se in sched.cfs_rq[id].tasks_timeline.iter() {
+        let entity = &sched.se[se];
+        assert!(entity.on_rq && entity.in_timeline && entity.cfs_rq == id, "{se:?} waits on {id:?}");
+        if let Some(before) = before {
+            let (a, b) = (sched.se[before].vruntime, entity.vruntime);
+            assert!(!entity_before(b, a), "{id:?} has {before:?} ({a}) before {se:?} ({b})");
+        }
+        before = Some(se);
+    }
+}
+
+/// Every task is somewhere: runnable on one queue, on its way to one, or asleep and on none.
+fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
+    let mut on_wake_list = vec![0; sched.task.len()];
+    for (_, rq) in sched.rq.iter() {
+        rq.wake_list.iter().for_each(|p| on_wake_list[p.index()] += 1);
+    }
+    for (p, task) in sched.task.iter().filter(|(_, task)| task.alive) {
+        let stopper = task.policy == Policy::Stop;
+        let queued = if stopper { sched.rq[task.cpu].stop_queued } else { sched.se[task.se].on_rq };
+        assert_eq!(queued, task.on_rq == OnRq::Queued, "{p:?} ({:?}) is {:?}", task.state, task.on_rq);
+        assert_ne!(task.on_rq, OnRq::Migrating, "{p:?} was left in the middle of a migration");
+        let running = sched.rq[task.cpu].curr == Some(p);
+        assert_eq!(task.on_cpu, running, "{p:?} on {}: on_cpu, and whether it is curr", task.cpu);
+        assert_eq!(on_wake_list[p.index()], u32::from(task.state == TaskState::Waking), "{p:?} on wake lists");
+        match task.state {
+            TaskState::Running => assert!(queued, "{p:?} is runnable and on no queue"),
+            TaskState::Waking => assert!(!queued, "{p:?} is on a wake list and on a queue"),
+            TaskState::Interruptible | TaskState::Uninterruptible => assert!(!queued, "{p:?} sleeps on a queue"),
+            TaskState::New | TaskState::Dead => panic!("{p:?} was left {:?}", task.state),
+        }
+        if queued && !stopper {
+            let allowed = &sched.task_cold[p].cpus_allowed;
+            let may_stay = running || sched.rq[task.cpu].stop_queued;
+            assert!(may_stay || allowed.contains(task.cpu), "{p:?} waits on {} and may not run there", task.cpu);
+            assert_eq!(sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group, "{p:?} is on its group's queue");
+        }
+    }
+}
+
+/// A group's load is the sum of what its queues said they contribute.
+fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
+    for (id, tg) in sched.tg.iter() {
+        let parts: u64 = tg.cfs_rq.iter().map(|&cfs| sched.cfs_rq[cfs].tg_load_avg_contrib).sum();
+        assert_eq!(tg.load_avg, parts, "{id:?}.load_avg");
+        for (cpu, &se) in tg.se.iter().enumerate() {
+            let queue = sched.se[se].my_q.expect("a group's entity has a queue");
+            assert_eq!(sched.se[se].on_rq, sched.cfs_rq[queue].nr_running > 0, "entity of {id:?} on CPU {cpu}");
+            assert!(sched.se[se].load.weight <= tg.shares.max(2), "{id:?} weighs more than its shares on CPU {cpu}");
+        }
+    }
+}
+
+/// `rq->cfs_tasks` lists the tasks that are queued there, each once.
+fn task_lists<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
+    let mut listed = 0;
+    for (cpu, rq) in sched.rq.iter() {
+        let (mut at, mut before) = (rq.cfs_tasks.first, None);
+        while let Some(number) = at {
+            let task = &sched.task[TaskId(number)];
+            assert!(task.cpu == cpu && sched.se[task.se].on_rq, "task {number} on the list of {cpu}");
+            assert_eq!(task.group_node.prev, before, "links of task {number} on the list of {cpu}");
+            (before, at) = (at, task.group_node.next);
+            listed += 1;
+            assert!(listed <= sched.task.len(), "the list of {cpu} runs in a circle");
+        }
+        assert_eq!(rq.cfs_tasks.last, before, "end of the list of {cpu}");
+    }
+    let fair = |task: &sched::sched::TaskStruct| task.alive && task.policy != Policy::Stop && sched.se[task.se].on_rq;
+    assert_eq!(listed, sched.task.iter().filter(|(_, task)| fair(task)).count(), "tasks on all lists");
+}
