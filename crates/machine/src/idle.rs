@@ -23,8 +23,12 @@ const DECAY: u64 = 8;
 /// Microseconds; an idle this long counts as a perfect prediction.
 const MAX_INTERESTING: u64 = 50_000;
 
+/// What an idle CPU's intervals hold when a run begins, in microseconds. The kernel starts them at zero, which means polling until
+/// the first wakeups; by the time a machine has booted they hold the distances of its housekeeping timers.
+const IDLE_SINCE_BOOT_US: u64 = 10_000;
+
 /// menu.c: struct menu_device, one per CPU. Times in microseconds.
-/// Differs: I/O waiters and the load average do not lengthen the latency limit yet.
+/// Differs: starts as after boot; I/O waiters and the load average do not lengthen the latency limit yet.
 #[derive(Clone, Debug)]
 pub struct Menu {
     rule: PollRule,
@@ -41,7 +45,7 @@ impl Menu {
         Menu {
             rule,
             correction_factor: [RESOLUTION * DECAY; BUCKETS],
-            intervals: [0; INTERVALS],
+            intervals: [IDLE_SINCE_BOOT_US; INTERVALS],
             interval_ptr: 0,
             bucket: 0,
             next_timer_us: 0,

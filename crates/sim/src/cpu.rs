@@ -68,7 +68,7 @@ impl Cpu {
     pub fn key(&self) -> Ps {
         match self.run {
             Run::Idle => self.interrupt_at().min(self.monitor_at),
-            Run::User { .. } => self.at.min(self.interrupt_at()),
+            Run::User { since } => self.at.min(self.interrupt_at().max(since)),
             Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.at,
         }
     }

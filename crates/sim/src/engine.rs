@@ -126,10 +126,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let to = self.sched.arch().now(cpu);
         match self.cpus[cpu].run {
             Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
-            Run::User { .. } => self.resume_user(cpu, to),
+            // On the way back to user mode it looks at its flags.
+            Run::User { .. } => self.pause(cpu),
             Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
         }
-        if self.sched.need_resched(cpu) {
+        if self.sched.need_resched(cpu) && self.sched.current(cpu).is_none() {
             // Nothing runs there that would look at its flags on the way out.
             self.cpus[cpu].notice(Notice::Monitor, to);
         }
