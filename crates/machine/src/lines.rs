@@ -21,7 +21,7 @@ struct Entry {
     busy_for: u32,
     /// Cores 0 to 63 that share the line; the others' bits are in `Directory::more_sharers`.
     sharers: u64,
-    /// The CPU that wrote last, or that read first.
+    /// The core that wrote last, or that read first.
     owner: u16,
     /// The owner alone holds it, modified.
     modified: bool,
@@ -60,15 +60,16 @@ pub struct LineTotals {
 }
 
 pub struct Directory {
-    regions: Vec<Vec<Entry>>,
+    regions: [Vec<Entry>; Region::ALL.len()],
     /// On machines of more than 64 cores the rest of the sharer sets, `more_words` for each entry of a region.
-    more_sharers: Vec<Vec<u64>>,
+    more_sharers: [Vec<u64>; Region::ALL.len()],
     more_words: usize,
     prices: LinePrices,
     seed: u64,
-    /// Core and last level cache of each CPU.
+    /// Core and last level cache of each CPU; one CPU of each core.
     core: Vec<u16>,
     llc: Vec<u16>,
+    cpu_of_core: Vec<CpuId>,
     /// The cores of each last level cache, `1 + more_words` words each.
     llc_cores: Vec<u64>,
     totals: LineTotals,
@@ -79,21 +80,21 @@ impl Directory {
         let core: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
         let llc = topology.cpus().map(|(_, cpu)| cpu.llc).collect();
         let cores = core.iter().max().map_or(1, |&c| c as usize + 1);
-        let regions = Region::ALL.len();
         let words = cores.div_ceil(WORD);
         let mut llc_cores = vec![0; topology.llcs().len() * words];
         for (_, cpu) in topology.cpus() {
             llc_cores[cpu.llc as usize * words + cpu.core as usize / WORD] |= 1 << (cpu.core as usize % WORD);
         }
         Directory {
-            regions: vec![Vec::new(); regions],
-            more_sharers: vec![Vec::new(); regions],
+            regions: Default::default(),
+            more_sharers: Default::default(),
             more_words: words - 1,
             llc_cores,
             prices,
             seed,
             core,
             llc,
+            cpu_of_core: topology.cores().iter().map(|core| core.cpus.first().expect("a core has a CPU")).collect(),
             totals: LineTotals::default(),
         }
     }
@@ -105,14 +106,18 @@ impl Directory {
     /// A load by `by` at `now`: how long the core stalls.
     #[inline]
     pub fn read(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        self.reach(line);
         let core = self.core[by.index()];
-        let entry = &self.regions[line.region as usize][line.index as usize];
-        if entry.owner != UNTOUCHED
-            && (self.core[entry.owner as usize] == core || !entry.modified && self.shares(line, core))
+        if let Some(entry) = self.regions[line.region as usize].get(line.index as usize)
+            && (entry.owner == core || !entry.modified && entry.owner != UNTOUCHED && self.shares(entry, line, core))
         {
             return Ps::ZERO;
         }
+        self.read_miss(topology, by, line, now)
+    }
+
+    #[inline(never)]
+    fn read_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        self.reach(line);
         let way = self.by_slice(line, self.read_way(topology, by, line));
         let wait = self.queue(line, now, way);
         self.add_sharer(line, by);
@@ -123,30 +128,41 @@ impl Directory {
     /// A plain store by `by` at `now`: what the store buffer does not hide of the line's way.
     #[inline]
     pub fn write(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let full = self.own(topology, by, line, now);
-        if full == Ps::ZERO {
-            return full;
+        if self.holds(by, line, now) {
+            return Ps::ZERO;
         }
+        let full = self.own(topology, by, line, now);
         self.count(Ps(full.0 * self.prices.write_stall / 1000))
     }
 
     /// A locked read-modify-write: nothing is hidden.
     #[inline]
     pub fn atomic(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let full = self.own(topology, by, line, now);
-        if full == Ps::ZERO {
-            return full;
+        if self.holds(by, line, now) {
+            return Ps::ZERO;
         }
+        let full = self.own(topology, by, line, now);
         self.count(full)
     }
 
     /// Takes the lock on `line`: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
     #[inline]
     pub fn lock(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+        if self.holds(by, line, now) {
+            let entry = &mut self.regions[line.region as usize][line.index as usize];
+            entry.busy_for = 0;
+            entry.free_at = now;
+            return Ps::ZERO;
+        }
+        self.lock_miss(topology, by, line, now)
+    }
+
+    #[inline(never)]
+    fn lock_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
         self.reach(line);
         let entry = &self.regions[line.region as usize][line.index as usize];
-        let mine = entry.owner != UNTOUCHED && self.core[entry.owner as usize] == self.core[by.index()];
-        let way = if entry.modified && mine { Ps::ZERO } else { self.by_slice(line, self.write_way(topology, by, line)) };
+        let mine = entry.modified && entry.owner == self.core[by.index()];
+        let way = if mine { Ps::ZERO } else { self.by_slice(line, self.write_way(topology, by, line)) };
         let wait = self.queue(line, now, way);
         self.set_owner(line, by);
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
@@ -154,14 +170,11 @@ impl Directory {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let taken = now + stall;
         if taken > entry.free_at {
-            if wait == Ps::ZERO {
-                entry.busy_for = 0;
-            } else {
-                entry.busy_for = entry.busy_for.saturating_add((taken - entry.free_at).0 as u32);
-            }
+            let longer = (taken - entry.free_at).0 as u32;
+            entry.busy_for = if wait == Ps::ZERO { 0 } else { entry.busy_for.saturating_add(longer) };
             entry.free_at = taken;
         }
-        if stall == Ps::ZERO { stall } else { self.count(stall) }
+        self.count(stall)
     }
 
     #[inline]
@@ -171,13 +184,19 @@ impl Directory {
         entry.free_at = entry.free_at.max(now);
     }
 
-    /// Makes `by` the only holder; returns the line's full way, waiting included.
+    /// Whether `by`'s core has the line to itself, modified, and nobody is in the middle of taking it.
     #[inline]
+    fn holds(&self, by: CpuId, line: Line, now: Ps) -> bool {
+        let entry = self.regions[line.region as usize].get(line.index as usize);
+        entry.is_some_and(|e| e.modified && e.owner == self.core[by.index()] && now >= e.free_at)
+    }
+
+    /// Makes `by` the only holder; returns the line's full way, waiting included.
+    #[inline(never)]
     fn own(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
         self.reach(line);
         let entry = &self.regions[line.region as usize][line.index as usize];
-        let mine = entry.owner != UNTOUCHED && self.core[entry.owner as usize] == self.core[by.index()];
-        if entry.modified && mine {
+        if entry.modified && entry.owner == self.core[by.index()] {
             return self.queue(line, now, Ps::ZERO);
         }
         let way = self.by_slice(line, self.write_way(topology, by, line));
@@ -215,7 +234,8 @@ impl Directory {
         let address = (line.region as u64) << 32 | u64::from(line.index);
         let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         // -spread ..= +spread, in permille of the mean way within the cache.
-        let offset = ((hash >> 33) % (2 * self.prices.slice_spread + 1)) as i64 - self.prices.slice_spread as i64;
+        let offset =
+            (((hash >> 32) * (2 * self.prices.slice_spread + 1)) >> 32) as i64 - self.prices.slice_spread as i64;
         let near = self.prices.transfer[Distance::Llc.index()].0 as i64;
         Ps((way.0 as i64 + near * offset / 1000).max(0) as u64)
     }
@@ -226,12 +246,12 @@ impl Directory {
             return self.prices.memory;
         }
         if entry.modified {
-            return self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+            return self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
         }
         if self.copies(line, by).0 {
             return self.prices.llc_hit;
         }
-        self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()]
+        self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()]
     }
 
     /// A write goes as far as the farthest copy: the last acknowledgement decides.
@@ -241,7 +261,7 @@ impl Directory {
             return self.prices.memory;
         }
         if entry.modified {
-            return self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+            return self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
         }
         if self.only_sharer(line, self.core[by.index()]) {
             return Ps::ZERO;
@@ -251,7 +271,7 @@ impl Directory {
             return near;
         }
         // Some copy is in another last level cache: as far as the owner, or at least one step out of the own cache.
-        let owner = self.prices.transfer[topology.distance(CpuId(entry.owner), by).index()];
+        let owner = self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
         let outside = self.prices.transfer.get(Distance::Remote(1).index()).copied().unwrap_or(near);
         let package = self.prices.transfer[Distance::Package.index()];
         if topology.packages().len() > 1 { owner.max(outside) } else { owner.max(package) }
@@ -280,10 +300,10 @@ impl Directory {
     }
 
     #[inline]
-    fn shares(&self, line: Line, core: u16) -> bool {
+    fn shares(&self, entry: &Entry, line: Line, core: u16) -> bool {
         let core = core as usize;
         let word = if core < WORD {
-            self.regions[line.region as usize][line.index as usize].sharers
+            entry.sharers
         } else {
             self.more_sharers[line.region as usize][line.index as usize * self.more_words + core / WORD - 1]
         };
@@ -319,23 +339,23 @@ impl Directory {
     }
 
     fn add_sharer(&mut self, line: Line, by: CpuId) {
+        let core = self.core[by.index()];
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        if entry.owner == UNTOUCHED {
-            entry.owner = by.0;
+        let owner = entry.owner;
+        if owner == UNTOUCHED {
+            entry.owner = core;
         } else if entry.modified {
-            let owner = entry.owner as usize;
-            self.set_sharer(line, self.core[owner]);
+            entry.modified = false;
+            self.set_sharer(line, owner);
         }
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
-        entry.modified = false;
-        self.set_sharer(line, self.core[by.index()]);
+        self.set_sharer(line, core);
     }
 
     #[inline]
     fn set_owner(&mut self, line: Line, by: CpuId) {
         let core = self.core[by.index()];
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        entry.owner = by.0;
+        entry.owner = core;
         entry.modified = true;
         entry.sharers = 0;
         if self.more_words > 0 {

@@ -206,7 +206,10 @@ impl<A: Arch> Sched<A> {
     /// fair.c: init_cfs_rq(). vruntime starts shortly before it wraps, so that wrapping is always put to the test.
     fn init_cfs_rq(&mut self, tg: TgId, cpu: CpuId) -> CfsRqId {
         let min_vruntime = 0u64.wrapping_sub(1 << 20);
-        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, ..CfsRq::default() });
+        // See cfs_rq_clock_task(): an entity that is attached before the first update must not be attached to time 0.
+        let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
+        let avg = crate::pelt::SchedAvg { last_update_time, ..crate::pelt::SchedAvg::default() };
+        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
         self.tg[tg].cfs_rq.push(cfs);
         cfs
     }

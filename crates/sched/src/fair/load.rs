@@ -67,9 +67,11 @@ fn update_queue(pelt: Pelt, resolution: LoadResolution, now: u64, cfs_rq: &mut C
 
 impl<A: Arch> Sched<A> {
     /// fair.c: cfs_rq_clock_task(). In ns.
+    /// Differs: never 0, which the averages take for *not attached*. A real clock has run for a while before there are tasks, a
+    /// simulated one stands at 0 when the first ones come.
     #[inline]
     pub(crate) fn cfs_rq_clock_task(&self, cfs: CfsRqId) -> u64 {
-        self.rq[self.cfs_rq[cfs].rq].clock_task
+        self.rq[self.cfs_rq[cfs].rq].clock_task.max(1)
     }
 
     /// fair.c: cfs_rq_runnable_load_avg().
@@ -155,7 +157,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_contrib(cfs);
         let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        let now = self.rq[cfs_rq.rq].clock_task;
+        let now = self.rq[cfs_rq.rq].clock_task.max(1);
         let attached = entity.avg.last_update_time != 0;
         if pelt == Pelt::ByPeriod || attached && !flags.skip_age_load {
             let load = entity_load(resolution, entity, cfs_rq.curr == Some(se));
@@ -193,7 +195,7 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_contrib(cfs);
         let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        let now = self.rq[cfs_rq.rq].clock_task;
+        let now = self.rq[cfs_rq.rq].clock_task.max(1);
         let migrated = entity.avg.last_update_time == 0;
         if !migrated {
             let load = entity_load(resolution, entity, cfs_rq.curr == Some(se));

@@ -189,13 +189,6 @@ fn take_removed(pelt: Pelt, cfs_rq: &mut CfsRq) -> bool {
     }
 }
 
-/// When an entity was attached that is now. A real clock never stands at 0, which means *not attached*; a simulated one starts
-/// there, and an entity would be attached again and again.
-#[inline]
-fn attached_at(cfs_rq: &SchedAvg) -> u64 {
-    cfs_rq.last_update_time.max(1)
-}
-
 /// fair.c: attach_entity_load_avg(). Adds an entity to its queue, whose averages must be up to date, and sets the
 /// entity's clock to the queue's.
 ///
@@ -215,7 +208,7 @@ pub fn attach_entity_load_avg(
             if attach_age_load && se.last_update_time != 0 {
                 __update_load_avg_blocked_se(pelt, sa.last_update_time, scale, se, load);
             }
-            se.last_update_time = attached_at(sa);
+            se.last_update_time = sa.last_update_time;
             sa.load_avg = sa.load_avg.wrapping_add(se.load_avg);
             sa.load_sum = sa.load_sum.wrapping_add(se.load_sum);
             add_util(sa, se);
@@ -311,7 +304,7 @@ pub fn remove_entity_load_avg(
 
 /// Puts an entity's clock and place in the period where its queue's are. Returns the divider that goes with them.
 fn align_with(se: &mut SchedAvg, cfs_rq: &SchedAvg) -> u64 {
-    se.last_update_time = attached_at(cfs_rq);
+    se.last_update_time = cfs_rq.last_update_time;
     se.period_contrib = cfs_rq.period_contrib;
     get_pelt_divider(cfs_rq)
 }

@@ -285,8 +285,7 @@ pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
 fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
     let delta = now.wrapping_sub(sa.last_update_time);
     if (delta as i64) < 0 {
-        // Never 0, which means *not attached*.
-        sa.last_update_time = now.max(1);
+        sa.last_update_time = now;
         return 0;
     }
     delta >> UNIT_SHIFT

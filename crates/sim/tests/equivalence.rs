@@ -1,0 +1,169 @@
+//! Equivalence: what must not change a run. Random setups of the invariants' kind, compared by a digest of every tracepoint.
+
+#[path = "invariants/case.rs"]
+#[allow(dead_code)]
+mod case;
+#[path = "invariants/program.rs"]
+#[allow(dead_code)]
+mod program;
+
+use case::{Case, Ensemble, Kind, Step, plausible};
+use machine::prices::Prices;
+use sched::sched::TaskId;
+use sched::trace::{Event, Sink};
+use sim::engine::{End, LinuxSim};
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::rc::Rc;
+use units::{CpuId, Ns, Ps};
+
+/// FNV-1a over the text of what passes.
+struct Digest(u64);
+
+impl Write for Digest {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0 = text.bytes().fold(self.0, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        Ok(())
+    }
+}
+
+struct Trace {
+    digest: Digest,
+    events: u64,
+}
+
+struct Shared(Rc<RefCell<Trace>>);
+
+impl Sink for Shared {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        let mut trace = self.0.borrow_mut();
+        trace.events += 1;
+        write!(trace.digest, "{time} {cpu} {event:?}\n").expect("a digest takes everything");
+    }
+    fn task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
+        write!(self.0.borrow_mut().digest, "{task:?} {pid} {comm} {prio}\n").expect("a digest takes everything");
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Listening {
+    trace: bool,
+    profile: bool,
+}
+
+const SILENT: Listening = Listening { trace: false, profile: false };
+const TRACED: Listening = Listening { trace: true, profile: false };
+
+/// What a run comes to without anybody listening: everything that the scheduler and the machine remember of it.
+fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End) -> String {
+    let mut text = format!("{end:?} at {} after {} events, {} wakeups\n", sim.now(), sim.events, sim.sched.nr_wakeups);
+    for (cpu, rq) in sim.sched.rq.iter() {
+        let arch = &sim.sched.arch;
+        let cfs = &sim.sched.cfs_rq[rq.cfs];
+        writeln!(text, "{cpu} {} {} {:?}", rq.clock, rq.nr_switches, arch.residency(cpu)).expect("text");
+        writeln!(text, "{} {:?} {} {:?}", arch.now(cpu), cfs.avg, cfs.min_vruntime, sim.busy(cpu)).expect("text");
+    }
+    writeln!(text, "{:?}", sim.sched.arch.line_totals()).expect("text");
+    text
+}
+
+struct Ran<const COSTS: bool> {
+    sim: LinuxSim<COSTS>,
+    outcome: String,
+    trace: Trace,
+}
+
+fn run<const COSTS: bool>(case: &Case, prices: Prices, listening: Listening) -> Ran<COSTS> {
+    let mut sim = case.boot::<COSTS>(prices);
+    let trace = Rc::new(RefCell::new(Trace { digest: Digest(0xcbf2_9ce4_8422_2325), events: 0 }));
+    if listening.trace {
+        sim.sched.arch.set_sink(Box::new(Shared(trace.clone())));
+    }
+    if listening.profile {
+        sim.sched.arch.start_profile();
+    }
+    let (starts, _) = case.tasks(&mut sim);
+    for start in starts {
+        start.go(&mut sim, |_| ());
+    }
+    let end = sim.run(case.deadline());
+    drop(sim.sched.arch.take_sink());
+    let outcome = outcome(&sim, end);
+    let trace = Rc::into_inner(trace).expect("the listener is gone").into_inner();
+    Ran { sim, outcome, trace }
+}
+
+fn cases(count: u64, costs: bool) -> impl Iterator<Item = Case> {
+    (0..count).map(move |number| Case { costs, ..Case::random(10_000 + number) })
+}
+
+/// `listening` against nobody, or against a trace.
+fn same<const A: bool, const B: bool>(case: &Case, a: (Prices, Listening), b: (Prices, Listening)) {
+    let (ours, theirs) = (run::<A>(case, a.0, a.1), run::<B>(case, b.0, b.1));
+    assert_eq!(ours.outcome, theirs.outcome, "{case:?}");
+    if a.1.trace && b.1.trace {
+        let sums = |ran: &Trace| (ran.events, ran.digest.0);
+        assert!(ours.trace.events > 0, "something happened");
+        assert_eq!(sums(&ours.trace), sums(&theirs.trace), "{case:?}");
+    }
+}
+
+#[test]
+fn the_same_setup_gives_the_same_trace() {
+    for case in cases(60, true) {
+        same::<true, true>(&case, (case.prices(), TRACED), (case.prices(), TRACED));
+    }
+    for case in cases(30, false) {
+        same::<false, false>(&case, (case.prices(), TRACED), (case.prices(), TRACED));
+    }
+}
+
+/// One trace, pinned: the same in debug and release builds, and on every machine. When a change of behaviour is meant, the number
+/// changes with it.
+#[test]
+fn a_trace_is_pinned_across_builds() {
+    let mut digest = Digest(0xcbf2_9ce4_8422_2325);
+    for case in cases(24, true) {
+        let trace = run::<true>(&case, case.prices(), TRACED).trace;
+        write!(digest, "{} {}\n", trace.events, trace.digest.0).expect("a digest takes everything");
+    }
+    assert_eq!(digest.0, PINNED, "the traces' digest is now {:#018x}", digest.0);
+}
+
+const PINNED: u64 = 0;
+
+#[test]
+fn all_prices_zero_is_the_cost_model_off() {
+    for case in cases(90, false) {
+        same::<true, false>(&case, (case.prices(), TRACED), (case.prices(), TRACED));
+    }
+}
+
+#[test]
+fn who_listens_changes_nothing() {
+    for case in cases(60, true) {
+        same::<true, true>(&case, (case.prices(), SILENT), (case.prices(), TRACED));
+        let profiled = Listening { trace: true, profile: true };
+        same::<true, true>(&case, (case.prices(), TRACED), (case.prices(), profiled));
+    }
+}
+
+/// Every CPU's time is in the profile: what its tasks and the kernel took, and what it idled.
+#[test]
+fn a_profile_holds_all_time_of_all_cpus() {
+    for case in cases(90, true) {
+        let ran = run::<true>(&case, case.prices(), Listening { trace: false, profile: true });
+        assert!(ran.outcome.starts_with("Finished"), "{}", ran.outcome);
+        let arch = &ran.sim.sched.arch;
+        let cpus = || (0..ran.sim.sched.nr_cpus()).map(CpuId::new);
+        // All tasks are gone: each CPU idles since its clock's time, or is on the way there.
+        let clocks: u64 = cpus().map(|cpu| arch.now(cpu).0).sum();
+        let stacks = arch.profile().expect("it was started").stacks();
+        let booked: u64 = stacks.iter().map(|(_, time)| time.0).sum();
+        assert_eq!(booked, clocks, "{case:?}");
+        let idle: u64 = cpus().flat_map(|cpu| arch.residency(cpu).idle.clone()).map(|time| time.0).sum();
+        let idle_booked = |frames: &[_]| frames.last() == Some(&machine::profile::Frame::Idle);
+        let in_idle: u64 = stacks.iter().filter(|(frames, _)| idle_booked(frames)).map(|(_, time)| time.0).sum();
+        assert_eq!(in_idle, idle, "idle time in the profile, and in the residencies");
+    }
+}
