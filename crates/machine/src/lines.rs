@@ -52,6 +52,93 @@ pub struct LinePrices {
     pub write_stall: u64,
 }
 
+impl Entry {
+    /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
+    /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
+    /// it came early in simulated time.
+    #[inline]
+    fn queue(&mut self, now: Ps, way: Ps) -> Ps {
+        if now >= self.free_at {
+            self.busy_for = way.0 as u32;
+            self.free_at = now + way;
+            return Ps::ZERO;
+        }
+        let wait = self.free_at - now;
+        if wait.0 > u64::from(self.busy_for) {
+            return Ps::ZERO;
+        }
+        self.free_at += way;
+        self.busy_for = self.busy_for.saturating_add(way.0 as u32);
+        wait
+    }
+}
+
+/// How long a modified line travels between two cores, and how far its slice is.
+struct Ways {
+    transfer: Vec<Ps>,
+    /// One CPU of each core.
+    cpu_of_core: Vec<CpuId>,
+    /// `[from * cores + to]` in picoseconds, on machines of up to [`MOST_TABLED`] cores: the way of nearly every miss.
+    table: Vec<u32>,
+    slice_spread: u64,
+    /// A transfer within one last level cache, and the shortest one that leaves it.
+    near: i64,
+    outside: Ps,
+    seed: u64,
+}
+
+/// Who shares a line beside the core that wants it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Others {
+    None,
+    /// Cores of the same last level cache only.
+    SameCache,
+    Elsewhere,
+}
+
+/// A table of this many cores squared still fits a level-2 cache.
+const MOST_TABLED: usize = 64;
+
+impl Ways {
+    fn new(topology: &Topology, prices: &LinePrices, seed: u64) -> Ways {
+        let cpu_of_core: Vec<CpuId> =
+            topology.cores().iter().map(|core| core.cpus.first().expect("a core has a CPU")).collect();
+        let way = |&from: &CpuId, &to: &CpuId| prices.transfer[topology.distance(from, to).index()].0 as u32;
+        let table = if cpu_of_core.len() <= MOST_TABLED {
+            cpu_of_core.iter().flat_map(|from| cpu_of_core.iter().map(move |to| way(from, to))).collect()
+        } else {
+            Vec::new()
+        };
+        let near = prices.transfer[Distance::Llc.index()].0 as i64;
+        let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
+        let outside = prices.transfer.get(leaves.index()).copied().unwrap_or(Ps(near as u64));
+        let transfer = prices.transfer.clone();
+        Ways { transfer, cpu_of_core, table, slice_spread: prices.slice_spread, near, outside, seed }
+    }
+
+    #[inline]
+    fn between(&self, topology: &Topology, from: u16, to: u16) -> Ps {
+        let (from, to) = (from as usize, to as usize);
+        if self.table.is_empty() {
+            return self.transfer[topology.distance(self.cpu_of_core[from], self.cpu_of_core[to]).index()];
+        }
+        Ps(u64::from(self.table[from * self.cpu_of_core.len() + to]))
+    }
+
+    /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
+    #[inline]
+    fn by_slice(&self, line: Line, way: Ps) -> Ps {
+        if self.slice_spread == 0 || way == Ps::ZERO {
+            return way;
+        }
+        let address = (line.region as u64) << 32 | u64::from(line.index);
+        let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        // -spread ..= +spread, in permille of the mean way within the cache.
+        let offset = (((hash >> 32) * (2 * self.slice_spread + 1)) >> 32) as i64 - self.slice_spread as i64;
+        Ps((way.0 as i64 + self.near * offset / 1000).max(0) as u64)
+    }
+}
+
 /// How a line's way was spent, for the table of hot lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineTotals {
@@ -65,11 +152,10 @@ pub struct Directory {
     more_sharers: [Vec<u64>; Region::ALL.len()],
     more_words: usize,
     prices: LinePrices,
-    seed: u64,
     /// Core and last level cache of each CPU; one CPU of each core.
     core: Vec<u16>,
     llc: Vec<u16>,
-    cpu_of_core: Vec<CpuId>,
+    ways: Ways,
     /// The cores of each last level cache, `1 + more_words` words each.
     llc_cores: Vec<u64>,
     totals: LineTotals,
@@ -85,16 +171,16 @@ impl Directory {
         for (_, cpu) in topology.cpus() {
             llc_cores[cpu.llc as usize * words + cpu.core as usize / WORD] |= 1 << (cpu.core as usize % WORD);
         }
+        let ways = Ways::new(topology, &prices, seed);
         Directory {
             regions: Default::default(),
             more_sharers: Default::default(),
             more_words: words - 1,
             llc_cores,
             prices,
-            seed,
             core,
             llc,
-            cpu_of_core: topology.cores().iter().map(|core| core.cpus.first().expect("a core has a CPU")).collect(),
+            ways,
             totals: LineTotals::default(),
         }
     }
@@ -118,8 +204,22 @@ impl Directory {
     #[inline(never)]
     fn read_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
         self.reach(line);
-        let way = self.by_slice(line, self.read_way(topology, by, line));
-        let wait = self.queue(line, now, way);
+        let core = self.core[by.index()];
+        let own_llc = self.llc_words(by);
+        let at = line.index as usize * self.more_words;
+        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
+        let beyond = more.iter().zip(&own_llc[1..]).any(|(s, o)| s & o != 0);
+        let first = own_llc[0];
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
+        let way = if entry.owner == UNTOUCHED {
+            self.prices.memory
+        } else if !entry.modified && (entry.sharers & first != 0 || beyond) {
+            self.prices.llc_hit
+        } else {
+            self.ways.between(topology, entry.owner, core)
+        };
+        let way = self.ways.by_slice(line, way);
+        let wait = entry.queue(now, way);
         self.add_sharer(line, by);
         let stall = Ps((wait.0 + way.0) * self.prices.read_stall / 1000);
         self.count(stall)
@@ -159,12 +259,7 @@ impl Directory {
 
     #[inline(never)]
     fn lock_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        self.reach(line);
-        let entry = &self.regions[line.region as usize][line.index as usize];
-        let mine = entry.modified && entry.owner == self.core[by.index()];
-        let way = if mine { Ps::ZERO } else { self.by_slice(line, self.write_way(topology, by, line)) };
-        let wait = self.queue(line, now, way);
-        self.set_owner(line, by);
+        let (wait, way) = self.take(topology, by, line, now);
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
         let stall = if wait == Ps::ZERO { way } else { wait + Ps(way.0 * CONTENDED_HANDOVER) };
         let entry = &mut self.regions[line.region as usize][line.index as usize];
@@ -194,87 +289,76 @@ impl Directory {
     /// Makes `by` the only holder; returns the line's full way, waiting included.
     #[inline(never)]
     fn own(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        self.reach(line);
-        let entry = &self.regions[line.region as usize][line.index as usize];
-        if entry.modified && entry.owner == self.core[by.index()] {
-            return self.queue(line, now, Ps::ZERO);
-        }
-        let way = self.by_slice(line, self.write_way(topology, by, line));
-        let wait = self.queue(line, now, way);
-        self.set_owner(line, by);
+        let (wait, way) = self.take(topology, by, line, now);
         wait + way
     }
 
-    /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
-    /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
-    /// it came early in simulated time.
+    /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
     #[inline]
-    fn queue(&mut self, line: Line, now: Ps, way: Ps) -> Ps {
+    fn take(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> (Ps, Ps) {
+        self.reach(line);
+        let core = self.core[by.index()];
+        let shared = match self.more_words {
+            0 => self.others_of_64(by, line),
+            _ => self.others(by, line),
+        };
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        if now >= entry.free_at {
-            entry.busy_for = way.0 as u32;
-            entry.free_at = now + way;
-            return Ps::ZERO;
-        }
-        let wait = entry.free_at - now;
-        if wait.0 > u64::from(entry.busy_for) {
-            return Ps::ZERO;
-        }
-        entry.free_at += way;
-        entry.busy_for = entry.busy_for.saturating_add(way.0 as u32);
-        wait
+        let way = if entry.owner == UNTOUCHED {
+            self.prices.memory
+        } else if entry.modified {
+            if entry.owner == core { Ps::ZERO } else { self.ways.between(topology, entry.owner, core) }
+        } else {
+            match shared {
+                Others::None => Ps::ZERO,
+                Others::SameCache => Ps(self.ways.near as u64),
+                // A write goes as far as the farthest copy: as far as the last writer, or one step out of the own cache.
+                Others::Elsewhere => self.ways.between(topology, entry.owner, core).max(self.ways.outside),
+            }
+        };
+        let way = self.ways.by_slice(line, way);
+        let wait = entry.queue(now, way);
+        self.set_owner(line, by);
+        (wait, way)
     }
 
-    /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
+    /// Who else shares a line, on a machine whose cores fit one word.
     #[inline]
-    fn by_slice(&self, line: Line, way: Ps) -> Ps {
-        if self.prices.slice_spread == 0 {
-            return way;
+    fn others_of_64(&self, by: CpuId, line: Line) -> Others {
+        let sharers = self.regions[line.region as usize][line.index as usize].sharers;
+        let others = sharers & !(1u64 << self.core[by.index()]);
+        if others == 0 {
+            Others::None
+        } else if others & !self.llc_cores[self.llc[by.index()] as usize] == 0 {
+            Others::SameCache
+        } else {
+            Others::Elsewhere
         }
-        let address = (line.region as u64) << 32 | u64::from(line.index);
-        let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        // -spread ..= +spread, in permille of the mean way within the cache.
-        let offset =
-            (((hash >> 32) * (2 * self.prices.slice_spread + 1)) >> 32) as i64 - self.prices.slice_spread as i64;
-        let near = self.prices.transfer[Distance::Llc.index()].0 as i64;
-        Ps((way.0 as i64 + near * offset / 1000).max(0) as u64)
     }
 
-    fn read_way(&self, topology: &Topology, by: CpuId, line: Line) -> Ps {
-        let entry = &self.regions[line.region as usize][line.index as usize];
-        if entry.owner == UNTOUCHED {
-            return self.prices.memory;
+    /// Who else shares a line.
+    fn others(&self, by: CpuId, line: Line) -> Others {
+        let (core, own) = (self.core[by.index()] as usize, self.llc_words(by));
+        let at = line.index as usize * self.more_words;
+        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
+        let first = self.regions[line.region as usize][line.index as usize].sharers;
+        let mut found = Others::None;
+        for (word, (sharers, own)) in std::iter::once(&first).chain(more).zip(own).enumerate() {
+            let mine = if core / WORD == word { 1u64 << (core % WORD) } else { 0 };
+            let others = sharers & !mine;
+            if others & !own != 0 {
+                return Others::Elsewhere;
+            }
+            if others != 0 {
+                found = Others::SameCache;
+            }
         }
-        if entry.modified {
-            return self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
-        }
-        if self.copies(line, by).0 {
-            return self.prices.llc_hit;
-        }
-        self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()]
+        found
     }
 
-    /// A write goes as far as the farthest copy: the last acknowledgement decides.
-    fn write_way(&self, topology: &Topology, by: CpuId, line: Line) -> Ps {
-        let entry = &self.regions[line.region as usize][line.index as usize];
-        if entry.owner == UNTOUCHED {
-            return self.prices.memory;
-        }
-        if entry.modified {
-            return self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
-        }
-        if self.only_sharer(line, self.core[by.index()]) {
-            return Ps::ZERO;
-        }
-        let near = self.prices.transfer[Distance::Llc.index()];
-        if !self.copies(line, by).1 {
-            return near;
-        }
-        // Some copy is in another last level cache: as far as the owner, or at least one step out of the own cache.
-        let owner = self.prices.transfer[topology.distance(self.cpu_of_core[entry.owner as usize], by).index()];
-        let outside = self.prices.transfer.get(Distance::Remote(1).index()).copied().unwrap_or(near);
-        let package = self.prices.transfer[Distance::Package.index()];
-        if topology.packages().len() > 1 { owner.max(outside) } else { owner.max(package) }
+    /// The cores of `by`'s last level cache.
+    fn llc_words(&self, by: CpuId) -> &[u64] {
+        let words = 1 + self.more_words;
+        &self.llc_cores[self.llc[by.index()] as usize * words..][..words]
     }
 
     #[inline]
@@ -308,24 +392,6 @@ impl Directory {
             self.more_sharers[line.region as usize][line.index as usize * self.more_words + core / WORD - 1]
         };
         word >> (core % WORD) & 1 == 1
-    }
-
-    fn only_sharer(&self, line: Line, core: u16) -> bool {
-        let at = line.index as usize * self.more_words;
-        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
-        let first = self.regions[line.region as usize][line.index as usize].sharers;
-        let own = |word: usize| if core as usize / WORD == word { 1u64 << (core as usize % WORD) } else { 0 };
-        first == own(0) && more.iter().enumerate().all(|(i, &w)| w == own(i + 1))
-    }
-
-    /// Whether `by`'s last level cache holds a copy, and whether any other does.
-    fn copies(&self, line: Line, by: CpuId) -> (bool, bool) {
-        let words = 1 + self.more_words;
-        let own = &self.llc_cores[self.llc[by.index()] as usize * words..][..words];
-        let first = self.regions[line.region as usize][line.index as usize].sharers;
-        let more = &self.more_sharers[line.region as usize][line.index as usize * self.more_words..][..self.more_words];
-        let sharers = || std::iter::once(&first).chain(more).zip(own);
-        (sharers().any(|(s, o)| s & o != 0), sharers().any(|(s, o)| s & !o != 0))
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Invariants: what must hold after every event of any run, under random machines, kernels and programs.
 //!
-//! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SOAK=SECONDS` lengthens the run,
-//! `FAIRGROUND_SEED=N` runs one seed.
+//! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SEED=N` runs one seed,
+//! `FAIRGROUND_SOAK=SECONDS` runs as many as the time allows (from that seed on).
 
 #[path = "invariants/case.rs"]
 mod case;
@@ -65,10 +65,13 @@ fn shrink(mut case: Case, limit: Duration) -> Case {
 fn they_hold_on_random_machines_kernels_and_programs() {
     let number = |name| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
     let soak = number("FAIRGROUND_SOAK").map(Duration::from_secs);
-    let (first, last) = match number("FAIRGROUND_SEED") {
-        Some(seed) => (seed, seed + 1),
-        None => (1, if soak.is_some() { u64::MAX } else { 120 }),
+    let first = number("FAIRGROUND_SEED");
+    let last = match (first, soak) {
+        (_, Some(_)) => u64::MAX,
+        (Some(first), None) => first + 1,
+        (None, None) => 6_000,
     };
+    let first = first.unwrap_or(1);
     let end = Instant::now() + soak.unwrap_or(Duration::from_secs(3600));
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));

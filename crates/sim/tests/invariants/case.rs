@@ -8,6 +8,7 @@ use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
+use sched::features::Feature;
 use sched::sched::Policy;
 use sched::sysctl::Sysctl;
 use sim::engine::{LinuxSim, Sim};
@@ -24,6 +25,11 @@ pub struct Case {
     /// Idle CPUs watch their flags word; otherwise they need interrupts.
     pub mwait: bool,
     pub hz: u32,
+    /// Toggled features, by name: those the kernel has are switched.
+    pub toggled: Vec<&'static str>,
+    /// Sysctls that are not at their defaults.
+    pub sysctls: Vec<(&'static str, u64)>,
+    pub pipes: PipeRules,
     /// Parent (0 is the root group, n the n-th of these) and shares.
     pub groups: Vec<(usize, u64)>,
     pub ensembles: Vec<Ensemble>,
@@ -37,6 +43,8 @@ pub struct Ensemble {
     pub at: Ns,
     pub on: usize,
     pub rounds: u32,
+    /// Bytes that each member keeps in the caches.
+    pub working_set: u64,
     /// What each member does in a round, between the ensemble's own operations.
     pub members: Vec<Vec<Step>>,
 }
@@ -46,7 +54,7 @@ pub enum Kind {
     Solo,
     Ring { bytes: u64 },
     Star { bytes: u64 },
-    Forks,
+    Forks { threads: bool },
     Mutex,
     Barrier,
     Shelf { broadcast: bool },
@@ -68,6 +76,36 @@ pub enum Step {
 }
 
 pub const KERNELS: [&str; 3] = ["v4.5-rc1", "v4.15", "v4.16"];
+
+/// Features whose other position only chooses differently. (Without GENTLE_FAIR_SLEEPERS and so on the invariants hold as well;
+/// LB_MIN leaves small loads where they are, which no promise of balance survives.)
+const FEATURES: [&str; 14] = [
+    "GENTLE_FAIR_SLEEPERS",
+    "START_DEBIT",
+    "NEXT_BUDDY",
+    "LAST_BUDDY",
+    "CACHE_HOT_BUDDY",
+    "WAKEUP_PREEMPTION",
+    "LB_BIAS",
+    "TTWU_QUEUE",
+    "SIS_AVG_CPU",
+    "SIS_PROP",
+    "WA_IDLE",
+    "WA_WEIGHT",
+    "WA_BIAS",
+    "ATTACH_AGE_LOAD",
+];
+
+const SYSCTLS: [(&str, u64); 8] = [
+    ("kernel.sched_latency_ns", 100_000),
+    ("kernel.sched_min_granularity_ns", 10_000_000),
+    ("kernel.sched_wakeup_granularity_ns", 0),
+    ("kernel.sched_migration_cost_ns", 0),
+    ("kernel.sched_migration_cost_ns", 5_000_000),
+    ("kernel.sched_nr_migrate", 2),
+    ("kernel.sched_child_runs_first", 1),
+    ("kernel.sched_schedstats", 1),
+];
 
 /// 1 to 16 CPUs: flat, with SMT, with several last level caches, packages and NUMA nodes.
 const MACHINES: [&str; 14] = [
@@ -98,9 +136,18 @@ impl Case {
             costs: pick(3) > 0,
             mwait: pick(3) > 0,
             hz: [100, 250, 1000][pick(3)],
+            toggled: Vec::new(),
+            sysctls: Vec::new(),
+            pipes: [PipeRules::Single, PipeRules::Split][pick(2)],
             groups: Vec::new(),
             ensembles: Vec::new(),
         };
+        if pick(2) == 0 {
+            case.toggled = (0..1 + pick(4)).map(|_| FEATURES[pick(FEATURES.len() as u64)]).collect();
+            case.toggled.sort_unstable();
+            case.toggled.dedup();
+            case.sysctls = (0..pick(4)).map(|_| SYSCTLS[pick(SYSCTLS.len() as u64)]).collect();
+        }
         if pick(2) == 0 {
             for number in 0..1 + pick(5) {
                 // At most three deep: the root, its children, theirs, and theirs.
@@ -123,10 +170,10 @@ impl Case {
         case
     }
 
-    /// Every task alike: no nice levels, policies, affinities, groups or yields anywhere.
+    /// Every task alike, and balancing as it comes: no nice levels, policies, affinities, groups or yields anywhere.
     pub fn is_plain(&self) -> bool {
         let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_));
-        self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
+        self.toggled.is_empty() && self.sysctls.is_empty() && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
 
     /// Takes SCHED_IDLE out. Since v4.15 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
@@ -161,6 +208,16 @@ impl Case {
                 cases.push(with(ensembles));
             }
         }
+        for i in 0..self.toggled.len() {
+            let mut case = self.clone();
+            case.toggled.remove(i);
+            cases.push(case);
+        }
+        for i in 0..self.sysctls.len() {
+            let mut case = self.clone();
+            case.sysctls.remove(i);
+            cases.push(case);
+        }
         if self.costs {
             cases.push(Case { costs: false, ..self.clone() });
         }
@@ -189,16 +246,25 @@ impl Case {
 
     pub fn boot<const COSTS: bool>(&self, prices: Prices) -> LinuxSim<COSTS> {
         let topology = from_synthetic(&self.machine, "case", Numbering::LinuxX86).expect("a valid machine");
-        let kernel = *sched::versions::kernel(self.kernel).expect("a kernel that is built");
+        let mut kernel = *sched::versions::kernel(self.kernel).expect("a kernel that is built");
+        for feature in self.toggled.iter().map(|name| Feature::from_name(name).expect("a feature")) {
+            if kernel.features.has(feature) {
+                kernel.features.set(feature, !kernel.features.sched_feat(feature));
+            }
+        }
+        let mut sysctl = Sysctl::new(topology.nr_cpus());
+        for (name, value) in &self.sysctls {
+            assert!(sysctl.set(name, *value), "{name} is a sysctl");
+        }
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, self.seed);
         let boot = Boot {
             kernel,
             topology: topology.cpu_topology(),
             hz: self.hz,
             features: kernel.features,
-            sysctl: Sysctl::new(topology.nr_cpus()),
+            sysctl,
         };
-        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
+        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: self.pipes }), self.hz)
     }
 
     /// The ensembles' tasks in order of their start.
@@ -240,7 +306,7 @@ impl Ensemble {
             0 | 1 => Kind::Solo,
             2 => Kind::Ring { bytes },
             3 => Kind::Star { bytes },
-            4 => Kind::Forks,
+            4 => Kind::Forks { threads: random.below(2) == 0 },
             5 => Kind::Mutex,
             6 => Kind::Barrier,
             7 => Kind::Shelf { broadcast: random.below(2) == 0 },
@@ -257,6 +323,7 @@ impl Ensemble {
             at: [Ns::ZERO, Ns::from_us(random.below(20_000))][random.below(2) as usize],
             on: random.below(16) as usize,
             rounds: 1 + random.below(12) as u32,
+            working_set: [0, 0, 20_000, 1_000_000][random.below(4) as usize],
             members: (0..members).map(|_| steps(random)).collect(),
         }
     }

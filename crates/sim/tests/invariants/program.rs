@@ -7,7 +7,7 @@ use sched::core::Sched;
 use sched::sched::{Policy, ROOT_TASK_GROUP, TgId};
 use sched::scheduler::Scheduler;
 use sim::engine::LinuxSim;
-use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -30,6 +30,8 @@ pub type Ledger = Rc<RefCell<Vec<Asked>>>;
 enum Action {
     Step(Step),
     Read(PipeId, u64),
+    /// A read was asked for so many bytes and may have returned fewer.
+    ReadRest(PipeId, u64),
     Write(PipeId, u64),
     Sync(SyncOp),
     Fork(Script),
@@ -64,6 +66,8 @@ struct Script {
     phase: Phase,
     groups: Rc<Vec<TgId>>,
     nr_cpus: usize,
+    working_set: u64,
+    memory: AddressSpace,
     ledger: Ledger,
 }
 
@@ -79,7 +83,16 @@ impl Program for Script {
                     Some(op) => op,
                     None => continue,
                 },
-                Action::Read(pipe, bytes) => Op::Read { pipe, bytes },
+                Action::Read(pipe, bytes) => {
+                    self.actions.push_front(Action::ReadRest(pipe, bytes));
+                    Op::Read { pipe, bytes }
+                }
+                Action::ReadRest(_, bytes) if last.value == bytes => continue,
+                Action::ReadRest(pipe, bytes) => {
+                    assert!(last.value > 0 && last.value < bytes, "a read of {bytes} bytes returned {}", last.value);
+                    self.actions.push_front(Action::Read(pipe, bytes - last.value));
+                    continue;
+                }
                 Action::Write(pipe, bytes) => Op::Write { pipe, bytes },
                 Action::Sync(op) => Op::Sync(op),
                 Action::Fork(script) => Op::Fork(Box::new(script.spec())),
@@ -163,7 +176,8 @@ impl Script {
     }
 
     fn spec(self) -> TaskSpec {
-        TaskSpec::new(&format!("t{}", self.number), self)
+        let (name, working_set, memory) = (format!("t{}", self.number), self.working_set, self.memory);
+        TaskSpec { working_set, memory, ..TaskSpec::new(&name, self) }
     }
 }
 
@@ -172,6 +186,8 @@ pub struct Compiler<'a, const COSTS: bool> {
     pub sim: &'a mut LinuxSim<COSTS>,
     pub ledger: Ledger,
     groups: Rc<Vec<TgId>>,
+    /// Of the ensemble that is being compiled.
+    working_set: u64,
 }
 
 impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
@@ -182,7 +198,7 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
             let group = sched.create_group(groups[parent.min(number)], &format!("g{number}"), shares);
             groups.push(group);
         }
-        Compiler { sim, ledger: Ledger::default(), groups: Rc::new(groups) }
+        Compiler { sim, ledger: Ledger::default(), groups: Rc::new(groups), working_set: 0 }
     }
 
     fn script(&mut self, steps: &[Step], rounds: u32, frame: impl Fn(&mut VecDeque<Action>, &[Step])) -> Script {
@@ -210,17 +226,20 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
             phase: Phase::Outside,
             groups: self.groups.clone(),
             nr_cpus: self.sim.sched.nr_cpus(),
+            working_set: self.working_set,
+            memory: AddressSpace::Own,
             ledger: self.ledger.clone(),
         }
     }
 
     /// The tasks to start for one ensemble.
     pub fn compile(&mut self, ensemble: &Ensemble) -> Vec<TaskSpec> {
+        self.working_set = ensemble.working_set;
         let scripts = match ensemble.kind {
             Kind::Solo => self.each(ensemble, |_, actions, steps| actions.extend(run(steps))),
             Kind::Ring { bytes } => self.ring(ensemble, bytes),
             Kind::Star { bytes } => self.star(ensemble, bytes),
-            Kind::Forks => vec![self.forks(ensemble)],
+            Kind::Forks { threads } => vec![self.forks(ensemble, threads)],
             Kind::Mutex => {
                 let mutex = self.sim.os.create_mutex();
                 self.each(ensemble, |_, actions, steps| {
@@ -285,11 +304,14 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
     }
 
     /// The first member forks the others and waits for them, `rounds` times.
-    fn forks(&mut self, ensemble: &Ensemble) -> Script {
+    fn forks(&mut self, ensemble: &Ensemble, threads: bool) -> Script {
         let mut actions = VecDeque::new();
         for _ in 0..ensemble.rounds {
             for steps in &ensemble.members[1..] {
-                let child = self.script(steps, 1, |actions, steps| actions.extend(run(steps)));
+                let mut child = self.script(steps, 1, |actions, steps| actions.extend(run(steps)));
+                if threads {
+                    child.memory = AddressSpace::Parent;
+                }
                 actions.push_back(Action::Fork(child));
             }
             actions.extend(run(&ensemble.members[0]));
