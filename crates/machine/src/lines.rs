@@ -80,9 +80,10 @@ struct Ways {
     cpu_of_core: Vec<CpuId>,
     /// `[from * cores + to]` in picoseconds, on machines of up to [`MOST_TABLED`] cores: the way of nearly every miss.
     table: Vec<u32>,
+    /// How much nearer or farther than the mean a slice may be, in picoseconds.
     slice_spread: u64,
     /// A transfer within one last level cache, and the shortest one that leaves it.
-    near: i64,
+    near: u64,
     outside: Ps,
     seed: u64,
 }
@@ -109,11 +110,12 @@ impl Ways {
         } else {
             Vec::new()
         };
-        let near = prices.transfer[Distance::Llc.index()].0 as i64;
+        let near = prices.transfer[Distance::Llc.index()].0;
+        let slice_spread = near * prices.slice_spread / 1000;
         let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
-        let outside = prices.transfer.get(leaves.index()).copied().unwrap_or(Ps(near as u64));
+        let outside = prices.transfer.get(leaves.index()).copied().unwrap_or(Ps(near));
         let transfer = prices.transfer.clone();
-        Ways { transfer, cpu_of_core, table, slice_spread: prices.slice_spread, near, outside, seed }
+        Ways { transfer, cpu_of_core, table, slice_spread, near, outside, seed }
     }
 
     #[inline]
@@ -133,9 +135,9 @@ impl Ways {
         }
         let address = (line.region as u64) << 32 | u64::from(line.index);
         let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        // -spread ..= +spread, in permille of the mean way within the cache.
-        let offset = (((hash >> 32) * (2 * self.slice_spread + 1)) >> 32) as i64 - self.slice_spread as i64;
-        Ps((way.0 as i64 + self.near * offset / 1000).max(0) as u64)
+        // -spread ..= +spread.
+        let offset = ((hash >> 32) * (2 * self.slice_spread + 1)) >> 32;
+        Ps((way.0 + offset).saturating_sub(self.slice_spread))
     }
 }
 
@@ -298,52 +300,44 @@ impl Directory {
     fn take(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> (Ps, Ps) {
         self.reach(line);
         let core = self.core[by.index()];
-        let shared = match self.more_words {
-            0 => self.others_of_64(by, line),
-            _ => self.others(by, line),
-        };
+        let more = if self.more_words > 0 { self.others_beyond(by, line) } else { Others::None };
+        let own_llc = self.llc_cores[self.llc[by.index()] as usize * (1 + self.more_words)];
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let way = if entry.owner == UNTOUCHED {
-            self.prices.memory
-        } else if entry.modified {
+        let way = if entry.modified {
             if entry.owner == core { Ps::ZERO } else { self.ways.between(topology, entry.owner, core) }
+        } else if entry.owner == UNTOUCHED {
+            self.prices.memory
         } else {
-            match shared {
-                Others::None => Ps::ZERO,
-                Others::SameCache => Ps(self.ways.near as u64),
+            let others = if (core as usize) < WORD { entry.sharers & !(1u64 << core) } else { entry.sharers };
+            if others & !own_llc != 0 || more == Others::Elsewhere {
                 // A write goes as far as the farthest copy: as far as the last writer, or one step out of the own cache.
-                Others::Elsewhere => self.ways.between(topology, entry.owner, core).max(self.ways.outside),
+                self.ways.between(topology, entry.owner, core).max(self.ways.outside)
+            } else if others != 0 || more == Others::SameCache {
+                Ps(self.ways.near)
+            } else {
+                Ps::ZERO
             }
         };
         let way = self.ways.by_slice(line, way);
         let wait = entry.queue(now, way);
-        self.set_owner(line, by);
+        entry.owner = core;
+        entry.modified = true;
+        entry.sharers = if (core as usize) < WORD { 1 << core } else { 0 };
+        if self.more_words > 0 {
+            self.more(line).fill(0);
+            self.set_sharer(line, core);
+        }
         (wait, way)
     }
 
-    /// Who else shares a line, on a machine whose cores fit one word.
-    #[inline]
-    fn others_of_64(&self, by: CpuId, line: Line) -> Others {
-        let sharers = self.regions[line.region as usize][line.index as usize].sharers;
-        let others = sharers & !(1u64 << self.core[by.index()]);
-        if others == 0 {
-            Others::None
-        } else if others & !self.llc_cores[self.llc[by.index()] as usize] == 0 {
-            Others::SameCache
-        } else {
-            Others::Elsewhere
-        }
-    }
-
-    /// Who else shares a line.
-    fn others(&self, by: CpuId, line: Line) -> Others {
+    /// Who shares a line among the cores beyond the first 64.
+    fn others_beyond(&self, by: CpuId, line: Line) -> Others {
         let (core, own) = (self.core[by.index()] as usize, self.llc_words(by));
         let at = line.index as usize * self.more_words;
         let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
-        let first = self.regions[line.region as usize][line.index as usize].sharers;
         let mut found = Others::None;
-        for (word, (sharers, own)) in std::iter::once(&first).chain(more).zip(own).enumerate() {
-            let mine = if core / WORD == word { 1u64 << (core % WORD) } else { 0 };
+        for (word, (sharers, own)) in more.iter().zip(&own[1..]).enumerate() {
+            let mine = if core / WORD == word + 1 { 1u64 << (core % WORD) } else { 0 };
             let others = sharers & !mine;
             if others & !own != 0 {
                 return Others::Elsewhere;
@@ -413,19 +407,6 @@ impl Directory {
         } else if entry.modified {
             entry.modified = false;
             self.set_sharer(line, owner);
-        }
-        self.set_sharer(line, core);
-    }
-
-    #[inline]
-    fn set_owner(&mut self, line: Line, by: CpuId) {
-        let core = self.core[by.index()];
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
-        entry.owner = core;
-        entry.modified = true;
-        entry.sharers = 0;
-        if self.more_words > 0 {
-            self.more(line).fill(0);
         }
         self.set_sharer(line, core);
     }
