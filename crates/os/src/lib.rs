@@ -88,7 +88,7 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
-            Syscall::Sleep { until, armed } => nanosleep(sched, cpu, *until, armed),
+            Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
         }
@@ -96,7 +96,7 @@ impl Os {
 }
 
 /// kernel/time/hrtimer.c: hrtimer_nanosleep().
-fn nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
+fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
     if *armed {
         if sched.arch().sched_clock(cpu) >= until {
             return Step::Done(0);

@@ -16,7 +16,7 @@ pub enum StopWork {
 }
 
 impl<A: Arch> Sched<A> {
-    /// stop_machine.c: cpu_stop_create(). The stopper exists from boot, asleep.
+    /// What cpu_stop_create() does: the stopper exists from boot, asleep.
     pub(crate) fn create_stopper(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         let init = TaskInit {

@@ -384,7 +384,7 @@ impl<A: Arch> Sched<A> {
         self.trigger_load_balance(cpu)
     }
 
-    /// core.c: sys_sched_yield(), up to its call of schedule().
+    /// core.c: sched_yield(), the system call up to where it schedules.
     #[fentry]
     pub(crate) fn sched_yield(&mut self) {
         let cpu = self.this_cpu;

@@ -31,7 +31,7 @@ enum SdState {
 }
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: init_sched_fair_class().
+    /// What init_sched_fair_class() does for idle CPUs.
     pub(super) fn init_nohz(&mut self) {
         self.nohz.idle_cpus_mask = CpuMask::new(self.nr_cpus());
         self.nohz.next_balance = self.jiffies();

@@ -77,9 +77,9 @@ pub enum Step {
 
 pub const KERNELS: [&str; 3] = ["v4.5-rc1", "v4.15", "v4.16"];
 
-/// Features whose other position only chooses differently. (Without GENTLE_FAIR_SLEEPERS and so on the invariants hold as well;
-/// LB_MIN leaves small loads where they are, which no promise of balance survives.)
-const FEATURES: [&str; 14] = [
+/// Features that a case may switch. Whatever their position, the invariants hold, but for the promise of balance: see `is_plain`.
+const FEATURES: [&str; 15] = [
+    "LB_MIN",
     "GENTLE_FAIR_SLEEPERS",
     "START_DEBIT",
     "NEXT_BUDDY",
@@ -173,7 +173,9 @@ impl Case {
     /// Every task alike, and balancing as it comes: no nice levels, policies, affinities, groups or yields anywhere.
     pub fn is_plain(&self) -> bool {
         let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_));
-        self.toggled.is_empty() && self.sysctls.is_empty() && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
+        self.toggled.is_empty()
+            && self.sysctls.is_empty()
+            && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
 
     /// Takes SCHED_IDLE out. Since v4.15 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
@@ -257,13 +259,7 @@ impl Case {
             assert!(sysctl.set(name, *value), "{name} is a sysctl");
         }
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, self.seed);
-        let boot = Boot {
-            kernel,
-            topology: topology.cpu_topology(),
-            hz: self.hz,
-            features: kernel.features,
-            sysctl,
-        };
+        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: self.hz, features: kernel.features, sysctl };
         Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: self.pipes }), self.hz)
     }
 
@@ -372,7 +368,7 @@ impl Step {
             7 | 8 => Step::Yield,
             9 => Step::Nice(random.below(40) as i32 - 20),
             10 => Step::Policy(POLICIES[random.below(3) as usize]),
-            11 => Step::Affinity(random.next_u64() & random.next_u64() | u64::from(random.below(4) == 0) * u64::MAX),
+            11 => Step::Affinity(if random.below(4) == 0 { u64::MAX } else { random.next_u64() & random.next_u64() }),
             _ => Step::Group(random.below(nr_groups as u64 + 1) as usize),
         }
     }

@@ -44,7 +44,11 @@ impl Sink for Shared {
         if lives.last_event.len() <= index {
             lives.last_event.resize(index + 1, 0);
         }
-        assert!(time.0 >= lives.last_event[index], "{cpu}: a tracepoint at {time} after {} ns", lives.last_event[index]);
+        assert!(
+            time.0 >= lives.last_event[index],
+            "{cpu}: a tracepoint at {time} after {} ns",
+            lives.last_event[index]
+        );
         lives.last_event[index] = time.0;
         if let Event::SchedStatRuntime { task, runtime, .. } = event {
             lives.total += runtime.0;
@@ -120,7 +124,11 @@ impl Checker {
         for (cpu, rq) in sim.sched.rq.iter() {
             let index = cpu.index();
             let now = sim.sched.arch.now(cpu).0;
-            assert!(now >= self.cpu_clock[index], "{cpu}'s clock went from {} ps back to {now} ps", self.cpu_clock[index]);
+            assert!(
+                now >= self.cpu_clock[index],
+                "{cpu}'s clock went from {} ps back to {now} ps",
+                self.cpu_clock[index]
+            );
             assert!(rq.clock >= self.rq_clock[index], "rq.clock of {cpu} went backwards");
             (self.cpu_clock[index], self.rq_clock[index]) = (now, rq.clock);
             clocks += rq.clock;
@@ -217,7 +225,8 @@ impl Checker {
         for &(number, runtime) in &lives.ended {
             let asked = ledger[number];
             // Without costs a cycle takes a nanosecond, and nothing else takes time.
-            let least = asked.run.0 + asked.work.0 * if COSTS { sim.sched.arch.prices.ps_per_cycle } else { 1000 } / 1000;
+            let least =
+                asked.run.0 + asked.work.0 * if COSTS { sim.sched.arch.prices.ps_per_cycle } else { 1000 } / 1000;
             asked_of_all += least;
             if !COSTS {
                 assert_eq!(runtime, least, "task {number} was asked to run {least} ns and was charged {runtime} ns");
@@ -325,7 +334,10 @@ fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
             let allowed = &sched.task_cold[p].cpus_allowed;
             let may_stay = running || sched.rq[task.cpu].stop_queued;
             assert!(may_stay || allowed.contains(task.cpu), "{p:?} waits on {} and may not run there", task.cpu);
-            assert_eq!(sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group, "{p:?} is on its group's queue");
+            assert_eq!(
+                sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group,
+                "{p:?} is on its group's queue"
+            );
         }
     }
 }

@@ -52,9 +52,10 @@ struct Shelf {
     broadcast: bool,
 }
 
-/// How far a `Consume` or `Produce` is.
+/// How far a `Consume`, `Produce` or `WaitAll` is.
 enum Phase {
     Outside,
+    /// The lock was asked for, or a child waited for.
     Locked,
     /// The lock is to be given back.
     Leaving,
@@ -97,7 +98,7 @@ impl Program for Script {
                 Action::Sync(op) => Op::Sync(op),
                 Action::Fork(script) => Op::Fork(Box::new(script.spec())),
                 Action::WaitAll => {
-                    // The outcome of the first round is that of the last fork: a task number, or 0 by chance, so it is not used.
+                    // The outcome that comes first is another operation's: nobody has waited yet.
                     let first = matches!(self.phase, Phase::Outside);
                     if !first && last.value == 0 {
                         self.phase = Phase::Outside;
@@ -356,5 +357,5 @@ fn run(steps: &[Step]) -> impl Iterator<Item = Action> + '_ {
     steps.iter().map(|&step| Action::Step(step))
 }
 
-/// Where moves between groups and nice levels end: the fair policies that a step may choose.
+/// The fair policies that a step may choose.
 pub const POLICIES: [Policy; 3] = [Policy::Normal, Policy::Batch, Policy::Idle];

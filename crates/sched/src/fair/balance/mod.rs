@@ -122,7 +122,7 @@ enum Outcome {
 }
 
 impl<A: Arch> Sched<A> {
-    /// core.c: sched_init(), the part for load balancing, and fair.c: update_max_interval(). Every CPU is due at boot;
+    /// What sched_init() and update_max_interval() do for load balancing. Every CPU is due at boot;
     /// ticks alone spread them.
     pub(crate) fn init_balance(&mut self) {
         let hz = 1_000_000_000 / self.tick_nsec;
