@@ -6,7 +6,7 @@
 
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::layout::{Statistic, CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, TaskGroupField, TaskLine};
+use crate::layout::{CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
 use crate::sched::{CfsRqId, Rq, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
 use units::{CpuId, PerCpu};

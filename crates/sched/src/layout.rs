@@ -213,8 +213,13 @@ const DOMAIN_LINES: u32 = 8;
 
 impl Layout {
     /// `load_avg` `____cacheline_aligned`, task groups from an aligned slab cache (v4.4: b0367629acf6, v4.5).
-    pub const LOAD_AVG_ALIGNED: Layout =
-        Layout { task_group_stride: 512, task_group_arrays: 184, task_group_shares: 200, task_group_load_avg: 256, statistics: 104 };
+    pub const LOAD_AVG_ALIGNED: Layout = Layout {
+        task_group_stride: 512,
+        task_group_arrays: 184,
+        task_group_shares: 200,
+        task_group_load_avg: 256,
+        statistics: 104,
+    };
 
     pub fn rq(&self, cpu: CpuId, line: RqLine) -> Line {
         Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + line as u32 }

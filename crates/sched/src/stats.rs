@@ -2,9 +2,9 @@
 
 use crate::access::Path;
 use crate::arch::Arch;
-use crate::layout::Statistic;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::layout::Statistic;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::versions::Kernel;

@@ -116,8 +116,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Starts a task, as if a process that ran on `cpu` had forked it: what that takes is `cpu`'s time.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
-        let from = self.now.max(self.sched.arch().now(cpu));
+        let mut from = self.now.max(self.sched.arch().now(cpu));
         if let Run::User { since } = self.cpus[cpu].run {
+            from = from.max(since);
             self.account_user(cpu, since, from);
         }
         self.sched.arch_mut().begin(cpu, from);

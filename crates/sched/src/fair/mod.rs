@@ -33,10 +33,10 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
 use entity::{SleeperVruntime, TaskList};
-use wake::RecordWakee;
 use fentry::fentry;
 use load::UpdateLoad;
 use units::CpuId;
+use wake::RecordWakee;
 
 impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_task_fair().

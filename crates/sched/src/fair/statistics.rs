@@ -4,8 +4,8 @@
 //! Absent: latencytop and sleep profiling.
 
 use crate::arch::Arch;
-use crate::layout::Statistic;
 use crate::core::Sched;
+use crate::layout::Statistic;
 use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
@@ -84,12 +84,13 @@ impl<A: Arch> Sched<A> {
     #[fentry(enqueue_sleeper)]
     #[doc(alias = "enqueue_sleeper")]
     fn update_stats_enqueue_sleeper(&mut self, cfs: CfsRqId, se: SeId) {
-        self.read_statistic(se, Statistic::SleepStart);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let SchedStatistics { sleep_start, block_start, .. } = *self.statistics(se);
         if sleep_start == 0 && block_start == 0 {
+            self.read_statistic(se, Statistic::SleepStart);
             return;
         }
+        // The load that decides and the stores behind it miss once between them.
         self.write_statistic(se, Statistic::SleepStart);
         let task = self.se[se].task;
         if sleep_start != 0 {

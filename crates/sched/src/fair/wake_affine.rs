@@ -3,9 +3,9 @@
 use super::group::MIN_SHARES;
 use super::wake::{IdlePrevious, IdleWaker, WakeAffine};
 use crate::arch::Arch;
-use crate::layout::Statistic;
 use crate::core::Sched;
 use crate::features::Feature;
+use crate::layout::Statistic;
 use crate::sched::*;
 use crate::topology::SdId;
 use fentry::fentry;
@@ -97,12 +97,13 @@ impl<A: Arch> Sched<A> {
 
         this_eff_load += task_load;
         prev_eff_load -= task_load;
+        // The kernel's products wrap where a SCHED_IDLE task's load average has run away (its weight is 3 from v4.15 on).
         if self.sched_feat(Feature::WA_BIAS) {
-            this_eff_load *= 100;
-            prev_eff_load *= half_imbalance_pct(self.domains[sd].imbalance_pct) as i64;
+            this_eff_load = this_eff_load.wrapping_mul(100);
+            prev_eff_load = prev_eff_load.wrapping_mul(half_imbalance_pct(self.domains[sd].imbalance_pct) as i64);
         }
-        this_eff_load *= self.capacity_of(prev_cpu) as i64;
-        prev_eff_load *= self.capacity_of(this_cpu) as i64;
+        this_eff_load = this_eff_load.wrapping_mul(self.capacity_of(prev_cpu) as i64);
+        prev_eff_load = prev_eff_load.wrapping_mul(self.capacity_of(this_cpu) as i64);
         (this_eff_load <= prev_eff_load).then_some(this_cpu)
     }
 

@@ -40,7 +40,6 @@ pub const V4_15: Kernel = Kernel {
     balance: BalanceRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,
-    ..V4_5_RC1
 };
 
 /// kernel/sched/features.h of v4.15.

@@ -160,6 +160,9 @@ impl Case {
             }
         }
         let plain = pick(3) == 0;
+        if plain && random.below(2) == 0 {
+            case.ensembles.push(Ensemble::hogs(&mut random));
+        }
         for _ in 0..1 + random.below(5) {
             let ensemble = Ensemble::random(&mut random, case.groups.len(), plain);
             case.ensembles.push(ensemble);
@@ -321,6 +324,21 @@ impl Ensemble {
             rounds: 1 + random.below(12) as u32,
             working_set: [0, 0, 20_000, 1_000_000][random.below(4) as usize],
             members: (0..members).map(|_| steps(random)).collect(),
+        }
+    }
+
+    /// Tasks that only run, of very different lengths: some CPUs are done when others still have several, which only balancing by
+    /// the tick and by idle CPUs can help.
+    fn hogs(random: &mut Prng) -> Ensemble {
+        let members = 2 + random.below(30);
+        let length = |random: &mut Prng| Ns::from_ms(1 + random.below(100) * random.below(4));
+        Ensemble {
+            kind: Kind::Solo,
+            at: Ns::ZERO,
+            on: random.below(16) as usize,
+            rounds: 1,
+            working_set: 0,
+            members: (0..members).map(|_| vec![Step::Run(length(random))]).collect(),
         }
     }
 

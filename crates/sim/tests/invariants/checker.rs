@@ -198,19 +198,20 @@ impl Checker {
 
     /// Averages stay below what could ever have been added to them: a difference that went below zero is far above.
     fn averages<const COSTS: bool>(&self, sched: &Sched<Hardware<COSTS>>) {
-        let everybody = self.ledger.borrow().len() as u64 + 1;
+        // All tasks, and the entities of all groups, which begin as busy ones too.
+        let everybody = (self.ledger.borrow().len() + sched.tg.len()) as u64;
         for (id, se) in sched.se.iter().filter(|(_, se)| se.task.is_some_and(|t| sched.task[t].alive)) {
             let avg = &se.avg;
-            // Decay and refill round; what they round is multiplied by the weight: less than a thousandth.
-            assert!(avg.load_avg <= MOST_WEIGHT + MOST_WEIGHT / 1000, "{id:?}.avg.load_avg is {}", avg.load_avg);
-            // The last period may be counted up to twice as an average is rounded.
-            assert!(avg.util_avg <= 1024 + 32, "{id:?}.avg.util_avg is {}", avg.util_avg);
+            // A move to a queue whose periods begin elsewhere may count a part of one again (only v4.15 aligns them): 2% of the
+            // largest sum each, which decays by as much in the next period.
+            assert!(avg.load_avg <= MOST_WEIGHT + MOST_WEIGHT / 20, "{id:?}.avg.load_avg is {}", avg.load_avg);
+            assert!(avg.util_avg <= 1024 + 1024 / 20, "{id:?}.avg.util_avg is {}", avg.util_avg);
         }
         for (id, cfs) in sched.cfs_rq.iter() {
             let (load, runnable, util) = (cfs.avg.load_avg, cfs.avg.runnable_avg, cfs.avg.util_avg);
-            assert!(load <= everybody * (MOST_WEIGHT + 2048), "{id:?}.avg.load_avg is {load}");
-            assert!(runnable <= everybody * (MOST_WEIGHT + 2048), "{id:?}.runnable_load_avg is {runnable}");
-            assert!(util <= everybody * 1024, "{id:?}.avg.util_avg is {util}");
+            assert!(load <= everybody * (MOST_WEIGHT + MOST_WEIGHT / 20), "{id:?}.avg.load_avg is {load}");
+            assert!(runnable <= everybody * (MOST_WEIGHT + MOST_WEIGHT / 20), "{id:?}.runnable_load_avg is {runnable}");
+            assert!(util <= everybody * (1024 + 1024 / 20), "{id:?}.avg.util_avg is {util}");
         }
     }
 

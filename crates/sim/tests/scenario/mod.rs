@@ -137,10 +137,8 @@ impl Scenario {
         let mut order: Vec<&Task> = self.tasks.iter().collect();
         order.sort_by_key(|t| t.at);
         for task in order {
-            if task.at > sim.now() {
-                if sim.run(task.at) == sim::engine::End::Finished {
-                    sim.idle(task.at);
-                }
+            if task.at > sim.now() && sim.run(task.at) == sim::engine::End::Finished {
+                sim.idle(task.at);
             }
             let script = Script { steps: task.steps.clone().into_iter() };
             let spec = TaskSpec { nice: task.nice, cpus: task.cpus.clone(), ..TaskSpec::new(&task.name, script) };

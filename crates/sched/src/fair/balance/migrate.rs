@@ -2,9 +2,9 @@
 
 use super::{ActiveBalanceFailures, DetachOrder, LbEnv, LbFlags, NewidleDetach, SCHED_NR_MIGRATE_BREAK};
 use crate::arch::Arch;
-use crate::layout::Statistic;
 use crate::core::Sched;
 use crate::features::Feature;
+use crate::layout::Statistic;
 use crate::sched::{OnRq, Policy, QueueFlags, SchedStatistics, TaskId, WakeFlags};
 use crate::topology::{CpuIdleType, SdFlags, SdId};
 use crate::versions::ClockUpdate;
