@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
         goal: Some((150, 300)),
     },
     Case { name: "idle-1024", title: "1024 CPUs, mostly idle", simulated_ms: 2_000, gate: None, goal: None },
-    Case { name: "hackbench-48", title: "48 CPUs, hackbench 48 groups", simulated_ms: 100, gate: None, goal: None },
+    Case { name: "hackbench-48", title: "48 CPUs, hackbench 48 groups", simulated_ms: 1, gate: None, goal: None },
 ];
 
 /// One run's line: CPU ns, scheduling events, engine events, simulated ns, peak KiB.
