@@ -22,18 +22,28 @@ struct Process {
 #[derive(Clone, Debug)]
 pub struct Processes {
     processes: Vec<Option<Process>>,
+    /// The line of each number's wait queue: a new process takes over the memory of the last one of its number.
+    lines: Vec<Line>,
     pub(crate) tasklist_lock: Line,
 }
 
 impl Default for Processes {
     fn default() -> Processes {
-        Processes { processes: Vec::new(), tasklist_lock: Line { region: Region::Os, index: 0 } }
+        Processes { processes: Vec::new(), lines: Vec::new(), tasklist_lock: Line { region: Region::Os, index: 0 } }
     }
 }
 
 impl Processes {
     fn get(&mut self, task: TaskId) -> &mut Process {
         self.processes[task.index()].as_mut().expect("every task the kernel started is in the process tree")
+    }
+
+    /// kernel/exit.c: forget_original_parent(): orphans go to init, which waits for nobody here. The number of their parent may
+    /// be given to another.
+    fn forget_original_parent(&mut self, father: TaskId) {
+        for process in self.processes.iter_mut().flatten().filter(|p| p.parent == Some(father)) {
+            process.parent = None;
+        }
     }
 }
 
@@ -53,11 +63,12 @@ impl Os {
             self.processes.get(parent).children += 1;
             sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
         }
-        if self.processes.processes.len() <= child.index() {
-            self.processes.processes.resize(child.index() + 1, None);
+        while self.processes.processes.len() <= child.index() {
+            let line = self.allocate(1);
+            self.processes.lines.push(line);
+            self.processes.processes.push(None);
         }
-        let line = self.allocate(1);
-        let wait_chldexit = WaitQueue::new(line);
+        let wait_chldexit = WaitQueue::new(self.processes.lines[child.index()]);
         self.processes.processes[child.index()] = Some(Process { parent, children: 0, zombies: 0, wait_chldexit });
     }
 
@@ -72,6 +83,9 @@ impl Os {
             family.children -= 1;
             family.zombies += 1;
             family.wait_chldexit.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+        }
+        if process.children > 0 {
+            self.processes.forget_original_parent(task);
         }
         sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
         sched.do_exit(cpu);
