@@ -56,7 +56,7 @@ impl Entry {
     /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
     /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
     /// it came early in simulated time.
-    #[inline]
+    #[inline(always)]
     fn queue(&mut self, now: Ps, way: Ps) -> Ps {
         if now >= self.free_at {
             self.busy_for = way.0 as u32;
@@ -118,7 +118,7 @@ impl Ways {
         Ways { transfer, cpu_of_core, table, slice_spread, near, outside, seed }
     }
 
-    #[inline]
+    #[inline(always)]
     fn between(&self, topology: &Topology, from: u16, to: u16) -> Ps {
         let (from, to) = (from as usize, to as usize);
         if self.table.is_empty() {
@@ -128,7 +128,7 @@ impl Ways {
     }
 
     /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
-    #[inline]
+    #[inline(always)]
     fn by_slice(&self, line: Line, way: Ps) -> Ps {
         if self.slice_spread == 0 || way == Ps::ZERO {
             return way;
@@ -282,7 +282,7 @@ impl Directory {
     }
 
     /// Whether `by`'s core has the line to itself, modified, and nobody is in the middle of taking it.
-    #[inline]
+    #[inline(always)]
     fn holds(&self, by: CpuId, line: Line, now: Ps) -> bool {
         let entry = self.regions[line.region as usize].get(line.index as usize);
         entry.is_some_and(|e| e.modified && e.owner == self.core[by.index()] && now >= e.free_at)
@@ -296,7 +296,7 @@ impl Directory {
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> (Ps, Ps) {
         self.reach(line);
         let core = self.core[by.index()];
@@ -355,7 +355,7 @@ impl Directory {
         &self.llc_cores[self.llc[by.index()] as usize * words..][..words]
     }
 
-    #[inline]
+    #[inline(always)]
     fn reach(&mut self, line: Line) {
         if line.index as usize >= self.regions[line.region as usize].len() {
             self.grow(line);
