@@ -16,8 +16,9 @@ use machine::profile::Frame;
 use machine::topology::Location;
 use observe::{Profile, Schedstat, Stack};
 use os::Os;
+use sched::arch::Arch;
 use sched::core::{Boot, Sched};
-use sched::trace::Sink;
+use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
@@ -173,6 +174,11 @@ fn simulate<const COSTS: bool>(
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);
+        // One frequency for the whole run, so far.
+        let khz = u32::try_from(1_000_000_000 / hardware.prices.ps_per_cycle).unwrap_or(u32::MAX);
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            hardware.trace(cpu, &Event::CpuFrequency { khz });
+        }
     }
     let boot = Boot { kernel: build.sched, topology: topology.cpu_topology(), hz: setup.kernel.hz, features, sysctl };
     let mut sim = LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz);

@@ -111,13 +111,19 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
-        if !call.entered {
-            charge(sched, cpu, paths::SYS_READ);
+        // A call that was asleep goes on in the middle: its beginning is paid for.
+        let begins = !call.entered;
+        if begins {
+            sched.arch_mut().enter(cpu, paths::SYS_READ);
         }
-        within(sched, cpu, paths::PIPE_READ, |sched| match self.rules.pipe {
+        let step = within(sched, cpu, paths::PIPE_READ, |sched| match self.rules.pipe {
             PipeRules::Single => self.pipes[call.pipe.0 as usize].read_single(sched, cpu, task, call),
             PipeRules::Split => self.pipes[call.pipe.0 as usize].read_split(sched, cpu, task, call),
-        })
+        });
+        if begins {
+            sched.arch_mut().leave(cpu);
+        }
+        step
     }
 
     /// fs/pipe.c: pipe_write().
@@ -128,13 +134,19 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
-        if !call.entered {
-            charge(sched, cpu, paths::SYS_WRITE);
+        // A call that was asleep goes on in the middle: its beginning is paid for.
+        let begins = !call.entered;
+        if begins {
+            sched.arch_mut().enter(cpu, paths::SYS_WRITE);
         }
-        within(sched, cpu, paths::PIPE_WRITE, |sched| match self.rules.pipe {
+        let step = within(sched, cpu, paths::PIPE_WRITE, |sched| match self.rules.pipe {
             PipeRules::Single => self.pipes[call.pipe.0 as usize].write_single(sched, cpu, task, call),
             PipeRules::Split => self.pipes[call.pipe.0 as usize].write_split(sched, cpu, task, call),
-        })
+        });
+        if begins {
+            sched.arch_mut().leave(cpu);
+        }
+        step
     }
 
     /// fs/select.c: do_poll() on the read end of one pipe.

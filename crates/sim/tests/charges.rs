@@ -141,6 +141,15 @@ fn what_a_wakeup_touches() {
 }
 
 #[test]
+fn every_schedule_is_counted() {
+    let (sched, ..) = waker_and_wakee("v4.5-rc1", "always");
+    // CPU 1 switched to the wakee, then to idle.
+    assert_eq!((sched.rq[CpuId(1)].sched_count, sched.rq[CpuId(1)].sched_goidle), (2, 1));
+    let (sched, ..) = waker_and_wakee("v4.5-rc1", "tunable");
+    assert_eq!((sched.rq[CpuId(1)].sched_count, sched.rq[CpuId(1)].sched_goidle), (0, 0));
+}
+
+#[test]
 fn schedstats_that_are_off_touch_nothing() {
     let touched = |schedstats| -> Vec<String> {
         let text = one_wakeup("v4.5-rc1", schedstats);

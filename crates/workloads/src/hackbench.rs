@@ -29,7 +29,7 @@ pub const PIPES: Workload = Workload {
     name: "hackbench-pipes",
     summary: "groups of 20 senders and 20 receivers over pipes",
     parameters: &[
-        Parameter { name: "groups", default: 1, range: (1, 10_000), unit: "groups", doc: "groups of 40 tasks" },
+        Parameter { name: "groups", default: 1, range: (1, 1_000), unit: "groups", doc: "groups of 40 tasks" },
         Parameter { name: "loops", default: 1_000, range: (1, 1_000_000), unit: "loops", doc: "messages per pair" },
         Parameter { name: "threads", default: 0, range: (0, 1), unit: "bool", doc: "threads instead of processes" },
     ],

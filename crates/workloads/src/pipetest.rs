@@ -24,7 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "pipetest",
     summary: "two processes hand a token to and fro through two pipes",
     parameters: &[
-        Parameter { name: "batches", default: 120, range: (1, 100_000), unit: "batches", doc: "printed means" },
+        Parameter { name: "batches", default: 120, range: (1, 1_000), unit: "batches", doc: "printed means" },
         Parameter {
             name: "loops",
             default: 1_000,

@@ -17,6 +17,10 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
         let cpu = self.this_cpu;
         let prev = self.rq[cpu].curr;
+        if self.schedstat_enabled() {
+            // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
+            self.rq[cpu].sched_count += 1;
+        }
         self.rq_lock(cpu);
         let rq = &mut self.rq[cpu];
         if rq.clock_skip_update == ClockSkip::Requested {
