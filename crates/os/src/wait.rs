@@ -51,7 +51,8 @@ impl WaitQueue {
 
     /// wait.c: finish_wait(): off the queue, if whoever woke the task did not take it off.
     pub fn finish_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
-        if let Some(at) = self.waiters.iter().position(|w| w.task == task) {
+        // From the end: who was woken first, and so probably runs first, stands there.
+        if let Some(at) = self.waiters.iter().rposition(|w| w.task == task) {
             sched.arch_mut().lock(cpu, self.line);
             self.waiters.remove(at);
             sched.arch_mut().unlock(cpu, self.line);

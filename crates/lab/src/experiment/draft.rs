@@ -130,8 +130,14 @@ impl Draft {
     /// file's arms stay.
     pub fn arm_options(&mut self, texts: &[String], select: bool) -> Result<(), Mistake> {
         let mut selected = Vec::new();
+        let mut named: Vec<String> = Vec::new();
         for text in texts {
             let mut arm = self.arm_option(text);
+            if named.contains(&arm.name.text) {
+                let found = format!("the arm {} for the second time", arm.name.quoted());
+                return Err(arm.name.mistake(found, "each arm once"));
+            }
+            named.push(arm.name.text.clone());
             let known = self.arms.iter().position(|other| other.name.text == arm.name.text);
             if arm.kernel.is_none() {
                 match known {
@@ -196,5 +202,7 @@ mod tests {
         assert_eq!((draft.arms.len(), draft.arms[0].settings.len()), (2, 0));
         draft.arm_options(&["v4.16".to_string()], true).unwrap();
         assert_eq!(draft.arms.len(), 1);
+        let twice = draft.arm_options(&["a=v4.15".to_string(), "a=v4.16".to_string()], false).unwrap_err();
+        assert!(twice.to_string().contains("found the arm `a` for the second time"), "{twice}");
     }
 }
