@@ -9,9 +9,9 @@ use sched::behaviour;
 behaviour! {
     /// When the menu governor prefers polling over C1.
     pub enum PollRule = "idle.poll" {
-        Interactivity = "interactivity", since "v4.5", commit "a9ceb78bc75c",
+        Interactivity = "interactivity", since "v4.5", commit "",
             "poll when the predicted idle time, divided by the load multiplier, is 20 us or less";
-        NextTimer = "next-timer", since "v4.6", commit "0c313cb20732",
+        NextTimer = "next-timer", since "v4.6", commit "",
             "poll only when the next timer is 20 us away or less (or C1's residency, if longer)";
     }
 }

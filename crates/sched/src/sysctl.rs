@@ -57,10 +57,8 @@ sysctls! {
     sched_migration_cost: "kernel.sched_migration_cost_ns", default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
     sched_nr_migrate: "kernel.sched_nr_migrate", default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
     sched_time_avg: "kernel.sched_time_avg_ms", default 1000, 1..=100000 "ms", None, "window of the real-time load average";
-    sched_shares_window: "kernel.sched_shares_window_ns", default 10000000, 0..=1000000000 "ns", None, "kept for compatibility";
     sched_child_runs_first: "kernel.sched_child_runs_first", default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
     sched_schedstats: "kernel.sched_schedstats", default 0, 0..=1 "bool", None, "collect scheduler statistics";
-    sched_autogroup_enabled: "kernel.sched_autogroup_enabled", default 1, 0..=1 "bool", None, "every session is a task group";
 }
 
 /// fair.c: get_update_sysctl_factor(), with the default logarithmic scaling.

@@ -212,6 +212,11 @@ impl Arm {
             on ^= value.whole(&key.text, 0, 1)? == 0;
         }
         match Feature::from_name(name).filter(|&feature| self.features.has(feature)) {
+            // A toggle that nothing here reads may be named, but not turned: it would change nothing in silence.
+            Some(feature) if !feature.has_effect() && self.features.sched_feat(feature) != on => {
+                let found = format!("the feature {}, which is not modelled yet", key.quoted());
+                return Err(key.mistake(found, "another feature, or none"));
+            }
             Some(feature) => self.features.set(feature, on),
             None => return Err(self.unknown_feature(key, name)),
         }
@@ -333,6 +338,7 @@ mod tests {
             ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
             ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
             ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),
+            ("a=v4.15,HRTICK", "found the feature `HRTICK`, which is not modelled yet"),
             ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),
             ("a=v4.15,NO_SIS_PROP,SIS_PROP", "found `SIS_PROP` for the second time"),
             ("a=v4.15,pipe.wait=splitt", "found the unknown value of pipe.wait `splitt`; expected `split`, perhaps"),
