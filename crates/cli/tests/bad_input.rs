@@ -35,7 +35,7 @@ fn names_that_are_not_known() {
         ("--workload", "pipe-test", ["the unknown workload `pipe-test`", "`pipetest`, perhaps"]),
         ("--workload", "pipetest:lops=5", ["column 10: found the unknown parameter `lops`", "`loops`, perhaps"]),
         ("--arm", "vanilla=v4.5-rc2", ["column 9: found the unknown kernel `v4.5-rc2`", "`v4.5-rc1`, perhaps"]),
-        ("--arm", "vanilla=v6.12", ["`v6.12`, which is not built yet", "one of v4.5-rc1, v4.15, v4.16"]),
+        ("--arm", "vanilla=5.10", ["the unknown kernel `5.10`", "v4.5-rc1, v4.15, v4.16, v6.1, v6.12"]),
         (
             "--arm",
             "a=v4.15,kernel.sched_latency=5",
@@ -50,7 +50,7 @@ fn names_that_are_not_known() {
         refused(&place, &with(option, value), &parts);
     }
     refused(&place, &["kernels", "show", "v4.17"], &["the unknown kernel `v4.17`", "perhaps"]);
-    refused(&place, &["kernels", "diff", "v4.15", "v6.1"], &["not built yet"]);
+    refused(&place, &["kernels", "diff", "v4.15", "v6.2"], &["the unknown kernel `v6.2`"]);
     refused(&place, &["machines", "show", "host2"], &["the unknown machine `host2`"]);
     refused(&place, &["workloads", "show", "hackbench"], &["`hackbench-pipes`, perhaps"]);
     refused(&place, &["compar"], &["compare"]);

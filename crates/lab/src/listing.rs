@@ -7,7 +7,6 @@ use machine::description::{Description, builtin};
 use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::{Scaling, Sysctl};
-use sched::versions::PLANNED;
 use std::fmt::Write;
 use workloads::{WORKLOADS, Workload};
 
@@ -48,7 +47,7 @@ fn figures(description: &Description) -> String {
     text
 }
 
-/// One line for each kernel, then those to come.
+/// One line for each kernel.
 pub fn kernels() -> String {
     let mut text = String::new();
     for name in names() {
@@ -59,9 +58,6 @@ pub fn kernels() -> String {
         };
         let on = build.sched.features.iter().count();
         let _ = writeln!(text, "{name:<12}{} behaviours, {on} features, {schedstats}", build.settings().len());
-    }
-    for name in PLANNED {
-        let _ = writeln!(text, "{name:<12}not built yet");
     }
     text
 }
@@ -182,11 +178,7 @@ mod tests {
         let text = machines();
         assert!(text.contains("xeon-e5-2670v3-2s   2 packages, 2 NUMA nodes"), "{text}");
         let text = kernels();
-        assert!(
-            text.contains("v4.5-rc1")
-                && text.contains("schedstats always on")
-                && text.contains("v6.12       not built yet")
-        );
+        assert!(text.contains("v4.5-rc1") && text.contains("schedstats always on") && text.contains("v6.12"));
         let text = workloads();
         assert!(text.contains("pipetest") && text.contains("hackbench-pipes") && text.contains("rt-app"));
         assert!(workload("hackbench-pipes").unwrap().contains("groups"));

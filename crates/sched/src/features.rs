@@ -51,6 +51,22 @@ features! {
     LB_MIN: "never move very small loads";
     ATTACH_AGE_LOAD: "age a load that was detached before it is attached again";
     WARN_DOUBLE_CLOCK: "warn when a run queue's clock is updated twice under one lock";
+    HRTICK_DL: "a timer ends a deadline task's budget to the microsecond";
+    SIS_UTIL: "look at as many CPUs for an idle one as the cache's utilization leaves likely";
+    UTIL_EST: "estimate a task's utilization by what it reached when it last slept";
+    UTIL_EST_FASTUP: "let that estimate follow at once when the utilization grows";
+    LATENCY_WARN: "warn when a CPU has wanted to reschedule for too long";
+    NI_RANDOM: "newly idle balancing is tried as often as it succeeds, by chance";
+    ALT_PERIOD: "reckon the slice from all tasks below a group, not from the group's own queue";
+    BASE_SLICE: "no slice is shorter than the minimum granularity";
+    PLACE_LAG: "a woken task keeps the lag it slept with";
+    PLACE_DEADLINE_INITIAL: "a new task begins with half a slice as its deadline";
+    PLACE_REL_DEADLINE: "a migrated task keeps its deadline relative to its vruntime";
+    RUN_TO_PARITY: "what was picked runs until its lag is zero or its slice ends";
+    PREEMPT_SHORT: "a woken task with a shorter slice may break RUN_TO_PARITY";
+    PICK_BUDDY: "the next buddy is picked as long as it is eligible";
+    DELAY_DEQUEUE: "a sleeper with negative lag stays queued until it has made up for it";
+    DELAY_ZERO: "a delayed sleeper's lag is cut to zero when it is dequeued or woken";
 }
 
 impl Feature {

@@ -320,7 +320,7 @@ mod tests {
         for (text, message) in [
             (
                 "a=v4.5-rc1,NO_SIS_PROP",
-                "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16)",
+                "column 12: found the feature `NO_SIS_PROP`, which v4.5-rc1 does not have; expected a kernel that has it (v4.15, v4.16, v6.1)",
             ),
             ("a=v4.15,NO_SIS_PROB", "found the unknown feature of v4.15 `SIS_PROB`; expected `SIS_PROP`, perhaps"),
             (

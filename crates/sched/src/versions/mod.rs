@@ -3,10 +3,14 @@
 mod v4_15;
 mod v4_16;
 mod v4_5;
+mod v6_1;
+mod v6_12;
 
 pub use v4_5::V4_5_RC1;
 pub use v4_15::V4_15;
 pub use v4_16::V4_16;
+pub use v6_1::V6_1;
+pub use v6_12::V6_12;
 
 use crate::behaviour;
 use crate::behaviour::Variant;
@@ -55,10 +59,7 @@ pub struct Kernel {
 }
 
 /// The kernels that are built, the oldest first.
-pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16];
-
-/// Kernels that have a name, but are not built yet.
-pub const PLANNED: &[&str] = &["v6.1", "v6.12"];
+pub const KERNELS: &[Kernel] = &[V4_5_RC1, V4_15, V4_16, V6_1, V6_12];
 
 /// The kernel of that name, if it is built.
 pub fn kernel(name: &str) -> Option<&'static Kernel> {
@@ -156,9 +157,8 @@ mod tests {
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
         let names: Vec<_> = KERNELS.iter().map(|k| k.name).collect();
-        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16"]);
+        assert_eq!(names, ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"]);
         assert_eq!(kernel("v4.16"), Some(&V4_16));
-        assert!(PLANNED.iter().all(|name| kernel(name).is_none()));
         assert_eq!(kernel("v4.5"), None);
     }
 

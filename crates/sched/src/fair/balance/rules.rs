@@ -145,4 +145,8 @@ impl BalanceRules {
 
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
+
+    pub const V6_1: BalanceRules = BalanceRules { ..BalanceRules::V4_16 };
+
+    pub const V6_12: BalanceRules = BalanceRules { ..BalanceRules::V6_1 };
 }

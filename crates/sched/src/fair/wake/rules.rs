@@ -181,4 +181,8 @@ impl WakeRules {
         spare_capacity: SpareCapacity::OfWhatIsLeft,
         ..WakeRules::V4_15
     };
+
+    pub const V6_1: WakeRules = WakeRules { ..WakeRules::V4_16 };
+
+    pub const V6_12: WakeRules = WakeRules { ..WakeRules::V6_1 };
 }

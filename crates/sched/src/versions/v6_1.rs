@@ -1,0 +1,48 @@
+//! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, the search for an idle CPU bounded by
+//! utilization, load tracking with `runnable_avg` and estimated utilization.
+
+use super::{Kernel, V4_16};
+use crate::fair::balance::BalanceRules;
+use crate::fair::wake::WakeRules;
+use crate::features::{Feature, Features};
+use crate::topology::DomainRules;
+
+pub const V6_1: Kernel = Kernel {
+    name: "v6.1",
+    domains: DomainRules::V6_1,
+    wake: WakeRules::V6_1,
+    balance: BalanceRules::V6_1,
+    features: FEATURES,
+    ..V4_16
+};
+
+/// kernel/sched/features.h of v6.1.
+const FEATURES: Features = Features::new(&[
+    (Feature::GENTLE_FAIR_SLEEPERS, true),
+    (Feature::START_DEBIT, true),
+    (Feature::NEXT_BUDDY, false),
+    (Feature::LAST_BUDDY, true),
+    (Feature::CACHE_HOT_BUDDY, true),
+    (Feature::WAKEUP_PREEMPTION, true),
+    (Feature::HRTICK, false),
+    (Feature::HRTICK_DL, false),
+    (Feature::DOUBLE_TICK, false),
+    (Feature::NONTASK_CAPACITY, true),
+    (Feature::TTWU_QUEUE, true),
+    (Feature::SIS_PROP, false),
+    (Feature::SIS_UTIL, true),
+    (Feature::WARN_DOUBLE_CLOCK, false),
+    (Feature::RT_PUSH_IPI, true),
+    (Feature::RT_RUNTIME_SHARE, false),
+    (Feature::LB_MIN, false),
+    (Feature::ATTACH_AGE_LOAD, true),
+    (Feature::WA_IDLE, true),
+    (Feature::WA_WEIGHT, true),
+    (Feature::WA_BIAS, true),
+    (Feature::UTIL_EST, true),
+    (Feature::UTIL_EST_FASTUP, true),
+    (Feature::LATENCY_WARN, false),
+    (Feature::NI_RANDOM, true),
+    (Feature::ALT_PERIOD, true),
+    (Feature::BASE_SLICE, true),
+]);

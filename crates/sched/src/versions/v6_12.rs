@@ -1,0 +1,48 @@
+//! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
+
+use super::{Kernel, V6_1};
+use crate::fair::balance::BalanceRules;
+use crate::fair::wake::WakeRules;
+use crate::features::{Feature, Features};
+use crate::topology::DomainRules;
+
+pub const V6_12: Kernel = Kernel {
+    name: "v6.12",
+    domains: DomainRules::V6_12,
+    wake: WakeRules::V6_12,
+    balance: BalanceRules::V6_12,
+    features: FEATURES,
+    ..V6_1
+};
+
+/// kernel/sched/features.h of v6.12.
+const FEATURES: Features = Features::new(&[
+    (Feature::PLACE_LAG, true),
+    (Feature::PLACE_DEADLINE_INITIAL, true),
+    (Feature::PLACE_REL_DEADLINE, true),
+    (Feature::RUN_TO_PARITY, true),
+    (Feature::PREEMPT_SHORT, true),
+    (Feature::NEXT_BUDDY, false),
+    (Feature::PICK_BUDDY, true),
+    (Feature::CACHE_HOT_BUDDY, true),
+    (Feature::DELAY_DEQUEUE, true),
+    (Feature::DELAY_ZERO, true),
+    (Feature::WAKEUP_PREEMPTION, true),
+    (Feature::HRTICK, false),
+    (Feature::HRTICK_DL, false),
+    (Feature::DOUBLE_TICK, false),
+    (Feature::NONTASK_CAPACITY, true),
+    (Feature::TTWU_QUEUE, true),
+    (Feature::SIS_UTIL, true),
+    (Feature::WARN_DOUBLE_CLOCK, false),
+    (Feature::RT_PUSH_IPI, true),
+    (Feature::RT_RUNTIME_SHARE, false),
+    (Feature::LB_MIN, false),
+    (Feature::ATTACH_AGE_LOAD, true),
+    (Feature::WA_IDLE, true),
+    (Feature::WA_WEIGHT, true),
+    (Feature::WA_BIAS, true),
+    (Feature::UTIL_EST, true),
+    (Feature::LATENCY_WARN, false),
+    (Feature::NI_RANDOM, true),
+]);
