@@ -6,6 +6,7 @@
 pub mod hackbench;
 pub mod pipetest;
 pub mod rt_app;
+pub mod script;
 
 use machine::hardware::Hardware;
 use os::Os;

@@ -11,7 +11,8 @@
 //! cpu0 ...
 //! ```
 //!
-//! The cost model is off: nothing takes time but what the tasks ask for. `on=` is the CPU that forks the task, `at=` when. Run with
+//! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
+//! `on=` is the CPU that forks the task, `at=` when. Run with
 //! `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at each of them.
 
 use machine::hardware::Hardware;
@@ -22,41 +23,25 @@ use observe::Gantt;
 use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
-use sched::sched::TaskId;
+use sched::sched::{ROOT_TASK_GROUP, TaskId};
 use sched::sysctl::Sysctl;
 use sched::trace::{Event, Sink};
 use sim::engine::{LinuxSim, Sim};
-use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CpuId, CpuMask, Ns};
+use units::{CpuId, Ns};
+use workloads::script::{Script, Task};
 
 pub struct Scenario {
     machine: String,
     kernel: String,
     settings: Vec<(String, String)>,
-    tasks: Vec<Task>,
+    script: Script,
     from: Ns,
     to: Ns,
     columns: usize,
     /// The expected picture, as it stands in the file.
     pub expected: String,
-}
-
-struct Task {
-    name: String,
-    nice: i32,
-    cpus: Option<CpuMask>,
-    on: CpuId,
-    at: Ns,
-    steps: Vec<Step>,
-}
-
-#[derive(Clone, Copy)]
-enum Step {
-    Run(Ns),
-    Sleep(Ns),
-    Yield,
 }
 
 /// Hands events to a listener that the test keeps.
@@ -74,33 +59,19 @@ impl Sink for Shared {
     }
 }
 
-struct Script {
-    steps: std::vec::IntoIter<Step>,
-}
-
-impl Program for Script {
-    fn next(&mut self, _last: Outcome) -> Op {
-        match self.steps.next() {
-            Some(Step::Run(time)) => Op::RunFor(time),
-            Some(Step::Sleep(time)) => Op::SleepFor(time),
-            Some(Step::Yield) => Op::Yield,
-            None => Op::Exit,
-        }
-    }
-}
-
 impl Scenario {
     pub fn parse(text: &str) -> Scenario {
         let mut scenario = Scenario {
             machine: String::new(),
             kernel: String::new(),
             settings: Vec::new(),
-            tasks: Vec::new(),
+            script: Script::default(),
             from: Ns::ZERO,
             to: Ns::ZERO,
             columns: 0,
             expected: String::new(),
         };
+        let mut tasks = String::new();
         let mut lines = text.lines();
         for line in lines.by_ref() {
             let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -112,7 +83,7 @@ impl Scenario {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
-                "task" => scenario.tasks.push(Task::parse(rest)),
+                "task" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
                     let (from, to) = window.split_once("..").expect("FROM..TO");
@@ -123,7 +94,10 @@ impl Scenario {
                 }
                 other => panic!("a scenario has no word {other}"),
             }
+            // Every line stays where it is, so that mistakes name it.
+            tasks.push('\n');
         }
+        scenario.script = Script::parse(&tasks, 1).unwrap_or_else(|error| panic!("{error}"));
         scenario.expected = lines.map(|l| format!("{l}\n")).collect();
         scenario
     }
@@ -134,15 +108,14 @@ impl Scenario {
         let nr_cpus = sim.sched.nr_cpus();
         let gantt = Rc::new(RefCell::new(Gantt::new(nr_cpus, self.from, self.to, self.columns)));
         sim.sched.arch.set_sink(Box::new(Shared(gantt.clone())));
-        let mut order: Vec<&Task> = self.tasks.iter().collect();
-        order.sort_by_key(|t| t.at);
-        for task in order {
+        let shared = self.script.share(&mut sim.os, Ns::ZERO);
+        let mut order: Vec<(usize, &Task)> = self.script.tasks.iter().enumerate().collect();
+        order.sort_by_key(|(_, task)| task.at);
+        for (number, task) in order {
             if task.at > sim.now() && sim.run(task.at) == sim::engine::End::Finished {
                 sim.idle(task.at);
             }
-            let script = Script { steps: task.steps.clone().into_iter() };
-            let spec = TaskSpec { nice: task.nice, cpus: task.cpus.clone(), ..TaskSpec::new(&task.name, script) };
-            sim.spawn(task.on, spec);
+            sim.spawn(task.on, task.spec(number, ROOT_TASK_GROUP, &shared));
         }
         sim.run(self.to);
         drop(sim);
@@ -166,53 +139,6 @@ impl Scenario {
         let boot = Boot { kernel, topology: topology.cpu_topology(), hz: 250, features: kernel.features, sysctl };
         Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), 250)
     }
-}
-
-impl Task {
-    fn parse(text: &str) -> Task {
-        let (head, steps) = text.split_once(':').expect("task NAME ...: steps");
-        let mut words = head.split(' ');
-        let name = words.next().expect("a name").to_string();
-        let mut task = Task { name, nice: 0, cpus: None, on: CpuId(0), at: Ns::ZERO, steps: parse_steps(steps) };
-        for word in words {
-            let (key, value) = word.split_once('=').expect("key=value");
-            match key {
-                "nice" => task.nice = value.parse().expect("a nice value"),
-                "cpus" => task.cpus = Some(machine::topology::parse_list(value).expect("a list of CPUs")),
-                "on" => task.on = CpuId(value.parse().expect("a CPU")),
-                "at" => task.at = time(value),
-                other => panic!("a task has no {other}"),
-            }
-        }
-        task
-    }
-}
-
-/// `run 3ms; 4 x (run 1ms; sleep 1ms); yield`: repetitions do not nest.
-fn parse_steps(text: &str) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        if let Some((count, after)) = rest.split_once(" x (")
-            && let Ok(count) = count.trim().parse::<usize>()
-        {
-            let (body, after) = after.split_once(')').expect("a closing parenthesis");
-            let body = parse_steps(body);
-            (0..count).for_each(|_| steps.extend(body.iter().copied()));
-            rest = after.trim_start_matches([';', ' ']);
-            continue;
-        }
-        let (step, after) = rest.split_once(';').unwrap_or((rest, ""));
-        let (word, amount) = step.trim().split_once(' ').unwrap_or((step.trim(), ""));
-        steps.push(match word {
-            "run" => Step::Run(time(amount)),
-            "sleep" => Step::Sleep(time(amount)),
-            "yield" => Step::Yield,
-            other => panic!("a task cannot {other}"),
-        });
-        rest = after.trim();
-    }
-    steps
 }
 
 /// `3ms`, `250us`, `10ns`.

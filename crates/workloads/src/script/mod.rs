@@ -1,0 +1,115 @@
+//! Scripts: tasks in a few lines of text, for cases that no benchmark has. Scenarios and fidelity cases are written in it.
+//!
+//! ```text
+//! # name   how it starts: what it does, in order
+//! task hog nice=5 cpus=0 count=3: until 100ms; spin 10s
+//! task a group=/above/below: 1000 x (run 1ms; write there; read back)
+//! task b at=2ms cpus=0-1: 1000 x (read there; write back)
+//! ```
+//!
+//! | step | what the task does |
+//! |---|---|
+//! | `run T` | user-mode work until it has had that much CPU time |
+//! | `spin T` | looks at the clock until it shows `T` since the start; its last look comes at most 0.1 ms late |
+//! | `sleep T` | sleeps so long |
+//! | `until T` | sleeps until `T` since the start |
+//! | `yield` | sched_yield() |
+//! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
+//! | `N x (...)` | the steps in the parentheses, N times |
+//!
+//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own. `at=` is when it is forked (from the
+//! start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
+//! `hog0`, `hog1`, and so on.
+
+mod parse;
+mod run;
+
+pub use parse::ScriptError;
+pub use run::Playing;
+
+use os::Os;
+use os::pipe::PipeId;
+use sched::sched::TgId;
+use sim::program::TaskSpec;
+use std::sync::Arc;
+use units::{CpuId, CpuMask, Ns};
+
+/// A parsed script.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Script {
+    /// In the order of the text; a line with `count=` stands for as many.
+    pub tasks: Vec<Task>,
+    /// Names of the pipes, in the order of their first mention.
+    pub pipes: Vec<String>,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub name: String,
+    /// -20..=19.
+    pub nice: i32,
+    /// `None`: all CPUs.
+    pub cpus: Option<CpuMask>,
+    /// The CPU that forks it, where the reader of the script places tasks.
+    pub on: CpuId,
+    /// From the start.
+    pub at: Ns,
+    /// The task group it is started in; `/` is the root.
+    pub group: String,
+    steps: Arc<[Step]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Run(Ns),
+    Spin(Ns),
+    Sleep(Ns),
+    Until(Ns),
+    Yield,
+    Read(u32),
+    Write(u32),
+    /// Goes back to the step at `to` until the steps from there on were done `times` times.
+    Again {
+        to: u32,
+        times: u32,
+    },
+}
+
+/// What the tasks of one run share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pipes: Vec<PipeId>,
+    start: Ns,
+}
+
+impl Script {
+    /// Reads a script. `first_line` is the number of the text's first line in its file.
+    pub fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> {
+        parse::parse(text, first_line)
+    }
+
+    /// Creates what the tasks share. `start` is the moment that `until`, `spin` and `at=` count from.
+    pub fn share(&self, os: &mut Os, start: Ns) -> Shared {
+        Shared { pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(), start }
+    }
+
+    /// Paths of the groups that tasks are started in, each once and the root not.
+    pub fn groups(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = Vec::new();
+        for task in &self.tasks {
+            if task.group != "/" && !paths.contains(&task.group.as_str()) {
+                paths.push(&task.group);
+            }
+        }
+        paths
+    }
+}
+
+impl Task {
+    /// The task, ready to be forked into `group`. Its number in the script is the series that it reports to.
+    pub fn spec(&self, number: usize, group: TgId, shared: &Shared) -> TaskSpec {
+        let playing = Playing::new(number as u32, self.steps.clone(), shared.clone());
+        TaskSpec { nice: self.nice, cpus: self.cpus.clone(), group, ..TaskSpec::new(&self.name, playing) }
+    }
+}

@@ -1,0 +1,296 @@
+//! The text of a script.
+
+use super::{Script, Step, Task};
+use std::fmt;
+use std::sync::Arc;
+use units::{CpuId, Ns};
+
+/// Most steps of one task, loops counted once, and most tasks of a script.
+const MOST: usize = 100_000;
+/// Longest time: an hour.
+const LONGEST: Ns = Ns(3_600_000_000_000);
+/// Loops in loops.
+const DEEPEST: u32 = 32;
+/// As many bytes of a name as the kernel keeps (TASK_COMM_LEN without the end).
+const LONGEST_NAME: usize = 15;
+
+/// A script that cannot be run: where, counted from 1 in characters, what was found and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    pub line: u32,
+    pub column: u32,
+    pub found: String,
+    pub expected: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: found {}; expected {}", self.line, self.column, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> {
+    let mut script = Script::default();
+    let mut last = first_line;
+    for (index, line) in text.lines().enumerate() {
+        last = first_line + index as u32;
+        let mut reader = Reader { whole: line, rest: line.trim_start(), line: last };
+        if reader.rest.trim().is_empty() || reader.rest.starts_with('#') {
+            continue;
+        }
+        let word = reader.word();
+        if word != "task" {
+            return Err(reader.wrong_at(word, format!("`{word}`"), "task NAME [key=value...]: steps"));
+        }
+        task(&mut reader, &mut script)?;
+        if script.tasks.len() > MOST {
+            return Err(reader.wrong(format!("{} tasks", script.tasks.len()), &format!("at most {MOST}")));
+        }
+    }
+    if script.tasks.is_empty() {
+        let expected = "task NAME [key=value...]: steps".to_string();
+        return Err(ScriptError { line: last, column: 1, found: "no task".to_string(), expected });
+    }
+    Ok(script)
+}
+
+fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
+    let name = reader.word();
+    let letters = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters) {
+        let expected = format!("a task's name, 1 to {LONGEST_NAME} letters, digits, -, _, . or /");
+        return Err(reader.wrong_at(name, format!("`{name}`"), &expected));
+    }
+    let mut task = Task {
+        name: name.to_string(),
+        nice: 0,
+        cpus: None,
+        on: CpuId(0),
+        at: Ns::ZERO,
+        group: "/".to_string(),
+        steps: Arc::from([]),
+    };
+    let mut count = None;
+    while !reader.rest.starts_with(':') {
+        let word = reader.word();
+        if word.is_empty() {
+            return Err(reader.wrong("the end of the line".to_string(), "a colon, and the task's steps after it"));
+        }
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(reader.wrong_at(word, format!("`{word}`"), "key=value, or a colon"));
+        };
+        match key {
+            "nice" => task.nice = reader.number(value, -20, 19)? as i32,
+            "cpus" => {
+                let cpus = machine::topology::parse_list(value)
+                    .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
+                if cpus.is_empty() {
+                    return Err(reader.wrong_at(value, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
+                }
+                task.cpus = Some(cpus);
+            }
+            "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
+            "at" => task.at = reader.time(value, 0)?,
+            "group" => {
+                let whole =
+                    value.starts_with('/') && (value == "/" || value[1..].split('/').all(|part| !part.is_empty()));
+                if !whole {
+                    return Err(reader.wrong_at(value, format!("`{value}`"), "a group's path, such as /above/below"));
+                }
+                task.group = value.to_string();
+            }
+            "count" => count = Some(reader.number(value, 1, 10_000)?),
+            _ => {
+                let expected = "nice, cpus, on, at, group or count";
+                return Err(reader.wrong_at(word, format!("`{key}`"), expected));
+            }
+        }
+    }
+    reader.skip(1);
+    let mut steps = Vec::new();
+    while !reader.rest.is_empty() {
+        step(reader, &mut steps, script, 0)?;
+    }
+    task.steps = Arc::from(steps);
+    let Some(count) = count else {
+        script.tasks.push(task);
+        return Ok(());
+    };
+    script.tasks.extend((0..count).map(|number| Task { name: format!("{}{number}", task.name), ..task.clone() }));
+    Ok(())
+}
+
+/// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
+fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
+    const EXPECTED: &str = "run T, spin T, sleep T, until T, yield, read PIPE, write PIPE, or N x (steps)";
+    if steps.len() >= MOST {
+        return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
+    }
+    let word = reader.word();
+    match word {
+        "run" | "spin" | "sleep" | "until" => {
+            let amount = reader.word();
+            let time = reader.time(amount, 1)?;
+            steps.push(match word {
+                "run" => Step::Run(time),
+                "spin" => Step::Spin(time),
+                "sleep" => Step::Sleep(time),
+                _ => Step::Until(time),
+            });
+        }
+        "yield" => steps.push(Step::Yield),
+        "read" | "write" => {
+            let name = reader.word();
+            if name.is_empty() {
+                return Err(reader.wrong(format!("`{word}` without a pipe"), "the name of a pipe"));
+            }
+            let pipe = script.pipes.iter().position(|pipe| pipe == name).unwrap_or_else(|| {
+                script.pipes.push(name.to_string());
+                script.pipes.len() - 1
+            }) as u32;
+            steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
+        }
+        times if times.starts_with(|c: char| c.is_ascii_digit()) => {
+            let times = reader.number(times, 1, 1_000_000_000)? as u32;
+            let (x, to) = (reader.word(), steps.len() as u32);
+            if depth == DEEPEST {
+                return Err(reader.wrong("one more loop in a loop".to_string(), &format!("at most {DEEPEST}")));
+            }
+            if x != "x" || !reader.rest.starts_with('(') {
+                return Err(reader.wrong_at(x, format!("`{x}`"), "N x (steps)"));
+            }
+            reader.skip(1);
+            while !reader.rest.starts_with(')') {
+                if reader.rest.is_empty() {
+                    return Err(reader.wrong("the end of the line".to_string(), "a closing parenthesis"));
+                }
+                step(reader, steps, script, depth + 1)?;
+            }
+            reader.skip(1);
+            steps.push(Step::Again { to, times });
+        }
+        _ => return Err(reader.wrong_at(word, format!("`{word}`"), EXPECTED)),
+    }
+    match reader.rest.chars().next() {
+        Some(';') => reader.skip(1),
+        None | Some(')') => {}
+        Some(_) => {
+            let word = reader.word();
+            return Err(reader.wrong_at(word, format!("`{word}`"), "a semicolon between two steps"));
+        }
+    }
+    Ok(())
+}
+
+/// A line, and how far it was read.
+struct Reader<'a> {
+    whole: &'a str,
+    rest: &'a str,
+    line: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// The next word, up to a blank or one of `:;()`; empty where one of these stands.
+    fn word(&mut self) -> &'a str {
+        let end = self.rest.find(|c: char| c.is_whitespace() || ":;()".contains(c)).unwrap_or(self.rest.len());
+        let word = &self.rest[..end];
+        self.rest = self.rest[end..].trim_start();
+        word
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest[bytes..].trim_start();
+    }
+
+    /// A mistake at `piece` of the line.
+    fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
+        // Every piece is a part of the line.
+        let offset = (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len());
+        let column = self.whole[..offset].chars().count() as u32 + 1;
+        ScriptError { line: self.line, column, found, expected: expected.to_string() }
+    }
+
+    /// A mistake where reading has come to.
+    fn wrong(&self, found: String, expected: &str) -> ScriptError {
+        self.wrong_at(self.rest, found, expected)
+    }
+
+    fn number(&self, text: &str, low: i64, high: i64) -> Result<i64, ScriptError> {
+        match text.parse() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number),
+            _ => Err(self.wrong_at(text, format!("`{text}`"), &format!("a whole number from {low} to {high}"))),
+        }
+    }
+
+    fn time(&self, text: &str, low: u64) -> Result<Ns, ScriptError> {
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let unit_ns = match unit {
+            "ns" => Some(1),
+            "us" => Some(1_000),
+            "ms" => Some(1_000_000),
+            "s" => Some(1_000_000_000),
+            _ => None,
+        };
+        let time = unit_ns.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
+        match time {
+            Some(time) if (low..=LONGEST.0).contains(&time) => Ok(Ns(time)),
+            _ => Err(self.wrong_at(text, format!("`{text}`"), "a time such as 3ms: ns, us, ms or s, up to an hour")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_nest_and_pipes_are_shared() {
+        let script = Script::parse("task a: 2 x (run 1ms; 3 x (write p; read q)); yield\ntask b: read p; write q\n", 1);
+        let script = script.unwrap();
+        assert_eq!(script.pipes, ["p", "q"]);
+        let again = |to, times| Step::Again { to, times };
+        assert_eq!(
+            script.tasks[0].steps[..],
+            [Step::Run(Ns::from_ms(1)), Step::Write(0), Step::Read(1), again(1, 3), again(0, 2), Step::Yield]
+        );
+        assert_eq!(script.tasks[1].steps[..], [Step::Read(0), Step::Write(1)]);
+    }
+
+    #[test]
+    fn attributes_are_read_and_counts_make_tasks() {
+        let script = Script::parse("# two\n\ntask hog count=2 nice=-5 cpus=0-1 at=2ms group=/a/b on=1: spin 10s", 1);
+        let tasks = script.unwrap().tasks;
+        assert_eq!((tasks.len(), tasks[1].name.as_str(), tasks[1].nice), (2, "hog1", -5));
+        assert_eq!((tasks[0].on, tasks[0].at, tasks[0].group.as_str()), (CpuId(1), Ns::from_ms(2), "/a/b"));
+        assert_eq!(tasks[0].cpus.as_ref().unwrap().weight(), 2);
+    }
+
+    #[test]
+    fn mistakes_have_places() {
+        for (text, message) in [
+            ("", "4:1: found no task; expected task NAME"),
+            ("tasks a: run 1ms", "4:1: found `tasks`; expected task NAME"),
+            ("task a run 1ms", "4:8: found `run`; expected key=value, or a colon"),
+            ("task a", "4:7: found the end of the line; expected a colon"),
+            ("task a: run 1", "4:13: found `1`; expected a time such as 3ms"),
+            ("task a: run 0ms", "4:13: found `0ms`; expected a time"),
+            ("task a: run 99999999999999999999s", "4:13: found"),
+            ("task a: 3 (run 1ms)", "4:11: found ``; expected N x (steps)"),
+            ("task a: 3 x (run 1ms", "4:21: found the end of the line; expected a closing parenthesis"),
+            ("task a: 0 x (run 1ms)", "4:9: found `0`; expected a whole number from 1"),
+            ("task a: run 1ms sleep 1ms", "4:17: found `sleep`; expected a semicolon"),
+            ("task a: jump 3", "4:9: found `jump`; expected run T"),
+            ("task a nice=20: run 1ms", "4:13: found `20`; expected a whole number from -20 to 19"),
+            ("task a cpus=3-1: run 1ms", "4:13: found"),
+            ("task a groop=/a: run 1ms", "4:8: found `groop`; expected nice, cpus, on, at, group or count"),
+            ("task a group=a: run 1ms", "4:14: found `a`; expected a group's path"),
+            ("task äh: run 1ms", "4:6: found `äh`; expected a task's name"),
+            ("task a: )", "4:9: found"),
+        ] {
+            let error = Script::parse(text, 4).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A script's tasks as programs, and a script as a workload.
+
+use super::{Script, Shared, Step};
+use crate::{GroupSpec, Instance};
+use os::Os;
+use os::pipe::PipeId;
+use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::sync::Arc;
+use units::Ns;
+
+/// Between two looks of a spinning task at the clock.
+const LOOK: Ns = Ns::from_us(100);
+/// Weight of a group that is made for a task (`cpu.shares`).
+const DEFAULT_SHARES: u64 = 1024;
+
+/// How far a task is in its steps.
+pub struct Playing {
+    series: u32,
+    steps: Arc<[Step]>,
+    shared: Shared,
+    at: usize,
+    /// How often the loop that ends at a step has come round, for each step.
+    rounds: Vec<u32>,
+    born: Option<Ns>,
+    reported: bool,
+}
+
+impl Playing {
+    pub(super) fn new(series: u32, steps: Arc<[Step]>, shared: Shared) -> Playing {
+        let rounds = vec![0; steps.len()];
+        Playing { series, steps, shared, at: 0, rounds, born: None, reported: false }
+    }
+
+    /// The next step that takes time; loops are followed on the way.
+    fn step(&mut self) -> Option<Step> {
+        loop {
+            let step = *self.steps.get(self.at)?;
+            let Step::Again { to, times } = step else { return Some(step) };
+            self.rounds[self.at] += 1;
+            if self.rounds[self.at] < times {
+                self.at = to as usize;
+            } else {
+                self.rounds[self.at] = 0;
+                self.at += 1;
+            }
+        }
+    }
+}
+
+impl Program for Playing {
+    /// A task reports its life, from its first step to its last, in nanoseconds.
+    fn next(&mut self, last: Outcome) -> Op {
+        let born = *self.born.get_or_insert(last.now);
+        let Some(step) = self.step() else {
+            if std::mem::replace(&mut self.reported, true) {
+                return Op::Exit;
+            }
+            return Op::Report { series: self.series, value: (last.now - born).0 };
+        };
+        if let Step::Spin(until) = step {
+            let left = (self.shared.start + until).saturating_sub(last.now);
+            if left > Ns::ZERO {
+                return Op::RunFor(left.min(LOOK));
+            }
+            self.at += 1;
+            return self.next(last);
+        }
+        self.at += 1;
+        match step {
+            Step::Run(time) => Op::RunFor(time),
+            Step::Sleep(time) => Op::SleepFor(time),
+            Step::Until(time) => Op::SleepUntil(self.shared.start + time),
+            Step::Yield => Op::Yield,
+            Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
+            Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
+            Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
+        }
+    }
+}
+
+/// The process that forks the script's tasks, each at its time, and waits for them.
+struct Main {
+    script: Script,
+    pipes: Vec<PipeId>,
+    /// The group of each task.
+    groups: Vec<TgId>,
+    /// Numbers of the tasks still to be forked, the last first.
+    order: Vec<usize>,
+    start: Option<Ns>,
+    waited: bool,
+}
+
+impl Program for Main {
+    fn next(&mut self, last: Outcome) -> Op {
+        let start = *self.start.get_or_insert(last.now);
+        let Some(&number) = self.order.last() else {
+            // wait4() returns 0 once no child is left.
+            return if std::mem::replace(&mut self.waited, true) && last.value == 0 { Op::Exit } else { Op::Wait };
+        };
+        let task = &self.script.tasks[number];
+        if start + task.at > last.now {
+            return Op::SleepUntil(start + task.at);
+        }
+        self.order.pop();
+        let shared = Shared { pipes: self.pipes.clone(), start };
+        Op::Fork(Box::new(task.spec(number, self.groups[number], &shared)))
+    }
+}
+
+/// One process forks the tasks in the order of their times, then of the text; `on=` is not heeded. Each task reports its life
+/// in nanoseconds.
+impl Instance for Script {
+    fn groups(&self) -> Vec<GroupSpec> {
+        let mut specs: Vec<GroupSpec> = Vec::new();
+        for path in Script::groups(self) {
+            // Those above come first.
+            for (end, _) in path.match_indices('/').skip(1).chain([(path.len(), "")]) {
+                let path = path[..end].to_string();
+                if !specs.iter().any(|spec| spec.path == path) {
+                    specs.push(GroupSpec { path, shares: DEFAULT_SHARES });
+                }
+            }
+        }
+        specs
+    }
+
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        self.start_in(os, &[])
+    }
+
+    fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
+        let specs = Instance::groups(self);
+        let group =
+            |path: &str| specs.iter().position(|spec| spec.path == path).map_or(ROOT_TASK_GROUP, |at| groups[at]);
+        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
+        order.sort_by_key(|&number| self.tasks[number].at);
+        order.reverse();
+        let main = Main {
+            pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(),
+            groups: self.tasks.iter().map(|task| group(&task.group)).collect(),
+            order,
+            start: None,
+            waited: false,
+            script: self.clone(),
+        };
+        vec![TaskSpec::new("script", main)]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| sample.value).collect()
+    }
+}
