@@ -322,6 +322,8 @@ pub struct CfsRq {
     pub runnable_weight: u64,
     pub nr_running: u32,
     pub h_nr_running: u32,
+    /// How many of these are SCHED_IDLE (v5.4).
+    pub idle_h_nr_running: u32,
     pub exec_clock: u64,
     pub min_vruntime: u64,
     pub tasks_timeline: crate::fair::timeline::Timeline,

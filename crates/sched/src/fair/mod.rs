@@ -44,19 +44,24 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let mut level = Some(self.task[p].se);
         let mut flags = flags;
+        let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
         self.read_se_links(self.task[p].se);
         while let Some(se) = level
             && !self.se[se].on_rq
         {
             let cfs = self.se[se].cfs_rq;
             self.enqueue_entity(cfs, se, flags);
-            self.cfs_rq[cfs].h_nr_running += 1;
+            let cfs_rq = &mut self.cfs_rq[cfs];
+            cfs_rq.h_nr_running += 1;
+            cfs_rq.idle_h_nr_running += idle_h_nr_running;
             flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
             level = self.se[se].parent;
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.cfs_rq[cfs].h_nr_running += 1;
+            let cfs_rq = &mut self.cfs_rq[cfs];
+            cfs_rq.h_nr_running += 1;
+            cfs_rq.idle_h_nr_running += idle_h_nr_running;
             self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
             self.update_shares(cfs, se);
             level = self.se[se].parent;
@@ -64,17 +69,26 @@ impl<A: Arch> Sched<A> {
         self.add_nr_running(cpu, 1);
     }
 
+    /// fair.c: sched_idle_rq(). Whether nothing but SCHED_IDLE tasks is queued, at least one (v5.4).
+    #[inline]
+    pub(crate) fn sched_idle_rq(&self, cpu: CpuId) -> bool {
+        let rq = &self.rq[cpu];
+        rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
+    }
+
     /// fair.c: dequeue_task_fair().
     #[fentry]
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let task_sleep = flags.sleep;
         let mut flags = flags;
+        let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
         let mut level = Some(self.task[p].se);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.dequeue_entity(cfs, se, flags);
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running -= 1;
+            cfs_rq.idle_h_nr_running -= idle_h_nr_running;
             level = self.se[se].parent;
             if cfs_rq.load.weight != 0 {
                 // Whoever runs next comes from this group by preference: its part of the period is not used up.
@@ -89,7 +103,9 @@ impl<A: Arch> Sched<A> {
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.cfs_rq[cfs].h_nr_running -= 1;
+            let cfs_rq = &mut self.cfs_rq[cfs];
+            cfs_rq.h_nr_running -= 1;
+            cfs_rq.idle_h_nr_running -= idle_h_nr_running;
             self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
             self.update_shares(cfs, se);
             level = self.se[se].parent;
