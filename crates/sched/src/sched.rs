@@ -150,6 +150,16 @@ pub enum Policy {
     Stop,
 }
 
+/// sched.h: struct sched_class, as a closed set, the highest first. The idle task (`rq.curr == None`) is of the last.
+/// Which class answers what stands in `core/class.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum SchedClass {
+    Stop,
+    #[default]
+    Fair,
+    Idle,
+}
+
 /// sched.h: WF_SYNC, WF_FORK, WF_MIGRATED.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WakeFlags {
@@ -268,6 +278,7 @@ pub struct TaskStruct {
     pub on_rq: OnRq,
     pub on_cpu: bool,
     pub policy: Policy,
+    pub sched_class: SchedClass,
     pub sched_contributes_to_load: bool,
     pub sched_remote_wakeup: bool,
     pub in_iowait: bool,

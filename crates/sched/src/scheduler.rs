@@ -3,7 +3,7 @@
 
 use crate::arch::Arch;
 use crate::core::{Sched, TaskInit};
-use crate::sched::{Policy, TaskId, TaskState, TgId, WakeFlags};
+use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use units::{CpuId, CpuMask};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
@@ -185,7 +185,7 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn is_stopper(&self, task: TaskId) -> bool {
-        self.task[task].policy == Policy::Stop
+        self.task[task].sched_class == SchedClass::Stop
     }
 
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) {

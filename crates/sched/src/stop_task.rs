@@ -74,4 +74,14 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].stop_queued = false;
         self.sub_nr_running(cpu, 1);
     }
+
+    /// stop_task.c: pick_next_task_stop().
+    #[inline]
+    pub(crate) fn pick_next_task_stop(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        if !self.rq[cpu].stop_queued {
+            return None;
+        }
+        self.put_prev_task(cpu, prev);
+        self.rq[cpu].stop
+    }
 }

@@ -66,13 +66,13 @@ impl<A: Arch> Sched<A> {
         apply(self);
         let current_first = self.kernel.core.change_order == ChangeOrder::CurrentFirst;
         if running && current_first {
-            self.set_curr_task_fair(cpu);
+            self.set_next_task(cpu, p);
         }
         if queued {
             self.enqueue_task(cpu, p, flags);
         }
         if running && !current_first {
-            self.set_curr_task_fair(cpu);
+            self.set_next_task(cpu, p);
         }
         self.rq_unlock(cpu);
         self.pi_unlock(p);

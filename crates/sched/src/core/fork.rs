@@ -29,6 +29,7 @@ impl<A: Arch> Sched<A> {
             wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
             state: TaskState::New,
             policy: init.policy,
+            sched_class: SchedClass::of(init.policy),
             alive: true,
             static_prio,
             prio: static_prio,
@@ -48,9 +49,7 @@ impl<A: Arch> Sched<A> {
         self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
         self.set_task_rq(p, cpu);
         self.init_entity_runnable_average(se);
-        if init.policy != Policy::Stop {
-            self.task_fork_fair(p);
-        }
+        self.task_fork(p);
         self.__set_task_cpu(p, cpu);
         if self.arch.tracing() {
             self.trace(Event::SchedProcessFork { parent, child: p });
@@ -100,7 +99,7 @@ impl<A: Arch> Sched<A> {
 
     /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
     pub(super) fn put_task_struct(&mut self, p: TaskId) {
-        self.task_dead_fair(p);
+        self.task_dead(p);
         self.arch.task_gone(p);
         let se = self.task[p].se;
         self.se.remove(se);

@@ -1,5 +1,6 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
+mod class;
 mod fork;
 mod schedule;
 mod ttwu;
@@ -16,6 +17,7 @@ use crate::topology::{DomainSetup, Domains, SdFlags, build_sched_domains};
 use crate::trace::Event;
 use crate::versions::Kernel;
 use fentry::fentry;
+use std::cmp::Ordering;
 use units::{CpuId, CpuMask, PerCpu};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
@@ -209,10 +211,7 @@ impl<A: Arch> Sched<A> {
         if !flags.save_restore {
             self.sched_info_queued(cpu, p);
         }
-        match self.task[p].policy {
-            Policy::Stop => self.enqueue_task_stop(cpu, p),
-            _ => self.enqueue_task_fair(cpu, p, flags),
-        }
+        self.class_enqueue_task(cpu, p, flags);
     }
 
     /// core.c: dequeue_task().
@@ -223,10 +222,7 @@ impl<A: Arch> Sched<A> {
         if !flags.save_restore {
             self.sched_info_dequeued(cpu, p);
         }
-        match self.task[p].policy {
-            Policy::Stop => self.dequeue_task_stop(cpu),
-            _ => self.dequeue_task_fair(cpu, p, flags),
-        }
+        self.class_dequeue_task(cpu, p, flags);
     }
 
     /// kernel/sched/sched.h: add_nr_running(). The first CPU with more than it can run marks the root domain.
@@ -305,10 +301,11 @@ impl<A: Arch> Sched<A> {
     /// core.c: check_preempt_curr().
     pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         let curr = self.rq[cpu].curr;
-        match curr {
-            Some(c) if self.task[c].policy == Policy::Stop => {}
-            Some(_) if self.task[p].policy != Policy::Stop => self.check_preempt_wakeup(cpu, p, flags),
-            _ => self.resched_curr(cpu),
+        let (ours, theirs) = (self.task[p].sched_class, self.curr_class(cpu));
+        match ours.cmp(&theirs) {
+            Ordering::Equal => self.class_check_preempt_curr(cpu, p, flags),
+            Ordering::Less => self.resched_curr(cpu),
+            Ordering::Greater => {}
         }
         let queued = curr.is_none_or(|c| self.task[c].on_rq == OnRq::Queued);
         if queued && self.rq[cpu].need_resched {
@@ -324,7 +321,7 @@ impl<A: Arch> Sched<A> {
             if self.arch.tracing() {
                 self.trace(Event::SchedMigrateTask { task: p, orig_cpu, dest_cpu: new_cpu });
             }
-            self.migrate_task_rq_fair(p);
+            self.migrate_task_rq(p);
             let se = self.task[p].se;
             self.se[se].nr_migrations += 1;
         }
@@ -343,8 +340,8 @@ impl<A: Arch> Sched<A> {
     /// core.c: select_task_rq().
     pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         let mut cpu = cpu;
-        if self.task[p].nr_cpus_allowed > 1 && self.task[p].policy != Policy::Stop {
-            cpu = self.select_task_rq_fair(p, cpu, sd_flag, flags);
+        if self.task[p].nr_cpus_allowed > 1 {
+            cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
         }
         if !self.cpumask_test(cpu, p) || !self.rq[cpu].online {
             cpu = self.select_fallback_rq(p);
@@ -372,10 +369,8 @@ impl<A: Arch> Sched<A> {
         let cpu = self.this_cpu;
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
-        if let Some(curr) = self.rq[cpu].curr
-            && self.task[curr].policy != Policy::Stop
-        {
-            self.task_tick_fair(cpu, curr);
+        if let Some(curr) = self.rq[cpu].curr {
+            self.task_tick(cpu, curr);
         }
         self.update_cpu_load_active(cpu);
         self.path(Path::calc_global_load_tick);
@@ -393,7 +388,7 @@ impl<A: Arch> Sched<A> {
             self.write_rq_stats(cpu);
             self.rq[cpu].yld_count += 1;
         }
-        self.yield_task_fair(cpu);
+        self.yield_task(cpu);
         self.rq_unlock(cpu);
     }
 

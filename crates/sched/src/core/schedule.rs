@@ -87,26 +87,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: pick_next_task(). Classes from the highest: stop, fair, idle.
-    #[fentry]
-    fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        loop {
-            if self.rq[cpu].stop_queued {
-                self.put_prev_task(cpu, prev);
-                return self.rq[cpu].stop;
-            }
-            if let Some(p) = self.pick_next_task_fair(cpu, prev) {
-                return Some(p);
-            }
-            // New-idle balancing drops the lock: a stopper may have been queued meanwhile (RETRY_TASK).
-            if !self.rq[cpu].stop_queued {
-                return self.pick_next_task_idle(cpu, prev);
-            }
-        }
-    }
-
-    /// idle_task.c: pick_next_task_idle().
-    fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+    /// idle.c: pick_next_task_idle().
+    pub(super) fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.path(Path::pick_next_task_idle);
         self.put_prev_task(cpu, prev);
         self.update_idle_core(cpu);
@@ -115,15 +97,6 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].sched_goidle += 1;
         }
         None
-    }
-
-    /// kernel/sched/sched.h: put_prev_task().
-    pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
-        if let Some(p) = prev
-            && self.task[p].policy != Policy::Stop
-        {
-            self.put_prev_task_fair(cpu, p);
-        }
     }
 
     /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.

@@ -38,7 +38,7 @@ impl<A: Arch> Sched<A> {
                 let from = task.cpu;
                 self.rq[from].nr_iowait -= 1;
             }
-            self.task_waking_fair(p);
+            self.task_waking(p);
             cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
             if self.task[p].cpu != cpu {
                 flags.migrated = true;

@@ -114,12 +114,9 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
-    /// Differs: called for every task; does nothing in later kernels, nor for a stopper, whose class has no such method.
+    /// Differs: called in later kernels as well, and does nothing there.
     #[inline]
     pub(crate) fn task_waking_fair(&mut self, p: TaskId) {
-        if self.task[p].policy == Policy::Stop {
-            return;
-        }
         if self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup {
             self.task_waking_relative(p);
         }
@@ -148,7 +145,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         let p = match prev {
-            Some(prev) if self.task[prev].policy != Policy::Stop => self.pick_after(cpu, prev),
+            Some(prev) if self.task[prev].sched_class == SchedClass::Fair => self.pick_after(cpu, prev),
             _ => self.pick_simple(cpu, prev),
         };
         self.read_se_links(self.task[p].se);

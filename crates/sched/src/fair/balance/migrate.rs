@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::layout::Statistic;
-use crate::sched::{OnRq, Policy, QueueFlags, SchedStatistics, TaskId, WakeFlags};
+use crate::sched::{OnRq, Policy, QueueFlags, SchedClass, SchedStatistics, TaskId, WakeFlags};
 use crate::topology::{CpuIdleType, SdFlags, SdId};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
@@ -20,7 +20,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: `sched_migration_cost_ns` has no -1 (always hot) here.
     pub(super) fn task_hot(&self, p: TaskId, env: &LbEnv) -> bool {
         let task = &self.task[p];
-        if matches!(task.policy, Policy::Stop | Policy::Idle) {
+        if task.sched_class != SchedClass::Fair || task.policy == Policy::Idle {
             return false;
         }
         let se = &self.se[task.se];
