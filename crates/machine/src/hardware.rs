@@ -21,6 +21,8 @@ pub enum Notice {
     Reschedule,
     /// A store to the flags word it monitors.
     Monitor,
+    /// Its clock event device was set to another time: nothing arrives, what it waits for has changed.
+    Timer,
 }
 
 /// One message between CPUs, and when it arrives.
@@ -279,6 +281,10 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         self.charge(from, work);
         let at = self.now(from) + if COSTS { self.prices.ipi_delivery } else { Ps::ZERO };
         self.outbox.push(Message { at, to, notice: Notice::Reschedule });
+    }
+
+    fn clockevents_program_event(&mut self, by: CpuId, cpu: CpuId) {
+        self.outbox.push(Message { at: self.now(by), to: cpu, notice: Notice::Timer });
     }
 
     fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {

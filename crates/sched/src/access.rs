@@ -52,6 +52,7 @@ paths! {
     update_sd_lb_stats update_sg_lb_stats update_group_capacity find_busiest_queue detach_tasks can_migrate_task attach_tasks
     update_blocked_averages task_h_load active_load_balance_cpu_stop stop_one_cpu
     sched_fork task_fork_fair wake_up_new_task do_exit sched_move_task sched_setscheduler set_cpus_allowed_ptr
+    hrtimer_start_range_ns hrtimer_try_to_cancel
 }
 
 impl Path {

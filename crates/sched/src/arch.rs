@@ -24,6 +24,13 @@ pub trait Arch {
     /// Stores to the monitored flags word of an idle CPU that polls it (mwait): it leaves idle without an interrupt.
     fn wake_polling_idle(&mut self, from: CpuId, to: CpuId);
 
+    /// The first of the scheduler's own timers on `cpu` is another than before: [`HrTimers::next_event`] says when that CPU is to be
+    /// interrupted. A machine without a clock that interrupts needs not listen.
+    ///
+    /// [`HrTimers::next_event`]: crate::hrtimer::HrTimers::next_event
+    #[inline]
+    fn clockevents_program_event(&mut self, _by: CpuId, _cpu: CpuId) {}
+
     /// One load from a cache line; its price depends on who holds the line, and how.
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}

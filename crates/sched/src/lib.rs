@@ -10,6 +10,7 @@ pub mod core;
 pub mod cpu_topology;
 pub mod fair;
 pub mod features;
+pub mod hrtimer;
 pub mod layout;
 pub mod load_weight;
 pub mod pelt;

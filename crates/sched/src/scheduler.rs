@@ -4,7 +4,7 @@
 use crate::arch::Arch;
 use crate::core::{Sched, TaskInit};
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, Ns};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
 pub trait Scheduler {
@@ -35,6 +35,11 @@ pub trait Scheduler {
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
     /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
     fn idle_loop_exit(&mut self, cpu: CpuId) -> bool;
+    /// When `cpu` is to be interrupted for the scheduler's own timers; `None`: never. `Arch::clockevents_program_event` says when it
+    /// changes.
+    fn next_event(&self, cpu: CpuId) -> Option<Ns>;
+    /// The timer interrupt: runs the first of `cpu`'s timers, if its time has come. Returns whether it had.
+    fn hrtimer_run(&mut self, cpu: CpuId) -> bool;
     /// The balancing softirq.
     fn run_rebalance_domains(&mut self, cpu: CpuId);
     /// The work of a `migration/N` task.
@@ -138,6 +143,16 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.on_cpu(cpu);
         self.sched_ttwu_pending();
         false
+    }
+
+    #[inline]
+    fn next_event(&self, cpu: CpuId) -> Option<Ns> {
+        self.hrtimers.next_event(cpu)
+    }
+
+    fn hrtimer_run(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        Sched::hrtimer_run(self)
     }
 
     fn run_rebalance_domains(&mut self, cpu: CpuId) {

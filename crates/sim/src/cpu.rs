@@ -50,11 +50,12 @@ impl Cpu {
     }
 
     pub fn notice(&mut self, notice: Notice, at: Ps) {
-        let pending = match notice {
-            Notice::Reschedule => &mut self.reschedule_at,
-            Notice::Monitor => &mut self.monitor_at,
-        };
-        *pending = (*pending).min(at);
+        match notice {
+            Notice::Reschedule => self.reschedule_at = self.reschedule_at.min(at),
+            Notice::Monitor => self.monitor_at = self.monitor_at.min(at),
+            // Who delivers it asks the scheduler.
+            Notice::Timer => {}
+        }
     }
 
     /// The next interrupt of any kind.

@@ -198,8 +198,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn deliver(&mut self) {
         while let Some(message) = self.sched.arch_mut().outbox().pop() {
             self.cpus[message.to].notice(message.notice, message.at.max(self.now));
+            if message.notice == Notice::Timer {
+                self.reprogram(message.to);
+            }
             self.requeue(message.to);
         }
+    }
+
+    /// What the scheduler's timers on `cpu` make of its next interrupt.
+    pub(crate) fn reprogram(&mut self, cpu: CpuId) {
+        let at = self.sched.next_event(cpu).map_or(Ps::NEVER, Ps::from);
+        self.cpus[cpu].timers.set_sched(at);
     }
 
     #[inline]

@@ -21,6 +21,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
         let now = self.sched.arch().now(cpu);
+        self.reprogram(cpu);
         let timer = self.cpus[cpu].timers.next();
         if self.cpus[cpu].tick_at != Ps::NEVER && timer > now + self.tick_period {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);

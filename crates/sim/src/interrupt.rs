@@ -35,8 +35,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
             sim.within(cpu, paths::HRTIMER_INTERRUPT, |sim| {
-                while let Some(timer) = sim.cpus[cpu].timers.expire(now) {
-                    sim.within(cpu, paths::HRTIMER_WAKEUP, |sim| sim.timer_expired(cpu, timer));
+                loop {
+                    if sim.cpus[cpu].timers.sched_first(now) {
+                        sim.sched.hrtimer_run(cpu);
+                        sim.reprogram(cpu);
+                    } else if let Some(timer) = sim.cpus[cpu].timers.expire(now) {
+                        sim.within(cpu, paths::HRTIMER_WAKEUP, |sim| sim.timer_expired(cpu, timer));
+                    } else {
+                        break;
+                    }
                 }
                 if sim.cpus[cpu].tick_at > now {
                     return false;

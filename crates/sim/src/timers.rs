@@ -1,4 +1,4 @@
-//! High-resolution timers of one CPU, by hard expiry, then in order of arming.
+//! High-resolution timers of one CPU: sleepers', by hard expiry, then in order of arming; and when the scheduler's own are due.
 
 use sched::sched::TaskId;
 use std::cmp::Reverse;
@@ -20,6 +20,18 @@ pub struct Timer {
 pub struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
+    /// The first of the scheduler's own timers, which stand there: only their time is known here.
+    sched: SchedAt,
+}
+
+/// A time that defaults to never.
+#[derive(Clone, Copy, Debug)]
+struct SchedAt(Ps);
+
+impl Default for SchedAt {
+    fn default() -> SchedAt {
+        SchedAt(Ps::NEVER)
+    }
 }
 
 impl Timers {
@@ -31,7 +43,22 @@ impl Timers {
     /// When the hardware must interrupt; [`Ps::NEVER`] without timers.
     #[inline]
     pub fn next(&self) -> Ps {
+        self.next_sleeper().min(self.sched.0)
+    }
+
+    #[inline]
+    fn next_sleeper(&self) -> Ps {
         self.heap.peek().map_or(Ps::NEVER, |t| t.0.hard)
+    }
+
+    /// The scheduler's first timer here is due at `at`.
+    pub fn set_sched(&mut self, at: Ps) {
+        self.sched.0 = at;
+    }
+
+    /// Whether at `now` it is the scheduler's turn: its timer is due, and no sleeper's was before.
+    pub fn sched_first(&self, now: Ps) -> bool {
+        self.sched.0 <= now && self.sched.0 <= self.next_sleeper()
     }
 
     /// hrtimer.c: __hrtimer_run_queues(): the next timer that may run at `now`.
@@ -59,5 +86,20 @@ mod tests {
         assert_eq!(timers.expire(us(60)).map(|t| t.task), Some(TaskId(2)));
         assert_eq!(timers.expire(us(60)), None);
         assert_eq!(timers.next(), us(115));
+    }
+
+    #[test]
+    fn the_schedulers_timers_take_their_turn_among_the_sleepers() {
+        let mut timers = Timers::default();
+        let us = |n: u64| Ps::from_ns(n * 1000);
+        assert!(timers.next() == Ps::NEVER && !timers.sched_first(us(1000)));
+        timers.arm(us(10), us(60), TaskId(1), 0);
+        timers.set_sched(us(50));
+        assert_eq!(timers.next(), us(50));
+        assert!(!timers.sched_first(us(49)) && timers.sched_first(us(50)));
+        timers.set_sched(us(61));
+        assert!(timers.next() == us(60) && !timers.sched_first(us(70)));
+        timers.expire(us(70));
+        assert!(timers.sched_first(us(70)));
     }
 }

@@ -9,6 +9,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::cpu_topology::CpuTopology;
 use crate::features::{Feature, Features};
+use crate::hrtimer::HrTimers;
 use crate::layout::Layout;
 use crate::sched::*;
 use crate::stats::SchedstatsState;
@@ -45,6 +46,7 @@ pub struct Sched<A: Arch> {
     pub schedstats: SchedstatsState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
+    pub hrtimers: HrTimers,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
     next_pid: u32,
@@ -114,6 +116,7 @@ impl<A: Arch> Sched<A> {
             tg: Arena::new(),
             nohz: Default::default(),
             balance: Default::default(),
+            hrtimers: HrTimers::new(nr_cpus),
             domains,
             topology: boot.topology,
             cpu_online_mask: online,

@@ -13,6 +13,7 @@
 //! Absent: bandwidth control, NUMA balancing, HRTICK, capacity-aware placement, cpufreq hooks.
 
 pub mod balance;
+mod bandwidth;
 pub mod cpu_load;
 pub mod entity;
 pub mod group;

@@ -1,0 +1,256 @@
+//! kernel/time/hrtimer.c as the scheduler uses it: timers of its own, which fire as interrupts of the CPU they wait on.
+//!
+//! The queues stand here; the clock that interrupts stands outside. [`Arch::clockevents_program_event`] says that a CPU's
+//! next expiry changed, [`HrTimers::next_event`] tells it, and `Scheduler::hrtimer_run` is called once it has come. Where
+//! nobody arms a timer this is one number per CPU that never changes.
+//!
+//! [`Arch::clockevents_program_event`]: crate::arch::Arch::clockevents_program_event
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::TgId;
+use std::collections::BTreeMap;
+use units::{CpuId, Ns, PerCpu};
+
+/// Which object a timer belongs to, as a small number: no two timers of a kind share one.
+trait Slot {
+    fn slot(self) -> usize;
+}
+
+impl Slot for TgId {
+    fn slot(self) -> usize {
+        self.index()
+    }
+}
+
+macro_rules! timers {
+    ($( $(#[$doc:meta])* $name:ident($owner:ty) => $function:ident; )+) => {
+        /// A timer of the scheduler: its kind, and the object that holds it.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum SchedTimer { $( $(#[$doc])* $name($owner), )+ }
+
+        #[repr(usize)]
+        enum Kind { $( $name, )+ Count }
+
+        impl SchedTimer {
+            fn kind_and_slot(self) -> (usize, usize) {
+                match self { $( SchedTimer::$name(owner) => (Kind::$name as usize, owner.slot()), )+ }
+            }
+        }
+
+        impl<A: Arch> Sched<A> {
+            /// `timer->function`: what an expired timer does. It has left its queue and may arm itself again.
+            fn hrtimer_function(&mut self, timer: SchedTimer) {
+                match timer { $( SchedTimer::$name(owner) => self.$function(owner), )+ }
+            }
+        }
+    };
+}
+
+timers! {
+    /// `cfs_b->period_timer` of a group.
+    CfsPeriod(TgId) => sched_cfs_period_timer;
+    /// `cfs_b->slack_timer` of a group.
+    CfsSlack(TgId) => sched_cfs_slack_timer;
+}
+
+/// struct hrtimer: when it expires (ns since boot; kept after it has), and where it waits.
+#[derive(Clone, Copy, Debug, Default)]
+struct HrTimer {
+    expires: u64,
+    queued: Option<(CpuId, u64)>,
+}
+
+/// struct hrtimer_cpu_base of each CPU: what is armed there, by expiry, then in order of arming.
+#[derive(Clone, Debug)]
+pub struct HrTimers {
+    queues: PerCpu<BTreeMap<(u64, u64), SchedTimer>>,
+    next: PerCpu<u64>,
+    timers: [Vec<HrTimer>; Kind::Count as usize],
+    sequence: u64,
+}
+
+/// KTIME_MAX: nothing is armed.
+const KTIME_MAX: u64 = u64::MAX;
+
+impl HrTimers {
+    pub(crate) fn new(nr_cpus: usize) -> HrTimers {
+        HrTimers {
+            queues: PerCpu::from_fn(nr_cpus, |_| BTreeMap::new()),
+            next: PerCpu::from_fn(nr_cpus, |_| KTIME_MAX),
+            timers: Default::default(),
+            sequence: 0,
+        }
+    }
+
+    /// hrtimer.c: hrtimer_get_next_event(): the first expiry on `cpu`; `None` where nothing is armed.
+    #[doc(alias = "hrtimer_get_next_event")]
+    #[inline]
+    pub fn next_event(&self, cpu: CpuId) -> Option<Ns> {
+        (self.next[cpu] != KTIME_MAX).then(|| Ns(self.next[cpu]))
+    }
+
+    fn get(&self, timer: SchedTimer) -> HrTimer {
+        let (kind, slot) = timer.kind_and_slot();
+        self.timers[kind].get(slot).copied().unwrap_or_default()
+    }
+
+    fn entry(&mut self, timer: SchedTimer) -> &mut HrTimer {
+        let (kind, slot) = timer.kind_and_slot();
+        if self.timers[kind].len() <= slot {
+            self.timers[kind].resize(slot + 1, HrTimer::default());
+        }
+        &mut self.timers[kind][slot]
+    }
+
+    /// Whether the timer waits to expire.
+    pub fn is_queued(&self, timer: SchedTimer) -> bool {
+        self.get(timer).queued.is_some()
+    }
+
+    /// hrtimer.h: hrtimer_get_expires(): when it expires, or did last.
+    #[doc(alias = "hrtimer_get_expires")]
+    pub fn expires(&self, timer: SchedTimer) -> u64 {
+        self.get(timer).expires
+    }
+
+    /// hrtimer.h: hrtimer_set_expires(), of a timer that is not armed.
+    pub fn hrtimer_set_expires(&mut self, timer: SchedTimer, expires: u64) {
+        let entry = self.entry(timer);
+        debug_assert!(entry.queued.is_none(), "an armed timer's expiry is its place in the queue");
+        entry.expires = expires;
+    }
+
+    fn enqueue(&mut self, cpu: CpuId, timer: SchedTimer, expires: u64) {
+        self.sequence += 1;
+        let sequence = self.sequence;
+        *self.entry(timer) = HrTimer { expires, queued: Some((cpu, sequence)) };
+        self.queues[cpu].insert((expires, sequence), timer);
+    }
+
+    /// Where it waited.
+    fn dequeue(&mut self, timer: SchedTimer) -> Option<CpuId> {
+        let entry = self.entry(timer);
+        let (cpu, sequence) = entry.queued.take()?;
+        let key = (entry.expires, sequence);
+        let removed = self.queues[cpu].remove(&key);
+        debug_assert_eq!(removed, Some(timer), "a queued timer is where it says");
+        Some(cpu)
+    }
+
+    /// Notes the queue's first expiry. Returns whether it is another than before.
+    fn update_next(&mut self, cpu: CpuId) -> bool {
+        let next = self.queues[cpu].first_key_value().map_or(KTIME_MAX, |(&(expires, _), _)| expires);
+        std::mem::replace(&mut self.next[cpu], next) != next
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    fn hrtimer_reprogram(&mut self, cpu: CpuId) {
+        if self.hrtimers.update_next(cpu) {
+            self.arch.clockevents_program_event(self.this_cpu, cpu);
+        }
+    }
+
+    /// hrtimer.c: hrtimer_start_range_ns(). Arms `timer` on `cpu` for the absolute time `expires`, wherever it waited before.
+    /// Differs: which CPU an unpinned timer goes to is the caller's affair.
+    #[doc(alias = "hrtimer_start_range_ns")]
+    pub fn hrtimer_start(&mut self, cpu: CpuId, timer: SchedTimer, expires: u64) {
+        self.path(Path::hrtimer_start_range_ns);
+        let before = self.hrtimers.dequeue(timer);
+        self.hrtimers.enqueue(cpu, timer, expires);
+        if let Some(before) = before.filter(|&before| before != cpu) {
+            self.hrtimer_reprogram(before);
+        }
+        self.hrtimer_reprogram(cpu);
+    }
+
+    /// hrtimer.c: hrtimer_cancel() and hrtimer_try_to_cancel(). Returns whether it was armed.
+    #[doc(alias = "hrtimer_try_to_cancel")]
+    pub fn hrtimer_cancel(&mut self, timer: SchedTimer) -> bool {
+        match self.hrtimers.dequeue(timer) {
+            None => false,
+            Some(cpu) => {
+                self.path(Path::hrtimer_try_to_cancel);
+                self.hrtimer_reprogram(cpu);
+                true
+            }
+        }
+    }
+
+    /// hrtimer.c: __hrtimer_run_queues(): runs the first timer of this CPU if it has expired. Returns whether it had.
+    #[doc(alias = "__hrtimer_run_queues")]
+    pub fn hrtimer_run(&mut self) -> bool {
+        let cpu = self.this_cpu;
+        let now = self.arch.sched_clock(cpu).0;
+        if self.hrtimers.next[cpu] > now {
+            return false;
+        }
+        let (_, &timer) = self.hrtimers.queues[cpu].first_key_value().expect("something expires next");
+        self.hrtimers.dequeue(timer);
+        self.hrtimer_function(timer);
+        self.hrtimer_reprogram(cpu);
+        true
+    }
+
+    /// hrtimer.c: hrtimers_cpu_dying(): what waits on a CPU that goes away waits on this one instead.
+    #[doc(alias = "hrtimers_cpu_dying")]
+    pub fn migrate_hrtimers(&mut self, from: CpuId) {
+        let here = self.this_cpu;
+        let queue = std::mem::take(&mut self.hrtimers.queues[from]);
+        for ((expires, sequence), timer) in queue {
+            self.hrtimers.entry(timer).queued = Some((here, sequence));
+            self.hrtimers.queues[here].insert((expires, sequence), timer);
+        }
+        self.hrtimer_reprogram(from);
+        self.hrtimer_reprogram(here);
+    }
+}
+
+/// hrtimer.c: hrtimer_forward(). Moves `expires` behind `now` in whole intervals; returns how many that took.
+pub fn hrtimer_forward(expires: &mut u64, now: u64, interval: u64) -> u64 {
+    if now < *expires {
+        return 0;
+    }
+    let overruns = (now - *expires) / interval + 1;
+    *expires += overruns * interval;
+    overruns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU0: CpuId = CpuId(0);
+    const CPU1: CpuId = CpuId(1);
+
+    #[test]
+    fn forwarding_goes_just_beyond_now() {
+        let mut expires = 100;
+        assert_eq!((hrtimer_forward(&mut expires, 99, 10), expires), (0, 100));
+        assert_eq!((hrtimer_forward(&mut expires, 100, 10), expires), (1, 110));
+        assert_eq!((hrtimer_forward(&mut expires, 137, 10), expires), (3, 140));
+    }
+
+    #[test]
+    fn queues_hold_each_timer_once_and_know_their_first() {
+        let mut timers = HrTimers::new(2);
+        let (a, b) = (SchedTimer::CfsPeriod(TgId(1)), SchedTimer::CfsSlack(TgId(1)));
+        timers.enqueue(CPU0, a, 50);
+        timers.enqueue(CPU0, b, 40);
+        assert!(timers.update_next(CPU0) && !timers.update_next(CPU0));
+        assert_eq!(timers.next_event(CPU0), Some(Ns(40)));
+        assert_eq!(timers.dequeue(b), Some(CPU0));
+        assert_eq!(timers.dequeue(b), None);
+        timers.enqueue(CPU1, b, 60);
+        timers.update_next(CPU0);
+        timers.update_next(CPU1);
+        assert_eq!((timers.next_event(CPU0), timers.next_event(CPU1)), (Some(Ns(50)), Some(Ns(60))));
+        assert!(timers.is_queued(a) && timers.expires(b) == 60);
+        timers.dequeue(a);
+        timers.update_next(CPU0);
+        assert_eq!(timers.next_event(CPU0), None);
+        assert!(!timers.is_queued(a) && timers.expires(a) == 50, "an expiry is remembered");
+    }
+}
