@@ -6,7 +6,7 @@ use crate::machines::Machine;
 use machine::description::{Description, builtin};
 use sched::features::Feature;
 use sched::stats::Schedstats;
-use sched::sysctl::{Scaling, Sysctl};
+use sched::sysctl::Scaling;
 use std::fmt::Write;
 use workloads::{WORKLOADS, Workload};
 
@@ -62,7 +62,7 @@ pub fn kernels() -> String {
     text
 }
 
-/// A kernel: behaviours, features, sysctls, parameters.
+/// A kernel: behaviours, features, tunables, parameters.
 pub fn kernel(build: &Build) -> String {
     let mut text = format!("{}\n\nBehaviours: KEY=VALUE switches one alone\n", build.sched.name);
     let settings = build.settings();
@@ -81,11 +81,12 @@ pub fn kernel(build: &Build) -> String {
         let state = if on { "on" } else { "off" };
         let _ = writeln!(text, "{:<24}{state:<5}{}", feature.name(), feature.doc());
     }
-    let _ = writeln!(text, "\nSysctls: NAME=VALUE, with or without kernel.");
-    for row in Sysctl::TABLE {
+    let _ = writeln!(text, "\nTunables: NAME=VALUE, with or without kernel. or sched/");
+    for (name, tunable) in build.sched.tunables {
+        let row = tunable.row();
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
-        let _ = writeln!(text, "{:<40}{} {} ({low} to {high}{scaling}): {}", row.name, row.default, row.unit, row.doc);
+        let _ = writeln!(text, "{name:<40}{} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
     for (name, values, meaning) in PARAMETERS {
@@ -124,6 +125,20 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
     for feature in features {
         let _ =
             writeln!(text, "{}: {} -> {} ({})", feature.name(), state(a, feature), state(b, feature), feature.doc());
+    }
+    let missing = |a: &Build, b: &Build| -> Vec<&str> {
+        let lacks = |name: &str| !b.sched.tunables.iter().any(|(other, _)| *other == name);
+        a.sched.tunables.iter().map(|(name, _)| *name).filter(|name| lacks(name)).collect()
+    };
+    let (gone, new) = (missing(a, b), missing(b, a));
+    if !gone.is_empty() || !new.is_empty() {
+        text.push_str("\nTunables\n");
+    }
+    for name in gone {
+        let _ = writeln!(text, "{name}: gone");
+    }
+    for name in new {
+        let _ = writeln!(text, "{name}: new");
     }
     text
 }
@@ -192,6 +207,8 @@ mod tests {
         assert!(text.contains("stats.schedstats: always -> tunable"), "{text}");
         assert!(text.contains("SIS_PROP: absent -> on"), "{text}");
         assert_eq!(kernel_diff(&a, &a), "v4.5-rc1 -> v4.5-rc1\n");
+        let text = kernel_diff(&b, &Build::named("v6.12").unwrap());
+        assert!(text.contains("kernel.sched_latency_ns: gone") && text.contains("sched/base_slice_ns: new"), "{text}");
         let text = kernel(&b);
         assert!(text.contains("pipe.wait") && text.contains("kernel.sched_migration_cost_ns"));
     }

@@ -94,15 +94,12 @@ impl Setup {
 impl KernelSetup {
     pub fn of(arm: &Arm) -> KernelSetup {
         let behaviours = arm.build.settings().into_iter();
-        let sysctls = Sysctl::TABLE.iter().map(|row| row.name);
         KernelSetup {
             name: arm.kernel.clone(),
             hz: arm.hz,
             behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
-            sysctls: sysctls
-                .map(|name| (name.to_string(), arm.sysctl.get(name).expect("a name of the table")))
-                .collect(),
+            sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
         }
     }
 
@@ -126,9 +123,10 @@ impl KernelSetup {
         }
         let mut sysctl = Sysctl::new(nr_cpus);
         for (name, &value) in &self.sysctls {
-            let row = Sysctl::TABLE.iter().find(|row| row.name == name);
-            if row.is_none_or(|row| !(row.range.0..=row.range.1).contains(&value)) || !sysctl.set(name, value) {
-                return Err(unknown(at, &format!("sysctl {name} = {value}")));
+            let known = build.sched.tunables.iter().find(|(known, _)| known == name);
+            match known.filter(|(_, tunable)| (tunable.row().range.0..=tunable.row().range.1).contains(&value)) {
+                Some((_, tunable)) => sysctl.set(*tunable, value),
+                None => return Err(unknown(at, &format!("sysctl {name} = {value}"))),
             }
         }
         if !crate::experiment::is_hz(u64::from(self.hz)) {

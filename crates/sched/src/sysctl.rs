@@ -1,31 +1,46 @@
-//! kernel/sysctl.c: the scheduler's run-time tunables: name, default, unit and meaning in one line each.
+//! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. Which exist,
+//! and under what name, is the kernel version's affair ([`V4`], [`V6_1`], [`V6_12`]): until v5.12 they are sysctls, later most
+//! of them are files below `/sys/kernel/debug`.
+//!
+//! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
 
-macro_rules! sysctls {
-    ($( $field:ident: $name:literal, default $default:literal, $low:literal..=$high:literal $unit:literal, $scaling:ident, $doc:literal; )+) => {
-        /// Values of `/proc/sys/kernel/sched_*`.
+macro_rules! tunables {
+    ($( $field:ident: default $default:literal, $low:literal..=$high:literal $unit:literal, $scaling:ident, $doc:literal; )+) => {
+        /// Values of the tunables.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub struct Sysctl { $( #[doc = $doc] pub $field: u64, )+ }
 
-        impl Sysctl {
-            /// Every tunable, for help, parsing and reports.
-            pub const TABLE: &'static [SysctlRow] = &[
-                $( SysctlRow { name: $name, default: $default, range: ($low, $high), unit: $unit, scaling: Scaling::$scaling, doc: $doc }, )+
-            ];
+        /// One of them, by the kernel's variable without its `sysctl_`.
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Tunable { $( #[doc = $doc] $field, )+ }
 
+        impl Tunable {
+            pub const ALL: &'static [Tunable] = &[ $( Tunable::$field, )+ ];
+
+            /// Default, range and meaning, for help, parsing and reports.
+            pub fn row(self) -> &'static SysctlRow {
+                const TABLE: &[SysctlRow] = &[
+                    $( SysctlRow { default: $default, range: ($low, $high), unit: $unit, scaling: Scaling::$scaling, doc: $doc }, )+
+                ];
+                &TABLE[self as usize]
+            }
+        }
+
+        impl Sysctl {
             /// The defaults on a machine with `nr_cpus` CPUs online.
             pub fn new(nr_cpus: usize) -> Sysctl {
                 let factor = get_update_sysctl_factor(nr_cpus);
                 Sysctl { $( $field: $default * match Scaling::$scaling { Scaling::Cpus => factor, Scaling::None => 1 }, )+ }
             }
 
-            pub fn get(&self, name: &str) -> Option<u64> {
-                match name { $( $name => Some(self.$field), )+ _ => None }
+            pub fn get(&self, tunable: Tunable) -> u64 {
+                match tunable { $( Tunable::$field => self.$field, )+ }
             }
 
-            /// Sets a tunable by name. False when there is none of that name; the caller checks the range.
-            pub fn set(&mut self, name: &str, value: u64) -> bool {
-                match name { $( $name => self.$field = value, )+ _ => return false }
-                true
+            /// Sets a tunable; the caller checks the range.
+            pub fn set(&mut self, tunable: Tunable, value: u64) {
+                match tunable { $( Tunable::$field => self.$field = value, )+ }
             }
         }
     };
@@ -41,7 +56,6 @@ pub enum Scaling {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SysctlRow {
-    pub name: &'static str,
     /// Before scaling.
     pub default: u64,
     pub range: (u64, u64),
@@ -50,15 +64,57 @@ pub struct SysctlRow {
     pub doc: &'static str,
 }
 
-sysctls! {
-    sched_latency: "kernel.sched_latency_ns", default 6000000, 100000..=1000000000 "ns", Cpus, "period in which every runnable task should run once";
-    sched_min_granularity: "kernel.sched_min_granularity_ns", default 750000, 100000..=1000000000 "ns", Cpus, "shortest slice";
-    sched_wakeup_granularity: "kernel.sched_wakeup_granularity_ns", default 1000000, 0..=1000000000 "ns", Cpus, "lead a woken task needs to preempt";
-    sched_migration_cost: "kernel.sched_migration_cost_ns", default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
-    sched_nr_migrate: "kernel.sched_nr_migrate", default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
-    sched_time_avg: "kernel.sched_time_avg_ms", default 1000, 1..=100000 "ms", None, "window of the real-time load average";
-    sched_child_runs_first: "kernel.sched_child_runs_first", default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
-    sched_schedstats: "kernel.sched_schedstats", default 0, 0..=1 "bool", None, "collect scheduler statistics";
+tunables! {
+    sched_latency: default 6000000, 100000..=1000000000 "ns", Cpus, "period in which every runnable task should run once";
+    sched_min_granularity: default 750000, 100000..=1000000000 "ns", Cpus, "shortest slice";
+    sched_idle_min_granularity: default 750000, 100000..=1000000000 "ns", None, "shortest slice of an idle entity beside others";
+    sched_wakeup_granularity: default 1000000, 0..=1000000000 "ns", Cpus, "lead a woken task needs to preempt";
+    sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none";
+    sched_migration_cost: default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
+    sched_nr_migrate: default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
+    sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
+    sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
+    sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
+}
+
+/// The tunables of one version: name and which one it is.
+pub type TunableNames = &'static [(&'static str, Tunable)];
+
+/// kernel/sysctl.c from v4.5 to v4.16.
+pub const V4: TunableNames = &[
+    ("kernel.sched_latency_ns", Tunable::sched_latency),
+    ("kernel.sched_min_granularity_ns", Tunable::sched_min_granularity),
+    ("kernel.sched_wakeup_granularity_ns", Tunable::sched_wakeup_granularity),
+    ("kernel.sched_migration_cost_ns", Tunable::sched_migration_cost),
+    ("kernel.sched_nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_time_avg_ms", Tunable::sched_time_avg),
+    ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+];
+
+/// sched_init_debug() and the tables of sysctls of v6.1.
+pub const V6_1: TunableNames = &[
+    ("sched/latency_ns", Tunable::sched_latency),
+    ("sched/min_granularity_ns", Tunable::sched_min_granularity),
+    ("sched/idle_min_granularity_ns", Tunable::sched_idle_min_granularity),
+    ("sched/wakeup_granularity_ns", Tunable::sched_wakeup_granularity),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+];
+
+/// sched_init_debug() and the tables of sysctls of v6.12.
+pub const V6_12: TunableNames = &[
+    ("sched/base_slice_ns", Tunable::sched_base_slice),
+    ("sched/migration_cost_ns", Tunable::sched_migration_cost),
+    ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_schedstats", Tunable::sched_schedstats),
+];
+
+/// A tunable's name without its place: what a user may leave out.
+pub fn short_name(name: &str) -> &str {
+    name.strip_prefix("kernel.").or_else(|| name.strip_prefix("sched/")).unwrap_or(name)
 }
 
 /// fair.c: get_update_sysctl_factor(), with the default logarithmic scaling.
@@ -89,10 +145,32 @@ mod tests {
     }
 
     #[test]
-    fn tunables_are_set_by_their_names() {
-        let mut sysctl = Sysctl::new(8);
-        assert!(sysctl.set("kernel.sched_nr_migrate", 8));
-        assert_eq!(sysctl.get("kernel.sched_nr_migrate"), Some(8));
-        assert!(!sysctl.set("kernel.sched_nothing", 1));
+    fn the_slice_of_eevdf_scales_as_recorded() {
+        // Recorded from a 6.12 kernel with 2 and 4 CPUs: 1.4 and 2.1 ms.
+        for (cpus, slice) in [(1, 700_000), (2, 1_400_000), (4, 2_100_000), (8, 2_800_000), (16, 2_800_000)] {
+            assert_eq!(Sysctl::new(cpus).sched_base_slice, slice);
+        }
+        assert_eq!(Sysctl::new(8).sched_idle_min_granularity, 750_000);
+    }
+
+    #[test]
+    fn each_tunable_is_set_alone() {
+        for &tunable in Tunable::ALL {
+            let mut sysctl = Sysctl::new(8);
+            sysctl.set(tunable, 123);
+            let changed = Tunable::ALL.iter().filter(|&&other| sysctl.get(other) != Sysctl::new(8).get(other));
+            assert!(changed.eq([&tunable]));
+            assert_eq!(sysctl.get(tunable), 123);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_within_a_version_even_shortened() {
+        for names in [V4, V6_1, V6_12] {
+            let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
+            short.sort_unstable();
+            short.dedup();
+            assert_eq!(short.len(), names.len());
+        }
     }
 }

@@ -5,14 +5,13 @@ use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
-use sched::sysctl::Sysctl;
+use sched::sysctl::{Sysctl, Tunable, short_name};
 use sched::versions::{KERNELS, Switched};
 
 /// CONFIG_HZ can be one of these.
 const HZ: &[u64] = &[100, 250, 300, 1000];
 /// Letters of an arm's name.
 const LONGEST_NAME: usize = 60;
-const SCHEDSTATS: &str = "kernel.sched_schedstats";
 
 /// An arm, resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +50,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
     for setting in &draft.settings {
         settings.push((kind_of(setting, &arm)?, setting));
     }
-    refuse_repeats(&settings)?;
+    refuse_repeats(&settings, &arm.build)?;
     // The source is changed before the kernel is built, booted and configured.
     settings.sort_by_key(|(kind, _)| order(*kind));
     for (kind, setting) in settings {
@@ -94,22 +93,24 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         Ok(SettingKind::Parameter)
     } else if keys.contains(&key) {
         Ok(SettingKind::Behaviour)
-    } else if sysctl_name(key).is_some() || key.starts_with("kernel.") {
+    } else if any_tunable(key) || key.starts_with("kernel.") || key.starts_with("sched/") {
         Ok(SettingKind::Sysctl)
     } else if !key.is_empty() && key.chars().all(toggle) {
         Ok(SettingKind::Feature)
     } else {
         let mut known = keys;
-        known.extend(sysctl_names().flat_map(|name| [name, name.trim_start_matches("kernel.")]));
+        known.extend(tunable_names(&arm.build).flat_map(|name| [name, short_name(name)]));
         known.extend(PARAMETERS.iter().map(|parameter| parameter.0).chain(["hz"]));
         known.extend(arm.features.iter().map(|(feature, _)| feature.name()));
         Err(setting.key.unknown("setting", known))
     }
 }
 
-fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)]) -> Result<(), Mistake> {
+fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> Result<(), Mistake> {
     let name = |(kind, setting): &(SettingKind, &DraftSetting)| match kind {
-        SettingKind::Sysctl => sysctl_name(&setting.key.text).unwrap_or_default().to_string(),
+        SettingKind::Sysctl => {
+            build.sched.tunable(&setting.key.text).map_or(setting.key.text.as_str(), |(name, _)| name).to_string()
+        }
         SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
         _ => setting.key.text.clone(),
     };
@@ -123,13 +124,13 @@ fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)]) -> Result<(), Mista
     Ok(())
 }
 
-fn sysctl_names() -> impl Iterator<Item = &'static str> + Clone {
-    Sysctl::TABLE.iter().map(|row| row.name)
+fn tunable_names(build: &Build) -> impl Iterator<Item = &'static str> + Clone {
+    build.sched.tunables.iter().map(|(name, _)| *name)
 }
 
-/// The full name of a sysctl, given with `kernel.` or without.
-fn sysctl_name(key: &str) -> Option<&'static str> {
-    sysctl_names().find(|name| *name == key || name.strip_prefix("kernel.") == Some(key))
+/// Whether some kernel has a tunable of that name.
+fn any_tunable(key: &str) -> bool {
+    KERNELS.iter().any(|kernel| kernel.tunable(key).is_some())
 }
 
 impl Arm {
@@ -173,20 +174,34 @@ impl Arm {
             return Err(value.unknown(&format!("value of {}", key.text), values.iter().copied()));
         }
         self.needs_schedstats_switch(key)?;
-        self.sysctl.set(SCHEDSTATS, u64::from(value.text == "enable"));
+        self.sysctl.sched_schedstats = u64::from(value.text == "enable");
         Ok(())
     }
 
     fn set_sysctl(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
-        let Some(name) = sysctl_name(&key.text) else { return Err(key.unknown("sysctl", sysctl_names())) };
-        let row = Sysctl::TABLE.iter().find(|row| row.name == name).expect("found by its name");
-        let number = value.whole(name, row.range.0, row.range.1)?;
-        if name == SCHEDSTATS {
+        let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
+        let (low, high) = tunable.row().range;
+        let number = value.whole(name, low, high)?;
+        if tunable == Tunable::sched_schedstats {
             self.needs_schedstats_switch(key)?;
         }
-        let known = self.sysctl.set(name, number);
-        assert!(known, "{name} is in the table");
+        self.sysctl.set(tunable, number);
         Ok(())
+    }
+
+    /// Another kernel's tunable, perhaps under another name here, or nobody's.
+    fn unknown_tunable(&self, key: &Written) -> Mistake {
+        let elsewhere: Vec<_> =
+            KERNELS.iter().filter_map(|kernel| Some((kernel.name, kernel.tunable(&key.text)?.1))).collect();
+        let Some((_, meant)) = elsewhere.first() else {
+            return key.unknown("sysctl", tunable_names(&self.build));
+        };
+        let found = format!("the tunable {}, which {} does not have", key.quoted(), self.kernel);
+        let expected = match self.build.sched.tunables.iter().find(|(_, tunable)| tunable == meant) {
+            Some((name, _)) => format!("`{name}`, as it is called there"),
+            None => format!("a kernel that has it ({})", listed(elsewhere.iter().map(|(kernel, _)| *kernel))),
+        };
+        key.mistake(found, expected)
     }
 
     /// Before statistics could be switched, nothing switched them.
@@ -335,6 +350,19 @@ mod tests {
                 "a=v4.15,sched_nr_migrate=0",
                 "column 26: found kernel.sched_nr_migrate = 0; expected a whole number from 1 to",
             ),
+            (
+                "a=v6.12,kernel.sched_latency_ns=5000000",
+                "found the tunable `kernel.sched_latency_ns`, which v6.12 does not have; expected a kernel that has it (v4.5-rc1",
+            ),
+            (
+                "a=v4.16,base_slice_ns=5000000",
+                "found the tunable `base_slice_ns`, which v4.16 does not have; expected a kernel that has it (v6.12)",
+            ),
+            (
+                "a=v6.1,kernel.sched_nr_migrate=5",
+                "which v6.1 does not have; expected `sched/nr_migrate`, as it is called there",
+            ),
+            ("a=v4.15,sched/latency=5", "found the unknown sysctl `sched/latency`; expected"),
             ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
             ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
             ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),

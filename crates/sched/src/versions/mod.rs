@@ -23,6 +23,7 @@ use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::sysctl::{Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
 behaviour! {
@@ -55,7 +56,15 @@ pub struct Kernel {
     pub balance: BalanceRules,
     pub schedstats: Schedstats,
     pub features: Features,
+    pub tunables: TunableNames,
     pub layout: Layout,
+}
+
+impl Kernel {
+    /// The tunable of that name, given in full or without its place (`kernel.`, `sched/`), if this kernel has it.
+    pub fn tunable(&self, name: &str) -> Option<(&'static str, Tunable)> {
+        self.tunables.iter().copied().find(|(full, _)| *full == name || short_name(full) == name)
+    }
 }
 
 /// The kernels that are built, the oldest first.
@@ -185,7 +194,8 @@ mod tests {
             for setting in target.settings() {
                 assert_eq!(kernel.set(setting.key, setting.value.name), Switched::Done);
             }
-            let same = Kernel { name: target.name, features: target.features, layout: target.layout, ..kernel };
+            let Kernel { name, features, tunables, layout, .. } = *target;
+            let same = Kernel { name, features, tunables, layout, ..kernel };
             assert_eq!(same, *target);
         }
     }

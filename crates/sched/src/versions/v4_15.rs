@@ -40,6 +40,7 @@ pub const V4_15: Kernel = Kernel {
     balance: BalanceRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,
+    tunables: V4_5_RC1.tunables,
 };
 
 /// kernel/sched/features.h of v4.15.

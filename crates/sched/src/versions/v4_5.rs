@@ -12,6 +12,7 @@ use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V4_5_RC1: Kernel = Kernel {
@@ -38,6 +39,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     balance: BalanceRules::V4_5,
     schedstats: Schedstats::Always,
     features: FEATURES,
+    tunables: sysctl::V4,
     layout: Layout::LOAD_AVG_ALIGNED,
 };
 

@@ -5,6 +5,7 @@ use super::{Kernel, V4_16};
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V6_1: Kernel = Kernel {
@@ -13,6 +14,7 @@ pub const V6_1: Kernel = Kernel {
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,
     features: FEATURES,
+    tunables: sysctl::V6_1,
     ..V4_16
 };
 
@@ -32,7 +34,7 @@ const FEATURES: Features = Features::new(&[
     (Feature::SIS_PROP, false),
     (Feature::SIS_UTIL, true),
     (Feature::WARN_DOUBLE_CLOCK, false),
-    (Feature::RT_PUSH_IPI, true),
+    (Feature::RT_PUSH_IPI, false),
     (Feature::RT_RUNTIME_SHARE, false),
     (Feature::LB_MIN, false),
     (Feature::ATTACH_AGE_LOAD, true),

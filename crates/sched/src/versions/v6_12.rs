@@ -4,6 +4,7 @@ use super::{Kernel, V6_1};
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::sysctl;
 use crate::topology::DomainRules;
 
 pub const V6_12: Kernel = Kernel {
@@ -12,6 +13,7 @@ pub const V6_12: Kernel = Kernel {
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
     features: FEATURES,
+    tunables: sysctl::V6_12,
     ..V6_1
 };
 
@@ -35,7 +37,7 @@ const FEATURES: Features = Features::new(&[
     (Feature::TTWU_QUEUE, true),
     (Feature::SIS_UTIL, true),
     (Feature::WARN_DOUBLE_CLOCK, false),
-    (Feature::RT_PUSH_IPI, true),
+    (Feature::RT_PUSH_IPI, false),
     (Feature::RT_RUNTIME_SHARE, false),
     (Feature::LB_MIN, false),
     (Feature::ATTACH_AGE_LOAD, true),

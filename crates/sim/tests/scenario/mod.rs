@@ -131,7 +131,9 @@ impl Scenario {
             let number = value.parse().unwrap_or(0);
             if let Some(feature) = sched::features::Feature::from_name(key) {
                 kernel.features.set(feature, number != 0);
-            } else if !sysctl.set(key, number) {
+            } else if let Some((_, tunable)) = kernel.tunable(key) {
+                sysctl.set(tunable, number);
+            } else {
                 kernel.set(key, value).expect("a behaviour of this kernel");
             }
         }
