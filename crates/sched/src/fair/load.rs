@@ -12,6 +12,7 @@ use crate::load_weight::LoadResolution;
 use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale};
 use crate::sched::*;
 use fentry::fentry;
+use units::CpuId;
 
 behaviour! {
     /// How load leaves a queue with a task that load balancing moves.
@@ -84,6 +85,42 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn cfs_rq_load_avg(&self, cfs: CfsRqId) -> u64 {
         self.cfs_rq[cfs].avg.load_avg
+    }
+
+    /// fair.c: cpu_load(). The load of a CPU with what sleeps there, 1024 = a nice-0 task that always runs (v5.5).
+    #[inline]
+    pub(crate) fn cpu_load(&self, cpu: CpuId) -> u64 {
+        self.cfs_rq_load_avg(self.rq[cpu].cfs)
+    }
+
+    /// fair.c: cpu_runnable(). Time that tasks of the CPU run or wait, 1024 = one task that always does (v5.7).
+    ///
+    /// Differs: nothing in kernels that do not track it.
+    #[inline]
+    pub(crate) fn cpu_runnable(&self, cpu: CpuId) -> u64 {
+        match self.kernel.pelt {
+            Pelt::ByPeriod | Pelt::Accumulate => 0,
+            Pelt::RunnableAvg => self.cfs_rq[self.rq[cpu].cfs].avg.runnable_avg,
+        }
+    }
+
+    /// sched.h: cpu_util_cfs(). What fair tasks use of the CPU, at most its capacity.
+    #[doc(alias = "cpu_util")]
+    #[inline]
+    pub(crate) fn cpu_util_cfs(&self, cpu: CpuId) -> u64 {
+        self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.min(self.capacity_orig_of(cpu))
+    }
+
+    /// fair.c: cpu_util_cfs_boost(). The same, or what tasks there wait for as well, if that is more (v6.5).
+    #[inline]
+    pub(crate) fn cpu_util_cfs_boost(&self, cpu: CpuId) -> u64 {
+        self.cpu_util_cfs(cpu).max(self.cpu_runnable(cpu)).min(self.capacity_orig_of(cpu))
+    }
+
+    /// fair.c: task_util_est(). What the task is expected to use of a full CPU.
+    #[inline]
+    pub(crate) fn task_util_est(&self, p: TaskId) -> u64 {
+        self.se[self.task[p].se].avg.util_avg
     }
 
     /// [`entity_load`] by id.

@@ -203,7 +203,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn cpu_util_wake(&self, cpu: CpuId, p: TaskId) -> u64 {
         let attached = self.se[self.task[p].se].avg.last_update_time != 0;
         if cpu != self.task[p].cpu || !attached {
-            return self.cpu_util(cpu);
+            return self.cpu_util_cfs(cpu);
         }
         let util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.saturating_sub(self.task_util(p));
         util.min(self.capacity_orig_of(cpu))

@@ -56,12 +56,6 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].cpu_capacity_orig
     }
 
-    /// fair.c: cpu_util(). What fair tasks use of the CPU, at most its capacity.
-    #[inline]
-    pub(crate) fn cpu_util(&self, cpu: CpuId) -> u64 {
-        self.cfs_rq[self.rq[cpu].cfs].avg.util_avg.min(self.capacity_orig_of(cpu))
-    }
-
     /// The clock that balancing goes by, at this time.
     pub(super) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
         BalanceClock {

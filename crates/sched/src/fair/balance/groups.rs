@@ -105,7 +105,7 @@ impl<A: Arch> Sched<A> {
             // Leans towards the CPUs of the own group.
             sgs.group_load +=
                 if local_group { self.target_load(cpu, load_idx) } else { self.source_load(cpu, load_idx) };
-            sgs.group_util += self.cpu_util(cpu);
+            sgs.group_util += self.cpu_util_cfs(cpu);
             sgs.sum_nr_running += self.cfs_h_nr_running(cpu);
             sgs.sum_weighted_load += self.weighted_cpuload(cpu);
             let nr_running = self.rq[cpu].nr_running;
