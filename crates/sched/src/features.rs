@@ -70,11 +70,11 @@ features! {
 }
 
 impl Feature {
-    /// Whether switching it changes anything here. The others exist so that a kernel's list is complete: high-resolution
-    /// ticks and the realtime class are absent, as is time of interrupts.
+    /// Whether switching it changes anything here. The others exist so that a kernel's list is complete: the
+    /// realtime class is absent, as is time of interrupts.
     pub fn has_effect(self) -> bool {
-        use Feature::{DOUBLE_TICK, HRTICK, NONTASK_CAPACITY, RT_PUSH_IPI, RT_RUNTIME_SHARE, WARN_DOUBLE_CLOCK};
-        !matches!(self, HRTICK | DOUBLE_TICK | NONTASK_CAPACITY | RT_PUSH_IPI | RT_RUNTIME_SHARE | WARN_DOUBLE_CLOCK)
+        use Feature::{NONTASK_CAPACITY, RT_PUSH_IPI, RT_RUNTIME_SHARE, WARN_DOUBLE_CLOCK};
+        !matches!(self, NONTASK_CAPACITY | RT_PUSH_IPI | RT_RUNTIME_SHARE | WARN_DOUBLE_CLOCK)
     }
 }
 

@@ -24,6 +24,12 @@ impl Slot for TgId {
     }
 }
 
+impl Slot for CpuId {
+    fn slot(self) -> usize {
+        self.index()
+    }
+}
+
 macro_rules! timers {
     ($( $(#[$doc:meta])* $name:ident($owner:ty) => $function:ident; )+) => {
         /// A timer of the scheduler: its kind, and the object that holds it.
@@ -53,6 +59,8 @@ timers! {
     CfsPeriod(TgId) => sched_cfs_period_timer;
     /// `cfs_b->slack_timer` of a group.
     CfsSlack(TgId) => sched_cfs_slack_timer;
+    /// `rq->hrtick_timer`
+    Hrtick(CpuId) => hrtick;
 }
 
 /// struct hrtimer: when it expires (ns since boot; kept after it has), and where it waits.

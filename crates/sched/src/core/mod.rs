@@ -2,6 +2,7 @@
 
 mod class;
 mod fork;
+mod hrtick;
 mod schedule;
 mod ttwu;
 
@@ -373,7 +374,7 @@ impl<A: Arch> Sched<A> {
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
         if let Some(curr) = self.rq[cpu].curr {
-            self.task_tick(cpu, curr);
+            self.task_tick(cpu, curr, false);
         }
         self.update_cpu_load_active(cpu);
         self.path(Path::calc_global_load_tick);

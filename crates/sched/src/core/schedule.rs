@@ -3,6 +3,7 @@
 use super::Sched;
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::features::Feature;
 use crate::sched::*;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
@@ -20,6 +21,9 @@ impl<A: Arch> Sched<A> {
         if self.schedstat_enabled() {
             // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
             self.rq[cpu].sched_count += 1;
+        }
+        if self.sched_feat(Feature::HRTICK) {
+            self.hrtick_clear(cpu);
         }
         self.rq_lock(cpu);
         let rq = &mut self.rq[cpu];

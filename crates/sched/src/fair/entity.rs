@@ -426,10 +426,17 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: entity_tick().
     #[fentry]
-    pub(crate) fn entity_tick(&mut self, cfs: CfsRqId, curr: SeId) {
+    pub(crate) fn entity_tick(&mut self, cfs: CfsRqId, curr: SeId, queued: bool) {
         self.update_curr(cfs);
         self.update_load_avg(cfs, curr, UpdateLoad::UPDATE_TG);
         self.update_shares(cfs, curr);
+        let cpu = self.cfs_rq[cfs].rq;
+        if queued {
+            return self.resched_curr(cpu);
+        }
+        if self.hrtick_ends_the_slice(cpu) {
+            return;
+        }
         if self.cfs_rq[cfs].nr_running > 1 {
             self.check_preempt_tick(cfs, curr);
         }

@@ -8,15 +8,17 @@
 //! group.rs       task groups and their weights       list.rs       the kernel's linked lists
 //! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
 //! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
+//! hrtick.rs      the timer that ends a slice
 //! ```
 //!
-//! Absent: bandwidth control, NUMA balancing, HRTICK, capacity-aware placement, cpufreq hooks.
+//! Absent: bandwidth control, NUMA balancing, capacity-aware placement, cpufreq hooks.
 
 pub mod balance;
 mod bandwidth;
 pub mod cpu_load;
 pub mod entity;
 pub mod group;
+pub mod hrtick;
 mod idle_sibling;
 mod idlest;
 pub(crate) mod list;
@@ -68,6 +70,7 @@ impl<A: Arch> Sched<A> {
             level = self.se[se].parent;
         }
         self.add_nr_running(cpu, 1);
+        self.hrtick_update(cpu);
     }
 
     /// fair.c: sched_idle_rq(). Whether nothing but SCHED_IDLE tasks is queued, at least one (v5.4).
@@ -112,6 +115,7 @@ impl<A: Arch> Sched<A> {
             level = self.se[se].parent;
         }
         self.sub_nr_running(cpu, 1);
+        self.hrtick_update(cpu);
     }
 
     /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
@@ -154,6 +158,7 @@ impl<A: Arch> Sched<A> {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_move(&mut self.task, p);
         }
+        self.hrtick_picked(cpu, p);
         Some(p)
     }
 
@@ -256,12 +261,12 @@ impl<A: Arch> Sched<A> {
         self.set_skip_buddy(se);
     }
 
-    /// fair.c: task_tick_fair().
+    /// fair.c: task_tick_fair(). `queued`: not the tick, but the timer that ends a slice.
     #[fentry]
-    pub(crate) fn task_tick_fair(&mut self, _cpu: CpuId, curr: TaskId) {
+    pub(crate) fn task_tick_fair(&mut self, _cpu: CpuId, curr: TaskId, queued: bool) {
         let mut level = Some(self.task[curr].se);
         while let Some(se) = level {
-            self.entity_tick(self.se[se].cfs_rq, se);
+            self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
         }
     }

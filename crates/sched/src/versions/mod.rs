@@ -16,6 +16,7 @@ use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::EntityRules;
+use crate::fair::hrtick::HrtickTasks;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
 use crate::layout::Layout;
@@ -41,6 +42,7 @@ pub struct CoreRules {
     pub clock: ClockUpdate,
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
+    pub hrtick_tasks: HrtickTasks,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -133,7 +135,7 @@ macro_rules! behaviours {
 
 behaviours! {
     load_resolution, pelt, schedstats;
-    core: CoreRules { clock, change_order, nice_change }
+    core: CoreRules { clock, change_order, nice_change, hrtick_tasks }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,

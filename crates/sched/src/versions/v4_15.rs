@@ -4,6 +4,7 @@ use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
 use crate::fair::group::{GroupShares, LeafList};
+use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::MigrationDetach;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -22,6 +23,7 @@ pub const V4_15: Kernel = Kernel {
         clock: ClockUpdate::Callers,
         change_order: ChangeOrder::EnqueueFirst,
         nice_change: NiceChange::Reweight,
+        hrtick_tasks: HrtickTasks::WholeCpu,
     },
     load_resolution: LoadResolution::Fine,
     pelt: Pelt::Accumulate,

@@ -4,6 +4,7 @@ use super::{ClockUpdate, CoreRules, Kernel};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
 use crate::fair::group::{GroupShares, LeafList};
+use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::MigrationDetach;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -21,6 +22,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         clock: ClockUpdate::Enqueue,
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
+        hrtick_tasks: HrtickTasks::OwnQueue,
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,

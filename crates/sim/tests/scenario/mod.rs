@@ -3,6 +3,7 @@
 //! ```text
 //! machine pack:1 core:2 pu:1
 //! kernel v4.5-rc1
+//! hz 1000
 //! # name  where and how it starts: what it does, in order
 //! task a nice=5 cpus=0: run 10ms; sleep 5ms; run 10ms
 //! task b at=2ms cpus=0-1: run 4ms
@@ -12,7 +13,7 @@
 //! ```
 //!
 //! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
-//! `on=` is the CPU that forks the task, `at=` when. Run with
+//! `hz` is the frequency of the tick (250 where nothing is said), `on=` is the CPU that forks the task, `at=` when. Run with
 //! `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at each of them.
 
 use machine::hardware::Hardware;
@@ -35,6 +36,7 @@ use workloads::script::{Script, Task};
 pub struct Scenario {
     machine: String,
     kernel: String,
+    hz: u32,
     settings: Vec<(String, String)>,
     script: Script,
     from: Ns,
@@ -64,6 +66,7 @@ impl Scenario {
         let mut scenario = Scenario {
             machine: String::new(),
             kernel: String::new(),
+            hz: 250,
             settings: Vec::new(),
             script: Script::default(),
             from: Ns::ZERO,
@@ -79,6 +82,7 @@ impl Scenario {
                 "" | "#" => {}
                 "machine" => scenario.machine = rest.to_string(),
                 "kernel" => scenario.kernel = rest.to_string(),
+                "hz" => scenario.hz = rest.parse().expect("100, 250, 300 or 1000"),
                 "set" => {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
@@ -138,8 +142,8 @@ impl Scenario {
             }
         }
         let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
-        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: 250, features: kernel.features, sysctl };
-        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), 250)
+        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: self.hz, features: kernel.features, sysctl };
+        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
     }
 }
 
