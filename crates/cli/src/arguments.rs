@@ -28,6 +28,8 @@ pub enum Command {
         /// A record file of a result folder
         record: String,
     },
+    /// Replays recorded scenarios of real kernels and compares figure by figure
+    Fidelity(FidelityArguments),
     /// Lists, shows and imports machines
     Machines {
         #[command(subcommand)]
@@ -102,6 +104,17 @@ pub enum Format {
     Text,
     Json,
     Csv,
+}
+
+#[derive(Args, Debug)]
+pub struct FidelityArguments {
+    /// Cases, or folders of cases (docs/fidelity.md)
+    #[arg(value_name = "CASE", default_value = "fidelity")]
+    pub cases: Vec<String>,
+
+    /// Says nothing on stderr but what went wrong
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 #[derive(Args, Debug)]

@@ -4,6 +4,7 @@ mod arguments;
 mod compare;
 mod execute;
 mod failure;
+mod fidelity;
 mod files;
 mod output;
 mod replay;
@@ -43,6 +44,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Profile(arguments) => watch::profile(arguments),
         Command::Schedstat(arguments) => watch::schedstat(arguments),
         Command::Replay { record } => replay::replay(record),
+        Command::Fidelity(arguments) => fidelity::fidelity(arguments),
         Command::Machines { command } => machines(command),
         Command::Kernels { command } => kernels(command),
         Command::Workloads { command } => workloads(command),

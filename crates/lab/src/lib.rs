@@ -9,6 +9,7 @@
 
 pub mod csv;
 pub mod experiment;
+pub mod fidelity;
 pub mod json;
 pub mod kernels;
 pub mod listing;

@@ -150,13 +150,23 @@ pub fn workloads() -> String {
         let _ = writeln!(text, "{:<20}{}", workload.name, workload.summary);
     }
     let _ = writeln!(text, "{:<20}{}", crate::experiment::RT_APP, RT_APP_SUMMARY);
+    let _ = writeln!(text, "{:<20}{}", crate::experiment::SCRIPT, SCRIPT_SUMMARY);
     text
 }
 
 const RT_APP_SUMMARY: &str = "threads described in an rt-app JSON file (parameter file)";
 
+const SCRIPT_SUMMARY: &str = "tasks described in a few lines of text (parameter file, or tasks in an experiment file)";
+
 /// A workload and its parameters.
 pub fn workload(name: &str) -> Option<String> {
+    if name == crate::experiment::SCRIPT {
+        let text = format!(
+            "{name}: {SCRIPT_SUMMARY}\n\nParameters\nfile    path of the script; docs/scripts.md has its grammar\n\
+             tasks   the script itself, in an experiment file\n"
+        );
+        return Some(text);
+    }
     if name == crate::experiment::RT_APP {
         let text = format!(
             "{name}: {RT_APP_SUMMARY}\n\nParameters\nfile    path of the description; docs/rt-app.md has its grammar\n"

@@ -4,7 +4,7 @@
 //! before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level cache each
 //! line lives.
 
-use crate::experiment::{RT_APP, application};
+use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::mistake::Mistake;
 use crate::prices::{path_name, prices};
 use crate::record::{Ending, Outcome};
@@ -23,6 +23,7 @@ use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
+use workloads::script::Script;
 use workloads::{Instance, Values};
 
 /// The longest idle time before the first task.
@@ -98,13 +99,21 @@ pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, 
 enum Model {
     Registered(Box<dyn Instance>),
     RtApp(Box<RtApp>),
+    Script(Script),
 }
 
 impl Model {
     fn of(setup: &Setup, nr_cpus: usize, ps_per_cycle: u64, at: &Location) -> Result<Model, Mistake> {
         let Some(file) = &setup.workload.file else { return Ok(Model::Registered(registered(setup, at)?)) };
+        if setup.workload.name == SCRIPT && setup.workload.parameters.is_empty() {
+            return Ok(Model::Script(script(file)?));
+        }
         if setup.workload.name != RT_APP || !setup.workload.parameters.is_empty() {
-            return Err(Mistake::new(at, format!("{} with a file", setup.workload.name), "rt-app, without parameters"));
+            return Err(Mistake::new(
+                at,
+                format!("{} with a file", setup.workload.name),
+                "rt-app or script, without parameters",
+            ));
         }
         // While frequency is not simulated, every core runs at its highest.
         let cycles_per_us = 1_000_000 / ps_per_cycle;
@@ -115,6 +124,7 @@ impl Model {
         match self {
             Model::Registered(instance) => instance.as_ref(),
             Model::RtApp(app) => app.as_ref(),
+            Model::Script(script) => script,
         }
     }
 
@@ -123,6 +133,9 @@ impl Model {
         match self {
             Model::Registered(instance) => vec![instance.samples(reported)],
             Model::RtApp(app) => (0..app.operations().len()).map(|row| app.samples_of(row, reported)).collect(),
+            Model::Script(script) => (0..script.tasks.len())
+                .map(|row| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect())
+                .collect(),
         }
     }
 

@@ -87,7 +87,7 @@ impl<S: Sink> Sink for Shared<S> {
 }
 
 /// Runs `setup` with `sink` listening and gives it back. `None` when interrupted.
-fn listen<S: Sink + 'static>(
+pub(crate) fn listen<S: Sink + 'static>(
     setup: &Setup,
     sink: S,
     until: Option<Ns>,

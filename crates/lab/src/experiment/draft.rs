@@ -21,6 +21,10 @@ pub struct Draft {
     pub time_limit_ms: Option<Written>,
     pub vintage: Option<Written>,
     pub stars: Option<Written>,
+    /// What a real kernel did, to be compared with.
+    pub figures: Vec<DraftFigure>,
+    /// The file with the real kernel's figures.
+    pub recording: Option<Written>,
     /// The workloads came from options already.
     pub(super) replaced: bool,
 }
@@ -41,6 +45,19 @@ pub struct DraftArm {
     /// `None`: an arm of the file is meant, or a kernel by its own name.
     pub kernel: Option<Written>,
     pub settings: Vec<DraftSetting>,
+}
+
+/// A figure of a real kernel as written: see [`crate::fidelity`].
+#[derive(Clone, Debug)]
+pub struct DraftFigure {
+    pub of: Written,
+    pub figure: Written,
+    pub among: Option<Written>,
+    pub over: Option<Written>,
+    pub real: Option<Written>,
+    pub within: Option<Written>,
+    pub within_percent: Option<Written>,
+    pub gap: Option<Written>,
 }
 
 /// One thing an arm sets.

@@ -7,17 +7,20 @@ mod arm;
 mod draft;
 mod plan;
 mod rt_app;
+mod script;
 mod toml_file;
 mod workload;
 
 pub use arm::{Arm, PARAMETERS, is_hz};
-pub use draft::{Draft, DraftArm, DraftSetting, DraftWorkload, SettingKind};
+pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 pub use plan::Job;
 pub(crate) use rt_app::application;
+pub(crate) use script::script;
 pub use toml_file::parse;
-pub use workload::{Point, RT_APP, Source, WorkloadTable, names as workload_names};
+pub use workload::{Point, RT_APP, SCRIPT, Source, WorkloadTable, names as workload_names};
 
-use crate::machines::{Files, Machine, stem};
+use crate::fidelity::Figure;
+use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
 use machine::topology::Location;
@@ -68,6 +71,8 @@ pub struct Experiment {
     pub time_limit: Option<Ns>,
     pub vintage: Vintage,
     pub stars: Stars,
+    /// What a real kernel did in its place.
+    pub figures: Vec<Figure>,
     /// What was assumed; for the user's eyes.
     pub notices: Vec<String>,
 }
@@ -131,6 +136,7 @@ impl Draft {
             time_limit: self.time_limit()?,
             vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", &VINTAGES))?,
             stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", &STARS))?,
+            figures: self.figures(files)?,
             notices,
             machine,
             tables,
@@ -138,6 +144,17 @@ impl Draft {
         };
         experiment.check_size(&nowhere)?;
         Ok(experiment)
+    }
+
+    fn figures(&self, files: &dyn Files) -> Result<Vec<Figure>, Mistake> {
+        let read = |recording: &Written| {
+            let path = within(&self.folder, &recording.text);
+            let text =
+                files.text(&path).map_err(|error| recording.mistake(format!("{path}: {error}"), "a recording"))?;
+            Ok::<_, Mistake>(Written { text, at: Location::of(&path) })
+        };
+        let recording = self.recording.as_ref().map(read).transpose()?;
+        crate::fidelity::resolve(&self.figures, recording.as_ref())
     }
 
     fn iterations(&self, purpose: Purpose) -> Result<u32, Mistake> {

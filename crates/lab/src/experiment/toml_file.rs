@@ -1,6 +1,6 @@
 //! Experiment files: TOML in, [`Draft`] out. `docs/experiments.md` describes them, `docs/experiment.schema.json` is their schema.
 
-use super::draft::{Draft, DraftArm, DraftSetting, DraftWorkload, SettingKind};
+use super::draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::description::nearest_name;
 use machine::topology::Location;
@@ -8,9 +8,23 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub(super) const TOP: &[&str] =
-    &["name", "about", "machine", "iterations", "seed", "hz", "costs", "time_limit_ms", "report", "workload", "arm"];
+pub(super) const TOP: &[&str] = &[
+    "name",
+    "about",
+    "machine",
+    "iterations",
+    "seed",
+    "hz",
+    "costs",
+    "time_limit_ms",
+    "report",
+    "workload",
+    "arm",
+    "recording",
+    "figure",
+];
 pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
+pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
@@ -46,7 +60,26 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     for table in root.tables("arm")? {
         draft.arms.push(arm(&table)?);
     }
+    draft.recording = root.text("recording")?;
+    for table in root.tables("figure")? {
+        draft.figures.push(figure(&table)?);
+    }
     Ok(draft)
+}
+
+fn figure(table: &Table) -> Result<DraftFigure, Mistake> {
+    table.only(FIGURE)?;
+    let number = |name: &str| table.get(name).map(|value| table.plain(name, value)).transpose();
+    Ok(DraftFigure {
+        of: table.required("of", "the task's name, such as of = \"hog0\"")?,
+        figure: table.required("figure", "what is measured, such as figure = \"share\"")?,
+        among: table.text("among")?,
+        over: table.text("over")?,
+        real: number("real")?,
+        within: number("within")?,
+        within_percent: number("within_percent")?,
+        gap: table.text("gap")?,
+    })
 }
 
 fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {

@@ -49,6 +49,8 @@ pub enum Source {
     Registered(&'static str),
     /// An rt-app file.
     RtApp(FileSetup),
+    /// Tasks in a few lines.
+    Script(FileSetup),
 }
 
 impl Source {
@@ -56,13 +58,14 @@ impl Source {
         match self {
             Source::Registered(name) => name,
             Source::RtApp(_) => RT_APP,
+            Source::Script(_) => SCRIPT,
         }
     }
 
     pub fn file(&self) -> Option<&FileSetup> {
         match self {
             Source::Registered(_) => None,
-            Source::RtApp(file) => Some(file),
+            Source::RtApp(file) | Source::Script(file) => Some(file),
         }
     }
 }
@@ -78,12 +81,13 @@ pub struct Point {
     pub values: BTreeMap<String, u64>,
 }
 
-/// The workload that takes a file instead of numbers.
+/// The workloads that take a file instead of numbers.
 pub const RT_APP: &str = "rt-app";
+pub const SCRIPT: &str = "script";
 
 /// Every workload, by name.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP])
+    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP, SCRIPT])
 }
 
 /// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables. `ends`: it
@@ -98,6 +102,9 @@ pub fn resolve(
 ) -> Result<Vec<WorkloadTable>, Mistake> {
     if draft.name.text == RT_APP {
         return Ok(vec![super::rt_app::resolve(draft, folder, files, nr_cpus, ends, notices)?]);
+    }
+    if draft.name.text == SCRIPT {
+        return Ok(vec![super::script::resolve(draft, folder, files, nr_cpus)?]);
     }
     let Some(workload) = workloads::workload(&draft.name.text) else {
         return Err(draft.name.unknown("workload", names()));

@@ -10,9 +10,10 @@
 //! | step | what the task does |
 //! |---|---|
 //! | `run T` | user-mode work until it has had that much CPU time |
-//! | `spin T` | looks at the clock until it shows `T` since the start; its last look comes at most 0.1 ms late |
+//! | `spin T` | looks at the clock until it shows `T` since the start; its last look comes at most 1 ms late |
 //! | `sleep T` | sleeps so long |
 //! | `until T` | sleeps until `T` since the start |
+//! | `every T` | sleeps until `T` after the end of its last `every` or `until`: a period that does not drift |
 //! | `yield` | sched_yield() |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `N x (...)` | the steps in the parentheses, N times |
@@ -66,6 +67,7 @@ enum Step {
     Spin(Ns),
     Sleep(Ns),
     Until(Ns),
+    Every(Ns),
     Yield,
     Read(u32),
     Write(u32),

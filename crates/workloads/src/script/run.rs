@@ -11,7 +11,7 @@ use std::sync::Arc;
 use units::Ns;
 
 /// Between two looks of a spinning task at the clock.
-const LOOK: Ns = Ns::from_us(100);
+const LOOK: Ns = Ns::from_ms(1);
 /// Weight of a group that is made for a task (`cpu.shares`).
 const DEFAULT_SHARES: u64 = 1024;
 
@@ -24,13 +24,15 @@ pub struct Playing {
     /// How often the loop that ends at a step has come round, for each step.
     rounds: Vec<u32>,
     born: Option<Ns>,
+    /// When its last period ended.
+    period: Ns,
     reported: bool,
 }
 
 impl Playing {
     pub(super) fn new(series: u32, steps: Arc<[Step]>, shared: Shared) -> Playing {
         let rounds = vec![0; steps.len()];
-        Playing { series, steps, shared, at: 0, rounds, born: None, reported: false }
+        Playing { series, steps, shared, at: 0, rounds, born: None, period: Ns::ZERO, reported: false }
     }
 
     /// The next step that takes time; loops are followed on the way.
@@ -52,7 +54,10 @@ impl Playing {
 impl Program for Playing {
     /// A task reports its life, from its first step to its last, in nanoseconds.
     fn next(&mut self, last: Outcome) -> Op {
-        let born = *self.born.get_or_insert(last.now);
+        let born = *self.born.get_or_insert_with(|| {
+            self.period = last.now;
+            last.now
+        });
         let Some(step) = self.step() else {
             if std::mem::replace(&mut self.reported, true) {
                 return Op::Exit;
@@ -71,7 +76,14 @@ impl Program for Playing {
         match step {
             Step::Run(time) => Op::RunFor(time),
             Step::Sleep(time) => Op::SleepFor(time),
-            Step::Until(time) => Op::SleepUntil(self.shared.start + time),
+            Step::Until(time) => {
+                self.period = self.shared.start + time;
+                Op::SleepUntil(self.period)
+            }
+            Step::Every(time) => {
+                self.period = self.period + time;
+                Op::SleepUntil(self.period)
+            }
             Step::Yield => Op::Yield,
             Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },

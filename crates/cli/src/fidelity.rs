@@ -1,0 +1,65 @@
+//! `fairground fidelity`: recorded real kernels against the simulation.
+
+use crate::arguments::FidelityArguments;
+use crate::execute::Patience;
+use crate::failure::Failure;
+use crate::files::Disk;
+use crate::output::{print, say};
+use lab::experiment::{Draft, Purpose};
+use lab::fidelity::{Row, check, render};
+use std::path::{Path, PathBuf};
+
+/// Checks every case and prints one table. Fails when a figure is off that its case does not explain.
+pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
+    let mut cases = Vec::new();
+    for place in &arguments.cases {
+        find(Path::new(place), &mut cases)?;
+    }
+    if cases.is_empty() {
+        let found = format!("found no case in {}", arguments.cases.join(", "));
+        return Err(Failure::Mistake(format!("{found}; expected files that end in .toml, or folders of such files")));
+    }
+    let patience = Patience::watch();
+    let mut rows: Vec<Row> = Vec::new();
+    for path in &cases {
+        let path = path.display().to_string();
+        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Watch, &Disk)?;
+        if case.figures.is_empty() {
+            return Err(Failure::Mistake(format!(
+                "{path}: found no figure; expected [[figure]] tables (docs/fidelity.md)"
+            )));
+        }
+        if !arguments.quiet {
+            say(&format!("running {path}"));
+        }
+        match check(&case, &|| patience.is_over())? {
+            Some(more) => rows.extend(more),
+            None => return Err(Failure::Mistake("interrupted: nothing is kept of it".to_string())),
+        }
+    }
+    print(&render(&rows))?;
+    match rows.iter().filter(|row| !row.verdict().is_good()).count() {
+        0 => Ok(()),
+        bad => Err(Failure::Ours(format!("{bad} figures disagree with a real kernel without a reason given"))),
+    }
+}
+
+/// The cases at a place, in the order of their paths: the file, or every .toml file below the folder.
+fn find(place: &Path, cases: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::Mistake(format!("{}: {error}; expected a case (.toml), or a folder of cases", place.display()))
+    };
+    if !std::fs::metadata(place).map_err(unreadable)?.is_dir() {
+        cases.push(place.to_path_buf());
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(place).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let mut paths: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "toml") {
+            find(&path, cases)?;
+        }
+    }
+    Ok(())
+}

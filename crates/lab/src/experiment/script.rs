@@ -1,0 +1,81 @@
+//! Scripts as workloads: tasks in a few lines, from a file or from the experiment itself.
+
+use super::draft::DraftWorkload;
+use super::workload::{Point, SCRIPT, Source, WorkloadTable};
+use crate::machines::{Files, stem, within};
+use crate::mistake::{Location, Mistake};
+use crate::setup::FileSetup;
+use crate::statistics::Better;
+use crate::tables::Class;
+use std::collections::BTreeMap;
+use units::Ns;
+use workloads::script::Script;
+
+/// Digits after the point, of milliseconds.
+const DECIMALS: usize = 3;
+
+/// Reads and checks a script: one run of it measures a row for each of its tasks, the time from its first step to its end.
+pub fn resolve(
+    draft: &DraftWorkload,
+    folder: &str,
+    files: &dyn Files,
+    nr_cpus: usize,
+) -> Result<WorkloadTable, Mistake> {
+    let file = read(draft, folder, files)?;
+    let script = script(&file)?;
+    for task in &script.tasks {
+        let missing = task.cpus.iter().flat_map(|cpus| cpus.iter()).find(|cpu| cpu.index() >= nr_cpus);
+        if let Some(cpu) = missing {
+            let found = format!("CPU {cpu} for the task `{}`", task.name);
+            let expected = format!("CPUs of the machine, 0 to {}", nr_cpus - 1);
+            return Err(Mistake::new(&Location::of(&file.path), found, expected));
+        }
+    }
+    Ok(WorkloadTable {
+        title: Some(draft.title.as_ref().map_or_else(|| format!("{SCRIPT} {}", file.path), |title| title.text.clone())),
+        source: Source::Script(file.clone()),
+        parameters: BTreeMap::from([("file".to_string(), file.path.clone().into())]),
+        points: vec![Point {
+            name: stem(&file.path),
+            operations: script.tasks.iter().map(|task| task.name.clone()).collect(),
+            values: BTreeMap::new(),
+        }],
+        duration: Ns::ZERO,
+        class: Class::Multiops,
+        unit: "ms".to_string(),
+        better: Better::Lower,
+        per_unit: 1_000_000,
+        decimals: DECIMALS,
+    })
+}
+
+/// A stored script, parsed.
+pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
+    Script::parse(&file.text, 1).map_err(|error| {
+        let at = Location { input: file.path.clone(), line: Some(error.line), column: Some(error.column) };
+        Mistake::new(&at, error.found, error.expected)
+    })
+}
+
+/// The file that the parameter `file` names, or the text of `tasks`.
+fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
+    let [(key, values)] = &draft.parameters[..] else {
+        let expected = "either file=path of a script, or in an experiment file tasks = \"\"\"...\"\"\"";
+        return Err(draft.name.mistake("not one parameter of the script", expected));
+    };
+    match (key.text.as_str(), &values[..]) {
+        ("file", [value]) if !value.text.is_empty() => {
+            let path = within(if draft.in_file { folder } else { "" }, &value.text);
+            let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "a script (docs/scripts.md)"))?;
+            Ok(FileSetup { path, text: text.into() })
+        }
+        ("tasks", [value]) if draft.in_file => {
+            // Every line stays where it is in the experiment, so that mistakes name it.
+            let first = value.at.line.map_or(0, |line| line as usize);
+            let text = format!("{}{}", "\n".repeat(first), value.text);
+            Ok(FileSetup { path: value.at.input.clone(), text: text.into() })
+        }
+        ("file" | "tasks", _) => Err(key.mistake(format!("no text as {}", key.quoted()), "one text")),
+        _ => Err(key.unknown("parameter", ["file", "tasks"])),
+    }
+}

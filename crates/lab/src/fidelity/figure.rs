@@ -1,0 +1,248 @@
+//! A figure: of which tasks, what, and how it is made of the figures of several.
+
+use super::recording;
+use crate::experiment::DraftFigure;
+use crate::mistake::{Location, Mistake, Written, listed};
+use machine::description::nearest_name;
+use observe::TaskFigures;
+use std::collections::BTreeMap;
+use units::Ns;
+
+/// What is measured of one task, named as in case files.
+macro_rules! measures {
+    ($( $variant:ident = $name:literal, $doc:literal; )+) => {
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Measure { $( #[doc = $doc] $variant, )+ }
+
+        impl Measure {
+            /// Name and meaning of each.
+            pub const TABLE: &'static [(&'static str, &'static str, Measure)] = &[ $( ($name, $doc, Measure::$variant), )+ ];
+
+            pub fn name(self) -> &'static str {
+                Measure::TABLE[self as usize].0
+            }
+        }
+    };
+}
+
+measures! {
+    RunMs = "run_ms", "CPU time in milliseconds";
+    Share = "share", "CPU time as a share of that of all tasks the figure could be of: those that `among` names, else all";
+    Cpus = "cpus", "CPUs it ran on";
+    Wakeups = "wakeups", "how often it was woken";
+    MigrationsInWakeup = "migrations_in_wakeup", "changes of its CPU by wakeups";
+    MigrationsOther = "migrations_other", "changes of its CPU by load balancing, affinity or fork";
+    Involuntary = "involuntary", "switches away while it was runnable";
+    Voluntary = "voluntary", "switches away to sleep";
+    SliceP50Ms = "slice_p50_ms", "median stay on a CPU in milliseconds";
+    SliceP90Ms = "slice_p90_ms", "ninth decile of its stays on a CPU in milliseconds";
+    SliceMaxMs = "slice_max_ms", "longest stay on a CPU in milliseconds";
+    LatencyP50Us = "latency_p50_us", "median time from a wakeup to running in microseconds";
+    LatencyP90Us = "latency_p90_us", "ninth decile of the times from a wakeup to running in microseconds";
+    LatencyP99Us = "latency_p99_us", "99th percentile of the times from a wakeup to running in microseconds";
+    LatencyMaxUs = "latency_max_us", "longest time from a wakeup to running in microseconds";
+}
+
+/// How the figures of several tasks become one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    Sum,
+    Mean,
+    Minimum,
+    Median,
+    Maximum,
+}
+
+const OVER: [(&str, Over); 5] = [
+    ("sum", Over::Sum),
+    ("mean", Over::Mean),
+    ("min", Over::Minimum),
+    ("median", Over::Median),
+    ("max", Over::Maximum),
+];
+
+impl Over {
+    fn name(self) -> &'static str {
+        OVER.iter().find(|(_, over)| *over == self).expect("every way has a name").0
+    }
+
+    /// Of at least one value.
+    fn of(self, mut values: Vec<f64>) -> f64 {
+        values.sort_by(f64::total_cmp);
+        match self {
+            Over::Sum => values.iter().sum(),
+            Over::Mean => values.iter().sum::<f64>() / values.len() as f64,
+            Over::Minimum => values[0],
+            Over::Median => values[values.len() / 2],
+            Over::Maximum => values[values.len() - 1],
+        }
+    }
+}
+
+/// How far the simulated figure may be from the real one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Tolerance {
+    /// In the figure's own unit.
+    Absolute(f64),
+    Percent(f64),
+}
+
+impl Tolerance {
+    pub fn allows(self, real: f64, simulated: f64) -> bool {
+        let off = (simulated - real).abs();
+        match self {
+            Tolerance::Absolute(most) => off <= most,
+            Tolerance::Percent(most) => off <= real.abs() * most / 100.0,
+        }
+    }
+}
+
+/// A figure to be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// A task's name; `*` at its end stands for anything.
+    pub of: String,
+    /// The tasks that a share is a share of.
+    pub among: String,
+    pub measure: Measure,
+    pub over: Option<Over>,
+    pub real: f64,
+    pub tolerance: Tolerance,
+    /// Why it is off, where that is known.
+    pub gap: Option<String>,
+    pub at: Location,
+}
+
+/// Figures of one task, by measure; what has no value is not there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values(pub BTreeMap<Measure, f64>);
+
+/// Figures by the tasks' names.
+pub type Tasks = BTreeMap<String, Values>;
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+impl Figure {
+    /// `hog*: share, min`.
+    pub fn title(&self) -> String {
+        let over = self.over.map_or(String::new(), |over| format!(", {}", over.name()));
+        format!("{}: {}{over}", self.of, self.measure.name())
+    }
+
+    /// The figure, of recorded or simulated tasks.
+    pub fn of_tasks(&self, tasks: &Tasks) -> Result<f64, Mistake> {
+        let value = |values: &Values| match self.measure {
+            Measure::Share => values.0.get(&Measure::RunMs).copied(),
+            measure => values.0.get(&measure).copied(),
+        };
+        let chosen = |pattern: &str| -> Vec<f64> {
+            tasks.iter().filter(|(name, _)| matches(pattern, name)).filter_map(|(_, values)| value(values)).collect()
+        };
+        let mut values = chosen(&self.of);
+        if self.measure == Measure::Share {
+            let total: f64 = chosen(&self.among).iter().sum();
+            values.iter_mut().for_each(|value| *value /= total);
+        }
+        match (values.len(), self.over) {
+            (0, _) => {
+                let names = listed(tasks.keys().map(String::as_str));
+                let found = format!("no {} of `{}`", self.measure.name(), self.of);
+                Err(Mistake::new(&self.at, found, format!("one of the tasks there are: {names}")))
+            }
+            (1, None) => Ok(values[0]),
+            (count, None) => {
+                let expected = format!("over = one of {}", listed(OVER.iter().map(|(name, _)| *name)));
+                Err(Mistake::new(&self.at, format!("{count} tasks that match `{}`", self.of), expected))
+            }
+            (_, Some(over)) => Ok(over.of(values)),
+        }
+    }
+}
+
+impl From<&TaskFigures> for Values {
+    fn from(of: &TaskFigures) -> Values {
+        let ms = |ns: Ns| ns.0 as f64 / 1e6;
+        let us = |ns: Ns| ns.0 as f64 / 1e3;
+        let mut values = BTreeMap::from([
+            (Measure::RunMs, of.run.values().map(|&time| ms(time)).sum()),
+            (Measure::Cpus, of.run.len() as f64),
+            (Measure::Wakeups, of.wakeups as f64),
+            (Measure::MigrationsInWakeup, of.migrations_in_wakeup as f64),
+            (Measure::MigrationsOther, of.migrations_other as f64),
+            (Measure::Involuntary, of.involuntary as f64),
+            (Measure::Voluntary, of.voluntary as f64),
+        ]);
+        let mut quantiles = |times: &[Ns], unit: &dyn Fn(Ns) -> f64, of: &[(Measure, f64)]| {
+            let mut times = times.to_vec();
+            times.sort();
+            for &(measure, quantile) in of {
+                // As the recordings' own analysis picks them: the element at that part of the length.
+                let at = ((quantile * times.len() as f64) as usize).min(times.len().saturating_sub(1));
+                values.extend(times.get(at).map(|&time| (measure, unit(time))));
+            }
+        };
+        let slices = [(Measure::SliceP50Ms, 0.5), (Measure::SliceP90Ms, 0.9), (Measure::SliceMaxMs, 1.0)];
+        quantiles(&of.slices, &ms, &slices);
+        let latencies = [
+            (Measure::LatencyP50Us, 0.5),
+            (Measure::LatencyP90Us, 0.9),
+            (Measure::LatencyP99Us, 0.99),
+            (Measure::LatencyMaxUs, 1.0),
+        ];
+        quantiles(&of.wake_latencies, &us, &latencies);
+        Values(values)
+    }
+}
+
+fn number(written: &Written, what: &str) -> Result<f64, Mistake> {
+    match written.text.replace('_', "").parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err(written.mistake(format!("{what} = {}", written.quoted()), "a number, zero or more")),
+    }
+}
+
+/// Checks the figures of a case. `recorded`: the text of the recording that the case names, with its place.
+pub(crate) fn resolve(drafts: &[DraftFigure], recorded: Option<&Written>) -> Result<Vec<Figure>, Mistake> {
+    let recorded = recorded.map(recording::parse).transpose()?;
+    drafts.iter().map(|draft| figure(draft, recorded.as_ref())).collect()
+}
+
+fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mistake> {
+    let Some(&(_, _, measure)) = Measure::TABLE.iter().find(|(name, ..)| *name == draft.figure.text) else {
+        let names = Measure::TABLE.iter().map(|(name, ..)| *name);
+        let expected = match nearest_name(&draft.figure.text, names.clone()) {
+            Some(nearest) => format!("`{nearest}`, perhaps"),
+            None => format!("one of {}", listed(names)),
+        };
+        return Err(draft.figure.mistake(format!("the unknown figure {}", draft.figure.quoted()), expected));
+    };
+    let tolerance = match (&draft.within, &draft.within_percent) {
+        (Some(within), None) => Tolerance::Absolute(number(within, "within")?),
+        (None, Some(within)) => Tolerance::Percent(number(within, "within_percent")?),
+        _ => return Err(draft.of.mistake("not one tolerance", "either within = ... or within_percent = ...")),
+    };
+    let mut figure = Figure {
+        of: draft.of.text.clone(),
+        among: draft.among.as_ref().map_or_else(|| "*".to_string(), |among| among.text.clone()),
+        measure,
+        over: draft.over.as_ref().map(|over| over.choice("over", &OVER)).transpose()?,
+        real: 0.0,
+        tolerance,
+        gap: draft.gap.as_ref().map(|gap| gap.text.clone()),
+        at: draft.of.at.clone(),
+    };
+    figure.real = match (&draft.real, recorded) {
+        (Some(real), _) => number(real, "real")?,
+        (None, Some(recorded)) => figure.of_tasks(recorded)?,
+        (None, None) => {
+            let expected = "real = the real kernel's figure, or a recording for the whole case";
+            return Err(draft.of.mistake("a figure without the real kernel's", expected));
+        }
+    };
+    Ok(figure)
+}

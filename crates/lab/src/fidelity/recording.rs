@@ -1,0 +1,98 @@
+//! Figures of a recorded trace: a table with a line for each task, as the recordings in `fidelity/` have them.
+//!
+//! ```text
+//! pid comm wakeups migr_wake migr_other ... n_cpus run_ms invol vol slice_ms(p50,p90,max) wake_lat_us(p50,p90,p99,max) ...
+//! 124 hog0 0 0 0 - 1 2284.42 571 2 4.000,4.000,5.136 nan,nan,nan,nan 1:2284.4
+//! ```
+
+use super::figure::{Measure, Tasks, Values};
+use crate::mistake::{Location, Mistake, Written};
+use std::collections::BTreeMap;
+
+/// What each column holds; a column with parentheses holds several numbers.
+const COLUMNS: &[(&str, &[Measure])] = &[
+    ("wakeups", &[Measure::Wakeups]),
+    ("migr_wake", &[Measure::MigrationsInWakeup]),
+    ("migr_other", &[Measure::MigrationsOther]),
+    ("n_cpus", &[Measure::Cpus]),
+    ("run_ms", &[Measure::RunMs]),
+    ("invol", &[Measure::Involuntary]),
+    ("vol", &[Measure::Voluntary]),
+    ("slice_ms(p50,p90,max)", &[Measure::SliceP50Ms, Measure::SliceP90Ms, Measure::SliceMaxMs]),
+    (
+        "wake_lat_us(p50,p90,p99,max)",
+        &[Measure::LatencyP50Us, Measure::LatencyP90Us, Measure::LatencyP99Us, Measure::LatencyMaxUs],
+    ),
+];
+
+/// The tasks of a recording, by name. Of tasks of one name only the last is kept.
+pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
+    let mut head: Option<Vec<&str>> = None;
+    let mut tasks = BTreeMap::new();
+    for (index, line) in written.text.lines().enumerate() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(columns) = &head else {
+            if words.first() == Some(&"pid") {
+                head = Some(words);
+            }
+            continue;
+        };
+        // The last column may have several words.
+        if words.len() < columns.len() - 1 || !words[0].bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let mut values = Values::default();
+        for (column, word) in columns.iter().zip(&words) {
+            let Some((_, measures)) = COLUMNS.iter().find(|(name, _)| name == column) else { continue };
+            for (measure, number) in measures.iter().zip(word.split(',')) {
+                match number.parse::<f64>() {
+                    Ok(number) if number.is_finite() => drop(values.0.insert(*measure, number)),
+                    Ok(_) => {}
+                    Err(_) => {
+                        let at = Location { line: Some(index as u32 + 1), ..written.at.clone() };
+                        return Err(Mistake::new(
+                            &at,
+                            format!("`{word}` as {column}"),
+                            "numbers with commas between them",
+                        ));
+                    }
+                }
+            }
+        }
+        tasks.insert(words[1].to_string(), values);
+    }
+    if tasks.is_empty() {
+        return Err(
+            written.mistake("no task", "a recording: a line of column names that begins with `pid`, then tasks")
+        );
+    }
+    Ok(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# c-nice.trace.txt: 10.102 s
+pid comm wakeups migr_wake migr_other migr_per_1000_wakeups n_cpus run_ms invol vol slice_ms(p50,p90,max) wake_lat_us(p50,p90,p99,max) top_cpus(ms)
+124 hog0 0 0 0 - 1 2284.42 571 2 4.000,4.000,5.136 nan,nan,nan,nan 1:2284.4
+161 per0 125 1 2 0.0 2 126.24 0 126 1.006,1.006,1.383 5,5,355,5953 1:126.2 0:1.0
+TOTAL wakeups=0 migrations_in_wakeup=0
+";
+
+    #[test]
+    fn columns_become_figures() {
+        let written = |text: &str| Written { text: text.to_string(), at: Location::of("x.numbers.txt") };
+        let tasks = parse(&written(TEXT)).unwrap();
+        assert_eq!(tasks.len(), 2);
+        let hog = &tasks["hog0"].0;
+        assert_eq!((hog[&Measure::RunMs], hog[&Measure::SliceMaxMs]), (2284.42, 5.136));
+        assert!(!hog.contains_key(&Measure::LatencyP50Us));
+        let periodic = &tasks["per0"].0;
+        assert_eq!((periodic[&Measure::LatencyMaxUs], periodic[&Measure::MigrationsOther]), (5953.0, 2.0));
+        let error = parse(&written(&TEXT.replace("2284.42", "much"))).unwrap_err().to_string();
+        assert_eq!(error, "x.numbers.txt:3: found `much` as run_ms; expected numbers with commas between them");
+        assert!(parse(&written("nothing")).unwrap_err().to_string().contains("found no task"));
+    }
+}

@@ -1,0 +1,129 @@
+//! The table: figure, real kernel, simulated, tolerance, verdict.
+
+use super::figure::{Figure, Tolerance};
+use crate::experiment::Experiment;
+use std::fmt::Write;
+
+/// One compared figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub case: String,
+    /// The kernel that was simulated, as the case names it.
+    pub kernel: String,
+    pub figure: Figure,
+    pub simulated: f64,
+}
+
+/// What came out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Agrees,
+    /// Off, as the case says it is.
+    KnownGap,
+    /// Off, and the case does not say why.
+    Off,
+    /// The case says that it is off, and it is not: the gap is closed, and its note must go.
+    GapClosed,
+}
+
+impl Verdict {
+    pub fn is_good(self) -> bool {
+        matches!(self, Verdict::Agrees | Verdict::KnownGap)
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "ok",
+            Verdict::KnownGap => "known gap",
+            Verdict::Off => "OFF",
+            Verdict::GapClosed => "GAP CLOSED",
+        }
+    }
+}
+
+impl Row {
+    pub(super) fn new(case: &Experiment, figure: &Figure, simulated: f64) -> Row {
+        Row { case: case.name.clone(), kernel: case.arms[0].kernel.clone(), figure: figure.clone(), simulated }
+    }
+
+    pub fn verdict(&self) -> Verdict {
+        let agrees = self.figure.tolerance.allows(self.figure.real, self.simulated);
+        match (agrees, &self.figure.gap) {
+            (true, None) => Verdict::Agrees,
+            (false, None) => Verdict::Off,
+            (true, Some(_)) => Verdict::GapClosed,
+            (false, Some(_)) => Verdict::KnownGap,
+        }
+    }
+}
+
+/// Five significant digits, without an exponent.
+fn value(number: f64) -> String {
+    let digits = if number.abs() >= 1000.0 {
+        1
+    } else if number.abs() >= 10.0 {
+        2
+    } else {
+        4
+    };
+    let text = format!("{number:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// The rows of all cases as one text, the reasons of the known gaps below it.
+pub fn render(rows: &[Row]) -> String {
+    let tolerance = |row: &Row| match row.figure.tolerance {
+        Tolerance::Absolute(most) => format!("+-{}", value(most)),
+        Tolerance::Percent(most) => format!("+-{}%", value(most)),
+    };
+    let lines: Vec<[String; 7]> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.case.clone(),
+                row.kernel.clone(),
+                row.figure.title(),
+                value(row.figure.real),
+                value(row.simulated),
+                tolerance(row),
+                row.verdict().word().to_string(),
+            ]
+        })
+        .collect();
+    let head = ["case", "kernel", "figure", "real", "simulated", "tolerance", "verdict"].map(str::to_string);
+    let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut text = String::new();
+    for line in [&head].into_iter().chain(&lines) {
+        for (column, cell) in line.iter().enumerate() {
+            let width = widths[column];
+            let gap = if column == 0 { "" } else { "  " };
+            // Numbers stand right, words left.
+            let _ = if (3..=4).contains(&column) {
+                write!(text, "{gap}{cell:>width$}")
+            } else {
+                write!(text, "{gap}{cell:<width$}")
+            };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    for row in rows.iter().filter(|row| row.verdict() == Verdict::KnownGap) {
+        let gap = row.figure.gap.as_deref().unwrap_or_default();
+        let _ = write!(text, "\n{} {}: {gap}", row.case, row.figure.title());
+    }
+    if rows.iter().any(|row| row.verdict() == Verdict::KnownGap) {
+        text.push('\n');
+    }
+    let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict() == verdict).count();
+    let _ = writeln!(
+        text,
+        "\n{} figures: {} agree, {} known gaps, {} off, {} gaps closed",
+        rows.len(),
+        count(Verdict::Agrees),
+        count(Verdict::KnownGap),
+        count(Verdict::Off),
+        count(Verdict::GapClosed)
+    );
+    text
+}
