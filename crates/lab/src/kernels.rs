@@ -19,8 +19,8 @@ const ELSEWHERE: &[(&str, PipeRules, PollRule)] = &[
     ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity),
     ("v4.15", PipeRules::Single, PollRule::NextTimer),
     ("v4.16", PipeRules::Single, PollRule::NextTimer),
-    ("v6.1", PipeRules::Single, PollRule::NextTimer),
-    ("v6.12", PipeRules::Single, PollRule::NextTimer),
+    ("v6.1", PipeRules::Split, PollRule::NextTimer),
+    ("v6.12", PipeRules::Split, PollRule::NextTimer),
 ];
 
 impl Build {

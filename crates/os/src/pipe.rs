@@ -6,6 +6,7 @@
 
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
+use sched::access::Path;
 use sched::arch::Arch;
 use sched::behaviour;
 use sched::layout::Line;
@@ -111,19 +112,11 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
-        // A call that was asleep goes on in the middle: its beginning is paid for.
-        let begins = !call.entered;
-        if begins {
-            sched.arch_mut().enter(cpu, paths::SYS_READ);
-        }
-        let step = within(sched, cpu, paths::PIPE_READ, |sched| match self.rules.pipe {
-            PipeRules::Single => self.pipes[call.pipe.0 as usize].read_single(sched, cpu, task, call),
-            PipeRules::Split => self.pipes[call.pipe.0 as usize].read_split(sched, cpu, task, call),
-        });
-        if begins {
-            sched.arch_mut().leave(cpu);
-        }
-        step
+        let pass = match self.rules.pipe {
+            PipeRules::Single => Pipe::read_single,
+            PipeRules::Split => Pipe::read_split,
+        };
+        self.pipe_call(sched, cpu, task, call, [paths::SYS_READ, paths::PIPE_READ], pass)
     }
 
     /// fs/pipe.c: pipe_write().
@@ -134,15 +127,29 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
+        let pass = match self.rules.pipe {
+            PipeRules::Single => Pipe::write_single,
+            PipeRules::Split => Pipe::write_split,
+        };
+        self.pipe_call(sched, cpu, task, call, [paths::SYS_WRITE, paths::PIPE_WRITE], pass)
+    }
+
+    fn pipe_call<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+        [system_call, method]: [Path; 2],
+        pass: fn(&mut Pipe, &mut S, CpuId, TaskId, &mut PipeCall) -> Step,
+    ) -> Step {
         // A call that was asleep goes on in the middle: its beginning is paid for.
         let begins = !call.entered;
         if begins {
-            sched.arch_mut().enter(cpu, paths::SYS_WRITE);
+            sched.arch_mut().enter(cpu, system_call);
         }
-        let step = within(sched, cpu, paths::PIPE_WRITE, |sched| match self.rules.pipe {
-            PipeRules::Single => self.pipes[call.pipe.0 as usize].write_single(sched, cpu, task, call),
-            PipeRules::Split => self.pipes[call.pipe.0 as usize].write_split(sched, cpu, task, call),
-        });
+        let pipe = &mut self.pipes[call.pipe.0 as usize];
+        let step = within(sched, cpu, method, |sched| pass(pipe, sched, cpu, task, call));
         if begins {
             sched.arch_mut().leave(cpu);
         }
@@ -202,21 +209,9 @@ impl Pipe {
         call.entered = true;
     }
 
-    /// fs/pipe.c: pipe_wait(): joins the queue, drops the mutex, sleeps.
-    fn sleep<S: Scheduler>(
-        &mut self,
-        sched: &mut S,
-        cpu: CpuId,
-        task: TaskId,
-        call: &mut PipeCall,
-        queue: Queue,
-    ) -> Step {
-        let (queue, exclusive) = match queue {
-            Queue::Common => (&mut self.wait, false),
-            Queue::Readers => (&mut self.wait, true),
-            Queue::Writers => (&mut self.wr_wait, true),
-        };
-        queue.prepare_to_wait(sched, cpu, task, exclusive);
+    /// fs/pipe.c: pipe_wait(), until v5.5: joins the common queue, drops the mutex, sleeps.
+    fn pipe_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        self.wait.prepare_to_wait(sched, cpu, task, false);
         self.unlock(sched, cpu);
         call.asleep = true;
         Step::Sleep { until: None }
@@ -300,7 +295,7 @@ impl Pipe {
             if call.do_wakeup {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }
-            return self.sleep(sched, cpu, task, call, Queue::Common);
+            return self.pipe_wait(sched, cpu, task, call);
         }
         self.unlock(sched, cpu);
         if call.do_wakeup {
@@ -327,7 +322,7 @@ impl Pipe {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }
             self.waiting_writers += 1;
-            return self.sleep(sched, cpu, task, call, Queue::Common);
+            return self.pipe_wait(sched, cpu, task, call);
         }
         self.unlock(sched, cpu);
         if call.do_wakeup {
@@ -343,10 +338,11 @@ impl Pipe {
         let woke_from_sleep = std::mem::take(&mut call.asleep);
         self.take(sched, cpu, call);
         if call.done == 0 {
+            self.unlock(sched, cpu);
             if std::mem::take(&mut call.was_full_or_empty) {
                 self.wr_wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }
-            return self.sleep(sched, cpu, task, call, Queue::Readers);
+            return wait_exclusive(&mut self.wait, sched, cpu, task, call);
         }
         let next_reader = woke_from_sleep && !self.bufs.is_empty();
         self.unlock(sched, cpu);
@@ -367,10 +363,11 @@ impl Pipe {
         self.merge(sched, cpu, call);
         self.append(sched, cpu, call);
         if call.left > 0 {
+            self.unlock(sched, cpu);
             if std::mem::take(&mut call.was_full_or_empty) {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }
-            return self.sleep(sched, cpu, task, call, Queue::Writers);
+            return wait_exclusive(&mut self.wr_wait, sched, cpu, task, call);
         }
         let next_writer = woke_from_sleep && self.bufs.len() < PIPE_DEF_BUFFERS;
         self.unlock(sched, cpu);
@@ -384,10 +381,15 @@ impl Pipe {
     }
 }
 
-/// Which queue a sleeper joins, and how.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Queue {
-    Common,
-    Readers,
-    Writers,
+/// include/linux/wait.h: wait_event_interruptible_exclusive(), whose condition its caller has just seen not to hold.
+fn wait_exclusive<S: Scheduler>(
+    queue: &mut WaitQueue,
+    sched: &mut S,
+    cpu: CpuId,
+    task: TaskId,
+    call: &mut PipeCall,
+) -> Step {
+    queue.prepare_to_wait(sched, cpu, task, true);
+    call.asleep = true;
+    Step::Sleep { until: None }
 }
