@@ -75,6 +75,7 @@ impl Os {
     /// kernel/exit.c: do_exit(): the running task becomes a zombie and its parent is woken if it waits.
     pub fn exit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         charge(sched, cpu, paths::DO_EXIT);
+        sched.exit_signals(cpu);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
         if let Some(parent) = process.parent

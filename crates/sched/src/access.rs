@@ -6,9 +6,12 @@
 
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::WakeList;
+use crate::fair::wake::SchedIdleCpu;
 use crate::layout::{CfsRqLine, GlobalLine, Layout, Line, RqLine, SeLine, Statistic, TaskGroupField, TaskLine};
-use crate::sched::{CfsRqId, Rq, SeId, TaskId, TgId};
+use crate::sched::{Arena, CfsRq, CfsRqId, Rq, SeId, TaskId, TgId};
 use crate::topology::{SdId, SdsId, SgcId};
+use crate::versions::Kernel;
 use units::{CpuId, PerCpu};
 
 /// A kernel function whose time is charged and shows in profiles. Numbers from [`Path::FIRST_OS`] on belong to `os`.
@@ -65,11 +68,29 @@ pub(crate) struct Glance<'a, A: Arch> {
     pub arch: &'a mut A,
     pub layout: &'a Layout,
     pub rq: &'a PerCpu<Rq>,
+    pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
+    /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does.
+    pub sched_idle: bool,
+    /// Where it stands that wakeups are queued for a CPU.
+    pub pending: RqLine,
     /// Who looks.
     pub by: CpuId,
 }
 
-impl<A: Arch> Glance<'_, A> {
+impl<'a, A: Arch> Glance<'a, A> {
+    #[inline]
+    pub(crate) fn new(
+        arch: &'a mut A,
+        layout: &'a Layout,
+        rq: &'a PerCpu<Rq>,
+        cfs_rq: &'a Arena<CfsRqId, CfsRq>,
+        kernel: &Kernel,
+        by: CpuId,
+    ) -> Glance<'a, A> {
+        let sched_idle = kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle;
+        Glance { arch, layout, rq, cfs_rq, sched_idle, pending: pending_line(kernel.core.wake_list), by }
+    }
+
     /// [`Sched::idle_cpu`].
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
@@ -81,8 +102,32 @@ impl<A: Arch> Glance<'_, A> {
             return false;
         }
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
-        self.arch.read(self.by, self.layout.rq(cpu, RqLine::WakeList));
+        self.arch.read(self.by, self.layout.rq(cpu, self.pending));
         rq.nr_running == 0 && rq.wake_list.is_empty()
+    }
+
+    /// `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
+    #[inline]
+    pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
+        self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
+    }
+
+    /// fair.c: sched_idle_cpu().
+    #[inline]
+    pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Cfs));
+        let rq = &self.rq[cpu];
+        rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
+    }
+}
+
+/// `rq->ttwu_pending` stands beside `nr_switches`; before v5.8 the list itself is looked at.
+#[inline]
+fn pending_line(wake_list: WakeList) -> RqLine {
+    match wake_list {
+        WakeList::RunQueue => RqLine::WakeList,
+        WakeList::CallSingle => RqLine::Load,
     }
 }
 
@@ -159,6 +204,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn finish_off_cpu(&mut self, p: TaskId) {
         self.write(self.layout.task(p, TaskLine::State));
         self.arch.unlock(self.this_cpu, self.layout.task(p, TaskLine::State));
+        self.task[p].off_cpu_at = self.arch.sched_clock(self.this_cpu).0;
     }
 
     /// `smp_cond_acquire(!p->on_cpu)`, then `p->state = TASK_WAKING`.
@@ -173,7 +219,32 @@ impl<A: Arch> Sched<A> {
     /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        Glance { arch: &mut self.arch, layout: &self.layout, rq: &self.rq, by: self.this_cpu }.idle_cpu(cpu)
+        self.glance().idle_cpu(cpu)
+    }
+
+    /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
+    #[inline]
+    pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
+        self.glance().is_free(cpu)
+    }
+
+    /// [`Glance::sched_idle_cpu`].
+    #[inline]
+    pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.glance().sched_idle_cpu(cpu)
+    }
+
+    #[inline]
+    fn glance(&mut self) -> Glance<'_, A> {
+        Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu)
+    }
+
+    /// Changes `ttwu_pending`; before v5.8 the list itself tells.
+    #[inline]
+    pub(crate) fn write_ttwu_pending(&mut self, cpu: CpuId) {
+        if self.kernel.core.wake_list == WakeList::CallSingle {
+            self.write(self.layout.rq(cpu, RqLine::Load));
+        }
     }
 
     /// Looks at a CPU's `nr_running` and `cpu_load[]`, which share a line.

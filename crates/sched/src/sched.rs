@@ -272,16 +272,20 @@ pub struct TaskStruct {
     pub se: SeId,
     pub cpu: CpuId,
     pub wake_cpu: CpuId,
-    /// select_idle_sibling's hint (v4.16).
+    /// select_idle_sibling()'s hint (v4.16).
     pub recent_used_cpu: CpuId,
     pub state: TaskState,
     pub on_rq: OnRq,
     pub on_cpu: bool,
+    /// When its CPU had finished switching away from it (`on_cpu = 0`), in ns of that CPU's clock.
+    pub off_cpu_at: u64,
     pub policy: Policy,
     pub sched_class: SchedClass,
     pub sched_contributes_to_load: bool,
     pub sched_remote_wakeup: bool,
     pub in_iowait: bool,
+    /// PF_EXITING: it has begun to end.
+    pub exiting: bool,
     /// `None` until the slot is given to a task, and after it is gone.
     pub alive: bool,
     pub static_prio: i32,
@@ -445,8 +449,13 @@ pub struct Rq {
     /// The idle task's own bookkeeping as a waker.
     pub idle: IdleTask,
     pub avg_idle: u64,
+    /// What searches for an idle CPU may still spend of it, in ns (SIS_PROP, v5.14 to v6.4).
+    pub wake_avg_idle: u64,
+    /// Jiffies: when `wake_avg_idle` was renewed or last halved.
+    pub wake_stamp: u64,
     pub max_idle_balance_cost: u64,
     pub nr_iowait: u32,
+    /// Wakeups to be finished here, the oldest first. Not empty: `ttwu_pending` (v5.8).
     pub wake_list: Vec<TaskId>,
     pub online: bool,
     // nohz

@@ -26,8 +26,14 @@ pub trait Scheduler {
     /// Chooses what runs next and switches to it; `None` is idle. `preempt`: nobody asked for it, a wakeup or tick did.
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
     fn sched_yield(&mut self, cpu: CpuId);
+    /// The running task begins to end: PF_EXITING, before it tells its parent.
+    fn exit_signals(&mut self, cpu: CpuId);
     /// The running task ends; the next `schedule` never returns to it.
     fn do_exit(&mut self, cpu: CpuId);
+
+    /// Interrupts and softirqs execute from now on, and no longer: what they wake, they do not wake for the running task.
+    fn irq_enter(&mut self, cpu: CpuId);
+    fn irq_exit(&mut self, cpu: CpuId);
 
     /// The periodic tick. Returns whether `run_rebalance_domains` is due (SCHED_SOFTIRQ).
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
@@ -124,9 +130,24 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::sched_yield(self);
     }
 
+    fn exit_signals(&mut self, cpu: CpuId) {
+        let p = self.rq[cpu].curr.expect("only a task can exit");
+        self.task[p].exiting = true;
+    }
+
     fn do_exit(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         self.exit_current();
+    }
+
+    #[inline]
+    fn irq_enter(&mut self, _cpu: CpuId) {
+        self.in_interrupt = true;
+    }
+
+    #[inline]
+    fn irq_exit(&mut self, _cpu: CpuId) {
+        self.in_interrupt = false;
     }
 
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool {

@@ -14,6 +14,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
     pub(crate) fn interrupts(&mut self, cpu: CpuId) {
         let mut softirq = false;
+        self.sched.irq_enter(cpu);
         loop {
             let now = self.sched.arch().now(cpu);
             let this = &mut self.cpus[cpu];
@@ -29,6 +30,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if softirq {
             self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
         }
+        self.sched.irq_exit(cpu);
     }
 
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.

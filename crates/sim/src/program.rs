@@ -66,6 +66,8 @@ pub enum AddressSpace {
     Own,
     /// A thread of the task that starts it.
     Parent,
+    /// None: a kernel thread.
+    Kernel,
 }
 
 /// A task to start.

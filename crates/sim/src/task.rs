@@ -46,6 +46,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn fork_task(&mut self, cpu: CpuId, parent: Option<TaskId>, spec: TaskSpec) -> TaskId {
         let mm = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => self.context(parent).mm,
+            (AddressSpace::Kernel, _) => 0,
             _ => {
                 self.next_mm += 1;
                 self.next_mm - 1

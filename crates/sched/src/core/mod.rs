@@ -6,6 +6,8 @@ mod hrtick;
 mod schedule;
 mod ttwu;
 
+pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
+
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::cpu_topology::CpuTopology;
@@ -31,6 +33,8 @@ pub struct Sched<A: Arch> {
     pub layout: Layout,
     /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
     pub(crate) this_cpu: CpuId,
+    /// What executes there is an interrupt or a softirq (`!in_task()`).
+    pub(crate) in_interrupt: bool,
     /// Length of a jiffy in nanoseconds (TICK_NSEC).
     pub tick_nsec: u64,
     pub rq: PerCpu<Rq>,
@@ -47,6 +51,8 @@ pub struct Sched<A: Arch> {
     pub schedstats: SchedstatsState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
+    /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
+    pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
@@ -95,6 +101,7 @@ impl<A: Arch> Sched<A> {
             features: boot.features,
             sysctl: boot.sysctl,
             this_cpu: CpuId(0),
+            in_interrupt: false,
             tick_nsec: 1_000_000_000 / u64::from(boot.hz),
             rq: PerCpu::from_fn(nr_cpus, |cpu| Rq {
                 cpu,
@@ -104,6 +111,7 @@ impl<A: Arch> Sched<A> {
                 idle_stamp: 1,
                 sd: domains.sd[cpu],
                 avg_idle: 2 * boot.sysctl.sched_migration_cost,
+                wake_avg_idle: 2 * boot.sysctl.sched_migration_cost,
                 max_idle_balance_cost: boot.sysctl.sched_migration_cost,
                 cpu_capacity: domains.cpu_capacity[cpu],
                 cpu_capacity_orig: domains.cpu_capacity_orig[cpu],
@@ -117,6 +125,7 @@ impl<A: Arch> Sched<A> {
             tg: Arena::new(),
             nohz: Default::default(),
             balance: Default::default(),
+            select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
             domains,
             topology: boot.topology,
@@ -151,6 +160,12 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn smp_processor_id(&self) -> CpuId {
         self.this_cpu
+    }
+
+    /// preempt.h: in_task(). Whether what executes now is a task's own doing, not an interrupt's.
+    #[inline]
+    pub(crate) fn in_task(&self) -> bool {
+        !self.in_interrupt
     }
 
     /// Every door begins with this: which CPU executes.

@@ -1,8 +1,14 @@
 //! core.c: how a sleeping task becomes runnable: try_to_wake_up() and what finishes it on other CPUs.
+//!
+//! Absent: `migrate_disable()` and with it `rq->nr_pinned` (nobody here disables migration), WF_CURRENT_CPU (seccomp's).
+//! `ttwu_pending` is that `wake_list` is not empty: v6.1 clears it before the tasks are queued and v6.12 after
+//! (d6962c4fe8f9), which nobody sees from outside, because a path is never interrupted here.
 
 use super::{Sched, update_avg};
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::behaviour;
+use crate::fair::wake::ScanBudget;
 use crate::features::Feature;
 use crate::sched::*;
 use crate::topology::SdFlags;
@@ -11,13 +17,52 @@ use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::CpuId;
 
+behaviour! {
+    /// Where wakeups wait that another CPU is to finish (TTWU_QUEUE).
+    pub enum WakeList = "core.wake_list" {
+        RunQueue = "run-queue", since "v3.0", commit "317f394160e9",
+            "in a list of the run queue, which the reschedule interrupt empties, the newest first";
+        CallSingle = "call-single", since "v5.8", commit "a148866489fb",
+            "among the function calls for that CPU, the oldest first; rq->ttwu_pending tells of them (126c2092e5c8)";
+    }
+}
+
+behaviour! {
+    /// Which wakeups another CPU is left to finish (TTWU_QUEUE).
+    pub enum WakeQueue = "core.wake_queue" {
+        OtherCaches = "other-caches", since "v3.2", commit "518cd6234178", "those to CPUs that share no cache with the waker";
+        OrIdle = "or-idle", since "v6.0", commit "f3dd3f674555",
+            "those to idle CPUs too; and a task still being switched away from is left with its CPU if that goes idle, \
+             instead of being waited for (v5.8: c6e7bd7afaeb, 2ebb17717550)";
+    }
+}
+
+behaviour! {
+    /// What a task does that wakes itself, because what it was about to wait for has come.
+    pub enum WakeCurrent = "core.wake_current" {
+        Locked = "locked", since "v2.6.23", commit "", "takes the locks of any wakeup";
+        Shortcut = "shortcut", since "v5.3", commit "aacedf26fb76", "changes its state, without a lock";
+    }
+}
+
+behaviour! {
+    /// Whether a wakeup of a task that runs, about to sleep, looks whether it should preempt.
+    pub enum WakeRunning = "core.wake_running" {
+        Preempts = "preempts", since "v2.6.23", commit "", "yes";
+        Skips = "skips", since "v6.3", commit "efe09385864f", "no";
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
     #[fentry]
     pub(crate) fn try_to_wake_up(&mut self, p: TaskId, flags: WakeFlags) -> bool {
+        if self.kernel.core.wake_current == WakeCurrent::Shortcut && self.rq[self.this_cpu].curr == Some(p) {
+            return self.wake_current(p, flags);
+        }
         self.pi_lock(p);
         self.read_task(p);
-        if !matches!(self.task[p].state, TaskState::Interruptible | TaskState::Uninterruptible) {
+        if !self.ttwu_state_match(p) {
             self.pi_unlock(p);
             return false;
         }
@@ -28,9 +73,12 @@ impl<A: Arch> Sched<A> {
         let mut flags = flags;
         let mut cpu = self.task[p].cpu;
         if self.task[p].on_rq != OnRq::No {
-            self.ttwu_remote(p, flags);
+            self.ttwu_runnable(p, flags);
         } else {
-            self.wait_until_off_cpu(p);
+            let switching = self.kernel.core.wake_queue == WakeQueue::OrIdle && self.on_cpu_elsewhere(p);
+            if !switching {
+                self.wait_until_off_cpu(p);
+            }
             let task = &mut self.task[p];
             task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
             task.state = TaskState::Waking;
@@ -38,34 +86,71 @@ impl<A: Arch> Sched<A> {
                 let from = task.cpu;
                 self.rq[from].nr_iowait -= 1;
             }
-            self.task_waking(p);
-            cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
-            if self.task[p].cpu != cpu {
-                flags.migrated = true;
-                self.set_task_cpu(p, cpu);
+            if !(switching && self.ttwu_queue_wakelist(p, cpu, flags)) {
+                if switching {
+                    self.wait_until_off_cpu(p);
+                }
+                self.task_waking(p);
+                cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
+                if self.task[p].cpu != cpu {
+                    flags.migrated = true;
+                    self.set_task_cpu(p, cpu);
+                }
+                self.ttwu_queue(p, cpu, flags);
             }
-            self.ttwu_queue(p, cpu, flags);
         }
         self.ttwu_stat(p, cpu, flags);
         self.pi_unlock(p);
         true
     }
 
-    /// core.c: ttwu_remote(): the task has not left its run queue yet; only its state changes.
-    fn ttwu_remote(&mut self, p: TaskId, flags: WakeFlags) {
+    /// core.c: ttwu_state_match(), for the states that wakeups are meant for.
+    #[inline]
+    fn ttwu_state_match(&self, p: TaskId) -> bool {
+        matches!(self.task[p].state, TaskState::Interruptible | TaskState::Uninterruptible)
+    }
+
+    /// The head of `try_to_wake_up()`, for the task that runs here.
+    fn wake_current(&mut self, p: TaskId, flags: WakeFlags) -> bool {
+        if !self.ttwu_state_match(p) {
+            return false;
+        }
+        let cpu = self.this_cpu;
+        self.nr_wakeups += 1;
+        if self.arch.tracing() {
+            self.trace(Event::SchedWaking { task: p, target_cpu: cpu });
+        }
+        self.write_task(p);
+        self.task[p].state = TaskState::Running;
+        if self.arch.tracing() {
+            self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
+        }
+        self.ttwu_stat(p, cpu, flags);
+        true
+    }
+
+    /// `p->on_cpu`, for a task that has left its queue: its CPU is in the middle of switching away from it. The switch is
+    /// over here, but not yet at this CPU's clock.
+    #[inline]
+    fn on_cpu_elsewhere(&self, p: TaskId) -> bool {
+        self.task[p].off_cpu_at > self.arch.sched_clock(self.this_cpu).0
+    }
+
+    /// core.c: ttwu_runnable(): the task has not left its run queue yet; only its state changes.
+    #[doc(alias = "ttwu_remote")]
+    fn ttwu_runnable(&mut self, p: TaskId, flags: WakeFlags) {
         let cpu = self.task[p].cpu;
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
-        self.ttwu_do_wakeup(cpu, p, flags);
+        let preempts = self.kernel.core.wake_running == WakeRunning::Preempts || !self.task[p].on_cpu;
+        self.ttwu_do_wakeup(cpu, p, flags, preempts);
         self.rq_unlock(cpu);
     }
 
-    /// core.c: ttwu_queue(). A CPU that shares no cache finishes the wakeup itself.
+    /// core.c: ttwu_queue().
     #[fentry]
     fn ttwu_queue(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        if self.sched_feat(Feature::TTWU_QUEUE) && !self.cpus_share_cache(self.this_cpu, cpu) {
-            self.path(Path::sched_clock_cpu);
-            self.ttwu_queue_remote(p, cpu, flags);
+        if self.ttwu_queue_wakelist(p, cpu, flags) {
             return;
         }
         self.rq_lock(cpu);
@@ -76,10 +161,40 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
-    /// core.c: ttwu_queue_remote().
-    #[fentry]
-    fn ttwu_queue_remote(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
+    /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: a CPU that shares no cache or, since v6.0, an idle
+    /// one.
+    fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId) -> bool {
+        let distant = !self.cpus_share_cache(self.this_cpu, cpu);
+        if self.kernel.core.wake_queue == WakeQueue::OtherCaches {
+            return distant;
+        }
+        if !self.rq[cpu].online || !self.cpumask_test(cpu, p) || self.task[p].sched_class == SchedClass::Stop {
+            return false;
+        }
+        if distant || cpu == self.this_cpu {
+            return distant;
+        }
+        self.read_rq_load(cpu);
+        self.rq[cpu].nr_running == 0
+    }
+
+    /// core.c: ttwu_queue_wakelist(). Returns whether the wakeup is left to `cpu`.
+    #[inline]
+    fn ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) -> bool {
+        if !self.sched_feat(Feature::TTWU_QUEUE) || !self.ttwu_queue_cond(p, cpu) {
+            return false;
+        }
+        self.path(Path::sched_clock_cpu);
+        self.__ttwu_queue_wakelist(p, cpu, flags);
+        true
+    }
+
+    /// core.c: __ttwu_queue_wakelist(), with the call to send_call_function_single_ipi() that smp.c makes for it.
+    #[fentry(ttwu_queue_remote)]
+    #[doc(alias = "ttwu_queue_remote")]
+    fn __ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
         self.task[p].sched_remote_wakeup = flags.migrated;
+        self.write_ttwu_pending(cpu);
         self.atomic_wake_list(cpu);
         let was_empty = self.rq[cpu].wake_list.is_empty();
         self.rq[cpu].wake_list.push(p);
@@ -106,13 +221,15 @@ impl<A: Arch> Sched<A> {
             ..QueueFlags::default()
         };
         self.activate_task(cpu, p, enqueue);
-        self.ttwu_do_wakeup(cpu, p, flags);
+        self.ttwu_do_wakeup(cpu, p, flags, true);
     }
 
-    /// core.c: ttwu_do_wakeup().
+    /// core.c: ttwu_do_wakeup(). `preempts`: first looks whether `p` should preempt what runs (callers do so from v6.3 on).
     #[fentry]
-    fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
-        self.check_preempt_curr(cpu, p, flags);
+    fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags, preempts: bool) {
+        if preempts {
+            self.check_preempt_curr(cpu, p, flags);
+        }
         self.write_task(p);
         self.task[p].state = TaskState::Running;
         if self.arch.tracing() {
@@ -126,6 +243,18 @@ impl<A: Arch> Sched<A> {
             update_avg(&mut rq.avg_idle, delta);
             rq.avg_idle = rq.avg_idle.min(max);
             rq.idle_stamp = 0;
+            self.renew_wake_avg_idle(cpu);
+        }
+    }
+
+    /// What searches for an idle CPU may spend from now on (SIS_PROP), where it is counted.
+    #[inline]
+    fn renew_wake_avg_idle(&mut self, cpu: CpuId) {
+        if self.kernel.wake.scan_budget == ScanBudget::WakeAvgIdle {
+            let jiffies = self.jiffies();
+            let rq = &mut self.rq[cpu];
+            rq.wake_stamp = jiffies;
+            rq.wake_avg_idle = rq.avg_idle / 2;
         }
     }
 
@@ -141,11 +270,18 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
         }
-        // llist_del_all() hands the newest first.
-        while let Some(p) = self.rq[cpu].wake_list.pop() {
+        // llist_del_all() hands the newest first, which smp.c turns round.
+        let mut list = std::mem::take(&mut self.rq[cpu].wake_list);
+        if self.kernel.core.wake_list == WakeList::RunQueue {
+            list.reverse();
+        }
+        self.write_ttwu_pending(cpu);
+        for &p in &list {
             let flags = WakeFlags { migrated: self.task[p].sched_remote_wakeup, ..WakeFlags::NONE };
             self.ttwu_do_activate(cpu, p, flags);
         }
+        list.clear();
+        self.rq[cpu].wake_list = list;
         self.rq_unlock(cpu);
         self.leave();
     }

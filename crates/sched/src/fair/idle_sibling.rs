@@ -1,6 +1,6 @@
 //! fair.c: select_idle_sibling(): an idle CPU in the cache of the CPU that a wakeup was meant for.
 
-use super::wake::{IdleSibling, RecentUsedCpu};
+use super::wake::{ClusterScan, IdleSibling, KthreadStacking, RecentUsedCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -11,25 +11,28 @@ use fentry::fentry;
 use units::{CpuId, CpuMask, PerCpu};
 
 /// What a search looks at while it walks along a mask.
-struct Search<'a, A: Arch> {
-    glance: Glance<'a, A>,
-    domains: &'a Domains,
+pub(super) struct Search<'a, A: Arch> {
+    pub glance: Glance<'a, A>,
+    pub domains: &'a Domains,
     /// Where the task may run.
-    allowed: &'a CpuMask,
+    pub allowed: &'a CpuMask,
     /// `cpu_smt_mask()`.
-    smt: &'a PerCpu<CpuMask>,
-    online: &'a CpuMask,
+    pub smt: &'a PerCpu<CpuMask>,
+    pub online: &'a CpuMask,
+    /// `this_cpu_cpumask_var_ptr(select_rq_mask)`: what is left to look at.
+    pub cpus: &'a mut CpuMask,
 }
 
 impl<A: Arch> Sched<A> {
     #[inline]
-    fn search(&mut self, p: TaskId) -> Search<'_, A> {
+    pub(super) fn search(&mut self, p: TaskId) -> Search<'_, A> {
         Search {
-            glance: Glance { arch: &mut self.arch, layout: &self.layout, rq: &self.rq, by: self.this_cpu },
+            glance: Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu),
             domains: &self.domains,
             allowed: &self.task_cold[p].cpus_allowed,
             smt: &self.topology.smt,
             online: &self.cpu_online_mask,
+            cpus: &mut self.select_rq_mask,
         }
     }
 
@@ -38,44 +41,78 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn select_idle_sibling(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let rules = self.kernel.wake;
-        if self.idle_cpu(target) {
+        if self.is_free(target) {
             return target;
         }
-        if prev != target && self.cpus_share_cache(prev, target) && self.idle_cpu(prev) {
+        // An idle CPU of another cluster waits until the target's cluster has been searched.
+        let clusters = rules.cluster_scan == ClusterScan::ClusterFirst && self.domains.sched_cluster_active;
+        let mut second_best = None;
+        if prev != target && self.cpus_share_cache(prev, target) && self.is_free(prev) {
+            if !clusters || self.domains.cpus_share_resources(prev, target) {
+                return prev;
+            }
+            second_best = Some(prev);
+        }
+        if rules.kthread_stacking == KthreadStacking::SameCpu && self.may_stack(prev) {
             return prev;
         }
-        if rules.recent_used_cpu == RecentUsedCpu::ByWaker
-            && let Some(recent) = self.take_recent_used_cpu(p, prev, target)
-        {
-            return recent;
+        if let Some(recent) = self.recent_used_cpu(p, prev, target) {
+            if !clusters || self.domains.cpus_share_resources(recent, target) {
+                return recent;
+            }
+            second_best = second_best.or(Some(recent));
         }
         let Some(sd) = self.domains.sd_llc[target] else { return target };
-        match rules.idle_sibling {
+        let found = match rules.idle_sibling {
             IdleSibling::IdleGroups => self.select_idle_group(p, sd, target),
             IdleSibling::CoreCpuSmt => {
                 let core = self.select_idle_core(p, sd, target);
                 let found = core.or_else(|| self.select_idle_cpu(p, sd, target));
                 found.or_else(|| self.select_idle_smt(p, target))
             }
-        }
-        .unwrap_or(target)
+            IdleSibling::OneScan => self.select_idle_core_or_cpu(p, sd, prev, target),
+        };
+        found.or(second_best).unwrap_or(target)
     }
 
-    /// The part of `select_idle_sibling()` about `recent_used_cpu`: if it serves, the previous CPU takes its place as the
-    /// next wakeup's candidate.
-    fn take_recent_used_cpu(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> Option<CpuId> {
+    /// The part of `select_idle_sibling()` about bound kernel threads: whether the wakee may go on top of its waker.
+    /// `is_per_cpu_kthread(current) && in_task()`, and nobody else runs here.
+    fn may_stack(&mut self, prev: CpuId) -> bool {
+        let this_cpu = self.smp_processor_id();
+        let Some(current) = self.rq[this_cpu].curr else { return false };
+        let task = &self.task[current];
+        task.mm == 0
+            && task.nr_cpus_allowed == 1
+            && self.in_task()
+            && prev == this_cpu
+            && self.rq[this_cpu].nr_running <= 1
+    }
+
+    /// The part of `select_idle_sibling()` about `recent_used_cpu`: that CPU, if it serves. What is noted for the next
+    /// wakeup differs.
+    fn recent_used_cpu(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> Option<CpuId> {
+        let rule = self.kernel.wake.recent_used_cpu;
+        if rule == RecentUsedCpu::Absent {
+            return None;
+        }
         self.read_task(p);
         let recent = self.task[p].recent_used_cpu;
+        if rule == RecentUsedCpu::Previous {
+            self.write_task(p);
+            self.task[p].recent_used_cpu = prev;
+        }
         let serves = recent != prev
             && recent != target
             && self.cpus_share_cache(recent, target)
-            && self.idle_cpu(recent)
+            && self.is_free(recent)
             && self.cpumask_test(recent, p);
         if !serves {
             return None;
         }
-        self.write_task(p);
-        self.task[p].recent_used_cpu = prev;
+        if rule == RecentUsedCpu::ByWaker {
+            self.write_task(p);
+            self.task[p].recent_used_cpu = prev;
+        }
         Some(recent)
     }
 
@@ -157,19 +194,19 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: sched_smt_present. If any core has several threads, the first CPU's has.
     #[inline]
-    fn sched_smt_present(&self) -> bool {
+    pub(super) fn sched_smt_present(&self) -> bool {
         self.topology.smt[CpuId(0)].next_from(1).is_some()
     }
 
     /// fair.c: test_idle_cores(). Whether the cache of `cpu` may have idle cores; `default` where nobody keeps account.
-    fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
+    pub(super) fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
         let Some(shared) = self.domains.sd_llc_shared[cpu] else { return default };
         self.read_domain_shared(shared);
         self.domains[shared].has_idle_cores
     }
 
     /// fair.c: set_idle_cores().
-    fn set_idle_cores(&mut self, cpu: CpuId, idle_cores: bool) {
+    pub(super) fn set_idle_cores(&mut self, cpu: CpuId, idle_cores: bool) {
         if let Some(shared) = self.domains.sd_llc_shared[cpu] {
             self.write_domain_shared(shared);
             self.domains[shared].has_idle_cores = idle_cores;
@@ -180,7 +217,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: does nothing in kernels that search by groups.
     #[inline]
     pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
-        if self.kernel.wake.idle_sibling == IdleSibling::CoreCpuSmt && self.sched_smt_present() {
+        if self.kernel.wake.idle_sibling != IdleSibling::IdleGroups && self.sched_smt_present() {
             self.__update_idle_core(cpu);
         }
     }
@@ -191,8 +228,8 @@ impl<A: Arch> Sched<A> {
         if self.test_idle_cores(core, true) {
             return;
         }
-        let Sched { arch, layout, rq, topology, cpu_online_mask, this_cpu, .. } = self;
-        let mut glance = Glance { arch, layout, rq, by: *this_cpu };
+        let Sched { arch, layout, rq, cfs_rq, kernel, topology, cpu_online_mask, this_cpu, .. } = self;
+        let mut glance = Glance::new(arch, layout, rq, cfs_rq, kernel, *this_cpu);
         for cpu in topology.smt[core].iter() {
             if cpu != core && cpu_online_mask.contains(cpu) && !glance.idle_cpu(cpu) {
                 return;
@@ -225,7 +262,7 @@ impl<'a, A: Arch> Search<'a, A> {
     }
 
     /// The threads of a core that are up.
-    fn threads_of(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
+    pub(super) fn threads_of(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
         let online = self.online;
         self.smt[cpu].iter().filter(|&thread| online.contains(thread))
     }

@@ -1,6 +1,8 @@
 //! fair.c: find_idlest_cpu(): the slow path, where a new task goes, or one that does not want to be near its waker.
 
-use super::wake::{DisallowedLocalGroup, IdlestMeasure, SingleCpuGroup, SlowPathStart, SpareCapacity};
+use super::wake::{
+    CpuLoad, DisallowedLocalGroup, IdlestMeasure, SchedIdleCpu, SingleCpuGroup, SlowPathStart, SpareCapacity,
+};
 use super::wake_affine::half_imbalance_pct;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -176,12 +178,14 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: find_idlest_group_cpu(). Of the idle CPUs the one in the shallowest idle state, or idle most recently; if
-    /// there are none, the CPU of least load, the first of equals. `this_cpu` is in another group.
+    /// there are none, the CPU of least load, the first of equals. From v5.6 the first CPU with nothing but SCHED_IDLE
+    /// tasks goes before them all. `this_cpu` is in another group.
     /// Differs: without the kernel's preference for `this_cpu` among equals up to v4.15, which never applied (18cec7e0ddd5).
     #[fentry]
     #[doc(alias = "find_idlest_cpu")]
     pub(super) fn find_idlest_group_cpu(&mut self, group: SgId, p: TaskId, this_cpu: CpuId) -> CpuId {
-        if self.kernel.wake.single_cpu_group == SingleCpuGroup::Taken && self.domains[group].group_weight == 1 {
+        let rules = self.kernel.wake;
+        if rules.single_cpu_group == SingleCpuGroup::Taken && self.domains[group].group_weight == 1 {
             return self.domains.sched_group_span(group).first().expect("a group has CPUs");
         }
         let mut min_load = u64::MAX;
@@ -194,6 +198,9 @@ impl<A: Arch> Sched<A> {
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
             if !self.cpumask_test(i, p) {
                 continue;
+            }
+            if rules.sched_idle_cpu == SchedIdleCpu::AsIdle && self.sched_idle_cpu(i) {
+                return i;
             }
             if self.idle_cpu(i) {
                 self.read_rq_balance(i);
@@ -209,7 +216,10 @@ impl<A: Arch> Sched<A> {
                 }
             } else if shallowest_idle_cpu.is_none() {
                 self.read_cpu_load(i, 0);
-                let load = self.weighted_cpuload(i);
+                let load = match rules.cpu_load {
+                    CpuLoad::Runnable => self.weighted_cpuload(i),
+                    CpuLoad::Average => self.cpu_load(i),
+                };
                 if load < min_load {
                     min_load = load;
                     least_loaded_cpu = i;

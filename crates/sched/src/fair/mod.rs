@@ -19,6 +19,7 @@ pub mod cpu_load;
 pub mod entity;
 pub mod group;
 pub mod hrtick;
+mod idle_scan;
 mod idle_sibling;
 mod idlest;
 pub(crate) mod list;
@@ -71,13 +72,6 @@ impl<A: Arch> Sched<A> {
         }
         self.add_nr_running(cpu, 1);
         self.hrtick_update(cpu);
-    }
-
-    /// fair.c: sched_idle_rq(). Whether nothing but SCHED_IDLE tasks is queued, at least one (v5.4).
-    #[inline]
-    pub(crate) fn sched_idle_rq(&self, cpu: CpuId) -> bool {
-        let rq = &self.rq[cpu];
-        rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
     }
 
     /// fair.c: dequeue_task_fair().

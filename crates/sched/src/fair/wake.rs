@@ -55,7 +55,10 @@ impl<A: Arch> Sched<A> {
             return self.find_idlest_cpu(sd, p, cpu, prev_cpu, sd_flag);
         }
         let target = match affine_sd {
-            Some(affine_sd) if cpu != prev_cpu => self.wake_affine(affine_sd, p, prev_cpu, flags.sync),
+            Some(affine_sd) if cpu != prev_cpu => {
+                let sync = flags.sync && !self.waker_ends();
+                self.wake_affine(affine_sd, p, prev_cpu, sync)
+            }
             _ => prev_cpu,
         };
         if !wakeup {
@@ -66,6 +69,13 @@ impl<A: Arch> Sched<A> {
             self.set_recent_used_cpu(cpu);
         }
         new_cpu
+    }
+
+    /// Whether the waker is about to end, so that its `sync` promises nothing.
+    #[inline]
+    fn waker_ends(&self) -> bool {
+        self.kernel.wake.sync_exit == SyncExit::Ignored
+            && self.rq[self.this_cpu].curr.is_some_and(|current| self.task[current].exiting)
     }
 
     /// The first third of `select_task_rq_fair()`: whether the waking CPU may be the task's next one.
@@ -97,10 +107,10 @@ impl<A: Arch> Sched<A> {
         let mut level = self.domains.sd[cpu];
         while let Some(sd) = level {
             self.read_domain(sd);
-            let domain = &self.domains[sd];
-            if !domain.flags.has(SdFlags::SD_LOAD_BALANCE) {
+            if !self.domains.is_balanced(sd) {
                 break;
             }
+            let domain = &self.domains[sd];
             let affine = want_affine && domain.flags.has(SdFlags::SD_WAKE_AFFINE);
             if affine && self.domains.sched_domain_span(sd).contains(prev_cpu) {
                 return (Some(sd), None);

@@ -1,7 +1,7 @@
 //! fair.c: wake_affine(): whether a task woken from another CPU should come over to the waking one.
 
 use super::group::MIN_SHARES;
-use super::wake::{IdlePrevious, IdleWaker, WakeAffine};
+use super::wake::{AffineCount, CpuLoad, EqualWeight, IdlePrevious, IdleWaker, WakeAffine};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -30,8 +30,11 @@ impl<A: Arch> Sched<A> {
             }
         };
         if self.schedstat_enabled() {
-            // A previous CPU that wake_affine_idle() chose counts as a move, until v6.4 (39afe5d6fc59).
-            self.count_affine(sd, p, target.is_some());
+            let moves = match self.kernel.wake.affine_count {
+                AffineCount::AnyDecision => target.is_some(),
+                AffineCount::Moves => target == Some(this_cpu),
+            };
+            self.count_affine(sd, p, moves);
         }
         target.unwrap_or(prev_cpu)
     }
@@ -54,18 +57,20 @@ impl<A: Arch> Sched<A> {
         let rules = self.kernel.wake;
         if self.idle_cpu(this_cpu) {
             let shared = self.cpus_share_cache(this_cpu, prev_cpu);
-            if shared && rules.idle_previous == IdlePrevious::Kept && self.idle_cpu(prev_cpu) {
+            if shared && rules.idle_previous != IdlePrevious::Ignored && self.idle_cpu(prev_cpu) {
                 return Some(prev_cpu);
             }
             if shared || rules.idle_waker == IdleWaker::AnyCache {
                 return Some(this_cpu);
             }
         }
-        if !sync {
-            return None;
+        if sync {
+            self.read_rq_load(this_cpu);
+            if self.rq[this_cpu].nr_running == 1 {
+                return Some(this_cpu);
+            }
         }
-        self.read_rq_load(this_cpu);
-        (self.rq[this_cpu].nr_running == 1).then_some(this_cpu)
+        (rules.idle_previous == IdlePrevious::Preferred && self.idle_cpu(prev_cpu)).then_some(prev_cpu)
     }
 
     /// fair.c: wake_affine_weight(). Compares the loads after the move, each over the other CPU's capacity; with WA_BIAS
@@ -79,11 +84,16 @@ impl<A: Arch> Sched<A> {
         prev_cpu: CpuId,
         sync: bool,
     ) -> Option<CpuId> {
+        let rules = self.kernel.wake;
         let wake_idx = self.domains[sd].wake_idx;
         self.read_cpu_load(this_cpu, wake_idx);
         self.read_cpu_load(prev_cpu, wake_idx);
-        let mut this_eff_load = self.target_load(this_cpu, wake_idx) as i64;
-        let mut prev_eff_load = self.source_load(prev_cpu, wake_idx) as i64;
+        let (mut this_eff_load, mut prev_eff_load) = match rules.cpu_load {
+            CpuLoad::Runnable => {
+                (self.target_load(this_cpu, wake_idx) as i64, self.source_load(prev_cpu, wake_idx) as i64)
+            }
+            CpuLoad::Average => (self.cpu_load(this_cpu) as i64, self.cpu_load(prev_cpu) as i64),
+        };
         if sync {
             let current_load = self.current_h_load() as i64;
             if current_load > this_eff_load {
@@ -104,7 +114,11 @@ impl<A: Arch> Sched<A> {
         }
         this_eff_load = this_eff_load.wrapping_mul(self.capacity_of(prev_cpu) as i64);
         prev_eff_load = prev_eff_load.wrapping_mul(self.capacity_of(this_cpu) as i64);
-        (this_eff_load <= prev_eff_load).then_some(this_cpu)
+        let pulls = match rules.equal_weight {
+            EqualWeight::Stays if !sync => this_eff_load < prev_eff_load,
+            EqualWeight::Pulls | EqualWeight::Stays => this_eff_load <= prev_eff_load,
+        };
+        pulls.then_some(this_cpu)
     }
 
     /// `wake_affine()` up to v4.13. Compares the loads as they would be with the task there, each over the other CPU's

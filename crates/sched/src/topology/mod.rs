@@ -331,6 +331,12 @@ impl Domains {
         this_cpu == that_cpu || self.sd_share_id[this_cpu] == self.sd_share_id[that_cpu]
     }
 
+    /// Whether load is balanced in a domain: it has SD_LOAD_BALANCE, or its kernel has no such flag.
+    #[inline]
+    pub fn is_balanced(&self, sd: SdId) -> bool {
+        self.rules.tuning == LevelTuning::Tighter || self[sd].flags.has(SdFlags::SD_LOAD_BALANCE)
+    }
+
     pub fn stats(&self, sd: SdId) -> &DomainStats {
         &self.stats[sd.0 as usize]
     }

@@ -14,6 +14,7 @@ pub use v6_12::V6_12;
 
 use crate::behaviour;
 use crate::behaviour::Variant;
+use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::EntityRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -40,6 +41,10 @@ behaviour! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoreRules {
     pub clock: ClockUpdate,
+    pub wake_list: WakeList,
+    pub wake_queue: WakeQueue,
+    pub wake_current: WakeCurrent,
+    pub wake_running: WakeRunning,
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
     pub hrtick_tasks: HrtickTasks,
@@ -135,7 +140,9 @@ macro_rules! behaviours {
 
 behaviours! {
     load_resolution, pelt, schedstats;
-    core: CoreRules { clock, change_order, nice_change, hrtick_tasks }
+    core: CoreRules {
+        clock, wake_list, wake_queue, wake_current, wake_running, change_order, nice_change, hrtick_tasks,
+    }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,
@@ -146,8 +153,9 @@ behaviours! {
         migration_detach,
     }
     wake: WakeRules {
-        record_wakee, wake_cap, wake_affine, idle_waker, idle_previous, idle_sibling, recent_used_cpu, idlest_measure,
-        spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
+        record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
+        idle_sibling, scan_budget, cluster_scan, sched_idle_cpu, kthread_stacking, recent_used_cpu, idlest_group,
+        idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
     }
     balance: BalanceRules {
         detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, higher_capacity,

@@ -24,6 +24,7 @@ pub const V4_15: Kernel = Kernel {
         change_order: ChangeOrder::EnqueueFirst,
         nice_change: NiceChange::Reweight,
         hrtick_tasks: HrtickTasks::WholeCpu,
+        ..V4_5_RC1.core
     },
     load_resolution: LoadResolution::Fine,
     pelt: Pelt::Accumulate,

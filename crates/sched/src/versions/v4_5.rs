@@ -1,6 +1,7 @@
 //! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
 
 use super::{ClockUpdate, CoreRules, Kernel};
+use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
 use crate::fair::group::{GroupShares, LeafList};
@@ -20,6 +21,10 @@ pub const V4_5_RC1: Kernel = Kernel {
     name: "v4.5-rc1",
     core: CoreRules {
         clock: ClockUpdate::Enqueue,
+        wake_list: WakeList::RunQueue,
+        wake_queue: WakeQueue::OtherCaches,
+        wake_current: WakeCurrent::Locked,
+        wake_running: WakeRunning::Preempts,
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
         hrtick_tasks: HrtickTasks::OwnQueue,

@@ -1,7 +1,8 @@
 //! v6.1 (December 2022), as Debian 12 builds it: load balancing by group types, the search for an idle CPU bounded by
 //! utilization, load tracking with `runnable_avg` and estimated utilization.
 
-use super::{Kernel, V4_16};
+use super::{CoreRules, Kernel, V4_16};
+use crate::core::{WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -10,6 +11,12 @@ use crate::topology::DomainRules;
 
 pub const V6_1: Kernel = Kernel {
     name: "v6.1",
+    core: CoreRules {
+        wake_list: WakeList::CallSingle,
+        wake_queue: WakeQueue::OrIdle,
+        wake_current: WakeCurrent::Shortcut,
+        ..V4_16.core
+    },
     domains: DomainRules::V6_1,
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,

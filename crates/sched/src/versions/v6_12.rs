@@ -1,6 +1,7 @@
 //! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
 
-use super::{Kernel, V6_1};
+use super::{CoreRules, Kernel, V6_1};
+use crate::core::WakeRunning;
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -9,6 +10,7 @@ use crate::topology::DomainRules;
 
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
+    core: CoreRules { wake_running: WakeRunning::Skips, ..V6_1.core },
     domains: DomainRules::V6_12,
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,

@@ -339,15 +339,15 @@ fn idle_policy_tasks_are_counted_up_to_the_root() {
     let mut s = machine(V4_16, 1);
     let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
     let root = s.rq[CPU0].cfs;
-    assert!(!s.sched_idle_rq(CPU0), "nothing at all is queued");
+    assert!(!s.sched_idle_cpu(CPU0), "nothing at all is queued");
     let first = s.task_in(group, CPU0, 0);
     assert_eq!((s.cfs_rq[root].h_nr_running, s.cfs_rq[root].idle_h_nr_running), (1, 0));
     s.sched_setscheduler(first, Policy::Idle);
     assert_eq!(s.cfs_rq[root].idle_h_nr_running, 1);
-    assert!(s.sched_idle_rq(CPU0));
+    assert!(s.sched_idle_cpu(CPU0));
     let second = s.task(CPU0, 0);
-    assert!(!s.sched_idle_rq(CPU0), "another task is queued as well");
+    assert!(!s.sched_idle_cpu(CPU0), "another task is queued as well");
     s.sched_setscheduler(second, Policy::Idle);
     assert_eq!((s.cfs_rq[root].h_nr_running, s.cfs_rq[root].idle_h_nr_running), (2, 2));
-    assert!(s.sched_idle_rq(CPU0));
+    assert!(s.sched_idle_cpu(CPU0));
 }

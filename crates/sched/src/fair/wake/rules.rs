@@ -22,6 +22,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// Whether a sync wakeup by a task that is about to end is one.
+    pub enum SyncExit = "wake.sync_exit" {
+        Counts = "counts", since "v2.6.32", commit "", "yes";
+        Ignored = "ignored", since "v4.17", commit "",
+            "no: nobody will sleep on this CPU for it (PF_EXITING)";
+    }
+}
+
+behaviour! {
     /// How `wake_affine()` chooses between the waking and the previous CPU.
     pub enum WakeAffine = "wake.wake_affine" {
         EffectiveLoad = "effective-load", since "v2.6.38", commit "",
@@ -45,6 +54,35 @@ behaviour! {
     pub enum IdlePrevious = "wake.idle_previous" {
         Ignored = "ignored", since "v4.14", commit "d153b153446f", "no";
         Kept = "kept", since "v4.16", commit "806486c377e3", "yes: what an interrupt has in cache may matter less";
+        Preferred = "preferred", since "v5.11", commit "d8fcb81f1acf",
+            "yes, and an idle previous CPU in any cache goes before a comparison of loads";
+    }
+}
+
+behaviour! {
+    /// Which load of a CPU wakeups compare: `wake_affine_weight()` and `find_idlest_group_cpu()`.
+    pub enum CpuLoad = "wake.cpu_load" {
+        Runnable = "runnable", since "v4.3", commit "",
+            "of the tasks that want to run, guessed low or high from cpu_load[] (source_load, target_load)";
+        Average = "average", since "v5.5", commit "11f10e5420f6",
+            "of all tasks that belong to the CPU, sleepers included (cpu_load; no guesses from v5.3: 1c1b8a7b03ef)";
+    }
+}
+
+behaviour! {
+    /// Whether `wake_affine_weight()` pulls a task when the loads after the move are equal.
+    pub enum EqualWeight = "wake.equal_weight" {
+        Pulls = "pulls", since "v4.14", commit "f2cdd9cc6c97", "yes";
+        Stays = "stays", since "v4.17", commit "082f764a2f3f", "no, except on a sync wakeup";
+    }
+}
+
+behaviour! {
+    /// What `wake_affine()` counts as a move (`nr_wakeups_affine`, `ttwu_move_affine`).
+    pub enum AffineCount = "wake.affine_count" {
+        AnyDecision = "any-decision", since "v4.14", commit "d153b153446f",
+            "any choice, also that of the previous CPU";
+        Moves = "moves", since "v6.4", commit "39afe5d6fc59", "only that of the waking CPU; also in late releases of v6.1.y";
     }
 }
 
@@ -56,6 +94,46 @@ behaviour! {
         /// `has_idle_cores`, which starts the first search, is kept in `sched_domain_shared`: see `sd_busy_cpus`.
         CoreCpuSmt = "core-cpu-smt", since "v4.9", commit "10e2f1acd010",
             "an idle core, else an idle CPU as far as searching pays (SIS_PROP, v4.13: 1ad3aaf3fcd2), else a sibling";
+        OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
+            "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.14: 56498cfb045d); while no \
+             idle core is known the previous CPU's siblings first (v5.13: c722f35b513f)";
+    }
+}
+
+behaviour! {
+    /// From which idle time SIS_PROP reckons how many CPUs to look at.
+    pub enum ScanBudget = "wake.scan_budget" {
+        AvgIdle = "avg-idle", since "v4.13", commit "1ad3aaf3fcd2", "this CPU's average idle time / 512";
+        WakeAvgIdle = "wake-avg-idle", since "v5.14", commit "94aafc3ee31d",
+            "what is left of it: half, less the time of searches since, halved each jiffy the CPU stays busy";
+    }
+}
+
+behaviour! {
+    /// Whether a cache made of clusters (CPUs that share a level-2 cache or its tags) is searched cluster first.
+    pub enum ClusterScan = "wake.cluster_scan" {
+        Absent = "absent", since "v4.9", commit "", "no";
+        ClusterFirst = "cluster-first", since "v6.7", commit "8881e1639f1f",
+            "the target's cluster, then the rest; an idle previous or recently used CPU of another cluster waits until both \
+             found nothing (22165f61d0c4)";
+    }
+}
+
+behaviour! {
+    /// Whether a CPU that runs nothing but SCHED_IDLE tasks serves a woken or new task as an idle one does.
+    pub enum SchedIdleCpu = "wake.sched_idle_cpu" {
+        Busy = "busy", since "v2.6.32", commit "", "no";
+        AsIdle = "as-idle", since "v5.6", commit "17346452b25b", "yes (as a last resort from v5.4: 3c29e651e16d)";
+    }
+}
+
+behaviour! {
+    /// Whether a kernel thread bound to the CPU may leave its wakee there, on top of itself.
+    pub enum KthreadStacking = "wake.kthread_stacking" {
+        Absent = "absent", since "v2.6.32", commit "", "no";
+        SameCpu = "same-cpu", since "v5.6", commit "52262ee567ad",
+            "yes, if that is where the wakee was and nobody else runs: its work is done (not from interrupts, v5.17: \
+             8b4e74ccb582)";
     }
 }
 
@@ -65,6 +143,17 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "no";
         ByWaker = "by-waker", since "v4.16", commit "32e839dda3ba",
             "yes: where the task was when it last woke another, or its previous CPU after such a choice";
+        Previous = "previous", since "v5.14", commit "",
+            "yes: the previous CPU of the wakeup before, noted whenever the target and the previous CPU are not idle";
+    }
+}
+
+behaviour! {
+    /// What `find_idlest_group()` tells groups apart by.
+    pub enum IdlestGroup = "wake.idlest_group" {
+        ByLoad = "by-load", since "v2.6.18", commit "", "load, and from v4.10 spare capacity";
+        ByType = "by-type", since "v5.5", commit "57abff067a08",
+            "how busy they are (group types), then idle CPUs, utilization or load; an imbalance between nodes is allowed";
     }
 }
 
@@ -129,11 +218,20 @@ behaviour! {
 pub struct WakeRules {
     pub record_wakee: RecordWakee,
     pub wake_cap: WakeCap,
+    pub sync_exit: SyncExit,
     pub wake_affine: WakeAffine,
     pub idle_waker: IdleWaker,
     pub idle_previous: IdlePrevious,
+    pub cpu_load: CpuLoad,
+    pub equal_weight: EqualWeight,
+    pub affine_count: AffineCount,
     pub idle_sibling: IdleSibling,
+    pub scan_budget: ScanBudget,
+    pub cluster_scan: ClusterScan,
+    pub sched_idle_cpu: SchedIdleCpu,
+    pub kthread_stacking: KthreadStacking,
     pub recent_used_cpu: RecentUsedCpu,
+    pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
     pub spare_capacity: SpareCapacity,
     pub disallowed_local_group: DisallowedLocalGroup,
@@ -147,11 +245,20 @@ impl WakeRules {
     pub const V4_5: WakeRules = WakeRules {
         record_wakee: RecordWakee::AtWaking,
         wake_cap: WakeCap::Absent,
+        sync_exit: SyncExit::Counts,
         wake_affine: WakeAffine::EffectiveLoad,
         idle_waker: IdleWaker::AnyCache,
         idle_previous: IdlePrevious::Ignored,
+        cpu_load: CpuLoad::Runnable,
+        equal_weight: EqualWeight::Pulls,
+        affine_count: AffineCount::AnyDecision,
         idle_sibling: IdleSibling::IdleGroups,
+        scan_budget: ScanBudget::AvgIdle,
+        cluster_scan: ClusterScan::Absent,
+        sched_idle_cpu: SchedIdleCpu::Busy,
+        kthread_stacking: KthreadStacking::Absent,
         recent_used_cpu: RecentUsedCpu::Absent,
+        idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
         spare_capacity: SpareCapacity::Ignored,
         disallowed_local_group: DisallowedLocalGroup::Empty,
@@ -182,7 +289,22 @@ impl WakeRules {
         ..WakeRules::V4_15
     };
 
-    pub const V6_1: WakeRules = WakeRules { ..WakeRules::V4_16 };
+    /// As the long-term release 6.1.192 has it, which is newer in `affine_count` than v6.1 itself.
+    pub const V6_1: WakeRules = WakeRules {
+        wake_cap: WakeCap::Absent,
+        sync_exit: SyncExit::Ignored,
+        idle_previous: IdlePrevious::Preferred,
+        cpu_load: CpuLoad::Average,
+        equal_weight: EqualWeight::Stays,
+        affine_count: AffineCount::Moves,
+        idle_sibling: IdleSibling::OneScan,
+        scan_budget: ScanBudget::WakeAvgIdle,
+        sched_idle_cpu: SchedIdleCpu::AsIdle,
+        kthread_stacking: KthreadStacking::SameCpu,
+        recent_used_cpu: RecentUsedCpu::Previous,
+        idlest_group: IdlestGroup::ByType,
+        ..WakeRules::V4_16
+    };
 
-    pub const V6_12: WakeRules = WakeRules { ..WakeRules::V6_1 };
+    pub const V6_12: WakeRules = WakeRules { cluster_scan: ClusterScan::ClusterFirst, ..WakeRules::V6_1 };
 }
