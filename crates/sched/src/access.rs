@@ -316,6 +316,24 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rq(cpu, RqLine::Balance));
     }
 
+    /// Changes `avg_rt`: since v4.19, a line of its own as the next two are.
+    #[inline]
+    pub(crate) fn write_rq_avg_rt(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::AvgRt));
+    }
+
+    /// Changes `avg_dl`.
+    #[inline]
+    pub(crate) fn write_rq_avg_dl(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::AvgDl));
+    }
+
+    /// Changes `avg_irq`.
+    #[inline]
+    pub(crate) fn write_rq_avg_irq(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::AvgIrq));
+    }
+
     /// Changes a CPU's schedstats (`ttwu_count`, `sched_count`, `rq_sched_info` ...).
     #[inline]
     pub(crate) fn write_rq_stats(&mut self, cpu: CpuId) {

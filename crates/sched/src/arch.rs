@@ -4,7 +4,7 @@ use crate::access::Path;
 use crate::layout::Line;
 use crate::sched::TaskId;
 use crate::trace::Event;
-use units::{CpuId, Ns};
+use units::{Capacity, CpuId, Ns};
 
 /// What the scheduler needs from the machine it runs on. Every method that charges defaults to free, so that an
 /// implementation without a cost model compiles to nothing.
@@ -17,6 +17,19 @@ pub trait Arch {
 
     /// The clock of `cpu`, in nanoseconds since boot, including what the path running there has been charged so far.
     fn sched_clock(&self, cpu: CpuId) -> Ns;
+
+    /// How fast `cpu` runs now, 1024 = as fast as it can for long. Capacity is apart from this.
+    #[inline]
+    fn arch_scale_freq_capacity(&self, _cpu: CpuId) -> Capacity {
+        1024
+    }
+
+    /// Time (ns since boot) that `cpu` has spent in interrupts, and not had from its hypervisor: `irq_time_read()` plus
+    /// `paravirt_steal_clock()`. It is taken from `clock_task`.
+    #[inline]
+    fn irq_time(&self, _cpu: CpuId) -> Ns {
+        Ns(0)
+    }
 
     /// Sends the reschedule interrupt. It arrives later, in `scheduler_ipi`.
     fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId);

@@ -78,6 +78,12 @@ pub enum RqLine {
     Stats,
     /// wake_list, idle_state.
     WakeList,
+    /// avg_rt (v4.19), as each `sched_avg` on a line of its own.
+    AvgRt,
+    /// avg_dl.
+    AvgDl,
+    /// avg_irq.
+    AvgIrq,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.
@@ -154,8 +160,22 @@ pub enum GlobalLine {
 }
 
 /// Names of the lines of each object, in the order of their enumerations.
-const RQ_NAMES: [&str; 11] =
-    ["Lock", "Load", "Cfs", "CfsTimeline", "CfsAvg", "CfsContrib", "Curr", "Clock", "Balance", "Stats", "WakeList"];
+const RQ_NAMES: [&str; 14] = [
+    "Lock",
+    "Load",
+    "Cfs",
+    "CfsTimeline",
+    "CfsAvg",
+    "CfsContrib",
+    "Curr",
+    "Clock",
+    "Balance",
+    "Stats",
+    "WakeList",
+    "AvgRt",
+    "AvgDl",
+    "AvgIrq",
+];
 const TASK_NAMES: [&str; 12] = [
     "State",
     "Se",
@@ -329,7 +349,7 @@ mod tests {
     #[test]
     fn objects_do_not_overlap() {
         let layout = Layout::LOAD_AVG_ALIGNED;
-        assert!((RqLine::WakeList as u32) < RQ_LINES - 1);
+        assert!((RqLine::AvgIrq as u32) < RQ_LINES - 1);
         assert!((TaskLine::ThreadInfo as u32) < TASK_LINES);
         assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
         assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));

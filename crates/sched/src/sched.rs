@@ -1,6 +1,6 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
-use crate::pelt::SchedAvg;
+use crate::pelt::{ClockPelt, SchedAvg};
 use crate::topology::SdId;
 use units::{CpuId, CpuMask};
 
@@ -206,7 +206,8 @@ pub struct LoadWeight {
 #[derive(Clone, Debug, Default)]
 pub struct SchedEntity {
     pub load: LoadWeight,
-    /// Weight of what is runnable below, for group entities (v4.15).
+    /// Of a group's entity, weight of what is runnable below (v4.15), or how many tasks are
+    /// ([`Pelt::RunnableAvg`](crate::pelt::Pelt::RunnableAvg)).
     pub runnable_weight: u64,
     pub vruntime: u64,
     pub exec_start: u64,
@@ -223,6 +224,8 @@ pub struct SchedEntity {
     pub on_rq: bool,
     /// In the timeline (an entity that runs is on the queue, but not in it).
     pub in_timeline: bool,
+    /// It has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
+    pub sched_delayed: bool,
 }
 
 /// sched.h: struct sched_statistics. Times in nanoseconds.
@@ -336,7 +339,10 @@ pub struct CfsRq {
     /// Sum of `runnable_weight` of what is queued (v4.15).
     pub runnable_weight: u64,
     pub nr_running: u32,
+    #[doc(alias = "h_nr_queued")]
     pub h_nr_running: u32,
+    /// Those of `h_nr_running` that are [`SchedEntity::sched_delayed`] (v6.12).
+    pub h_nr_delayed: u32,
     /// How many of these are SCHED_IDLE (v5.4).
     pub idle_h_nr_running: u32,
     pub exec_clock: u64,
@@ -354,6 +360,18 @@ pub struct CfsRq {
     pub propagate: bool,
     pub prop_runnable_sum: i64,
     pub tg_load_avg_contrib: u64,
+    /// The CPU's clock when the group was last told (v6.7), in ns.
+    pub last_update_tg_load_avg: u64,
+    /// How many of this queue and those above are throttled: its clock stands still while any is.
+    pub throttle_count: u32,
+    /// Where the clock of the load averages stood when it stopped, in ns.
+    #[doc(alias = "throttled_clock_task")]
+    pub throttled_clock_pelt: u64,
+    /// How long it has stood still in all, in ns.
+    #[doc(alias = "throttled_clock_task_time")]
+    pub throttled_clock_pelt_time: u64,
+    /// The same when the queue was last seen empty (v6.0), `u64::MAX` while the clock stands still.
+    pub throttled_pelt_idle: u64,
     pub h_load: u64,
     /// Jiffies.
     pub last_h_load_update: u64,
@@ -373,6 +391,7 @@ pub struct Removed {
     pub nr: u32,
     pub load_avg: u64,
     pub util_avg: u64,
+    #[doc(alias = "runnable_avg")]
     pub runnable_sum: u64,
 }
 
@@ -418,6 +437,9 @@ pub struct Rq {
     pub cfs: CfsRqId,
     pub clock: u64,
     pub clock_task: u64,
+    pub clock_pelt: ClockPelt,
+    /// Time of interrupts and of the hypervisor that `clock_task` has left out, in ns.
+    pub prev_irq_time: u64,
     pub clock_skip_update: ClockSkip,
     pub load: LoadWeight,
     pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
@@ -440,8 +462,17 @@ pub struct Rq {
     pub idle_balance: bool,
     pub active_balance: bool,
     pub push_cpu: CpuId,
+    /// Time of other classes and of interrupts, in ns times 1024, halved each period (until v4.18).
     pub rt_avg: u64,
     pub age_stamp: u64,
+    /// The same as averages (v4.19).
+    pub avg_rt: SchedAvg,
+    pub avg_dl: SchedAvg,
+    pub avg_irq: SchedAvg,
+    /// Whether something asleep or of another class still has load here (v4.17). Cleared when it is found decayed.
+    pub has_blocked_load: bool,
+    /// Jiffies.
+    pub last_blocked_load_update_tick: u64,
     pub idle_stamp: u64,
     /// `rq->idle_state->exit_latency`, in microseconds: how long the idle state takes to leave that the CPU is in. `None`
     /// while it is in none (`idle_state` is null).

@@ -437,9 +437,9 @@ fn clock() {
         let (delta, how) = (n[0] as u64, n[1]);
         let scale = Scale { freq: n[2] as u32, cpu: n[3] as u32 };
         clock_task += delta;
-        clock.update_rq_clock_pelt(delta, clock_task, how == 1, scale);
+        clock.update_rq_clock_pelt(delta, clock_task, clock_task, how == 1, scale);
         if how == 2 {
-            clock.update_idle_rq_clock_pelt(clock_task, n[4] as u32, n[5] as u32, n[6] as u32);
+            clock.update_idle_rq_clock_pelt(clock_task, clock_task, n[4] as u32, n[5] as u32, n[6] as u32);
         }
         format!("{clock_task} {} {} {}", clock.clock_pelt, clock.lost_idle_time, clock.rq_clock_pelt())
     });

@@ -77,7 +77,7 @@ impl<A: Arch> Sched<A> {
             self.update_rq_clock(cpu);
             flags.noclock = true;
         }
-        self.post_init_entity_util_avg(self.task[p].se);
+        self.post_init_entity_util_avg(p);
         self.activate_task(cpu, p, flags);
         if self.arch.tracing() {
             self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });

@@ -1,6 +1,7 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
 mod class;
+mod clock;
 mod fork;
 mod hrtick;
 mod schedule;
@@ -31,6 +32,8 @@ pub struct Sched<A: Arch> {
     pub features: Features,
     pub sysctl: Sysctl,
     pub layout: Layout,
+    /// Every CPU is a whole one at full speed, as far as load tracking is told.
+    pub(crate) full_scale: bool,
     /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
     pub(crate) this_cpu: CpuId,
     /// What executes there is an interrupt or a softirq (`!in_task()`).
@@ -98,6 +101,7 @@ impl<A: Arch> Sched<A> {
         let mut sched = Sched {
             arch,
             layout: boot.kernel.layout,
+            full_scale: crate::fair::load::is_full_scale(&boot),
             features: boot.features,
             sysctl: boot.sysctl,
             this_cpu: CpuId(0),
@@ -192,7 +196,6 @@ impl<A: Arch> Sched<A> {
     // The run queue's clock.
 
     /// core.c: update_rq_clock().
-    /// Differs: interrupt and steal time are not told apart yet, so `clock_task` equals `clock`.
     #[inline]
     pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
         if self.rq[cpu].clock_skip_update == ClockSkip::Active {
@@ -204,8 +207,9 @@ impl<A: Arch> Sched<A> {
         let rq = &mut self.rq[cpu];
         // A CPU's own clock may lag what another CPU wrote here: time on a queue never runs backwards.
         if now > rq.clock {
+            let delta = now - rq.clock;
             rq.clock = now;
-            rq.clock_task = now;
+            self.update_rq_clock_task(cpu, delta);
         }
     }
 

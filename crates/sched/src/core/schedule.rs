@@ -96,6 +96,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::pick_next_task_idle);
         self.put_prev_task(cpu, prev);
         self.update_idle_core(cpu);
+        self.update_idle_rq_clock_pelt(cpu);
         if self.schedstat_enabled() {
             self.write_rq_stats(cpu);
             self.rq[cpu].sched_goidle += 1;

@@ -71,7 +71,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: weighted_cpuload(). The load of the tasks queued now: the root queue's `runnable_load_avg`.
     #[inline]
     pub(crate) fn weighted_cpuload(&self, cpu: CpuId) -> u64 {
-        self.cfs_rq_runnable_load_avg(self.rq[cpu].cfs)
+        self.cfs_rq_runnable_avg(self.rq[cpu].cfs)
     }
 
     /// fair.c: source_load(). A low guess at the load of a CPU that tasks would be taken from.

@@ -5,8 +5,8 @@
 //! timeline. Absent: bandwidth control (no queue is ever throttled, so every check for it is left out), NUMA balancing,
 //! HRTICK.
 
-use super::group::{GroupShares, LeafList};
-use super::load::{MigrationDetach, UpdateLoad};
+use super::group::GroupShares;
+use super::load::UpdateLoad;
 use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
@@ -74,9 +74,6 @@ pub struct EntityRules {
     pub min_vruntime_curr: MinVruntimeCurr,
     pub min_vruntime_dequeue: MinVruntimeDequeue,
     pub task_list: TaskList,
-    pub group_shares: GroupShares,
-    pub leaf_list: LeafList,
-    pub migration_detach: MigrationDetach,
 }
 
 impl<A: Arch> Sched<A> {
@@ -305,12 +302,13 @@ impl<A: Arch> Sched<A> {
     /// The part of `enqueue_entity()` that brings averages and weights up to date, in the order of each version.
     fn enqueue_loads(&mut self, cfs: CfsRqId, se: SeId) {
         self.enqueue_entity_load_avg(cfs, se);
-        if self.kernel.entity.group_shares == GroupShares::LoadAverage {
+        self.se_update_runnable(se);
+        if self.kernel.load.group_shares != GroupShares::QueueWeight {
             self.update_cfs_group(se);
         }
         self.enqueue_runnable_load_avg(cfs, se);
         self.account_entity_enqueue(cfs, se);
-        if self.kernel.entity.group_shares == GroupShares::QueueWeight {
+        if self.kernel.load.group_shares == GroupShares::QueueWeight {
             self.update_cfs_shares(cfs);
         }
     }
@@ -321,8 +319,9 @@ impl<A: Arch> Sched<A> {
         self.write_cfs_rq(cfs);
         self.write_se(se);
         self.update_curr(cfs);
-        self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+        self.update_load_avg(cfs, se, self.dequeue_action(se));
         self.dequeue_runnable_load_avg(cfs, se);
+        self.se_update_runnable(se);
         self.update_stats_dequeue(cfs, se, flags);
         self.clear_buddies(cfs, se);
         if self.cfs_rq[cfs].curr != Some(se) {
@@ -342,6 +341,9 @@ impl<A: Arch> Sched<A> {
             self.update_min_vruntime(cfs);
         }
         self.update_shares(cfs, se);
+        if self.cfs_rq[cfs].nr_running == 0 {
+            self.update_idle_cfs_rq_clock_pelt(cfs);
+        }
     }
 
     // To the CPU and off it.

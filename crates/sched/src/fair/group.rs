@@ -7,6 +7,8 @@
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::fair::load::{TgLoadAvg, UpdateLoad};
+use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
 use crate::syscalls::TaskChange;
 use fentry::fentry;
@@ -24,6 +26,11 @@ behaviour! {
         LoadAverage = "load-average", since "v4.15", commit "1ea6c46a23f1",
             "shares by its queue's weight or load average, the greater, corrected before it is queued itself, with a \
              runnable weight beside (update_cfs_group)";
+        LoadAverageAlone = "load-average-alone", since "v5.7", commit "0dacee1bfa70",
+            "the same without the runnable weight";
+        /// The weight that an empty group's entity leaves with is needed while its dequeue is delayed.
+        LoadAverageOfBusy = "load-average-of-busy", since "v6.12", commit "66951e4860d3",
+            "the same, but an empty queue's entity keeps its weight, and a weight that stays is not set anew";
     }
 }
 
@@ -34,6 +41,10 @@ behaviour! {
             "a queue goes to the front if its parent is listed, else to the end";
         BeforeParent = "before-parent", since "v4.10", commit "9c2791f936ef",
             "a queue always stands before its parent, whole branches included";
+        /// Grown in steps: who leaves the list moves the place where the branch goes on (v5.1), attaching and detaching lists
+        /// (v5.13), and a queue stays while a child stands before it (v5.14). The variant is all of them.
+        Connected = "connected", since "v5.14", commit "0258bdfaff5b",
+            "the same, and load that comes or goes without being queued lists its queue and all above it as well";
     }
 }
 
@@ -43,9 +54,9 @@ impl<A: Arch> Sched<A> {
     /// Corrects the weight that changed with `se`, an entity of `cfs`: of the group `cfs` belongs to, or of `se` itself.
     #[inline]
     pub(crate) fn update_shares(&mut self, cfs: CfsRqId, se: SeId) {
-        match self.kernel.entity.group_shares {
+        match self.kernel.load.group_shares {
             GroupShares::QueueWeight => self.update_cfs_shares(cfs),
-            GroupShares::LoadAverage => self.update_cfs_group(se),
+            _ => self.update_cfs_group(se),
         }
     }
 
@@ -93,10 +104,19 @@ impl<A: Arch> Sched<A> {
 
     #[fentry(update_cfs_shares)]
     fn update_cfs_group_of(&mut self, se: SeId, group: CfsRqId) {
+        let form = self.kernel.load.group_shares;
+        if form == GroupShares::LoadAverageOfBusy && self.cfs_rq[group].load.weight == 0 {
+            return;
+        }
         let shares = self.calc_group_shares(group);
-        let runnable = self.calc_group_runnable(group, shares);
-        let load = LoadWeight { weight: shares as u64, inv_weight: 0 };
-        self.reweight_entity(self.se[se].cfs_rq, se, load, runnable);
+        let weight = shares as u64;
+        let runnable = match form {
+            GroupShares::LoadAverage => self.calc_group_runnable(group, shares),
+            _ => weight,
+        };
+        if form != GroupShares::LoadAverageOfBusy || self.se[se].load.weight != weight {
+            self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight, inv_weight: 0 }, runnable);
+        }
     }
 
     /// fair.c: calc_group_shares(). Kept scale.
@@ -111,7 +131,7 @@ impl<A: Arch> Sched<A> {
         clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares) as i64
     }
 
-    /// fair.c: calc_group_runnable(). Kept scale: `shares` by how much of the queue's load is runnable now.
+    /// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's load is runnable now.
     fn calc_group_runnable(&self, cfs: CfsRqId, shares: i64) -> u64 {
         let resolution = self.kernel.load_resolution;
         let cfs_rq = &self.cfs_rq[cfs];
@@ -157,20 +177,20 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].on_list = true;
         let rq = &mut self.rq[cpu];
         let list = &mut rq.leaf_cfs_rq_list;
-        match (self.kernel.entity.leaf_list, listed_parent) {
+        match (self.kernel.load.leaf_list, listed_parent) {
             (LeafList::HeadOrTail, Some(_)) => list.list_add(&mut self.cfs_rq, cfs),
             (LeafList::HeadOrTail, None) => list.list_add_tail(&mut self.cfs_rq, cfs),
             // The branch is connected: the next one begins at the list's head again.
-            (LeafList::BeforeParent, Some(listed)) => {
+            (LeafList::BeforeParent | LeafList::Connected, Some(listed)) => {
                 list.list_add_before(&mut self.cfs_rq, cfs, listed);
                 rq.tmp_alone_branch = None;
             }
-            (LeafList::BeforeParent, None) if parent.is_none() => {
+            (LeafList::BeforeParent | LeafList::Connected, None) if parent.is_none() => {
                 list.list_add_tail(&mut self.cfs_rq, cfs);
                 rq.tmp_alone_branch = None;
             }
             // The parent follows later in this enqueue: it must find its place behind this queue.
-            (LeafList::BeforeParent, None) => {
+            (LeafList::BeforeParent | LeafList::Connected, None) => {
                 match rq.tmp_alone_branch {
                     None => list.list_add(&mut self.cfs_rq, cfs),
                     Some(branch) => list.list_add_behind(&mut self.cfs_rq, cfs, branch),
@@ -185,9 +205,30 @@ impl<A: Arch> Sched<A> {
         let cfs_rq = &mut self.cfs_rq[cfs];
         if cfs_rq.on_list {
             cfs_rq.on_list = false;
-            let cpu = cfs_rq.rq;
-            self.rq[cpu].leaf_cfs_rq_list.list_del(&mut self.cfs_rq, cfs);
+            let rq = &mut self.rq[cfs_rq.rq];
+            if self.kernel.load.leaf_list == LeafList::Connected && rq.tmp_alone_branch == Some(cfs) {
+                rq.tmp_alone_branch = cfs_rq.leaf_cfs_rq_list.prev.map(CfsRqId);
+            }
+            rq.leaf_cfs_rq_list.list_del(&mut self.cfs_rq, cfs);
         }
+    }
+
+    /// fair.c: child_cfs_rq_on_list(). Whether the list has a child of this queue, which would then stand right before it, or
+    /// waits for it at the end of its branch.
+    fn child_cfs_rq_on_list(&self, cfs: CfsRqId) -> bool {
+        let queue = &self.cfs_rq[cfs];
+        let prev =
+            if queue.on_list { queue.leaf_cfs_rq_list.prev.map(CfsRqId) } else { self.rq[queue.rq].tmp_alone_branch };
+        prev.is_some_and(|prev| self.tg[self.cfs_rq[prev].tg].parent == Some(queue.tg))
+    }
+
+    /// fair.c: cfs_rq_is_decayed().
+    pub(crate) fn cfs_rq_is_decayed(&self, cfs: CfsRqId) -> bool {
+        let queue = &self.cfs_rq[cfs];
+        queue.load.weight == 0
+            && load_avg_is_decayed(&queue.avg)
+            && (self.kernel.load.leaf_list != LeafList::Connected || !self.child_cfs_rq_on_list(cfs))
+            && (self.kernel.load.tg_load_avg == TgLoadAvg::EveryChange || queue.tg_load_avg_contrib == 0)
     }
 
     // Groups come and go.
@@ -208,7 +249,7 @@ impl<A: Arch> Sched<A> {
         let min_vruntime = 0u64.wrapping_sub(1 << 20);
         // See cfs_rq_clock_task(): an entity that is attached before the first update must not be attached to time 0.
         let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
-        let avg = crate::pelt::SchedAvg { last_update_time, ..crate::pelt::SchedAvg::default() };
+        let avg = SchedAvg { last_update_time, ..SchedAvg::default() };
         let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
         self.tg[tg].cfs_rq.push(cfs);
         cfs
@@ -281,13 +322,13 @@ impl<A: Arch> Sched<A> {
 
     /// One level of `sched_group_set_shares()`.
     fn update_shares_upwards(&mut self, se: SeId) {
-        match self.kernel.entity.group_shares {
+        match self.kernel.load.group_shares {
             GroupShares::QueueWeight => {
                 let group = self.se[se].my_q.expect("groups above groups");
                 self.update_cfs_shares(group);
             }
-            GroupShares::LoadAverage => {
-                self.update_load_avg(self.se[se].cfs_rq, se, super::load::UpdateLoad::UPDATE_TG);
+            _ => {
+                self.update_load_avg(self.se[se].cfs_rq, se, UpdateLoad::UPDATE_TG);
                 self.update_cfs_group(se);
             }
         }

@@ -50,6 +50,7 @@ impl<A: Arch> Sched<A> {
         let mut flags = flags;
         let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
         self.read_se_links(self.task[p].se);
+        self.util_est_enqueue(cpu, p);
         while let Some(se) = level
             && !self.se[se].on_rq
         {
@@ -63,11 +64,13 @@ impl<A: Arch> Sched<A> {
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
+            // Past time counts with the number of tasks there were in it.
+            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+            self.se_update_runnable(se);
+            self.update_shares(cfs, se);
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running += 1;
             cfs_rq.idle_h_nr_running += idle_h_nr_running;
-            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-            self.update_shares(cfs, se);
             level = self.se[se].parent;
         }
         self.add_nr_running(cpu, 1);
@@ -81,6 +84,8 @@ impl<A: Arch> Sched<A> {
         let mut flags = flags;
         let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
         let mut level = Some(self.task[p].se);
+        self.util_est_dequeue(cpu, p);
+        self.util_est_update_before(cpu, p, task_sleep);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.dequeue_entity(cfs, se, flags);
@@ -101,14 +106,17 @@ impl<A: Arch> Sched<A> {
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
+            // Past time counts with the number of tasks there were in it.
+            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+            self.se_update_runnable(se);
+            self.update_shares(cfs, se);
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running -= 1;
             cfs_rq.idle_h_nr_running -= idle_h_nr_running;
-            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-            self.update_shares(cfs, se);
             level = self.se[se].parent;
         }
         self.sub_nr_running(cpu, 1);
+        self.util_est_update_after(cpu, p, task_sleep);
         self.hrtick_update(cpu);
     }
 

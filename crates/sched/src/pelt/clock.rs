@@ -4,14 +4,15 @@ use super::{LOAD_AVG_MAX, PELT_MIN_DIVIDER, SCHED_CAPACITY_SHIFT, Scale};
 
 /// A CPU's `clock_pelt` (commit 23127296889f, v5.1). It lags `clock_task` while a slow CPU works, and catches up when
 /// the CPU goes idle.
-///
-/// Not modelled: `clock_idle` and `clock_pelt_idle`, by which v5.19 and later estimate how far a sleeper's idle CPU
-/// lags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ClockPelt {
     pub clock_pelt: u64,
     /// Idle time that a CPU running flat out never had: it must not be caught up with.
     pub lost_idle_time: u64,
+    /// The queue's `clock` when the CPU was last seen idle, and [`ClockPelt::rq_clock_pelt`] at that time (v6.0): by these
+    /// [`ClockPelt::guess`] tells what an idle CPU's clock would be if somebody updated it.
+    pub clock_idle: u64,
+    pub clock_pelt_idle: u64,
 }
 
 impl ClockPelt {
@@ -21,12 +22,31 @@ impl ClockPelt {
         self.clock_pelt.wrapping_sub(self.lost_idle_time)
     }
 
-    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock_task` is its new value;
-    /// `curr_is_idle` is whether the idle task has run.
+    /// pelt.h: _update_idle_rq_clock_pelt(). An idle CPU's clock is level with `clock_task`; `clock` is the queue's.
     #[inline]
-    pub fn update_rq_clock_pelt(&mut self, delta: u64, clock_task: u64, curr_is_idle: bool, scale: Scale) {
+    fn _update_idle_rq_clock_pelt(&mut self, clock: u64, clock_task: u64) {
+        self.clock_pelt = clock_task;
+        self.clock_idle = clock;
+        self.clock_pelt_idle = self.rq_clock_pelt();
+    }
+
+    /// What the clock of an idle CPU would be, on a queue last updated at `last_update_time` that was throttled for `throttled`
+    /// in all, at `sched_clock`: the arithmetic of `migrate_se_pelt_lag()`.
+    pub fn guess(&self, throttled: u64, last_update_time: u64, sched_clock: u64) -> u64 {
+        let idle = self.clock_pelt_idle.wrapping_sub(throttled);
+        if idle < last_update_time {
+            // Somebody has updated the queue since.
+            return last_update_time;
+        }
+        idle.wrapping_add(sched_clock.wrapping_sub(self.clock_idle))
+    }
+
+    /// pelt.h: update_rq_clock_pelt(). `delta` of `clock_task` has passed, and `clock` and `clock_task` are the queue's new
+    /// clocks; `curr_is_idle` is whether the idle task has run.
+    #[inline]
+    pub fn update_rq_clock_pelt(&mut self, delta: u64, clock: u64, clock_task: u64, curr_is_idle: bool, scale: Scale) {
         if curr_is_idle {
-            self.clock_pelt = clock_task;
+            self._update_idle_rq_clock_pelt(clock, clock_task);
             return;
         }
         let delta = (delta * u64::from(scale.cpu)) >> SCHED_CAPACITY_SHIFT;
@@ -36,7 +56,7 @@ impl ClockPelt {
 
     /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle; the sums are the `util_sum` of its root queue and of its
     /// realtime and deadline averages.
-    pub fn update_idle_rq_clock_pelt(&mut self, clock_task: u64, cfs: u32, rt: u32, dl: u32) {
+    pub fn update_idle_rq_clock_pelt(&mut self, clock: u64, clock_task: u64, cfs: u32, rt: u32, dl: u32) {
         // As busy as a CPU can be, wherever in a period it stands, less some room for rounding.
         let always_busy = ((PELT_MIN_DIVIDER << SCHED_CAPACITY_SHIFT) - LOAD_AVG_MAX) as u32;
         if cfs.wrapping_add(rt).wrapping_add(dl) >= always_busy {
@@ -44,7 +64,7 @@ impl ClockPelt {
             let lost = clock_task.wrapping_sub(self.clock_pelt);
             self.lost_idle_time = self.lost_idle_time.wrapping_add(lost);
         }
-        self.clock_pelt = clock_task;
+        self._update_idle_rq_clock_pelt(clock, clock_task);
     }
 }
 
@@ -57,20 +77,29 @@ mod tests {
     #[test]
     fn a_half_speed_cpu_counts_half_and_catches_up_in_idle() {
         let mut clock = ClockPelt::default();
-        clock.update_rq_clock_pelt(1_000_000, 1_000_000, false, HALF);
+        clock.update_rq_clock_pelt(1_000_000, 1_000_100, 1_000_000, false, HALF);
         assert_eq!(clock.rq_clock_pelt(), 500_000);
-        clock.update_idle_rq_clock_pelt(1_000_000, 1_000_000, 0, 0);
+        clock.update_idle_rq_clock_pelt(1_000_100, 1_000_000, 1_000_000, 0, 0);
         assert_eq!(clock.rq_clock_pelt(), 1_000_000);
-        clock.update_rq_clock_pelt(10, 1_000_010, true, HALF);
+        clock.update_rq_clock_pelt(10, 1_000_110, 1_000_010, true, HALF);
         assert_eq!(clock.rq_clock_pelt(), 1_000_010);
+    }
+
+    #[test]
+    fn an_idle_cpus_clock_is_guessed_from_when_it_went_idle() {
+        let clock = ClockPelt { clock_idle: 5_000, clock_pelt_idle: 3_000, ..ClockPelt::default() };
+        assert_eq!(clock.guess(0, 2_900, 9_000), 7_000);
+        assert_eq!(clock.guess(200, 2_900, 9_000), 2_900, "updated since");
+        assert_eq!(clock.guess(200, 2_800, 9_000), 6_800);
     }
 
     #[test]
     fn a_cpu_that_never_had_idle_time_loses_it() {
         let mut clock = ClockPelt::default();
-        clock.update_rq_clock_pelt(1_000_000, 1_000_000, false, HALF);
-        clock.update_idle_rq_clock_pelt(1_000_000, 30_000_000, 17_000_000, 800_000);
+        clock.update_rq_clock_pelt(1_000_000, 1_000_100, 1_000_000, false, HALF);
+        clock.update_idle_rq_clock_pelt(1_000_100, 1_000_000, 30_000_000, 17_000_000, 800_000);
         assert_eq!(clock.rq_clock_pelt(), 500_000);
         assert_eq!(clock.lost_idle_time, 500_000);
+        assert_eq!((clock.clock_idle, clock.clock_pelt_idle), (1_000_100, 500_000));
     }
 }

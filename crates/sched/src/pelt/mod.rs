@@ -15,13 +15,14 @@
 //! The functions bear the kernel's names but take what they work on: averages ([`SchedAvg`]), and weights scaled down
 //! by the caller ([`EntityLoad`], [`CfsRqLoad`]), where the kernel's take whole entities and look those up.
 //!
-//! Not modelled: `util_est` (v4.17), `avg_irq` (v4.19), thermal pressure (v5.7), `migrate_se_pelt_lag()` (v5.19).
+//! Not modelled: thermal pressure (v5.7; hardware pressure since v6.10), which is zero.
 
 mod accumulate;
 mod attach;
 mod by_period;
 mod clock;
 mod propagate;
+mod util_est;
 
 pub use attach::{
     add_tg_cfs_propagate, attach_entity_load_avg, dequeue_load_avg, dequeue_runnable_load_avg, detach_entity_load_avg,
@@ -30,6 +31,7 @@ pub use attach::{
 };
 pub use clock::ClockPelt;
 pub use propagate::{GroupNews, propagate_entity_load_avg};
+pub use util_est::{UTIL_AVG_UNCHANGED, UtilEst, UtilEstimate, cfs_se_util_change, util_est_update};
 
 use crate::behaviour;
 use crate::load_weight::mul_u64_u32_shr;
@@ -78,7 +80,7 @@ behaviour! {
     }
 }
 
-/// What one entity, or one queue, is known to have used. 56 bytes.
+/// What one entity, or one queue, is known to have used. 64 bytes.
 ///
 /// For a queue: the sums over its entities, those asleep included, except where a field says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -105,6 +107,7 @@ pub struct SchedAvg {
     pub runnable_avg: u64,
     /// 1024 = always running on a full CPU.
     pub util_avg: u64,
+    pub util_est: UtilEst,
 }
 
 /// The CPU's speed as contributions see it, 1024 = full. [`Pelt::RunnableAvg`] ignores it: there the clock is scaled.
@@ -170,8 +173,8 @@ pub fn get_pelt_divider(avg: &SchedAvg) -> u64 {
 /// pelt.c: __update_load_avg_se(). Brings an entity's averages up to `now`; true if a period ended, that is, if the
 /// averages were computed anew.
 ///
-/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. `util_est` is
-/// absent.
+/// Differs: under [`Pelt::ByPeriod`] this is `__update_load_avg()` as `update_load_avg()` calls it. Calling
+/// [`cfs_se_util_change`] is the caller's, where utilization is estimated.
 #[inline]
 pub fn __update_load_avg_se(pelt: Pelt, now: u64, scale: Scale, sa: &mut SchedAvg, load: EntityLoad) -> bool {
     let delta = units_since(now, sa);
@@ -255,6 +258,23 @@ pub fn __update_load_avg_cfs_rq(pelt: Pelt, now: u64, scale: Scale, sa: &mut Sch
             decayed
         }
     }
+}
+
+/// pelt.c: update_irq_load_avg(). Time of interrupts (and of the hypervisor), of which the last `running` ns before `clock`
+/// are news. True if a period ended, before or within them.
+pub fn update_irq_load_avg(clock: u64, scale: Scale, sa: &mut SchedAvg, running: u64) -> bool {
+    let running = (running * u64::from(scale.freq)) >> SCHED_CAPACITY_SHIFT;
+    let running = (running * u64::from(scale.cpu)) >> SCHED_CAPACITY_SHIFT;
+    let mut decayed = false;
+    for (now, counts) in [(clock.wrapping_sub(running), 0), (clock, 1)] {
+        let delta = units_since(now, sa);
+        decayed |=
+            delta != 0 && accumulate::___update_load_sum(delta, Scale::FULL, sa, counts, counts << 10, counts == 1);
+    }
+    if decayed {
+        accumulate::___update_load_avg(sa, 1);
+    }
+    decayed
 }
 
 /// pelt.c: update_rt_rq_load_avg(). Utilization by the realtime class under [`Pelt::RunnableAvg`] (commit 371bf4273269,
@@ -406,6 +426,6 @@ mod tests {
 
     #[test]
     fn the_hot_struct_fits_a_cache_line() {
-        assert_eq!(size_of::<SchedAvg>(), 56);
+        assert_eq!(size_of::<SchedAvg>(), 64);
     }
 }

@@ -18,6 +18,7 @@ use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::EntityRules;
 use crate::fair::hrtick::HrtickTasks;
+use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
 use crate::layout::Layout;
@@ -59,6 +60,7 @@ pub struct Kernel {
     pub pelt: Pelt,
     pub domains: DomainRules,
     pub entity: EntityRules,
+    pub load: LoadRules,
     pub wake: WakeRules,
     pub balance: BalanceRules,
     pub schedstats: Schedstats,
@@ -149,8 +151,11 @@ behaviours! {
         asym_capacity, asym_packing, imb_numa_nr, highest_flag, relax_domain_level, newidle,
     }
     entity: EntityRules {
-        sleeper_vruntime, renormalise, min_vruntime_curr, min_vruntime_dequeue, task_list, group_shares, leaf_list,
-        migration_detach,
+        sleeper_vruntime, renormalise, min_vruntime_curr, min_vruntime_dequeue, task_list,
+    }
+    load: LoadRules {
+        group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, offline, blocked_news, other_classes,
+        frequency,
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,

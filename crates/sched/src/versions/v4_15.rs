@@ -3,9 +3,8 @@
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
-use crate::fair::group::{GroupShares, LeafList};
 use crate::fair::hrtick::HrtickTasks;
-use crate::fair::load::MigrationDetach;
+use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
@@ -35,10 +34,8 @@ pub const V4_15: Kernel = Kernel {
         min_vruntime_curr: MinVruntimeCurr::OnlyQueued,
         min_vruntime_dequeue: MinVruntimeDequeue::OnlyToRestore,
         task_list: TaskList::ByLastRun,
-        group_shares: GroupShares::LoadAverage,
-        leaf_list: LeafList::BeforeParent,
-        migration_detach: MigrationDetach::Synchronous,
     },
+    load: LoadRules::V4_15,
     wake: WakeRules::V4_15,
     balance: BalanceRules::V4_15,
     schedstats: Schedstats::Tunable,

@@ -4,9 +4,8 @@ use super::{ClockUpdate, CoreRules, Kernel};
 use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
-use crate::fair::group::{GroupShares, LeafList};
 use crate::fair::hrtick::HrtickTasks;
-use crate::fair::load::MigrationDetach;
+use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
@@ -38,10 +37,8 @@ pub const V4_5_RC1: Kernel = Kernel {
         min_vruntime_curr: MinVruntimeCurr::EvenDequeued,
         min_vruntime_dequeue: MinVruntimeDequeue::Always,
         task_list: TaskList::ByEnqueue,
-        group_shares: GroupShares::QueueWeight,
-        leaf_list: LeafList::HeadOrTail,
-        migration_detach: MigrationDetach::Removed,
     },
+    load: LoadRules::V4_5,
     wake: WakeRules::V4_5,
     balance: BalanceRules::V4_5,
     schedstats: Schedstats::Always,

@@ -4,8 +4,11 @@
 use super::{CoreRules, Kernel, V4_16};
 use crate::core::{WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
+use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::load_weight::LoadResolution;
+use crate::pelt::Pelt;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -17,7 +20,10 @@ pub const V6_1: Kernel = Kernel {
         wake_current: WakeCurrent::Shortcut,
         ..V4_16.core
     },
+    load_resolution: LoadResolution::FineFloor,
+    pelt: Pelt::RunnableAvg,
     domains: DomainRules::V6_1,
+    load: LoadRules::V6_1,
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,
     features: FEATURES,

@@ -3,6 +3,7 @@
 use super::{CoreRules, Kernel, V6_1};
 use crate::core::WakeRunning;
 use crate::fair::balance::BalanceRules;
+use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::sysctl;
@@ -12,6 +13,7 @@ pub const V6_12: Kernel = Kernel {
     name: "v6.12",
     core: CoreRules { wake_running: WakeRunning::Skips, ..V6_1.core },
     domains: DomainRules::V6_12,
+    load: LoadRules::V6_12,
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
     features: FEATURES,

@@ -182,7 +182,7 @@ impl Checker {
             assert_eq!(cfs.nr_running, held.nr, "{id:?}.nr_running");
             assert_eq!(cfs.h_nr_running, held.tasks, "{id:?}.h_nr_running");
             assert_eq!(cfs.load.weight, held.weight, "{id:?}.load.weight");
-            if sched.kernel.entity.group_shares == sched::fair::group::GroupShares::LoadAverage {
+            if sched.kernel.pelt == sched::pelt::Pelt::Accumulate {
                 assert_eq!(cfs.runnable_weight, held.runnable, "{id:?}.runnable_weight");
             }
             assert_eq!(cfs.tasks_timeline.len() as u32, held.waiting, "{id:?}.tasks_timeline");

@@ -3,24 +3,41 @@
 use super::DecayedQueues;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::load::UpdateLoad;
-use crate::pelt::{Pelt, load_avg_is_decayed};
+use crate::fair::load::{BlockedNews, UpdateLoad};
+use crate::pelt::Pelt;
 use crate::sched::{CfsRqId, SeId, TaskId};
 use fentry::fentry;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// fair.c: update_blocked_averages(). Ages every queue of the CPU that has load, children before parents.
+    /// fair.c: update_blocked_averages(). Ages every queue of the CPU that has load, and what other classes used.
     #[fentry]
+    #[doc(alias = "sched_balance_update_blocked_averages")]
     pub(crate) fn update_blocked_averages(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
+        self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
         self.update_rq_clock(cpu);
+        self.update_other_load_avgs(cpu);
+        let others = self.others_have_blocked(cpu);
+        let fair = self.__update_blocked_fair(cpu);
+        if !others && !fair {
+            self.rq[cpu].has_blocked_load = false;
+        }
+        self.rq_unlock(cpu);
+    }
+
+    /// fair.c: __update_blocked_fair(). Children before parents. True if any queue has load left to decay.
+    fn __update_blocked_fair(&mut self, cpu: CpuId) -> bool {
+        let mut has_blocked = false;
         let mut next = self.rq[cpu].leaf_cfs_rq_list.first.map(CfsRqId);
         while let Some(cfs_rq) = next {
             next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.map(CfsRqId);
-            let now = self.cfs_rq_clock_task(cfs_rq);
+            let now = self.cfs_rq_clock_pelt(cfs_rq);
             if self.update_cfs_rq_load_avg(now, cfs_rq) {
-                self.update_tg_load_avg(cfs_rq, false);
+                self.update_tg_load_avg(cfs_rq);
+                if self.cfs_rq[cfs_rq].nr_running == 0 {
+                    self.update_idle_cfs_rq_clock_pelt(cfs_rq);
+                }
             }
             match self.kernel.pelt {
                 Pelt::ByPeriod => {}
@@ -34,8 +51,15 @@ impl<A: Arch> Sched<A> {
                     }
                 }
             }
+            has_blocked |= self.cfs_rq_has_blocked(cfs_rq);
         }
-        self.rq_unlock(cpu);
+        has_blocked
+    }
+
+    /// fair.c: cfs_rq_has_blocked(). Whether there is load left to decay.
+    fn cfs_rq_has_blocked(&self, cfs_rq: CfsRqId) -> bool {
+        let avg = &self.cfs_rq[cfs_rq].avg;
+        avg.load_avg != 0 || avg.util_avg != 0
     }
 
     /// Carries what changed below up to the group's entity.
@@ -43,7 +67,11 @@ impl<A: Arch> Sched<A> {
         if let Some(se) = self.group_entity(cfs_rq, cpu)
             && !self.skip_blocked_update(se)
         {
-            self.update_load_avg(self.se[se].cfs_rq, se, UpdateLoad::NONE);
+            let flags = match self.kernel.load.blocked_news {
+                BlockedNews::Untold => UpdateLoad::NONE,
+                BlockedNews::Told => UpdateLoad::UPDATE_TG,
+            };
+            self.update_load_avg(self.se[se].cfs_rq, se, flags);
         }
     }
 
@@ -57,12 +85,6 @@ impl<A: Arch> Sched<A> {
     /// `cfs_rq->tg->se[cpu]`; the root group has none.
     fn group_entity(&self, cfs_rq: CfsRqId, cpu: CpuId) -> Option<SeId> {
         self.tg[self.cfs_rq[cfs_rq].tg].se.get(cpu.index()).copied()
-    }
-
-    /// fair.c: cfs_rq_is_decayed().
-    fn cfs_rq_is_decayed(&self, cfs_rq: CfsRqId) -> bool {
-        let queue = &self.cfs_rq[cfs_rq];
-        queue.load.weight == 0 && load_avg_is_decayed(&queue.avg)
     }
 
     /// fair.c: update_cfs_rq_h_load(). The share of the CPU's load that is this queue's, top down, once in a jiffy.

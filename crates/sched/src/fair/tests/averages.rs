@@ -78,19 +78,17 @@ fn small_changes_are_kept_from_the_group() {
         assert_eq!((s.tg[group].load_avg, s.cfs_rq[cfs].tg_load_avg_contrib), (1024, 1024));
         let shared = s.layout.task_group(group, TaskGroupField::LoadAvg);
         // A 64th of 1024 is 16: that much more is not worth a shared line, one more is.
-        for (load_avg, force, told) in
-            [(1040, false, 1024), (1041, false, 1041), (1042, true, 1042), (1020, false, 1020)]
-        {
+        for (load_avg, told) in [(1040, 1024), (1041, 1041), (1042, 1041), (1020, 1020)] {
             s.arch.lines.clear();
             let before = s.tg[group].load_avg;
             s.cfs_rq[cfs].avg.load_avg = load_avg;
-            s.update_tg_load_avg(cfs, force);
+            s.update_tg_load_avg(cfs);
             assert_eq!(s.tg[group].load_avg, told, "{}", kernel.name);
             assert_eq!(s.arch.lines.contains(&shared), told != before);
         }
         // The root's sum is read by nobody and not kept.
         s.arch.lines.clear();
-        s.update_tg_load_avg(s.rq[CPU0].cfs, true);
+        s.update_tg_load_avg(s.rq[CPU0].cfs);
         assert_eq!((s.tg[ROOT_TASK_GROUP].load_avg, s.arch.lines.len()), (0, 0));
     }
 }

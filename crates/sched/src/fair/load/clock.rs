@@ -1,0 +1,98 @@
+//! The clock that load averages go by: as fast as the CPU works, standing still while a queue is throttled.
+
+use super::FrequencyInvariance;
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::core::{Boot, Sched};
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::pelt::{self, Pelt, Scale, load_avg_is_decayed};
+use crate::sched::*;
+use units::CpuId;
+
+/// Whether nothing scales the averages of a machine that boots so: every CPU is a whole one, and none tells its frequency.
+pub(crate) fn is_full_scale(boot: &Boot) -> bool {
+    boot.kernel.load.frequency == FrequencyInvariance::Unknown
+        && boot.topology.capacity.iter().all(|(_, &capacity)| capacity == SCHED_CAPACITY_SCALE)
+}
+
+/// The clock by which a queue's averages count, in ns.
+#[inline]
+pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
+    let clock = match pelt {
+        _ if cfs_rq.throttle_count != 0 => cfs_rq.throttled_clock_pelt,
+        Pelt::ByPeriod | Pelt::Accumulate => rq.clock_task,
+        Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
+    };
+    clock.wrapping_sub(cfs_rq.throttled_clock_pelt_time).max(1)
+}
+
+impl<A: Arch> Sched<A> {
+    /// pelt.h: cfs_rq_clock_pelt(). In ns; the queue's `clock_task` before [`Pelt::RunnableAvg`].
+    /// Differs: never 0, which the averages take for *not attached*. A real clock has run for a while before there are tasks, a
+    /// simulated one stands at 0 when the first ones come.
+    #[inline]
+    #[doc(alias = "cfs_rq_clock_task")]
+    pub(crate) fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
+        let cfs_rq = &self.cfs_rq[cfs];
+        queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq)
+    }
+
+    /// How fast a CPU works, as the averages see it.
+    #[inline]
+    pub(crate) fn scale(&self, cpu: CpuId) -> Scale {
+        if self.full_scale { Scale::FULL } else { self.scale_of_part(cpu) }
+    }
+
+    /// The scale of a CPU that is not a whole one at full speed.
+    #[cold]
+    fn scale_of_part(&self, cpu: CpuId) -> Scale {
+        let freq = match self.kernel.load.frequency {
+            FrequencyInvariance::Unknown => SCHED_CAPACITY_SCALE,
+            FrequencyInvariance::Told => self.arch.arch_scale_freq_capacity(cpu),
+        };
+        Scale { freq, cpu: self.topology.capacity[cpu] }
+    }
+
+    /// fair.c: migrate_se_pelt_lag(). Ages a task that leaves an idle CPU by the time for which nobody updated that CPU's clock.
+    pub(super) fn migrate_se_pelt_lag(&mut self, se: SeId) {
+        if load_avg_is_decayed(&self.se[se].avg) {
+            return;
+        }
+        let cfs_rq = &self.cfs_rq[self.se[se].cfs_rq];
+        let (cpu, throttled, last_update_time) = (cfs_rq.rq, cfs_rq.throttled_pelt_idle, cfs_rq.avg.last_update_time);
+        self.read_rq_curr(cpu);
+        if self.rq[cpu].curr.is_some() || throttled == u64::MAX {
+            return;
+        }
+        self.read_rq_clock(cpu);
+        let sched_clock = self.clock_of(cpu);
+        let now = self.rq[cpu].clock_pelt.guess(throttled, last_update_time, sched_clock);
+        let (load, scale) = (self.load_of(se), self.scale(cpu));
+        pelt::__update_load_avg_blocked_se(self.kernel.pelt, now, scale, &mut self.se[se].avg, load);
+    }
+
+    /// pelt.h: update_idle_rq_clock_pelt(). The CPU goes idle: its clock catches up with the time that passed.
+    #[inline]
+    pub(crate) fn update_idle_rq_clock_pelt(&mut self, cpu: CpuId) {
+        if self.kernel.pelt == Pelt::RunnableAvg {
+            let cfs = self.cfs_rq[self.rq[cpu].cfs].avg.util_sum;
+            let rq = &mut self.rq[cpu];
+            let (rt, dl) = (rq.avg_rt.util_sum, rq.avg_dl.util_sum);
+            rq.clock_pelt.update_idle_rq_clock_pelt(rq.clock, rq.clock_task, cfs, rt, dl);
+        }
+    }
+
+    /// pelt.h: update_idle_cfs_rq_clock_pelt(). The queue is empty: remembers how far its clock lags its CPU's.
+    #[inline]
+    pub(crate) fn update_idle_cfs_rq_clock_pelt(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let throttled = cfs_rq.throttle_count != 0;
+        cfs_rq.throttled_pelt_idle = if throttled { u64::MAX } else { cfs_rq.throttled_clock_pelt_time };
+    }
+
+    /// clock.c: sched_clock_cpu(). Any CPU's, in ns.
+    pub(super) fn clock_of(&mut self, cpu: CpuId) -> u64 {
+        self.path(Path::sched_clock_cpu);
+        self.arch.sched_clock(cpu).0
+    }
+}

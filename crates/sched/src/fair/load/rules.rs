@@ -1,0 +1,158 @@
+//! How load tracking is wired up, in one kernel version. The arithmetic is [`crate::pelt::Pelt`].
+
+use crate::behaviour;
+use crate::fair::group::{GroupShares, LeafList};
+use crate::pelt::UtilEstimate;
+
+behaviour! {
+    /// When a new task's load is added to its queue.
+    pub enum NewTaskAttach = "load.new_task_attach" {
+        AtEnqueue = "at-enqueue", since "v4.3", commit "9d89c257dfb9",
+            "when it is queued for the first time";
+        AtOnce = "at-once", since "v4.7", commit "2b8c41daba32",
+            "as soon as its utilization is estimated, and the groups above hear of it before it is queued";
+        /// A new task that changes its group has nothing to take along then.
+        Deferred = "deferred", since "v6.1", commit "d6531ab6e5c7",
+            "when it is queued for the first time, again";
+    }
+}
+
+behaviour! {
+    /// The weight by which a new task's utilization is estimated from its queue's.
+    pub enum NewTaskUtil = "load.new_task_util" {
+        KeptWeight = "kept-weight", since "v4.7", commit "2b8c41daba32",
+            "the kept one, 1024 times too large: half of what is free, as soon as the queue has any utilization";
+        ShownWeight = "shown-weight", since "v6.12", commit "", "the shown one";
+    }
+}
+
+behaviour! {
+    /// What becomes of the time that a task's CPU idled without updating its clock, when the task wakes up elsewhere.
+    pub enum MigrateLag = "load.migrate_lag" {
+        Ignored = "ignored", since "v4.3", commit "9d89c257dfb9", "the task did not sleep through it";
+        Estimated = "estimated", since "v6.0", commit "e2f3e35f1f5a", "it is estimated, and the task aged by it";
+    }
+}
+
+behaviour! {
+    /// When a queue tells its group's sum (`tg->load_avg`) that its load has changed.
+    pub enum TgLoadAvg = "load.tg_load_avg" {
+        EveryChange = "every-change", since "v4.3", commit "9d89c257dfb9",
+            "at each update, if it changed by more than a 64th";
+        /// A queue that the sum still contains is not decayed.
+        OncePerMillisecond = "once-per-ms", since "v6.7", commit "1528c661c24b",
+            "the same, but not within a millisecond of the last time";
+    }
+}
+
+behaviour! {
+    /// What a CPU that goes offline leaves behind in the sums of groups.
+    pub enum OfflineLoad = "load.offline" {
+        Kept = "kept", since "v4.3", commit "9d89c257dfb9", "its queues' last load, for ever";
+        Cleared = "cleared", since "v6.8", commit "f60a631ab9ed", "nothing, and an inactive CPU adds nothing";
+    }
+}
+
+behaviour! {
+    /// Whether aging the load of sleepers in a group tells the group above, in whose queue the group's entity is.
+    pub enum BlockedNews = "load.blocked_news" {
+        Untold = "untold", since "v4.10", commit "", "no: that queue's own turn comes";
+        Told = "told", since "v6.1", commit "", "yes";
+    }
+}
+
+behaviour! {
+    /// How the time of other classes and of interrupts is tracked.
+    pub enum OtherClasses = "load.other_classes" {
+        RtAvg = "rt-avg", since "v2.6.32", commit "e9e9250bc78e",
+            "one sum of time (rt_avg), halved at the end of each period";
+        Pelt = "pelt", since "v4.19", commit "371bf4273269",
+            "averages of their own (avg_rt, avg_dl, avg_irq), decayed as the fair class's are";
+    }
+}
+
+behaviour! {
+    /// Whether the architecture tells how fast a CPU runs (`arch_scale_freq_capacity()`, on x86).
+    pub enum FrequencyInvariance = "load.frequency" {
+        Unknown = "unknown", since "v2.6.23", commit "", "no: every CPU counts as running at full speed";
+        Told = "told", since "v5.7", commit "1567c3e3467c", "yes, from the counters APERF and MPERF";
+    }
+}
+
+behaviour! {
+    /// How load leaves a queue with a task that load balancing moves.
+    pub enum MigrationDetach = "entity.migration_detach" {
+        Removed = "removed", since "v4.3", commit "9d89c257dfb9",
+            "noted as removed, and taken out at the queue's next update, as for a task that wakes elsewhere";
+        Synchronous = "synchronous", since "v4.15", commit "144d8487bc6e",
+            "at once: the lock of the queue it leaves is held";
+        AtDequeue = "at-dequeue", since "v6.1", commit "e1f078f50478",
+            "with the update that its dequeue makes anyway (DO_DETACH)";
+    }
+}
+
+/// How load tracking is wired up, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadRules {
+    pub group_shares: GroupShares,
+    pub leaf_list: LeafList,
+    pub migration_detach: MigrationDetach,
+    pub util_est: UtilEstimate,
+    pub new_task_attach: NewTaskAttach,
+    pub new_task_util: NewTaskUtil,
+    pub migrate_lag: MigrateLag,
+    pub tg_load_avg: TgLoadAvg,
+    pub offline: OfflineLoad,
+    pub blocked_news: BlockedNews,
+    pub other_classes: OtherClasses,
+    pub frequency: FrequencyInvariance,
+}
+
+impl LoadRules {
+    /// v4.5-rc1 and v4.5.
+    pub const V4_5: LoadRules = LoadRules {
+        group_shares: GroupShares::QueueWeight,
+        leaf_list: LeafList::HeadOrTail,
+        migration_detach: MigrationDetach::Removed,
+        util_est: UtilEstimate::Absent,
+        new_task_attach: NewTaskAttach::AtEnqueue,
+        new_task_util: NewTaskUtil::KeptWeight,
+        migrate_lag: MigrateLag::Ignored,
+        tg_load_avg: TgLoadAvg::EveryChange,
+        offline: OfflineLoad::Kept,
+        blocked_news: BlockedNews::Untold,
+        other_classes: OtherClasses::RtAvg,
+        frequency: FrequencyInvariance::Unknown,
+    };
+
+    /// v4.15 and v4.16.
+    pub const V4_15: LoadRules = LoadRules {
+        group_shares: GroupShares::LoadAverage,
+        leaf_list: LeafList::BeforeParent,
+        migration_detach: MigrationDetach::Synchronous,
+        new_task_attach: NewTaskAttach::AtOnce,
+        ..LoadRules::V4_5
+    };
+
+    pub const V6_1: LoadRules = LoadRules {
+        group_shares: GroupShares::LoadAverageAlone,
+        leaf_list: LeafList::Connected,
+        migration_detach: MigrationDetach::AtDequeue,
+        util_est: UtilEstimate::EnqueuedAndEwma,
+        new_task_attach: NewTaskAttach::Deferred,
+        migrate_lag: MigrateLag::Estimated,
+        blocked_news: BlockedNews::Told,
+        other_classes: OtherClasses::Pelt,
+        frequency: FrequencyInvariance::Told,
+        ..LoadRules::V4_15
+    };
+
+    pub const V6_12: LoadRules = LoadRules {
+        group_shares: GroupShares::LoadAverageOfBusy,
+        util_est: UtilEstimate::Ewma,
+        new_task_util: NewTaskUtil::ShownWeight,
+        tg_load_avg: TgLoadAvg::OncePerMillisecond,
+        offline: OfflineLoad::Cleared,
+        ..LoadRules::V6_1
+    };
+}

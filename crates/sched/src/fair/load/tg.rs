@@ -1,0 +1,70 @@
+//! fair.c: a group's load over all CPUs (`tg->load_avg`), which every queue of the group corrects now and then.
+
+use super::{OfflineLoad, TgLoadAvg};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::{CfsRqId, ROOT_TASK_GROUP, TgId};
+use units::CpuId;
+
+/// NSEC_PER_MSEC: a queue corrects its group's sum once in this time, in ns.
+const RATE_LIMIT: u64 = 1_000_000;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: update_tg_load_avg(). Adds to the group's sum what changed here since the last time, if that is more than a
+    /// 64th.
+    #[inline]
+    pub(crate) fn update_tg_load_avg(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &self.cfs_rq[cfs];
+        if cfs_rq.tg == ROOT_TASK_GROUP {
+            return;
+        }
+        if self.kernel.load.offline == OfflineLoad::Cleared && !self.rq[cfs_rq.rq].online {
+            return;
+        }
+        let now = match self.kernel.load.tg_load_avg {
+            TgLoadAvg::EveryChange => 0,
+            TgLoadAvg::OncePerMillisecond => {
+                let cpu = cfs_rq.rq;
+                let now = self.clock_of(cpu);
+                if now.wrapping_sub(self.cfs_rq[cfs].last_update_tg_load_avg) < RATE_LIMIT {
+                    return;
+                }
+                now
+            }
+        };
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let delta = cfs_rq.avg.load_avg.wrapping_sub(cfs_rq.tg_load_avg_contrib) as i64;
+        if delta.unsigned_abs() > cfs_rq.tg_load_avg_contrib / 64 {
+            cfs_rq.tg_load_avg_contrib = cfs_rq.avg.load_avg;
+            cfs_rq.last_update_tg_load_avg = now;
+            let tg = cfs_rq.tg;
+            self.tg_load_avg_add(tg, delta);
+        }
+    }
+
+    /// fair.c: clear_tg_load_avg(). The group's sum forgets this queue.
+    fn clear_tg_load_avg(&mut self, tg: TgId, cfs: CfsRqId) {
+        if tg == ROOT_TASK_GROUP {
+            return;
+        }
+        let now = self.clock_of(self.cfs_rq[cfs].rq);
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let delta = 0i64.wrapping_sub(cfs_rq.tg_load_avg_contrib as i64);
+        cfs_rq.tg_load_avg_contrib = 0;
+        cfs_rq.last_update_tg_load_avg = now;
+        self.tg_load_avg_add(tg, delta);
+    }
+
+    /// fair.c: clear_tg_offline_cfs_rqs(). A CPU goes offline: no group counts its queue there any more. Nothing until v6.7.
+    /// The caller holds the CPU's queue, whose clock is up to date.
+    pub fn clear_tg_offline_cfs_rqs(&mut self, cpu: CpuId) {
+        if self.kernel.load.offline == OfflineLoad::Kept {
+            return;
+        }
+        let groups = self.tg.iter().filter(|(_, tg)| !tg.cfs_rq.is_empty());
+        let queues: Vec<(TgId, CfsRqId)> = groups.map(|(id, tg)| (id, tg.cfs_rq[cpu.index()])).collect();
+        for (tg, cfs) in queues {
+            self.clear_tg_load_avg(tg, cfs);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! fair.c: estimated utilization, where it is kept: in each task, and summed up over a CPU's queued tasks in its root queue.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::pelt::{self, UtilEstimate};
+use crate::sched::TaskId;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// Whether utilization is estimated. A kernel that lacks the toggle, and is given the behaviour alone, estimates.
+    #[inline]
+    pub(crate) fn estimates_util(&self) -> bool {
+        self.kernel.load.util_est != UtilEstimate::Absent && self.on_or_lacking(Feature::UTIL_EST)
+    }
+
+    fn on_or_lacking(&self, feature: Feature) -> bool {
+        self.features.sched_feat(feature) || !self.features.has(feature)
+    }
+
+    /// fair.c: _task_util_est(). 1024 = a whole CPU.
+    #[inline]
+    pub fn _task_util_est(&self, p: TaskId) -> u64 {
+        self.se[self.task[p].se].avg.util_est._task_util_est()
+    }
+
+    /// fair.c: task_util_est(). What the task may be expected to use: at least what it uses now.
+    #[inline]
+    pub fn task_util_est(&self, p: TaskId) -> u64 {
+        self.se[self.task[p].se].avg.util_avg.max(self._task_util_est(p))
+    }
+
+    /// fair.c: util_est_enqueue().
+    #[inline]
+    pub(crate) fn util_est_enqueue(&mut self, cpu: CpuId, p: TaskId) {
+        if self.estimates_util() {
+            let task = self.se[self.task[p].se].avg.util_est;
+            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_enqueue(task);
+        }
+    }
+
+    /// fair.c: util_est_dequeue().
+    #[inline]
+    pub(crate) fn util_est_dequeue(&mut self, cpu: CpuId, p: TaskId) {
+        if self.estimates_util() {
+            let task = self.se[self.task[p].se].avg.util_est;
+            self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_dequeue(task);
+        }
+    }
+
+    /// fair.c: util_est_update(), for a task about to leave its queue: from v6.12 on.
+    #[inline]
+    pub(crate) fn util_est_update_before(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
+        if task_sleep && self.kernel.load.util_est == UtilEstimate::Ewma {
+            self.util_est_update(cpu, p);
+        }
+    }
+
+    /// fair.c: util_est_update(), for a task that has left its queue: until v6.11.
+    #[inline]
+    pub(crate) fn util_est_update_after(&mut self, cpu: CpuId, p: TaskId, task_sleep: bool) {
+        if task_sleep && self.kernel.load.util_est == UtilEstimate::EnqueuedAndEwma {
+            self.util_est_update(cpu, p);
+        }
+    }
+
+    fn util_est_update(&mut self, cpu: CpuId, p: TaskId) {
+        if self.estimates_util() {
+            let capacity = u64::from(self.topology.capacity[cpu]);
+            let fastup = self.on_or_lacking(Feature::UTIL_EST_FASTUP);
+            let avg = &mut self.se[self.task[p].se].avg;
+            pelt::util_est_update(self.kernel.load.util_est, avg, capacity, fastup);
+        }
+    }
+}

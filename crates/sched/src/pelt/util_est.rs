@@ -1,0 +1,219 @@
+//! The estimate of what a task will use when it wakes: its utilization when it last slept, and an average of those.
+//!
+//! `util_avg` decays while a task sleeps, so a task that slept long looks small when it wakes, whatever it did before. The
+//! estimate remembers (commit 7f65ea42eb00, v4.17).
+
+use super::SchedAvg;
+use crate::behaviour;
+
+/// sched.h: UTIL_AVG_UNCHANGED. The estimate was taken from the `util_avg` that still holds: no time has been added since.
+pub const UTIL_AVG_UNCHANGED: u32 = 1 << 31;
+/// sched.h: UTIL_EST_WEIGHT_SHIFT. A new sample counts a quarter.
+const UTIL_EST_WEIGHT_SHIFT: u32 = 2;
+/// fair.c: UTIL_EST_MARGIN. 1% of a CPU: what differs by less is the same.
+const UTIL_EST_MARGIN: i64 = 1024 / 100;
+
+behaviour! {
+    /// How a task's utilization is estimated, with the feature UTIL_EST.
+    pub enum UtilEstimate = "load.util_est" {
+        Absent = "absent", since "v2.6.23", commit "", "it is not";
+        /// Grown in steps: 7f65ea42eb00 (v4.17), UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the
+        /// upper bit (v5.13, commit not confirmed). The variant is all of them.
+        EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "",
+            "the larger of the last sample and a moving average, both taken when the task has left its queue";
+        /// Grown in steps: one number (11137d384996) that stays while the task has to wait (50181c0cff31, both v6.8), taken
+        /// before the task leaves its queue (v6.12, with the delayed dequeue). The variant is all of them.
+        Ewma = "ewma", since "v6.12", commit "11137d384996",
+            "a moving average that follows at once upwards, and stays while the task has to wait; taken before it leaves";
+    }
+}
+
+/// sched.h: struct util_est. 1024 = a whole CPU.
+///
+/// Of a queue only `enqueued` is used: the sum of its tasks' estimates. Under [`UtilEstimate::Ewma`] the average is all
+/// there is, and stands in `enqueued`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UtilEst {
+    /// The last sample, with [`UTIL_AVG_UNCHANGED`].
+    pub enqueued: u32,
+    pub ewma: u32,
+}
+
+impl UtilEst {
+    /// fair.c: _task_util_est().
+    #[inline]
+    pub fn _task_util_est(self) -> u64 {
+        u64::from(self.ewma.max(self.enqueued & !UTIL_AVG_UNCHANGED))
+    }
+
+    /// fair.c: util_est_enqueue(). A queue takes a task's estimate in.
+    #[inline]
+    pub fn util_est_enqueue(&mut self, task: UtilEst) {
+        self.enqueued = self.enqueued.wrapping_add(task._task_util_est() as u32);
+    }
+
+    /// fair.c: util_est_dequeue().
+    #[inline]
+    pub fn util_est_dequeue(&mut self, task: UtilEst) {
+        self.enqueued = self.enqueued.saturating_sub(task._task_util_est() as u32);
+    }
+}
+
+/// pelt.h: cfs_se_util_change(). Time was added to `util_avg`: the next sleep is a new sample.
+#[inline]
+pub fn cfs_se_util_change(avg: &mut SchedAvg) {
+    avg.util_est.enqueued &= !UTIL_AVG_UNCHANGED;
+}
+
+/// fair.c: util_est_update(), of a task that goes to sleep. `capacity` is its CPU's when nothing else runs there, `fastup`
+/// the feature UTIL_EST_FASTUP.
+///
+/// Differs: the caller has asked for the feature UTIL_EST, and whether the task sleeps.
+pub fn util_est_update(form: UtilEstimate, avg: &mut SchedAvg, capacity: u64, fastup: bool) {
+    if avg.util_est.enqueued & UTIL_AVG_UNCHANGED != 0 {
+        return;
+    }
+    match form {
+        UtilEstimate::Absent => {}
+        UtilEstimate::EnqueuedAndEwma => util_est_update_enqueued(avg, capacity, fastup),
+        UtilEstimate::Ewma => util_est_update_ewma(avg, capacity),
+    }
+}
+
+fn util_est_update_enqueued(avg: &mut SchedAvg, capacity: u64, fastup: bool) {
+    let UtilEst { enqueued: last, mut ewma } = avg.util_est;
+    let enqueued = avg.util_avg as u32;
+    if fastup && ewma < enqueued {
+        ewma = enqueued;
+    } else {
+        let ewma_diff = i64::from(enqueued) - i64::from(ewma);
+        if within_margin(ewma_diff) {
+            if within_margin(i64::from(last) - i64::from(enqueued)) {
+                return;
+            }
+        } else if avg.util_avg > capacity {
+            // No idle time left: the sample is what the CPU gave, not what the task would take.
+            return;
+        } else {
+            ewma = moved(ewma, ewma_diff);
+        }
+    }
+    avg.util_est = UtilEst { enqueued: enqueued | UTIL_AVG_UNCHANGED, ewma };
+}
+
+fn util_est_update_ewma(avg: &mut SchedAvg, capacity: u64) {
+    let mut ewma = avg.util_est.enqueued;
+    let dequeued = avg.util_avg as u32;
+    if ewma <= dequeued {
+        ewma = dequeued;
+    } else {
+        let diff = i64::from(ewma - dequeued);
+        if diff >= UTIL_EST_MARGIN {
+            if u64::from(dequeued) > capacity {
+                return;
+            }
+            // It waited for a part of the time it wanted to run: the sample is too small.
+            if u64::from(dequeued) + UTIL_EST_MARGIN as u64 >= avg.runnable_avg {
+                ewma = moved(ewma, -diff);
+            }
+        }
+    }
+    avg.util_est.enqueued = ewma | UTIL_AVG_UNCHANGED;
+}
+
+/// `ewma + diff / 4`, rounded down.
+fn moved(ewma: u32, diff: i64) -> u32 {
+    (((i64::from(ewma) << UTIL_EST_WEIGHT_SHIFT) + diff) >> UTIL_EST_WEIGHT_SHIFT) as u32
+}
+
+/// fair.c: within_margin().
+fn within_margin(value: i64) -> bool {
+    value.abs() < UTIL_EST_MARGIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn updated(form: UtilEstimate, util_est: UtilEst, util_avg: u64, runnable_avg: u64) -> UtilEst {
+        let mut avg = SchedAvg { util_avg, runnable_avg, util_est, ..SchedAvg::default() };
+        util_est_update(form, &mut avg, 1024, true);
+        avg.util_est
+    }
+
+    const FLAG: u32 = UTIL_AVG_UNCHANGED;
+
+    #[test]
+    fn the_average_follows_at_once_upwards_and_by_a_quarter_downwards() {
+        let form = UtilEstimate::EnqueuedAndEwma;
+        let up = updated(form, UtilEst::default(), 400, 400);
+        assert_eq!(up, UtilEst { enqueued: 400 | FLAG, ewma: 400 });
+        let down = updated(form, UtilEst { enqueued: 400, ewma: 400 }, 201, 201);
+        // 400 - 199 / 4 = 350.25
+        assert_eq!(down, UtilEst { enqueued: 201 | FLAG, ewma: 350 });
+        assert_eq!(down._task_util_est(), 350);
+
+        let form = UtilEstimate::Ewma;
+        assert_eq!(updated(form, UtilEst::default(), 400, 400).enqueued, 400 | FLAG);
+        assert_eq!(updated(form, UtilEst { enqueued: 400, ewma: 0 }, 201, 201).enqueued, 350 | FLAG);
+    }
+
+    #[test]
+    fn small_changes_are_no_news() {
+        let before = UtilEst { enqueued: 405, ewma: 400 };
+        assert_eq!(updated(UtilEstimate::EnqueuedAndEwma, before, 396, 396), before);
+        // The sample moved, the average hardly did.
+        let before = UtilEst { enqueued: 450, ewma: 400 };
+        let after = updated(UtilEstimate::EnqueuedAndEwma, before, 396, 396);
+        assert_eq!(after, UtilEst { enqueued: 396 | FLAG, ewma: 400 });
+        assert_eq!(updated(UtilEstimate::Ewma, UtilEst { enqueued: 400, ewma: 0 }, 391, 391).enqueued, 400 | FLAG);
+    }
+
+    #[test]
+    fn a_sample_that_was_taken_is_not_taken_again() {
+        for form in [UtilEstimate::EnqueuedAndEwma, UtilEstimate::Ewma] {
+            let before = UtilEst { enqueued: 100 | FLAG, ewma: 0 };
+            assert_eq!(updated(form, before, 700, 700), before);
+            let mut avg = SchedAvg { util_est: before, ..SchedAvg::default() };
+            cfs_se_util_change(&mut avg);
+            assert_eq!(avg.util_est.enqueued, 100);
+        }
+    }
+
+    #[test]
+    fn who_had_to_wait_keeps_the_estimate() {
+        let before = UtilEst { enqueued: 400, ewma: 0 };
+        assert_eq!(updated(UtilEstimate::Ewma, before, 200, 211).enqueued, 400 | FLAG);
+        assert_eq!(updated(UtilEstimate::Ewma, before, 200, 210).enqueued, 350 | FLAG);
+    }
+
+    #[test]
+    fn a_cpu_without_idle_time_tells_nothing() {
+        for form in [UtilEstimate::EnqueuedAndEwma, UtilEstimate::Ewma] {
+            let before = UtilEst { enqueued: 900, ewma: 900 };
+            let mut avg = SchedAvg { util_avg: 600, runnable_avg: 600, util_est: before, ..SchedAvg::default() };
+            util_est_update(form, &mut avg, 512, true);
+            assert_eq!(avg.util_est, before);
+        }
+    }
+
+    #[test]
+    fn without_fastup_the_average_climbs_by_a_quarter() {
+        let util_est = UtilEst { enqueued: 100, ewma: 100 };
+        let mut avg = SchedAvg { util_avg: 500, util_est, ..SchedAvg::default() };
+        util_est_update(UtilEstimate::EnqueuedAndEwma, &mut avg, 1024, false);
+        assert_eq!(avg.util_est, UtilEst { enqueued: 500 | FLAG, ewma: 200 });
+    }
+
+    #[test]
+    fn a_queue_adds_up_its_tasks() {
+        let task = UtilEst { enqueued: 300 | FLAG, ewma: 200 };
+        let mut queue = UtilEst::default();
+        queue.util_est_enqueue(task);
+        queue.util_est_enqueue(task);
+        queue.util_est_dequeue(task);
+        assert_eq!(queue.enqueued, 300);
+        queue.util_est_dequeue(UtilEst { enqueued: 0, ewma: 500 });
+        assert_eq!(queue.enqueued, 0);
+    }
+}
