@@ -23,6 +23,8 @@ pub enum Command {
     Profile(ProfileArguments),
     /// Shows /proc/schedstat of the simulated machine at the end of one run
     Schedstat(WatchArguments),
+    /// Shows files of procfs and debugfs of the simulated machine at one moment of one run, in the kernel's own formats
+    Proc(ProcArguments),
     /// Runs a stored record's setup again and says whether the bytes agree
     Replay {
         /// A record file of a result folder
@@ -104,6 +106,20 @@ pub enum Format {
     Text,
     Json,
     Csv,
+}
+
+#[derive(Args, Debug)]
+pub struct ProcArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// A file, such as /proc/schedstat or /proc/PID/sched; a task's name may stand for its PID
+    #[arg(long = "file", value_name = "PATH", required = true)]
+    pub files: Vec<String>,
+
+    /// When, in ms since boot of the simulated machine [default: the end of the run]
+    #[arg(long, value_name = "MS", allow_hyphen_values = true)]
+    pub at: Option<String>,
 }
 
 #[derive(Args, Debug)]

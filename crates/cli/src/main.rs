@@ -43,6 +43,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Trace(arguments) => watch::write_trace(arguments),
         Command::Profile(arguments) => watch::profile(arguments),
         Command::Schedstat(arguments) => watch::schedstat(arguments),
+        Command::Proc(arguments) => watch::proc(arguments),
         Command::Replay { record } => replay::replay(record),
         Command::Fidelity(arguments) => fidelity::fidelity(arguments),
         Command::Machines { command } => machines(command),

@@ -1,12 +1,15 @@
 //! `trace`, `profile` and `schedstat`: one run, looked at closely.
 
-use crate::arguments::{ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat, WatchArguments};
+use crate::arguments::{
+    ProcArguments, ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat, WatchArguments,
+};
 use crate::execute::{Keep, Patience, guarded};
 use crate::failure::Failure;
 use crate::output::{NewFile, print, say};
 use crate::select::{experiment, only_job, threads};
 use lab::experiment::{Experiment, Purpose};
 use lab::mistake::{Location, Written};
+use lab::proc::{ProcFile, Reading};
 use lab::run::{Run, Wanted, run};
 use lab::setup::Setup;
 use lab::trace::{self, Cut, trace};
@@ -57,6 +60,34 @@ pub fn schedstat(arguments: &WatchArguments) -> Result<(), Failure> {
     let patience = Patience::watch();
     let run = watched(&setup, Wanted { schedstat: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
     print(&run.schedstat.expect("schedstat was asked for"))
+}
+
+/// `fairground proc`. Several files stand below their names, as head(1) shows them.
+pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
+    let read = |path: &String| ProcFile::parse(&Written::option("--file", path));
+    let files = arguments.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let at = arguments.at.as_ref().map(|text| trace::milliseconds(&Written::option("--at", text))).transpose()?;
+    let (_, setup) = one_run(&arguments.selectors)?;
+    let patience = Patience::watch();
+    let wanted = Wanted {
+        reading: Some(Reading { files, at }),
+        until: at,
+        interrupted: &|| patience.is_over(),
+        ..Wanted::default()
+    };
+    let run = watched(&setup, wanted)?;
+    if let Some(at) = at
+        && run.outcome.simulated_ns < at.0
+    {
+        let end = run.outcome.simulated_ns as f64 / 1e6;
+        let found = format!("--at: found {:.3} ms, after the end of the run", at.0 as f64 / 1e6);
+        return Err(Failure::Mistake(format!("{found}; expected at most {end:.3} ms since boot")));
+    }
+    if let [text] = &run.files[..] {
+        return print(text);
+    }
+    let titled = arguments.files.iter().zip(&run.files).map(|(path, text)| format!("==> {path} <==\n{text}"));
+    print(&titled.collect::<Vec<_>>().join("\n"))
 }
 
 /// `fairground trace`.

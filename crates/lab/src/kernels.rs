@@ -2,6 +2,7 @@
 
 use crate::mistake::{Mistake, Written};
 use machine::idle::PollRule;
+use observe::proc::Formats;
 use os::OsRules;
 use os::pipe::PipeRules;
 use sched::versions::{self, Kernel, Setting, Switched};
@@ -12,23 +13,25 @@ pub struct Build {
     pub sched: Kernel,
     pub os: OsRules,
     pub poll: PollRule,
+    /// How its files read.
+    pub formats: Formats,
 }
 
 /// What each version does outside kernel/sched.
-const ELSEWHERE: &[(&str, PipeRules, PollRule)] = &[
-    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity),
-    ("v4.15", PipeRules::Single, PollRule::NextTimer),
-    ("v4.16", PipeRules::Single, PollRule::NextTimer),
-    ("v6.1", PipeRules::Split, PollRule::NextTimer),
-    ("v6.12", PipeRules::Split, PollRule::NextTimer),
+const ELSEWHERE: &[(&str, PipeRules, PollRule, Formats)] = &[
+    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity, Formats::V4_5),
+    ("v4.15", PipeRules::Single, PollRule::NextTimer, Formats::V4_15),
+    ("v4.16", PipeRules::Single, PollRule::NextTimer, Formats::V4_15),
+    ("v6.1", PipeRules::Split, PollRule::NextTimer, Formats::V6_1),
+    ("v6.12", PipeRules::Split, PollRule::NextTimer, Formats::V6_12),
 ];
 
 impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let (_, pipe, poll) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
-        Some(Build { sched, os: OsRules { pipe: *pipe }, poll: *poll })
+        let (_, pipe, poll, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        Some(Build { sched, os: OsRules { pipe: *pipe }, poll: *poll, formats: *formats })
     }
 
     /// As [`Build::named`], with a message.

@@ -17,6 +17,7 @@ pub mod machines;
 pub mod mistake;
 pub mod mmtests;
 pub mod prices;
+pub mod proc;
 pub mod record;
 pub mod report;
 pub mod run;

@@ -7,6 +7,7 @@
 use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::mistake::Mistake;
 use crate::prices::{path_name, prices};
+use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
 use machine::description::{self, Description};
@@ -14,7 +15,8 @@ use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::profile::Frame;
 use machine::topology::Location;
-use observe::{Profile, Schedstat, Stack};
+use observe::proc::Formats;
+use observe::{Profile, Stack};
 use os::Os;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched};
@@ -37,6 +39,8 @@ pub struct Wanted<'a> {
     pub sink: Option<Box<dyn Sink>>,
     pub profile: bool,
     pub schedstat: bool,
+    /// Files of procfs and debugfs.
+    pub reading: Option<Reading>,
     /// End here, if the workload has not ended before.
     pub until: Option<Ns>,
     /// Asked now and then; true ends the run.
@@ -45,7 +49,7 @@ pub struct Wanted<'a> {
 
 impl Default for Wanted<'_> {
     fn default() -> Self {
-        Wanted { sink: None, profile: false, schedstat: false, until: None, interrupted: &|| false }
+        Wanted { sink: None, profile: false, schedstat: false, reading: None, until: None, interrupted: &|| false }
     }
 }
 
@@ -56,6 +60,8 @@ pub struct Run {
     pub profile: Option<Profile>,
     /// The text of `/proc/schedstat` at the end.
     pub schedstat: Option<String>,
+    /// The texts of the files that were asked for, in their order.
+    pub files: Vec<String>,
     pub hardware: HardwareTotals,
     /// Files that the benchmark itself would write: names and texts.
     pub logs: Vec<(String, String)>,
@@ -205,25 +211,44 @@ fn simulate<const COSTS: bool>(
     }
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
     let mut until = start;
+    let mut files = Vec::new();
+    let mut reading = wanted.reading.take();
     let end = loop {
         if (wanted.interrupted)() {
             return Ok(None);
         }
-        until = Ns(until.0.saturating_add(SLICE.0)).min(limit);
+        if let Some(wanted) = reading.take_if(|wanted| wanted.at.is_some_and(|at| at <= until)) {
+            files = read_all(&sim, &wanted, build.formats, until)?;
+        }
+        let stop = reading.as_ref().and_then(|wanted| wanted.at).unwrap_or(Ns::MAX);
+        until = Ns(until.0.saturating_add(SLICE.0)).min(limit).min(stop);
         match sim.run(until) {
             End::Time if until < limit => {}
             end => break end,
         }
     };
     let _ = sim.sched.arch.take_sink();
+    if let Some(wanted) = reading {
+        files = read_all(&sim, &wanted, build.formats, end_of(&sim))?;
+    }
     Ok(Some(Run {
         outcome: outcome(&sim, end, model),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, start)),
-        schedstat: wanted.schedstat.then(|| schedstat(&sim)),
+        schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
+        files,
         hardware: hardware_totals(&sim),
         start,
     }))
+}
+
+fn read_all<const COSTS: bool>(
+    sim: &LinuxSim<COSTS>,
+    wanted: &Reading,
+    formats: Formats,
+    now: Ns,
+) -> Result<Vec<String>, Mistake> {
+    wanted.files.iter().map(|file| proc::read(sim, file, formats, now)).collect()
 }
 
 fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model) -> Outcome {
@@ -313,15 +338,4 @@ fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, start: Ns) -> Profile {
         cpus: sim.sched.rq.len(),
         duration_ps: Ps::from(end_of(sim).saturating_sub(start)).0,
     }
-}
-
-fn schedstat<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> String {
-    let sched = &sim.sched;
-    let of = Schedstat {
-        jiffies: end_of(sim).0 / sched.tick_nsec,
-        cpu_online_mask: &sched.cpu_online_mask,
-        rq: &sched.rq,
-        domains: &sched.domains,
-    };
-    of.to_string()
 }

@@ -10,6 +10,7 @@ mod histogram;
 mod output;
 mod per_task;
 mod perfetto;
+pub mod proc;
 mod profile;
 mod schedstat;
 mod statistics;

@@ -1,12 +1,11 @@
-//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it (kernel/sched/stats.c: show_schedstat()). All
-//! counters only grow; tools take differences. Times are nanoseconds.
+//! `/proc/schedstat` in its version 15, as kernels v4.5 to v6.1 print it, and in version 16, that of v6.12
+//! (kernel/sched/stats.c: show_schedstat()). All counters only grow; tools take differences. Times are nanoseconds.
 
+use crate::proc::Formats;
 use sched::sched::Rq;
 use sched::topology::Domains;
 use std::fmt;
 use units::{CpuId, CpuMask, PerCpu};
-
-const SCHEDSTAT_VERSION: u32 = 15;
 
 /// What the file shows; [`fmt::Display`] prints it.
 #[derive(Clone, Copy)]
@@ -16,9 +15,15 @@ pub struct Schedstat<'a> {
     pub cpu_online_mask: &'a CpuMask,
     pub rq: &'a PerCpu<Rq>,
     pub domains: &'a Domains,
+    pub formats: Formats,
 }
 
 impl Schedstat<'_> {
+    /// SCHEDSTAT_VERSION.
+    fn version(&self) -> u32 {
+        if self.formats >= Formats::V6_12 { 16 } else { 15 }
+    }
+
     fn cpu(&self, f: &mut fmt::Formatter<'_>, cpu: CpuId) -> fmt::Result {
         let rq = &self.rq[cpu];
         // The zero was a counter of the O(1) scheduler's second array.
@@ -37,8 +42,9 @@ impl Schedstat<'_> {
         for (number, sd) in self.domains.for_each_domain(cpu).enumerate() {
             write!(f, "domain{number} {}", self.domains.sched_domain_span(sd).hex(self.rq.len()))?;
             let stats = self.domains.stats(sd);
-            // Idle, busy, newly idle: the order of the older numbering, which the counters have.
-            for idle_type in 0..stats.lb_count.len() {
+            // The counters are numbered idle, busy, newly idle; version 16 prints busy first.
+            let order = if self.version() >= 16 { [1, 0, 2] } else { [0, 1, 2] };
+            for idle_type in order {
                 for counter in [
                     &stats.lb_count,
                     &stats.lb_balanced,
@@ -76,7 +82,7 @@ impl Schedstat<'_> {
 
 impl fmt::Display for Schedstat<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "version {SCHEDSTAT_VERSION}")?;
+        writeln!(f, "version {}", self.version())?;
         writeln!(f, "timestamp {}", self.jiffies)?;
         for cpu in self.cpu_online_mask.iter() {
             self.cpu(f, cpu)?;
@@ -127,9 +133,15 @@ mod tests {
         (stats.sbe_count, stats.sbe_balanced, stats.sbe_pushed) = (28, 29, 30);
         (stats.sbf_count, stats.sbf_balanced, stats.sbf_pushed) = (31, 32, 33);
         (stats.ttwu_wake_remote, stats.ttwu_move_affine, stats.ttwu_move_balance) = (34, 35, 36);
-        let text =
-            Schedstat { jiffies: 4_294_937_296, cpu_online_mask: &CpuMask::single(cpu), rq: &rq, domains: &domains }
-                .to_string();
+        let online = CpuMask::single(cpu);
+        let mut file = Schedstat {
+            jiffies: 4_294_937_296,
+            cpu_online_mask: &online,
+            rq: &rq,
+            domains: &domains,
+            formats: Formats::V4_5,
+        };
+        let text = file.to_string();
         let zeros = " 0".repeat(36);
         let counted: String = (1..=36).map(|counter| format!(" {counter}")).collect();
         let lines: Vec<&str> = text.lines().collect();
@@ -142,13 +154,19 @@ mod tests {
                 format!("domain2 ffff,ffffffff{zeros}"),
             ]
         );
+        file.formats = Formats::V6_12;
+        let text = file.to_string();
+        let busy_first: String = (9..=16).chain(1..=8).chain(17..=36).map(|counter| format!(" {counter}")).collect();
+        assert!(text.starts_with("version 16\n"));
+        assert_eq!(text.lines().nth(4), Some(format!("domain1 000f,ff000fff{busy_first}").as_str()));
     }
 
     #[test]
     fn only_cpus_that_are_online_are_shown() {
         let (rq, domains) = machine();
         let online: CpuMask = [CpuId(0), CpuId(47)].into_iter().collect();
-        let text = Schedstat { jiffies: 0, cpu_online_mask: &online, rq: &rq, domains: &domains }.to_string();
+        let formats = Formats::V4_5;
+        let text = Schedstat { jiffies: 0, cpu_online_mask: &online, rq: &rq, domains: &domains, formats }.to_string();
         let cpus: Vec<&str> = text.lines().filter(|line| line.starts_with("cpu")).collect();
         assert_eq!(cpus, ["cpu0 0 0 0 0 0 0 0 0 0", "cpu47 0 0 0 0 0 0 0 0 0"]);
     }

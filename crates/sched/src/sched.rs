@@ -240,6 +240,8 @@ pub struct SchedStatistics {
     pub sleep_start: u64,
     pub sleep_max: u64,
     pub sum_sleep_runtime: u64,
+    /// The part of it that was uninterruptible (shown since v5.16).
+    pub sum_block_runtime: u64,
     pub block_start: u64,
     pub block_max: u64,
     pub exec_max: u64,

@@ -117,6 +117,7 @@ impl<A: Arch> Sched<A> {
         statistics.block_max = statistics.block_max.max(delta);
         statistics.block_start = 0;
         statistics.sum_sleep_runtime += delta;
+        statistics.sum_block_runtime += delta;
         if iowait {
             statistics.iowait_sum += delta;
             statistics.iowait_count += 1;

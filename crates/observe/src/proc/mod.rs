@@ -1,0 +1,59 @@
+//! Files of procfs and debugfs, in the formats of each kernel, so that tools for a real machine read them.
+//!
+//! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
+//! stable, memory policies) is what such a machine without load shows.
+
+mod task_sched;
+
+pub use task_sched::{TaskSched, task_schedstat};
+
+use std::fmt;
+
+/// Which kernel's formats (kernel/sched/debug.c, stats.c).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Formats {
+    /// v4.5: statistics are shown whether they are collected or not.
+    V4_5,
+    /// v4.15 and v4.16: hidden while schedstats are off; task states as letters.
+    V4_15,
+    /// v6.1: `sum_block_runtime`, `runnable_avg`, `util_est`; no `cpu_load[]`.
+    V6_1,
+    /// v6.12: EEVDF's lag, deadline and slice; `/proc/schedstat` version 16.
+    V6_12,
+}
+
+/// debug.c: SPLIT_NS(): milliseconds with six digits behind the point; the sign stands before whole milliseconds only, and a
+/// negative part after the point loses its own, as the kernel prints it.
+pub(crate) struct SplitNs(pub i64);
+
+impl fmt::Display for SplitNs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SplitNs(ns) = *self;
+        let (high, low) = if ns < 0 {
+            let positive = ns.unsigned_abs();
+            (-((positive / 1_000_000) as i64), positive % 1_000_000)
+        } else {
+            (ns / 1_000_000, (ns % 1_000_000) as u64)
+        };
+        let width = f.width().unwrap_or(0);
+        write!(f, "{high:>width$}.{low:06}")
+    }
+}
+
+/// The kernel's clocks of a task are unsigned, and printed as signed.
+pub(crate) fn split_ns(ns: u64) -> SplitNs {
+    SplitNs(ns as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_split_as_the_kernel_splits_them() {
+        assert_eq!(SplitNs(6_119_713_293).to_string(), "6119.713293");
+        assert_eq!(format!("{:9}", SplitNs(2_000_001)), "        2.000001");
+        assert_eq!(SplitNs(-21_455_631).to_string(), "-21.455631");
+        assert_eq!(SplitNs(-1).to_string(), "0.000001");
+    }
+}

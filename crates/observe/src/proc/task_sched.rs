@@ -1,0 +1,203 @@
+//! `/proc/PID/sched` (kernel/sched/debug.c: proc_sched_show_task()) and `/proc/PID/schedstat`.
+
+use super::{Formats, split_ns};
+use sched::arch::Arch;
+use sched::core::Sched;
+use sched::pelt::UTIL_AVG_UNCHANGED;
+use sched::sched::{Policy, SchedStatistics, TaskId};
+use std::fmt::{self, Write};
+
+/// The file of one task; [`fmt::Display`] prints it.
+///
+/// Differs: the numbers of NUMA balancing are those of a task that it has never looked at, and `clock-delta` is zero: reading
+/// the clock takes no time here.
+pub struct TaskSched<'a, A: Arch> {
+    pub sched: &'a Sched<A>,
+    pub task: TaskId,
+    /// Threads of its process.
+    pub threads: usize,
+    pub formats: Formats,
+}
+
+/// Lines of `name : value`, in the columns of the file.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn number(&mut self, name: &str, value: i64) {
+        let _ = writeln!(self.0, "{name:<45}:{value:>21}");
+    }
+
+    /// What the kernel counts without a sign it prints with one.
+    fn count(&mut self, name: &str, value: u64) {
+        self.number(name, value as i64);
+    }
+
+    fn time(&mut self, name: &str, ns: u64) {
+        let _ = writeln!(self.0, "{name:<45}:{:14}", split_ns(ns));
+    }
+}
+
+impl<A: Arch> TaskSched<'_, A> {
+    fn statistics(&self, lines: &mut Lines, of: &SchedStatistics) {
+        // Until v5.15 they stood in the entity.
+        let at = if self.formats >= Formats::V6_1 { "" } else { "se.statistics." };
+        let named = |name: &str| format!("{at}{name}");
+        lines.time(&named("sum_sleep_runtime"), of.sum_sleep_runtime);
+        if self.formats >= Formats::V6_1 {
+            lines.time(&named("sum_block_runtime"), of.sum_block_runtime);
+        }
+        for (name, value) in [
+            ("wait_start", of.wait_start),
+            ("sleep_start", of.sleep_start),
+            ("block_start", of.block_start),
+            ("sleep_max", of.sleep_max),
+            ("block_max", of.block_max),
+            ("exec_max", of.exec_max),
+            ("slice_max", of.slice_max),
+            ("wait_max", of.wait_max),
+            ("wait_sum", of.wait_sum),
+        ] {
+            lines.time(&named(name), value);
+        }
+        lines.count(&named("wait_count"), of.wait_count);
+        lines.time(&named("iowait_sum"), of.iowait_sum);
+        lines.count(&named("iowait_count"), of.iowait_count);
+        if self.formats == Formats::V4_5 {
+            let migrations = self.sched.se[self.sched.task[self.task].se].nr_migrations;
+            lines.count("se.nr_migrations", migrations);
+        }
+        for (name, value) in [
+            ("nr_migrations_cold", of.nr_migrations_cold),
+            ("nr_failed_migrations_affine", of.nr_failed_migrations_affine),
+            ("nr_failed_migrations_running", of.nr_failed_migrations_running),
+            ("nr_failed_migrations_hot", of.nr_failed_migrations_hot),
+            ("nr_forced_migrations", of.nr_forced_migrations),
+            ("nr_wakeups", of.nr_wakeups),
+            ("nr_wakeups_sync", of.nr_wakeups_sync),
+            ("nr_wakeups_migrate", of.nr_wakeups_migrate),
+            ("nr_wakeups_local", of.nr_wakeups_local),
+            ("nr_wakeups_remote", of.nr_wakeups_remote),
+            ("nr_wakeups_affine", of.nr_wakeups_affine),
+            ("nr_wakeups_affine_attempts", of.nr_wakeups_affine_attempts),
+            ("nr_wakeups_passive", of.nr_wakeups_passive),
+            ("nr_wakeups_idle", of.nr_wakeups_idle),
+        ] {
+            lines.count(&named(name), value);
+        }
+        self.averages_of_running(lines);
+    }
+
+    /// What the task ran between two switches, and between two migrations; all ones where there was none.
+    fn averages_of_running(&self, lines: &mut Lines) {
+        let task = &self.sched.task[self.task];
+        let se = &self.sched.se[task.se];
+        let per = |count: u64| se.sum_exec_runtime.checked_div(count).unwrap_or(u64::MAX);
+        lines.time("avg_atom", per(task.nvcsw + task.nivcsw));
+        lines.time("avg_per_cpu", per(se.nr_migrations));
+    }
+
+    fn load(&self, lines: &mut Lines) {
+        let se = &self.sched.se[self.sched.task[self.task].se];
+        let avg = &se.avg;
+        lines.count("se.load.weight", se.load.weight);
+        match self.formats {
+            Formats::V4_5 => {
+                lines.count("se.avg.load_sum", avg.load_sum);
+                lines.count("se.avg.util_sum", u64::from(avg.util_sum));
+                lines.count("se.avg.load_avg", avg.load_avg);
+            }
+            Formats::V4_15 => {
+                lines.count("se.runnable_weight", se.runnable_weight);
+                lines.count("se.avg.load_sum", avg.load_sum);
+                lines.count("se.avg.runnable_load_sum", avg.runnable_sum);
+                lines.count("se.avg.util_sum", u64::from(avg.util_sum));
+                lines.count("se.avg.load_avg", avg.load_avg);
+                lines.count("se.avg.runnable_load_avg", avg.runnable_avg);
+            }
+            Formats::V6_1 | Formats::V6_12 => {
+                lines.count("se.avg.load_sum", avg.load_sum);
+                lines.count("se.avg.runnable_sum", avg.runnable_sum);
+                lines.count("se.avg.util_sum", u64::from(avg.util_sum));
+                lines.count("se.avg.load_avg", avg.load_avg);
+                lines.count("se.avg.runnable_avg", avg.runnable_avg);
+            }
+        }
+        lines.count("se.avg.util_avg", avg.util_avg);
+        lines.count("se.avg.last_update_time", avg.last_update_time);
+        let enqueued = avg.util_est.enqueued & !UTIL_AVG_UNCHANGED;
+        match self.formats {
+            Formats::V4_5 | Formats::V4_15 => {}
+            Formats::V6_1 => {
+                lines.count("se.avg.util_est.ewma", u64::from(avg.util_est.ewma));
+                lines.count("se.avg.util_est.enqueued", u64::from(enqueued))
+            }
+            Formats::V6_12 => lines.count("se.avg.util_est", u64::from(enqueued)),
+        }
+    }
+
+    fn numa(&self, lines: &mut Lines) {
+        let task = &self.sched.task[self.task];
+        if task.mm != 0 {
+            lines.number("mm->numa_scan_seq", 0);
+        }
+        lines.number("numa_pages_migrated", 0);
+        lines.number("numa_preferred_nid", -1);
+        lines.number("total_numa_faults", 0);
+        let node = &self.sched.topology.node;
+        let _ = writeln!(lines.0, "current_node={}, numa_group_id=0", node[task.cpu]);
+        let mut nodes: Vec<_> = (0..self.sched.rq.len()).map(|cpu| node[units::CpuId::new(cpu)]).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        for node in nodes {
+            let zeros = "task_private=0 task_shared=0 group_private=0 group_shared=0";
+            let _ = writeln!(lines.0, "numa_faults node={node} {zeros}");
+        }
+    }
+}
+
+/// uapi/linux/sched.h: SCHED_NORMAL and its kin; a stopper says SCHED_FIFO.
+fn policy_number(policy: Policy) -> i64 {
+    match policy {
+        Policy::Normal => 0,
+        Policy::Stop => 1,
+        Policy::Batch => 3,
+        Policy::Idle => 5,
+    }
+}
+
+/// `/proc/PID/schedstat`: time on CPUs and time waiting, in nanoseconds, and how often it was switched to. Counted whether
+/// schedstats are on or not.
+pub fn task_schedstat<A: Arch>(sched: &Sched<A>, task: TaskId) -> String {
+    let of = &sched.task[task];
+    let ran = sched.se[of.se].sum_exec_runtime;
+    format!("{ran} {} {}\n", of.sched_info.run_delay, of.sched_info.pcount)
+}
+
+impl<A: Arch> fmt::Display for TaskSched<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (task, cold) = (&self.sched.task[self.task], &self.sched.task_cold[self.task]);
+        let se = &self.sched.se[task.se];
+        let mut lines = Lines::default();
+        let comm = crate::tasks::cut_comm(&cold.comm);
+        let _ = writeln!(lines.0, "{comm} ({}, #threads: {})\n{}", cold.pid, self.threads, "-".repeat(67));
+        lines.time("se.exec_start", se.exec_start);
+        lines.time("se.vruntime", se.vruntime);
+        lines.time("se.sum_exec_runtime", se.sum_exec_runtime);
+        if self.formats > Formats::V4_5 {
+            lines.number("se.nr_migrations", se.nr_migrations as i64);
+        }
+        if self.formats == Formats::V4_5 || self.sched.schedstat_enabled() {
+            self.statistics(&mut lines, &cold.statistics);
+        }
+        lines.number("nr_switches", (task.nvcsw + task.nivcsw) as i64);
+        lines.number("nr_voluntary_switches", task.nvcsw as i64);
+        lines.number("nr_involuntary_switches", task.nivcsw as i64);
+        self.load(&mut lines);
+        lines.number("policy", policy_number(task.policy));
+        lines.number("prio", i64::from(task.prio));
+        lines.number("clock-delta", 0);
+        self.numa(&mut lines);
+        f.write_str(&lines.0)
+    }
+}
