@@ -23,7 +23,7 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     let sched = |arm: &str| run_well(&place, &pair(arm, &["--file", "/proc/pt-A/sched", "--at", "210"])).stdout;
     // Counted in a recording of a real kernel, with statistics off and on.
     assert_eq!(sched("v6.1").lines().count(), 28);
-    assert_eq!(sched("v6.1,schedstats=enable").lines().count(), 58);
+    assert_eq!(sched("on=v6.1,schedstats=enable").lines().count(), 58);
     // v4.5 prints them whether they are collected or not.
     assert!(sched("v4.5-rc1").contains("se.statistics.nr_wakeups_sync                :"));
     let text =
