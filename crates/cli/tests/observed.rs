@@ -26,8 +26,11 @@ fn files_of_procfs_read_as_each_kernel_prints_them() {
     assert_eq!(sched("on=v6.1,schedstats=enable").lines().count(), 58);
     // v4.5 prints them whether they are collected or not.
     assert!(sched("v4.5-rc1").contains("se.statistics.nr_wakeups_sync                :"));
-    let text =
-        run_well(&place, &pair("v6.12", &["--file", "/proc/schedstat", "--file", "/proc/pt-B/schedstat"])).stdout;
+    let text = run_well(
+        &place,
+        &pair("v6.12", &["--file", "/proc/schedstat", "--file", "/proc/pt-B/schedstat", "--at", "210"]),
+    )
+    .stdout;
     assert!(text.starts_with("==> /proc/schedstat <==\nversion 16\ntimestamp "), "{text}");
     assert!(text.contains("\n\n==> /proc/pt-B/schedstat <==\n"), "{text}");
 }
