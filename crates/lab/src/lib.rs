@@ -23,6 +23,7 @@ pub mod report;
 pub mod run;
 pub mod setup;
 pub mod statistics;
+pub mod symbols;
 pub mod tables;
 pub mod trace;
 

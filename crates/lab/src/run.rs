@@ -10,13 +10,14 @@ use crate::prices::{path_name, prices};
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
+use crate::symbols::Symbols;
 use machine::description::{self, Description};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::profile::Frame;
 use machine::topology::Location;
+use observe::Profile;
 use observe::proc::Formats;
-use observe::{Profile, Stack};
 use os::Os;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched};
@@ -204,7 +205,7 @@ fn simulate<const COSTS: bool>(
     let (start, cpu) = start(setup, nr_cpus);
     sim.idle(start);
     if wanted.profile {
-        sim.sched.arch.start_profile();
+        sim.sched.arch.start_profile(start.into());
     }
     for task in workloads::start(model.instance(), &mut sim) {
         sim.spawn(cpu, task);
@@ -234,7 +235,7 @@ fn simulate<const COSTS: bool>(
     Ok(Some(Run {
         outcome: outcome(&sim, end, model),
         logs: model.logs(&sim.samples),
-        profile: wanted.profile.then(|| profile(&sim, start)),
+        profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
         hardware: hardware_totals(&sim),
@@ -319,23 +320,20 @@ fn hardware_totals<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> HardwareTotals {
     }
 }
 
-fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, start: Ns) -> Profile {
-    let tree = sim.sched.arch.profile().expect("the profile was started");
-    let stack = |(frames, time): (Vec<Frame>, Ps)| {
-        let mut stack = Stack { task: sim.comms()[0].clone(), frames: Vec::new(), time_ps: time.0 };
-        for frame in frames {
-            match frame {
-                Frame::Comm(comm) => stack.task = sim.comms()[comm as usize].clone(),
-                Frame::User => {}
-                Frame::Idle => stack.frames.push("idle_state".to_string()),
-                Frame::Kernel(path) => stack.frames.push(path_name(path).to_string()),
-            }
-        }
-        stack
-    };
+fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
+    let hardware = &sim.sched.arch;
+    let symbols = Symbols::of(kernel, &hardware.prices, path_name);
+    let end = Ps::from(end_of(sim));
+    let mut stacks = hardware.profile().expect("the profile was started").stacks();
+    // Who sleeps at the end has not booked it yet.
+    let asleep = sim.sched.rq.iter().filter_map(|(cpu, _)| hardware.idle_state(cpu));
+    stacks.extend(asleep.map(|(state, since)| {
+        let since = since.max(Ps::from(start));
+        (vec![Frame::Comm(0), Frame::Idle(state as u8)], end.saturating_sub(since))
+    }));
     Profile {
-        stacks: tree.stacks().into_iter().map(stack).collect(),
+        stacks: stacks.iter().map(|(frames, time)| symbols.stack(frames, sim.comms(), *time)).collect(),
         cpus: sim.sched.rq.len(),
-        duration_ps: Ps::from(end_of(sim).saturating_sub(start)).0,
+        duration_ps: end.saturating_sub(Ps::from(start)).0,
     }
 }

@@ -114,8 +114,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.sink.take()
     }
 
-    pub fn start_profile(&mut self) {
-        self.profile = Some(CallTree::new(self.cpus.len()));
+    /// Books time from `now` on.
+    pub fn start_profile(&mut self, now: Ps) {
+        self.profile = Some(CallTree::new(self.cpus.len(), now));
     }
 
     pub fn profile(&self) -> Option<&CallTree> {
@@ -234,7 +235,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         this.residency.idle[state] += idle;
         this.menu.reflect(&self.prices.idle_states, idle.0 / 1_000_000);
         if let Some(profile) = &mut self.profile {
-            profile.add_frame(cpu.index(), Frame::Idle, idle);
+            let since = first - idle;
+            let booked = first.saturating_sub(since.max(profile.since()));
+            profile.add_frame(cpu.index(), Frame::Idle(state as u8), booked);
         }
         first
     }
@@ -256,6 +259,27 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
         if let Some(profile) = &mut self.profile {
             profile.run(cpu.index(), comm);
+        }
+    }
+
+    #[inline]
+    pub fn profiling(&self) -> bool {
+        COSTS && self.profile.is_some()
+    }
+
+    /// `cpu` stands in these functions of what runs there, which it has entered, and paid, before.
+    #[inline]
+    pub fn profile_stand(&mut self, cpu: CpuId, frames: &[Path]) {
+        if COSTS && let Some(profile) = &mut self.profile {
+            profile.stand(cpu.index(), frames);
+        }
+    }
+
+    /// What follows is done in `path`, which was paid before, until it is left.
+    #[inline]
+    pub fn profile_enter(&mut self, cpu: CpuId, path: Path) {
+        if COSTS && let Some(profile) = &mut self.profile {
+            profile.enter(cpu.index(), path);
         }
     }
 

@@ -10,8 +10,8 @@ pub enum Frame {
     Comm(u16),
     /// User mode.
     User,
-    /// Waiting in an idle state.
-    Idle,
+    /// Waiting in an idle state, by its number.
+    Idle(u8),
     Kernel(Path),
 }
 
@@ -32,11 +32,13 @@ pub struct CallTree {
     nodes: Vec<Node>,
     at: Vec<u32>,
     root: Vec<u32>,
+    since: Ps,
 }
 
 impl CallTree {
-    pub fn new(nr_cpus: usize) -> CallTree {
-        let mut tree = CallTree { nodes: Vec::new(), at: Vec::new(), root: Vec::new() };
+    /// `since`: what happened before is not booked.
+    pub fn new(nr_cpus: usize, since: Ps) -> CallTree {
+        let mut tree = CallTree { nodes: Vec::new(), at: Vec::new(), root: Vec::new(), since };
         tree.nodes.push(Node {
             frame: Frame::Comm(0),
             parent: NONE,
@@ -49,11 +51,25 @@ impl CallTree {
         tree
     }
 
+    /// When booking began.
+    pub fn since(&self) -> Ps {
+        self.since
+    }
+
     /// What runs on a CPU now: its stacks begin with this name.
     pub fn run(&mut self, cpu: usize, comm: u16) {
         let root = if comm == 0 { 0 } else { self.child(0, Frame::Comm(comm)) };
         self.root[cpu] = root;
         self.at[cpu] = root;
+    }
+
+    /// A CPU stands in these functions, the outermost first, of what runs there: a task that goes on in the middle of a
+    /// system call has entered them before.
+    pub fn stand(&mut self, cpu: usize, frames: &[Path]) {
+        self.at[cpu] = self.root[cpu];
+        for &path in frames {
+            self.enter(cpu, path);
+        }
     }
 
     #[inline]
@@ -122,7 +138,7 @@ mod tests {
 
     #[test]
     fn time_is_booked_on_the_stack_that_spent_it() {
-        let mut tree = CallTree::new(2);
+        let mut tree = CallTree::new(2, Ps::ZERO);
         tree.run(0, 3);
         tree.enter(0, Path::schedule);
         tree.add(0, Ps(5));
@@ -131,13 +147,15 @@ mod tests {
         tree.leave(0);
         tree.add(0, Ps(1));
         tree.leave(0);
-        tree.add_frame(1, Frame::Idle, Ps(9));
+        tree.add_frame(1, Frame::Idle(2), Ps(9));
+        tree.stand(0, &[Path::schedule]);
+        tree.add(0, Ps(2));
         let schedule = vec![Frame::Comm(3), Frame::Kernel(Path::schedule)];
         let pick = vec![Frame::Comm(3), Frame::Kernel(Path::schedule), Frame::Kernel(Path::pick_next_task)];
         let stacks = tree.stacks();
-        assert!(stacks.contains(&(schedule, Ps(6))));
+        assert!(stacks.contains(&(schedule, Ps(8))));
         assert!(stacks.contains(&(pick, Ps(7))));
-        assert!(stacks.contains(&(vec![Frame::Comm(0), Frame::Idle], Ps(9))));
+        assert!(stacks.contains(&(vec![Frame::Comm(0), Frame::Idle(2)], Ps(9))));
         assert_eq!(stacks.len(), 3);
     }
 }

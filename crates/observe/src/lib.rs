@@ -23,7 +23,7 @@ pub use gantt::{Gantt, Picture};
 pub use histogram::Histogram;
 pub use per_task::{PerTask, TaskFigures};
 pub use perfetto::{PERFETTO_MAX_CPUS, Perfetto};
-pub use profile::{Profile, Stack};
+pub use profile::{Object, Profile, Stack};
 pub use schedstat::Schedstat;
 pub use statistics::{NameTotals, Report, Statistics};
 pub use tee::Tee;

@@ -25,9 +25,20 @@ pub struct Profile {
 pub struct Stack {
     /// `comm`; `swapper` for the idle task.
     pub task: String,
-    /// Kernel functions, the outermost first. None: the task's own code.
+    /// Where its functions are from.
+    pub object: Object,
+    /// Functions, the outermost first; at least one.
     pub frames: Vec<String>,
     pub time_ps: u64,
+}
+
+/// What perf calls a shared object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    Kernel,
+    /// The program, of the task's name.
+    Task,
+    Library(&'static str),
 }
 
 impl Profile {
@@ -42,20 +53,13 @@ impl Profile {
         let mut folded: BTreeMap<String, u64> = BTreeMap::new();
         for stack in &self.stacks {
             let mut line = stack.task.replace(';', ":");
-            for frame in stack.path() {
+            for frame in &stack.frames {
                 line.push(';');
                 line.push_str(frame);
             }
             *folded.entry(line).or_default() += stack.time_ps;
         }
         folded.into_iter().map(|(line, ps)| format!("{line} {}\n", (ps + 500) / 1_000)).collect()
-    }
-}
-
-impl Stack {
-    fn path(&self) -> impl Iterator<Item = &str> {
-        let own = self.frames.is_empty().then_some("main");
-        own.into_iter().chain(self.frames.iter().map(String::as_str))
     }
 }
 
@@ -131,8 +135,12 @@ impl<'a> Table<'a> {
     fn new(profile: &'a Profile) -> Table<'a> {
         let mut entries: BTreeMap<(&str, &str, String), Entry<'_>> = BTreeMap::new();
         for stack in profile.stacks.iter().filter(|stack| stack.time_ps > 0) {
-            let path: Vec<&str> = stack.path().collect();
-            let (object, level) = if stack.frames.is_empty() { (stack.task.as_str(), '.') } else { (KERNEL, 'k') };
+            let path: Vec<&str> = stack.frames.iter().map(String::as_str).collect();
+            let (object, level) = match stack.object {
+                Object::Kernel => (KERNEL, 'k'),
+                Object::Task => (stack.task.as_str(), '.'),
+                Object::Library(name) => (name, '.'),
+            };
             let key = |function: &str| (stack.task.as_str(), object, format!("[{level}] {function}"));
             for (depth, function) in path.iter().enumerate() {
                 if depth + 1 == path.len() {
@@ -237,8 +245,9 @@ mod tests {
     use super::*;
 
     fn stack(task: &str, frames: &str, time_ps: u64) -> Stack {
+        let object = if frames == "main" { Object::Task } else { Object::Kernel };
         let frames = frames.split_whitespace().map(str::to_string).collect();
-        Stack { task: task.to_string(), frames, time_ps }
+        Stack { task: task.to_string(), object, frames, time_ps }
     }
 
     fn profile(stacks: Vec<Stack>) -> Profile {
@@ -254,7 +263,7 @@ mod tests {
     fn the_report_has_perfs_shape() {
         let report = profile(vec![
             stack("swapper", "do_idle cpuidle_enter", 4_000_000_000),
-            stack("ping", "", 1_000_000_000),
+            stack("ping", "main", 1_000_000_000),
             stack("ping", "sys_write pipe_write __wake_up_sync_key try_to_wake_up", 3_000_000_000),
             stack("ping", "sys_write pipe_write", 1_000_000_000),
             stack("ping", "sys_write pipe_write mutex_lock", 500_000_000),
@@ -368,7 +377,7 @@ mod tests {
             stack("ping", "sys_read pipe_read", 1_400),
             stack("swapper", "do_idle", 2_000_499),
             stack("ping", "sys_read pipe_read", 1_400),
-            stack("a;b", "", 5_000),
+            stack("a;b", "main", 5_000),
         ])
         .folded();
         assert_eq!(folded, "a:b;main 5\nping;sys_read;pipe_read 3\nswapper;do_idle 2000\n");

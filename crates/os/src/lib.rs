@@ -82,6 +82,27 @@ impl Os {
         Line { region: Region::Os, index }
     }
 
+    /// The functions that a call stands in when it begins or goes on, or while it is `asleep`; the outermost first. What
+    /// [`Os::step`] enters comes on top.
+    pub fn frames(&self, call: &Syscall, asleep: bool) -> &'static [Path] {
+        use paths::*;
+        let (frames, call): (&[Path], &PipeCall) = match call {
+            Syscall::Read(call) => (&[ENTRY_SYSCALL, SYS_READ, PIPE_READ, PIPE_WAIT], call),
+            Syscall::Write(call) => (&[ENTRY_SYSCALL, SYS_WRITE, PIPE_WRITE, PIPE_WAIT], call),
+            Syscall::Poll { .. } => return &[ENTRY_SYSCALL, SYS_POLL],
+            Syscall::Sleep { .. } => return &[ENTRY_SYSCALL, HRTIMER_NANOSLEEP],
+            Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
+            Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
+            Syscall::Sync(_) => return &[],
+        };
+        match (asleep, call.has_entered(), self.rules.pipe) {
+            (true, _, PipeRules::Single) => frames,
+            (true, _, PipeRules::Split) => &frames[..3],
+            (false, true, _) => &frames[..2],
+            (false, false, _) => &frames[..1],
+        }
+    }
+
     /// Runs `call` of the current task of `cpu` until it is done or sleeps.
     pub fn step<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut Syscall) -> Step {
         match call {

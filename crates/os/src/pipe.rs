@@ -83,6 +83,11 @@ impl PipeCall {
             asleep: false,
         }
     }
+
+    /// Whether it has slept in the middle, or stands there.
+    pub fn has_entered(&self) -> bool {
+        self.entered
+    }
 }
 
 impl Os {

@@ -267,6 +267,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let next = self.sched.schedule(cpu, preempt);
         if prev != next {
             self.switched(cpu, prev, next);
+        } else {
+            self.sched.arch_mut().profile_stand(cpu, &[]);
         }
         match next {
             None => self.enter_idle(cpu),
@@ -289,8 +291,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if let Some(task) = prev {
             self.sched.arch_mut().switch_out(cpu, task);
         }
-        let comm = next.map_or(0, |task| self.tasks.get(task.index()).and_then(Option::as_ref).map_or(0, |c| c.comm));
-        self.sched.arch_mut().profile_run(cpu, comm);
+        if self.sched.arch().profiling() {
+            let comm = next.map_or(0, |task| self.comm_of(cpu, task));
+            self.sched.arch_mut().profile_run(cpu, comm);
+        }
         if let Some(task) = next
             && let Some(Some(context)) = self.tasks.get(task.index())
         {

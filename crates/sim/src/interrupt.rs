@@ -15,20 +15,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn interrupts(&mut self, cpu: CpuId) {
         let mut softirq = false;
         self.sched.irq_enter(cpu);
+        let mut last = paths::SMP_APIC_TIMER_INTERRUPT;
         loop {
             let now = self.sched.arch().now(cpu);
             let this = &mut self.cpus[cpu];
             if this.reschedule_at <= now {
                 this.reschedule_at = Ps::NEVER;
+                last = paths::SMP_RESCHEDULE_INTERRUPT;
                 softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| sim.sched.scheduler_ipi(cpu));
             } else if this.tick_at <= now || this.timers.next() <= now {
+                last = paths::SMP_APIC_TIMER_INTERRUPT;
                 softirq |= self.timer_interrupt(cpu, now);
             } else {
                 break;
             }
         }
         if softirq {
+            // At the end of the interrupt that raised it.
+            self.sched.arch_mut().profile_enter(cpu, last);
             self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+            self.sched.arch_mut().leave(cpu);
         }
         self.sched.irq_exit(cpu);
     }

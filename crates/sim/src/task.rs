@@ -7,6 +7,7 @@ use machine::hardware::Hardware;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
+use sched::access::Path;
 use sched::core::TaskInit;
 use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
@@ -86,6 +87,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         task
     }
 
+    /// The number of the name of what runs next on `cpu`: who has no program is the CPU's stopper.
+    pub(crate) fn comm_of(&mut self, cpu: CpuId, task: TaskId) -> u16 {
+        match self.tasks.get(task.index()).and_then(Option::as_ref) {
+            Some(context) => context.comm,
+            None => self.comm_number(&format!("migration/{cpu}")),
+        }
+    }
+
     fn comm_number(&mut self, comm: &str) -> u16 {
         match self.comms.iter().position(|c| c == comm) {
             Some(number) => number as u16,
@@ -156,6 +165,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// The operations that act on the task itself.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        let frames: &[Path] = match op {
+            Op::Fork(_) => &[paths::ENTRY_SYSCALL, paths::DO_FORK],
+            Op::Exit => &[paths::ENTRY_SYSCALL, paths::DO_EXIT],
+            Op::Yield => &[paths::ENTRY_SYSCALL, Path::sched_yield],
+            _ => &[paths::ENTRY_SYSCALL],
+        };
+        self.sched.arch_mut().profile_stand(cpu, frames);
+        let goes_on = self.acted(cpu, task, op);
+        if goes_on {
+            self.sched.arch_mut().profile_stand(cpu, &[]);
+        }
+        goes_on
+    }
+
+    fn acted(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         match op {
             Op::Fork(spec) => {
                 let child = self.fork_task(cpu, Some(task), *spec);
@@ -213,13 +237,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let Self { sched, os, tasks, .. } = self;
         let context = tasks[task.index()].as_mut().expect("the current task has a program");
         let Pending::Syscall(call) = &mut context.pending else { unreachable!("a system call is pending") };
+        if sched.arch().profiling() {
+            sched.arch_mut().profile_stand(cpu, os.frames(call, false));
+        }
         match os.step(sched, cpu, task, call) {
             Step::Done(value) => {
                 context.last.value = value;
                 context.pending = Pending::Nothing;
+                sched.arch_mut().profile_stand(cpu, &[]);
                 self.pause(cpu);
             }
             Step::Sleep { until } => {
+                if sched.arch().profiling() {
+                    sched.arch_mut().profile_stand(cpu, os.frames(call, true));
+                }
                 if let Some(until) = until {
                     self.arm(cpu, task, until);
                 }

@@ -82,7 +82,7 @@ fn run<const COSTS: bool>(case: &Case, prices: Prices, listening: Listening) -> 
         sim.sched.arch.set_sink(Box::new(Shared(trace.clone())));
     }
     if listening.profile {
-        sim.sched.arch.start_profile();
+        sim.sched.arch.start_profile(units::Ps::ZERO);
     }
     let (starts, _) = case.tasks(&mut sim);
     for start in starts {
@@ -172,7 +172,7 @@ fn a_profile_holds_all_time_of_all_cpus() {
         let booked: u64 = stacks.iter().map(|(_, time)| time.0).sum();
         assert_eq!(booked + idles_still, clocks, "{case:?}");
         let idle: u64 = cpus().flat_map(|cpu| arch.residency(cpu).idle.clone()).map(|time| time.0).sum();
-        let idle_booked = |frames: &[_]| frames.last() == Some(&machine::profile::Frame::Idle);
+        let idle_booked = |frames: &[_]| matches!(frames.last(), Some(machine::profile::Frame::Idle(_)));
         let in_idle: u64 = stacks.iter().filter(|(frames, _)| idle_booked(frames)).map(|(_, time)| time.0).sum();
         assert_eq!(in_idle, idle, "idle time in the profile, and in the residencies");
     }

@@ -1,0 +1,345 @@
+//! How a profile's frames read: the call chain that `perf report` shows for each priced function, by kernel version.
+//!
+//! A price often covers several functions of the kernel that call each other, and their names change from version to version. Here
+//! stands, for each, the chain as the source calls it; static functions with one caller are left out, as compilers fold them.
+//! Names of `kernel/`, `fs/pipe.c` and `fs/select.c` are looked up in the trees; those of the x86 entry code, of the VFS, of
+//! futexes and of cpuidle drivers are known from real profiles, not looked up.
+//!
+//! Known gaps: CPU 0's idle task stands below `cpu_startup_entry` like every other, not below `start_kernel`; a poller or a parent
+//! in `wait4` is woken through `autoremove_wake_function` like every other sleeper; preemption on the way to user mode shows
+//! without the interrupt or system call that it is the end of.
+
+use machine::prices::Prices;
+use machine::profile::Frame;
+use observe::{Object, Stack};
+use os::paths;
+use sched::access::Path;
+use units::Ps;
+
+/// Below which frame, which priced function: its chain, the outermost first. The star marks the frame that the function's own time
+/// is booked on; what stands behind it is passed on the way to what the function calls. Below `""`: anywhere else. `task`, `idle` and
+/// `stopper` are the bottoms of stacks; a `prefix` row is set before each chain there that has no row of its own.
+type Row = (&'static str, &'static str, &'static str);
+
+/// Each version's chains, where they differ from the one before it.
+const VERSIONS: &[(&str, &[Row])] =
+    &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12)];
+
+const PREFIX: &str = "prefix";
+
+const V4_5: &[Row] = &[
+    ("", "entry_SYSCALL_64", "entry_SYSCALL_64_fastpath*"),
+    ("", "sys_read", "sys_read* vfs_read __vfs_read"),
+    ("", "sys_write", "sys_write* vfs_write __vfs_write"),
+    ("", "alloc_page", "alloc_pages_current __alloc_pages_nodemask*"),
+    ("", "sys_poll", "sys_poll do_sys_poll*"),
+    (
+        "sys_poll",
+        "schedule",
+        "poll_schedule_timeout schedule_hrtimeout_range schedule_hrtimeout_range_clock schedule __schedule*",
+    ),
+    ("", "__wake_up_sync_key", "__wake_up_sync_key* __wake_up_common autoremove_wake_function default_wake_function"),
+    ("", "hrtimer_nanosleep", "sys_clock_nanosleep common_nsleep hrtimer_nanosleep* do_nanosleep"),
+    ("", "_do_fork", "sys_clone _do_fork*"),
+    ("_do_fork", "_do_fork", "copy_process*"),
+    ("_do_fork", "clone_thread", "copy_process*"),
+    ("_do_fork", "sched_fork", "copy_process sched_fork*"),
+    ("", "do_exit", "sys_exit_group do_group_exit do_exit*"),
+    ("", "sys_wait4", "sys_wait4 do_wait*"),
+    ("", "sched_yield", "sys_sched_yield*"),
+    ("", "futex_wait", "sys_futex do_futex futex_wait* futex_wait_queue_me"),
+    ("", "futex_wake", "sys_futex do_futex futex_wake*"),
+    ("futex_wake", "try_to_wake_up", "wake_up_q try_to_wake_up*"),
+    ("", "schedule", "schedule __schedule*"),
+    ("", "switch_to", "__switch_to*"),
+    ("task", "schedule", "exit_to_usermode_loop schedule __schedule*"),
+    ("stopper", PREFIX, "ret_from_fork kthread smpboot_thread_fn"),
+    ("idle", PREFIX, "cpu_startup_entry"),
+    ("idle", "cpu_idle_loop", "cpu_startup_entry*"),
+    ("idle", "schedule", "cpu_startup_entry schedule_preempt_disabled schedule __schedule*"),
+    ("idle", "menu_select", "cpu_startup_entry cpuidle_select menu_select*"),
+    ("idle", "cpuidle_enter_state", "cpu_startup_entry call_cpuidle cpuidle_enter cpuidle_enter_state*"),
+    ("", "smp_apic_timer_interrupt", "apic_timer_interrupt smp_apic_timer_interrupt* local_apic_timer_interrupt"),
+    ("", "smp_reschedule_interrupt", "reschedule_interrupt smp_reschedule_interrupt*"),
+    ("", "hrtimer_interrupt", "hrtimer_interrupt* __hrtimer_run_queues"),
+    ("", "hrtimer_wakeup", "hrtimer_wakeup* wake_up_process"),
+    ("", "tick_sched_timer", "tick_sched_timer* tick_sched_handle"),
+    ("smp_apic_timer_interrupt", "__do_softirq", "irq_exit __do_softirq*"),
+    ("smp_reschedule_interrupt", "__do_softirq", "scheduler_ipi irq_exit __do_softirq*"),
+];
+
+const V4_15: &[Row] = &[
+    (
+        "",
+        "__wake_up_sync_key",
+        "__wake_up_sync_key* __wake_up_common_lock __wake_up_common autoremove_wake_function default_wake_function",
+    ),
+    ("", "sys_wait4", "sys_wait4 kernel_wait4 do_wait*"),
+    ("do_exit", "schedule", "do_task_dead __schedule*"),
+    ("", "switch_mm", "switch_mm_irqs_off*"),
+    ("idle", PREFIX, "cpu_startup_entry do_idle"),
+    ("idle", "cpu_idle_loop", "cpu_startup_entry do_idle*"),
+    ("idle", "schedule", "cpu_startup_entry do_idle schedule_idle __schedule*"),
+    ("idle", "menu_select", "cpu_startup_entry do_idle cpuidle_select menu_select*"),
+    ("idle", "cpuidle_enter_state", "cpu_startup_entry do_idle call_cpuidle cpuidle_enter cpuidle_enter_state*"),
+    ("", "smp_apic_timer_interrupt", "apic_timer_interrupt smp_apic_timer_interrupt*"),
+];
+
+const V4_16: &[Row] = &[("", "entry_SYSCALL_64", "entry_SYSCALL_64_after_hwframe* do_syscall_64")];
+
+const V6_1: &[Row] = &[
+    ("", "sys_read", "__x64_sys_read ksys_read* vfs_read"),
+    ("", "sys_write", "__x64_sys_write ksys_write* vfs_write"),
+    ("", "pipe_wait", "prepare_to_wait_event*"),
+    ("", "alloc_page", "alloc_pages __alloc_pages*"),
+    ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
+    ("", "hrtimer_nanosleep", "__x64_sys_clock_nanosleep common_nsleep_timens hrtimer_nanosleep* do_nanosleep"),
+    ("", "_do_fork", "__x64_sys_clone kernel_clone*"),
+    ("", "do_exit", "__x64_sys_exit_group do_group_exit do_exit*"),
+    ("", "sys_wait4", "__x64_sys_wait4 kernel_wait4 do_wait*"),
+    ("", "sched_yield", "__x64_sys_sched_yield do_sched_yield*"),
+    ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* futex_wait_queue"),
+    ("", "futex_wake", "__x64_sys_futex do_futex futex_wake*"),
+    ("task", "schedule", "exit_to_user_mode_prepare schedule __schedule*"),
+    (
+        "",
+        "smp_apic_timer_interrupt",
+        "asm_sysvec_apic_timer_interrupt sysvec_apic_timer_interrupt* __sysvec_apic_timer_interrupt",
+    ),
+    ("", "smp_reschedule_interrupt", "asm_sysvec_reschedule_ipi sysvec_reschedule_ipi*"),
+    ("smp_apic_timer_interrupt", "__do_softirq", "irq_exit_rcu __do_softirq*"),
+    ("smp_reschedule_interrupt", "__do_softirq", "irq_exit_rcu __do_softirq*"),
+    ("idle", "tick_nohz_idle_enter", "cpu_startup_entry do_idle tick_nohz_idle_stop_tick*"),
+    ("", "idle_balance", "newidle_balance*"),
+];
+
+const V6_12: &[Row] = &[
+    ("", "alloc_page", "alloc_pages_noprof __alloc_pages_noprof*"),
+    ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_wait_queue"),
+    ("task", "schedule", "exit_to_user_mode_loop schedule __schedule*"),
+    ("stopper", PREFIX, "ret_from_fork_asm ret_from_fork kthread smpboot_thread_fn"),
+    ("", "tick_sched_timer", "tick_nohz_handler* tick_sched_handle"),
+    ("", "scheduler_tick", "sched_tick*"),
+    ("smp_apic_timer_interrupt", "__do_softirq", "irq_exit_rcu handle_softirqs*"),
+    ("smp_reschedule_interrupt", "__do_softirq", "irq_exit_rcu handle_softirqs*"),
+    ("", "run_rebalance_domains", "sched_balance_softirq*"),
+    ("", "rebalance_domains", "sched_balance_domains*"),
+    ("", "idle_balance", "sched_balance_newidle*"),
+    ("", "load_balance", "sched_balance_rq*"),
+    ("", "find_busiest_group", "sched_balance_find_src_group*"),
+    ("", "find_busiest_queue", "sched_balance_find_src_rq*"),
+    ("", "find_idlest_cpu", "sched_balance_find_dst_cpu*"),
+    ("", "find_idlest_group", "sched_balance_find_dst_group*"),
+    ("", "find_idlest_group_cpu", "sched_balance_find_dst_group_cpu*"),
+    ("", "update_blocked_averages", "sched_balance_update_blocked_averages*"),
+    ("", "trigger_load_balance", "sched_balance_trigger*"),
+    ("", "check_preempt_wakeup", "check_preempt_wakeup_fair*"),
+];
+
+/// Work in user space that has a price of its own: its function, and the library that it is in.
+const USER: (Path, &str, &str) = (paths::USER_LOCK, "pthread_mutex_lock", "libpthread.so.0");
+/// Threads meet in user space first, so what they ask of the kernel comes without its callers: these.
+const IMPLIED: &[(Path, &[Path])] = &[
+    (paths::FUTEX_WAIT, &[paths::ENTRY_SYSCALL]),
+    (paths::FUTEX_WAKE, &[paths::ENTRY_SYSCALL]),
+    (Path::try_to_wake_up, &[paths::ENTRY_SYSCALL, paths::FUTEX_WAKE]),
+];
+
+/// The names of one kernel's frames on one machine.
+pub struct Symbols<'a> {
+    versions: &'static [(&'static str, &'static [Row])],
+    prices: &'a Prices,
+    name: fn(Path) -> &'static str,
+}
+
+impl Symbols<'_> {
+    /// Those of the kernel of that name, or of the newest. `name` says what a path is called here.
+    pub fn of<'a>(kernel: &str, prices: &'a Prices, name: fn(Path) -> &'static str) -> Symbols<'a> {
+        let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
+        Symbols { versions: &VERSIONS[..=last], prices, name }
+    }
+
+    /// A stack of the profile, by the names of its tasks.
+    pub fn stack(&self, frames: &[Frame], comms: &[String], time: Ps) -> Stack {
+        let [Frame::Comm(comm), above @ ..] = frames else { panic!("a stack begins with who ran") };
+        let task = comms[*comm as usize].clone();
+        let root = match task.as_str() {
+            _ if *comm == 0 => "idle",
+            name if name.starts_with("migration/") => "stopper",
+            _ => "task",
+        };
+        let stack = |object: Object, frames: Vec<&str>| {
+            let frames = frames.into_iter().map(str::to_string).collect();
+            Stack { task: task.clone(), object, frames, time_ps: time.0 }
+        };
+        match above {
+            [] if root != "task" => stack(Object::Kernel, self.prefix(root).collect()),
+            [] | [Frame::User] => stack(Object::Task, vec!["main"]),
+            [Frame::Idle(state)] => stack(Object::Kernel, self.idle(*state)),
+            [Frame::Kernel(path)] if *path == USER.0 => stack(Object::Library(USER.2), vec![USER.1]),
+            _ => {
+                let kernel = |frame: &Frame| match frame {
+                    Frame::Kernel(path) => *path,
+                    other => panic!("{other:?} stands above the kernel"),
+                };
+                let mut paths: Vec<Path> = above.iter().map(kernel).collect();
+                if root == "task"
+                    && let Some((_, callers)) = IMPLIED.iter().find(|(path, _)| *path == paths[0])
+                {
+                    paths.splice(..0, callers.iter().copied());
+                }
+                stack(Object::Kernel, self.chain(root, &paths))
+            }
+        }
+    }
+
+    /// The driver's function, on the way that every idle state is entered.
+    fn idle(&self, state: u8) -> Vec<&'static str> {
+        let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
+        chain.push(match &self.prices.idle_states[usize::from(state)] {
+            state if state.target_residency_us == 0 => "poll_idle",
+            _ if self.prices.mwait => "intel_idle",
+            _ => "acpi_idle_enter",
+        });
+        chain
+    }
+
+    fn chain(&self, root: &'static str, paths: &[Path]) -> Vec<&'static str> {
+        let mut chain = Vec::new();
+        let mut below = root;
+        for (depth, &path) in paths.iter().enumerate() {
+            let name = (self.name)(path);
+            let row = self.row(below, name);
+            // A call that goes on pays its function again, in itself.
+            if row.is_none() && name == below {
+                continue;
+            }
+            if row.is_none() && depth == 0 {
+                chain.extend(self.prefix(root));
+                // Interrupts of an idle CPU are let in where it leaves its idle state.
+                if root == "idle" && [paths::SMP_APIC_TIMER_INTERRUPT, paths::SMP_RESCHEDULE_INTERRUPT].contains(&path)
+                {
+                    chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
+                }
+            }
+            let frames = row.or_else(|| self.row("", name)).unwrap_or(name);
+            let last = depth + 1 == paths.len();
+            for frame in frames.split_whitespace() {
+                chain.push(frame.trim_end_matches('*'));
+                if last && frame.ends_with('*') {
+                    break;
+                }
+            }
+            below = name;
+        }
+        chain
+    }
+
+    /// What the stacks of a root begin with.
+    fn prefix(&self, root: &str) -> impl Iterator<Item = &'static str> {
+        self.row(root, PREFIX).unwrap_or_default().split_whitespace()
+    }
+
+    /// As the version has it, or the last one before it that says something.
+    fn row(&self, below: &str, name: &str) -> Option<&'static str> {
+        let rows = self.versions.iter().rev().flat_map(|(_, rows)| rows.iter());
+        rows.filter(|row| row.0 == below && row.1 == name).map(|row| row.2).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prices::path_name;
+    use std::collections::BTreeSet;
+
+    fn named(kernel: &str, frames: &[Frame]) -> String {
+        let prices = Prices::free();
+        let comms = ["swapper", "pipe-test", "migration/3"].map(str::to_string);
+        let stack = Symbols::of(kernel, &prices, path_name).stack(frames, &comms, Ps(7));
+        format!("{} {}", stack.task, stack.frames.join(";"))
+    }
+
+    fn kernel(comm: u16, paths: &[Path]) -> Vec<Frame> {
+        [Frame::Comm(comm)].into_iter().chain(paths.iter().map(|&path| Frame::Kernel(path))).collect()
+    }
+
+    #[test]
+    fn a_sleeping_reader_stands_where_its_kernel_has_it() {
+        use paths::*;
+        let sleeper = kernel(1, &[ENTRY_SYSCALL, SYS_READ, PIPE_READ, PIPE_WAIT, Path::schedule]);
+        assert_eq!(
+            named("v4.5-rc1", &sleeper),
+            "pipe-test entry_SYSCALL_64_fastpath;sys_read;vfs_read;__vfs_read;pipe_read;pipe_wait;schedule;__schedule"
+        );
+        assert_eq!(
+            named("v6.12", &sleeper),
+            "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;__x64_sys_read;ksys_read;vfs_read;pipe_read;\
+             prepare_to_wait_event;schedule;__schedule"
+        );
+        // A function's own time is booked on its own frame, not on what it passes through.
+        let own = kernel(1, &[ENTRY_SYSCALL, SYS_READ]);
+        assert_eq!(named("v4.16", &own), "pipe-test entry_SYSCALL_64_after_hwframe;do_syscall_64;sys_read");
+    }
+
+    #[test]
+    fn the_same_function_has_other_callers_elsewhere() {
+        use paths::*;
+        for (frames, expected) in [
+            (kernel(1, &[Path::schedule]), "pipe-test exit_to_usermode_loop;schedule;__schedule"),
+            (kernel(0, &[Path::schedule]), "swapper cpu_startup_entry;do_idle;schedule_idle;__schedule"),
+            (kernel(2, &[Path::schedule]), "migration/3 ret_from_fork;kthread;smpboot_thread_fn;schedule;__schedule"),
+            (kernel(1, &[FUTEX_WAKE]), "pipe-test entry_SYSCALL_64_fastpath;sys_futex;do_futex;futex_wake"),
+            (
+                kernel(1, &[Path::try_to_wake_up]),
+                "pipe-test entry_SYSCALL_64_fastpath;sys_futex;do_futex;futex_wake;wake_up_q;try_to_wake_up",
+            ),
+            (kernel(1, &[USER_LOCK]), "pipe-test pthread_mutex_lock"),
+            (kernel(1, &[]), "pipe-test main"),
+            (
+                kernel(0, &[SMP_APIC_TIMER_INTERRUPT]),
+                "swapper cpu_startup_entry;do_idle;call_cpuidle;cpuidle_enter;cpuidle_enter_state;apic_timer_interrupt;\
+                 smp_apic_timer_interrupt",
+            ),
+            (
+                kernel(1, &[ENTRY_SYSCALL, SYS_WAIT4, SYS_WAIT4]),
+                "pipe-test entry_SYSCALL_64_fastpath;sys_wait4;kernel_wait4;do_wait",
+            ),
+            (
+                kernel(1, &[ENTRY_SYSCALL, DO_FORK, DO_FORK]),
+                "pipe-test entry_SYSCALL_64_fastpath;sys_clone;_do_fork;copy_process",
+            ),
+        ] {
+            assert_eq!(named("v4.15", &frames), expected);
+        }
+    }
+
+    #[test]
+    fn idle_time_is_the_drivers() {
+        let polling = [Frame::Comm(0), Frame::Idle(0)];
+        let way = "swapper cpu_startup_entry;call_cpuidle;cpuidle_enter;cpuidle_enter_state;poll_idle";
+        assert_eq!(named("v4.5-rc1", &polling), way);
+        let machine = crate::machines::Machine::named("core-i7-3770").expect("it ships");
+        let prices = crate::prices::prices(&machine.description);
+        let deep = prices.idle_states.len() as u8 - 1;
+        let symbols = Symbols::of("v4.16", &prices, path_name);
+        let stack = symbols.stack(&[Frame::Comm(0), Frame::Idle(deep)], &["swapper".to_string()], Ps(1));
+        assert_eq!(stack.frames.last().map(String::as_str), Some("intel_idle"));
+    }
+
+    #[test]
+    fn rows_are_of_functions_that_are_priced_and_of_kernels_that_are_built() {
+        let known: BTreeSet<&str> = Path::NAMES.iter().chain(paths::NAMES).copied().collect();
+        let roots = ["", "task", "idle", "stopper"];
+        for (version, rows) in VERSIONS {
+            assert!(crate::kernels::names().any(|name| name == *version), "{version}");
+            let mut keys = BTreeSet::new();
+            for (below, name, chain) in rows.iter() {
+                assert!(roots.contains(below) || known.contains(below), "{version}: {below}");
+                assert!(known.contains(name) || *name == PREFIX, "{version}: {name}");
+                assert_eq!(chain.matches('*').count(), usize::from(*name != PREFIX), "{version}: {chain}");
+                assert!(keys.insert((below, name)), "{version}: {below}/{name} twice");
+            }
+        }
+    }
+}
