@@ -97,7 +97,13 @@ impl<A: Arch> Sched<A> {
             force_sd_overlap: boot.features.sched_feat(Feature::FORCE_SD_OVERLAP),
             ..DomainSetup::boot(&boot.topology)
         };
-        let domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains, &setup);
+        let mut domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains, &setup);
+        // What the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            if let Some(shared) = domains.sd_llc_shared[cpu] {
+                domains[shared].nr_idle_scan = domains.sd_llc_size[cpu];
+            }
+        }
         let mut sched = Sched {
             arch,
             layout: boot.kernel.layout,

@@ -293,3 +293,6 @@ impl<A: Arch> Sched<A> {
         self.got_nohz_idle_kick()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -167,7 +167,7 @@ impl<A: Arch> Sched<A> {
             if nr == 0 {
                 return None;
             }
-            if search.allowed.contains(cpu) && search.glance.idle_cpu(cpu) {
+            if search.allowed.contains(cpu) && search.glance.is_free(cpu) {
                 found = Some(cpu);
                 break;
             }
@@ -187,7 +187,7 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         let mut search = self.search(p);
-        search.threads_of(target).find(|&cpu| search.allowed.contains(cpu) && search.glance.idle_cpu(cpu))
+        search.threads_of(target).find(|&cpu| search.allowed.contains(cpu) && search.glance.is_free(cpu))
     }
 
     // Idle cores.

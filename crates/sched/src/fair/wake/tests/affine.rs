@@ -67,6 +67,50 @@ fn capacity_counts_against_the_smaller_cpu() {
 }
 
 #[test]
+fn from_v5_5_on_sleepers_load_counts_and_equal_loads_stay() {
+    // Here 1024 of what runs and 1023 of the task; there n - 1023. 204700 < (n - 1023) * 108 from n = 2919 on.
+    let pulled = |kernel: Kernel, load: u64, sync| {
+        let mut m = two_sockets(kernel);
+        m.features.set(Feature::WA_IDLE, false);
+        m.run(0);
+        m.run(4);
+        let p = m.sleeper(4);
+        m.root_avg(4).load_avg = load;
+        // The task's own load is 1024 * load / (load + 1).
+        m.select(0, p, sync) < 4
+    };
+    for kernel in [V6_1, V6_12] {
+        assert!(!pulled(kernel, 2918, false) && pulled(kernel, 2919, false), "{}", kernel.name);
+        // Without the bias, 2047 < 3070 - 1023 does not hold, and 2047 <= 2047 does.
+        let unbiased = |load, equal: &str, sync| {
+            let mut m = two_sockets(with(kernel, "wake.equal_weight", equal));
+            m.features.set(Feature::WA_IDLE, false);
+            m.features.set(Feature::WA_BIAS, false);
+            m.run(0);
+            m.run(4);
+            let p = m.sleeper(4);
+            m.root_avg(4).load_avg = load;
+            m.select(0, p, sync) < 4
+        };
+        assert!(!unbiased(3070, "stays", false) && unbiased(3071, "stays", false));
+        assert!(unbiased(3070, "pulls", false));
+        // Sync takes the waker's 1023 away: 1024 <= 2047 - 1023, where equal is enough again.
+        assert!(unbiased(2047, "stays", true) && !unbiased(2046, "stays", true));
+    }
+}
+
+#[test]
+fn a_waker_that_ends_promises_nothing() {
+    for (kernel, expect) in [(V4_16, 1), (V6_1, 4), (with(V6_1, "wake.sync_exit", "counts"), 1)] {
+        let mut m = two_sockets(kernel);
+        let waker = m.run(0);
+        m.task[waker].exiting = true;
+        let p = m.sleeper(4);
+        assert_eq!(m.select(0, p, true), expect, "{}", kernel.name);
+    }
+}
+
+#[test]
 fn an_idle_waker_says_sync_with_the_load_it_was_born_with() {
     // v4.16, an interrupt on another socket: CPU 2 is idle and has 500 of sleepers' load. Its idle task's 1024 counts
     // 1024 * 500 / 501 = 1022, more than the runnable load of 0. The boot CPU's idle task has no load.
@@ -115,6 +159,8 @@ fn statistics_count_attempts_and_moves() {
     }
     assert_eq!(counted(V4_16, 0, false, 4), (1, 0, 0), "left where it was");
     assert_eq!(counted(V4_16, 0, false, 1), (1, 1, 1), "kept where it was, and counted as moved");
+    assert_eq!(counted(V6_1, 0, false, 1), (1, 0, 0), "kept where it was");
+    assert_eq!(counted(V6_1, 0, true, 4), (1, 1, 1), "pulled");
 
     let mut m = two_sockets(V4_15);
     m.run(0);

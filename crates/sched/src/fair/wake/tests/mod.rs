@@ -7,7 +7,10 @@ mod affine;
 mod group_load;
 mod idle_cores;
 mod idlest;
+mod one_scan;
+mod recorded;
 mod situations;
+mod stacking;
 mod waker;
 
 use super::*;
@@ -18,7 +21,7 @@ use crate::features::Feature;
 use crate::layout::Line;
 use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use std::ops::{Deref, DerefMut};
 use units::{CpuMask, Ns};
 

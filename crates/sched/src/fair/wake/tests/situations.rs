@@ -167,6 +167,30 @@ fn v4_16_on_two_sockets() {
 }
 
 #[test]
+fn v6_1_and_v6_12_on_two_sockets() {
+    let table = [
+        // 0: the previous CPU is idle, so it is kept, whoever wakes.
+        case((0, TASK), false, 1, &[], ALL, 1),
+        case((0, TASK), false, 4, &[], ALL, 4),
+        case((0, INTERRUPT), false, 1, &[], ALL, 1),
+        case((0, INTERRUPT), false, 4, &[], ALL, 4),
+        // 4: sync and alone goes before an idle previous CPU in another cache: the sibling of CPU 4 is of no use.
+        case((0, TASK), SYNC, 4, &[], ALL, 1),
+        // 5: in the same cache the idle previous CPU is found again.
+        case((0, TASK), SYNC, 1, &[], ALL, 1),
+        // 6: sync, but not alone.
+        case((0, TASK), SYNC, 4, &[0], ALL, 4),
+        // 7: a busy previous CPU in another cache, an idle waking one: by weight. The sleeper counts 1024 * 2048 / 2049, so
+        // (0 + 1023) * 100 < (2048 - 1023) * 108.
+        case((0, INTERRUPT), false, 4, &[4], ALL, 0),
+        // 8: the waker may not be used.
+        case((0, TASK), SYNC, 4, &[4], &[4, 7, 13], 7),
+    ];
+    check(|| two_sockets(V6_1), &table);
+    check(|| two_sockets(V6_12), &table);
+}
+
+#[test]
 fn an_idle_waker_and_an_idle_previous_cpu_are_switches_of_their_own() {
     let near = [
         (V4_15, 0),

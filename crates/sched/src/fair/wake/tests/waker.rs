@@ -155,6 +155,36 @@ fn the_recent_cpu_has_to_be_idle_near_allowed_and_another() {
 }
 
 #[test]
+fn from_v5_14_on_the_previous_cpu_is_noted_at_every_search() {
+    for kernel in [V6_1, V6_12] {
+        // Two sockets: the previous CPU's sibling would come next, so it is busy.
+        let chosen = |recent| {
+            let mut m = two_sockets(kernel);
+            m.busy(&[0, 1, 9]);
+            let p = m.sleeper(1);
+            m.task[p].recent_used_cpu = cpu(recent);
+            (m.select(0, p, true), m.task[p].recent_used_cpu.index())
+        };
+        assert_eq!(chosen(3), (3, 1), "{}: it serves", kernel.name);
+        assert_eq!(chosen(5), (2, 1), "{}: another cache, and noted all the same", kernel.name);
+        assert_eq!(chosen(1), (2, 1), "{}: it is the previous one", kernel.name);
+        // An idle target or previous CPU ends the search before.
+        let mut m = two_sockets(kernel);
+        m.run(0);
+        let p = m.sleeper(1);
+        m.task[p].recent_used_cpu = cpu(3);
+        assert_eq!((m.select(0, p, true), m.task[p].recent_used_cpu), (1, cpu(3)), "{}", kernel.name);
+        // A waker remembers nothing.
+        let mut m = two_sockets(kernel);
+        let waker = m.run(2);
+        m.task[waker].recent_used_cpu = cpu(7);
+        let p = m.sleeper(1);
+        m.select(2, p, true);
+        assert_eq!(m.task[waker].recent_used_cpu, cpu(7));
+    }
+}
+
+#[test]
 fn a_waker_remembers_where_it_was() {
     for (kernel, remembered) in [(V4_15, 7), (V4_16, 2)] {
         let mut m = two_sockets(kernel);
@@ -210,4 +240,7 @@ fn two_that_wake_each_other_stay_on_two_cpus() {
     // The search pushes the pair round the cache; the recently used CPU holds it on two.
     assert_eq!(ping_pong(V4_15), [1, 2, 3, 4, 5, 6, 7, 0]);
     assert_eq!(ping_pong(V4_16), [1, 0, 1, 0, 1, 0, 1, 0]);
+    // The later form notes where the wakee is found, which is where it was moved to: three CPUs.
+    assert_eq!(ping_pong(V6_1), [1, 0, 1, 2, 0, 1, 2, 0]);
+    assert_eq!(ping_pong(with(V6_1, "wake.recent_used_cpu", "absent")), [1, 2, 3, 4, 5, 6, 7, 0]);
 }

@@ -1,0 +1,196 @@
+//! Who finishes a wakeup, in which order, and what a waker need not wait for.
+
+use super::*;
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::layout::{Line, RqLine, TaskLine};
+use crate::scheduler::Scheduler;
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_16, V6_1, V6_12};
+use units::{CpuMask, Ns};
+
+/// A machine on which nothing takes time, and everything is written down.
+#[derive(Default)]
+struct Notes {
+    now: u64,
+    woken: Vec<(TaskId, CpuId)>,
+    interrupts: Vec<CpuId>,
+    without_interrupt: Vec<CpuId>,
+    touched: Vec<Line>,
+    locked: Vec<Line>,
+}
+
+impl Arch for Notes {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(self.now)
+    }
+    fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
+        self.interrupts.push(to);
+    }
+    fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {
+        self.without_interrupt.push(to);
+    }
+    fn read(&mut self, _by: CpuId, line: Line) {
+        self.touched.push(line);
+    }
+    fn lock(&mut self, _by: CpuId, line: Line) {
+        self.locked.push(line);
+    }
+    fn tracing(&self) -> bool {
+        true
+    }
+    fn trace(&mut self, _by: CpuId, event: &Event) {
+        if let Event::SchedWakeup { task, target_cpu } = event {
+            self.woken.push((*task, *target_cpu));
+        }
+    }
+}
+
+/// Two sockets of two CPUs each, a second after boot.
+fn machine(kernel: Kernel) -> Sched<Notes> {
+    let topology = CpuTopology::symmetric(2, 1, 1, 2, 1);
+    let sysctl = Sysctl::new(topology.nr_cpus);
+    let arch = Notes { now: 1_000_000_000, ..Notes::default() };
+    Sched::new(arch, Boot { kernel, topology, hz: 250, features: kernel.features, sysctl })
+}
+
+impl Sched<Notes> {
+    /// A task bound to `cpu`, running there.
+    fn running(&mut self, cpu: u16) -> TaskId {
+        let cpu = CpuId(cpu);
+        let init = TaskInit {
+            comm: String::from("test"),
+            policy: Policy::Normal,
+            nice: 0,
+            cpus_allowed: Some(CpuMask::single(cpu)),
+            mm: 1,
+            group: ROOT_TASK_GROUP,
+        };
+        let p = self.fork(cpu, init);
+        Scheduler::wake_up_new_task(self, cpu, p);
+        self.arch.now += 1_000_000;
+        assert_eq!(Scheduler::schedule(self, cpu, true), Some(p));
+        self.arch.now += 1_000_000;
+        p
+    }
+
+    fn sleeps(&mut self, cpu: u16) {
+        self.set_current_state(CpuId(cpu), TaskState::Interruptible);
+        Scheduler::schedule(self, CpuId(cpu), false);
+        self.arch.now += 1_000_000;
+    }
+
+    /// A task bound to `cpu`, asleep.
+    fn asleep(&mut self, cpu: u16) -> TaskId {
+        let p = self.running(cpu);
+        self.sleeps(cpu);
+        p
+    }
+}
+
+#[test]
+fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() {
+    for (kernel, oldest_first) in [(V4_16, false), (V6_1, true), (V6_12, true)] {
+        let mut s = machine(kernel);
+        let tasks = [s.asleep(2), s.asleep(2), s.asleep(2)];
+        s.arch.woken.clear();
+        for p in tasks {
+            assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
+        }
+        assert!(s.arch.woken.is_empty(), "{}: they wait for their CPU", kernel.name);
+        assert_eq!(s.arch.interrupts, [CpuId(2)], "{}: one interrupt for all", kernel.name);
+        Scheduler::scheduler_ipi(&mut s, CpuId(2));
+        let mut expected = tasks.map(|p| (p, CpuId(2)));
+        if !oldest_first {
+            expected.reverse();
+        }
+        assert_eq!(s.arch.woken, expected, "{}", kernel.name);
+        assert!(s.rq[CpuId(2)].wake_list.is_empty());
+    }
+}
+
+#[test]
+fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
+    for (kernel, queued) in [(V4_16, false), (V6_1, true), (V6_12, true)] {
+        let mut s = machine(kernel);
+        let p = s.asleep(1);
+        s.running(0);
+        s.set_polling(CpuId(1), true);
+        s.arch.interrupts.clear();
+        assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
+        assert_eq!(s.rq[CpuId(1)].wake_list.len(), usize::from(queued), "{}", kernel.name);
+        assert_eq!(s.arch.without_interrupt, [CpuId(1)], "{}: it polls", kernel.name);
+        assert!(s.arch.interrupts.is_empty() && s.need_resched(CpuId(1)));
+        assert!(!s.idle_cpu(CpuId(1)), "{}: not any more", kernel.name);
+        s.idle_loop_exit(CpuId(1));
+        assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p));
+        // A CPU with something to do is not to be disturbed, nor is the own one.
+        let mut s = machine(kernel);
+        let (a, b) = (s.asleep(1), s.asleep(0));
+        s.running(1);
+        s.running(0);
+        assert!(s.wake(CpuId(0), a, WakeFlags::NONE) && s.wake(CpuId(0), b, WakeFlags::NONE));
+        assert!(s.rq[CpuId(1)].wake_list.is_empty() && s.rq[CpuId(0)].wake_list.is_empty(), "{}", kernel.name);
+    }
+    let mut s = machine(V6_1);
+    s.features.set(Feature::TTWU_QUEUE, false);
+    let (near, far) = (s.asleep(1), s.asleep(2));
+    s.running(0);
+    assert!(s.wake(CpuId(0), near, WakeFlags::NONE) && s.wake(CpuId(0), far, WakeFlags::NONE));
+    assert!(s.rq.iter().all(|(_, rq)| rq.wake_list.is_empty()));
+}
+
+#[test]
+fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
+    for (kernel, left) in [(V4_16, false), (V6_1, true)] {
+        let mut s = machine(kernel);
+        s.running(0);
+        let p = s.asleep(1);
+        // It may run on CPU 0 too, whose cache it shares, but is not asked: the switch ends a microsecond from now.
+        s.set_cpus_allowed(CpuId(0), p, CpuMask::all(4));
+        s.task[p].off_cpu_at = s.arch.now + 1_000;
+        s.arch.locked.clear();
+        assert!(s.wake(CpuId(0), p, WakeFlags::SYNC));
+        let waited = s.arch.locked.contains(&s.layout.task(p, TaskLine::State));
+        assert_eq!(waited, !left, "{}", kernel.name);
+        assert_eq!(s.rq[CpuId(1)].wake_list.contains(&p), left, "{}", kernel.name);
+        Scheduler::scheduler_ipi(&mut s, CpuId(1));
+        assert_eq!(Scheduler::schedule(&mut s, CpuId(1), false), Some(p), "{}", kernel.name);
+    }
+    // With another task to run there, the waker waits and chooses.
+    let mut s = machine(V6_1);
+    s.running(0);
+    let p = s.asleep(1);
+    s.running(1);
+    s.task[p].off_cpu_at = s.arch.now + 1_000;
+    s.arch.locked.clear();
+    assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
+    assert!(s.arch.locked.contains(&s.layout.task(p, TaskLine::State)));
+    assert!(s.rq[CpuId(1)].wake_list.is_empty());
+}
+
+#[test]
+fn who_wakes_itself_takes_no_lock_since_v5_3() {
+    for (kernel, shortcut) in [(V4_16, false), (V6_1, true)] {
+        let mut s = machine(kernel);
+        let p = s.running(0);
+        s.set_current_state(CpuId(0), TaskState::Interruptible);
+        s.arch.locked.clear();
+        s.arch.woken.clear();
+        assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
+        assert_eq!(s.arch.locked.is_empty(), shortcut, "{}", kernel.name);
+        assert_eq!((s.task[p].state, &s.arch.woken[..]), (TaskState::Running, &[(p, CpuId(0))][..]));
+        assert!(!s.wake(CpuId(0), p, WakeFlags::NONE), "{}: it does not sleep", kernel.name);
+    }
+}
+
+#[test]
+fn where_a_looker_learns_of_queued_wakeups_differs() {
+    for (kernel, line) in [(V4_16, RqLine::WakeList), (V6_1, RqLine::Load)] {
+        let mut s = machine(kernel);
+        s.arch.touched.clear();
+        assert!(s.idle_cpu(CpuId(1)));
+        let pending = s.layout.rq(CpuId(1), line);
+        assert!(s.arch.touched.contains(&pending), "{}", kernel.name);
+    }
+}

@@ -1,0 +1,220 @@
+//! The search since v5.12: the previous CPU's siblings, one scan for cores and CPUs, clusters, SIS_UTIL and SIS_PROP.
+
+use super::*;
+
+/// Two clusters of four cores each below one cache: CPUs 0 to 3 and 4 to 7.
+fn clusters(kernel: Kernel) -> Machine {
+    let mut topology = CpuTopology::symmetric(1, 1, 1, 8, 1);
+    for on in 0..8 {
+        topology.cluster[cpu(on)] = if on < 4 { mask(&[0, 1, 2, 3]) } else { mask(&[4, 5, 6, 7]) };
+    }
+    Machine::new(kernel, topology)
+}
+
+fn set_idle_scan(m: &mut Machine, on: usize, nr: u32) {
+    let shared = m.domains.sd_llc_shared[cpu(on)].expect("a cache that several CPUs share");
+    m.domains[shared].nr_idle_scan = nr;
+}
+
+fn idle_core_is_known(m: &mut Machine, on: usize) {
+    let shared = m.domains.sd_llc_shared[cpu(on)].expect("a cache that several CPUs share");
+    m.domains[shared].has_idle_cores = true;
+}
+
+#[test]
+fn the_previous_cpus_sibling_goes_first_while_no_idle_core_is_known() {
+    for kernel in [V6_1, V6_12] {
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 1]);
+        let p = m.sleeper(1);
+        assert_eq!(m.select(0, p, true), 9, "{}", kernel.name);
+        // Its sibling is busy as well: from the target on, which is CPU 0, the first idle one is 2.
+        m.run(9);
+        assert_eq!(m.select(0, p, true), 2, "{}", kernel.name);
+        // The sibling of a CPU in another cache is of no use: the search begins behind CPU 0.
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 4]);
+        let p = m.sleeper(4);
+        assert_eq!(m.select(0, p, true), 1, "{}", kernel.name);
+    }
+    // Until v5.12 the search goes by number at once, and the target's own sibling comes last.
+    let mut m = two_sockets(V4_16);
+    m.busy(&[0, 1]);
+    let p = m.sleeper(1);
+    assert_eq!(m.select(0, p, true), 2);
+}
+
+#[test]
+fn one_scan_finds_a_core_and_remembers_a_cpu_on_the_way() {
+    for kernel in [V6_1, V6_12] {
+        // Cores 0 to 3 of the first socket: 1 and 2 are half busy by their first threads, 3 is idle.
+        let mut m = two_sockets(kernel);
+        m.busy(&[0, 1, 2]);
+        idle_core_is_known(&mut m, 0);
+        let p = m.sleeper(1);
+        assert_eq!(m.select(0, p, true), 3, "{}", kernel.name);
+        assert!(m.has_idle_cores(0));
+        // Nor is core 3: the first idle CPU that the scan saw, thread 9 of core 1. The scan found no core and says so.
+        m.run(3);
+        assert_eq!(m.select(0, p, true), 9, "{}", kernel.name);
+        assert!(!m.has_idle_cores(0));
+        // Known again, but CPU 9 may not be used.
+        idle_core_is_known(&mut m, 0);
+        m.allow(p, &[0, 1, 2, 3, 10, 11]);
+        assert_eq!(m.select(0, p, true), 10, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn the_scan_begins_behind_the_target_and_wraps() {
+    for kernel in [V6_1, V6_12] {
+        for (busy, expect) in [(&[][..], 6), (&[6, 7], 0), (&[6, 7, 0, 1, 2, 3, 4], 5)] {
+            let mut m = uma(kernel);
+            m.run(5);
+            m.busy(busy);
+            let p = m.sleeper(5);
+            assert_eq!(m.select(5, p, true), expect, "{}", kernel.name);
+        }
+        let mut m = uma(kernel);
+        m.run(7);
+        let p = m.sleeper(7);
+        assert_eq!(m.select(7, p, true), 0, "{}: behind the last comes the first", kernel.name);
+    }
+}
+
+#[test]
+fn sis_util_looks_at_as_many_cpus_as_balancing_left() {
+    for kernel in [V6_1, V6_12] {
+        // CPUs 1 and 2 are busy: the third one looked at is idle.
+        let chosen = |nr, util: bool| {
+            let mut m = uma(kernel);
+            m.features.set(Feature::SIS_UTIL, util);
+            m.busy(&[0, 1, 2]);
+            set_idle_scan(&mut m, 0, nr);
+            let p = m.sleeper(0);
+            m.select(0, p, true)
+        };
+        assert_eq!(chosen(8, true), 3, "{}", kernel.name);
+        assert_eq!(chosen(3, true), 3, "{}", kernel.name);
+        assert_eq!(chosen(2, true), 0, "{}: two CPUs and no further", kernel.name);
+        assert_eq!(chosen(0, true), 0, "{}: none at all", kernel.name);
+        assert_eq!(chosen(0, false), 3, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn an_overloaded_cache_is_not_searched_for_cores_either() {
+    let mut m = two_sockets(V6_1);
+    m.busy(&[0, 1, 9]);
+    idle_core_is_known(&mut m, 0);
+    set_idle_scan(&mut m, 0, 0);
+    let p = m.sleeper(1);
+    assert_eq!(m.select(0, p, true), 0);
+    // One is enough to look for a core through the whole cache.
+    set_idle_scan(&mut m, 0, 1);
+    assert_eq!(m.select(0, p, true), 2);
+}
+
+#[test]
+fn sis_prop_spends_what_is_left_of_the_idle_time() {
+    // 8 CPUs, average cost 99 ns: with 1,000 ns left 8 * 1000 / 100 = 80 CPUs, with 62 ns 496 / 100 = 4, that is three.
+    let chosen = |wake_avg_idle, busy: &[usize]| {
+        let mut m = uma(V6_1);
+        m.features.set(Feature::SIS_UTIL, false);
+        m.features.set(Feature::SIS_PROP, true);
+        m.run(0);
+        m.busy(busy);
+        let llc = m.domains.sd_llc[cpu(0)].unwrap();
+        m.domains[llc].avg_scan_cost = 99;
+        let now = m.jiffies();
+        let rq = &mut m.rq[cpu(0)];
+        (rq.wake_avg_idle, rq.wake_stamp) = (wake_avg_idle, now);
+        let p = m.sleeper(0);
+        (m.select(0, p, true), m.domains[llc].avg_scan_cost)
+    };
+    assert_eq!(chosen(1000, &[1, 2, 3]), (4, 99 - 13), "a search that took no time lowers the average by an eighth");
+    assert_eq!(chosen(62, &[1, 2]), (3, 99 - 13));
+    assert_eq!(chosen(62, &[1, 2, 3]), (0, 99), "a search that gave up is not counted");
+}
+
+#[test]
+fn idle_time_to_spend_is_halved_for_each_jiffy_without_idleness() {
+    let mut m = uma(V6_1);
+    m.features.set(Feature::SIS_UTIL, false);
+    m.features.set(Feature::SIS_PROP, true);
+    m.run(0);
+    m.arch.ns_per_read = 10;
+    let now = m.jiffies();
+    let rq = &mut m.rq[cpu(0)];
+    (rq.wake_avg_idle, rq.wake_stamp) = (8_000, now - 2);
+    let p = m.sleeper(0);
+    m.select(0, p, true);
+    let rq = &m.rq[cpu(0)];
+    assert_eq!(rq.wake_stamp, now);
+    // 8,000 / 4, less three reads of CPU 1.
+    assert_eq!(rq.wake_avg_idle, 2_000 - 30);
+}
+
+#[test]
+fn the_targets_cluster_is_searched_first() {
+    // From CPU 3 on: v6.1 finds 4 at once, v6.12 first looks at CPUs 0 to 2.
+    let chosen = |kernel, busy: &[usize]| {
+        let mut m = clusters(kernel);
+        m.run(3);
+        m.busy(busy);
+        let p = m.sleeper(3);
+        m.select(3, p, true)
+    };
+    assert_eq!(chosen(V6_1, &[]), 4);
+    assert_eq!(chosen(V6_12, &[]), 0);
+    assert_eq!(chosen(V6_12, &[0, 1]), 2);
+    assert_eq!(chosen(V6_12, &[0, 1, 2]), 4, "then the rest of the cache");
+    assert_eq!(chosen(with(V6_12, "wake.cluster_scan", "absent"), &[]), 4);
+}
+
+#[test]
+fn an_idle_previous_cpu_of_another_cluster_waits_for_the_search() {
+    for (busy, expect) in [(&[0, 1][..], 2), (&[0, 1, 2, 4, 5, 6], 7)] {
+        let mut m = clusters(V6_12);
+        m.run(3);
+        m.busy(busy);
+        let p = m.sleeper(7);
+        assert_eq!(m.select(3, p, true), expect);
+    }
+    // Nothing found because nothing was looked at: the previous CPU then, before a recently used one.
+    let mut m = clusters(V6_12);
+    m.run(3);
+    set_idle_scan(&mut m, 3, 0);
+    let p = m.sleeper(7);
+    m.task[p].recent_used_cpu = cpu(6);
+    assert_eq!(m.select(3, p, true), 7);
+    m.run(7);
+    m.task[p].recent_used_cpu = cpu(6);
+    assert_eq!(m.select(3, p, true), 6, "the previous one is busy");
+    // Without clusters it is taken at once.
+    let mut m = clusters(V6_1);
+    m.run(3);
+    let p = m.sleeper(7);
+    assert_eq!(m.select(3, p, true), 7);
+}
+
+#[test]
+fn a_cpu_with_idle_policy_tasks_only_is_as_good_as_idle() {
+    // CPU 1 runs a SCHED_IDLE task.
+    let chosen = |kernel: Kernel, prev| {
+        let mut m = uma(kernel);
+        m.run(0);
+        m.run(1);
+        let cfs = m.rq[cpu(1)].cfs;
+        (m.cfs_rq[cfs].h_nr_running, m.cfs_rq[cfs].idle_h_nr_running) = (1, 1);
+        let p = m.sleeper(prev);
+        m.select(0, p, true)
+    };
+    for kernel in [V6_1, V6_12] {
+        assert_eq!(chosen(kernel, 0), 1, "{}: found", kernel.name);
+        assert_eq!(chosen(kernel, 1), 1, "{}: the previous CPU", kernel.name);
+        assert_eq!(chosen(with(kernel, "wake.sched_idle_cpu", "busy"), 0), 2, "{}", kernel.name);
+    }
+    assert_eq!(chosen(V4_16, 0), 2);
+    assert_eq!(chosen(with(V4_16, "wake.sched_idle_cpu", "as-idle"), 0), 1);
+}
