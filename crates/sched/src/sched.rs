@@ -181,8 +181,8 @@ pub struct QueueFlags {
     pub wakeup: bool,
     /// ENQUEUE_WAKING: `task_waking_fair` made vruntime relative (until v4.6; later kernels do not look at it).
     pub waking: bool,
-    /// ENQUEUE_MIGRATED: the wakeup changed the CPU, and vruntime is relative (since v4.7; earlier kernels do not look at
-    /// it).
+    /// ENQUEUE_MIGRATED: the wakeup (since v5.9 also: the balancer) changed the CPU, and vruntime is relative (since v4.7;
+    /// earlier kernels do not look at it).
     pub migrated: bool,
     /// ENQUEUE_RESTORE / DEQUEUE_SAVE
     pub save_restore: bool,
@@ -345,8 +345,12 @@ pub struct CfsRq {
     pub h_nr_running: u32,
     /// Those of `h_nr_running` that are [`SchedEntity::sched_delayed`] (v6.12).
     pub h_nr_delayed: u32,
-    /// How many of these are SCHED_IDLE (v5.4).
+    /// How many of these are SCHED_IDLE (v5.4), or in an idle group below this queue (v5.15).
     pub idle_h_nr_running: u32,
+    /// Entities of its own that are idle: SCHED_IDLE tasks and idle groups (v5.16).
+    pub idle_nr_running: u32,
+    /// The queue of an idle group (v5.15).
+    pub idle: bool,
     pub exec_clock: u64,
     pub min_vruntime: u64,
     pub tasks_timeline: crate::fair::timeline::Timeline,
@@ -403,6 +407,8 @@ pub struct TaskGroup {
     pub cfs_rq: Vec<CfsRqId>,
     pub se: Vec<SeId>,
     pub shares: u64,
+    /// `cpu.idle` (v5.15).
+    pub idle: bool,
     pub load_avg: u64,
     pub parent: Option<TgId>,
     pub children: Vec<TgId>,

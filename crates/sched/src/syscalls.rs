@@ -28,6 +28,25 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What becoming a SCHED_IDLE task changes at once, where a new nice level changes the averages.
+    pub enum IdleWeight = "core.idle_weight" {
+        WeightOnly = "weight-only", since "v4.15", commit "",
+            "the weight alone: the averages stay those of a heavy task, and grow with each change back";
+        /// v6.1.y has it too.
+        Reweight = "reweight", since "v6.11", commit "", "the weight and the load averages, as a new nice level does";
+    }
+}
+
+behaviour! {
+    /// When a new nice level makes the task's CPU choose again.
+    pub enum NiceResched = "core.nice_resched" {
+        Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
+        PrioChanged = "prio-changed", since "v5.5", commit "",
+            "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
+    }
+}
+
 /// How a task is taken away while it is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TaskChange {
@@ -93,8 +112,12 @@ impl<A: Arch> Sched<A> {
             sched.set_load_weight(p);
         });
         let task = &self.task[p];
-        if task.on_rq == OnRq::Queued && (prio < old_prio || task.on_cpu) {
-            self.resched_curr(task.cpu);
+        match self.kernel.core.nice_resched {
+            NiceResched::Any if task.on_rq == OnRq::Queued && (prio < old_prio || task.on_cpu) => {
+                self.resched_curr(task.cpu);
+            }
+            NiceResched::Any => {}
+            NiceResched::PrioChanged => self.prio_changed_fair(task.cpu, p, old_prio),
         }
     }
 
@@ -113,7 +136,8 @@ impl<A: Arch> Sched<A> {
         let task = &self.task[p];
         let (se, policy, state) = (task.se, task.policy, task.state);
         let load = set_load_weight(self.kernel.load_resolution, policy, task.static_prio);
-        let attached = policy != Policy::Idle && state != TaskState::New;
+        let idle_too = self.kernel.core.idle_weight == IdleWeight::Reweight;
+        let attached = (policy != Policy::Idle || idle_too) && state != TaskState::New;
         if attached && self.kernel.core.nice_change == NiceChange::Reweight {
             // fair.c: reweight_task().
             self.reweight_entity(self.se[se].cfs_rq, se, load, load.weight);

@@ -281,7 +281,8 @@ impl<A: Arch> Sched<A> {
         if self.task[p].sched_contributes_to_load && flags.wakeup {
             self.rq[cpu].nr_uninterruptible -= 1;
         }
-        self.enqueue_task(cpu, p, flags);
+        let migrated = flags.migrated || self.task[p].on_rq == OnRq::Migrating;
+        self.enqueue_task(cpu, p, QueueFlags { migrated, ..flags });
         self.task[p].on_rq = OnRq::Queued;
         self.trace_nr_running(cpu);
     }
@@ -451,7 +452,7 @@ impl<A: Arch> Sched<A> {
         self.set_task_cpu(p, new_cpu);
         self.rq_unlock(old);
         self.rq_lock(new_cpu);
-        self.enqueue_task(new_cpu, p, QueueFlags::default());
+        self.enqueue_task(new_cpu, p, QueueFlags { migrated: true, ..QueueFlags::default() });
         self.task[p].on_rq = OnRq::Queued;
         self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
         self.rq_unlock(new_cpu);

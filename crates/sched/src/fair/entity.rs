@@ -7,10 +7,13 @@
 
 use super::group::GroupShares;
 use super::load::UpdateLoad;
+use super::rules::{
+    BuddiesCleared, ExecStartReset, IdleSleeper, IdleSlice, LongSleeper, MinVruntimeCurr, MinVruntimeDequeue,
+    NrLatency, Renormalise, SleeperVruntime,
+};
 use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
-use crate::behaviour;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::layout::Statistic;
@@ -19,62 +22,6 @@ use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
 use units::Ns;
-
-behaviour! {
-    /// What becomes of a sleeper's vruntime until it is queued again.
-    pub enum SleeperVruntime = "entity.sleeper_vruntime" {
-        RelativeOnWakeup = "relative-on-wakeup", since "v2.6.33", commit "88ec22d3edb7",
-            "every wakeup makes it relative to the old queue (task_waking), the enqueue absolute again (ENQUEUE_WAKING)";
-        RelativeOnMigration = "relative-on-migration", since "v4.7", commit "b5179ac70de8",
-            "it stays absolute, and is moved over only when the wakeup changes the CPU (ENQUEUE_MIGRATED)";
-    }
-}
-
-behaviour! {
-    /// When an enqueue adds the queue's min_vruntime to a relative vruntime.
-    pub enum Renormalise = "entity.renormalise" {
-        BeforeUpdateCurr = "before-update-curr", since "v2.6.33", commit "88ec22d3edb7",
-            "before the running entity is accounted: at some moment in the past";
-        AfterUpdateCurr = "after-update-curr", since "v4.7", commit "2f950354e6d5",
-            "after it, so that who comes from another CPU gains no time";
-    }
-}
-
-behaviour! {
-    /// Whether an entity that has just been dequeued, but is still `curr`, holds min_vruntime back.
-    pub enum MinVruntimeCurr = "entity.min_vruntime_curr" {
-        EvenDequeued = "even-dequeued", since "v2.6.28", commit "", "yes";
-        OnlyQueued = "only-queued", since "v4.9", commit "", "no: only while on_rq";
-    }
-}
-
-behaviour! {
-    /// Whether a dequeue ends by advancing min_vruntime.
-    pub enum MinVruntimeDequeue = "entity.min_vruntime_dequeue" {
-        Always = "always", since "v3.2", commit "", "always";
-        OnlyToRestore = "only-to-restore", since "v4.9", commit "",
-            "only if the entity is put back at once: the reverse of what was meant";
-    }
-}
-
-behaviour! {
-    /// Where `rq->cfs_tasks` keeps a task: load balancing takes from the list's end.
-    pub enum TaskList = "entity.task_list" {
-        ByEnqueue = "by-enqueue", since "v2.6.39", commit "", "by enqueue, the newest first";
-        ByLastRun = "by-last-run", since "v4.15", commit "",
-            "who is picked moves to the front, so the end holds what ran longest ago";
-    }
-}
-
-/// How entities live, in one kernel version.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct EntityRules {
-    pub sleeper_vruntime: SleeperVruntime,
-    pub renormalise: Renormalise,
-    pub min_vruntime_curr: MinVruntimeCurr,
-    pub min_vruntime_dequeue: MinVruntimeDequeue,
-    pub task_list: TaskList,
-}
 
 impl<A: Arch> Sched<A> {
     // Virtual time.
@@ -138,10 +85,9 @@ impl<A: Arch> Sched<A> {
     /// fair.c: __sched_period(). In ns: each of `nr_running` runs once in it, none for less than the shortest slice.
     #[inline]
     fn __sched_period(&self, nr_running: u32) -> u64 {
-        // nr_running > sched_nr_latency, which is latency / min_granularity rounded up.
-        let shortest = u64::from(nr_running) * self.sysctl.sched_min_granularity;
-        if shortest >= self.sysctl.sched_latency + self.sysctl.sched_min_granularity {
-            shortest
+        // nr_running > sched_nr_latency
+        if nr_running > 0 && self.is_past_nr_latency(nr_running - 1) {
+            u64::from(nr_running) * self.sysctl.sched_min_granularity
         } else {
             self.sysctl.sched_latency
         }
@@ -150,14 +96,22 @@ impl<A: Arch> Sched<A> {
     /// `nr_running >= sched_nr_latency`: so many that slices no longer fit into the latency.
     #[inline]
     pub(crate) fn is_past_nr_latency(&self, nr_running: u32) -> bool {
-        u64::from(nr_running) * self.sysctl.sched_min_granularity >= self.sysctl.sched_latency
+        match self.kernel.entity.nr_latency {
+            // nr_running >= latency / min_granularity, rounded up.
+            NrLatency::Ratio => u64::from(nr_running) * self.sysctl.sched_min_granularity >= self.sysctl.sched_latency,
+            NrLatency::Eight => nr_running >= 8,
+        }
     }
 
     /// fair.c: sched_slice(). Time on the CPU (ns) that is `se`'s part of a period, by weight, on every level.
-    pub(crate) fn sched_slice(&mut self, cfs: CfsRqId, se: SeId) -> u64 {
+    pub(crate) fn sched_slice(&mut self, cfs: CfsRqId, init_se: SeId) -> u64 {
         let resolution = self.kernel.load_resolution;
-        let mut slice = self.__sched_period(self.cfs_rq[cfs].nr_running + u32::from(!self.se[se].on_rq));
-        let mut level = Some(se);
+        let mut nr_running = self.cfs_rq[cfs].nr_running;
+        if self.sched_feat(Feature::ALT_PERIOD) {
+            nr_running = self.cfs_rq[self.rq[self.cfs_rq[cfs].rq].cfs].h_nr_running;
+        }
+        let mut slice = self.__sched_period(nr_running + u32::from(!self.se[init_se].on_rq));
+        let mut level = Some(init_se);
         while let Some(se) = level {
             let se = &self.se[se];
             let load = &mut self.cfs_rq[se.cfs_rq].load;
@@ -170,7 +124,20 @@ impl<A: Arch> Sched<A> {
             };
             level = se.parent;
         }
+        if self.sched_feat(Feature::BASE_SLICE) {
+            slice = slice.max(self.least_slice(cfs, init_se));
+        }
         slice
+    }
+
+    /// What BASE_SLICE holds a slice above, in ns.
+    fn least_slice(&self, cfs: CfsRqId, se: SeId) -> u64 {
+        let of_its_own = self.kernel.entity.idle_slice == IdleSlice::IdleMinGranularity;
+        if of_its_own && self.se_is_idle(se) && !self.sched_idle_cfs_rq(cfs) {
+            self.sysctl.sched_idle_min_granularity
+        } else {
+            self.sysctl.sched_min_granularity
+        }
     }
 
     /// fair.c: sched_vslice(). The slice of an entity to be inserted, in ns of its virtual time.
@@ -185,14 +152,34 @@ impl<A: Arch> Sched<A> {
         let mut vruntime = self.cfs_rq[cfs].min_vruntime;
         if !initial {
             let gentle = self.sched_feat(Feature::GENTLE_FAIR_SLEEPERS);
-            vruntime = vruntime.wrapping_sub(self.sysctl.sched_latency >> u32::from(gentle));
+            vruntime = vruntime.wrapping_sub(self.sleeper_credit(se) >> u32::from(gentle));
         } else if self.sched_feat(Feature::START_DEBIT) {
             vruntime = vruntime.wrapping_add(self.sched_vslice(cfs, se));
         }
-        let se = &mut self.se[se];
-        if entity_before(se.vruntime, vruntime) {
-            se.vruntime = vruntime;
+        if entity_before(self.se[se].vruntime, vruntime) || self.entity_is_long_sleeper(se) {
+            self.se[se].vruntime = vruntime;
         }
+    }
+
+    /// In ns, before GENTLE_FAIR_SLEEPERS halves it.
+    #[inline]
+    fn sleeper_credit(&self, se: SeId) -> u64 {
+        match self.kernel.entity.idle_sleeper {
+            IdleSleeper::MinGranularity if self.se_is_idle(se) => self.sysctl.sched_min_granularity,
+            _ => self.sysctl.sched_latency,
+        }
+    }
+
+    /// fair.c: entity_is_long_sleeper(). Whether so much virtual time may have passed that its vruntime is not comparable any more:
+    /// the lightest entity's passes 1024 times as fast as time, and a comparison reaches over 2^63 ns of it.
+    #[inline]
+    fn entity_is_long_sleeper(&self, se: SeId) -> bool {
+        if self.kernel.entity.long_sleeper == LongSleeper::Compared {
+            return false;
+        }
+        let exec_start = self.se[se].exec_start;
+        let now = self.rq[self.cfs_rq[self.se[se].cfs_rq].rq].clock_task;
+        exec_start != 0 && now.saturating_sub(exec_start) > (1 << 63) / 1024
     }
 
     /// fair.c: check_spread(). Counts entities far from the rest.
@@ -241,6 +228,7 @@ impl<A: Arch> Sched<A> {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_add(&mut self.task, p);
         }
+        self.cfs_rq[cfs].idle_nr_running += u32::from(self.se_is_idle(se));
     }
 
     /// fair.c: account_entity_dequeue().
@@ -259,6 +247,7 @@ impl<A: Arch> Sched<A> {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_del(&mut self.task, p);
         }
+        self.cfs_rq[cfs].idle_nr_running -= u32::from(self.se_is_idle(se));
     }
 
     /// fair.c: enqueue_entity().
@@ -286,6 +275,9 @@ impl<A: Arch> Sched<A> {
         self.enqueue_loads(cfs, se);
         if flags.wakeup {
             self.place_entity(cfs, se, false);
+        }
+        if flags.migrated && rules.exec_start_reset == ExecStartReset::AtEnqueue {
+            self.se[se].exec_start = 0;
         }
         self.update_stats_enqueue(cfs, se, flags);
         self.check_spread(cfs, se);
@@ -336,6 +328,7 @@ impl<A: Arch> Sched<A> {
         let advance = match self.kernel.entity.min_vruntime_dequeue {
             MinVruntimeDequeue::Always => true,
             MinVruntimeDequeue::OnlyToRestore => flags.save_restore && !flags.move_,
+            MinVruntimeDequeue::UnlessRestored => !flags.save_restore || flags.move_,
         };
         if advance {
             self.update_min_vruntime(cfs);
@@ -352,6 +345,9 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_cfs_timeline(cfs);
+        if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenSet {
+            self.clear_buddies(cfs, se);
+        }
         if self.se[se].on_rq {
             self.update_stats_wait_end(cfs, se);
             self.write_se(se);
@@ -422,7 +418,9 @@ impl<A: Arch> Sched<A> {
         {
             se = next;
         }
-        self.clear_buddies(cfs, se);
+        if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
+            self.clear_buddies(cfs, se);
+        }
         se
     }
 

@@ -4,6 +4,7 @@
 //! divided among its entities by the load of their queues, which takes a sum over all CPUs (`tg->load_avg`) that each
 //! queue corrects now and then. Absent: bandwidth control, autogroup, real-time groups.
 
+use super::rules::WakingVruntime;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
@@ -301,9 +302,18 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: sched_group_set_shares(). `shares` as shown. The root group's weight cannot be changed.
+    ///
+    /// # Panics
+    /// For the root group and idle ones, to which the kernel says EINVAL.
     pub fn sched_group_set_shares(&mut self, tg: TgId, shares: u64) {
-        assert_ne!(tg, ROOT_TASK_GROUP, "the root group's shares are fixed");
+        assert!(!self.tg_is_idle(tg), "an idle group's shares are fixed");
         let shares = self.kernel.load_resolution.scale_load(shares.clamp(MIN_SHARES, MAX_SHARES));
+        self.__sched_group_set_shares(tg, shares);
+    }
+
+    /// fair.c: __sched_group_set_shares(). Kept scale.
+    pub(crate) fn __sched_group_set_shares(&mut self, tg: TgId, shares: u64) {
+        assert_ne!(tg, ROOT_TASK_GROUP, "the root group's shares are fixed");
         if self.tg[tg].shares == shares {
             return;
         }
@@ -384,7 +394,11 @@ impl<A: Arch> Sched<A> {
     /// fair.c: vruntime_normalized(). Whether a task's vruntime is relative now, to no queue.
     fn vruntime_normalized(&self, p: TaskId) -> bool {
         let task = &self.task[p];
-        task.on_rq != OnRq::No || self.se[task.se].sum_exec_runtime == 0 || task.state == TaskState::Waking
+        let waking = match self.kernel.entity.waking_vruntime {
+            WakingVruntime::Relative => true,
+            WakingVruntime::RelativeIfMigrated => task.sched_remote_wakeup,
+        };
+        task.on_rq != OnRq::No || self.se[task.se].sum_exec_runtime == 0 || task.state == TaskState::Waking && waking
     }
 
     /// fair.c: detach_task_cfs_rq().

@@ -26,6 +26,8 @@ pub(crate) mod list;
 pub mod load;
 pub mod nohz;
 mod preempt;
+pub mod rules;
+mod sched_idle;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -36,9 +38,9 @@ mod wake_affine;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
-use entity::{SleeperVruntime, TaskList};
 use fentry::fentry;
 use load::UpdateLoad;
+use rules::{IdleLeft, SleeperVruntime, TaskList};
 use units::CpuId;
 use wake::RecordWakee;
 
@@ -48,7 +50,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let mut level = Some(self.task[p].se);
         let mut flags = flags;
-        let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
+        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
         self.read_se_links(self.task[p].se);
         self.util_est_enqueue(cpu, p);
         while let Some(se) = level
@@ -59,6 +61,7 @@ impl<A: Arch> Sched<A> {
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running += 1;
             cfs_rq.idle_h_nr_running += idle_h_nr_running;
+            idle_h_nr_running |= u32::from(cfs_rq.idle);
             flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
             level = self.se[se].parent;
         }
@@ -71,6 +74,7 @@ impl<A: Arch> Sched<A> {
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running += 1;
             cfs_rq.idle_h_nr_running += idle_h_nr_running;
+            idle_h_nr_running |= u32::from(cfs_rq.idle);
             level = self.se[se].parent;
         }
         self.add_nr_running(cpu, 1);
@@ -81,8 +85,9 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let task_sleep = flags.sleep;
+        let was_sched_idle = self.sched_idle_rq(cpu);
         let mut flags = flags;
-        let idle_h_nr_running = u32::from(self.task[p].policy == Policy::Idle);
+        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
         let mut level = Some(self.task[p].se);
         self.util_est_dequeue(cpu, p);
         self.util_est_update_before(cpu, p, task_sleep);
@@ -92,6 +97,7 @@ impl<A: Arch> Sched<A> {
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running -= 1;
             cfs_rq.idle_h_nr_running -= idle_h_nr_running;
+            idle_h_nr_running |= u32::from(cfs_rq.idle);
             level = self.se[se].parent;
             if cfs_rq.load.weight != 0 {
                 // Whoever runs next comes from this group by preference: its part of the period is not used up.
@@ -113,9 +119,14 @@ impl<A: Arch> Sched<A> {
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running -= 1;
             cfs_rq.idle_h_nr_running -= idle_h_nr_running;
+            idle_h_nr_running |= u32::from(cfs_rq.idle);
             level = self.se[se].parent;
         }
         self.sub_nr_running(cpu, 1);
+        if self.kernel.entity.idle_left == IdleLeft::BalanceSoon && !was_sched_idle && self.sched_idle_rq(cpu) {
+            self.write_rq_curr(cpu);
+            self.rq[cpu].next_balance = self.jiffies();
+        }
         self.util_est_update_after(cpu, p, task_sleep);
         self.hrtick_update(cpu);
     }
@@ -270,6 +281,18 @@ impl<A: Arch> Sched<A> {
         while let Some(se) = level {
             self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: prio_changed_fair(). `p`, queued on `cpu` or not, has a new priority.
+    pub(crate) fn prio_changed_fair(&mut self, cpu: CpuId, p: TaskId, oldprio: i32) {
+        if self.task[p].on_rq != OnRq::Queued || self.cfs_rq[self.rq[cpu].cfs].nr_running == 1 {
+            return;
+        }
+        if self.rq[cpu].curr != Some(p) {
+            self.check_preempt_curr(cpu, p, WakeFlags::NONE);
+        } else if self.task[p].prio > oldprio {
+            self.resched_curr(cpu);
         }
     }
 

@@ -72,14 +72,13 @@ impl<A: Arch> Sched<A> {
         self.set_buddy(se, Buddy::Last);
     }
 
-    /// The body of all three. A SCHED_IDLE task is nobody's friend, but may be skipped.
+    /// The body of all three. A SCHED_IDLE task is nobody's friend, nor is an idle group, but both may be skipped.
     fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
-        let idle_policy = self.se[se].task.is_some_and(|p| self.task[p].policy == Policy::Idle);
-        if idle_policy && !matches!(buddy, Buddy::Skip) {
-            return;
-        }
         let mut level = Some(se);
         while let Some(se) = level {
+            if self.se_is_idle(se) && !matches!(buddy, Buddy::Skip) {
+                return;
+            }
             let entity = &self.se[se];
             debug_assert!(entity.on_rq, "a buddy is queued");
             *self.cfs_rq[entity.cfs_rq].buddy(buddy) = Some(se);
@@ -140,19 +139,26 @@ impl<A: Arch> Sched<A> {
         if self.rq[cpu].need_resched {
             return;
         }
-        let (policy, waking) = (self.task[curr].policy, self.task[p].policy);
-        let (mut se, mut pse) = (se, pse);
-        if !(policy == Policy::Idle && waking != Policy::Idle) {
-            if waking != Policy::Normal || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+        let mut se = se;
+        if !self.task_has_idle_policy(curr) || self.task_has_idle_policy(p) {
+            if self.task[p].policy != Policy::Normal || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
                 return;
             }
-            (se, pse) = self.find_matching_se(se, pse);
-            self.update_curr(self.se[se].cfs_rq);
-            if self.wakeup_preempt_entity(se, pse) != 1 {
+            let (curr_se, pse) = self.find_matching_se(se, pse);
+            se = curr_se;
+            let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
+            // An idle group gives way to any other, and preempts none.
+            if !curr_idle && idle {
                 return;
             }
-            if !next_buddy_marked {
-                self.set_next_buddy(pse);
+            if curr_idle == idle {
+                self.update_curr(self.se[se].cfs_rq);
+                if self.wakeup_preempt_entity(se, pse) != 1 {
+                    return;
+                }
+                if !next_buddy_marked {
+                    self.set_next_buddy(pse);
+                }
             }
         }
         self.resched_curr(cpu);

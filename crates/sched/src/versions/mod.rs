@@ -16,16 +16,16 @@ use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
-use crate::fair::entity::EntityRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
-use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched};
 use crate::sysctl::{Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
@@ -49,6 +49,8 @@ pub struct CoreRules {
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
     pub hrtick_tasks: HrtickTasks,
+    pub idle_weight: IdleWeight,
+    pub nice_resched: NiceResched,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -143,7 +145,8 @@ macro_rules! behaviours {
 behaviours! {
     load_resolution, pelt, schedstats;
     core: CoreRules {
-        clock, wake_list, wake_queue, wake_current, wake_running, change_order, nice_change, hrtick_tasks,
+        clock, wake_list, wake_queue, wake_current, wake_running, change_order, nice_change,
+        idle_weight, nice_resched, hrtick_tasks,
     }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
@@ -151,7 +154,8 @@ behaviours! {
         asym_capacity, asym_packing, imb_numa_nr, highest_flag, relax_domain_level, newidle,
     }
     entity: EntityRules {
-        sleeper_vruntime, renormalise, min_vruntime_curr, min_vruntime_dequeue, task_list,
+        sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
+        exec_start_reset, idle_sleeper, idle_slice, nr_latency, buddies_cleared, idle_left, group_idle, task_list,
     }
     load: LoadRules {
         group_shares, leaf_list, migration_detach, util_est, new_task_attach, new_task_util, migrate_lag, tg_load_avg, offline, blocked_news, other_classes,

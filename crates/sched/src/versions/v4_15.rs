@@ -2,9 +2,9 @@
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::fair::balance::BalanceRules;
-use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
@@ -28,13 +28,7 @@ pub const V4_15: Kernel = Kernel {
     load_resolution: LoadResolution::Fine,
     pelt: Pelt::Accumulate,
     domains: DomainRules::V4_15,
-    entity: EntityRules {
-        sleeper_vruntime: SleeperVruntime::RelativeOnMigration,
-        renormalise: Renormalise::AfterUpdateCurr,
-        min_vruntime_curr: MinVruntimeCurr::OnlyQueued,
-        min_vruntime_dequeue: MinVruntimeDequeue::OnlyToRestore,
-        task_list: TaskList::ByLastRun,
-    },
+    entity: EntityRules::V4_15,
     load: LoadRules::V4_15,
     wake: WakeRules::V4_15,
     balance: BalanceRules::V4_15,

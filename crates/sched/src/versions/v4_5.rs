@@ -3,16 +3,16 @@
 use super::{ClockUpdate, CoreRules, Kernel};
 use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
-use crate::fair::entity::{EntityRules, MinVruntimeCurr, MinVruntimeDequeue, Renormalise, SleeperVruntime, TaskList};
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
-use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -27,17 +27,13 @@ pub const V4_5_RC1: Kernel = Kernel {
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
         hrtick_tasks: HrtickTasks::OwnQueue,
+        idle_weight: IdleWeight::WeightOnly,
+        nice_resched: NiceResched::Any,
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,
     domains: DomainRules::V4_5,
-    entity: EntityRules {
-        sleeper_vruntime: SleeperVruntime::RelativeOnWakeup,
-        renormalise: Renormalise::BeforeUpdateCurr,
-        min_vruntime_curr: MinVruntimeCurr::EvenDequeued,
-        min_vruntime_dequeue: MinVruntimeDequeue::Always,
-        task_list: TaskList::ByEnqueue,
-    },
+    entity: EntityRules::V4_5,
     load: LoadRules::V4_5,
     wake: WakeRules::V4_5,
     balance: BalanceRules::V4_5,

@@ -5,10 +5,12 @@ use super::{CoreRules, Kernel, V4_16};
 use crate::core::{WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::load::LoadRules;
+use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::syscalls::{IdleWeight, NiceResched};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -18,11 +20,14 @@ pub const V6_1: Kernel = Kernel {
         wake_list: WakeList::CallSingle,
         wake_queue: WakeQueue::OrIdle,
         wake_current: WakeCurrent::Shortcut,
+        idle_weight: IdleWeight::Reweight,
+        nice_resched: NiceResched::PrioChanged,
         ..V4_16.core
     },
     load_resolution: LoadResolution::FineFloor,
     pelt: Pelt::RunnableAvg,
     domains: DomainRules::V6_1,
+    entity: EntityRules::V6_1,
     load: LoadRules::V6_1,
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,

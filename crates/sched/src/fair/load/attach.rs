@@ -4,8 +4,8 @@ use super::{MigrateLag, MigrationDetach, NewTaskAttach, UpdateLoad};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::fair::entity::SleeperVruntime;
 use crate::fair::group::LeafList;
+use crate::fair::rules::{ExecStartReset, SleeperVruntime};
 use crate::features::Feature;
 use crate::pelt::{self, Pelt};
 use crate::sched::*;
@@ -159,7 +159,9 @@ impl<A: Arch> Sched<A> {
         }
         let se = &mut self.se[se];
         se.avg.last_update_time = 0;
-        se.exec_start = 0;
+        if self.kernel.entity.exec_start_reset == ExecStartReset::AtMigration {
+            se.exec_start = 0;
+        }
     }
 
     /// What `dequeue_entity()` has `update_load_avg()` do besides.

@@ -85,7 +85,10 @@ fn features_change_placement() {
 
 #[test]
 fn slices_divide_the_period_by_weight() {
-    for kernel in KERNELS {
+    for mut kernel in KERNELS {
+        if kernel.features.has(Feature::BASE_SLICE) {
+            kernel.features.set(Feature::BASE_SLICE, false);
+        }
         let mut s = machine(kernel, 1);
         let tasks = [0, 5, -5].map(|nice| s.task(CPU0, nice));
         for (p, weight) in tasks.into_iter().zip([1024u64, 335, 3121]) {
@@ -295,7 +298,7 @@ fn a_sleeper_keeps_its_place_when_it_wakes_elsewhere() {
 
 #[test]
 fn a_better_nice_level_or_a_worse_one_of_the_running_task_reschedules() {
-    for kernel in KERNELS {
+    for kernel in [V4_5_RC1, V4_15, V4_16] {
         for (of_runner, nice, expected) in [(true, 5, true), (true, -5, true), (false, 5, false), (false, -5, true)] {
             let mut s = machine(kernel, 1);
             let runs = s.runner(CPU0);
@@ -304,6 +307,30 @@ fn a_better_nice_level_or_a_worse_one_of_the_running_task_reschedules() {
             s.set_user_nice(if of_runner { runs } else { waits }, nice);
             assert_eq!(s.rq[CPU0].need_resched, expected, "{}: {of_runner} {nice}", kernel.name);
         }
+    }
+}
+
+#[test]
+fn later_a_new_nice_level_reschedules_where_it_matters() {
+    // The one that waits starts 3 ms behind; after 5 ms more it is ahead of the one that runs, by more than the granularity.
+    for (of_runner, nice, ran, expected) in [
+        (true, 5, 0, true),
+        (true, -5, 0, false),
+        (false, 5, 0, false),
+        (false, -5, 0, false),
+        (false, -5, 5 * MS, true),
+        (false, 5, 5 * MS, false),
+    ] {
+        let mut s = machine(V6_1, 1);
+        let runs = s.runner(CPU0);
+        s.set_user_nice(runs, 5);
+        s.set_user_nice(runs, 0);
+        assert!(!s.rq[CPU0].need_resched, "nobody else is there to be scheduled");
+        let waits = s.task(CPU0, 0);
+        s.pass(ran);
+        s.rq[CPU0].need_resched = false;
+        s.set_user_nice(if of_runner { runs } else { waits }, nice);
+        assert_eq!(s.rq[CPU0].need_resched, expected, "{of_runner} {nice} after {ran} ns");
     }
 }
 

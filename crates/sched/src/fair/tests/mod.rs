@@ -5,6 +5,8 @@ mod entities;
 mod groups;
 mod preemption;
 mod random;
+mod rules;
+mod sched_idle;
 mod statistics;
 
 use crate::arch::Arch;
@@ -14,10 +16,10 @@ use crate::layout::Line;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::trace::Event;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1};
 use units::{CpuId, CpuMask, Ns};
 
-const KERNELS: [Kernel; 3] = [V4_5_RC1, V4_15, V4_16];
+const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
 const MS: u64 = 1_000_000;

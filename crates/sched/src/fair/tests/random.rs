@@ -10,6 +10,8 @@ fn check(s: &Sched<Hand>) {
     let mut runnable_weight = vec![0; s.cfs_rq.len()];
     let mut queued = vec![0; s.cfs_rq.len()];
     let mut tasks_below = vec![0; s.cfs_rq.len()];
+    let mut idle = vec![0; s.cfs_rq.len()];
+    let mut idle_below = vec![0; s.cfs_rq.len()];
     for (id, se) in s.se.iter() {
         let cfs = &s.cfs_rq[se.cfs_rq];
         assert_eq!(se.in_timeline, cfs.tasks_timeline.iter().any(|e| e == id), "{id:?}");
@@ -21,9 +23,13 @@ fn check(s: &Sched<Hand>) {
         weight[se.cfs_rq.index()] += se.load.weight;
         runnable_weight[se.cfs_rq.index()] += se.runnable_weight;
         queued[se.cfs_rq.index()] += 1;
+        idle[se.cfs_rq.index()] += u32::from(s.se_is_idle(id));
         if se.task.is_some() {
             let mut level = Some(id);
+            let mut counts_idle = false;
             while let Some(se) = level {
+                counts_idle |= s.se_is_idle(se);
+                idle_below[s.se[se].cfs_rq.index()] += u32::from(counts_idle);
                 assert!(s.se[se].on_rq, "what is above a queued task is queued");
                 tasks_below[s.se[se].cfs_rq.index()] += 1;
                 level = s.se[se].parent;
@@ -40,6 +46,7 @@ fn check(s: &Sched<Hand>) {
         if s.kernel.pelt != Pelt::RunnableAvg {
             assert_eq!(cfs.runnable_weight, runnable_weight[i], "{id:?}");
         }
+        assert_eq!((cfs.idle_nr_running, cfs.idle_h_nr_running), (idle[i], idle_below[i]), "{id:?}");
         assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is listed");
         for buddy in [cfs.next, cfs.last, cfs.skip].into_iter().flatten() {
             assert!(s.se[buddy].on_rq && s.se[buddy].cfs_rq == id, "{id:?} remembers {buddy:?}");
@@ -60,8 +67,9 @@ fn check(s: &Sched<Hand>) {
             let place = |cfs: CfsRqId| leaves.iter().position(|&leaf| leaf == cfs);
             for &leaf in &leaves {
                 let parent = s.tg[s.cfs_rq[leaf].tg].parent.map(|tg| s.tg[tg].cfs_rq[cpu.index()]);
+                // A queue without load may leave the list before a child of it that is not right before it.
                 assert!(
-                    parent.and_then(place) > place(leaf) || parent.is_none(),
+                    parent.and_then(place).is_none_or(|behind| behind > place(leaf).expect("it is listed")),
                     "children stand before their parents"
                 );
             }
@@ -122,7 +130,14 @@ fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, group
             s.sched_yield();
             s.schedule(false);
         }
-        (10, ..) if group != ROOT_TASK_GROUP => s.sched_group_set_shares(group, 2 + random.below(9_000)),
+        (10, ..) if group != ROOT_TASK_GROUP => {
+            let settable = s.kernel.entity.group_idle == crate::fair::rules::GroupIdle::Settable;
+            if settable && random.below(3) == 0 {
+                s.sched_group_set_idle(group, random.below(2) == 0);
+            } else if !s.tg_is_idle(group) {
+                s.sched_group_set_shares(group, 2 + random.below(9_000));
+            }
+        }
         _ => s.tick(cpu),
     }
 }

@@ -1,0 +1,191 @@
+//! How entities live, in each kernel version: what differs between them, as behaviours.
+
+use crate::behaviour;
+
+behaviour! {
+    /// What becomes of a sleeper's vruntime until it is queued again.
+    pub enum SleeperVruntime = "entity.sleeper_vruntime" {
+        RelativeOnWakeup = "relative-on-wakeup", since "v2.6.33", commit "88ec22d3edb7",
+            "every wakeup makes it relative to the old queue (task_waking), the enqueue absolute again (ENQUEUE_WAKING)";
+        RelativeOnMigration = "relative-on-migration", since "v4.7", commit "b5179ac70de8",
+            "it stays absolute, and is moved over only when the wakeup changes the CPU (ENQUEUE_MIGRATED)";
+    }
+}
+
+behaviour! {
+    /// When an enqueue adds the queue's min_vruntime to a relative vruntime.
+    pub enum Renormalise = "entity.renormalise" {
+        BeforeUpdateCurr = "before-update-curr", since "v2.6.33", commit "88ec22d3edb7",
+            "before the running entity is accounted: at some moment in the past";
+        AfterUpdateCurr = "after-update-curr", since "v4.7", commit "2f950354e6d5",
+            "after it, so that who comes from another CPU gains no time";
+    }
+}
+
+behaviour! {
+    /// Which task that is being woken is taken to have a relative vruntime, when it changes its group.
+    pub enum WakingVruntime = "entity.waking_vruntime" {
+        Relative = "relative", since "v4.7", commit "", "any, also one that stays on its CPU and whose vruntime is absolute";
+        RelativeIfMigrated = "relative-if-migrated", since "v4.19", commit "", "one that changes its CPU";
+    }
+}
+
+behaviour! {
+    /// Whether an entity that has just been dequeued, but is still `curr`, holds min_vruntime back.
+    pub enum MinVruntimeCurr = "entity.min_vruntime_curr" {
+        EvenDequeued = "even-dequeued", since "v2.6.28", commit "", "yes";
+        OnlyQueued = "only-queued", since "v4.9", commit "", "no: only while on_rq";
+    }
+}
+
+behaviour! {
+    /// Whether a dequeue ends by advancing min_vruntime.
+    pub enum MinVruntimeDequeue = "entity.min_vruntime_dequeue" {
+        Always = "always", since "v3.2", commit "", "always";
+        OnlyToRestore = "only-to-restore", since "v4.9", commit "",
+            "only if the entity is put back at once: the reverse of what was meant";
+        UnlessRestored = "unless-restored", since "v4.17", commit "",
+            "unless the entity is put back at once, which would lose what the others gained";
+    }
+}
+
+behaviour! {
+    /// What of a sleeper's vruntime counts when it is placed.
+    pub enum LongSleeper = "entity.long_sleeper" {
+        Compared = "compared", since "v2.6.24", commit "",
+            "it is compared with where sleepers are placed, the later counts; the comparison fails after years of virtual time";
+        /// v6.1.y has it too.
+        Forgotten = "forgotten", since "v6.3", commit "", "after 104 days of sleep nothing: the sleeper is placed as any other";
+    }
+}
+
+behaviour! {
+    /// When a task that changes its CPU stops being cache hot.
+    pub enum ExecStartReset = "entity.exec_start_reset" {
+        AtMigration = "at-migration", since "v3.3", commit "", "as it leaves";
+        /// v6.1.y has it too.
+        AtEnqueue = "at-enqueue", since "v6.3", commit "", "after it was placed on its new queue, which looks how long it slept";
+    }
+}
+
+behaviour! {
+    /// What a woken SCHED_IDLE task, or idle group, is credited.
+    pub enum IdleSleeper = "entity.idle_sleeper" {
+        Latency = "latency", since "v2.6.24", commit "", "a latency period, as anybody";
+        MinGranularity = "min-granularity", since "v5.16", commit "", "the shortest slice";
+    }
+}
+
+behaviour! {
+    /// The shortest slice (BASE_SLICE) of an idle entity.
+    pub enum IdleSlice = "entity.idle_slice" {
+        MinGranularity = "min-granularity", since "v5.13", commit "", "the same as anybody's";
+        IdleMinGranularity = "idle-min-granularity", since "v5.16", commit "", "one of its own, while others are queued beside it";
+    }
+}
+
+behaviour! {
+    /// How many entities a queue can hold before slices no longer fit into the latency (sched_nr_latency).
+    pub enum NrLatency = "entity.nr_latency" {
+        Ratio = "ratio", since "v2.6.24", commit "",
+            "latency / min_granularity: writing either sysctl computes it anew";
+        /// Files below debugfs have no handler that would.
+        Eight = "eight", since "v5.13", commit "", "8, whatever latency and min_granularity are set to";
+    }
+}
+
+behaviour! {
+    /// When an entity stops being its queue's buddy.
+    pub enum BuddiesCleared = "entity.buddies_cleared" {
+        WhenPicked = "when-picked", since "v2.6.31", commit "", "when it is picked";
+        WhenSet = "when-set", since "v5.14", commit "", "when it becomes curr: not if it was before";
+    }
+}
+
+behaviour! {
+    /// What happens when the last task that is not SCHED_IDLE leaves a CPU.
+    pub enum IdleLeft = "entity.idle_left" {
+        Nothing = "nothing", since "v2.6.23", commit "", "nothing";
+        BalanceSoon = "balance-soon", since "v5.6", commit "", "periodic balancing is due at once, to pull better work";
+    }
+}
+
+behaviour! {
+    /// Whether a group can be idle as a whole (`cpu.idle`).
+    pub enum GroupIdle = "entity.group_idle" {
+        Absent = "absent", since "v2.6.24", commit "", "no";
+        Settable = "settable", since "v5.15", commit "", "yes: it weighs 3, and what is in it preempts nobody outside";
+    }
+}
+
+/// How entities live, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EntityRules {
+    pub sleeper_vruntime: SleeperVruntime,
+    pub renormalise: Renormalise,
+    pub waking_vruntime: WakingVruntime,
+    pub min_vruntime_curr: MinVruntimeCurr,
+    pub min_vruntime_dequeue: MinVruntimeDequeue,
+    pub long_sleeper: LongSleeper,
+    pub exec_start_reset: ExecStartReset,
+    pub idle_sleeper: IdleSleeper,
+    pub idle_slice: IdleSlice,
+    pub nr_latency: NrLatency,
+    pub buddies_cleared: BuddiesCleared,
+    pub idle_left: IdleLeft,
+    pub group_idle: GroupIdle,
+    pub task_list: TaskList,
+}
+
+behaviour! {
+    /// Where `rq->cfs_tasks` keeps a task: load balancing takes from the list's end.
+    pub enum TaskList = "entity.task_list" {
+        ByEnqueue = "by-enqueue", since "v2.6.39", commit "", "by enqueue, the newest first";
+        ByLastRun = "by-last-run", since "v4.15", commit "",
+            "who is picked moves to the front, so the end holds what ran longest ago";
+    }
+}
+
+impl EntityRules {
+    /// v4.5-rc1 and v4.5.
+    pub const V4_5: EntityRules = EntityRules {
+        sleeper_vruntime: SleeperVruntime::RelativeOnWakeup,
+        renormalise: Renormalise::BeforeUpdateCurr,
+        waking_vruntime: WakingVruntime::Relative,
+        min_vruntime_curr: MinVruntimeCurr::EvenDequeued,
+        min_vruntime_dequeue: MinVruntimeDequeue::Always,
+        long_sleeper: LongSleeper::Compared,
+        exec_start_reset: ExecStartReset::AtMigration,
+        idle_sleeper: IdleSleeper::Latency,
+        idle_slice: IdleSlice::MinGranularity,
+        nr_latency: NrLatency::Ratio,
+        buddies_cleared: BuddiesCleared::WhenPicked,
+        idle_left: IdleLeft::Nothing,
+        group_idle: GroupIdle::Absent,
+        task_list: TaskList::ByEnqueue,
+    };
+
+    /// v4.15 and v4.16.
+    pub const V4_15: EntityRules = EntityRules {
+        sleeper_vruntime: SleeperVruntime::RelativeOnMigration,
+        renormalise: Renormalise::AfterUpdateCurr,
+        min_vruntime_curr: MinVruntimeCurr::OnlyQueued,
+        min_vruntime_dequeue: MinVruntimeDequeue::OnlyToRestore,
+        task_list: TaskList::ByLastRun,
+        ..EntityRules::V4_5
+    };
+
+    pub const V6_1: EntityRules = EntityRules {
+        waking_vruntime: WakingVruntime::RelativeIfMigrated,
+        min_vruntime_dequeue: MinVruntimeDequeue::UnlessRestored,
+        long_sleeper: LongSleeper::Forgotten,
+        exec_start_reset: ExecStartReset::AtEnqueue,
+        idle_sleeper: IdleSleeper::MinGranularity,
+        idle_slice: IdleSlice::IdleMinGranularity,
+        nr_latency: NrLatency::Eight,
+        buddies_cleared: BuddiesCleared::WhenSet,
+        idle_left: IdleLeft::BalanceSoon,
+        group_idle: GroupIdle::Settable,
+        ..EntityRules::V4_15
+    };
+}

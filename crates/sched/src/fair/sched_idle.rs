@@ -1,0 +1,94 @@
+//! fair.c: SCHED_IDLE: tasks of that policy, groups that are idle as a whole (`cpu.idle`), and what queues know of them.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::load_weight::WEIGHT_IDLEPRIO;
+use crate::sched::*;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// kernel/sched/sched.h: task_has_idle_policy().
+    #[inline]
+    pub(crate) fn task_has_idle_policy(&self, p: TaskId) -> bool {
+        self.task[p].policy == Policy::Idle
+    }
+
+    /// fair.c: cfs_rq_is_idle(). Whether this is the queue of an idle group.
+    #[inline]
+    pub(crate) fn cfs_rq_is_idle(&self, cfs: CfsRqId) -> bool {
+        self.cfs_rq[cfs].idle
+    }
+
+    /// fair.c: tg_is_idle().
+    #[inline]
+    pub fn tg_is_idle(&self, tg: TgId) -> bool {
+        self.tg[tg].idle
+    }
+
+    /// fair.c: se_is_idle().
+    #[inline]
+    pub(crate) fn se_is_idle(&self, se: SeId) -> bool {
+        let entity = &self.se[se];
+        match (entity.task, entity.my_q) {
+            (Some(p), _) => self.task_has_idle_policy(p),
+            (None, Some(queue)) => self.cfs_rq_is_idle(queue),
+            (None, None) => unreachable!("an entity is a task's or a group's"),
+        }
+    }
+
+    /// fair.c: sched_idle_rq(). Whether nothing but SCHED_IDLE tasks is queued, at least one (v5.4).
+    #[inline]
+    pub(crate) fn sched_idle_rq(&self, cpu: CpuId) -> bool {
+        let rq = &self.rq[cpu];
+        rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
+    }
+
+    /// fair.c: sched_idle_cfs_rq(). Whether nothing but idle entities is queued, at least one; what a group that is not idle holds
+    /// does not count.
+    #[inline]
+    pub(crate) fn sched_idle_cfs_rq(&self, cfs: CfsRqId) -> bool {
+        let cfs_rq = &self.cfs_rq[cfs];
+        cfs_rq.nr_running != 0 && cfs_rq.nr_running == cfs_rq.idle_nr_running
+    }
+
+    /// fair.c: sched_group_set_idle(): `cpu.idle` (v5.15). The group's own shares are forgotten: it has the weight of a SCHED_IDLE
+    /// task, or the default again.
+    ///
+    /// # Panics
+    /// For the root group, to which the kernel says EINVAL.
+    pub fn sched_group_set_idle(&mut self, tg: TgId, idle: bool) {
+        assert_ne!(tg, ROOT_TASK_GROUP, "the root group is never idle");
+        if self.tg[tg].idle == idle {
+            return;
+        }
+        self.tg[tg].idle = idle;
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.rq_lock(cpu);
+            self.set_queue_idle(self.tg[tg].se[cpu.index()], self.tg[tg].cfs_rq[cpu.index()], idle);
+            self.rq_unlock(cpu);
+        }
+        let resolution = self.kernel.load_resolution;
+        let shares = if idle { resolution.scale_load(WEIGHT_IDLEPRIO) } else { resolution.nice_0_load() };
+        self.__sched_group_set_shares(tg, shares);
+    }
+
+    /// One CPU's part of `sched_group_set_idle()`: the counts above `se`, which stands for `queue`.
+    fn set_queue_idle(&mut self, se: SeId, queue: CfsRqId, idle: bool) {
+        self.cfs_rq[queue].idle = idle;
+        let add = |count: &mut u32, delta: u32| if idle { *count += delta } else { *count -= delta };
+        if self.se[se].on_rq {
+            add(&mut self.cfs_rq[self.se[se].cfs_rq].idle_nr_running, 1);
+        }
+        // Tasks that come to count as idle, or cease to, by their group alone.
+        let tasks = self.cfs_rq[queue].h_nr_running - self.cfs_rq[queue].idle_h_nr_running;
+        let mut level = Some(se);
+        while let Some(se) = level
+            && self.se[se].on_rq
+        {
+            let cfs = self.se[se].cfs_rq;
+            add(&mut self.cfs_rq[cfs].idle_h_nr_running, tasks);
+            // From here on up they count already.
+            level = if self.cfs_rq_is_idle(cfs) { None } else { self.se[se].parent };
+        }
+    }
+}
