@@ -12,7 +12,7 @@ use sched::arch::Arch;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use units::{CpuId, Ns, Ps};
+use units::{CpuId, Ns, Prng, Ps};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,6 +52,8 @@ struct Cpu {
     idle_state: Option<usize>,
     idle_since: Ps,
     residency: Residency,
+    /// What the scheduler leaves to chance on this CPU.
+    sched_rng: Prng,
 }
 
 /// A simulated machine. `COSTS` false is the cost model switched off: nothing takes time but what programs ask for.
@@ -70,7 +72,8 @@ pub struct Hardware<const COSTS: bool> {
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives.
+    /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives, and what the
+    /// scheduler throws dice for.
     pub fn new(topology: Topology, prices: Prices, layout: Layout, rule: PollRule, seed: u64) -> Hardware<COSTS> {
         let sibling = |cpu: CpuId| {
             let core = topology.cpu(cpu).core;
@@ -79,6 +82,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let cpus = topology
             .cpus()
             .map(|(cpu, _)| Cpu {
+                sched_rng: Prng::stream(seed, "sched_rng", cpu.index() as u64),
                 clock: Ps::ZERO,
                 ps_per_cycle: prices.ps_per_cycle,
                 sibling: sibling(cpu),
@@ -298,6 +302,10 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
         self.cpus[self.executing.index()].clock.ns()
+    }
+
+    fn sched_rng(&mut self, cpu: CpuId) -> u32 {
+        (self.cpus[cpu.index()].sched_rng.next_u64() >> 32) as u32
     }
 
     fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {

@@ -298,6 +298,12 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.rq(cpu, RqLine::Lock));
     }
 
+    /// Looks at `nohz_flags`.
+    #[inline]
+    pub(crate) fn read_rq_weight(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Load));
+    }
+
     /// Changes `rq.load` or `nr_switches`.
     #[inline]
     pub(crate) fn write_rq_weight(&mut self, cpu: CpuId) {
@@ -611,15 +617,15 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::NohzMask));
     }
 
-    /// Looks at `rd->overload`.
+    /// Looks at `rd->overload` of a CPU's root domain.
     #[inline]
-    pub(crate) fn read_root_domain(&mut self) {
-        self.read(self.layout.global(GlobalLine::RootDomain));
+    pub(crate) fn read_root_domain(&mut self, cpu: CpuId) {
+        self.read(self.layout.root_domain(self.rq[cpu].rd.0));
     }
 
-    /// Changes `rd->overload`.
+    /// Changes `rd->overload` of a CPU's root domain.
     #[inline]
-    pub(crate) fn write_root_domain(&mut self) {
-        self.write(self.layout.global(GlobalLine::RootDomain));
+    pub(crate) fn write_root_domain(&mut self, cpu: CpuId) {
+        self.write(self.layout.root_domain(self.rq[cpu].rd.0));
     }
 }

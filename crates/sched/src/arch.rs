@@ -44,6 +44,12 @@ pub trait Arch {
     #[inline]
     fn clockevents_program_event(&mut self, _by: CpuId, _cpu: CpuId) {}
 
+    /// sched.h: sched_rng(). 32 random bits from `cpu`'s own generator (v6.19; in late releases of v6.1.y and v6.12.y). A
+    /// machine without one has newly idle CPUs search always.
+    fn sched_rng(&mut self, _cpu: CpuId) -> u32 {
+        0
+    }
+
     /// One load from a cache line; its price depends on who holds the line, and how.
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}

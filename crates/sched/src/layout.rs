@@ -301,13 +301,24 @@ impl Layout {
             Region::Se => format!("se {object} {}", SE_NAMES[offset as usize]),
             Region::Domain => format!("domain {object} line {offset}"),
             Region::TaskGroup => format!("task_group line {object}"),
-            Region::Global => GLOBAL_NAMES[object as usize].to_string(),
+            Region::Global => match GLOBAL_NAMES.get(object as usize) {
+                Some(name) => name.to_string(),
+                None => format!("root_domain {}", object as usize - GLOBAL_NAMES.len() + 1),
+            },
             Region::Os => format!("os line {object}"),
         }
     }
 
     pub fn global(&self, line: GlobalLine) -> Line {
         Line { region: Region::Global, index: line as u32 }
+    }
+
+    /// `overload` and `span` of a root domain. The first is every machine's, others come with partitions.
+    pub fn root_domain(&self, number: u32) -> Line {
+        match number {
+            0 => self.global(GlobalLine::RootDomain),
+            _ => Line { region: Region::Global, index: GLOBAL_NAMES.len() as u32 + number - 1 },
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
+use crate::fair::nohz::NohzFlags;
 use crate::pelt::{ClockPelt, SchedAvg};
-use crate::topology::SdId;
+use crate::topology::{RdId, SdId};
 use units::{CpuId, CpuMask};
 
 macro_rules! id {
@@ -314,6 +315,8 @@ pub struct TaskStruct {
 #[derive(Clone, Debug, Default)]
 pub struct TaskCold {
     pub cpus_allowed: CpuMask,
+    /// Capacity of the biggest CPU in it.
+    pub max_allowed_capacity: u64,
     pub pid: u32,
     pub comm: String,
     pub statistics: SchedStatistics,
@@ -461,12 +464,12 @@ pub struct Rq {
     pub nr_uninterruptible: i64,
     /// Jiffies.
     pub next_balance: u64,
+    pub rd: RdId,
     pub sd: Option<SdId>,
     pub cpu_capacity: u64,
     pub cpu_capacity_orig: u64,
-    /// `rd->max_cpu_capacity`: the largest `cpu_capacity_orig` of all CPUs, 0 until `wake_cap()` first asks. Who builds domains
-    /// anew sets it to 0.
-    pub max_cpu_capacity: u64,
+    /// Load of the running task if it is too big for this CPU, else 0 (v4.20).
+    pub misfit_task_load: u64,
     pub idle_balance: bool,
     pub active_balance: bool,
     pub push_cpu: CpuId,
@@ -498,10 +501,13 @@ pub struct Rq {
     pub wake_list: Vec<TaskId>,
     pub online: bool,
     // nohz
+    /// tick-sched.c: `ts->tick_stopped`. The CPU idles and has no tick.
+    pub tick_stopped: bool,
+    /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
     pub nohz_tick_stopped: bool,
-    pub nohz_balance_kick: bool,
-    pub nohz_idle: bool,
-    pub in_nohz_idle_mask: bool,
+    pub nohz_flags: NohzFlags,
+    /// What the balancing softirq is to do for other CPUs (v5.8).
+    pub nohz_idle_balance: NohzFlags,
     // schedstats
     pub rq_sched_info: SchedInfo,
     pub rq_cpu_time: u64,

@@ -3,6 +3,7 @@
 
 use crate::arch::Arch;
 use crate::core::{Sched, TaskInit};
+use crate::fair::balance::NohzBalance;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use units::{CpuId, CpuMask, Ns};
 
@@ -39,6 +40,8 @@ pub trait Scheduler {
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
     /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
+    /// The head of the idle loop, once each time that the CPU goes idle.
+    fn idle_loop_enter(&mut self, cpu: CpuId);
     /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
     fn idle_loop_exit(&mut self, cpu: CpuId) -> bool;
     /// When `cpu` is to be interrupted for the scheduler's own timers; `None`: never. `Arch::clockevents_program_event` says when it
@@ -160,10 +163,18 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::scheduler_ipi(self)
     }
 
+    fn idle_loop_enter(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        self.nohz_run_idle_balance(cpu);
+        self.tick_nohz_idle_enter(cpu);
+    }
+
     fn idle_loop_exit(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
+        // Before v5.8 a kick always came with an interrupt.
+        let kicked = self.kernel.balance.nohz == NohzBalance::Flags && self.got_nohz_idle_kick();
         self.sched_ttwu_pending();
-        false
+        kicked
     }
 
     #[inline]
@@ -196,13 +207,13 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
-        self.rq[cpu].nohz_tick_stopped = true;
+        self.rq[cpu].tick_stopped = true;
         self.nohz_balance_enter_idle(cpu);
     }
 
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
-        self.rq[cpu].nohz_tick_stopped = false;
+        self.rq[cpu].tick_stopped = false;
         self.tick_nohz_idle_exit(cpu);
     }
 

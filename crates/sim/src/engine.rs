@@ -78,6 +78,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             now: Ps::ZERO,
         };
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            sim.sched.idle_loop_enter(cpu);
             sim.sched.set_polling(cpu, true);
             // What booting took is over.
             sim.sched.arch_mut().begin(cpu, Ps::ZERO);
@@ -271,7 +272,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().profile_stand(cpu, &[]);
         }
         match next {
-            None => self.enter_idle(cpu),
+            None => self.begin_idle(cpu),
             Some(_) => self.pause(cpu),
         }
     }

@@ -16,7 +16,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().leave(cpu);
     }
 
-    /// idle.c: the head of the idle loop: announces polling, stops the tick if no timer is near, chooses a state.
+    /// idle.c: do_idle(): the idle task was switched to.
+    pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
+        self.sched.idle_loop_enter(cpu);
+        self.enter_idle(cpu);
+    }
+
+    /// idle.c: one round of the idle loop: announces polling, stops the tick if no timer is near, chooses a state.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
@@ -93,8 +99,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.tick_nohz_idle_restart(cpu);
         }
         self.sched.set_polling(cpu, false);
-        let softirq = self.sched.idle_loop_exit(cpu);
-        debug_assert!(!softirq, "a nohz kick comes with an interrupt");
+        if self.sched.idle_loop_exit(cpu) {
+            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+        }
         self.switch(cpu, false);
     }
 

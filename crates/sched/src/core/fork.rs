@@ -42,6 +42,7 @@ impl<A: Arch> Sched<A> {
         let pid = self.next_pid;
         self.next_pid += 1;
         let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
+        self.set_task_max_allowed_capacity(p);
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.se[se].task = Some(p);
         self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);

@@ -3,6 +3,7 @@
 mod class;
 mod clock;
 mod fork;
+mod hotplug;
 mod hrtick;
 mod schedule;
 mod ttwu;
@@ -18,7 +19,7 @@ use crate::layout::Layout;
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{DomainSetup, Domains, SdFlags, build_sched_domains};
+use crate::topology::{DomainSetup, Domains, RootDomain, SdFlags, build_sched_domains};
 use crate::trace::Event;
 use crate::versions::Kernel;
 use fentry::fentry;
@@ -51,6 +52,11 @@ pub struct Sched<A: Arch> {
     pub domains: Domains,
     pub topology: CpuTopology,
     pub cpu_online_mask: CpuMask,
+    /// Those to which tasks may be brought: online, and not on their way down.
+    pub cpu_active_mask: CpuMask,
+    pub root_domains: Vec<RootDomain>,
+    /// Static key `sched_smt_present`: cores with more than one thread online.
+    pub(crate) sched_smt_present: u32,
     pub schedstats: SchedstatsState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
@@ -139,13 +145,17 @@ impl<A: Arch> Sched<A> {
             hrtimers: HrTimers::new(nr_cpus),
             domains,
             topology: boot.topology,
+            cpu_active_mask: online.clone(),
             cpu_online_mask: online,
+            root_domains: Vec::new(),
+            sched_smt_present: 0,
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
             nr_wakeups: 0,
             next_pid: 1,
             kernel: boot.kernel,
         };
         sched.init_root_task_group();
+        sched.init_hotplug();
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sched.create_stopper(cpu);
@@ -261,10 +271,10 @@ impl<A: Arch> Sched<A> {
         let was_one_at_most = rq.nr_running < 2;
         rq.nr_running += count;
         if was_one_at_most && rq.nr_running >= 2 {
-            self.read_root_domain();
-            if !self.balance.overload {
-                self.write_root_domain();
-                self.balance.overload = true;
+            self.read_root_domain(cpu);
+            if !self.root_domain(cpu).overload {
+                self.write_root_domain(cpu);
+                self.root_domain_mut(cpu).overload = true;
             }
         }
     }
@@ -315,6 +325,19 @@ impl<A: Arch> Sched<A> {
             return;
         }
         if self.rq[cpu].polling {
+            self.wake_idle_without_ipi(cpu);
+        } else {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
+    }
+
+    /// core.c: send_call_function_single_ipi(). Has `cpu` look at what was put into its queue of calls.
+    ///
+    /// Differs: the reschedule interrupt stands for that of function calls; what it finds there is the same.
+    pub(crate) fn send_call_function_single_ipi(&mut self, cpu: CpuId) {
+        if self.rq[cpu].polling {
+            self.write_need_resched(cpu);
+            self.rq[cpu].need_resched = true;
             self.wake_idle_without_ipi(cpu);
         } else {
             self.arch.smp_send_reschedule(self.this_cpu, cpu);
@@ -431,6 +454,7 @@ impl<A: Arch> Sched<A> {
         self.pi_lock(p);
         self.task[p].nr_cpus_allowed = mask.weight() as u32;
         self.task_cold[p].cpus_allowed = mask;
+        self.set_task_max_allowed_capacity(p);
         let cpu = self.task[p].cpu;
         if !self.cpumask_test(cpu, p) && self.task[p].on_rq == OnRq::Queued {
             if self.task[p].on_cpu {

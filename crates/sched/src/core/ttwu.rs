@@ -201,13 +201,7 @@ impl<A: Arch> Sched<A> {
         if !was_empty {
             return;
         }
-        if self.rq[cpu].polling {
-            self.write_need_resched(cpu);
-            self.rq[cpu].need_resched = true;
-            self.wake_idle_without_ipi(cpu);
-        } else {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
-        }
+        self.send_call_function_single_ipi(cpu);
     }
 
     /// core.c: ttwu_do_activate().

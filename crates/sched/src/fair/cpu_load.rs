@@ -7,7 +7,8 @@
 //! cpu_load[i] = (1 - 1/2^i) cpu_load[i] + 1/2^i load
 //! ```
 //!
-//! Ticks that did not happen, because the CPU idled without them, are caught up with at once.
+//! Ticks that did not happen, because the CPU idled without them, are caught up with at once. Since v5.3 there are no such
+//! averages, and the guesses are the load now.
 
 use super::balance::TicklessLoad;
 use crate::arch::Arch;
@@ -91,7 +92,8 @@ impl<A: Arch> Sched<A> {
     /// The average that the two guesses compare with, if any.
     #[inline]
     fn biased_average(&self, cpu: CpuId, index: u32) -> Option<u64> {
-        let index = index.checked_sub(1).filter(|_| self.sched_feat(Feature::LB_BIAS))?;
+        let kept = self.kernel.balance.tickless_load != TicklessLoad::Absent;
+        let index = index.checked_sub(1).filter(|_| kept && self.sched_feat(Feature::LB_BIAS))?;
         Some(self.rq[cpu].cpu_load[index as usize])
     }
 
@@ -105,12 +107,19 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: update_cpu_load_active(). The tick's update.
     #[doc(alias = "cpu_load_update_active")]
-    #[fentry(update_cpu_load)]
+    #[inline]
     pub(crate) fn update_cpu_load_active(&mut self, cpu: CpuId) {
+        if self.kernel.balance.tickless_load != TicklessLoad::Absent {
+            self.update_cpu_load_of_tick(cpu);
+        }
+    }
+
+    #[fentry(update_cpu_load)]
+    fn update_cpu_load_of_tick(&mut self, cpu: CpuId) {
         let load = self.weighted_cpuload(cpu);
         match self.kernel.balance.tickless_load {
-            TicklessLoad::Recorded if self.rq[cpu].nohz_tick_stopped => self.cpu_load_update_nohz(cpu, load),
-            TicklessLoad::Recorded | TicklessLoad::Idle => {
+            TicklessLoad::Recorded if self.rq[cpu].tick_stopped => self.cpu_load_update_nohz(cpu, load),
+            TicklessLoad::Recorded | TicklessLoad::Idle | TicklessLoad::Absent => {
                 self.rq[cpu].last_load_update_tick = self.jiffies();
                 self.count_ticks(cpu, load, 1, 0);
             }
@@ -128,7 +137,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: cpu_load_update_nohz_start(). The load with which a time without ticks begins.
     pub(super) fn cpu_load_update_nohz_start(&mut self, cpu: CpuId) {
         match self.kernel.balance.tickless_load {
-            TicklessLoad::Idle => {}
+            TicklessLoad::Idle | TicklessLoad::Absent => {}
             TicklessLoad::Recorded => {
                 self.write_rq_load(cpu);
                 self.rq[cpu].cpu_load[0] = self.weighted_cpuload(cpu);
@@ -143,6 +152,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let load = match self.kernel.balance.tickless_load {
+            TicklessLoad::Absent => return,
             TicklessLoad::Idle => 0,
             TicklessLoad::Recorded => self.weighted_cpuload(cpu),
         };
@@ -161,6 +171,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let tickless_load = match self.kernel.balance.tickless_load {
+            TicklessLoad::Absent => return,
             TicklessLoad::Idle => 0,
             TicklessLoad::Recorded => self.rq[cpu].cpu_load[0],
         };

@@ -1,14 +1,24 @@
 //! fair.c: "idle load balancing details": balancing for CPUs that idle without ticks.
 //!
 //! A CPU without ticks balances nothing by itself. So a busy one that sees on its tick that there is something to balance
-//! kicks an idle one with the reschedule interrupt (`trigger_load_balance()`); that one, in its softirq, balances
-//! on behalf of all CPUs in `idle_cpus_mask`.
+//! kicks an idle one (`trigger_load_balance()`); that one, in its softirq, balances on behalf of all CPUs in
+//! `idle_cpus_mask`. Since v4.17 kicks say what for ([`NohzFlags`]): also only to age the load of those CPUs, which nobody
+//! else does.
+//!
+//! ```text
+//! mod.rs     who idles: nohz_balance_enter_idle, nohz_balance_exit_idle, nr_busy_cpus
+//! kick.rs    who kicks: nohz_balancer_kick, and which CPU: find_new_ilb
+//! ilb.rs     who was kicked: nohz_idle_balance; and who ages load before it idles: nohz_run_idle_balance
+//! ```
 
-use super::balance::PackingOrder;
+mod ilb;
+mod kick;
+
+use super::balance::NohzBalance;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::topology::{BusyCpus, CpuIdleType};
+use crate::topology::BusyCpus;
 use fentry::fentry;
 use units::{CpuId, CpuMask};
 
@@ -21,6 +31,52 @@ pub struct Nohz {
     pub nr_cpus: u32,
     /// When the earliest of them is due, in jiffies.
     pub next_balance: u64,
+    /// Some of them may have load of sleepers that is to be aged (v4.17).
+    pub has_blocked: bool,
+    /// When to age it next, in jiffies.
+    pub next_blocked: u64,
+    /// A CPU has come to the mask since `next_balance` was reckoned (v5.15).
+    pub needs_update: bool,
+}
+
+/// sched.h: NOHZ_*_KICK. What a CPU without ticks is to do for all others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NohzFlags(u8);
+
+impl NohzFlags {
+    pub const NONE: NohzFlags = NohzFlags(0);
+    /// Balance.
+    pub const NOHZ_BALANCE_KICK: NohzFlags = NohzFlags(1);
+    /// Age load.
+    pub const NOHZ_STATS_KICK: NohzFlags = NohzFlags(2);
+    /// Age load, itself, on its way to idleness; nobody is kicked for this.
+    pub const NOHZ_NEWILB_KICK: NohzFlags = NohzFlags(4);
+    /// Find out when the next of them is due.
+    pub const NOHZ_NEXT_KICK: NohzFlags = NohzFlags(8);
+    /// Those that come with an interrupt.
+    pub const NOHZ_KICK_MASK: NohzFlags = NohzFlags(1 | 2 | 8);
+
+    /// Any of `flags`.
+    #[inline]
+    pub fn has(self, flags: NohzFlags) -> bool {
+        self.0 & flags.0 != 0
+    }
+
+    /// All of `flags`.
+    #[inline]
+    pub fn has_all(self, flags: NohzFlags) -> bool {
+        self.0 & flags.0 == flags.0
+    }
+
+    #[inline]
+    pub fn with(self, flags: NohzFlags) -> NohzFlags {
+        NohzFlags(self.0 | flags.0)
+    }
+
+    #[inline]
+    pub fn without(self, flags: NohzFlags) -> NohzFlags {
+        NohzFlags(self.0 & !flags.0)
+    }
 }
 
 /// As what a CPU counts among those of its cache.
@@ -35,25 +91,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn init_nohz(&mut self) {
         self.nohz.idle_cpus_mask = CpuMask::new(self.nr_cpus());
         self.nohz.next_balance = self.jiffies();
-    }
-
-    /// fair.c: find_new_ilb(). The first CPU of the mask, or none: if that one is not idle now, no other is asked.
-    fn find_new_ilb(&mut self) -> Option<CpuId> {
-        self.read_nohz();
-        let ilb = self.nohz.idle_cpus_mask.first()?;
-        self.idle_cpu(ilb).then_some(ilb)
-    }
-
-    /// fair.c: nohz_balancer_kick(). Interrupts an idle CPU, which is to balance for all others.
-    #[fentry]
-    pub(super) fn nohz_balancer_kick(&mut self) {
-        self.nohz.next_balance += 1;
-        let Some(ilb_cpu) = self.find_new_ilb() else { return };
-        self.atomic_nohz_flags(ilb_cpu);
-        if std::mem::replace(&mut self.rq[ilb_cpu].nohz_balance_kick, true) {
-            return;
-        }
-        self.arch.smp_send_reschedule(self.this_cpu, ilb_cpu);
+        self.nohz.next_blocked = self.jiffies();
     }
 
     /// `nohz_flags(cpu)`, which lie beside `rq.load`.
@@ -61,46 +99,56 @@ impl<A: Arch> Sched<A> {
         self.write_rq_weight(cpu);
     }
 
-    /// core.c: got_nohz_idle_kick(), and what scheduler_ipi() does about it. Whether the balancing softirq is to run.
-    pub(crate) fn got_nohz_idle_kick(&mut self) -> bool {
-        let cpu = self.this_cpu;
-        if !self.rq[cpu].nohz_balance_kick {
-            return false;
+    /// tick-sched.c: tick_nohz_idle_enter(), the scheduler's part, on each entry to the idle loop.
+    pub(crate) fn tick_nohz_idle_enter(&mut self, cpu: CpuId) {
+        if self.kernel.balance.nohz == NohzBalance::OneKick {
+            self.set_cpu_sd_state_idle(cpu);
         }
-        if self.idle_cpu(cpu) && !self.rq[cpu].need_resched {
-            self.rq[cpu].idle_balance = true;
-            return true;
-        }
-        self.atomic_nohz_flags(cpu);
-        self.rq[cpu].nohz_balance_kick = false;
-        false
     }
 
     /// fair.c: nohz_balance_enter_idle(). The tick of an idle CPU stops.
     ///
-    /// Differs: the two calls that tick-sched.c makes beside it are made here, set_cpu_sd_state_idle() (on each entry to
-    /// idle) and cpu_load_update_nohz_start().
+    /// Differs: cpu_load_update_nohz_start(), which tick-sched.c calls beside it, is called here.
     #[fentry]
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
-        self.set_cpu_sd_state_idle(cpu);
         self.cpu_load_update_nohz_start(cpu);
-        if self.rq[cpu].in_nohz_idle_mask || self.on_null_domain(cpu) {
+        if !self.cpu_active_mask.contains(cpu) {
             return;
         }
-        self.atomic_nohz();
-        self.nohz.idle_cpus_mask.set(cpu);
-        self.nohz.nr_cpus += 1;
-        self.rq[cpu].in_nohz_idle_mask = true;
+        let flags = self.kernel.balance.nohz == NohzBalance::Flags;
+        if flags {
+            self.rq[cpu].has_blocked_load = true;
+        }
+        if !self.rq[cpu].nohz_tick_stopped {
+            if self.on_null_domain(cpu) {
+                return;
+            }
+            self.rq[cpu].nohz_tick_stopped = true;
+            self.atomic_nohz();
+            self.nohz.idle_cpus_mask.set(cpu);
+            self.nohz.nr_cpus += 1;
+            if flags {
+                self.set_cpu_sd_state_idle(cpu);
+                self.nohz.needs_update = true;
+            }
+        }
+        if flags {
+            self.nohz.has_blocked = true;
+        }
     }
 
     /// fair.c: nohz_balance_exit_idle(). The first tick on a CPU that is busy again.
     #[fentry]
-    fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
-        if self.rq[cpu].in_nohz_idle_mask {
-            self.atomic_nohz();
-            self.nohz.idle_cpus_mask.clear(cpu);
-            self.nohz.nr_cpus -= 1;
-            self.rq[cpu].in_nohz_idle_mask = false;
+    pub(crate) fn nohz_balance_exit_idle(&mut self, cpu: CpuId) {
+        if !self.rq[cpu].nohz_tick_stopped {
+            return;
+        }
+        self.rq[cpu].nohz_tick_stopped = false;
+        self.atomic_nohz();
+        self.nohz.idle_cpus_mask.clear(cpu);
+        self.nohz.nr_cpus -= 1;
+        if self.kernel.balance.nohz == NohzBalance::Flags {
+            self.set_cpu_sd_state_busy(cpu);
         }
     }
 
@@ -171,79 +219,6 @@ impl<A: Arch> Sched<A> {
                 self.read_domain_shared(shared);
                 self.domains[shared].nr_busy_cpus
             }
-        }
-    }
-
-    /// fair.c: nohz_kick_needed(). On the tick: whether to have idle CPUs balanced.
-    pub(super) fn nohz_kick_needed(&mut self, cpu: CpuId) -> bool {
-        if self.rq[cpu].idle_balance {
-            return false;
-        }
-        self.set_cpu_sd_state_busy(cpu);
-        self.nohz_balance_exit_idle(cpu);
-        self.read_nohz();
-        if self.nohz.nr_cpus == 0 || self.jiffies() < self.nohz.next_balance {
-            return false;
-        }
-        if self.rq[cpu].nr_running >= 2 || self.nr_busy_cpus(cpu) > 1 {
-            return true;
-        }
-        let squeezed = self.rq[cpu].sd.is_some_and(|sd| self.check_cpu_capacity(cpu, sd));
-        if self.cfs_h_nr_running(cpu) >= 1 && squeezed {
-            return true;
-        }
-        self.better_placed_cpu_idles(cpu)
-    }
-
-    /// nohz_kick_needed(), its SD_ASYM_PACKING part.
-    fn better_placed_cpu_idles(&self, cpu: CpuId) -> bool {
-        let Some(sd) = self.domains.sd_asym_packing[cpu] else { return false };
-        let mut idle = self.domains.sched_domain_span(sd).iter().filter(|&i| self.nohz.idle_cpus_mask.contains(i));
-        match self.kernel.balance.asym_packing {
-            PackingOrder::LowestCpu => idle.next().is_some_and(|first| first < cpu),
-            PackingOrder::Priority => idle.any(|i| i != cpu && self.sched_asym_prefer(i, cpu)),
-        }
-    }
-
-    /// fair.c: nohz_idle_balance(). On a CPU that was kicked: balances for every idle CPU without a tick that is due.
-    #[fentry]
-    pub(super) fn nohz_idle_balance(&mut self, idle: CpuIdleType) {
-        let this_cpu = self.this_cpu;
-        if idle == CpuIdleType::Idle && self.rq[this_cpu].nohz_balance_kick {
-            self.balance_for_others(this_cpu);
-        }
-        self.rq[this_cpu].nohz_balance_kick = false;
-    }
-
-    fn balance_for_others(&mut self, this_cpu: CpuId) {
-        let mut next_balance = self.jiffies() + 60 * self.balance.hz;
-        let mut update_next_balance = false;
-        let mut from = 0;
-        self.read_nohz();
-        while let Some(balance_cpu) = self.nohz.idle_cpus_mask.next_from(from) {
-            from = balance_cpu.index() + 1;
-            if balance_cpu == this_cpu || !self.idle_cpu(balance_cpu) {
-                continue;
-            }
-            // This CPU has work of its own now: the next one that is kicked goes on.
-            if self.rq[this_cpu].need_resched {
-                break;
-            }
-            self.read_rq_curr(balance_cpu);
-            if self.jiffies() >= self.rq[balance_cpu].next_balance {
-                self.rq_lock(balance_cpu);
-                self.update_rq_clock(balance_cpu);
-                self.cpu_load_update_idle(balance_cpu);
-                self.rq_unlock(balance_cpu);
-                self.rebalance_domains(balance_cpu, CpuIdleType::Idle);
-            }
-            if next_balance > self.rq[balance_cpu].next_balance {
-                next_balance = self.rq[balance_cpu].next_balance;
-                update_next_balance = true;
-            }
-        }
-        if update_next_balance {
-            self.nohz.next_balance = next_balance;
         }
     }
 }

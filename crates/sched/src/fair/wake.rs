@@ -181,23 +181,12 @@ impl<A: Arch> Sched<A> {
     fn wake_cap(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
         self.read_rq_clock(prev_cpu);
         let min_cap = self.capacity_orig_of(prev_cpu).min(self.capacity_orig_of(cpu)) as i64;
-        let max_cap = self.max_cpu_capacity(cpu) as i64;
+        let max_cap = self.root_domain(cpu).max_cpu_capacity as i64;
         if max_cap - min_cap < max_cap >> 3 {
             return false;
         }
         self.sync_entity_load_avg(self.task[p].se);
         min_cap * 1024 < self.task_util(p) as i64 * capacity_margin
-    }
-
-    /// `cpu_rq(cpu)->rd->max_cpu_capacity`.
-    /// Differs: found out when first asked for, not when domains are built; a CPU's capacity does not change in between.
-    #[inline]
-    fn max_cpu_capacity(&mut self, cpu: CpuId) -> u64 {
-        if self.rq[cpu].max_cpu_capacity == 0 {
-            let largest = self.domains.span.iter().map(|i| self.domains.cpu_capacity_orig[i]).max();
-            self.rq[cpu].max_cpu_capacity = largest.unwrap_or(0);
-        }
-        self.rq[cpu].max_cpu_capacity
     }
 
     // Utilization.

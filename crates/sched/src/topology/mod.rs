@@ -25,6 +25,7 @@ mod levels;
 mod masks;
 mod numa;
 mod overlap;
+mod root_domain;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use flags::{FlagNumbering, SdFlags};
 pub use levels::DomainName;
 pub use masks::{MaskId, Masks};
 pub use numa::{NumaTopology, NumaTopologyType};
+pub use root_domain::{RdId, RootDomain};
 pub use rules::*;
 
 use std::ops::{Index, IndexMut};

@@ -167,8 +167,13 @@ behaviours! {
         idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
     }
     balance: BalanceRules {
-        detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing, higher_capacity,
-        force_balance, above_capacity, tickless_load, decayed_queues,
+        mechanism, detach_order, newidle_detach, all_pinned, active_balance, prefer_sibling, asym_packing,
+        higher_capacity, force_balance, above_capacity, tickless_load, decayed_queues, sibling_imbalance,
+        prefer_sibling_of, smt_balance, misfit_status, busiest_util, detach_bound, active_balance_reason,
+        active_balance_force, active_balance_interval, sibling_hot, hot_statistics, dst_group, imbalance_flag,
+        misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
+        newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
+        kick_ilb,
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::fair::load::OtherClasses;
 use crate::sched::Rq;
 use crate::topology::{BalanceClock, CpuCapacities, SdId, SgId};
 use fentry::fentry;
@@ -13,9 +14,12 @@ use units::{CpuId, PerCpu};
 /// fair.c: capacity_margin. A group of at most this much less capacity, in units of 1/1024, is not smaller (1280: 20%).
 const CAPACITY_MARGIN: u64 = 1280;
 
+const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
+
 /// The run queues, for update_group_capacity().
 struct RunQueues<'a> {
     rq: &'a mut PerCpu<Rq>,
+    other_classes: OtherClasses,
     /// `sched_avg_period()`, in ns.
     sched_avg_period: u64,
 }
@@ -25,7 +29,10 @@ impl CpuCapacities for RunQueues<'_> {
     fn update_cpu_capacity(&mut self, cpu: CpuId, capacity_orig: u64) -> u64 {
         let rq = &mut self.rq[cpu];
         rq.cpu_capacity_orig = capacity_orig;
-        let capacity = capacity_orig * scale_rt_capacity(rq, self.sched_avg_period) / u64::from(SCHED_CAPACITY_SCALE);
+        let capacity = match self.other_classes {
+            OtherClasses::RtAvg => capacity_orig * scale_rt_capacity_rt_avg(rq, self.sched_avg_period) / SCALE,
+            OtherClasses::Pelt => scale_rt_capacity_pelt(rq, capacity_orig),
+        };
         rq.cpu_capacity = capacity.max(1);
         rq.cpu_capacity
     }
@@ -35,12 +42,22 @@ impl CpuCapacities for RunQueues<'_> {
     }
 }
 
-/// fair.c: scale_rt_capacity(). What real-time tasks and interrupts leave of the CPU.
-fn scale_rt_capacity(rq: &Rq, sched_avg_period: u64) -> u64 {
+/// fair.c: scale_rt_capacity() until v4.18. What real-time tasks and interrupts leave of a CPU of 1024.
+fn scale_rt_capacity_rt_avg(rq: &Rq, sched_avg_period: u64) -> u64 {
     let since = rq.clock.wrapping_sub(rq.age_stamp) as i64;
     let total = sched_avg_period + since.max(0) as u64;
     let used = rq.rt_avg / total;
-    u64::from(SCHED_CAPACITY_SCALE).saturating_sub(used).max(1)
+    SCALE.saturating_sub(used).max(1)
+}
+
+/// fair.c: scale_rt_capacity(). What other classes and interrupts leave of the CPU, of which interrupts take their part of
+/// everything (scale_irq_capacity()).
+///
+/// Differs: nothing is lost to thermal pressure.
+fn scale_rt_capacity_pelt(rq: &Rq, max: u64) -> u64 {
+    let irq = rq.avg_irq.util_avg;
+    let used = rq.avg_rt.util_avg + rq.avg_dl.util_avg;
+    if irq >= max || used >= max { 1 } else { (max - used) * (max - irq) / max }
 }
 
 impl<A: Arch> Sched<A> {
@@ -57,7 +74,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The clock that balancing goes by, at this time.
-    pub(super) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
+    pub(in crate::fair) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
         BalanceClock {
             jiffies,
             hz: self.balance.hz as u32,
@@ -75,7 +92,11 @@ impl<A: Arch> Sched<A> {
     pub(super) fn renew_group_capacity(&mut self, sd: SdId, cpu: CpuId) {
         let clock = self.balance_clock(self.jiffies());
         self.write_group_capacity(self.domains[self.domains[sd].groups].sgc);
-        let mut run_queues = RunQueues { sched_avg_period: self.sched_avg_period(), rq: &mut self.rq };
+        let mut run_queues = RunQueues {
+            other_classes: self.kernel.load.other_classes,
+            sched_avg_period: self.sched_avg_period(),
+            rq: &mut self.rq,
+        };
         self.domains.update_group_capacity(sd, cpu, clock, &mut run_queues);
     }
 
@@ -87,7 +108,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: group_smaller_cpu_capacity(). Whether the CPUs of `sg` are noticeably smaller than those of `reference`.
     pub(super) fn group_smaller_cpu_capacity(&self, sg: SgId, reference: SgId) -> bool {
         let min_capacity = |sg: SgId| self.domains[self.domains[sg].sgc].min_capacity;
-        min_capacity(sg) * CAPACITY_MARGIN < min_capacity(reference) * u64::from(SCHED_CAPACITY_SCALE)
+        min_capacity(sg) * CAPACITY_MARGIN < min_capacity(reference) * SCALE
     }
 
     /// sched.h: sched_asym_prefer(). Whether SD_ASYM_PACKING would rather use CPU `a` than `b`.
@@ -107,22 +128,33 @@ mod tests {
         let period = 500_000_000;
         // rt_avg is time in ns times 1024: a quarter of the window.
         let rq = Rq { rt_avg: period / 4 * 1024, ..Rq::default() };
-        assert_eq!(scale_rt_capacity(&rq, period), 768);
+        assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 768);
         // The window grows by the time since it was last aged.
         let rq = Rq { clock: period, ..rq };
-        assert_eq!(scale_rt_capacity(&rq, period), 896);
+        assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 896);
         // A clock behind the stamp counts as no time.
         let rq = Rq { clock: 0, age_stamp: 5, ..rq };
-        assert_eq!(scale_rt_capacity(&rq, period), 768);
+        assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 768);
         // Nothing left still counts as one.
         let rq = Rq { rt_avg: period * 2048, ..rq };
-        assert_eq!(scale_rt_capacity(&rq, period), 1);
+        assert_eq!(scale_rt_capacity_rt_avg(&rq, period), 1);
+    }
+
+    #[test]
+    fn other_classes_lower_what_is_left_by_their_utilization() {
+        let mut rq = Rq::default();
+        (rq.avg_rt.util_avg, rq.avg_dl.util_avg) = (200, 56);
+        assert_eq!(scale_rt_capacity_pelt(&rq, 1024), 768);
+        // Interrupts take an eighth of what is left.
+        rq.avg_irq.util_avg = 128;
+        assert_eq!(scale_rt_capacity_pelt(&rq, 1024), 672);
+        assert_eq!((scale_rt_capacity_pelt(&rq, 256), scale_rt_capacity_pelt(&rq, 128)), (1, 1));
     }
 
     #[test]
     fn capacity_is_stored_and_never_zero() {
         let mut rq = PerCpu::from_fn(1, |_| Rq { rt_avg: 1000 * 1024, ..Rq::default() });
-        let mut run_queues = RunQueues { rq: &mut rq, sched_avg_period: 1000 };
+        let mut run_queues = RunQueues { rq: &mut rq, other_classes: OtherClasses::RtAvg, sched_avg_period: 1000 };
         assert_eq!(run_queues.update_cpu_capacity(CpuId(0), 589), 1);
         assert_eq!(run_queues.capacity_of(CpuId(0)), 1);
         assert_eq!(rq[CpuId(0)].cpu_capacity_orig, 589);

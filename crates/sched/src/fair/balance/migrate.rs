@@ -1,26 +1,40 @@
 //! fair.c: moving tasks: which may go, off one queue, onto another.
 
-use super::{ActiveBalanceFailures, DetachOrder, LbEnv, LbFlags, NewidleDetach, SCHED_NR_MIGRATE_BREAK};
+use super::{
+    DetachBound, DetachOrder, HotStatistics, LbEnv, MigrationType, NewidleDetach, OnePinned, PerCpuKthreads,
+    SCHED_NR_MIGRATE_BREAK, SiblingHot,
+};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
 use crate::layout::Statistic;
 use crate::sched::{OnRq, Policy, QueueFlags, SchedClass, SchedStatistics, TaskId, WakeFlags};
-use crate::topology::{CpuIdleType, SdFlags, SdId};
+use crate::topology::{CpuIdleType, SdFlags};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::{CpuId, CpuMask};
+use units::CpuId;
 
 /// Below this load a task is not worth moving, with the feature LB_MIN.
-const LB_MIN_LOAD: u64 = 16;
+const LB_MIN_LOAD: i64 = 16;
+
+/// `sysctl_sched_migration_cost == -1` in its 32 bits: every task is hot.
+const ALWAYS_HOT: u64 = u32::MAX as u64;
+
+/// sched.h: shr_bound(). Halved `shift` times, at most as often as it has bits.
+fn shr_bound(value: i64, shift: u32) -> i64 {
+    value >> shift.min(i64::BITS - 1)
+}
 
 impl<A: Arch> Sched<A> {
     /// fair.c: task_hot(). Whether the task's data is likely still in its CPU's cache.
-    ///
-    /// Differs: `sched_migration_cost_ns` has no -1 (always hot) here.
     pub(super) fn task_hot(&self, p: TaskId, env: &LbEnv) -> bool {
         let task = &self.task[p];
         if task.sched_class != SchedClass::Fair || task.policy == Policy::Idle {
+            return false;
+        }
+        if self.kernel.balance.sibling_hot == SiblingHot::Cold
+            && self.domains[env.sd].flags.has(SdFlags::SD_SHARE_CPUCAPACITY)
+        {
             return false;
         }
         let se = &self.se[task.se];
@@ -30,12 +44,21 @@ impl<A: Arch> Sched<A> {
                 return true;
             }
         }
-        let cost = self.sysctl.sched_migration_cost;
-        if cost == 0 {
-            return false;
+        match self.sysctl.sched_migration_cost {
+            ALWAYS_HOT => true,
+            0 => false,
+            cost => {
+                let since = self.rq[env.src_cpu].clock_task.wrapping_sub(se.exec_start) as i64;
+                since < cost as i64
+            }
         }
-        let since = self.rq[env.src_cpu].clock_task.wrapping_sub(se.exec_start) as i64;
-        since < cost as i64
+    }
+
+    /// kthread.c: kthread_is_per_cpu(). Such threads are where they belong.
+    ///
+    /// Differs: a kernel thread with one CPU counts as created for it.
+    pub(crate) fn kthread_is_per_cpu(&self, p: TaskId) -> bool {
+        self.task[p].mm == 0 && self.task[p].nr_cpus_allowed == 1
     }
 
     /// fair.c: can_migrate_task(). Notes in the flags when affinity forbids it.
@@ -44,10 +67,13 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(super) fn can_migrate_task(&mut self, p: TaskId, env: &mut LbEnv) -> bool {
         self.read_task_policy(p);
+        if self.kernel.balance.per_cpu_kthreads == PerCpuKthreads::Disregarded && self.kthread_is_per_cpu(p) {
+            return false;
+        }
         if !self.cpumask_test(env.dst_cpu, p) {
             self.count_migration(p, |statistics| statistics.nr_failed_migrations_affine += 1);
             env.flags.some_pinned = true;
-            if env.idle != CpuIdleType::NewlyIdle && !env.flags.dst_pinned {
+            if env.idle != CpuIdleType::NewlyIdle && !env.flags.dst_pinned && !env.flags.active_lb {
                 self.find_new_dst_cpu(p, env);
             }
             return false;
@@ -58,6 +84,10 @@ impl<A: Arch> Sched<A> {
             self.count_migration(p, |statistics| statistics.nr_failed_migrations_running += 1);
             return false;
         }
+        env.flags.hot = false;
+        if env.flags.active_lb {
+            return true;
+        }
         let hot = self.task_hot(p, env);
         let sd = &self.domains[env.sd];
         if hot && sd.nr_balance_failed <= sd.cache_nice_tries {
@@ -65,10 +95,17 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         if hot {
-            self.count_balance(env, |stats, idle| stats.lb_hot_gained[idle] += 1);
-            self.count_migration(p, |statistics| statistics.nr_forced_migrations += 1);
+            match self.kernel.balance.hot_statistics {
+                HotStatistics::Allowed => self.count_forced_migration(p, env),
+                HotStatistics::Detached => env.flags.hot = true,
+            }
         }
         true
+    }
+
+    fn count_forced_migration(&mut self, p: TaskId, env: &LbEnv) {
+        self.count_balance(env, |stats, idle| stats.lb_hot_gained[idle] += 1);
+        self.count_migration(p, |statistics| statistics.nr_forced_migrations += 1);
     }
 
     /// Another CPU of the destination's group that a pinned task may go to.
@@ -91,7 +128,10 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: detach_task().
-    fn detach_task(&mut self, p: TaskId, env: &LbEnv) {
+    fn detach_task(&mut self, p: TaskId, env: &mut LbEnv) {
+        if std::mem::take(&mut env.flags.hot) {
+            self.count_forced_migration(p, env);
+        }
         self.task[p].on_rq = OnRq::Migrating;
         let flags = self.migration_flags();
         self.deactivate_task(env.src_cpu, p, flags);
@@ -103,7 +143,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: detach_one_task(). For active balancing.
-    fn detach_one_task(&mut self, env: &mut LbEnv) -> Option<TaskId> {
+    pub(super) fn detach_one_task(&mut self, env: &mut LbEnv) -> Option<TaskId> {
         let mut next = self.first_to_detach(env.src_cpu);
         while let Some(p) = next {
             if self.can_migrate_task(p, env) {
@@ -131,9 +171,14 @@ impl<A: Arch> Sched<A> {
         .map(TaskId)
     }
 
-    /// fair.c: detach_tasks(). Takes tasks off `src_cpu` worth up to `imbalance` of load; their number.
+    /// fair.c: detach_tasks(). Takes tasks off `src_cpu` worth up to `imbalance`; their number.
     #[fentry]
     pub(super) fn detach_tasks(&mut self, env: &mut LbEnv) -> u32 {
+        if self.kernel.balance.one_pinned == OnePinned::AsFound && self.rq[env.src_cpu].nr_running <= 1 {
+            // Another CPU emptied the queue.
+            env.flags.all_pinned = false;
+            return 0;
+        }
         if env.imbalance <= 0 {
             return 0;
         }
@@ -152,14 +197,17 @@ impl<A: Arch> Sched<A> {
                 env.flags.need_break = true;
                 break;
             }
-            let Some(load) = self.load_to_detach(p, env) else {
+            let Some(amount) = self.amount_to_detach(p, env) else {
+                if std::mem::take(&mut env.flags.hot) {
+                    self.count_migration(p, |statistics| statistics.nr_failed_migrations_hot += 1);
+                }
                 self.requeue_undetached(env.src_cpu, p);
                 continue;
             };
+            env.imbalance -= amount;
             self.detach_task(p, env);
             env.tasks.push(p);
             detached += 1;
-            env.imbalance -= load as i64;
             let one = self.kernel.balance.newidle_detach == NewidleDetach::One;
             if (one && env.idle == CpuIdleType::NewlyIdle) || env.imbalance <= 0 {
                 break;
@@ -169,16 +217,37 @@ impl<A: Arch> Sched<A> {
         detached
     }
 
-    /// The load that moves with the task, if it may move and does not overshoot.
-    fn load_to_detach(&mut self, p: TaskId, env: &mut LbEnv) -> Option<u64> {
+    /// What of the imbalance goes with the task, if it may move and is not too much.
+    fn amount_to_detach(&mut self, p: TaskId, env: &mut LbEnv) -> Option<i64> {
         if !self.can_migrate_task(p, env) {
             return None;
         }
+        match env.migration_type {
+            MigrationType::Load => self.load_to_detach(p, env),
+            MigrationType::Util => {
+                let util = self.task_util_est(p) as i64;
+                let failures = self.domains[env.sd].nr_balance_failed;
+                (shr_bound(util, failures) <= env.imbalance).then_some(util)
+            }
+            MigrationType::Task => Some(1),
+            MigrationType::Misfit => (!self.task_fits_cpu(p, env.src_cpu)).then_some(env.imbalance),
+        }
+    }
+
+    fn load_to_detach(&mut self, p: TaskId, env: &LbEnv) -> Option<i64> {
         let load = self.task_h_load(p);
-        if self.sched_feat(Feature::LB_MIN) && load < LB_MIN_LOAD && self.domains[env.sd].nr_balance_failed == 0 {
+        let failures = self.domains[env.sd].nr_balance_failed;
+        let (load, bound) = match self.kernel.balance.detach_bound {
+            DetachBound::Half => (load as i64, load as i64 / 2),
+            DetachBound::Relaxed => {
+                let load = load.max(1) as i64;
+                (load, shr_bound(load, failures))
+            }
+        };
+        if self.sched_feat(Feature::LB_MIN) && load < LB_MIN_LOAD && failures == 0 {
             return None;
         }
-        (load / 2 <= env.imbalance as u64).then_some(load)
+        (bound <= env.imbalance).then_some(load)
     }
 
     /// A task that stays goes to the end of `rq->cfs_tasks` that is tried last.
@@ -203,7 +272,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: attach_one_task().
-    fn attach_one_task(&mut self, cpu: CpuId, p: TaskId) {
+    pub(super) fn attach_one_task(&mut self, cpu: CpuId, p: TaskId) {
         self.rq_lock(cpu);
         self.update_rq_clock_of_caller(cpu);
         self.attach_task(cpu, p);
@@ -219,61 +288,5 @@ impl<A: Arch> Sched<A> {
             self.attach_task(env.dst_cpu, p);
         }
         self.rq_unlock(env.dst_cpu);
-    }
-
-    /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU: pushes one task, which the stopper
-    /// displaced, to `rq.push_cpu`.
-    #[fentry]
-    pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId) {
-        self.rq_lock(busiest_cpu);
-        let target_cpu = self.rq[busiest_cpu].push_cpu;
-        let mut pushed = None;
-        // The stopper itself is one of the running.
-        let wanted = busiest_cpu == self.this_cpu && self.rq[busiest_cpu].active_balance;
-        if wanted && self.rq[busiest_cpu].nr_running > 1 {
-            assert_ne!(busiest_cpu, target_cpu, "active balancing pushes to another CPU");
-            pushed = self.push_one_task(busiest_cpu, target_cpu);
-        }
-        self.rq[busiest_cpu].active_balance = false;
-        self.rq_unlock(busiest_cpu);
-        if let Some(p) = pushed {
-            self.attach_one_task(target_cpu, p);
-        }
-    }
-
-    /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain of both CPUs.
-    fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId) -> Option<TaskId> {
-        let spans_both = |sd: &SdId| {
-            let balanced = self.domains[*sd].flags.has(SdFlags::SD_LOAD_BALANCE);
-            balanced && self.domains.sched_domain_span(*sd).contains(busiest_cpu)
-        };
-        let sd = self.domains.for_each_domain(target_cpu).find(spans_both)?;
-        let mut env = LbEnv {
-            sd,
-            src_cpu: busiest_cpu,
-            dst_cpu: target_cpu,
-            dst_grpmask: None,
-            new_dst_cpu: target_cpu,
-            idle: CpuIdleType::Idle,
-            imbalance: 0,
-            cpus: CpuMask::default(),
-            flags: LbFlags::default(),
-            loop_: 0,
-            loop_break: 0,
-            loop_max: 0,
-            tasks: Vec::new(),
-        };
-        self.count_balance(&env, |stats, _| stats.alb_count += 1);
-        self.update_rq_clock_of_caller(busiest_cpu);
-        let pushed = self.detach_one_task(&mut env);
-        self.count_balance(&env, |stats, _| match pushed {
-            Some(_) => stats.alb_pushed += 1,
-            None => stats.alb_failed += 1,
-        });
-        if pushed.is_some() && self.kernel.balance.active_balance == ActiveBalanceFailures::Reset {
-            self.write_domain(sd);
-            self.domains[sd].nr_balance_failed = 0;
-        }
-        pushed
     }
 }

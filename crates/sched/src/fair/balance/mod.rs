@@ -4,29 +4,34 @@
 //! busiest queue, and takes tasks from there until the imbalance is gone:
 //!
 //! ```text
-//! rebalance.rs    when: rebalance_domains (tick, softirq), idle_balance (about to idle); nohz.rs, for sleepers
-//! mod.rs          load_balance: one attempt on one domain
-//! groups.rs       find_busiest_queue, update_sd_lb_stats: who is busiest
-//! capacity.rs     capacity_of, group capacities
-//! h_load.rs       update_blocked_averages, task_h_load: what a task in a group weighs
-//! imbalance.rs    find_busiest_group, calculate_imbalance: by how much
-//! migrate.rs      can_migrate_task, detach_tasks, attach_tasks, active_load_balance_cpu_stop
-//! rules.rs        kernel versions
+//! periodic.rs         when: rebalance_domains (tick, softirq); nohz.rs, for sleepers
+//! newidle.rs          when: about to idle
+//! mod.rs              load_balance: one attempt on one domain
+//! by_load/            who is busiest, and by how much, until v5.4: by average load
+//! by_group_type/      the same since v5.5: by the types of groups
+//! capacity.rs         capacity_of, group capacities
+//! h_load.rs           update_blocked_averages, task_h_load: what a task in a group weighs
+//! misfit.rs           update_misfit_status: tasks too big for their CPU
+//! migrate.rs          can_migrate_task, detach_tasks, attach_tasks
+//! active.rs           need_active_balance, active_load_balance_cpu_stop
+//! rules/              kernel versions
 //! ```
 //!
 //! Each step reads what other CPUs write: the price of a pass grows with the CPUs it looks at, and `idle_balance` times
 //! itself and gives up where that costs more than the CPU is going to idle.
 //!
 //! Absent: NUMA balancing (`fbq_type`, `migrate_degrades_locality()`, preferred nodes), as in a kernel without
-//! CONFIG_NUMA_BALANCING; bandwidth throttling; other classes than fair and stop; hotplug, so a CPU that is up stays
-//! active.
+//! CONFIG_NUMA_BALANCING; bandwidth throttling; energy-aware scheduling, so no root domain has performance domains.
 
+mod active;
+mod by_group_type;
+mod by_load;
 mod capacity;
-mod groups;
 mod h_load;
-mod imbalance;
 mod migrate;
-mod rebalance;
+mod misfit;
+mod newidle;
+mod periodic;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -37,7 +42,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
 use crate::stop_task::StopWork;
-use crate::topology::{CpuIdleType, DomainStats, MaskId, SdFlags, SdId};
+use crate::topology::{CpuIdleType, DomainStats, MaskId, SdFlags, SdId, SgId};
 use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, CpuMask, Ns};
@@ -53,10 +58,9 @@ const MAX_PINNED_INTERVAL: u32 = 512;
 pub struct BalanceState {
     /// Work queued for the stopper of each CPU, in order.
     pub(crate) stop_work: Vec<Vec<StopWork>>,
-    /// sched.h: `rd->overload`. Some CPU has, or lately had, more than one runnable task. add_nr_running() sets it.
-    pub(crate) overload: bool,
     /// `load_balance_mask`. One serves all CPUs, because here a pass is one step that nothing interrupts.
     load_balance_mask: CpuMask,
+    should_we_balance_tmpmask: CpuMask,
     /// `env.tasks`: the detached tasks of the pass under way.
     tasks: Vec<TaskId>,
     balancing: Balancing,
@@ -85,6 +89,24 @@ pub(super) struct LbFlags {
     pub dst_pinned: bool,
     /// LBF_SOME_PINNED: some task may not run on `dst_cpu`.
     pub some_pinned: bool,
+    /// LBF_ACTIVE_LB: active balancing, which does not ask whether a task is hot.
+    pub active_lb: bool,
+    /// `p->sched_task_hot` of the task just looked at: it is hot, and may move all the same.
+    pub hot: bool,
+}
+
+/// fair.c: enum migration_type. In what `imbalance` is counted, and what is to move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum MigrationType {
+    /// Load: 1024 = a nice-0 task that always runs.
+    #[default]
+    Load,
+    /// Utilization: 1024 = a full CPU.
+    Util,
+    /// A number of tasks.
+    Task,
+    /// One task that is too big for its CPU.
+    Misfit,
 }
 
 /// fair.c: struct lb_env. `src_rq` and `dst_rq` are those of the CPUs.
@@ -96,9 +118,11 @@ pub(super) struct LbEnv {
     /// CPUs that may take what `dst_cpu` may not; none for active balancing.
     pub dst_grpmask: Option<MaskId>,
     pub new_dst_cpu: CpuId,
+    /// Whether the whole core of `dst_cpu` idles, but for that CPU itself.
+    pub dst_core_idle: bool,
     pub idle: CpuIdleType,
-    /// In units of load (1024 = a nice-0 task that always runs).
     pub imbalance: i64,
+    pub migration_type: MigrationType,
     /// The CPUs under consideration.
     pub cpus: CpuMask,
     pub flags: LbFlags,
@@ -106,6 +130,29 @@ pub(super) struct LbEnv {
     pub loop_break: u64,
     pub loop_max: u64,
     pub tasks: Vec<TaskId>,
+}
+
+impl LbEnv {
+    /// To balance a domain for `cpu`, nothing looked at yet.
+    fn new(sd: SdId, cpu: CpuId, idle: CpuIdleType) -> LbEnv {
+        LbEnv {
+            sd,
+            src_cpu: cpu,
+            dst_cpu: cpu,
+            dst_grpmask: None,
+            new_dst_cpu: cpu,
+            dst_core_idle: false,
+            idle,
+            imbalance: 0,
+            migration_type: MigrationType::Load,
+            cpus: CpuMask::default(),
+            flags: LbFlags::default(),
+            loop_: 0,
+            loop_break: SCHED_NR_MIGRATE_BREAK,
+            loop_max: 0,
+            tasks: Vec::new(),
+        }
+    }
 }
 
 /// How one attempt of load_balance() on one domain ended, which decides when the next one is due.
@@ -128,7 +175,7 @@ impl<A: Arch> Sched<A> {
         let hz = 1_000_000_000 / self.tick_nsec;
         let jiffies = self.jiffies();
         self.balance.hz = hz;
-        self.balance.max_load_balance_interval = hz * self.cpu_online_mask.weight() as u64 / 10;
+        self.update_max_interval();
         self.balance.load_balance_mask = CpuMask::new(self.nr_cpus());
         for (_, rq) in self.rq.iter_mut() {
             rq.next_balance = jiffies;
@@ -147,38 +194,50 @@ impl<A: Arch> Sched<A> {
         idle: CpuIdleType,
         continue_balancing: &mut bool,
     ) -> u32 {
-        let group = self.domains[sd].groups;
-        let mut cpus = std::mem::take(&mut self.balance.load_balance_mask);
+        let mut env = LbEnv::new(sd, this_cpu, idle);
+        env.dst_grpmask = Some(self.dst_grpmask(sd));
+        env.tasks = std::mem::take(&mut self.balance.tasks);
+        env.cpus = std::mem::take(&mut self.balance.load_balance_mask);
         let of_domain = match self.kernel.balance.all_pinned {
-            AllPinned::AnyActiveCpu => &self.cpu_online_mask,
+            AllPinned::AnyActiveCpu => &self.cpu_active_mask,
             AllPinned::OutsideLocalGroup => self.domains.sched_domain_span(sd),
         };
-        cpus.assign_and(of_domain, &self.cpu_online_mask);
-        let mut env = LbEnv {
-            sd,
-            src_cpu: this_cpu,
-            dst_cpu: this_cpu,
-            dst_grpmask: Some(self.domains[group].cpumask),
-            new_dst_cpu: this_cpu,
-            idle,
-            imbalance: 0,
-            cpus,
-            flags: LbFlags::default(),
-            loop_: 0,
-            loop_break: SCHED_NR_MIGRATE_BREAK,
-            loop_max: 0,
-            tasks: std::mem::take(&mut self.balance.tasks),
-        };
+        env.cpus.assign_and(of_domain, &self.cpu_active_mask);
         self.read_domain(sd);
         self.count_balance(&env, |stats, idle| stats.lb_count[idle] += 1);
         let mut ld_moved = 0;
         let outcome = self.balance_domain(&mut env, this_cpu, &mut ld_moved, continue_balancing);
-        self.tune_balance_interval(&env, outcome);
+        self.tune_balance_interval(&mut env, outcome);
         self.balance.load_balance_mask = env.cpus;
         self.balance.tasks = env.tasks;
         match outcome {
             Outcome::Unbalanced { .. } => ld_moved,
             Outcome::Balanced | Outcome::AllPinned | Outcome::OnePinned => 0,
+        }
+    }
+
+    /// `env.dst_grpmask`: who may take tasks besides the CPU that pulls.
+    fn dst_grpmask(&self, sd: SdId) -> MaskId {
+        let group = &self.domains[self.domains[sd].groups];
+        match self.kernel.balance.dst_group {
+            DstGroup::Span => group.cpumask,
+            DstGroup::BalanceMask => self.domains[group.sgc].cpumask,
+        }
+    }
+
+    /// find_busiest_group() of each mechanism. `None` if there is nothing to pull; else sets what to move.
+    fn find_busiest_group(&mut self, env: &mut LbEnv) -> Option<SgId> {
+        match self.kernel.balance.mechanism {
+            Mechanism::ByLoad => self.find_busiest_group_by_load(env),
+            Mechanism::ByGroupType => self.find_busiest_group_by_group_type(env),
+        }
+    }
+
+    /// find_busiest_queue() of each mechanism.
+    fn find_busiest_queue(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
+        match self.kernel.balance.mechanism {
+            Mechanism::ByLoad => self.find_busiest_queue_by_load(env, group),
+            Mechanism::ByGroupType => self.find_busiest_queue_by_group_type(env, group),
         }
     }
 
@@ -210,6 +269,8 @@ impl<A: Arch> Sched<A> {
             });
             env.src_cpu = busiest;
             *ld_moved = 0;
+            // Until a task is found that may come.
+            env.flags.all_pinned |= self.kernel.balance.one_pinned == OnePinned::AsFound;
             if self.rq[busiest].nr_running > 1 {
                 *ld_moved = self.pull_tasks(env);
                 self.flag_group_imbalance(env);
@@ -284,55 +345,54 @@ impl<A: Arch> Sched<A> {
 
     /// load_balance() from `if (!ld_moved)` on: counts the failure, or has the running task pushed.
     fn conclude(&mut self, env: &mut LbEnv, this_cpu: CpuId, ld_moved: u32) -> Outcome {
-        let (sd, busiest) = (env.sd, env.src_cpu);
+        let sd = env.sd;
         if ld_moved > 0 {
             self.domains[sd].nr_balance_failed = 0;
             return Outcome::Unbalanced { active_balance: false };
         }
         self.count_balance(env, |stats, idle| stats.lb_failed[idle] += 1);
         // New-idle balancing is too frequent to count as failure.
-        if env.idle != CpuIdleType::NewlyIdle {
+        if env.idle != CpuIdleType::NewlyIdle && !self.ignores_misfit(env) {
             self.domains[sd].nr_balance_failed += 1;
         }
-        if !self.need_active_balance(env) {
-            return Outcome::Unbalanced { active_balance: false };
+        if self.need_active_balance(env) {
+            self.begin_active_balance(env, this_cpu)
+        } else {
+            Outcome::Unbalanced { active_balance: false }
         }
-        self.rq_lock(busiest);
-        // The idle task may run on its own CPU only, so it cannot come either.
-        let may_come = self.rq[busiest].curr.is_some_and(|p| self.cpumask_test(this_cpu, p));
-        if !may_come {
-            self.rq_unlock(busiest);
-            env.flags.all_pinned = true;
-            return Outcome::OnePinned;
-        }
-        let active_balance = !self.rq[busiest].active_balance;
-        if active_balance {
-            self.write_rq_balance(busiest);
-            self.rq[busiest].active_balance = true;
-            self.rq[busiest].push_cpu = this_cpu;
-        }
-        self.rq_unlock(busiest);
-        if active_balance {
-            self.stop_one_cpu(busiest, StopWork::ActiveBalance);
-        }
-        self.domains[sd].nr_balance_failed = self.domains[sd].cache_nice_tries + 1;
-        Outcome::Unbalanced { active_balance }
+    }
+
+    /// Whether the pass was about a misfit task, whose failure says nothing about the domain.
+    fn ignores_misfit(&self, env: &LbEnv) -> bool {
+        env.migration_type == MigrationType::Misfit && self.kernel.balance.misfit_failures == MisfitFailures::Ignored
     }
 
     /// load_balance() at `out_balanced`, `out_all_pinned` and `out_one_pinned`, and the intervals of the other ends.
-    fn tune_balance_interval(&mut self, env: &LbEnv, outcome: Outcome) {
-        if outcome == Outcome::Balanced {
+    fn tune_balance_interval(&mut self, env: &mut LbEnv, outcome: Outcome) {
+        let rules = self.kernel.balance;
+        let keeps_flag = rules.imbalance_flag == ImbalanceFlag::KeptIfPinned && env.flags.all_pinned;
+        if outcome == Outcome::Balanced && !keeps_flag {
             self.set_group_imbalance(env.sd, false);
         }
         if matches!(outcome, Outcome::Balanced | Outcome::AllPinned) {
             self.count_balance(env, |stats, idle| stats.lb_balanced[idle] += 1);
         }
         self.write_domain(env.sd);
+        let again = match (rules.active_balance_interval, outcome) {
+            (ActiveBalanceInterval::Kept, Outcome::Unbalanced { active_balance: true }) => {
+                self.need_active_balance(env)
+            }
+            _ => false,
+        };
+        let newly = env.idle == CpuIdleType::NewlyIdle && rules.newidle_interval == NewidleInterval::Kept;
+        let kept = newly || self.ignores_misfit(env);
         let sd = &mut self.domains[env.sd];
         match outcome {
-            Outcome::Unbalanced { active_balance: false } => sd.balance_interval = sd.min_interval,
-            Outcome::Unbalanced { active_balance: true } => {
-                if sd.balance_interval < sd.max_interval {
+            Outcome::Unbalanced { active_balance } if !active_balance || again => sd.balance_interval = sd.min_interval,
+            Outcome::Unbalanced { .. } => {
+                if rules.active_balance_interval == ActiveBalanceInterval::Doubled
+                    && sd.balance_interval < sd.max_interval
+                {
                     sd.balance_interval *= 2;
                 }
             }
@@ -341,7 +401,7 @@ impl<A: Arch> Sched<A> {
                     sd.nr_balance_failed = 0;
                 }
                 let pinned = env.flags.all_pinned && sd.balance_interval < MAX_PINNED_INTERVAL;
-                if pinned || sd.balance_interval < sd.max_interval {
+                if !kept && (pinned || sd.balance_interval < sd.max_interval) {
                     sd.balance_interval *= 2;
                 }
             }
@@ -350,10 +410,24 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: should_we_balance(). Of an idle group the first idle CPU balances for all, of a busy one the first.
     fn should_we_balance(&mut self, env: &LbEnv) -> bool {
+        let rules = self.kernel.balance;
+        let bails = rules.newidle_bail == NewidleBail::BeforeEachSearch;
+        if bails && !env.cpus.contains(env.dst_cpu) {
+            return false;
+        }
         if env.idle == CpuIdleType::NewlyIdle {
-            return true;
+            let rq = &self.rq[env.dst_cpu];
+            return !bails || rq.nr_running == 0 && rq.wake_list.is_empty();
         }
         let sg = self.domains[env.sd].groups;
+        let of_siblings = self.domains[env.sd].flags.has(SdFlags::SD_SHARE_CPUCAPACITY);
+        match self.kernel.balance.should_we_balance {
+            ShouldWeBalance::IdleCoreFirst if !of_siblings => self.should_we_balance_idle_core(env, sg),
+            ShouldWeBalance::FirstIdleCpu | ShouldWeBalance::IdleCoreFirst => self.should_we_balance_idle_cpu(env, sg),
+        }
+    }
+
+    fn should_we_balance_idle_cpu(&mut self, env: &LbEnv, sg: SgId) -> bool {
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(sg).next_from(from) {
             from = cpu.index() + 1;
@@ -364,21 +438,52 @@ impl<A: Arch> Sched<A> {
         self.domains.group_balance_cpu(sg) == env.dst_cpu
     }
 
-    /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
-    fn need_active_balance(&mut self, env: &LbEnv) -> bool {
-        let sd = &self.domains[env.sd];
-        let packing = sd.flags.has(SdFlags::SD_ASYM_PACKING);
-        if env.idle == CpuIdleType::NewlyIdle && packing && self.sched_asym_prefer(env.dst_cpu, env.src_cpu) {
-            return true;
+    fn should_we_balance_idle_core(&mut self, env: &LbEnv, sg: SgId) -> bool {
+        let mut left = std::mem::take(&mut self.balance.should_we_balance_tmpmask);
+        left.assign_and(self.domains.group_balance_mask(sg), &env.cpus);
+        let (mut idle_core, mut idle_smt) = (None, None);
+        let mut from = 0;
+        while let Some(cpu) = left.next_from(from) {
+            from = cpu.index() + 1;
+            if !self.idle_cpu(cpu) {
+                continue;
+            }
+            if self.is_core_idle(cpu) {
+                idle_core = Some(cpu);
+                break;
+            }
+            idle_smt = idle_smt.or(Some(cpu));
+            // Its core is busy, so its siblings need not be looked at.
+            self.topology.smt[cpu].iter().for_each(|sibling| left.clear(sibling));
         }
-        let alone = self.cfs_h_nr_running(env.src_cpu) == 1;
-        if env.idle != CpuIdleType::NotIdle && alone && self.check_cpu_capacity(env.src_cpu, env.sd) {
-            let imbalance_pct = u64::from(sd.imbalance_pct);
-            if self.capacity_of(env.src_cpu) * imbalance_pct < self.capacity_of(env.dst_cpu) * 100 {
-                return true;
+        self.balance.should_we_balance_tmpmask = left;
+        idle_core.or(idle_smt).unwrap_or_else(|| self.domains.group_balance_cpu(sg)) == env.dst_cpu
+    }
+
+    /// fair.c: is_core_idle(). Whether all other threads of the CPU's core idle.
+    pub(in crate::fair) fn is_core_idle(&mut self, cpu: CpuId) -> bool {
+        let mut from = 0;
+        while let Some(sibling) = self.topology.smt[cpu].next_from(from) {
+            from = sibling.index() + 1;
+            if sibling != cpu && self.cpu_online_mask.contains(sibling) && !self.idle_cpu(sibling) {
+                return false;
             }
         }
-        sd.nr_balance_failed > sd.cache_nice_tries + 2
+        true
+    }
+
+    /// Sets `rd->overload` of `cpu`'s root domain, and writes only what changes.
+    fn set_overload(&mut self, cpu: CpuId, overload: bool) {
+        self.read_root_domain(cpu);
+        if self.root_domain(cpu).overload != overload {
+            self.write_root_domain(cpu);
+            self.root_domain_mut(cpu).overload = overload;
+        }
+    }
+
+    /// fair.c: sg_imbalanced().
+    fn sg_imbalanced(&self, group: SgId) -> bool {
+        self.domains[self.domains[group].sgc].imbalance
     }
 
     /// `schedstat_inc()` on a counter of the domain.

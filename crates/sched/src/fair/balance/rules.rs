@@ -1,10 +1,17 @@
 //! What differs between kernel versions in load balancing, each as a behaviour of its own.
 
-use crate::behaviour;
+mod groups;
+mod moving;
+mod when;
+
+pub use groups::*;
+pub use moving::*;
+pub use when::*;
 
 /// One kernel's way to balance load. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalanceRules {
+    pub mechanism: Mechanism,
     pub detach_order: DetachOrder,
     pub newidle_detach: NewidleDetach,
     pub all_pinned: AllPinned,
@@ -16,101 +23,35 @@ pub struct BalanceRules {
     pub above_capacity: LoadAboveCapacity,
     pub tickless_load: TicklessLoad,
     pub decayed_queues: DecayedQueues,
-}
-
-behaviour! {
-    /// From which end of `rq->cfs_tasks` tasks are taken.
-    pub enum DetachOrder = "balance.detach_order" {
-        Head = "head", since "v3.4", commit "", "from the head: the task enqueued last is tried first";
-        Tail = "tail", since "v4.15", commit "93824900a2e2",
-            "from the tail: with the list kept by last run, the task that waits longest is tried first";
-    }
-}
-
-behaviour! {
-    /// How many tasks a CPU that is about to idle takes from one queue. A matter of the build, not of the version.
-    pub enum NewidleDetach = "balance.newidle_detach" {
-        Imbalance = "imbalance", since "before v4.5", commit "", "as the imbalance asks (CONFIG_PREEMPT off)";
-        One = "one", since "before v4.5", commit "", "one, to keep the latency low (CONFIG_PREEMPT on)";
-    }
-}
-
-behaviour! {
-    /// Which CPUs may be tried when affinity holds all tasks of the busiest queue.
-    pub enum AllPinned = "balance.all_pinned" {
-        AnyActiveCpu = "any-active-cpu", since "before v4.5", commit "", "try again while any CPU of the machine is left";
-        OutsideLocalGroup = "outside-local-group", since "v4.13", commit "65a4433aebe3",
-            "try again while a CPU of the domain outside the own group is left; else leave it to the parent domain";
-    }
-}
-
-behaviour! {
-    /// What a successful active balance does to `nr_balance_failed`.
-    pub enum ActiveBalanceFailures = "balance.active_balance_failures" {
-        Kept = "kept", since "v2.6.7", commit "", "nothing: it stays one above cache_nice_tries";
-        Reset = "reset", since "v4.7", commit "d02c071183e1", "sets it to zero";
-    }
-}
-
-behaviour! {
-    /// When SD_PREFER_SIBLING of the child domain makes a group overloaded.
-    pub enum PreferSibling = "balance.prefer_sibling" {
-        MoreThanOne = "more-than-one", since "v4.1", commit "",
-            "when it runs more than one task and the local group has capacity";
-        MoreThanLocal = "more-than-local", since "v4.13", commit "05b40e057734",
-            "when it runs at least two tasks more than the local group, which has capacity";
-    }
-}
-
-behaviour! {
-    /// Where SD_ASYM_PACKING packs tasks.
-    pub enum PackingOrder = "balance.asym_packing" {
-        LowestCpu = "lowest-cpu", since "v2.6.36", commit "", "onto the CPUs of low numbers";
-        Priority = "priority", since "v4.10", commit "afe06efdf07c",
-            "onto the CPUs of high priority, and only when the pulling CPU is idle (v4.7)";
-    }
-}
-
-behaviour! {
-    /// Whether CPUs of small capacity pull from those of high capacity that run no more than a task each. Only in domains
-    /// with SD_ASYM_CPUCAPACITY.
-    pub enum HigherCapacity = "balance.higher_capacity" {
-        Pulled = "pulled", since "v2.6.7", commit "", "yes";
-        LeftAlone = "left-alone", since "v4.10", commit "", "no (compares min_capacity: bf475ce0a3dd)";
-    }
-}
-
-behaviour! {
-    /// When an overloaded group is pulled from without regard to average loads, if the local group has capacity.
-    pub enum ForceBalance = "balance.force_balance" {
-        NewlyIdle = "newly-idle", since "v2.6.38", commit "", "when the CPU is about to idle";
-        AnyIdle = "any-idle", since "v4.13", commit "583ffd99d765", "when it idles too";
-    }
-}
-
-behaviour! {
-    /// The load by which an overloaded group exceeds its capacity.
-    pub enum LoadAboveCapacity = "balance.load_above_capacity" {
-        Capacity = "capacity", since "v2.6.34", commit "", "tasks * 1024 - capacity, a capacity taken for a load";
-        Load = "load", since "v4.7", commit "", "the same as a share of the group's capacity, in units of nice-0 load";
-    }
-}
-
-behaviour! {
-    /// What `cpu_load[]` makes of time without ticks.
-    pub enum TicklessLoad = "balance.tickless_load" {
-        Idle = "idle", since "v3.5", commit "", "the end of it counts as idle; a tick within it forgets it";
-        Recorded = "recorded", since "v4.7", commit "1f41906a6fda",
-            "the load at its begin is recorded and counts, for ticks within it too";
-    }
-}
-
-behaviour! {
-    /// Whether group queues that have decayed to nothing stay on the list that `update_blocked_averages()` walks.
-    pub enum DecayedQueues = "balance.decayed_queues" {
-        Listed = "listed", since "v2.6.38", commit "", "they stay until their group is gone";
-        Removed = "removed", since "v4.13", commit "a9e7f6544b9c", "they are taken off";
-    }
+    pub sibling_imbalance: SiblingImbalance,
+    pub prefer_sibling_of: PreferSiblingOf,
+    pub smt_balance: SmtBalance,
+    pub misfit_status: MisfitStatus,
+    pub busiest_util: BusiestUtil,
+    pub detach_bound: DetachBound,
+    pub active_balance_reason: ActiveBalanceReason,
+    pub active_balance_force: ActiveBalanceForce,
+    pub active_balance_interval: ActiveBalanceInterval,
+    pub sibling_hot: SiblingHot,
+    pub hot_statistics: HotStatistics,
+    pub dst_group: DstGroup,
+    pub imbalance_flag: ImbalanceFlag,
+    pub misfit_failures: MisfitFailures,
+    pub one_pinned: OnePinned,
+    pub per_cpu_kthreads: PerCpuKthreads,
+    pub should_we_balance: ShouldWeBalance,
+    pub newidle_bail: NewidleBail,
+    pub newidle_gate: NewidleGate,
+    pub newidle_cost: NewidleCost,
+    pub newidle_decay: NewidleDecay,
+    pub newidle_due: NewidleDue,
+    pub newidle_stop: NewidleStop,
+    pub newidle_interval: NewidleInterval,
+    pub busy_interval: BusyInterval,
+    pub idle_policy_cpu: IdlePolicyCpu,
+    pub nohz: NohzBalance,
+    pub new_ilb: NewIlb,
+    pub kick_ilb: KickIlb,
 }
 
 impl BalanceRules {
@@ -127,6 +68,36 @@ impl BalanceRules {
         above_capacity: LoadAboveCapacity::Capacity,
         tickless_load: TicklessLoad::Idle,
         decayed_queues: DecayedQueues::Listed,
+        mechanism: Mechanism::ByLoad,
+        sibling_imbalance: SiblingImbalance::Tasks,
+        prefer_sibling_of: PreferSiblingOf::Child,
+        smt_balance: SmtBalance::Absent,
+        misfit_status: MisfitStatus::WhereHelpful,
+        busiest_util: BusiestUtil::Plain,
+        detach_bound: DetachBound::Half,
+        active_balance_reason: ActiveBalanceReason::AnyFailure,
+        active_balance_force: ActiveBalanceForce::ByFailures,
+        active_balance_interval: ActiveBalanceInterval::Doubled,
+        sibling_hot: SiblingHot::Hot,
+        hot_statistics: HotStatistics::Allowed,
+        dst_group: DstGroup::Span,
+        imbalance_flag: ImbalanceFlag::Cleared,
+        misfit_failures: MisfitFailures::Counted,
+        one_pinned: OnePinned::AsAllPinned,
+        per_cpu_kthreads: PerCpuKthreads::Pinned,
+        should_we_balance: ShouldWeBalance::FirstIdleCpu,
+        newidle_bail: NewidleBail::BetweenDomains,
+        newidle_gate: NewidleGate::MigrationCost,
+        newidle_cost: NewidleCost::Search,
+        newidle_decay: NewidleDecay::EverySecond,
+        newidle_due: NewidleDue::Afterwards,
+        newidle_stop: NewidleStop::TaskHere,
+        newidle_interval: NewidleInterval::Doubled,
+        busy_interval: BusyInterval::Whole,
+        idle_policy_cpu: IdlePolicyCpu::Busy,
+        nohz: NohzBalance::OneKick,
+        new_ilb: NewIlb::FirstOfMask,
+        kick_ilb: KickIlb::Always,
     };
 
     pub const V4_15: BalanceRules = BalanceRules {
@@ -146,7 +117,46 @@ impl BalanceRules {
     /// v4.16 balances as v4.15 does.
     pub const V4_16: BalanceRules = BalanceRules::V4_15;
 
-    pub const V6_1: BalanceRules = BalanceRules { ..BalanceRules::V4_16 };
+    /// As 6.1.192 has it.
+    pub const V6_1: BalanceRules = BalanceRules {
+        mechanism: Mechanism::ByGroupType,
+        asym_packing: PackingOrder::PriorityAndSiblings,
+        detach_bound: DetachBound::Relaxed,
+        active_balance_reason: ActiveBalanceReason::TaskImbalance,
+        active_balance_force: ActiveBalanceForce::ByFlag,
+        active_balance_interval: ActiveBalanceInterval::Kept,
+        sibling_hot: SiblingHot::Cold,
+        hot_statistics: HotStatistics::Detached,
+        dst_group: DstGroup::BalanceMask,
+        imbalance_flag: ImbalanceFlag::KeptIfPinned,
+        one_pinned: OnePinned::AsFound,
+        per_cpu_kthreads: PerCpuKthreads::Disregarded,
+        newidle_bail: NewidleBail::BeforeEachSearch,
+        newidle_gate: NewidleGate::DomainCost,
+        newidle_cost: NewidleCost::WithAveraging,
+        newidle_decay: NewidleDecay::SinceMaximum,
+        newidle_due: NewidleDue::First,
+        newidle_interval: NewidleInterval::Kept,
+        busy_interval: BusyInterval::OneJiffyLess,
+        idle_policy_cpu: IdlePolicyCpu::Idle,
+        nohz: NohzBalance::Flags,
+        new_ilb: NewIlb::FirstIdle,
+        tickless_load: TicklessLoad::Absent,
+        ..BalanceRules::V4_16
+    };
 
-    pub const V6_12: BalanceRules = BalanceRules { ..BalanceRules::V6_1 };
+    /// As 6.12.117 has it.
+    pub const V6_12: BalanceRules = BalanceRules {
+        asym_packing: PackingOrder::IdleCores,
+        sibling_imbalance: SiblingImbalance::ByCores,
+        prefer_sibling_of: PreferSiblingOf::BusiestGroup,
+        smt_balance: SmtBalance::Present,
+        misfit_status: MisfitStatus::AnyMisfit,
+        busiest_util: BusiestUtil::Boosted,
+        misfit_failures: MisfitFailures::Ignored,
+        should_we_balance: ShouldWeBalance::IdleCoreFirst,
+        newidle_stop: NewidleStop::NotOurs,
+        kick_ilb: KickIlb::IfNew,
+        ..BalanceRules::V6_1
+    };
 }

@@ -1,7 +1,7 @@
 //! The arithmetic of imbalance, worked out by hand.
 
 use super::*;
-use crate::fair::balance::groups::{GroupType, SdLbStats, SgLbStats};
+use crate::fair::balance::by_load::groups::{GroupType, SdLbStats, SgLbStats};
 use crate::topology::SgId;
 
 /// A group of `cpus` CPUs with `tasks` tasks of load 1024.
@@ -38,7 +38,7 @@ fn two_groups(busiest: SgLbStats, local: SgLbStats) -> SdLbStats {
 fn imbalance(kernel: Kernel, idle: CpuIdleType, mut sds: SdLbStats) -> i64 {
     let mut sched = flat(kernel, 2);
     let mut env = sched.env(CPU1, sched.lowest_domain(CPU1), idle);
-    sched.calculate_imbalance(&mut env, &mut sds);
+    sched.calculate_imbalance_by_load(&mut env, &mut sds);
     env.imbalance
 }
 
@@ -115,7 +115,7 @@ fn excess_tasks_of_siblings_count_against_the_local_group_since_v4_13() {
         let sd = sched.domains[sched.lowest_domain(idle)].parent.expect("above the core");
         sched.on_cpu(idle);
         let env = sched.env(idle, sd, CpuIdleType::Idle);
-        let sds = sched.update_sd_lb_stats(&env);
+        let sds = sched.update_sd_lb_stats_by_load(&env);
         assert_eq!(sds.busiest_stat.sum_nr_running, 2);
         assert_eq!(sds.busiest_stat.group_type, moved, "{}", sched.kernel.name);
     }
@@ -162,7 +162,7 @@ fn the_busiest_queue_is_the_one_with_most_load_for_its_capacity() {
     let other = sched.domains[sched.domains[sd].groups].next;
     let busiest = |sched: &mut Machine, imbalance| {
         let env = LbEnv { imbalance, ..sched.env(puller, sd, CpuIdleType::NotIdle) };
-        sched.find_busiest_queue(&env, other)
+        sched.find_busiest_queue_by_load(&env, other)
     };
     assert_eq!(busiest(&mut sched, 5000), None, "no load anywhere");
     sched.hogs(CPU0, 3);

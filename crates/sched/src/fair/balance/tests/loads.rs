@@ -136,12 +136,12 @@ fn packing_brings_tasks_to_the_first_cpu() {
         sched.cool_down();
         let mut env = sched.env(CPU0, sd, CpuIdleType::Idle);
         // One task against none is no imbalance of averages between idle CPUs, but all of its load is to come.
-        assert!(sched.find_busiest_group(&mut env).is_some());
+        assert!(sched.find_busiest_group_by_load(&mut env).is_some());
         assert_eq!(env.imbalance, 1024, "{}", sched.kernel.name);
         let newly = LbEnv { src_cpu: CPU1, ..sched.env(CPU0, sd, CpuIdleType::NewlyIdle) };
         assert!(sched.need_active_balance(&newly), "what runs is pushed at once");
         let mut env = sched.env(CPU0, sd, CpuIdleType::NotIdle);
         sched.hogs(CPU0, 1);
-        assert_eq!(sched.find_busiest_group(&mut env).is_some(), busy_pulls);
+        assert_eq!(sched.find_busiest_group_by_load(&mut env).is_some(), busy_pulls);
     }
 }

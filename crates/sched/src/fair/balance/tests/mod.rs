@@ -118,7 +118,7 @@ impl Machine {
     fn jiffy(&mut self) {
         self.pass(1);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
-            if !self.rq[cpu].nohz_tick_stopped && Scheduler::scheduler_tick(self, cpu) {
+            if !self.rq[cpu].tick_stopped && Scheduler::scheduler_tick(self, cpu) {
                 Scheduler::run_rebalance_domains(self, cpu);
             }
             self.settle(cpu);
@@ -134,7 +134,7 @@ impl Machine {
     /// The CPU does what it was told to: switches, runs its stopper, stops or restarts its tick.
     fn settle(&mut self, cpu: CpuId) {
         while self.rq[cpu].need_resched || self.rq[cpu].curr.is_some() && self.rq[cpu].curr == self.rq[cpu].stop {
-            if self.rq[cpu].nohz_tick_stopped {
+            if self.rq[cpu].tick_stopped {
                 self.tick_nohz_idle_restart(cpu);
             }
             let next = Scheduler::schedule(self, cpu, true);
@@ -144,9 +144,15 @@ impl Machine {
                 Scheduler::schedule(self, cpu, false);
             }
         }
-        if self.rq[cpu].curr.is_none() && !self.rq[cpu].nohz_tick_stopped {
-            self.tick_nohz_idle_stop(cpu);
+        if self.rq[cpu].curr.is_none() && !self.rq[cpu].tick_stopped {
+            self.go_idle(cpu);
         }
+    }
+
+    /// The idle loop up to where the tick stops.
+    fn go_idle(&mut self, cpu: CpuId) {
+        self.idle_loop_enter(cpu);
+        self.tick_nohz_idle_stop(cpu);
     }
 
     /// Whether the parent domain's own group is flagged.
@@ -171,19 +177,10 @@ impl Machine {
 
     fn env(&self, cpu: CpuId, sd: SdId, idle: CpuIdleType) -> LbEnv {
         LbEnv {
-            sd,
-            src_cpu: cpu,
-            dst_cpu: cpu,
             dst_grpmask: Some(self.domains[self.domains[sd].groups].cpumask),
-            new_dst_cpu: cpu,
-            idle,
-            imbalance: 0,
             cpus: CpuMask::all(self.nr_cpus()),
-            flags: LbFlags::default(),
-            loop_: 0,
-            loop_break: SCHED_NR_MIGRATE_BREAK,
             loop_max: SCHED_NR_MIGRATE_BREAK,
-            tasks: Vec::new(),
+            ..LbEnv::new(sd, cpu, idle)
         }
     }
 }

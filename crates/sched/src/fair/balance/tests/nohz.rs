@@ -1,6 +1,7 @@
 //! CPUs without ticks: who is kicked, who balances for whom, and what becomes of their load averages.
 
 use super::*;
+use crate::fair::nohz::NohzFlags;
 
 const CPU2: CpuId = CpuId(2);
 
@@ -8,7 +9,7 @@ const CPU2: CpuId = CpuId(2);
 fn one_busy_cpu(kernel: Kernel, topology: CpuTopology) -> Machine {
     let mut sched = machine(kernel, topology);
     for cpu in (1..sched.nr_cpus()).map(CpuId::new) {
-        sched.tick_nohz_idle_stop(cpu);
+        sched.go_idle(cpu);
     }
     sched.hogs(CPU0, 2);
     sched.run_something(CPU0);
@@ -37,7 +38,7 @@ fn a_busy_tick_kicks_the_first_idle_cpu_which_balances_for_all() {
         // Others come first: the task that waited goes to CPU 2, which is told.
         assert_eq!(sched.nr_running(), [1, 0, 1, 0], "{}", sched.kernel.name);
         assert_eq!(sched.arch.interrupts[1..], [(CPU1, CPU2)]);
-        assert!(!sched.rq[CPU1].nohz_balance_kick);
+        assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
         let due = [1, 2, 3].map(|cpu| sched.rq[CpuId(cpu)].next_balance).into_iter().min();
         assert_eq!(Some(sched.nohz.next_balance), due);
     }
@@ -48,27 +49,27 @@ fn a_kick_that_finds_its_cpu_busy_is_dropped() {
     let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 2, 1));
     sched.on_cpu(CPU0);
     assert!(sched.nohz_kick_needed(CPU0));
-    sched.nohz_balancer_kick();
+    sched.kick_ilb_once();
     sched.hogs(CPU1, 1);
     assert!(!Scheduler::scheduler_ipi(&mut sched, CPU1));
-    assert!(!sched.rq[CPU1].nohz_balance_kick && !sched.rq[CPU1].idle_balance);
+    assert!(sched.rq[CPU1].nohz_flags == NohzFlags::NONE && !sched.rq[CPU1].idle_balance);
 }
 
 #[test]
 fn who_balances_for_others_stops_when_work_comes() {
     let mut sched = one_busy_cpu(V4_5_RC1, CpuTopology::symmetric(1, 1, 1, 4, 1));
     sched.on_cpu(CPU1);
-    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_BALANCE_KICK;
     sched.rq[CPU1].need_resched = true;
     sched.nohz_idle_balance(CpuIdleType::Idle);
     assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
-    assert!(!sched.rq[CPU1].nohz_balance_kick);
+    assert_eq!(sched.rq[CPU1].nohz_flags, NohzFlags::NONE);
     // Nor does a CPU that is not idle begin.
-    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_BALANCE_KICK;
     sched.rq[CPU1].need_resched = false;
     sched.nohz_idle_balance(CpuIdleType::NotIdle);
     assert_eq!(sched.nr_running(), [2, 0, 0, 0]);
-    sched.rq[CPU1].nohz_balance_kick = true;
+    sched.rq[CPU1].nohz_flags = NohzFlags::NOHZ_BALANCE_KICK;
     sched.nohz_idle_balance(CpuIdleType::Idle);
     assert_eq!(sched.nr_running(), [1, 0, 1, 0]);
 }
@@ -104,7 +105,7 @@ fn no_kick_before_its_time_or_without_need() {
     // One task alone is reason only while another CPU of the cache is busy.
     let mut sched = machine(V4_15, CpuTopology::symmetric(1, 1, 1, 4, 1));
     for cpu in [CPU1, CPU2, CpuId(3)] {
-        sched.tick_nohz_idle_stop(cpu);
+        sched.go_idle(cpu);
     }
     for (cpu, needed) in [(CPU0, false), (CPU1, true), (CPU0, true)] {
         if sched.rq[cpu].nr_running == 0 {
@@ -131,7 +132,7 @@ fn busy_cpus_of_a_cache_are_counted_where_each_era_counts_them() {
         let counts = |sched: &Machine| [count(sched, CPU0), count(sched, CPU2)];
         assert_eq!(counts(&sched), [2, 2], "{}", sched.kernel.name);
         for _ in 0..2 {
-            sched.tick_nohz_idle_stop(CPU1);
+            sched.go_idle(CPU1);
             assert_eq!(counts(&sched), [1, 2], "once idle is idle");
             // The tick's return alone changes nothing; the first busy tick does.
             sched.tick_nohz_idle_restart(CPU1);
@@ -151,7 +152,7 @@ fn time_without_ticks_is_caught_up_with_when_they_return() {
     for (kernel, expected) in [(V4_5_RC1, [0, 128, 432, 686, 840]), (V4_15, [0, 128, 432, 686, 840])] {
         let mut sched = flat(kernel, 2);
         sched.rq[CPU0].cpu_load = [1024; 5];
-        sched.tick_nohz_idle_stop(CPU0);
+        sched.go_idle(CPU0);
         sched.rq[CPU0].last_load_update_tick = sched.jiffies();
         sched.pass(3);
         sched.tick_nohz_idle_restart(CPU0);
@@ -168,7 +169,7 @@ fn a_tick_amid_time_without_ticks() {
     for (kernel, average) in [(V4_5_RC1, 512), (V4_15, 128)] {
         let mut sched = flat(kernel, 2);
         sched.rq[CPU0].cpu_load = [1024; 5];
-        sched.tick_nohz_idle_stop(CPU0);
+        sched.go_idle(CPU0);
         sched.rq[CPU0].last_load_update_tick = sched.jiffies();
         sched.pass(3);
         sched.on_cpu(CPU0);

@@ -8,7 +8,7 @@ fn newidle_pulls_and_measures_itself() {
     sched.hogs(CPU0, 2);
     sched.run_something(CPU0);
     sched.cool_down();
-    assert!(sched.balance.overload);
+    assert!(sched.root_domain(CPU0).overload);
     sched.arch.ns_per_read = 10;
     sched.on_cpu(CPU1);
     sched.rq_lock(CPU1);
@@ -39,10 +39,10 @@ fn newidle_gives_up_where_it_would_cost_more_than_it_brings() {
     sched.rq[CPU1].avg_idle = 499_999;
     assert_eq!(sched.idle_balance(CPU1), 0);
     sched.rq[CPU1].avg_idle = 600_000;
-    sched.balance.overload = false;
+    sched.root_domain_mut(CPU0).overload = false;
     assert_eq!(sched.idle_balance(CPU1), 0);
     assert_eq!(sched.domains.stats(sd).lb_count, [0, 0, 0]);
-    sched.balance.overload = true;
+    sched.root_domain_mut(CPU0).overload = true;
     assert_eq!(sched.idle_balance(CPU1), 1);
 }
 
@@ -101,7 +101,7 @@ fn two_sockets_even_out_from_tick_to_tick() {
             sched.jiffy();
         }
         assert_eq!(sched.nr_running(), [1; 8], "{}", sched.kernel.name);
-        assert!(!sched.balance.overload, "the top domain saw that no CPU has two tasks");
+        assert!(!sched.root_domain(CPU0).overload, "the top domain saw that no CPU has two tasks");
     }
 }
 

@@ -204,7 +204,7 @@ fn threads_of_a_core_are_small_beside_a_core_without() {
         m.busy(&[2, 4]);
         let p = m.sleeper(4);
         m.avg(p).util_avg = util;
-        (m.select(2, p, true), m.rq[cpu(2)].max_cpu_capacity)
+        (m.select(2, p, true), m.root_domain(cpu(2)).max_cpu_capacity)
     };
     assert_eq!(target(471), (3, 1024), "pulled to CPU 2, from where the search begins");
     assert_eq!(target(472), (5, 1024), "left with CPU 4");

@@ -1,16 +1,16 @@
 //! fair.c: "Helpers for find_busiest_group": what the groups of a domain are doing, and which is busiest.
 
-use super::{HigherCapacity, LbEnv, PackingOrder, PreferSibling};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::fair::balance::{HigherCapacity, LbEnv, PackingOrder, PreferSibling};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 use units::CpuId;
 
 /// fair.c: enum group_type, from the least to the most urgent to pull from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub(super) enum GroupType {
+pub(in crate::fair::balance) enum GroupType {
     #[default]
     Other,
     /// Affinity kept the level below from its balance.
@@ -20,7 +20,7 @@ pub(super) enum GroupType {
 
 /// fair.c: struct sg_lb_stats. Loads in units of 1024 = a nice-0 task that always runs, capacities of 1024 = a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct SgLbStats {
+pub(in crate::fair::balance) struct SgLbStats {
     /// `group_load` for each full CPU of capacity.
     pub avg_load: u64,
     pub group_load: u64,
@@ -37,7 +37,7 @@ pub(super) struct SgLbStats {
 
 /// fair.c: struct sd_lb_stats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct SdLbStats {
+pub(in crate::fair::balance) struct SdLbStats {
     pub busiest: Option<SgId>,
     pub local: Option<SgId>,
     pub total_load: u64,
@@ -48,12 +48,12 @@ pub(super) struct SdLbStats {
 }
 
 /// fair.c: group_has_capacity(). Fewer tasks than CPUs, or less use than capacity.
-pub(super) fn group_has_capacity(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
+pub(super) fn group_has_capacity_by_load(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     sgs.sum_nr_running < sgs.group_weight || sgs.group_capacity * 100 > sgs.group_util * u64::from(imbalance_pct)
 }
 
 /// fair.c: group_is_overloaded(). More tasks than CPUs, and no capacity left. A group may be neither this nor have capacity.
-fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
+fn group_is_overloaded_by_load(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
     sgs.sum_nr_running > sgs.group_weight && sgs.group_capacity * 100 < sgs.group_util * u64::from(imbalance_pct)
 }
 
@@ -69,7 +69,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: group_classify().
-    fn group_classify(&self, group: SgId, sgs: &SgLbStats) -> GroupType {
+    fn group_classify_by_load(&self, group: SgId, sgs: &SgLbStats) -> GroupType {
         if sgs.group_no_capacity {
             GroupType::Overloaded
         } else if self.sg_imbalanced(group) {
@@ -79,14 +79,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: sg_imbalanced().
-    fn sg_imbalanced(&self, group: SgId) -> bool {
-        self.domains[self.domains[group].sgc].imbalance
-    }
-
     /// fair.c: update_sg_lb_stats(). Sums over the CPUs of a group; sets `overload` if one has more than one task.
-    #[fentry]
-    fn update_sg_lb_stats(
+    #[fentry(update_sg_lb_stats)]
+    fn update_sg_lb_stats_by_load(
         &mut self,
         env: &LbEnv,
         group: SgId,
@@ -122,8 +117,8 @@ impl<A: Arch> Sched<A> {
             sgs.load_per_task = sgs.sum_weighted_load / u64::from(sgs.sum_nr_running);
         }
         sgs.group_weight = self.domains[group].group_weight;
-        sgs.group_no_capacity = group_is_overloaded(self.domains[env.sd].imbalance_pct, &sgs);
-        sgs.group_type = self.group_classify(group, &sgs);
+        sgs.group_no_capacity = group_is_overloaded_by_load(self.domains[env.sd].imbalance_pct, &sgs);
+        sgs.group_type = self.group_classify_by_load(group, &sgs);
         sgs
     }
 
@@ -137,7 +132,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: update_sd_pick_busiest(). Whether `sg` is busier than the busiest so far.
-    fn update_sd_pick_busiest(&self, env: &LbEnv, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
+    fn update_sd_pick_busiest_by_load(&self, env: &LbEnv, sds: &SdLbStats, sg: SgId, sgs: &SgLbStats) -> bool {
         let busiest = &sds.busiest_stat;
         if sgs.group_type != busiest.group_type {
             return sgs.group_type > busiest.group_type;
@@ -159,8 +154,8 @@ impl<A: Arch> Sched<A> {
         }
         match self.kernel.balance.asym_packing {
             PackingOrder::LowestCpu => {}
-            PackingOrder::Priority if env.idle == CpuIdleType::NotIdle => return true,
-            PackingOrder::Priority => {}
+            _ if env.idle == CpuIdleType::NotIdle => return true,
+            PackingOrder::Priority | PackingOrder::PriorityAndSiblings | PackingOrder::IdleCores => {}
         }
         let preferred = |sg: SgId| self.packing_cpu(sg);
         let less_preferred = self.sched_asym_prefer(env.dst_cpu, preferred(sg));
@@ -168,22 +163,26 @@ impl<A: Arch> Sched<A> {
             && less_preferred
             && sds.busiest.is_none_or(|busiest| match self.kernel.balance.asym_packing {
                 PackingOrder::LowestCpu => preferred(busiest) > preferred(sg),
-                PackingOrder::Priority => self.sched_asym_prefer(preferred(busiest), preferred(sg)),
+                PackingOrder::Priority | PackingOrder::PriorityAndSiblings | PackingOrder::IdleCores => {
+                    self.sched_asym_prefer(preferred(busiest), preferred(sg))
+                }
             })
     }
 
     /// The CPU by which a group is ranked for SD_ASYM_PACKING.
-    pub(super) fn packing_cpu(&self, sg: SgId) -> CpuId {
+    pub(in crate::fair::balance) fn packing_cpu(&self, sg: SgId) -> CpuId {
         let first = || self.domains.sched_group_span(sg).first().expect("a group has CPUs");
         match self.kernel.balance.asym_packing {
             PackingOrder::LowestCpu => first(),
-            PackingOrder::Priority => self.domains[sg].asym_prefer_cpu.unwrap_or_else(first),
+            PackingOrder::Priority | PackingOrder::PriorityAndSiblings | PackingOrder::IdleCores => {
+                self.domains[sg].asym_prefer_cpu.unwrap_or_else(first)
+            }
         }
     }
 
     /// fair.c: update_sd_lb_stats().
-    #[fentry]
-    pub(super) fn update_sd_lb_stats(&mut self, env: &LbEnv) -> SdLbStats {
+    #[fentry(update_sd_lb_stats)]
+    pub(in crate::fair::balance) fn update_sd_lb_stats_by_load(&mut self, env: &LbEnv) -> SdLbStats {
         let mut sds = SdLbStats::default();
         let sd = &self.domains[env.sd];
         let (first, imbalance_pct, is_root) = (sd.groups, sd.imbalance_pct, sd.parent.is_none());
@@ -200,16 +199,17 @@ impl<A: Arch> Sched<A> {
                     self.renew_group_capacity(env.sd, env.dst_cpu);
                 }
             }
-            let mut sgs = self.update_sg_lb_stats(env, sg, load_idx, local_group, &mut overload);
+            let mut sgs = self.update_sg_lb_stats_by_load(env, sg, load_idx, local_group, &mut overload);
             if local_group {
                 sds.local_stat = sgs;
             } else {
-                let local_has_capacity = sds.local.is_some() && group_has_capacity(imbalance_pct, &sds.local_stat);
+                let local_has_capacity =
+                    sds.local.is_some() && group_has_capacity_by_load(imbalance_pct, &sds.local_stat);
                 if prefer_sibling && local_has_capacity && self.has_excess_tasks(&sgs, &sds.local_stat) {
                     sgs.group_no_capacity = true;
-                    sgs.group_type = self.group_classify(sg, &sgs);
+                    sgs.group_type = self.group_classify_by_load(sg, &sgs);
                 }
-                if self.update_sd_pick_busiest(env, &sds, sg, &sgs) {
+                if self.update_sd_pick_busiest_by_load(env, &sds, sg, &sgs) {
                     sds.busiest = Some(sg);
                     sds.busiest_stat = sgs;
                 }
@@ -222,7 +222,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         if is_root {
-            self.set_overload(overload);
+            self.set_overload(env.dst_cpu, overload);
         }
         sds
     }
@@ -235,18 +235,9 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// Sets `rd->overload`, and writes only what changes.
-    pub(crate) fn set_overload(&mut self, overload: bool) {
-        self.read_root_domain();
-        if self.balance.overload != overload {
-            self.write_root_domain();
-            self.balance.overload = overload;
-        }
-    }
-
     /// fair.c: find_busiest_queue(). Of the group's queues the one with the most load for its capacity.
-    #[fentry]
-    pub(super) fn find_busiest_queue(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
+    #[fentry(find_busiest_queue)]
+    pub(in crate::fair::balance) fn find_busiest_queue_by_load(&mut self, env: &LbEnv, group: SgId) -> Option<CpuId> {
         let (mut busiest, mut busiest_load, mut busiest_capacity) = (None, 0, 1);
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {

@@ -1,10 +1,10 @@
 //! fair.c: find_busiest_group(): whether there is an imbalance, and how much load to move against it.
 
-use super::groups::{GroupType, SdLbStats, group_has_capacity};
-use super::{ForceBalance, LbEnv, LoadAboveCapacity, PackingOrder};
+use super::groups::{GroupType, SdLbStats, group_has_capacity_by_load};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::fair::balance::{ForceBalance, LbEnv, LoadAboveCapacity, PackingOrder};
 use crate::topology::{CpuIdleType, SdFlags, SgId};
 use fentry::fentry;
 
@@ -22,7 +22,9 @@ impl<A: Arch> Sched<A> {
         let busiest_cpu = self.packing_cpu(busiest);
         let stays = match self.kernel.balance.asym_packing {
             PackingOrder::LowestCpu => env.dst_cpu > busiest_cpu,
-            PackingOrder::Priority => self.sched_asym_prefer(busiest_cpu, env.dst_cpu),
+            PackingOrder::Priority | PackingOrder::PriorityAndSiblings | PackingOrder::IdleCores => {
+                self.sched_asym_prefer(busiest_cpu, env.dst_cpu)
+            }
         };
         if stays {
             return false;
@@ -34,9 +36,9 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: find_busiest_group(). `None` if there is nothing to pull; else sets the load to move.
-    #[fentry]
-    pub(super) fn find_busiest_group(&mut self, env: &mut LbEnv) -> Option<SgId> {
-        let mut sds = self.update_sd_lb_stats(env);
+    #[fentry(find_busiest_group)]
+    pub(in crate::fair::balance) fn find_busiest_group_by_load(&mut self, env: &mut LbEnv) -> Option<SgId> {
+        let mut sds = self.update_sd_lb_stats_by_load(env);
         if self.check_asym_packing(env, &sds) {
             return sds.busiest;
         }
@@ -49,12 +51,12 @@ impl<A: Arch> Sched<A> {
             env.imbalance = 0;
             return None;
         }
-        self.calculate_imbalance(env, &mut sds);
+        self.calculate_imbalance_by_load(env, &mut sds);
         sds.busiest
     }
 
     /// find_busiest_group() between its two `goto`s: whether to compute an imbalance at all.
-    pub(super) fn is_out_of_balance(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
+    pub(in crate::fair::balance) fn is_out_of_balance(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         let imbalance_pct = self.domains[env.sd].imbalance_pct;
         // Averages say nothing about a group whose tasks are pinned.
@@ -65,7 +67,7 @@ impl<A: Arch> Sched<A> {
             ForceBalance::NewlyIdle => env.idle == CpuIdleType::NewlyIdle,
             ForceBalance::AnyIdle => env.idle != CpuIdleType::NotIdle,
         };
-        if force && group_has_capacity(imbalance_pct, local) && busiest.group_no_capacity {
+        if force && group_has_capacity_by_load(imbalance_pct, local) && busiest.group_no_capacity {
             return true;
         }
         if local.avg_load >= busiest.avg_load || local.avg_load >= sds.avg_load {
@@ -80,7 +82,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: calculate_imbalance(). The load to move, into `env.imbalance`.
-    pub(super) fn calculate_imbalance(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
+    pub(in crate::fair::balance) fn calculate_imbalance_by_load(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
         if sds.busiest_stat.group_type == GroupType::Imbalanced {
             sds.busiest_stat.load_per_task = sds.busiest_stat.load_per_task.min(sds.avg_load);
         }
@@ -112,7 +114,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: fix_small_imbalance(). Whether to move one task although it is more than the imbalance.
-    pub(super) fn fix_small_imbalance(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
+    pub(in crate::fair::balance) fn fix_small_imbalance(&mut self, env: &mut LbEnv, sds: &mut SdLbStats) {
         let mut imbn = 2;
         if sds.local_stat.sum_nr_running == 0 {
             sds.local_stat.load_per_task = self.cpu_avg_load_per_task(env.dst_cpu);

@@ -1,0 +1,131 @@
+//! fair.c: active balancing: the task that runs on the busiest CPU is pushed to the one that found nothing to pull.
+
+use super::{
+    ActiveBalanceFailures, ActiveBalanceForce, ActiveBalanceReason, LbEnv, Mechanism, MigrationType, OnePinned,
+    Outcome, PackingOrder,
+};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::TaskId;
+use crate::stop_task::StopWork;
+use crate::topology::{CpuIdleType, SdFlags, SdId};
+use fentry::fentry;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: need_active_balance(). Whether to push the task that runs on `src_cpu`.
+    pub(super) fn need_active_balance(&mut self, env: &LbEnv) -> bool {
+        if self.asym_active_balance(env) || self.imbalanced_active_balance(env) {
+            return true;
+        }
+        let alone = self.cfs_h_nr_running(env.src_cpu) == 1;
+        if env.idle != CpuIdleType::NotIdle && alone && self.check_cpu_capacity(env.src_cpu, env.sd) {
+            let imbalance_pct = u64::from(self.domains[env.sd].imbalance_pct);
+            if self.capacity_of(env.src_cpu) * imbalance_pct < self.capacity_of(env.dst_cpu) * 100 {
+                return true;
+            }
+        }
+        env.migration_type == MigrationType::Misfit
+    }
+
+    /// fair.c: asym_active_balance(). Whether SD_ASYM_PACKING wants the task on the pulling CPU.
+    fn asym_active_balance(&mut self, env: &LbEnv) -> bool {
+        if !self.domains[env.sd].flags.has(SdFlags::SD_ASYM_PACKING) || env.idle == CpuIdleType::NotIdle {
+            return false;
+        }
+        match (self.kernel.balance.mechanism, self.kernel.balance.asym_packing) {
+            (Mechanism::ByLoad, _) => {
+                env.idle == CpuIdleType::NewlyIdle && self.sched_asym_prefer(env.dst_cpu, env.src_cpu)
+            }
+            (Mechanism::ByGroupType, PackingOrder::IdleCores) => {
+                self.sched_use_asym_prio(env.sd, env.dst_cpu)
+                    && (self.sched_asym_prefer(env.dst_cpu, env.src_cpu)
+                        || !self.sched_use_asym_prio(env.sd, env.src_cpu))
+            }
+            (Mechanism::ByGroupType, _) => self.sched_asym_prefer(env.dst_cpu, env.src_cpu),
+        }
+    }
+
+    /// fair.c: imbalanced_active_balance(). Whether balancing has failed too often.
+    fn imbalanced_active_balance(&self, env: &LbEnv) -> bool {
+        let counts = match self.kernel.balance.active_balance_reason {
+            ActiveBalanceReason::AnyFailure => true,
+            ActiveBalanceReason::TaskImbalance => env.migration_type == MigrationType::Task,
+        };
+        let sd = &self.domains[env.sd];
+        counts && sd.nr_balance_failed > sd.cache_nice_tries + 2
+    }
+
+    /// load_balance(), where it has the stopper of `src_cpu` push its running task.
+    pub(super) fn begin_active_balance(&mut self, env: &mut LbEnv, this_cpu: CpuId) -> Outcome {
+        let (sd, busiest) = (env.sd, env.src_cpu);
+        self.rq_lock(busiest);
+        // The idle task may run on its own CPU only, so it cannot come either.
+        let may_come = self.rq[busiest].curr.is_some_and(|p| self.cpumask_test(this_cpu, p));
+        if !may_come {
+            self.rq_unlock(busiest);
+            env.flags.all_pinned |= self.kernel.balance.one_pinned == OnePinned::AsAllPinned;
+            return Outcome::OnePinned;
+        }
+        if self.kernel.balance.one_pinned == OnePinned::AsFound {
+            env.flags.all_pinned = false;
+        }
+        let active_balance = !self.rq[busiest].active_balance;
+        if active_balance {
+            self.write_rq_balance(busiest);
+            self.rq[busiest].active_balance = true;
+            self.rq[busiest].push_cpu = this_cpu;
+        }
+        self.rq_unlock(busiest);
+        if active_balance {
+            self.stop_one_cpu(busiest, StopWork::ActiveBalance);
+        }
+        if self.kernel.balance.active_balance_force == ActiveBalanceForce::ByFailures {
+            self.domains[sd].nr_balance_failed = self.domains[sd].cache_nice_tries + 1;
+        }
+        Outcome::Unbalanced { active_balance }
+    }
+
+    /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU: pushes one task, which the stopper
+    /// displaced, to `rq.push_cpu`.
+    #[fentry]
+    pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId) {
+        self.rq_lock(busiest_cpu);
+        let target_cpu = self.rq[busiest_cpu].push_cpu;
+        let mut pushed = None;
+        // Either CPU may have gone down meanwhile.
+        let active = self.cpu_active_mask.contains(busiest_cpu) && self.cpu_active_mask.contains(target_cpu);
+        let wanted = active && busiest_cpu == self.this_cpu && self.rq[busiest_cpu].active_balance;
+        // The stopper itself is one of the running.
+        if wanted && self.rq[busiest_cpu].nr_running > 1 {
+            assert_ne!(busiest_cpu, target_cpu, "active balancing pushes to another CPU");
+            pushed = self.push_one_task(busiest_cpu, target_cpu);
+        }
+        self.rq[busiest_cpu].active_balance = false;
+        self.rq_unlock(busiest_cpu);
+        if let Some(p) = pushed {
+            self.attach_one_task(target_cpu, p);
+        }
+    }
+
+    /// The middle of active_load_balance_cpu_stop(): detaches one task, on behalf of the narrowest domain of both CPUs.
+    fn push_one_task(&mut self, busiest_cpu: CpuId, target_cpu: CpuId) -> Option<TaskId> {
+        let spans_both = |sd: &SdId| self.domains.sched_domain_span(*sd).contains(busiest_cpu);
+        let sd = self.domains.for_each_domain(target_cpu).find(spans_both)?;
+        let mut env = LbEnv::new(sd, target_cpu, CpuIdleType::Idle);
+        env.src_cpu = busiest_cpu;
+        env.flags.active_lb = self.kernel.balance.active_balance_force == ActiveBalanceForce::ByFlag;
+        self.count_balance(&env, |stats, _| stats.alb_count += 1);
+        self.update_rq_clock_of_caller(busiest_cpu);
+        let pushed = self.detach_one_task(&mut env);
+        self.count_balance(&env, |stats, _| match pushed {
+            Some(_) => stats.alb_pushed += 1,
+            None => stats.alb_failed += 1,
+        });
+        if pushed.is_some() && self.kernel.balance.active_balance == ActiveBalanceFailures::Reset {
+            self.write_domain(sd);
+            self.domains[sd].nr_balance_failed = 0;
+        }
+        pushed
+    }
+}

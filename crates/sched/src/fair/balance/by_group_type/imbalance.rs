@@ -1,0 +1,231 @@
+//! fair.c: find_busiest_group(): whether there is an imbalance, what is to move against it, and from which queue.
+
+use super::groups::{GroupType, SdLbStats, capacity_greater};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::fair::balance::{BusiestUtil, LbEnv, MigrationType, PackingOrder, SiblingImbalance};
+use crate::topology::{CpuIdleType, SdFlags, SgId};
+use fentry::fentry;
+use units::CpuId;
+
+const SCALE: u64 = SCHED_CAPACITY_SCALE as u64;
+
+/// fair.c: NUMA_IMBALANCE_MIN. Two tasks that talk to each other may stay on one node.
+const NUMA_IMBALANCE_MIN: i64 = 2;
+
+/// fair.c: adjust_numa_imbalance(). While a node runs up to `imb_numa_nr` tasks, two more than elsewhere are no imbalance.
+pub(in crate::fair) fn adjust_numa_imbalance(imbalance: i64, dst_running: u32, imb_numa_nr: u32) -> i64 {
+    if dst_running <= imb_numa_nr && imbalance <= NUMA_IMBALANCE_MIN { 0 } else { imbalance }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: sibling_imbalance(). By how many tasks the busiest group exceeds the local one; where the numbers of cores
+    /// differ (v6.6), on average of both groups' cores and rounded.
+    fn sibling_imbalance(&self, env: &LbEnv, sds: &SdLbStats) -> i64 {
+        let (local, busiest) = (i64::from(sds.local_stat.sum_nr_running), i64::from(sds.busiest_stat.sum_nr_running));
+        let by_cores = self.kernel.balance.sibling_imbalance == SiblingImbalance::ByCores;
+        if by_cores && (env.idle == CpuIdleType::NotIdle || busiest == 0) {
+            return 0;
+        }
+        let cores = |group: Option<SgId>| group.map_or(0, |group| i64::from(self.domains[group].cores));
+        let (ncores_busiest, ncores_local) = (cores(sds.busiest), cores(sds.local));
+        if !by_cores || ncores_busiest == ncores_local {
+            return (busiest - local).max(0);
+        }
+        let excess = (ncores_local * busiest - ncores_busiest * local).max(0);
+        let both = ncores_local + ncores_busiest;
+        let imbalance = (2 * excess + both) / both;
+        // An empty group is used, however small.
+        if imbalance <= 1 && local == 0 && busiest > 1 { 2 } else { imbalance }
+    }
+
+    /// fair.c: calculate_imbalance(). What is to move, and how much of it.
+    pub(in crate::fair::balance) fn calculate_imbalance(&self, env: &mut LbEnv, sds: &mut SdLbStats) {
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        let flags = self.domains[env.sd].flags;
+        (env.migration_type, env.imbalance) = match busiest.group_type {
+            GroupType::MisfitTask if flags.has(SdFlags::SD_ASYM_CPUCAPACITY) => (MigrationType::Misfit, 1),
+            GroupType::MisfitTask => (MigrationType::Load, busiest.group_misfit_task_load as i64),
+            GroupType::AsymPacking => (MigrationType::Task, i64::from(busiest.sum_h_nr_running)),
+            GroupType::SmtBalance | GroupType::Imbalanced => (MigrationType::Task, 1),
+            _ if local.group_type == GroupType::HasSpare => self.imbalance_for_spare_capacity(env, sds),
+            _ => return calculate_average_imbalance(env, sds),
+        };
+    }
+
+    /// calculate_imbalance(), where the local group has spare capacity.
+    fn imbalance_for_spare_capacity(&self, env: &LbEnv, sds: &SdLbStats) -> (MigrationType, i64) {
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        let sd = &self.domains[env.sd];
+        if busiest.group_type > GroupType::FullyBusy && !sd.flags.has(SdFlags::SD_SHARE_LLC) {
+            let free = local.group_capacity.saturating_sub(local.group_util);
+            // Utilization lags behind: this CPU idles, and over there somebody waits.
+            if env.idle != CpuIdleType::NotIdle && free == 0 {
+                return (MigrationType::Task, 1);
+            }
+            return (MigrationType::Util, free as i64);
+        }
+        let mut tasks = if busiest.group_weight == 1 || sds.prefer_sibling {
+            self.sibling_imbalance(env, sds)
+        } else {
+            (i64::from(local.idle_cpus) - i64::from(busiest.idle_cpus)).max(0)
+        };
+        if sd.flags.has(SdFlags::SD_NUMA) {
+            tasks = adjust_numa_imbalance(tasks, local.sum_nr_running + 1, sd.imb_numa_nr);
+        }
+        // Half of the difference makes both equal.
+        (MigrationType::Task, tasks >> 1)
+    }
+
+    /// fair.c: find_busiest_group(). `None` if there is nothing to pull; else sets what to move.
+    #[doc(alias = "sched_balance_find_src_group")]
+    #[fentry(find_busiest_group)]
+    pub(in crate::fair::balance) fn find_busiest_group_by_group_type(&mut self, env: &mut LbEnv) -> Option<SgId> {
+        let mut sds = self.update_sd_lb_stats(env);
+        env.imbalance = 0;
+        if sds.busiest.is_none() || !self.is_unequal(env, &mut sds) {
+            return None;
+        }
+        self.calculate_imbalance(env, &mut sds);
+        sds.busiest.filter(|_| env.imbalance != 0)
+    }
+
+    /// find_busiest_group() between its two labels: whether to compute an imbalance at all.
+    ///
+    /// No root domain has performance domains, so energy never forbids it.
+    pub(in crate::fair::balance) fn is_unequal(&self, env: &LbEnv, sds: &mut SdLbStats) -> bool {
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        match busiest.group_type {
+            GroupType::MisfitTask | GroupType::AsymPacking | GroupType::Imbalanced => return true,
+            _ => {}
+        }
+        if local.group_type > busiest.group_type {
+            return false;
+        }
+        if local.group_type == GroupType::Overloaded {
+            if local.avg_load >= busiest.avg_load {
+                return false;
+            }
+            sds.avg_load = sds.total_load * SCALE / sds.total_capacity;
+            let imbalance_pct = u64::from(self.domains[env.sd].imbalance_pct);
+            if local.avg_load >= sds.avg_load || 100 * busiest.avg_load <= imbalance_pct * local.avg_load {
+                return false;
+            }
+        }
+        if sds.prefer_sibling && local.group_type == GroupType::HasSpare && self.sibling_imbalance(env, sds) > 1 {
+            return true;
+        }
+        busiest.group_type == GroupType::Overloaded || self.has_more_than_its_share(env, sds)
+    }
+
+    /// find_busiest_group(), where nobody is overloaded: whether an idle CPU should get a task nonetheless.
+    fn has_more_than_its_share(&self, env: &LbEnv, sds: &SdLbStats) -> bool {
+        let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
+        if env.idle == CpuIdleType::NotIdle {
+            return false;
+        }
+        if busiest.group_type == GroupType::SmtBalance && self.smt_vs_nonsmt_groups(sds.local, sds.busiest) {
+            return true;
+        }
+        // One idle CPU more or less is no imbalance: to move it would only swap the groups.
+        let even = busiest.group_weight > 1 && local.idle_cpus <= busiest.idle_cpus + 1;
+        !even && busiest.sum_h_nr_running != 1
+    }
+
+    /// fair.c: find_busiest_queue(). Of the group's queues the one with most of what is to move.
+    #[doc(alias = "sched_balance_find_src_rq")]
+    #[fentry(find_busiest_queue)]
+    pub(in crate::fair::balance) fn find_busiest_queue_by_group_type(
+        &mut self,
+        env: &LbEnv,
+        group: SgId,
+    ) -> Option<CpuId> {
+        let (mut busiest, mut most, mut busiest_capacity) = (None, 0, 1);
+        let mut from = 0;
+        while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
+            from = cpu.index() + 1;
+            if !env.cpus.contains(cpu) {
+                continue;
+            }
+            self.read_rq_cfs(cpu);
+            let nr_running = self.cfs_h_nr_running(cpu);
+            if nr_running == 0 {
+                continue;
+            }
+            self.read_rq_clock(cpu);
+            if nr_running == 1 && self.keeps_its_only_task(env, cpu) {
+                continue;
+            }
+            let amount = match env.migration_type {
+                MigrationType::Load => {
+                    self.read_cfs_avg(self.rq[cpu].cfs);
+                    let (load, capacity) = (self.cpu_load(cpu), self.capacity_of(cpu));
+                    let indivisible = nr_running == 1 && load > env.imbalance as u64;
+                    // load / capacity > most / busiest_capacity, without the divisions.
+                    let busier = load * busiest_capacity > most * capacity;
+                    if busier && (!indivisible || self.check_cpu_capacity(cpu, env.sd)) {
+                        (busiest, most, busiest_capacity) = (Some(cpu), load, capacity);
+                    }
+                    continue;
+                }
+                // The task that runs cannot be taken.
+                MigrationType::Util if nr_running == 1 => continue,
+                MigrationType::Util => self.busiest_util(cpu),
+                MigrationType::Task => u64::from(nr_running),
+                MigrationType::Misfit => self.rq[cpu].misfit_task_load,
+            };
+            if amount > most {
+                (busiest, most) = (Some(cpu), amount);
+            }
+        }
+        busiest
+    }
+
+    fn busiest_util(&mut self, cpu: CpuId) -> u64 {
+        self.read_cfs_avg(self.rq[cpu].cfs);
+        match self.kernel.balance.busiest_util {
+            BusiestUtil::Plain => self.cpu_util_cfs(cpu),
+            BusiestUtil::Boosted => self.cpu_util_cfs_boost(cpu),
+        }
+    }
+
+    /// Whether a CPU's only task would be worse off on the pulling CPU.
+    fn keeps_its_only_task(&mut self, env: &LbEnv, cpu: CpuId) -> bool {
+        let flags = self.domains[env.sd].flags;
+        if flags.has(SdFlags::SD_ASYM_CPUCAPACITY)
+            && !capacity_greater(self.capacity_of(env.dst_cpu), self.capacity_of(cpu))
+        {
+            return true;
+        }
+        flags.has(SdFlags::SD_ASYM_PACKING)
+            && match self.kernel.balance.asym_packing {
+                PackingOrder::IdleCores => self.sched_asym(env.sd, cpu, env.dst_cpu),
+                PackingOrder::LowestCpu | PackingOrder::Priority | PackingOrder::PriorityAndSiblings => {
+                    self.sched_asym_prefer(cpu, env.dst_cpu)
+                }
+            }
+    }
+}
+
+/// calculate_imbalance(), where the local group is, or will be, overloaded: up to the average load here, and down to it there.
+fn calculate_average_imbalance(env: &mut LbEnv, sds: &mut SdLbStats) {
+    let busiest = sds.busiest_stat;
+    let local = &mut sds.local_stat;
+    if local.group_type < GroupType::Overloaded {
+        local.avg_load = local.group_load * SCALE / local.group_capacity;
+        env.imbalance = 0;
+        if local.avg_load >= busiest.avg_load {
+            return;
+        }
+        sds.avg_load = sds.total_load * SCALE / sds.total_capacity;
+        if local.avg_load >= sds.avg_load {
+            return;
+        }
+    }
+    env.migration_type = MigrationType::Load;
+    // Unsigned, as in the kernel: a busiest group below the average does not hold the other side back.
+    let from_busiest = busiest.avg_load.wrapping_sub(sds.avg_load).wrapping_mul(busiest.group_capacity);
+    let to_local = sds.avg_load.wrapping_sub(local.avg_load).wrapping_mul(local.group_capacity);
+    env.imbalance = (from_busiest.min(to_local) / SCALE) as i64;
+}

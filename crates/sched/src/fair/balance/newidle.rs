@@ -1,0 +1,193 @@
+//! fair.c: newly-idle balancing: a CPU looks for work before it goes idle.
+
+use super::{NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, NewidleStop};
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::topology::{CpuIdleType, NewidleHistory, SdFlags, SdId};
+use fentry::fentry;
+use units::CpuId;
+
+/// Sides of the dice of NI_RANDOM, and calls after which the success rate is reckoned anew.
+const SIDES: u32 = 1024;
+
+impl<A: Arch> Sched<A> {
+    /// `sched_clock_cpu()`, by which balancing measures its own cost. In ns.
+    fn sched_clock_cpu(&mut self) -> u64 {
+        self.path(Path::sched_clock_cpu);
+        self.arch.sched_clock(self.this_cpu).0
+    }
+
+    /// fair.c: sched_balance_newidle(). Looks for work before the CPU goes idle, as far up its domains as it expects to idle
+    /// longer than the search takes. The count of pulled tasks; -1 if a task of a higher class came meanwhile.
+    ///
+    /// Called with the queue's lock held, which it drops and takes again.
+    #[doc(alias = "sched_balance_newidle")]
+    #[doc(alias = "newidle_balance")]
+    #[fentry]
+    pub(crate) fn idle_balance(&mut self, this_cpu: CpuId) -> i32 {
+        let gate = self.kernel.balance.newidle_gate;
+        self.update_misfit_status(this_cpu, None);
+        if gate == NewidleGate::DomainCost && !self.rq[this_cpu].wake_list.is_empty() {
+            return 0;
+        }
+        let mut next_balance = self.jiffies() + self.balance.hz;
+        self.write_rq_balance(this_cpu);
+        self.rq[this_cpu].idle_stamp = self.rq[this_cpu].clock;
+        if !self.cpu_active_mask.contains(this_cpu) {
+            return 0;
+        }
+        self.read_root_domain(this_cpu);
+        let mut pulled_task = 0;
+        if !self.is_newidle_worth_while(this_cpu) {
+            if let Some(sd) = self.rq[this_cpu].sd {
+                self.update_next_balance(sd, &mut next_balance);
+            }
+        } else {
+            self.rq_unlock(this_cpu);
+            let (pulled, curr_cost) = self.newidle_balance_domains(this_cpu, &mut next_balance);
+            self.rq_lock(this_cpu);
+            let rq = &mut self.rq[this_cpu];
+            rq.max_idle_balance_cost = rq.max_idle_balance_cost.max(curr_cost);
+            // What was queued while the lock was dropped counts as pulled.
+            pulled_task = pulled;
+            if pulled_task == 0 && self.cfs_h_nr_running(this_cpu) > 0 {
+                pulled_task = 1;
+            }
+        }
+        let h_nr_running = self.cfs_h_nr_running(this_cpu);
+        let rq = &mut self.rq[this_cpu];
+        rq.next_balance = rq.next_balance.min(next_balance);
+        if rq.nr_running != h_nr_running {
+            pulled_task = -1;
+        }
+        if pulled_task != 0 {
+            rq.idle_stamp = 0;
+        } else {
+            self.nohz_newidle_balance(this_cpu);
+        }
+        pulled_task
+    }
+
+    /// Whether some CPU has a task to give, and this one is going to idle for long enough to look for it.
+    fn is_newidle_worth_while(&self, this_cpu: CpuId) -> bool {
+        let rq = &self.rq[this_cpu];
+        let overload = self.root_domain(this_cpu).overload;
+        match self.kernel.balance.newidle_gate {
+            NewidleGate::MigrationCost => rq.avg_idle >= self.sysctl.sched_migration_cost && overload,
+            NewidleGate::DomainCost => {
+                rq.sd.is_some_and(|sd| overload && rq.avg_idle >= self.domains[sd].max_newidle_lb_cost)
+            }
+        }
+    }
+
+    /// idle_balance() over the domains: tasks pulled, and what it cost in ns.
+    fn newidle_balance_domains(&mut self, this_cpu: CpuId, next_balance: &mut u64) -> (i32, u64) {
+        let rules = self.kernel.balance;
+        let with_averaging = rules.newidle_cost == NewidleCost::WithAveraging;
+        let mut t0 = if with_averaging { self.sched_clock_cpu() } else { 0 };
+        self.update_blocked_averages(this_cpu);
+        let (mut pulled_task, mut curr_cost) = (0, 0);
+        let mut continue_balancing = true;
+        let mut level = self.domains.sd[this_cpu];
+        while let Some(sd) = level {
+            level = self.domains[sd].parent;
+            if rules.newidle_due == NewidleDue::First {
+                self.update_next_balance(sd, next_balance);
+            }
+            let too_dear = self.rq[this_cpu].avg_idle < curr_cost + self.domains[sd].max_newidle_lb_cost;
+            let mut weight = None;
+            if !too_dear && self.domains[sd].flags.has(SdFlags::SD_BALANCE_NEWIDLE) {
+                weight = self.newidle_weight(sd);
+                if weight.is_none() {
+                    continue;
+                }
+            }
+            if let Some(weight) = weight {
+                if !with_averaging {
+                    t0 = self.sched_clock_cpu();
+                }
+                continue_balancing |= rules.newidle_stop == NewidleStop::TaskHere;
+                pulled_task = self.load_balance(this_cpu, sd, CpuIdleType::NewlyIdle, &mut continue_balancing) as i32;
+                let t1 = self.sched_clock_cpu();
+                let domain_cost = t1 - t0;
+                curr_cost += domain_cost;
+                t0 = t1;
+                let success = if pulled_task > 0 { weight } else { 0 };
+                if self.kernel.domains.newidle != NewidleHistory::Absent {
+                    self.update_newidle_stats(sd, success);
+                }
+                self.update_newidle_cost(sd, domain_cost);
+            }
+            if rules.newidle_due == NewidleDue::Afterwards {
+                self.update_next_balance(sd, next_balance);
+            }
+            let rq = &self.rq[this_cpu];
+            let task_here = match rules.newidle_stop {
+                NewidleStop::TaskHere => {
+                    let pending = rules.newidle_bail == NewidleBail::BeforeEachSearch && !rq.wake_list.is_empty();
+                    rq.nr_running > 0 || pending
+                }
+                NewidleStop::NotOurs => !continue_balancing,
+            };
+            if too_dear || pulled_task != 0 || task_here {
+                break;
+            }
+        }
+        (pulled_task, curr_cost)
+    }
+
+    /// By how much a success counts, so that the rate comes out right although not every call searches; `None` if this one does
+    /// not. With NI_RANDOM a domain is searched as often as that succeeds, of 1024 calls `newidle_ratio` + 1.
+    fn newidle_weight(&mut self, sd: SdId) -> Option<u32> {
+        if !self.sched_feat(Feature::NI_RANDOM) || self.kernel.domains.newidle == NewidleHistory::Absent {
+            return Some(1);
+        }
+        let weight = 1 + self.domains[sd].newidle_ratio;
+        if self.arch.sched_rng(self.this_cpu) % SIDES > weight {
+            self.update_newidle_stats(sd, 0);
+            return None;
+        }
+        Some((SIDES + weight / 2) / weight)
+    }
+
+    /// fair.c: update_newidle_stats(). The successes of the last 512 to 1024 calls, out of 1024.
+    fn update_newidle_stats(&mut self, sd: SdId, success: u32) {
+        let sd = &mut self.domains[sd];
+        sd.newidle_call += 1;
+        sd.newidle_success += success;
+        if sd.newidle_call >= SIDES {
+            sd.newidle_ratio = sd.newidle_success;
+            sd.newidle_call /= 2;
+            sd.newidle_success /= 2;
+        }
+    }
+
+    /// fair.c: update_newidle_cost(). Notes what a search cost (in ns; 0: none was made). Whether the cost known so far has just
+    /// lost about 1%, as it does in a second.
+    ///
+    /// Differs: who has searched counts its success itself, also where searching costs nothing. Until v5.15 these were two
+    /// pieces of code, of which the one that decays was never called with a cost.
+    pub(super) fn update_newidle_cost(&mut self, sd: SdId, cost: u64) -> bool {
+        let now = self.jiffies();
+        let hz = self.balance.hz;
+        let sd = &mut self.domains[sd];
+        let greatest = cost > sd.max_newidle_lb_cost;
+        if greatest {
+            sd.max_newidle_lb_cost = cost;
+        }
+        let decays = match self.kernel.balance.newidle_decay {
+            NewidleDecay::EverySecond => cost == 0 && now > sd.next_decay_max_lb_cost,
+            NewidleDecay::SinceMaximum => !greatest && now > sd.last_decay_max_lb_cost + hz,
+        };
+        if decays {
+            sd.max_newidle_lb_cost = sd.max_newidle_lb_cost * 253 / 256;
+            sd.next_decay_max_lb_cost = now + hz;
+        }
+        if decays || greatest {
+            sd.last_decay_max_lb_cost = now;
+        }
+        decays
+    }
+}

@@ -1,0 +1,103 @@
+//! Which group of CPUs is the busiest, and by how much.
+
+use crate::behaviour;
+
+behaviour! {
+    /// By what groups of CPUs are compared.
+    pub enum Mechanism = "balance.mechanism" {
+        ByLoad = "by-load", since "v2.6.7", commit "", "by average load, with exceptions; what moves is load";
+        ByGroupType = "by-group-type", since "v5.5", commit "",
+            "by the type of each group (has_spare ... overloaded); what moves is load, utilization, a number of tasks or a misfit";
+    }
+}
+
+behaviour! {
+    /// When groups with spare capacity spread tasks over the siblings of a domain, and when they count as unequal.
+    pub enum SiblingImbalance = "balance.sibling_imbalance" {
+        Tasks = "tasks", since "v5.5", commit "", "by the difference of their tasks";
+        ByCores = "by-cores", since "v6.6", commit "",
+            "for CPUs that idle only; by the difference of tasks per core, where the groups' numbers of cores differ";
+    }
+}
+
+behaviour! {
+    /// Whose SD_PREFER_SIBLING counts.
+    pub enum PreferSiblingOf = "balance.prefer_sibling_of" {
+        Child = "child", since "v2.6.34", commit "", "the child domain's of the CPU that pulls";
+        BusiestGroup = "busiest-group", since "v6.6", commit "", "the flags of the busiest group, which are its child domain's";
+    }
+}
+
+behaviour! {
+    /// Whether a core that runs several tasks on its threads is a reason to pull.
+    pub enum SmtBalance = "balance.smt_balance" {
+        Absent = "absent", since "v5.5", commit "", "no";
+        Present = "present", since "v6.6", commit "", "yes: group_smt_balance, between misfit and asym packing";
+    }
+}
+
+behaviour! {
+    /// Which misfit tasks have an idle CPU kicked on the tick, and which group of several with misfits is the busiest.
+    pub enum MisfitStatus = "balance.misfit_status" {
+        WhereHelpful = "where-helpful", since "v4.20", commit "",
+            "those on a CPU that is not the biggest of the root domain, or lost capacity; of equal groups the last";
+        AnyMisfit = "any-misfit", since "v6.10", commit "",
+            "every one: a task on the biggest CPU it may use is no misfit (by v6.12); of equal groups the first";
+    }
+}
+
+behaviour! {
+    /// What a CPU's utilization is where the busiest queue is sought by utilization.
+    pub enum BusiestUtil = "balance.busiest_util" {
+        Plain = "plain", since "v5.5", commit "", "util_avg or the estimate";
+        Boosted = "boosted", since "v6.5", commit "", "as much as runnable_avg, if that is more: contention counts";
+    }
+}
+
+behaviour! {
+    /// When SD_PREFER_SIBLING of the child domain makes a group overloaded.
+    pub enum PreferSibling = "balance.prefer_sibling" {
+        MoreThanOne = "more-than-one", since "v4.1", commit "",
+            "when it runs more than one task and the local group has capacity";
+        MoreThanLocal = "more-than-local", since "v4.13", commit "05b40e057734",
+            "when it runs at least two tasks more than the local group, which has capacity";
+    }
+}
+
+behaviour! {
+    /// Where SD_ASYM_PACKING packs tasks.
+    pub enum PackingOrder = "balance.asym_packing" {
+        LowestCpu = "lowest-cpu", since "v2.6.36", commit "", "onto the CPUs of low numbers";
+        Priority = "priority", since "v4.10", commit "afe06efdf07c",
+            "onto the CPUs of high priority, and only when the pulling CPU is idle (v4.7)";
+        PriorityAndSiblings = "priority-and-siblings", since "v5.16", commit "",
+            "the same, with regard to the busy SMT siblings of both sides (asym_smt_can_pull_tasks())";
+        IdleCores = "idle-cores", since "v6.5", commit "",
+            "between cores only to those that idle with all threads, where lower ones may help as well";
+    }
+}
+
+behaviour! {
+    /// Whether CPUs of small capacity pull from those of high capacity that run no more than a task each. Only in domains
+    /// with SD_ASYM_CPUCAPACITY.
+    pub enum HigherCapacity = "balance.higher_capacity" {
+        Pulled = "pulled", since "v2.6.7", commit "", "yes";
+        LeftAlone = "left-alone", since "v4.10", commit "", "no (compares min_capacity: bf475ce0a3dd)";
+    }
+}
+
+behaviour! {
+    /// When an overloaded group is pulled from without regard to average loads, if the local group has capacity.
+    pub enum ForceBalance = "balance.force_balance" {
+        NewlyIdle = "newly-idle", since "v2.6.38", commit "", "when the CPU is about to idle";
+        AnyIdle = "any-idle", since "v4.13", commit "583ffd99d765", "when it idles too";
+    }
+}
+
+behaviour! {
+    /// The load by which an overloaded group exceeds its capacity.
+    pub enum LoadAboveCapacity = "balance.load_above_capacity" {
+        Capacity = "capacity", since "v2.6.34", commit "", "tasks * 1024 - capacity, a capacity taken for a load";
+        Load = "load", since "v4.7", commit "", "the same as a share of the group's capacity, in units of nice-0 load";
+    }
+}

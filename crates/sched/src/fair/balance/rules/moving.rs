@@ -1,0 +1,128 @@
+//! What moves, and what happens when nothing does.
+
+use crate::behaviour;
+
+behaviour! {
+    /// From which end of `rq->cfs_tasks` tasks are taken.
+    pub enum DetachOrder = "balance.detach_order" {
+        Head = "head", since "v3.4", commit "", "from the head: the task enqueued last is tried first";
+        Tail = "tail", since "v4.15", commit "93824900a2e2",
+            "from the tail: with the list kept by last run, the task that waits longest is tried first";
+    }
+}
+
+behaviour! {
+    /// How many tasks a CPU that is about to idle takes from one queue. A matter of the build, not of the version.
+    pub enum NewidleDetach = "balance.newidle_detach" {
+        Imbalance = "imbalance", since "before v4.5", commit "", "as the imbalance asks (CONFIG_PREEMPT off)";
+        One = "one", since "before v4.5", commit "", "one, to keep the latency low (CONFIG_PREEMPT on)";
+    }
+}
+
+behaviour! {
+    /// Which CPUs may be tried when affinity holds all tasks of the busiest queue.
+    pub enum AllPinned = "balance.all_pinned" {
+        AnyActiveCpu = "any-active-cpu", since "before v4.5", commit "", "try again while any CPU of the machine is left";
+        OutsideLocalGroup = "outside-local-group", since "v4.13", commit "65a4433aebe3",
+            "try again while a CPU of the domain outside the own group is left; else leave it to the parent domain";
+    }
+}
+
+behaviour! {
+    /// What a successful active balance does to `nr_balance_failed`.
+    pub enum ActiveBalanceFailures = "balance.active_balance_failures" {
+        Kept = "kept", since "v2.6.7", commit "", "nothing: it stays one above cache_nice_tries";
+        Reset = "reset", since "v4.7", commit "d02c071183e1", "sets it to zero";
+    }
+}
+
+behaviour! {
+    /// How much more load than the imbalance a task may have and still move.
+    pub enum DetachBound = "balance.detach_bound" {
+        Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
+        Relaxed = "relaxed", since "v5.10", commit "",
+            "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1 (by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Which failures lead to active balancing.
+    pub enum ActiveBalanceReason = "balance.active_balance_reason" {
+        AnyFailure = "any-failure", since "v2.6.7", commit "", "any, when they are too many";
+        TaskImbalance = "task-imbalance", since "v5.12", commit "", "those to even out numbers of tasks, when they are too many";
+    }
+}
+
+behaviour! {
+    /// How active balancing gets past the rule for cache-hot tasks.
+    pub enum ActiveBalanceForce = "balance.active_balance_force" {
+        ByFailures = "by-failures", since "v2.6.7", commit "", "nr_balance_failed becomes more than cache_nice_tries";
+        ByFlag = "by-flag", since "v5.13", commit "", "LBF_ACTIVE_LB";
+    }
+}
+
+behaviour! {
+    /// The balance interval after an active balance was begun.
+    pub enum ActiveBalanceInterval = "balance.active_balance_interval" {
+        Doubled = "doubled", since "v2.6.7", commit "", "twice as long";
+        Kept = "kept", since "v5.13", commit "", "as it was, or the shortest if there is reason for another (by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether a task is cache hot for its CPU's SMT siblings.
+    pub enum SiblingHot = "balance.sibling_hot" {
+        Hot = "hot", since "v2.6.23", commit "", "as for any other CPU";
+        Cold = "cold", since "v5.9", commit "", "never: siblings share the caches (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When a forced migration of a hot task is counted.
+    pub enum HotStatistics = "balance.hot_statistics" {
+        Allowed = "allowed", since "v2.6.23", commit "", "when it is allowed to move";
+        Detached = "detached", since "v6.16", commit "", "when it moves; also in late releases of v6.1.y and v6.12.y";
+    }
+}
+
+behaviour! {
+    /// Who else of the own group may take a task that the pulling CPU may not.
+    pub enum DstGroup = "balance.dst_group" {
+        Span = "span", since "v3.6", commit "", "every CPU of the group";
+        BalanceMask = "balance-mask", since "v5.10", commit "",
+            "those that may balance for it, fewer where groups overlap (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What a balanced domain means for the flag by which it had told its parent that affinity is in the way.
+    pub enum ImbalanceFlag = "balance.imbalance_flag" {
+        Cleared = "cleared", since "v3.13", commit "", "cleared";
+        KeptIfPinned = "kept-if-pinned", since "v4.20", commit "",
+            "kept if the last queue tried had pinned tasks only (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether balancing that failed to move a misfit task counts as failure.
+    pub enum MisfitFailures = "balance.misfit_failures" {
+        Counted = "counted", since "v4.20", commit "", "as any other, and the interval grows";
+        Ignored = "ignored", since "v6.11", commit "", "no, and the interval stays (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// What balancing learns of pinned tasks from a queue whose running task may not come.
+    pub enum OnePinned = "balance.one_pinned" {
+        AsAllPinned = "as-all-pinned", since "v2.6.7", commit "", "all are taken for pinned: the interval may grow beyond its maximum";
+        AsFound = "as-found", since "v5.12", commit "", "pinned are those that were looked at; none, when a queue was emptied";
+    }
+}
+
+behaviour! {
+    /// What a kernel thread that belongs to one CPU says about affinity.
+    pub enum PerCpuKthreads = "balance.per_cpu_kthreads" {
+        Pinned = "pinned", since "v2.6.7", commit "", "it is pinned, as any task with one CPU";
+        Disregarded = "disregarded", since "v5.10", commit "", "nothing: balancing does not look at it (after v4.16, by v6.1)";
+    }
+}

@@ -1,0 +1,133 @@
+//! When balancing is tried, by whom, and what it may cost.
+
+use crate::behaviour;
+
+behaviour! {
+    /// Which CPU of a group balances for it.
+    pub enum ShouldWeBalance = "balance.should_we_balance" {
+        FirstIdleCpu = "first-idle-cpu", since "v3.12", commit "", "the first that idles, or the first";
+        IdleCoreFirst = "idle-core-first", since "v6.6", commit "",
+            "the first whose core idles, if that is no domain of SMT siblings; else the first that idles, or the first";
+    }
+}
+
+behaviour! {
+    /// Whether newly-idle balancing is given up when a task has come meanwhile.
+    pub enum NewidleBail = "balance.newidle_bail" {
+        BetweenDomains = "between-domains", since "v2.6.7", commit "", "after each domain";
+        BeforeEachSearch = "before-each-search", since "v6.0", commit "",
+            "before each search too, or when a wakeup is on the way (ttwu_pending)";
+    }
+}
+
+behaviour! {
+    /// When a CPU that is about to idle does not look for work.
+    pub enum NewidleGate = "balance.newidle_gate" {
+        MigrationCost = "migration-cost", since "v2.6.31", commit "", "when it expects to idle less than sched_migration_cost";
+        DomainCost = "domain-cost", since "v5.16", commit "",
+            "when it expects to idle less than a search of its lowest domain costs; never for a wakeup on the way";
+    }
+}
+
+behaviour! {
+    /// What newly-idle balancing counts as its cost.
+    pub enum NewidleCost = "balance.newidle_cost" {
+        Search = "search", since "v3.13", commit "", "the search in each domain";
+        WithAveraging = "with-averaging", since "v5.16", commit "",
+            "the same, and for the first domain what update_blocked_averages() took";
+    }
+}
+
+behaviour! {
+    /// When `max_newidle_lb_cost` of a domain decays, by about 1%.
+    pub enum NewidleDecay = "balance.newidle_decay" {
+        EverySecond = "every-second", since "v3.13", commit "", "every second, on a periodic visit";
+        SinceMaximum = "since-maximum", since "v5.16", commit "",
+            "a second after the last decay or the last maximum, on any visit; rq->max_idle_balance_cost when the widest does";
+    }
+}
+
+behaviour! {
+    /// When newly-idle balancing notes at which time its domains are due.
+    pub enum NewidleDue = "balance.newidle_due" {
+        Afterwards = "afterwards", since "v3.13", commit "", "after the balance of each";
+        First = "first", since "v5.13", commit "", "before it (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When newly-idle balancing does not go on to the next domain.
+    pub enum NewidleStop = "balance.newidle_stop" {
+        TaskHere = "task-here", since "v2.6.7", commit "", "when a task was pulled or has come";
+        NotOurs = "not-ours", since "v6.12", commit "",
+            "when a task was pulled, or another CPU balances, which is so when a task has come (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// What newly-idle balancing that finds nothing does to the balance interval.
+    pub enum NewidleInterval = "balance.newidle_interval" {
+        Doubled = "doubled", since "v2.6.7", commit "", "doubles it";
+        Kept = "kept", since "v5.1", commit "", "nothing (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// How long a busy CPU waits between two balances of a domain.
+    pub enum BusyInterval = "balance.busy_interval" {
+        Whole = "whole", since "v2.6.7", commit "", "busy_factor times the interval";
+        OneJiffyLess = "one-jiffy-less", since "v5.10", commit "", "a jiffy less, so that levels do not meet again and again";
+    }
+}
+
+behaviour! {
+    /// Whether a CPU that runs only SCHED_IDLE tasks is busy for periodic balancing.
+    pub enum IdlePolicyCpu = "balance.idle_policy_cpu" {
+        Busy = "busy", since "v2.6.23", commit "", "yes";
+        Idle = "idle", since "v5.6", commit "", "no: it balances as often as an idle one";
+    }
+}
+
+behaviour! {
+    /// How CPUs without ticks are balanced for.
+    pub enum NohzBalance = "balance.nohz" {
+        OneKick = "one-kick", since "v3.1", commit "", "a kicked CPU balances for all others, then for itself; blocked load ages with it";
+        Flags = "flags", since "v4.17", commit "",
+            "kicks say what to do: balance, age blocked load (NOHZ_STATS_KICK), or note when the next is due (v5.15); \
+             who is about to idle may age for the others (v5.13)";
+    }
+}
+
+behaviour! {
+    /// Which CPU without ticks is kicked.
+    pub enum NewIlb = "balance.new_ilb" {
+        FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
+        FirstIdle = "first-idle", since "v5.3", commit "", "the first of the mask that idles now and is not the kicker (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether a kick that adds nothing to one that is on its way touches the flags.
+    pub enum KickIlb = "balance.kick_ilb" {
+        Always = "always", since "v4.17", commit "", "yes";
+        IfNew = "if-new", since "v6.10", commit "", "no: they are read first (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// What `cpu_load[]` makes of time without ticks.
+    pub enum TicklessLoad = "balance.tickless_load" {
+        Idle = "idle", since "v3.5", commit "", "the end of it counts as idle; a tick within it forgets it";
+        Recorded = "recorded", since "v4.7", commit "1f41906a6fda",
+            "the load at its begin is recorded and counts, for ticks within it too";
+        Absent = "absent", since "v5.3", commit "", "there is no cpu_load[]";
+    }
+}
+
+behaviour! {
+    /// Whether group queues that have decayed to nothing stay on the list that `update_blocked_averages()` walks.
+    pub enum DecayedQueues = "balance.decayed_queues" {
+        Listed = "listed", since "v2.6.38", commit "", "they stay until their group is gone";
+        Removed = "removed", since "v4.13", commit "a9e7f6544b9c", "they are taken off";
+    }
+}

@@ -1,0 +1,173 @@
+//! fair.c: the idle load balancer: one CPU at work for all that idle without ticks.
+
+use super::NohzFlags;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::fair::balance::NohzBalance;
+use crate::topology::CpuIdleType;
+use fentry::fentry;
+use units::CpuId;
+
+/// pelt.h: LOAD_AVG_PERIOD, in ms: load halves in this time.
+const LOAD_AVG_PERIOD: u64 = 32;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: nohz_idle_balance(). On a CPU that was kicked. Whether that was all there is to do in this softirq.
+    #[fentry]
+    pub(in crate::fair) fn nohz_idle_balance(&mut self, idle: CpuIdleType) -> bool {
+        let this_cpu = self.this_cpu;
+        match self.kernel.balance.nohz {
+            NohzBalance::OneKick => {
+                if idle == CpuIdleType::Idle && self.rq[this_cpu].nohz_flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
+                    self.balance_for_others(this_cpu);
+                }
+                self.rq[this_cpu].nohz_flags = NohzFlags::NONE;
+                false
+            }
+            NohzBalance::Flags => {
+                let flags = std::mem::take(&mut self.rq[this_cpu].nohz_idle_balance);
+                let kicked = flags != NohzFlags::NONE && idle == CpuIdleType::Idle;
+                if kicked {
+                    self._nohz_idle_balance(this_cpu, flags);
+                }
+                kicked
+            }
+        }
+    }
+
+    /// nohz_idle_balance() until v4.16: balances for every idle CPU without a tick that is due, but for this one.
+    fn balance_for_others(&mut self, this_cpu: CpuId) {
+        let mut next_balance = self.jiffies() + 60 * self.balance.hz;
+        let mut update_next_balance = false;
+        let mut from = 0;
+        self.read_nohz();
+        while let Some(balance_cpu) = self.nohz.idle_cpus_mask.next_from(from) {
+            from = balance_cpu.index() + 1;
+            if balance_cpu == this_cpu || !self.idle_cpu(balance_cpu) {
+                continue;
+            }
+            // This CPU has work of its own now: the next one that is kicked goes on.
+            if self.rq[this_cpu].need_resched {
+                break;
+            }
+            self.read_rq_curr(balance_cpu);
+            if self.jiffies() >= self.rq[balance_cpu].next_balance {
+                self.rq_lock(balance_cpu);
+                self.update_rq_clock(balance_cpu);
+                self.cpu_load_update_idle(balance_cpu);
+                self.rq_unlock(balance_cpu);
+                self.rebalance_domains(balance_cpu, CpuIdleType::Idle);
+            }
+            if next_balance > self.rq[balance_cpu].next_balance {
+                next_balance = self.rq[balance_cpu].next_balance;
+                update_next_balance = true;
+            }
+        }
+        if update_next_balance {
+            self.nohz.next_balance = next_balance;
+        }
+    }
+
+    /// fair.c: update_nohz_stats(). Ages the load of a CPU that idles without ticks, once in a jiffy. Whether some is left.
+    fn update_nohz_stats(&mut self, cpu: CpuId) -> bool {
+        if !self.rq[cpu].has_blocked_load || !self.nohz.idle_cpus_mask.contains(cpu) {
+            return false;
+        }
+        if self.jiffies() <= self.rq[cpu].last_blocked_load_update_tick {
+            return true;
+        }
+        self.update_blocked_averages(cpu);
+        self.rq[cpu].has_blocked_load
+    }
+
+    /// fair.c: _nohz_idle_balance(). For every idle CPU without ticks what the flags say, this one last.
+    fn _nohz_idle_balance(&mut self, this_cpu: CpuId, flags: NohzFlags) {
+        let now = self.jiffies();
+        let mut next_balance = now + 60 * self.balance.hz;
+        let (mut update_next_balance, mut has_blocked_load) = (false, false);
+        let ages = flags.has(NohzFlags::NOHZ_STATS_KICK);
+        // Whoever idles from now on says so again.
+        self.nohz.has_blocked &= !ages;
+        self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
+        self.read_nohz();
+        let start = this_cpu.index() + 1;
+        let mut from = start;
+        let mut wrapped = false;
+        while let Some(balance_cpu) = next_wrapped(&self.nohz.idle_cpus_mask, start, &mut from, &mut wrapped) {
+            if !self.idle_cpu(balance_cpu) {
+                continue;
+            }
+            // This CPU has work of its own now: the next one that is kicked goes on.
+            if self.rq[this_cpu].need_resched && !self.idle_cpu(this_cpu) {
+                self.nohz.needs_update |= flags.has(NohzFlags::NOHZ_NEXT_KICK);
+                self.nohz.has_blocked |= has_blocked_load || ages;
+                return;
+            }
+            if ages {
+                has_blocked_load |= self.update_nohz_stats(balance_cpu);
+            }
+            self.read_rq_curr(balance_cpu);
+            if self.jiffies() >= self.rq[balance_cpu].next_balance {
+                self.rq_lock(balance_cpu);
+                self.update_rq_clock(balance_cpu);
+                self.rq_unlock(balance_cpu);
+                if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
+                    self.rebalance_domains(balance_cpu, CpuIdleType::Idle);
+                }
+            }
+            if next_balance > self.rq[balance_cpu].next_balance {
+                next_balance = self.rq[balance_cpu].next_balance;
+                update_next_balance = true;
+            }
+        }
+        if update_next_balance {
+            self.nohz.next_balance = next_balance;
+        }
+        if ages {
+            self.nohz.next_blocked = now + self.balance_clock(0).msecs_to_jiffies(LOAD_AVG_PERIOD);
+        }
+        self.nohz.has_blocked |= has_blocked_load;
+    }
+
+    /// fair.c: nohz_run_idle_balance(). On the way into the idle loop: ages the load of those that idle already.
+    pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
+        if self.kernel.balance.nohz == NohzBalance::OneKick {
+            return;
+        }
+        self.atomic_nohz_flags(cpu);
+        let flags = self.rq[cpu].nohz_flags;
+        self.rq[cpu].nohz_flags = flags.without(NohzFlags::NOHZ_NEWILB_KICK);
+        // Whoever was kicked does so anyway.
+        if flags == NohzFlags::NOHZ_NEWILB_KICK && !self.rq[cpu].need_resched {
+            self._nohz_idle_balance(cpu, NohzFlags::NOHZ_STATS_KICK);
+        }
+    }
+
+    /// fair.c: nohz_newidle_balance(). Newly-idle balancing found nothing: whether the CPU should age load instead.
+    ///
+    /// Differs: does nothing before v4.17.
+    pub(in crate::fair) fn nohz_newidle_balance(&mut self, this_cpu: CpuId) {
+        if self.kernel.balance.nohz == NohzBalance::OneKick
+            || self.rq[this_cpu].avg_idle < self.sysctl.sched_migration_cost
+            || !self.nohz.has_blocked
+            || self.jiffies() < self.nohz.next_blocked
+        {
+            return;
+        }
+        self.atomic_nohz_flags(this_cpu);
+        let flags = self.rq[this_cpu].nohz_flags;
+        self.rq[this_cpu].nohz_flags = flags.with(NohzFlags::NOHZ_NEWILB_KICK);
+    }
+}
+
+/// for_each_cpu_wrap() over a mask that may change meanwhile: the next CPU from `from` on, up to the one before `start`.
+fn next_wrapped(mask: &units::CpuMask, start: usize, from: &mut usize, wrapped: &mut bool) -> Option<CpuId> {
+    let mut next = mask.next_from(*from);
+    if next.is_none() && !*wrapped {
+        *wrapped = true;
+        next = mask.next_from(0);
+    }
+    let cpu = next.filter(|cpu| !*wrapped || cpu.index() < start)?;
+    *from = cpu.index() + 1;
+    Some(cpu)
+}

@@ -1,0 +1,198 @@
+//! fair.c: who kicks, and whom.
+
+use super::NohzFlags;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, PackingOrder};
+use crate::topology::SdId;
+use fentry::fentry;
+use units::CpuId;
+
+const BALANCE: NohzFlags = NohzFlags(NohzFlags::NOHZ_BALANCE_KICK.0 | NohzFlags::NOHZ_STATS_KICK.0);
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: find_new_ilb(). Who is to balance for all others.
+    fn find_new_ilb(&mut self) -> Option<CpuId> {
+        self.read_nohz();
+        match self.kernel.balance.new_ilb {
+            NewIlb::FirstOfMask => {
+                let ilb = self.nohz.idle_cpus_mask.first()?;
+                self.idle_cpu(ilb).then_some(ilb)
+            }
+            NewIlb::FirstIdle => {
+                let mut from = 0;
+                loop {
+                    let ilb = self.nohz.idle_cpus_mask.next_from(from)?;
+                    from = ilb.index() + 1;
+                    if ilb != self.this_cpu && self.idle_cpu(ilb) {
+                        return Some(ilb);
+                    }
+                }
+            }
+        }
+    }
+
+    /// fair.c: nohz_balancer_kick() until v4.16. Interrupts an idle CPU, which is to balance for all others.
+    #[doc(alias = "nohz_balancer_kick")]
+    #[fentry(nohz_balancer_kick)]
+    pub(in crate::fair) fn kick_ilb_once(&mut self) {
+        self.nohz.next_balance += 1;
+        let Some(ilb_cpu) = self.find_new_ilb() else { return };
+        self.atomic_nohz_flags(ilb_cpu);
+        let flags = self.rq[ilb_cpu].nohz_flags;
+        if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
+            return;
+        }
+        self.rq[ilb_cpu].nohz_flags = flags.with(NohzFlags::NOHZ_BALANCE_KICK);
+        self.arch.smp_send_reschedule(self.this_cpu, ilb_cpu);
+    }
+
+    /// fair.c: kick_ilb(). Has an idle CPU do for all others what the flags say.
+    fn kick_ilb(&mut self, flags: NohzFlags) {
+        if flags.has(NohzFlags::NOHZ_BALANCE_KICK) {
+            self.nohz.next_balance = self.jiffies() + 1;
+        }
+        let Some(ilb_cpu) = self.find_new_ilb() else { return };
+        if self.kernel.balance.kick_ilb == KickIlb::IfNew {
+            self.read_rq_weight(ilb_cpu);
+            if self.rq[ilb_cpu].nohz_flags.has_all(flags) {
+                return;
+            }
+        }
+        self.atomic_nohz_flags(ilb_cpu);
+        let before = self.rq[ilb_cpu].nohz_flags;
+        self.rq[ilb_cpu].nohz_flags = before.with(flags);
+        // Whoever sets the first flag has the call sent.
+        if !before.has(NohzFlags::NOHZ_KICK_MASK) {
+            self.send_call_function_single_ipi(ilb_cpu);
+        }
+    }
+
+    /// core.c: got_nohz_idle_kick(), and since v5.8 nohz_csd_func(). Whether the balancing softirq is to run.
+    #[doc(alias = "nohz_csd_func")]
+    pub(crate) fn got_nohz_idle_kick(&mut self) -> bool {
+        let cpu = self.this_cpu;
+        let flags = self.rq[cpu].nohz_flags;
+        if !flags.has(NohzFlags::NOHZ_KICK_MASK) {
+            return false;
+        }
+        match self.kernel.balance.nohz {
+            NohzBalance::OneKick => {
+                if self.idle_cpu(cpu) && !self.rq[cpu].need_resched {
+                    self.rq[cpu].idle_balance = true;
+                    return true;
+                }
+                self.atomic_nohz_flags(cpu);
+                self.rq[cpu].nohz_flags = NohzFlags::NONE;
+                false
+            }
+            NohzBalance::Flags => {
+                self.atomic_nohz_flags(cpu);
+                self.rq[cpu].nohz_flags = NohzFlags::NONE;
+                let idle = self.idle_cpu(cpu);
+                self.rq[cpu].idle_balance = idle;
+                if idle {
+                    self.rq[cpu].nohz_idle_balance = flags;
+                }
+                idle
+            }
+        }
+    }
+
+    /// nohz_kick_needed() until v4.16. On the tick: whether to have idle CPUs balanced.
+    pub(in crate::fair) fn nohz_kick_needed(&mut self, cpu: CpuId) -> bool {
+        if self.rq[cpu].idle_balance {
+            return false;
+        }
+        self.set_cpu_sd_state_busy(cpu);
+        self.nohz_balance_exit_idle(cpu);
+        self.read_nohz();
+        if self.nohz.nr_cpus == 0 || self.jiffies() < self.nohz.next_balance {
+            return false;
+        }
+        if self.rq[cpu].nr_running >= 2 || self.nr_busy_cpus(cpu) > 1 {
+            return true;
+        }
+        self.is_squeezed(cpu) || self.better_placed_cpu_idles(cpu)
+    }
+
+    /// fair.c: nohz_balancer_kick(). On the tick: whether to have idle CPUs balanced, or their load aged.
+    #[fentry]
+    pub(in crate::fair) fn nohz_balancer_kick(&mut self, cpu: CpuId) {
+        if self.rq[cpu].idle_balance {
+            return;
+        }
+        self.nohz_balance_exit_idle(cpu);
+        self.read_nohz();
+        if self.nohz.nr_cpus == 0 {
+            return;
+        }
+        let now = self.jiffies();
+        let mut flags = NohzFlags::NONE;
+        if self.nohz.has_blocked && now > self.nohz.next_blocked {
+            flags = NohzFlags::NOHZ_STATS_KICK;
+        }
+        if now >= self.nohz.next_balance && self.is_balance_wanted(cpu) {
+            flags = BALANCE;
+        }
+        if self.nohz.needs_update {
+            flags = flags.with(NohzFlags::NOHZ_NEXT_KICK);
+        }
+        if flags != NohzFlags::NONE {
+            self.kick_ilb(flags);
+        }
+    }
+
+    /// nohz_balancer_kick() between its labels: whether this CPU has something that an idle one could take.
+    fn is_balance_wanted(&mut self, cpu: CpuId) -> bool {
+        if self.rq[cpu].nr_running >= 2 || self.is_squeezed(cpu) || self.better_placed_cpu_idles(cpu) {
+            return true;
+        }
+        // Where capacities differ, caches are not evened out: it is enough that tasks fit.
+        if let Some(sd) = self.domains.sd_asym_cpucapacity[cpu] {
+            return self.check_misfit_status(cpu, sd);
+        }
+        self.nr_busy_cpus(cpu) > 1
+    }
+
+    /// Whether a task runs on a CPU that has lost a part of its capacity.
+    fn is_squeezed(&self, cpu: CpuId) -> bool {
+        self.cfs_h_nr_running(cpu) >= 1 && self.rq[cpu].sd.is_some_and(|sd| self.check_cpu_capacity(cpu, sd))
+    }
+
+    /// fair.c: check_misfit_status(). Whether the CPU has a task too big for it that another might take.
+    fn check_misfit_status(&self, cpu: CpuId, sd: SdId) -> bool {
+        let misfit = self.rq[cpu].misfit_task_load > 0;
+        match self.kernel.balance.misfit_status {
+            MisfitStatus::AnyMisfit => misfit,
+            MisfitStatus::WhereHelpful => {
+                let smaller = self.capacity_orig_of(cpu) < self.root_domain(cpu).max_cpu_capacity;
+                misfit && (smaller || self.check_cpu_capacity(cpu, sd))
+            }
+        }
+    }
+
+    /// Where SD_ASYM_PACKING holds: whether a better placed CPU idles.
+    fn better_placed_cpu_idles(&mut self, cpu: CpuId) -> bool {
+        let Some(sd) = self.domains.sd_asym_packing[cpu] else { return false };
+        let mut from = 0;
+        while let Some(i) = self.domains.sched_domain_span(sd).next_from(from) {
+            from = i.index() + 1;
+            if !self.nohz.idle_cpus_mask.contains(i) {
+                continue;
+            }
+            let better = match self.kernel.balance.asym_packing {
+                // Only the first of them is looked at.
+                PackingOrder::LowestCpu => return i < cpu,
+                PackingOrder::Priority | PackingOrder::PriorityAndSiblings => {
+                    i != cpu && self.sched_asym_prefer(i, cpu)
+                }
+                PackingOrder::IdleCores => self.sched_asym(sd, i, cpu),
+            };
+            if better {
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,27 @@
+//! Root domains: sets of CPUs that balance with each other and with no others. One spans all CPUs unless exclusive cpusets
+//! divide them; CPUs without domains share one of their own.
+
+use units::CpuMask;
+
+/// A root domain.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct RdId(pub u32);
+
+impl RdId {
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// sched.h: struct root_domain.
+#[derive(Clone, Debug, Default)]
+pub struct RootDomain {
+    pub span: CpuMask,
+    /// Those of `span` that are up.
+    pub online: CpuMask,
+    /// Some CPU has, or lately had, more than one runnable task. add_nr_running() sets it.
+    pub overload: bool,
+    /// The largest `cpu_capacity_orig` of its CPUs.
+    pub max_cpu_capacity: u64,
+}
