@@ -23,7 +23,7 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
     let mut rows: Vec<Row> = Vec::new();
     for path in &cases {
         let path = path.display().to_string();
-        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Watch, &Disk)?;
+        let case = Draft::read(&path, &Disk)?.resolve(Purpose::Single, &Disk)?;
         if case.figures.is_empty() {
             return Err(Failure::Mistake(format!(
                 "{path}: found no figure; expected [[figure]] tables (docs/fidelity.md)"

@@ -19,24 +19,26 @@ use observe::PerTask;
 
 pub(crate) use figure::resolve;
 
-/// Runs a case once and compares every figure. `None` when interrupted.
+/// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
 ///
 /// # Errors
-/// A figure of tasks that the run did not have.
+/// A figure of tasks that the runs did not have; more than one row.
 pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<Row>>, Mistake> {
-    let mut rows = Vec::new();
-    for (index, job) in case.jobs().into_iter().enumerate() {
-        if index > 0 {
-            let found = format!("{} runs", case.jobs().len());
-            return Err(Mistake::new(&Location::of(&case.name), found, "a case of one arm, one row and one iteration"));
-        }
-        let setup = case.setup(&job);
-        let Some(simulated) = simulate(&setup, interrupted)? else { return Ok(None) };
-        for figure in &case.figures {
-            rows.push(Row::new(case, figure, figure.of_tasks(&simulated)?));
-        }
+    let jobs = case.jobs();
+    if jobs.len() != case.iterations as usize {
+        let found = format!("{} runs of each iteration", jobs.len() / case.iterations as usize);
+        return Err(Mistake::new(&Location::of(&case.name), found, "a case of one row"));
     }
-    Ok(Some(rows))
+    let mut runs = Vec::new();
+    for job in &jobs {
+        let Some(run) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
+        runs.push(run);
+    }
+    let row = |figure: &Figure| {
+        let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
+        Ok(Row::new(case, figure, simulated))
+    };
+    case.figures.iter().map(row).collect::<Result<_, _>>().map(Some)
 }
 
 fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<figure::Tasks>, Mistake> {
