@@ -37,7 +37,7 @@ paths! {
     sched_clock_cpu update_rq_clock idle_cpu
     try_to_wake_up ttwu_queue ttwu_queue_remote ttwu_do_activate ttwu_do_wakeup ttwu_stat sched_ttwu_pending scheduler_ipi
     select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
-    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
+    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt select_idle_capacity __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
     task_waking_fair migrate_task_rq_fair set_task_cpu
     activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity
     enqueue_entity_load_avg update_load_avg
@@ -239,6 +239,12 @@ impl<A: Arch> Sched<A> {
         Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu)
     }
 
+    /// Looks whether wakeups are queued for a CPU.
+    #[inline]
+    pub(crate) fn read_ttwu_pending(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, pending_line(self.kernel.core.wake_list)));
+    }
+
     /// Changes `ttwu_pending`; before v5.8 the list itself tells.
     #[inline]
     pub(crate) fn write_ttwu_pending(&mut self, cpu: CpuId) {
@@ -344,6 +350,12 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn write_rq_stats(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Stats));
+    }
+
+    /// Changes `uclamp[]`.
+    #[inline]
+    pub(crate) fn write_rq_uclamp(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Uclamp));
     }
 
     /// llist_add() on `wake_list`.

@@ -84,6 +84,8 @@ pub enum RqLine {
     AvgDl,
     /// avg_irq.
     AvgIrq,
+    /// uclamp (v5.3).
+    Uclamp,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.
@@ -160,7 +162,7 @@ pub enum GlobalLine {
 }
 
 /// Names of the lines of each object, in the order of their enumerations.
-const RQ_NAMES: [&str; 14] = [
+const RQ_NAMES: [&str; 15] = [
     "Lock",
     "Load",
     "Cfs",
@@ -175,6 +177,7 @@ const RQ_NAMES: [&str; 14] = [
     "AvgRt",
     "AvgDl",
     "AvgIrq",
+    "Uclamp",
 ];
 const TASK_NAMES: [&str; 12] = [
     "State",
@@ -360,7 +363,7 @@ mod tests {
     #[test]
     fn objects_do_not_overlap() {
         let layout = Layout::LOAD_AVG_ALIGNED;
-        assert!((RqLine::AvgIrq as u32) < RQ_LINES - 1);
+        assert!((RqLine::Uclamp as u32) < RQ_LINES - 1);
         assert!((TaskLine::ThreadInfo as u32) < TASK_LINES);
         assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
         assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));

@@ -1,5 +1,6 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
+use crate::core::{Clamps, GroupClamps};
 use crate::fair::nohz::NohzFlags;
 use crate::pelt::{ClockPelt, SchedAvg};
 use crate::topology::{RdId, SdId};
@@ -320,6 +321,10 @@ pub struct TaskCold {
     pub pid: u32,
     pub comm: String,
     pub statistics: SchedStatistics,
+    /// Utilization clamps, as asked for.
+    pub uclamp_req: Clamps,
+    /// The effective ones, while the task is queued.
+    pub uclamp: Clamps,
 }
 
 /// list.h: the two links of an intrusive list of tasks or queues.
@@ -416,6 +421,7 @@ pub struct TaskGroup {
     pub parent: Option<TgId>,
     pub children: Vec<TgId>,
     pub name: String,
+    pub clamps: GroupClamps,
 }
 
 /// What the idle task of a CPU remembers as a waker: `current` is the idle task where an interrupt wakes somebody while

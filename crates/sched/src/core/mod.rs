@@ -7,8 +7,10 @@ mod hotplug;
 mod hrtick;
 mod schedule;
 mod ttwu;
+mod uclamp;
 
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
+pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -60,6 +62,7 @@ pub struct Sched<A: Arch> {
     pub schedstats: SchedstatsState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
+    pub uclamp: UclampState,
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
@@ -141,6 +144,7 @@ impl<A: Arch> Sched<A> {
             tg: Arena::new(),
             nohz: Default::default(),
             balance: Default::default(),
+            uclamp: UclampState::init_uclamp(nr_cpus),
             select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
             domains,
@@ -156,6 +160,7 @@ impl<A: Arch> Sched<A> {
         };
         sched.init_root_task_group();
         sched.init_hotplug();
+        sched.tg[ROOT_TASK_GROUP].clamps = GroupClamps::root();
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sched.create_stopper(cpu);
@@ -250,7 +255,14 @@ impl<A: Arch> Sched<A> {
         if !flags.save_restore {
             self.sched_info_queued(cpu, p);
         }
+        let after = self.kernel.core.uclamp == UtilClamp::AfterEnqueue;
+        if !after {
+            self.uclamp_rq_inc(cpu, p);
+        }
         self.class_enqueue_task(cpu, p, flags);
+        if after {
+            self.uclamp_rq_inc(cpu, p);
+        }
     }
 
     /// core.c: dequeue_task().
@@ -261,6 +273,7 @@ impl<A: Arch> Sched<A> {
         if !flags.save_restore {
             self.sched_info_dequeued(cpu, p);
         }
+        self.uclamp_rq_dec(cpu, p);
         self.class_dequeue_task(cpu, p, flags);
     }
 

@@ -60,7 +60,7 @@ impl<A: Arch> Sched<A> {
     /// The end of `select_idle_sibling()`.
     pub(super) fn select_idle_core_or_cpu(&mut self, p: TaskId, sd: SdId, prev: CpuId, target: CpuId) -> Option<CpuId> {
         let mut has_idle_core = false;
-        if self.sched_smt_present() {
+        if self.sched_smt_active() {
             has_idle_core = self.test_idle_cores(target, false);
             if !has_idle_core && self.cpus_share_cache(prev, target) {
                 let sibling = self.select_idle_smt_of_previous(p, sd, prev);

@@ -1,5 +1,6 @@
 //! fair.c: select_idle_sibling(): an idle CPU in the cache of the CPU that a wakeup was meant for.
 
+use super::fit::Needs;
 use super::wake::{ClusterScan, IdleSibling, KthreadStacking, RecentUsedCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
@@ -41,26 +42,34 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn select_idle_sibling(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> CpuId {
         let rules = self.kernel.wake;
-        if self.is_free(target) {
+        let needs = self.asym_needs(p);
+        if self.is_free(target) && self.asym_fits_cpu(needs, target) {
             return target;
         }
         // An idle CPU of another cluster waits until the target's cluster has been searched.
         let clusters = rules.cluster_scan == ClusterScan::ClusterFirst && self.domains.sched_cluster_active;
         let mut second_best = None;
-        if prev != target && self.cpus_share_cache(prev, target) && self.is_free(prev) {
+        let near = prev != target && self.cpus_share_cache(prev, target);
+        if near && self.is_free(prev) && self.asym_fits_cpu(needs, prev) {
             if !clusters || self.domains.cpus_share_resources(prev, target) {
                 return prev;
             }
             second_best = Some(prev);
         }
-        if rules.kthread_stacking == KthreadStacking::SameCpu && self.may_stack(prev) {
+        if rules.kthread_stacking == KthreadStacking::SameCpu && self.may_stack(prev) && self.asym_fits_cpu(needs, prev)
+        {
             return prev;
         }
-        if let Some(recent) = self.recent_used_cpu(p, prev, target) {
+        if let Some(recent) = self.recent_used_cpu(p, needs, prev, target) {
             if !clusters || self.domains.cpus_share_resources(recent, target) {
                 return recent;
             }
             second_best = second_best.or(Some(recent));
+        }
+        if let Some(needs) = needs
+            && let Some(sd) = self.domains.sd_asym_cpucapacity[target]
+        {
+            return self.select_idle_capacity(p, needs, sd, target).unwrap_or(target);
         }
         let Some(sd) = self.domains.sd_llc[target] else { return target };
         let found = match rules.idle_sibling {
@@ -90,7 +99,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `select_idle_sibling()` about `recent_used_cpu`: that CPU, if it serves. What is noted for the next
     /// wakeup differs.
-    fn recent_used_cpu(&mut self, p: TaskId, prev: CpuId, target: CpuId) -> Option<CpuId> {
+    fn recent_used_cpu(&mut self, p: TaskId, needs: Option<Needs>, prev: CpuId, target: CpuId) -> Option<CpuId> {
         let rule = self.kernel.wake.recent_used_cpu;
         if rule == RecentUsedCpu::Absent {
             return None;
@@ -105,7 +114,8 @@ impl<A: Arch> Sched<A> {
             && recent != target
             && self.cpus_share_cache(recent, target)
             && self.is_free(recent)
-            && self.cpumask_test(recent, p);
+            && self.cpumask_test(recent, p)
+            && self.asym_fits_cpu(needs, recent);
         if !serves {
             return None;
         }
@@ -131,7 +141,7 @@ impl<A: Arch> Sched<A> {
     /// is left idle ([`Sched::__update_idle_core`]).
     #[fentry]
     fn select_idle_core(&mut self, p: TaskId, sd: SdId, target: CpuId) -> Option<CpuId> {
-        if !self.sched_smt_present() || !self.test_idle_cores(target, false) {
+        if !self.sched_smt_active() || !self.test_idle_cores(target, false) {
             return None;
         }
         self.read_task_policy(p);
@@ -183,7 +193,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: select_idle_smt(). An idle thread of the target's core, which the search may not have got to.
     #[fentry]
     fn select_idle_smt(&mut self, p: TaskId, target: CpuId) -> Option<CpuId> {
-        if !self.sched_smt_present() {
+        if !self.sched_smt_active() {
             return None;
         }
         let mut search = self.search(p);
@@ -191,12 +201,6 @@ impl<A: Arch> Sched<A> {
     }
 
     // Idle cores.
-
-    /// core.c: sched_smt_present. If any core has several threads, the first CPU's has.
-    #[inline]
-    pub(super) fn sched_smt_present(&self) -> bool {
-        self.topology.smt[CpuId(0)].next_from(1).is_some()
-    }
 
     /// fair.c: test_idle_cores(). Whether the cache of `cpu` may have idle cores; `default` where nobody keeps account.
     pub(super) fn test_idle_cores(&mut self, cpu: CpuId, default: bool) -> bool {
@@ -217,7 +221,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: does nothing in kernels that search by groups.
     #[inline]
     pub(crate) fn update_idle_core(&mut self, cpu: CpuId) {
-        if self.kernel.wake.idle_sibling != IdleSibling::IdleGroups && self.sched_smt_present() {
+        if self.kernel.wake.idle_sibling != IdleSibling::IdleGroups && self.sched_smt_active() {
             self.__update_idle_core(cpu);
         }
     }

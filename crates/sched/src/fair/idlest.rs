@@ -1,7 +1,8 @@
 //! fair.c: find_idlest_cpu(): the slow path, where a new task goes, or one that does not want to be near its waker.
 
 use super::wake::{
-    CpuLoad, DisallowedLocalGroup, IdlestMeasure, SchedIdleCpu, SingleCpuGroup, SlowPathStart, SpareCapacity,
+    CpuLoad, DisallowedLocalGroup, IdlestGroup, IdlestMeasure, SchedIdleCpu, SingleCpuGroup, SlowPathStart,
+    SpareCapacity,
 };
 use super::wake_affine::half_imbalance_pct;
 use crate::arch::Arch;
@@ -88,8 +89,16 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: find_idlest_group(). `None`: the local group, that of `this_cpu`, is to be kept.
-    #[fentry]
     fn find_idlest_group(&mut self, sd: SdId, p: TaskId, this_cpu: CpuId, sd_flag: SdFlags) -> Option<SgId> {
+        if self.kernel.wake.idlest_group == IdlestGroup::ByType {
+            return self.find_idlest_group_by_type(sd, p, this_cpu);
+        }
+        self.find_idlest_group_by_load(sd, p, this_cpu, sd_flag)
+    }
+
+    /// `find_idlest_group()` until v5.4.
+    #[fentry(find_idlest_group)]
+    fn find_idlest_group_by_load(&mut self, sd: SdId, p: TaskId, this_cpu: CpuId, sd_flag: SdFlags) -> Option<SgId> {
         let rules = self.kernel.wake;
         let domain = &self.domains[sd];
         let wakeup = sd_flag.has(SdFlags::SD_BALANCE_WAKE);

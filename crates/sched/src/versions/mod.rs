@@ -14,7 +14,7 @@ pub use v6_12::V6_12;
 
 use crate::behaviour;
 use crate::behaviour::Variant;
-use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
@@ -46,6 +46,7 @@ pub struct CoreRules {
     pub wake_queue: WakeQueue,
     pub wake_current: WakeCurrent,
     pub wake_running: WakeRunning,
+    pub uclamp: UtilClamp,
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
     pub hrtick_tasks: HrtickTasks,
@@ -145,7 +146,7 @@ macro_rules! behaviours {
 behaviours! {
     load_resolution, pelt, schedstats;
     core: CoreRules {
-        clock, wake_list, wake_queue, wake_current, wake_running, change_order, nice_change,
+        clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
         idle_weight, nice_resched, hrtick_tasks,
     }
     domains: DomainRules {
@@ -163,7 +164,7 @@ behaviours! {
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
-        idle_sibling, scan_budget, cluster_scan, sched_idle_cpu, kthread_stacking, recent_used_cpu, idlest_group,
+        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, recent_used_cpu, idlest_group,
         idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
     }
     balance: BalanceRules {

@@ -1,7 +1,7 @@
 //! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
 
 use super::{ClockUpdate, CoreRules, Kernel};
-use crate::core::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
@@ -24,6 +24,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         wake_queue: WakeQueue::OtherCaches,
         wake_current: WakeCurrent::Locked,
         wake_running: WakeRunning::Preempts,
+        uclamp: UtilClamp::Absent,
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
         hrtick_tasks: HrtickTasks::OwnQueue,

@@ -2,7 +2,7 @@
 //! utilization, load tracking with `runnable_avg` and estimated utilization.
 
 use super::{CoreRules, Kernel, V4_16};
-use crate::core::{WakeCurrent, WakeList, WakeQueue};
+use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
@@ -20,6 +20,7 @@ pub const V6_1: Kernel = Kernel {
         wake_list: WakeList::CallSingle,
         wake_queue: WakeQueue::OrIdle,
         wake_current: WakeCurrent::Shortcut,
+        uclamp: UtilClamp::BeforeEnqueue,
         idle_weight: IdleWeight::Reweight,
         nice_resched: NiceResched::PrioChanged,
         ..V4_16.core

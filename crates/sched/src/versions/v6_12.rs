@@ -1,7 +1,7 @@
 //! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
 
 use super::{CoreRules, Kernel, V6_1};
-use crate::core::WakeRunning;
+use crate::core::{UtilClamp, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
@@ -11,7 +11,7 @@ use crate::topology::DomainRules;
 
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
-    core: CoreRules { wake_running: WakeRunning::Skips, ..V6_1.core },
+    core: CoreRules { wake_running: WakeRunning::Skips, uclamp: UtilClamp::AfterEnqueue, ..V6_1.core },
     domains: DomainRules::V6_12,
     load: LoadRules::V6_12,
     wake: WakeRules::V6_12,

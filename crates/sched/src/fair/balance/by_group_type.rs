@@ -13,4 +13,4 @@
 
 mod asym;
 pub(super) mod groups;
-mod imbalance;
+pub(super) mod imbalance;

@@ -6,19 +6,7 @@ use crate::core::Sched;
 use crate::sched::TaskId;
 use units::CpuId;
 
-/// fair.c: fits_capacity(). Whether a utilization leaves a CPU 20% of its capacity.
-pub(in crate::fair) fn fits_capacity(util: u64, capacity: u64) -> bool {
-    util * 1280 < capacity * 1024
-}
-
 impl<A: Arch> Sched<A> {
-    /// fair.c: task_fits_cpu().
-    ///
-    /// Differs: no task has utilization clamps.
-    pub(in crate::fair) fn task_fits_cpu(&self, p: TaskId, cpu: CpuId) -> bool {
-        fits_capacity(self.task_util_est(p), self.capacity_of(cpu))
-    }
-
     /// fair.c: update_misfit_status(). Notes whether the task that runs on `cpu`, or is about to, is too big for it.
     #[inline]
     pub(in crate::fair) fn update_misfit_status(&mut self, cpu: CpuId, p: Option<TaskId>) {
@@ -45,16 +33,5 @@ impl<A: Arch> Sched<A> {
         let allowed = self.task_cold[p].cpus_allowed.iter().filter(|cpu| cpu.index() < self.nr_cpus());
         let biggest = allowed.map(|cpu| self.domains.arch_scale_cpu_capacity(None, cpu)).max();
         self.task_cold[p].max_allowed_capacity = biggest.unwrap_or(0);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fits_capacity;
-
-    #[test]
-    fn a_fifth_of_the_capacity_stays_free() {
-        assert!(fits_capacity(819, 1024) && !fits_capacity(820, 1024));
-        assert!(fits_capacity(356, 446) && !fits_capacity(357, 446));
     }
 }

@@ -36,6 +36,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
+pub(super) use by_group_type::groups::{GroupType, SgLbStats, group_classify};
+pub(super) use by_group_type::imbalance::adjust_numa_imbalance;
 pub use rules::*;
 
 use crate::arch::Arch;

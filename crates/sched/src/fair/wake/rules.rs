@@ -120,6 +120,16 @@ behaviour! {
 }
 
 behaviour! {
+    /// Whether the search for an idle CPU heeds capacities, where CPUs differ in them.
+    pub enum AsymIdle = "wake.asym_idle" {
+        Unseen = "unseen", since "v2.6.32", commit "", "no";
+        ByCapacity = "by-capacity", since "v5.7", commit "b7a331615d25",
+            "yes: among all CPUs that differ, caches or not, the first idle one that fits, else the biggest; a target or \
+             previous CPU that does not fit is no choice (v5.10: b4c9c9f15649; clamps: v6.2, a2e7f03ed28f)";
+    }
+}
+
+behaviour! {
     /// Whether a CPU that runs nothing but SCHED_IDLE tasks serves a woken or new task as an idle one does.
     pub enum SchedIdleCpu = "wake.sched_idle_cpu" {
         Busy = "busy", since "v2.6.32", commit "", "no";
@@ -228,6 +238,7 @@ pub struct WakeRules {
     pub idle_sibling: IdleSibling,
     pub scan_budget: ScanBudget,
     pub cluster_scan: ClusterScan,
+    pub asym_idle: AsymIdle,
     pub sched_idle_cpu: SchedIdleCpu,
     pub kthread_stacking: KthreadStacking,
     pub recent_used_cpu: RecentUsedCpu,
@@ -255,6 +266,7 @@ impl WakeRules {
         idle_sibling: IdleSibling::IdleGroups,
         scan_budget: ScanBudget::AvgIdle,
         cluster_scan: ClusterScan::Absent,
+        asym_idle: AsymIdle::Unseen,
         sched_idle_cpu: SchedIdleCpu::Busy,
         kthread_stacking: KthreadStacking::Absent,
         recent_used_cpu: RecentUsedCpu::Absent,
@@ -299,6 +311,7 @@ impl WakeRules {
         affine_count: AffineCount::Moves,
         idle_sibling: IdleSibling::OneScan,
         scan_budget: ScanBudget::WakeAvgIdle,
+        asym_idle: AsymIdle::ByCapacity,
         sched_idle_cpu: SchedIdleCpu::AsIdle,
         kthread_stacking: KthreadStacking::SameCpu,
         recent_used_cpu: RecentUsedCpu::Previous,

@@ -35,7 +35,7 @@ pub(in crate::fair) enum GroupType {
 /// fair.c: struct sg_lb_stats. Loads in units of 1024 = a nice-0 task that always runs, capacities, utilizations and runnable
 /// time of 1024 = a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::fair::balance) struct SgLbStats {
+pub(in crate::fair) struct SgLbStats {
     /// `group_load` for each full CPU of capacity; only of overloaded groups.
     pub avg_load: u64,
     pub group_load: u64,
@@ -112,7 +112,7 @@ fn group_is_overloaded(imbalance_pct: u32, sgs: &SgLbStats) -> bool {
 }
 
 /// fair.c: group_classify(). `imbalanced`: sg_imbalanced().
-pub(in crate::fair::balance) fn group_classify(imbalance_pct: u32, imbalanced: bool, sgs: &SgLbStats) -> GroupType {
+pub(in crate::fair) fn group_classify(imbalance_pct: u32, imbalanced: bool, sgs: &SgLbStats) -> GroupType {
     if group_is_overloaded(imbalance_pct, sgs) {
         GroupType::Overloaded
     } else if imbalanced {

@@ -11,7 +11,7 @@ impl Machine {
     }
 
     /// Where a child of what runs on `parent` goes.
-    fn fork_from(&mut self, parent: usize, allowed: &[usize]) -> usize {
+    pub(super) fn fork_from(&mut self, parent: usize, allowed: &[usize]) -> usize {
         let p = self.sleeper(parent);
         self.root_avg(parent).load_avg -= FULL;
         self.avg(p).last_update_time = 0;

@@ -7,6 +7,7 @@ mod affine;
 mod group_load;
 mod idle_cores;
 mod idlest;
+mod idlest_types;
 mod one_scan;
 mod recorded;
 mod situations;

@@ -1,0 +1,352 @@
+//! core.c: utilization clamping: by how much of a CPU's capacity a task wants to be served at least, and at most.
+//!
+//! ```text
+//! what a task asks for (sched_setattr)  within what its group has (cpu.uclamp.min, .max)  up to the system's limits (sysctl)
+//!    uclamp_req                            uclamp of the group, no more than its parent's    uclamp_default
+//! ```
+//!
+//! makes the task's effective clamps. Each run queue counts its tasks by clamp in a few buckets; its own clamps are the
+//! greatest of any task on it. Until somebody asks for a clamp nothing of this costs anything (`sched_uclamp_used`).
+//!
+//! Clamps steer where a task is placed and moved ([`crate::fair::fit`], energy); the frequency they ask for is the governor's
+//! affair, which is absent. Values are capacities, 1024 a full CPU.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::sched::*;
+use std::ops::{Index, IndexMut};
+use units::{CpuId, PerCpu};
+
+behaviour! {
+    /// Whether utilization can be clamped, and when a run queue learns of a task's clamps.
+    pub enum UtilClamp = "core.uclamp" {
+        Absent = "absent", since "v2.6.23", commit "", "it cannot";
+        BeforeEnqueue = "before-enqueue", since "v5.3", commit "69842cba9ace",
+            "before the task is queued (groups: v5.4, 2480c093130f)";
+        AfterEnqueue = "after-enqueue", since "v6.14", commit "",
+            "after the task is queued, and not of a sleeper whose dequeue is delayed; also in late releases of v6.12.y";
+    }
+}
+
+/// CONFIG_UCLAMP_BUCKETS_COUNT, by default 5.
+const UCLAMP_BUCKETS: usize = 5;
+/// Width of a bucket: the full capacity by their number, rounded to the nearest.
+const UCLAMP_BUCKET_DELTA: u32 = (SCHED_CAPACITY_SCALE + UCLAMP_BUCKETS as u32 / 2) / UCLAMP_BUCKETS as u32;
+
+/// sched.h: enum uclamp_id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClampId {
+    /// UCLAMP_MIN
+    Min,
+    /// UCLAMP_MAX
+    Max,
+}
+
+impl ClampId {
+    pub const BOTH: [ClampId; 2] = [ClampId::Min, ClampId::Max];
+}
+
+/// sched.h: struct uclamp_se.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UclampSe {
+    pub value: u32,
+    pub bucket_id: usize,
+    /// Counted in its run queue's bucket.
+    pub active: bool,
+    /// Asked for by sched_setattr().
+    pub user_defined: bool,
+}
+
+impl UclampSe {
+    /// core.c: uclamp_se_set(), for a clamp that is counted nowhere.
+    fn new(value: u32, user_defined: bool) -> UclampSe {
+        UclampSe { value, bucket_id: uclamp_bucket_id(value), active: false, user_defined }
+    }
+
+    /// core.c: uclamp_se_set().
+    fn set(&mut self, value: u32, user_defined: bool) {
+        *self = UclampSe { active: self.active, ..UclampSe::new(value, user_defined) };
+    }
+}
+
+/// A lower and an upper clamp. By default none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Clamps([UclampSe; 2]);
+
+impl Default for Clamps {
+    fn default() -> Clamps {
+        Clamps(ClampId::BOTH.map(|id| UclampSe::new(uclamp_none(id), false)))
+    }
+}
+
+impl Clamps {
+    /// What the root group and the system allow: anything up to a full CPU.
+    fn unlimited() -> Clamps {
+        Clamps([UclampSe::new(SCHED_CAPACITY_SCALE, false); 2])
+    }
+}
+
+impl Index<ClampId> for Clamps {
+    type Output = UclampSe;
+    #[inline]
+    fn index(&self, id: ClampId) -> &UclampSe {
+        &self.0[id as usize]
+    }
+}
+
+impl IndexMut<ClampId> for Clamps {
+    #[inline]
+    fn index_mut(&mut self, id: ClampId) -> &mut UclampSe {
+        &mut self.0[id as usize]
+    }
+}
+
+/// What a group asks for its tasks and has for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GroupClamps {
+    pub uclamp_req: Clamps,
+    /// The effective ones.
+    pub uclamp: Clamps,
+    /// As asked for, in hundredths of a percent, for [`Sched::cpu_uclamp_show`].
+    uclamp_pct: [u32; 2],
+}
+
+impl GroupClamps {
+    pub(crate) fn root() -> GroupClamps {
+        GroupClamps { uclamp_req: Clamps::unlimited(), uclamp: Clamps::unlimited(), ..GroupClamps::default() }
+    }
+}
+
+/// sched.h: struct uclamp_bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct UclampBucket {
+    /// The greatest clamp of the tasks that it counted since it was empty.
+    value: u32,
+    tasks: u32,
+}
+
+/// sched.h: struct uclamp_rq.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct UclampRq {
+    value: u32,
+    bucket: [UclampBucket; UCLAMP_BUCKETS],
+}
+
+/// `rq->uclamp[]` and `rq->uclamp_flags` of one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct RqClamps {
+    of: [UclampRq; 2],
+    /// UCLAMP_FLAG_IDLE: no task is counted; the upper clamp is the last one's.
+    idle: bool,
+}
+
+/// Utilization clamping of the whole machine.
+#[derive(Clone, Debug)]
+pub struct UclampState {
+    /// Static key: somebody has asked for a clamp.
+    pub(crate) sched_uclamp_used: bool,
+    uclamp_default: Clamps,
+    rq: PerCpu<RqClamps>,
+}
+
+impl UclampState {
+    /// core.c: init_uclamp().
+    pub(crate) fn init_uclamp(nr_cpus: usize) -> UclampState {
+        let of = ClampId::BOTH.map(|id| UclampRq { value: uclamp_none(id), ..UclampRq::default() });
+        UclampState {
+            sched_uclamp_used: false,
+            uclamp_default: Clamps::unlimited(),
+            rq: PerCpu::from_fn(nr_cpus, |_| RqClamps { of, idle: true }),
+        }
+    }
+
+    /// sched.h: uclamp_rq_get().
+    #[inline]
+    pub(crate) fn uclamp_rq_get(&self, cpu: CpuId, id: ClampId) -> u64 {
+        u64::from(self.rq[cpu].of[id as usize].value)
+    }
+
+    /// sched.h: uclamp_rq_is_idle().
+    #[inline]
+    pub(crate) fn uclamp_rq_is_idle(&self, cpu: CpuId) -> bool {
+        self.rq[cpu].idle
+    }
+}
+
+impl RqClamps {
+    /// core.c: uclamp_rq_max_value(). The clamp of the topmost bucket that is not empty.
+    fn uclamp_rq_max_value(&mut self, id: ClampId, clamp_value: u32) -> u32 {
+        let topmost = self.of[id as usize].bucket.iter().rev().find(|bucket| bucket.tasks > 0);
+        topmost.map(|bucket| bucket.value).unwrap_or_else(|| self.uclamp_idle_value(id, clamp_value))
+    }
+
+    /// core.c: uclamp_idle_value(). An idle CPU keeps the last upper clamp, so that what is left of its utilization does not
+    /// raise the frequency.
+    fn uclamp_idle_value(&mut self, id: ClampId, clamp_value: u32) -> u32 {
+        match id {
+            ClampId::Max => {
+                self.idle = true;
+                clamp_value
+            }
+            ClampId::Min => uclamp_none(ClampId::Min),
+        }
+    }
+
+    /// core.c: uclamp_rq_inc_id().
+    fn uclamp_rq_inc_id(&mut self, id: ClampId, clamp: &mut UclampSe) {
+        let idle = self.idle;
+        let rq = &mut self.of[id as usize];
+        let bucket = &mut rq.bucket[clamp.bucket_id];
+        bucket.tasks += 1;
+        clamp.active = true;
+        if bucket.tasks == 1 || clamp.value > bucket.value {
+            bucket.value = clamp.value;
+        }
+        // uclamp_idle_reset()
+        if idle || clamp.value > rq.value {
+            rq.value = clamp.value;
+        }
+    }
+
+    /// core.c: uclamp_rq_dec_id(). A clamp that was not counted (nobody had asked for one yet) leaves nothing.
+    fn uclamp_rq_dec_id(&mut self, id: ClampId, clamp: &mut UclampSe) {
+        if !clamp.active {
+            return;
+        }
+        clamp.active = false;
+        let rq = &mut self.of[id as usize];
+        let bucket = &mut rq.bucket[clamp.bucket_id];
+        assert!(bucket.tasks > 0, "a clamp that is counted is in its bucket");
+        bucket.tasks -= 1;
+        if bucket.tasks == 0 && bucket.value >= rq.value {
+            self.of[id as usize].value = self.uclamp_rq_max_value(id, clamp.value);
+        }
+    }
+}
+
+/// core.c: uclamp_bucket_id().
+fn uclamp_bucket_id(clamp_value: u32) -> usize {
+    ((clamp_value / UCLAMP_BUCKET_DELTA) as usize).min(UCLAMP_BUCKETS - 1)
+}
+
+/// core.c: uclamp_none().
+const fn uclamp_none(id: ClampId) -> u32 {
+    match id {
+        ClampId::Min => 0,
+        ClampId::Max => SCHED_CAPACITY_SCALE,
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// sched.h: uclamp_is_used().
+    #[inline]
+    pub(crate) fn uclamp_is_used(&self) -> bool {
+        self.uclamp.sched_uclamp_used
+    }
+
+    /// core.c: uclamp_tg_restrict(). What the task asks for, within what its group has.
+    fn uclamp_tg_restrict(&self, p: TaskId, id: ClampId) -> UclampSe {
+        let request = self.task_cold[p].uclamp_req[id];
+        let tg = self.task[p].sched_task_group;
+        if tg == ROOT_TASK_GROUP {
+            return request;
+        }
+        let group = &self.tg[tg].clamps.uclamp;
+        let (low, high) = (group[ClampId::Min].value, group[ClampId::Max].value);
+        UclampSe::new(request.value.min(high).max(low), false)
+    }
+
+    /// core.c: uclamp_eff_get().
+    fn uclamp_eff_get(&self, p: TaskId, id: ClampId) -> UclampSe {
+        let request = self.uclamp_tg_restrict(p, id);
+        let limit = self.uclamp.uclamp_default[id];
+        if request.value > limit.value { limit } else { request }
+    }
+
+    /// core.c: uclamp_eff_value(). The clamp that holds for the task.
+    pub(crate) fn uclamp_eff_value(&self, p: TaskId, id: ClampId) -> u64 {
+        let counted = self.task_cold[p].uclamp[id];
+        u64::from(if counted.active { counted.value } else { self.uclamp_eff_get(p, id).value })
+    }
+
+    /// core.c: uclamp_rq_inc(). A task comes to a run queue.
+    #[inline]
+    pub(super) fn uclamp_rq_inc(&mut self, cpu: CpuId, p: TaskId) {
+        if self.uclamp_is_used() && self.uclamp_enabled(p) {
+            self.count_clamps(cpu, p);
+        }
+    }
+
+    fn count_clamps(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_rq_uclamp(cpu);
+        for id in ClampId::BOTH {
+            let mut clamp = self.uclamp_eff_get(p, id);
+            self.uclamp.rq[cpu].uclamp_rq_inc_id(id, &mut clamp);
+            self.task_cold[p].uclamp[id] = clamp;
+        }
+        self.uclamp.rq[cpu].idle = false;
+    }
+
+    /// core.c: uclamp_rq_dec(). A task leaves its run queue.
+    #[inline]
+    pub(super) fn uclamp_rq_dec(&mut self, cpu: CpuId, p: TaskId) {
+        if self.uclamp_is_used() && self.uclamp_enabled(p) {
+            self.write_rq_uclamp(cpu);
+            for id in ClampId::BOTH {
+                self.uclamp.rq[cpu].uclamp_rq_dec_id(id, &mut self.task_cold[p].uclamp[id]);
+            }
+        }
+    }
+
+    /// `p->sched_class->uclamp_enabled`, and its dequeue is not delayed.
+    fn uclamp_enabled(&self, p: TaskId) -> bool {
+        let enabled = match self.task[p].sched_class {
+            SchedClass::Fair => true,
+            SchedClass::Stop | SchedClass::Idle => false,
+        };
+        enabled && !self.se[self.task[p].se].sched_delayed
+    }
+
+    /// core.c: uclamp_update_active(). A queued task's clamps have changed.
+    fn uclamp_update_active(&mut self, p: TaskId) {
+        let cpu = self.task[p].cpu;
+        self.pi_lock(p);
+        self.rq_lock(cpu);
+        for id in ClampId::BOTH {
+            self.uclamp_rq_reinc_id(cpu, p, id);
+        }
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
+    }
+
+    /// core.c: uclamp_rq_reinc_id().
+    fn uclamp_rq_reinc_id(&mut self, cpu: CpuId, p: TaskId, id: ClampId) {
+        if !self.task_cold[p].uclamp[id].active {
+            return;
+        }
+        let mut clamp = self.uclamp_eff_get(p, id);
+        let rq = &mut self.uclamp.rq[cpu];
+        rq.uclamp_rq_dec_id(id, &mut self.task_cold[p].uclamp[id]);
+        rq.uclamp_rq_inc_id(id, &mut clamp);
+        self.task_cold[p].uclamp[id] = clamp;
+        if id == ClampId::Max {
+            rq.idle = false;
+        }
+    }
+
+    /// sched.h: uclamp_rq_util_with(). `util` within the clamps of the run queue and, if given, of a task that would come.
+    pub(crate) fn uclamp_rq_util_with(&self, cpu: CpuId, util: u64, p: Option<TaskId>) -> u64 {
+        if !self.uclamp_is_used() {
+            return util;
+        }
+        let [mut min_util, mut max_util] = ClampId::BOTH.map(|id| p.map_or(0, |p| self.uclamp_eff_value(p, id)));
+        // An idle queue's upper clamp is that of a task that has left.
+        if p.is_none() || !self.uclamp.uclamp_rq_is_idle(cpu) {
+            min_util = min_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
+            max_util = max_util.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
+        }
+        if min_util >= max_util { min_util } else { util.clamp(min_util, max_util) }
+    }
+}

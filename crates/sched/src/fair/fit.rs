@@ -1,0 +1,140 @@
+//! fair.c: whether a task, or a utilization, fits on a CPU; and the search for an idle CPU where CPUs differ in capacity.
+//! 1024 is a full CPU of the biggest kind.
+//!
+//! Differs: neither thermal nor firmware limits lower a CPU's capacity (`get_actual_cpu_capacity()`, `thermal_load_avg()`).
+
+use super::wake::AsymIdle;
+use crate::arch::Arch;
+use crate::core::{ClampId, Sched};
+use crate::cpu_topology::SCHED_CAPACITY_SCALE;
+use crate::sched::TaskId;
+use crate::topology::SdId;
+use fentry::fentry;
+use units::CpuId;
+
+/// fair.c: fits_capacity(). Whether a utilization leaves a CPU 20% of its capacity.
+#[inline]
+pub(super) fn fits_capacity(util: u64, capacity: u64) -> bool {
+    util * 1280 < capacity * 1024
+}
+
+/// fair.c: what util_fits_cpu() answers, from the worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Fits {
+    /// 0
+    No,
+    /// -1: all but the lower clamp, which asks for more than the CPU has.
+    ButClamp,
+    /// 1
+    Yes,
+}
+
+/// What a task needs: its utilization, and between what it wants to be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Needs {
+    pub util: u64,
+    pub uclamp_min: u64,
+    pub uclamp_max: u64,
+}
+
+impl<A: Arch> Sched<A> {
+    /// The task's estimated utilization and its clamps.
+    #[inline]
+    pub(super) fn needs_of(&self, p: TaskId) -> Needs {
+        Needs {
+            util: self.task_util_est(p),
+            uclamp_min: self.uclamp_eff_value(p, ClampId::Min),
+            uclamp_max: self.uclamp_eff_value(p, ClampId::Max),
+        }
+    }
+
+    /// fair.c: util_fits_cpu(). A task that is capped below the CPU's capacity fits whatever its utilization, except on the
+    /// biggest CPU, which may be overloaded by any.
+    pub(super) fn util_fits_cpu(&self, needs: Needs, cpu: CpuId) -> Fits {
+        let Needs { util, uclamp_min, uclamp_max } = needs;
+        let fits = fits_capacity(util, self.capacity_of(cpu));
+        if !self.uclamp_is_used() {
+            return if fits { Fits::Yes } else { Fits::No };
+        }
+        let capacity_orig = self.capacity_orig_of(cpu);
+        let full = u64::from(SCHED_CAPACITY_SCALE);
+        let on_top = capacity_orig == full && uclamp_max == full;
+        let uclamp_max_fits = !on_top && uclamp_max <= capacity_orig;
+        if !fits && !uclamp_max_fits {
+            return Fits::No;
+        }
+        let uclamp_min = uclamp_min.min(uclamp_max);
+        if util < uclamp_min && uclamp_min > capacity_orig { Fits::ButClamp } else { Fits::Yes }
+    }
+
+    /// fair.c: task_fits_cpu().
+    pub(super) fn task_fits_cpu(&self, p: TaskId, cpu: CpuId) -> bool {
+        self.util_fits_cpu(self.needs_of(p), cpu) == Fits::Yes
+    }
+
+    /// sched.h: sched_asym_cpucap_active(). Whether CPUs differ in capacity, and placement knows.
+    #[inline]
+    pub(super) fn sched_asym_cpucap_active(&self) -> bool {
+        self.domains.sched_asym_cpucapacity && self.kernel.wake.asym_idle == AsymIdle::ByCapacity
+    }
+
+    /// The head of select_idle_sibling(): what the task needs, where that matters.
+    #[inline]
+    pub(super) fn asym_needs(&mut self, p: TaskId) -> Option<Needs> {
+        if !self.sched_asym_cpucap_active() {
+            return None;
+        }
+        self.sync_entity_load_avg(self.task[p].se);
+        Some(self.needs_of(p))
+    }
+
+    /// fair.c: asym_fits_cpu(). Any CPU will do where all are alike.
+    #[inline]
+    pub(super) fn asym_fits_cpu(&self, needs: Option<Needs>, cpu: CpuId) -> bool {
+        needs.is_none_or(|needs| self.util_fits_cpu(needs, cpu) == Fits::Yes)
+    }
+
+    /// fair.c: select_idle_capacity(). The first idle CPU from `target` on that fits; else the one that fits best, and of
+    /// those the biggest.
+    #[fentry]
+    pub(super) fn select_idle_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
+        self.read_task_policy(p);
+        let mut cpus = std::mem::take(&mut self.select_rq_mask);
+        cpus.assign_and(self.domains.sched_domain_span(sd), &self.task_cold[p].cpus_allowed);
+        let mut best = None;
+        let mut best_key = (Fits::No, 0);
+        for cpu in cpus.iter_wrap(target) {
+            self.read_rq_clock(cpu);
+            let capacity = self.capacity_of(cpu);
+            if !self.is_free(cpu) {
+                continue;
+            }
+            let fits = self.util_fits_cpu(needs, cpu);
+            let key = match fits {
+                Fits::Yes => {
+                    best = Some(cpu);
+                    break;
+                }
+                Fits::ButClamp => (fits, self.capacity_orig_of(cpu)),
+                Fits::No => (fits, capacity),
+            };
+            if key > best_key {
+                best_key = key;
+                best = Some(cpu);
+            }
+        }
+        self.select_rq_mask = cpus;
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits_capacity;
+
+    #[test]
+    fn a_fifth_of_the_capacity_stays_free() {
+        assert!(fits_capacity(819, 1024) && !fits_capacity(820, 1024));
+        assert!(fits_capacity(356, 446) && !fits_capacity(357, 446));
+    }
+}
