@@ -5,6 +5,7 @@ mod entities;
 mod groups;
 mod preemption;
 mod random;
+mod recorded;
 mod rules;
 mod sched_idle;
 mod statistics;
@@ -17,7 +18,7 @@ use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::trace::Event;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1};
-use units::{CpuId, CpuMask, Ns};
+use units::{Capacity, CpuId, CpuMask, Ns};
 
 const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];
 const CPU0: CpuId = CpuId(0);
@@ -28,6 +29,10 @@ const MS: u64 = 1_000_000;
 #[derive(Default)]
 struct Hand {
     now: u64,
+    /// How fast each CPU runs, 1024 = full; others do.
+    freq: Vec<Capacity>,
+    /// Time in interrupts of each CPU in ns, 0 for others.
+    irq_time: Vec<u64>,
     lines: Vec<Line>,
     tracing: bool,
     events: Vec<Event>,
@@ -36,6 +41,14 @@ struct Hand {
 impl Arch for Hand {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         Ns(self.now)
+    }
+
+    fn arch_scale_freq_capacity(&self, cpu: CpuId) -> Capacity {
+        self.freq.get(cpu.index()).copied().unwrap_or(1024)
+    }
+
+    fn irq_time(&self, cpu: CpuId) -> Ns {
+        Ns(self.irq_time.get(cpu.index()).copied().unwrap_or(0))
     }
 
     fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
