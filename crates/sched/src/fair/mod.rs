@@ -174,6 +174,7 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].cfs_tasks.list_move(&mut self.task, p);
         }
         self.hrtick_picked(cpu, p);
+        self.update_misfit_status(cpu, Some(p));
         Some(p)
     }
 
@@ -278,12 +279,13 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: task_tick_fair(). `queued`: not the tick, but the timer that ends a slice.
     #[fentry]
-    pub(crate) fn task_tick_fair(&mut self, _cpu: CpuId, curr: TaskId, queued: bool) {
+    pub(crate) fn task_tick_fair(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
         let mut level = Some(self.task[curr].se);
         while let Some(se) = level {
             self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
         }
+        self.update_misfit_status(cpu, Some(curr));
     }
 
     /// fair.c: prio_changed_fair(). `p`, queued on `cpu` or not, has a new priority.

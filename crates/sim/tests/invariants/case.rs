@@ -75,7 +75,7 @@ pub enum Step {
     Group(usize),
 }
 
-pub const KERNELS: [&str; 3] = ["v4.5-rc1", "v4.15", "v4.16"];
+pub const KERNELS: [&str; 5] = ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"];
 
 /// Features that a case may switch. Whatever their position, the invariants hold, but for the promise of balance: see `is_plain`.
 const FEATURES: [&str; 15] = [
@@ -127,12 +127,17 @@ const MACHINES: [&str; 14] = [
 
 impl Case {
     pub fn random(seed: u64) -> Case {
+        Case::random_among(seed, &KERNELS)
+    }
+
+    /// The same with one of these kernels.
+    pub fn random_among(seed: u64, kernels: &[&'static str]) -> Case {
         let mut random = Prng::stream(seed, "case", 0);
         let mut pick = |bound: u64| random.below(bound) as usize;
         let mut case = Case {
             seed,
             machine: MACHINES[pick(MACHINES.len() as u64)].to_string(),
-            kernel: KERNELS[pick(3)],
+            kernel: kernels[pick(kernels.len() as u64)],
             costs: pick(3) > 0,
             mwait: pick(3) > 0,
             hz: [100, 250, 1000][pick(3)],
