@@ -56,6 +56,8 @@ paths! {
     update_blocked_averages task_h_load active_load_balance_cpu_stop stop_one_cpu
     sched_fork task_fork_fair wake_up_new_task do_exit sched_move_task sched_setscheduler set_cpus_allowed_ptr
     hrtimer_start_range_ns hrtimer_try_to_cancel
+    __account_cfs_rq_runtime assign_cfs_rq_runtime __return_cfs_rq_runtime throttle_cfs_rq unthrottle_cfs_rq
+    sched_cfs_period_timer sched_cfs_slack_timer distribute_cfs_runtime __cfsb_csd_unthrottle
 }
 
 impl Path {
@@ -559,6 +561,23 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, self.layout.task_group(tg, TaskGroupField::LoadAvg));
         let load_avg = &mut self.tg[tg].load_avg;
         *load_avg = load_avg.wrapping_add_signed(delta);
+    }
+
+    /// `raw_spin_lock(&cfs_b->lock)`: a group's budget, whose line every CPU of the group takes for every slice.
+    #[inline]
+    pub(crate) fn cfs_b_lock(&mut self, tg: TgId) {
+        self.arch.lock(self.this_cpu, self.layout.task_group(tg, TaskGroupField::CfsBandwidth));
+    }
+
+    #[inline]
+    pub(crate) fn cfs_b_unlock(&mut self, tg: TgId) {
+        self.arch.unlock(self.this_cpu, self.layout.task_group(tg, TaskGroupField::CfsBandwidth));
+    }
+
+    /// Changes `runtime_remaining`, which lies behind the averages.
+    #[inline]
+    pub(crate) fn write_cfs_rq_runtime(&mut self, cfs_rq: CfsRqId) {
+        self.write(self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
     }
 
     // Domains and globals.

@@ -145,6 +145,8 @@ pub enum TaskGroupField {
     Arrays,
     Shares,
     LoadAvg,
+    /// cfs_bandwidth.lock and the budget behind it.
+    CfsBandwidth,
 }
 
 /// Global lines.
@@ -206,6 +208,7 @@ pub struct Layout {
     pub task_group_arrays: u32,
     pub task_group_shares: u32,
     pub task_group_load_avg: u32,
+    pub task_group_cfs_bandwidth: u32,
     /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own.
     pub statistics: u32,
 }
@@ -241,6 +244,7 @@ impl Layout {
         task_group_arrays: 184,
         task_group_shares: 200,
         task_group_load_avg: 256,
+        task_group_cfs_bandwidth: 344,
         statistics: 104,
     };
 
@@ -276,6 +280,7 @@ impl Layout {
             TaskGroupField::Arrays => self.task_group_arrays,
             TaskGroupField::Shares => self.task_group_shares,
             TaskGroupField::LoadAvg => self.task_group_load_avg,
+            TaskGroupField::CfsBandwidth => self.task_group_cfs_bandwidth,
         };
         Line { region: Region::TaskGroup, index: (tg.0 * self.task_group_stride + offset) / LINE_BYTES }
     }

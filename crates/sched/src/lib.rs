@@ -8,6 +8,7 @@ pub mod arch;
 pub mod behaviour;
 pub mod core;
 pub mod cpu_topology;
+pub mod errno;
 pub mod fair;
 pub mod features;
 pub mod hrtimer;

@@ -1,6 +1,8 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
+use crate::core::cgroup::GroupTicks;
 use crate::core::{Clamps, GroupClamps};
+use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
 use crate::pelt::{ClockPelt, SchedAvg};
 use crate::topology::{RdId, SdId};
@@ -320,6 +322,8 @@ pub struct TaskCold {
     pub max_allowed_capacity: u64,
     pub pid: u32,
     pub comm: String,
+    /// The group whose member it is (`task_css()`); `sched_task_group` may be its session's instead.
+    pub css: TgId,
     pub statistics: SchedStatistics,
     /// Utilization clamps, as asked for.
     pub uclamp_req: Clamps,
@@ -377,7 +381,7 @@ pub struct CfsRq {
     /// The CPU's clock when the group was last told (v6.7), in ns.
     pub last_update_tg_load_avg: u64,
     /// How many of this queue and those above are throttled: its clock stands still while any is.
-    pub throttle_count: u32,
+    pub throttle_count: i32,
     /// Where the clock of the load averages stood when it stopped, in ns.
     #[doc(alias = "throttled_clock_task")]
     pub throttled_clock_pelt: u64,
@@ -415,13 +419,15 @@ pub struct TaskGroup {
     pub cfs_rq: Vec<CfsRqId>,
     pub se: Vec<SeId>,
     pub shares: u64,
-    /// `cpu.idle` (v5.15).
-    pub idle: bool,
     pub load_avg: u64,
     pub parent: Option<TgId>,
     pub children: Vec<TgId>,
     pub name: String,
     pub clamps: GroupClamps,
+    /// `cpu.idle` (v5.15).
+    pub idle: bool,
+    pub cfs_bandwidth: CfsBandwidth,
+    pub ticks: GroupTicks,
 }
 
 /// What the idle task of a CPU remembers as a waker: `current` is the idle task where an interrupt wakes somebody while

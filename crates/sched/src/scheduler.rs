@@ -173,7 +173,7 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.on_cpu(cpu);
         // Before v5.8 a kick always came with an interrupt.
         let kicked = self.kernel.balance.nohz == NohzBalance::Flags && self.got_nohz_idle_kick();
-        self.sched_ttwu_pending();
+        self.flush_smp_call_function_queue();
         kicked
     }
 

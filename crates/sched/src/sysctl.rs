@@ -72,6 +72,7 @@ tunables! {
     sched_base_slice: default 700000, 100000..=1000000000 "ns", Cpus, "slice of a task that asks for none";
     sched_migration_cost: default 500000, 0..=1000000000 "ns", None, "a task that ran this recently is cache hot";
     sched_nr_migrate: default 32, 1..=1000000 "tasks", None, "most tasks one balancing pass moves";
+    sched_cfs_bandwidth_slice: default 5000, 1..=1000000 "us", None, "runtime that a queue takes from its group at once";
     sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
     sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
@@ -89,6 +90,7 @@ pub const V4: TunableNames = &[
     ("kernel.sched_nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_time_avg_ms", Tunable::sched_time_avg),
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -101,6 +103,7 @@ pub const V6_1: TunableNames = &[
     ("sched/migration_cost_ns", Tunable::sched_migration_cost),
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -109,6 +112,7 @@ pub const V6_12: TunableNames = &[
     ("sched/base_slice_ns", Tunable::sched_base_slice),
     ("sched/migration_cost_ns", Tunable::sched_migration_cost),
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
+    ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 

@@ -41,7 +41,13 @@ impl<A: Arch> Sched<A> {
         let p = self.task.insert(task);
         let pid = self.next_pid;
         self.next_pid += 1;
-        let cold = self.task_cold.insert(TaskCold { cpus_allowed, pid, comm: init.comm, ..TaskCold::default() });
+        let cold = self.task_cold.insert(TaskCold {
+            cpus_allowed,
+            pid,
+            comm: init.comm,
+            css: init.group,
+            ..TaskCold::default()
+        });
         self.set_task_max_allowed_capacity(p);
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.se[se].task = Some(p);

@@ -1,5 +1,7 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
+pub mod cfs_quota;
+pub mod cgroup;
 mod class;
 mod clock;
 mod fork;
@@ -15,6 +17,7 @@ pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::cpu_topology::CpuTopology;
+use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::layout::Layout;
@@ -24,6 +27,7 @@ use crate::sysctl::Sysctl;
 use crate::topology::{DomainSetup, Domains, RootDomain, SdFlags, build_sched_domains};
 use crate::trace::Event;
 use crate::versions::Kernel;
+use cgroup::Hierarchy;
 use fentry::fentry;
 use std::cmp::Ordering;
 use units::{CpuId, CpuMask, PerCpu};
@@ -66,6 +70,9 @@ pub struct Sched<A: Arch> {
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
+    pub(crate) bandwidth: Bandwidth,
+    /// Which files its groups have.
+    pub cgroup_hierarchy: Hierarchy,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
     next_pid: u32,
@@ -147,6 +154,8 @@ impl<A: Arch> Sched<A> {
             uclamp: UclampState::init_uclamp(nr_cpus),
             select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
+            bandwidth: Bandwidth::new(nr_cpus),
+            cgroup_hierarchy: Hierarchy::of(boot.kernel.cgroup.files),
             domains,
             topology: boot.topology,
             cpu_active_mask: online.clone(),
@@ -362,6 +371,19 @@ impl<A: Arch> Sched<A> {
             self.trace(Event::SchedWakeIdleWithoutIpi { cpu });
         }
         self.arch.wake_polling_idle(self.this_cpu, cpu);
+    }
+
+    /// kernel/smp.c: smp_call_function_single_async(). `cpu` looks, as soon as it can, what others left for it to do.
+    /// Differs: the interrupt is the reschedule one, which has the same work to do before and after.
+    pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
+        self.atomic_wake_list(cpu);
+        if self.rq[cpu].polling {
+            self.write_need_resched(cpu);
+            self.rq[cpu].need_resched = true;
+            self.wake_idle_without_ipi(cpu);
+        } else {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
     }
 
     /// core.c: check_preempt_curr().

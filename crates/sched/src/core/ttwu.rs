@@ -280,10 +280,17 @@ impl<A: Arch> Sched<A> {
         self.leave();
     }
 
+    /// kernel/smp.c: flush_smp_call_function_queue(): what other CPUs left for this one to do.
+    /// Differs: wakeups stand on a list of their own, as they did until v5.8.
+    pub(crate) fn flush_smp_call_function_queue(&mut self) {
+        self.sched_ttwu_pending();
+        self.__cfsb_csd_unthrottle(self.this_cpu);
+    }
+
     /// core.c: scheduler_ipi(). Returns whether the balancing softirq is to run (a nohz idle kick arrived).
     pub(crate) fn scheduler_ipi(&mut self) -> bool {
         self.path(Path::scheduler_ipi);
-        self.sched_ttwu_pending();
+        self.flush_smp_call_function_queue();
         self.got_nohz_idle_kick()
     }
 }

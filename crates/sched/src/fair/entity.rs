@@ -2,8 +2,7 @@
 //! running costs it in virtual time.
 //!
 //! An entity is a task's, or a group's on one CPU. The one that runs is `curr` of its queue and stands outside the
-//! timeline. Absent: bandwidth control (no queue is ever throttled, so every check for it is left out), NUMA balancing,
-//! HRTICK.
+//! timeline. Absent: NUMA balancing, HRTICK.
 
 use super::group::GroupShares;
 use super::load::UpdateLoad;
@@ -15,6 +14,7 @@ use super::timeline::entity_before;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::fair::bandwidth::ThrottledLeaf;
 use crate::features::Feature;
 use crate::layout::Statistic;
 use crate::load_weight::{__calc_delta, calc_delta_fair};
@@ -63,6 +63,7 @@ impl<A: Arch> Sched<A> {
             }
             self.path(Path::cpuacct_charge);
         }
+        self.account_cfs_rq_runtime(cfs, delta_exec);
     }
 
     /// fair.c: update_min_vruntime(). Follows the smaller of `curr` and the leftmost, never backwards.
@@ -287,7 +288,25 @@ impl<A: Arch> Sched<A> {
         }
         self.se[se].on_rq = true;
         if self.cfs_rq[cfs].nr_running == 1 {
-            self.list_add_leaf_cfs_rq(cfs);
+            self.first_queued(cfs);
+        }
+    }
+
+    /// The end of `enqueue_entity()` on a queue that was empty.
+    fn first_queued(&mut self, cfs: CfsRqId) {
+        match self.kernel.bandwidth.throttled_leaf {
+            ThrottledLeaf::Listed => {
+                self.list_add_leaf_cfs_rq(cfs);
+                self.check_enqueue_throttle(cfs);
+            }
+            ThrottledLeaf::Unlisted => {
+                self.check_enqueue_throttle(cfs);
+                if self.throttled_hierarchy(cfs) {
+                    self.start_throttled_clocks(cfs);
+                } else {
+                    self.list_add_leaf_cfs_rq(cfs);
+                }
+            }
         }
     }
 
@@ -325,6 +344,7 @@ impl<A: Arch> Sched<A> {
         if !flags.sleep {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
         }
+        self.return_cfs_rq_runtime(cfs);
         let advance = match self.kernel.entity.min_vruntime_dequeue {
             MinVruntimeDequeue::Always => true,
             MinVruntimeDequeue::OnlyToRestore => flags.save_restore && !flags.move_,
@@ -371,6 +391,7 @@ impl<A: Arch> Sched<A> {
         if on_rq {
             self.update_curr(cfs);
         }
+        self.check_cfs_rq_runtime(cfs);
         self.check_spread(cfs, prev);
         self.write_cfs_timeline(cfs);
         if on_rq {

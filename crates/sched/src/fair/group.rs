@@ -2,7 +2,7 @@
 //!
 //! A group has a queue and an entity on each CPU; the entity stands for the queue one level up. The group's shares are
 //! divided among its entities by the load of their queues, which takes a sum over all CPUs (`tg->load_avg`) that each
-//! queue corrects now and then. Absent: bandwidth control, autogroup, real-time groups.
+//! queue corrects now and then. Absent: real-time groups.
 
 use super::rules::WakingVruntime;
 use crate::arch::Arch;
@@ -65,7 +65,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn update_cfs_shares(&mut self, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
-        if cfs_rq.tg != ROOT_TASK_GROUP {
+        if cfs_rq.tg != ROOT_TASK_GROUP && !self.throttled_hierarchy(cfs) {
             self.update_cfs_shares_of(cfs, cfs_rq.tg, cfs_rq.rq);
         }
     }
@@ -98,7 +98,9 @@ impl<A: Arch> Sched<A> {
     #[inline]
     #[doc(alias = "update_cfs_shares")]
     pub(crate) fn update_cfs_group(&mut self, se: SeId) {
-        if let Some(group) = self.se[se].my_q {
+        if let Some(group) = self.se[se].my_q
+            && !self.throttled_hierarchy(group)
+        {
             self.update_cfs_group_of(se, group);
         }
     }
@@ -207,7 +209,8 @@ impl<A: Arch> Sched<A> {
         if cfs_rq.on_list {
             cfs_rq.on_list = false;
             let rq = &mut self.rq[cfs_rq.rq];
-            if self.kernel.load.leaf_list == LeafList::Connected && rq.tmp_alone_branch == Some(cfs) {
+            // A branch that is not tied to its parent yet ends one before.
+            if rq.tmp_alone_branch == Some(cfs) {
                 rq.tmp_alone_branch = cfs_rq.leaf_cfs_rq_list.prev.map(CfsRqId);
             }
             rq.leaf_cfs_rq_list.list_del(&mut self.cfs_rq, cfs);
@@ -252,6 +255,7 @@ impl<A: Arch> Sched<A> {
         let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
         let avg = SchedAvg { last_update_time, ..SchedAvg::default() };
         let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
+        self.bandwidth.init_cfs_rq_runtime(cfs);
         self.tg[tg].cfs_rq.push(cfs);
         cfs
     }
@@ -262,6 +266,7 @@ impl<A: Arch> Sched<A> {
         let default = self.kernel.load_resolution.nice_0_load();
         let group = TaskGroup { shares: default, parent: Some(parent), name: name.to_owned(), ..TaskGroup::default() };
         let tg = self.tg.insert(group);
+        self.init_cfs_bandwidth(tg);
         self.tg[parent].children.push(tg);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             let cfs = self.init_cfs_rq(tg, cpu);
@@ -297,6 +302,7 @@ impl<A: Arch> Sched<A> {
             self.rq_lock(cpu);
             self.update_rq_clock(cpu);
             self.attach_entity_cfs_rq(self.tg[tg].se[cpu.index()]);
+            self.sync_throttle(tg, cpu);
             self.rq_unlock(cpu);
         }
     }
@@ -354,6 +360,7 @@ impl<A: Arch> Sched<A> {
         assert!(self.tg[tg].children.is_empty(), "group {} has children", self.tg[tg].name);
         let inhabited = self.task.iter().any(|(_, task)| task.alive && task.sched_task_group == tg);
         assert!(!inhabited, "group {} has tasks", self.tg[tg].name);
+        self.destroy_cfs_bandwidth(tg);
         for cpu in 0..self.nr_cpus() {
             let (se, cfs) = (self.tg[tg].se[cpu], self.tg[tg].cfs_rq[cpu]);
             self.remove_entity_load_avg(se);

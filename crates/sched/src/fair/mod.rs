@@ -6,15 +6,16 @@
 //! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
 //! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
 //! group.rs       task groups and their weights       list.rs       the kernel's linked lists
+//! bandwidth/*.rs what a group may use of each period
 //! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
 //! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
 //! hrtick.rs      the timer that ends a slice
 //! ```
 //!
-//! Absent: bandwidth control, NUMA balancing, capacity-aware placement, cpufreq hooks.
+//! Absent: NUMA balancing, capacity-aware placement, cpufreq hooks.
 
 pub mod balance;
-mod bandwidth;
+pub mod bandwidth;
 pub mod cpu_load;
 pub mod entity;
 mod fit;
@@ -40,6 +41,7 @@ mod wake_affine;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
+use bandwidth::ThrottleLevels;
 use fentry::fentry;
 use load::UpdateLoad;
 use rules::{IdleLeft, SleeperVruntime, TaskList};
@@ -50,11 +52,20 @@ impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_task_fair().
     #[fentry]
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        let mut level = Some(self.task[p].se);
-        let mut flags = flags;
-        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
         self.read_se_links(self.task[p].se);
         self.util_est_enqueue(cpu, p);
+        if self.enqueue_levels(p, flags) {
+            self.add_nr_running(cpu, 1);
+        }
+        self.hrtick_update(cpu);
+    }
+
+    /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
+    /// it ends at a throttled queue, above which nobody knows of what is below.
+    fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
+        let mut flags = flags;
+        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
+        let mut level = Some(self.task[p].se);
         while let Some(se) = level
             && !self.se[se].on_rq
         {
@@ -64,23 +75,36 @@ impl<A: Arch> Sched<A> {
             cfs_rq.h_nr_running += 1;
             cfs_rq.idle_h_nr_running += idle_h_nr_running;
             idle_h_nr_running |= u32::from(cfs_rq.idle);
+            if self.cfs_rq_throttled(cfs) {
+                return false;
+            }
             flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
             level = self.se[se].parent;
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            // Past time counts with the number of tasks there were in it.
-            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-            self.se_update_runnable(se);
-            self.update_shares(cfs, se);
+            self.update_level_above(cfs, se);
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running += 1;
             cfs_rq.idle_h_nr_running += idle_h_nr_running;
             idle_h_nr_running |= u32::from(cfs_rq.idle);
+            if self.cfs_rq_throttled(cfs) {
+                return false;
+            }
             level = self.se[se].parent;
         }
-        self.add_nr_running(cpu, 1);
-        self.hrtick_update(cpu);
+        true
+    }
+
+    /// The averages and the weight of a level on which nothing is queued or taken off, but below which something was: past time
+    /// counts with the number of tasks there were in it.
+    fn update_level_above(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
+            return;
+        }
+        self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+        self.se_update_runnable(se);
+        self.update_shares(cfs, se);
     }
 
     /// fair.c: dequeue_task_fair().
@@ -88,11 +112,27 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let task_sleep = flags.sleep;
         let was_sched_idle = self.sched_idle_rq(cpu);
+        self.util_est_dequeue(cpu, p);
+        self.util_est_update_before(cpu, p, task_sleep);
+        if self.dequeue_levels(p, flags) {
+            self.sub_nr_running(cpu, 1);
+            if self.kernel.entity.idle_left == IdleLeft::BalanceSoon && !was_sched_idle && self.sched_idle_rq(cpu) {
+                self.write_rq_curr(cpu);
+                self.rq[cpu].next_balance = self.jiffies();
+            }
+        }
+        self.util_est_update_after(cpu, p, task_sleep);
+        self.hrtick_update(cpu);
+    }
+
+    /// The walk up of `dequeue_task_fair()`: takes off the task and every group that falls empty. Returns whether it came to the
+    /// root.
+    /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
+    fn dequeue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
+        let task_sleep = flags.sleep;
         let mut flags = flags;
         let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
         let mut level = Some(self.task[p].se);
-        self.util_est_dequeue(cpu, p);
-        self.util_est_update_before(cpu, p, task_sleep);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.dequeue_entity(cfs, se, flags);
@@ -100,11 +140,16 @@ impl<A: Arch> Sched<A> {
             cfs_rq.h_nr_running -= 1;
             cfs_rq.idle_h_nr_running -= idle_h_nr_running;
             idle_h_nr_running |= u32::from(cfs_rq.idle);
+            let empty = cfs_rq.load.weight == 0;
+            if self.cfs_rq_throttled(cfs) {
+                return false;
+            }
             level = self.se[se].parent;
-            if cfs_rq.load.weight != 0 {
+            if !empty {
                 // Whoever runs next comes from this group by preference: its part of the period is not used up.
                 if let Some(parent) = level
                     && task_sleep
+                    && !self.throttled_hierarchy(cfs)
                 {
                     self.set_next_buddy(parent);
                 }
@@ -114,23 +159,17 @@ impl<A: Arch> Sched<A> {
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            // Past time counts with the number of tasks there were in it.
-            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-            self.se_update_runnable(se);
-            self.update_shares(cfs, se);
+            self.update_level_above(cfs, se);
             let cfs_rq = &mut self.cfs_rq[cfs];
             cfs_rq.h_nr_running -= 1;
             cfs_rq.idle_h_nr_running -= idle_h_nr_running;
             idle_h_nr_running |= u32::from(cfs_rq.idle);
+            if self.cfs_rq_throttled(cfs) {
+                return false;
+            }
             level = self.se[se].parent;
         }
-        self.sub_nr_running(cpu, 1);
-        if self.kernel.entity.idle_left == IdleLeft::BalanceSoon && !was_sched_idle && self.sched_idle_rq(cpu) {
-            self.write_rq_curr(cpu);
-            self.rq[cpu].next_balance = self.jiffies();
-        }
-        self.util_est_update_after(cpu, p, task_sleep);
-        self.hrtick_update(cpu);
+        true
     }
 
     /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
@@ -159,14 +198,21 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn pick_next_task_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let root = self.rq[cpu].cfs;
-        while self.cfs_rq[root].nr_running == 0 {
-            if self.idle_balance(cpu) <= 0 {
-                return None;
+        let p = loop {
+            if self.cfs_rq[root].nr_running == 0 {
+                if self.idle_balance(cpu) <= 0 {
+                    return None;
+                }
+                continue;
             }
-        }
-        let p = match prev {
-            Some(prev) if self.task[prev].sched_class == SchedClass::Fair => self.pick_after(cpu, prev),
-            _ => self.pick_simple(cpu, prev),
+            let fair = prev.filter(|&prev| self.task[prev].sched_class == SchedClass::Fair);
+            if let Some(p) = fair.and_then(|prev| self.pick_after(cpu, prev)) {
+                break p;
+            }
+            // What ran may have been throttled, and nothing be left.
+            if fair.is_none() || self.cfs_rq[root].nr_running > 0 {
+                break self.pick_simple(cpu, prev);
+            }
         };
         self.read_se_links(self.task[p].se);
         if self.kernel.entity.task_list == TaskList::ByLastRun {
@@ -179,8 +225,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The path of `pick_next_task_fair()` after a fair task: only the levels on which the old and the new one differ change
-    /// hands.
-    fn pick_after(&mut self, cpu: CpuId, prev: TaskId) -> TaskId {
+    /// hands. `None`: a group of the old one has used up its runtime and was throttled.
+    fn pick_after(&mut self, cpu: CpuId, prev: TaskId) -> Option<TaskId> {
         let mut cfs = self.rq[cpu].cfs;
         let mut se = loop {
             let mut curr = self.cfs_rq[cfs].curr;
@@ -189,6 +235,9 @@ impl<A: Arch> Sched<A> {
                     self.update_curr(cfs);
                 } else {
                     curr = None;
+                }
+                if self.check_cfs_rq_runtime(cfs) {
+                    return None;
                 }
             }
             let se = self.pick_next_entity(cfs, curr);
@@ -199,7 +248,7 @@ impl<A: Arch> Sched<A> {
         };
         let p = self.task_of(se);
         if p == prev {
-            return p;
+            return Some(p);
         }
         let mut pse = self.task[prev].se;
         while self.se[se].cfs_rq != self.se[pse].cfs_rq {
@@ -216,7 +265,7 @@ impl<A: Arch> Sched<A> {
         let cfs = self.se[se].cfs_rq;
         self.put_prev_entity(cfs, pse);
         self.set_next_entity(cfs, se);
-        p
+        Some(p)
     }
 
     /// The path of `pick_next_task_fair()` after a task of another class, or none.
@@ -254,7 +303,10 @@ impl<A: Arch> Sched<A> {
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
         let mut level = Some(self.task[curr].se);
         while let Some(se) = level {
-            self.set_next_entity(self.se[se].cfs_rq, se);
+            let cfs = self.se[se].cfs_rq;
+            self.set_next_entity(cfs, se);
+            // A queue that must not run may have got a task that runs.
+            self.account_cfs_rq_runtime(cfs, 0);
             level = self.se[se].parent;
         }
     }

@@ -130,6 +130,10 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let (se, pse) = (self.task[curr].se, self.task[p].se);
+        // Its enqueue may have found that nothing is left to run it with.
+        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+            return;
+        }
         let scale = self.is_past_nr_latency(self.cfs_rq[self.se[se].cfs_rq].nr_running);
         let mut next_buddy_marked = false;
         if self.sched_feat(Feature::NEXT_BUDDY) && scale && !wake_flags.fork {

@@ -14,8 +14,10 @@ pub use v6_12::V6_12;
 
 use crate::behaviour;
 use crate::behaviour::Variant;
+use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
@@ -66,6 +68,8 @@ pub struct Kernel {
     pub load: LoadRules,
     pub wake: WakeRules,
     pub balance: BalanceRules,
+    pub bandwidth: BandwidthRules,
+    pub cgroup: CgroupRules,
     pub schedstats: Schedstats,
     pub features: Features,
     pub tunables: TunableNames,
@@ -175,6 +179,11 @@ behaviours! {
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
         kick_ilb,
+    }
+    cgroup: CgroupRules { files, nice_time }
+    bandwidth: BandwidthRules {
+        expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,
+        period_offset, throttled_leaf, throttled_clock, throttled_time, new_group_throttled,
     }
 }
 

@@ -1,7 +1,9 @@
 //! v4.15 (January 2018): PELT rewritten, groups weighed by it, vruntime absolute in sleep, idle CPUs searched in proportion.
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
+use crate::core::cgroup::CgroupRules;
 use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
@@ -32,6 +34,8 @@ pub const V4_15: Kernel = Kernel {
     load: LoadRules::V4_15,
     wake: WakeRules::V4_15,
     balance: BalanceRules::V4_15,
+    bandwidth: BandwidthRules::V4_15,
+    cgroup: CgroupRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,
     tunables: V4_5_RC1.tunables,

@@ -1,8 +1,10 @@
 //! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
 
 use super::{ClockUpdate, CoreRules, Kernel};
+use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
@@ -38,6 +40,8 @@ pub const V4_5_RC1: Kernel = Kernel {
     load: LoadRules::V4_5,
     wake: WakeRules::V4_5,
     balance: BalanceRules::V4_5,
+    bandwidth: BandwidthRules::V4_5,
+    cgroup: CgroupRules::V4_5,
     schedstats: Schedstats::Always,
     features: FEATURES,
     tunables: sysctl::V4,

@@ -4,6 +4,7 @@
 use super::{CoreRules, Kernel, V4_16};
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
@@ -32,6 +33,7 @@ pub const V6_1: Kernel = Kernel {
     load: LoadRules::V6_1,
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,
+    bandwidth: BandwidthRules::V6_1,
     features: FEATURES,
     tunables: sysctl::V6_1,
     ..V4_16

@@ -1,8 +1,10 @@
 //! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
 
 use super::{CoreRules, Kernel, V6_1};
+use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeRunning};
 use crate::fair::balance::BalanceRules;
+use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -16,6 +18,8 @@ pub const V6_12: Kernel = Kernel {
     load: LoadRules::V6_12,
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
+    bandwidth: BandwidthRules::V6_12,
+    cgroup: CgroupRules::V6_12,
     features: FEATURES,
     tunables: sysctl::V6_12,
     ..V6_1

@@ -32,6 +32,10 @@ impl<A: Arch> Sched<A> {
         let mut next = self.rq[cpu].leaf_cfs_rq_list.first.map(CfsRqId);
         while let Some(cfs_rq) = next {
             next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.map(CfsRqId);
+            // Throttled queues do not count.
+            if self.throttled_hierarchy(cfs_rq) {
+                continue;
+            }
             let now = self.cfs_rq_clock_pelt(cfs_rq);
             if self.update_cfs_rq_load_avg(now, cfs_rq) {
                 self.update_tg_load_avg(cfs_rq);

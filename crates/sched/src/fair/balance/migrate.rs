@@ -63,9 +63,12 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: can_migrate_task(). Notes in the flags when affinity forbids it.
     ///
-    /// Differs: locality does not count; nothing is throttled.
+    /// Differs: locality does not count.
     #[fentry]
     pub(super) fn can_migrate_task(&mut self, p: TaskId, env: &mut LbEnv) -> bool {
+        if self.throttled_lb_pair(self.task[p].sched_task_group, env.src_cpu, env.dst_cpu) {
+            return false;
+        }
         self.read_task_policy(p);
         if self.kernel.balance.per_cpu_kthreads == PerCpuKthreads::Disregarded && self.kthread_is_per_cpu(p) {
             return false;

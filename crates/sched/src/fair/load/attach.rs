@@ -63,14 +63,25 @@ impl<A: Arch> Sched<A> {
     /// fair.c: propagate_entity_cfs_rq(). Tells every level above what came or left.
     fn propagate_entity_cfs_rq(&mut self, se: SeId) {
         let listed = self.kernel.load.leaf_list == LeafList::Connected;
-        if listed {
-            self.list_add_leaf_cfs_rq(self.se[se].cfs_rq);
+        let cfs = self.se[se].cfs_rq;
+        if listed && !self.throttled_hierarchy(cfs) {
+            self.list_add_leaf_cfs_rq(cfs);
+        }
+        if listed && self.cfs_rq_throttled(cfs) {
+            return;
         }
         let mut level = self.se[se].parent;
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
+            let throttled = self.cfs_rq_throttled(cfs);
+            if throttled && !listed {
+                return;
+            }
             self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-            if listed {
+            if throttled {
+                return;
+            }
+            if listed && !self.throttled_hierarchy(cfs) {
                 self.list_add_leaf_cfs_rq(cfs);
             }
             level = self.se[se].parent;

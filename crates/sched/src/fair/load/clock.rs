@@ -15,13 +15,21 @@ pub(crate) fn is_full_scale(boot: &Boot) -> bool {
         && boot.topology.capacity.iter().all(|(_, &capacity)| capacity == SCHED_CAPACITY_SCALE)
 }
 
+/// The clock of a CPU that its queues' averages follow, in ns.
+#[inline]
+fn running_clock(pelt: Pelt, rq: &Rq) -> u64 {
+    match pelt {
+        Pelt::ByPeriod | Pelt::Accumulate => rq.clock_task,
+        Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
+    }
+}
+
 /// The clock by which a queue's averages count, in ns.
 #[inline]
 pub(super) fn queue_clock(pelt: Pelt, rq: &Rq, cfs_rq: &CfsRq) -> u64 {
     let clock = match pelt {
         _ if cfs_rq.throttle_count != 0 => cfs_rq.throttled_clock_pelt,
-        Pelt::ByPeriod | Pelt::Accumulate => rq.clock_task,
-        Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
+        _ => running_clock(pelt, rq),
     };
     clock.wrapping_sub(cfs_rq.throttled_clock_pelt_time).max(1)
 }
@@ -35,6 +43,11 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn cfs_rq_clock_pelt(&self, cfs: CfsRqId) -> u64 {
         let cfs_rq = &self.cfs_rq[cfs];
         queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq)
+    }
+
+    /// pelt.h: rq_clock_pelt(). In ns; the CPU's `clock_task` before [`Pelt::RunnableAvg`].
+    pub(crate) fn rq_clock_pelt(&self, cpu: CpuId) -> u64 {
+        running_clock(self.kernel.pelt, &self.rq[cpu])
     }
 
     /// How fast a CPU works, as the averages see it.

@@ -45,15 +45,6 @@ impl<A: Arch> Sched<A> {
         pelt::update_irq_load_avg(rq.clock, scale, &mut rq.avg_irq, running)
     }
 
-    /// pelt.h: rq_clock_pelt(), or `clock_task` where the averages go by that. In ns.
-    fn rq_clock_pelt(&self, cpu: CpuId) -> u64 {
-        let rq = &self.rq[cpu];
-        match self.kernel.pelt {
-            pelt::Pelt::RunnableAvg => rq.clock_pelt.rq_clock_pelt(),
-            pelt::Pelt::ByPeriod | pelt::Pelt::Accumulate => rq.clock_task,
-        }
-    }
-
     /// sched.h: cpu_util_rt(). 1024 = a whole CPU.
     #[inline]
     pub fn cpu_util_rt(&self, cpu: CpuId) -> u64 {

@@ -1,6 +1,7 @@
 //! The fair class on a machine that costs nothing, driven by hand.
 
 mod averages;
+mod bandwidth;
 mod entities;
 mod groups;
 mod preemption;

@@ -1,0 +1,442 @@
+//! core.c: the `cpu` controller: groups as directories, and the files in them, of cgroup v1 and v2.
+//!
+//! ```text
+//! v1   cpu.shares  cpu.idle  cpu.cfs_quota_us  cpu.cfs_period_us  cpu.cfs_burst_us  cpu.stat  cpu.stat.local
+//! v2   cpu.weight  cpu.weight.nice  cpu.idle  cpu.max  cpu.max.burst  cpu.stat  cpu.stat.local
+//! ```
+//!
+//! Text in, text out, each file in the kernel's own form and with the kernel's own answers. A machine has one of the two
+//! hierarchies. Absent: real-time groups (`cpu.rt_*`), uclamp.
+
+use super::Sched;
+use super::cfs_quota::Quota;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::errno::{Errno, Refusal};
+use crate::fair::bandwidth::{RUNTIME_INF, Refill, ThrottledTime};
+use crate::fair::rules::GroupIdle;
+use crate::load_weight::sched_prio_to_weight;
+use crate::sched::*;
+use std::fmt::Write as _;
+
+behaviour! {
+    /// Which hierarchies have a cpu controller.
+    pub enum CgroupFiles = "cgroup.files" {
+        Legacy = "legacy", since "v2.6.24", commit "", "cgroup v1 only";
+        Unified = "unified", since "v4.15", commit "", "cgroup v1, or v2: cpu.weight, cpu.weight.nice, cpu.max";
+    }
+}
+
+behaviour! {
+    /// What cpu.stat of cgroup v2 tells of niced tasks.
+    pub enum NiceTime = "cgroup.nice_time" {
+        InUser = "in-user", since "v4.15", commit "", "their time is user time";
+        Apart = "apart", since "v6.12", commit "", "their user time once more, apart (nice_usec)";
+    }
+}
+
+/// How groups show to users, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CgroupRules {
+    pub files: CgroupFiles,
+    pub nice_time: NiceTime,
+}
+
+impl CgroupRules {
+    pub const V4_5: CgroupRules = CgroupRules { files: CgroupFiles::Legacy, nice_time: NiceTime::InUser };
+    pub const V4_15: CgroupRules = CgroupRules { files: CgroupFiles::Unified, ..CgroupRules::V4_5 };
+    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_15 };
+}
+
+/// Which of the two hierarchies is mounted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hierarchy {
+    /// cgroup v1.
+    Legacy,
+    /// cgroup v2.
+    Unified,
+}
+
+impl Hierarchy {
+    /// What a distribution with this kernel mounts: v2 where there is one.
+    pub fn of(files: CgroupFiles) -> Hierarchy {
+        match files {
+            CgroupFiles::Legacy => Hierarchy::Legacy,
+            CgroupFiles::Unified => Hierarchy::Unified,
+        }
+    }
+}
+
+/// Time of a group's tasks, those of the groups below included, in ticks, by what each tick interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GroupTicks {
+    pub user: u64,
+    pub system: u64,
+    /// Part of `user`.
+    pub nice: u64,
+}
+
+macro_rules! files {
+    ($( $name:ident: $file:literal, $hierarchy:pat, $doc:literal; )+) => {
+        /// A file of a group's directory.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum GroupFile { $( #[doc = $doc] $name, )+ }
+
+        impl GroupFile {
+            pub const ALL: &'static [GroupFile] = &[ $( GroupFile::$name, )+ ];
+
+            pub fn name(self) -> &'static str {
+                match self { $( GroupFile::$name => $file, )+ }
+            }
+
+            pub fn doc(self) -> &'static str {
+                match self { $( GroupFile::$name => $doc, )+ }
+            }
+
+            /// Whether a directory of that hierarchy has it.
+            pub fn is_in(self, hierarchy: Hierarchy) -> bool {
+                match self { $( GroupFile::$name => matches!(hierarchy, $hierarchy), )+ }
+            }
+        }
+    };
+}
+
+files! {
+    Shares: "cpu.shares", Hierarchy::Legacy, "weight among its siblings, 1024 = a default group, from 2 to 262144";
+    Weight: "cpu.weight", Hierarchy::Unified, "weight among its siblings, 100 = a default group, from 1 to 10000";
+    WeightNice: "cpu.weight.nice", Hierarchy::Unified, "the same as a nice level, from -20 to 19";
+    Idle: "cpu.idle", _, "1: runs only when nobody else of its siblings would";
+    Max: "cpu.max", Hierarchy::Unified, "quota and period in microseconds, `max` for no quota";
+    MaxBurst: "cpu.max.burst", Hierarchy::Unified, "what it may save up beyond the quota, in microseconds";
+    CfsQuotaUs: "cpu.cfs_quota_us", Hierarchy::Legacy, "quota in microseconds, -1 for none";
+    CfsPeriodUs: "cpu.cfs_period_us", Hierarchy::Legacy, "period in microseconds";
+    CfsBurstUs: "cpu.cfs_burst_us", Hierarchy::Legacy, "what it may save up beyond the quota, in microseconds";
+    Stat: "cpu.stat", _, "what it used and how often it was throttled";
+    StatLocal: "cpu.stat.local", _, "how long its own tasks were throttled";
+}
+
+/// cgroup-defs.h: CGROUP_WEIGHT_MIN, CGROUP_WEIGHT_DFL, CGROUP_WEIGHT_MAX.
+const CGROUP_WEIGHT: (u64, u64, u64) = (1, 100, 10_000);
+
+const fn refuse(errno: Errno, why: &'static str) -> Refusal {
+    Refusal::new(errno, why)
+}
+
+/// kstrtoull(), which a file of one number is read with.
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, Refusal> {
+    text.trim().parse().map_err(|_| refuse(Errno::EINVAL, "one whole number belongs into this file"))
+}
+
+/// Microseconds into nanoseconds.
+fn from_us(us: u64) -> Result<u64, Refusal> {
+    us.checked_mul(1000).ok_or(refuse(Errno::EINVAL, "more microseconds than 64 bits of nanoseconds hold"))
+}
+
+/// core.c: cpu_period_quota_parse(). Nanoseconds; the second word may be missing.
+fn cpu_period_quota_parse(text: &str, period: u64) -> Result<(u64, u64), Refusal> {
+    let wrong = refuse(Errno::EINVAL, "a quota and a period in microseconds, or `max` and a period");
+    let mut words = text.split_whitespace();
+    let quota = match words.next() {
+        Some("max") => RUNTIME_INF,
+        Some(word) => from_us(word.parse().map_err(|_| wrong)?)?,
+        None => return Err(wrong),
+    };
+    let period = match words.next() {
+        Some(word) => from_us(word.parse().map_err(|_| wrong)?)?,
+        None => period,
+    };
+    if words.next().is_some() {
+        return Err(wrong);
+    }
+    Ok((quota, period))
+}
+
+fn divide_round_closest(a: u64, b: u64) -> u64 {
+    (a + b / 2) / b
+}
+
+impl<A: Arch> Sched<A> {
+    /// Whether this kernel and its hierarchy have the file.
+    pub fn has_group_file(&self, file: GroupFile) -> bool {
+        let kernel = &self.kernel;
+        let version = match file {
+            GroupFile::Weight | GroupFile::WeightNice | GroupFile::Max => kernel.cgroup.files == CgroupFiles::Unified,
+            GroupFile::Idle => kernel.entity.group_idle == GroupIdle::Settable,
+            GroupFile::MaxBurst | GroupFile::CfsBurstUs => kernel.bandwidth.refill == Refill::Burst,
+            GroupFile::StatLocal => kernel.bandwidth.throttled_time == ThrottledTime::WhileQueued,
+            GroupFile::Shares | GroupFile::CfsQuotaUs | GroupFile::CfsPeriodUs | GroupFile::Stat => true,
+        };
+        version && file.is_in(self.cgroup_hierarchy)
+    }
+
+    fn group_file(&self, tg: TgId, file: GroupFile) -> Result<(), Refusal> {
+        if !self.has_group_file(file) {
+            return Err(refuse(Errno::ENOENT, "this kernel, or this version of cgroups, has no such file"));
+        }
+        if tg == ROOT_TASK_GROUP && self.cgroup_hierarchy == Hierarchy::Unified {
+            return Err(refuse(Errno::ENOENT, "the root group has no such file"));
+        }
+        Ok(())
+    }
+
+    /// Writes a group's file, as `echo TEXT > FILE` does.
+    ///
+    /// # Errors
+    /// The kernel's: ENOENT for a file that is not there, EINVAL and ERANGE for a text that it does not take.
+    pub fn cgroup_write(&mut self, tg: TgId, file: GroupFile, text: &str) -> Result<(), Refusal> {
+        self.group_file(tg, file)?;
+        let Quota { period, quota, burst } = self.quota(tg);
+        match file {
+            GroupFile::Shares => self.cpu_shares_write_u64(tg, number(text)?),
+            GroupFile::Weight => self.cpu_weight_write_u64(tg, number(text)?),
+            GroupFile::WeightNice => self.cpu_weight_nice_write_s64(tg, number(text)?),
+            GroupFile::Idle => self.cpu_idle_write_s64(tg, number(text)?),
+            GroupFile::Max => {
+                let (quota, period) = cpu_period_quota_parse(text, period)?;
+                self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
+            }
+            GroupFile::CfsQuotaUs => {
+                let us: i64 = number(text)?;
+                let quota = if us < 0 { RUNTIME_INF } else { from_us(us as u64)? };
+                self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
+            }
+            GroupFile::CfsPeriodUs => {
+                let period = from_us(number(text)?)?;
+                self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
+            }
+            GroupFile::MaxBurst | GroupFile::CfsBurstUs => {
+                let burst = from_us(number(text)?)?;
+                self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
+            }
+            GroupFile::Stat | GroupFile::StatLocal => Err(refuse(Errno::EINVAL, "this file is for reading only")),
+        }
+    }
+
+    /// What a group's file shows, with its line's end.
+    ///
+    /// # Errors
+    /// ENOENT for a file that is not there.
+    pub fn cgroup_read(&self, tg: TgId, file: GroupFile) -> Result<String, Refusal> {
+        self.group_file(tg, file)?;
+        let Quota { period, quota, burst } = self.quota(tg);
+        let shares = self.kernel.load_resolution.scale_load_down(self.tg[tg].shares);
+        Ok(match file {
+            GroupFile::Shares => format!("{shares}\n"),
+            GroupFile::Weight => format!("{}\n", divide_round_closest(shares * CGROUP_WEIGHT.1, 1024)),
+            GroupFile::WeightNice => format!("{}\n", closest_nice(shares)),
+            GroupFile::Idle => format!("{}\n", u32::from(self.tg[tg].idle)),
+            GroupFile::Max if quota == RUNTIME_INF => format!("max {}\n", period / 1000),
+            GroupFile::Max => format!("{} {}\n", quota / 1000, period / 1000),
+            GroupFile::CfsQuotaUs if quota == RUNTIME_INF => "-1\n".to_string(),
+            GroupFile::CfsQuotaUs => format!("{}\n", quota / 1000),
+            GroupFile::CfsPeriodUs => format!("{}\n", period / 1000),
+            GroupFile::MaxBurst | GroupFile::CfsBurstUs => format!("{}\n", burst / 1000),
+            GroupFile::Stat => match self.cgroup_hierarchy {
+                Hierarchy::Legacy => self.cpu_cfs_stat_show(tg),
+                Hierarchy::Unified => self.cgroup_base_stat_show(tg) + &self.cpu_extra_stat_show(tg),
+            },
+            GroupFile::StatLocal => match self.cgroup_hierarchy {
+                Hierarchy::Legacy => format!("throttled_time {}\n", self.throttled_time_self(tg)),
+                Hierarchy::Unified => format!("throttled_usec {}\n", self.throttled_time_self(tg) / 1000),
+            },
+        })
+    }
+
+    // Weights.
+
+    /// core.c: cpu_shares_write_u64(). Out of bounds is the nearest bound.
+    fn cpu_shares_write_u64(&mut self, tg: TgId, shares: u64) -> Result<(), Refusal> {
+        self.change_shares(tg, shares)
+    }
+
+    /// core.c: cpu_weight_write_u64().
+    fn cpu_weight_write_u64(&mut self, tg: TgId, weight: u64) -> Result<(), Refusal> {
+        let (least, default, most) = CGROUP_WEIGHT;
+        if !(least..=most).contains(&weight) {
+            return Err(refuse(Errno::ERANGE, "a weight is from 1 to 10000"));
+        }
+        self.change_shares(tg, divide_round_closest(weight * 1024, default))
+    }
+
+    /// core.c: cpu_weight_nice_write_s64().
+    fn cpu_weight_nice_write_s64(&mut self, tg: TgId, nice: i64) -> Result<(), Refusal> {
+        if !(-20..=19).contains(&nice) {
+            return Err(refuse(Errno::ERANGE, "a nice level is from -20 to 19"));
+        }
+        self.change_shares(tg, u64::from(sched_prio_to_weight[(nice + 20) as usize]))
+    }
+
+    /// fair.c: sched_group_set_shares(), what a user is told.
+    #[doc(alias = "sched_group_set_shares")]
+    fn change_shares(&mut self, tg: TgId, shares: u64) -> Result<(), Refusal> {
+        if tg == ROOT_TASK_GROUP {
+            return Err(refuse(Errno::EINVAL, "the root group's weight is fixed"));
+        }
+        if self.tg[tg].idle {
+            return Err(refuse(Errno::EINVAL, "an idle group has the least weight, and no other"));
+        }
+        self.sched_group_set_shares(tg, shares);
+        Ok(())
+    }
+
+    /// core.c: cpu_idle_write_s64().
+    fn cpu_idle_write_s64(&mut self, tg: TgId, idle: i64) -> Result<(), Refusal> {
+        if tg == ROOT_TASK_GROUP {
+            return Err(refuse(Errno::EINVAL, "the root group is never idle"));
+        }
+        if !(0..=1).contains(&idle) {
+            return Err(refuse(Errno::EINVAL, "1 for an idle group, 0 for a normal one"));
+        }
+        self.sched_group_set_idle(tg, idle == 1);
+        Ok(())
+    }
+
+    // Statistics.
+
+    /// core.c: cpu_cfs_stat_show(): cpu.stat of cgroup v1, times in ns.
+    fn cpu_cfs_stat_show(&self, tg: TgId) -> String {
+        let cfs_b = &self.tg[tg].cfs_bandwidth;
+        let mut out = format!(
+            "nr_periods {}\nnr_throttled {}\nthrottled_time {}\n",
+            cfs_b.nr_periods, cfs_b.nr_throttled, cfs_b.throttled_time
+        );
+        if self.kernel.bandwidth.refill == Refill::Burst {
+            if self.schedstat_enabled() && tg != ROOT_TASK_GROUP {
+                let waited: u64 = self.tg[tg].se.iter().map(|&se| self.group_wait_sum(se)).sum();
+                let _ = writeln!(out, "wait_sum {waited}");
+            }
+            let _ = write!(out, "nr_bursts {}\nburst_time {}\n", cfs_b.nr_burst, cfs_b.burst_time);
+        }
+        out
+    }
+
+    fn group_wait_sum(&self, se: SeId) -> u64 {
+        self.group_statistics.get(se.index()).map_or(0, |statistics| statistics.wait_sum)
+    }
+
+    /// core.c: cpu_extra_stat_show(): the controller's own part of cpu.stat of cgroup v2.
+    fn cpu_extra_stat_show(&self, tg: TgId) -> String {
+        let cfs_b = &self.tg[tg].cfs_bandwidth;
+        let mut out = format!(
+            "nr_periods {}\nnr_throttled {}\nthrottled_usec {}\n",
+            cfs_b.nr_periods,
+            cfs_b.nr_throttled,
+            cfs_b.throttled_time / 1000
+        );
+        if self.kernel.bandwidth.refill == Refill::Burst {
+            let _ = write!(out, "nr_bursts {}\nburst_usec {}\n", cfs_b.nr_burst, cfs_b.burst_time / 1000);
+        }
+        out
+    }
+
+    /// kernel/cgroup/rstat.c: cgroup_base_stat_cputime_show(): cpu.stat's first lines, of every controller. Run time is exact; it is
+    /// divided by what the group's ticks interrupted.
+    /// Differs: the run time is the group's entities', so tasks of the real-time classes are missing.
+    #[doc(alias = "cgroup_base_stat_cputime_show")]
+    fn cgroup_base_stat_show(&self, tg: TgId) -> String {
+        let usage = self.group_runtime(tg);
+        let GroupTicks { user, system, nice } = self.tg[tg].ticks;
+        // cputime_adjust(): without a tick it was all the user's.
+        let share = |part: u64| match user + system {
+            0 => 0,
+            all => (u128::from(usage) * u128::from(part) / u128::from(all)) as u64,
+        };
+        let in_system = share(system);
+        let mut out = format!(
+            "usage_usec {}\nuser_usec {}\nsystem_usec {}\n",
+            usage / 1000,
+            (usage - in_system) / 1000,
+            in_system / 1000
+        );
+        if self.kernel.cgroup.nice_time == NiceTime::Apart {
+            let _ = writeln!(out, "nice_usec {}", nice * self.tick_nsec / 1000);
+        }
+        out
+    }
+
+    /// What the group's tasks have run, on all CPUs, in ns.
+    pub fn group_runtime(&self, tg: TgId) -> u64 {
+        self.tg[tg].se.iter().map(|&se| self.se[se].sum_exec_runtime).sum()
+    }
+
+    /// core.c: throttled_time_self(). In ns, summed over the CPUs.
+    fn throttled_time_self(&self, tg: TgId) -> u64 {
+        self.tg[tg].cfs_rq.iter().map(|&cfs| self.cfs_rq_runtime(cfs).throttled_clock_self_time).sum()
+    }
+
+    // Directories.
+
+    /// kernel/cgroup/cgroup.c: cgroup_mkdir(). A new group below `parent`, with the default weight and no quota.
+    ///
+    /// # Errors
+    /// EINVAL for a name that is none, EEXIST for one that is taken.
+    pub fn cgroup_mkdir(&mut self, parent: TgId, name: &str) -> Result<TgId, Refusal> {
+        if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\n', '\0']) {
+            return Err(refuse(Errno::EINVAL, "a group's name is that of a directory: without slashes and line ends"));
+        }
+        if self.tg[parent].children.iter().any(|&child| self.tg[child].name == name) {
+            return Err(refuse(Errno::EEXIST, "the group above has one of that name"));
+        }
+        Ok(self.sched_create_group(parent, name, 1024))
+    }
+
+    /// kernel/cgroup/cgroup.c: cgroup_rmdir().
+    ///
+    /// # Errors
+    /// EBUSY while there are tasks or groups in it, EPERM for the root group.
+    pub fn cgroup_rmdir(&mut self, tg: TgId) -> Result<(), Refusal> {
+        if tg == ROOT_TASK_GROUP {
+            return Err(refuse(Errno::EPERM, "the root group stays"));
+        }
+        if !self.tg[tg].children.is_empty() {
+            return Err(refuse(Errno::EBUSY, "there are groups below it"));
+        }
+        if self.tasks_of_group(tg).next().is_some() {
+            return Err(refuse(Errno::EBUSY, "there are tasks in it"));
+        }
+        self.sched_destroy_group(tg);
+        Ok(())
+    }
+
+    fn tasks_of_group(&self, tg: TgId) -> impl Iterator<Item = TaskId> + '_ {
+        self.task.iter().filter(move |(p, task)| task.alive && self.task_cold[*p].css == tg).map(|(p, _)| p)
+    }
+
+    /// A group's path from the root, as `/proc/PID/cgroup` shows it.
+    pub fn cgroup_path(&self, tg: TgId) -> String {
+        match self.tg[tg].parent {
+            None => "/".to_string(),
+            Some(ROOT_TASK_GROUP) => format!("/{}", self.tg[tg].name),
+            Some(parent) => format!("{}/{}", self.cgroup_path(parent), self.tg[tg].name),
+        }
+    }
+}
+
+/// The nice level whose weight is nearest, the lower of two equally near.
+fn closest_nice(weight: u64) -> i32 {
+    let distance = |&nice: &i32| u64::from(sched_prio_to_weight[(nice + 20) as usize]).abs_diff(weight);
+    (-20..=19).min_by_key(distance).expect("forty levels")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_max_is_read_as_the_kernel_reads_it() {
+        let parse = |text| cpu_period_quota_parse(text, 100_000_000);
+        assert_eq!(parse("50000 200000\n"), Ok((50_000_000, 200_000_000)));
+        assert_eq!(parse("50000"), Ok((50_000_000, 100_000_000)));
+        assert_eq!(parse("max 1000"), Ok((RUNTIME_INF, 1_000_000)));
+        for wrong in ["", "half", "1 2 3", "-1", "50000 long"] {
+            assert_eq!(parse(wrong).map_err(|refusal| refusal.errno), Err(Errno::EINVAL), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn the_closest_nice_level_is_found() {
+        assert_eq!((closest_nice(1024), closest_nice(88_761), closest_nice(2)), (0, -20, 19));
+        // 1001 is nearer to 1024 than to 820.
+        assert_eq!(closest_nice(1001), 0);
+    }
+}

@@ -1,0 +1,57 @@
+//! What the kernel answers to a request it refuses.
+
+use std::fmt;
+
+macro_rules! errnos {
+    ($( $name:ident: $doc:literal; )+) => {
+        /// asm-generic/errno-base.h, errno.h: those that the scheduler's doors answer with.
+        #[allow(clippy::upper_case_acronyms)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Errno { $( #[doc = $doc] $name, )+ }
+
+        impl Errno {
+            pub fn name(self) -> &'static str {
+                match self { $( Errno::$name => stringify!($name), )+ }
+            }
+        }
+    };
+}
+
+errnos! {
+    EAGAIN: "try again";
+    EBUSY: "device or resource busy";
+    EEXIST: "file exists";
+    EINVAL: "invalid argument";
+    ENOENT: "no such file";
+    EPERM: "operation not permitted";
+    ERANGE: "result out of range";
+}
+
+/// A refused request: the kernel's answer, and what was wrong, in words for the user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub errno: Errno,
+    pub why: &'static str,
+}
+
+impl Refusal {
+    pub const fn new(errno: Errno, why: &'static str) -> Refusal {
+        Refusal { errno, why }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.errno.name(), self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_kernels_answer() {
+        assert_eq!(Refusal::new(Errno::ERANGE, "from 1 to 10000").to_string(), "ERANGE: from 1 to 10000");
+    }
+}

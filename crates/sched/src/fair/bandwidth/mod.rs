@@ -1,0 +1,376 @@
+//! fair.c, "CFS bandwidth control machinery": what a group may use of each period.
+//!
+//! ```text
+//!            refill, once in a period (timers.rs)
+//! quota ───────────────▶ runtime of the group (CfsBandwidth, global)
+//!                           │ ▲
+//!          a slice at a time│ │what a queue does not need when it falls idle
+//!                           ▼ │
+//!                        runtime_remaining of each CPU's queue (CfsRqRuntime) ── used up ─▶ throttled (throttle.rs)
+//! ```
+//!
+//! A throttled queue's entity leaves its parent's queue; what is queued below stays where it is, and its averages stand still.
+//! All of it stands behind [`Sched::cfs_bandwidth_used`]: without a quota anywhere nothing is read, written or charged.
+//!
+//! Absent: the tick that a nohz_full CPU keeps for a constrained task (v6.6), since there is no nohz_full.
+
+mod rules;
+mod throttle;
+mod timers;
+
+pub use rules::*;
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+use fentry::fentry;
+use std::collections::VecDeque;
+use units::CpuId;
+
+/// sched.h: RUNTIME_INF: no quota.
+pub const RUNTIME_INF: u64 = u64::MAX;
+
+/// fair.c: default_cfs_period(): 100 ms.
+pub const DEFAULT_CFS_PERIOD: u64 = 100_000_000;
+
+/// sched.h: struct cfs_bandwidth. A group's budget, in ns.
+#[derive(Clone, Debug)]
+pub struct CfsBandwidth {
+    pub period: u64,
+    /// [`RUNTIME_INF`]: unlimited.
+    pub quota: u64,
+    /// What may be saved up beyond the quota (v5.14).
+    pub burst: u64,
+    /// What is left to hand out.
+    pub runtime: u64,
+    /// `runtime` as the last refill left it (v5.14).
+    pub(crate) runtime_snap: u64,
+    /// When `runtime` expires, until v5.3.
+    pub(crate) runtime_expires: u64,
+    /// The tightest quota of the group and those above it, as a fraction of a CPU (2^20 = a whole one).
+    pub hierarchical_quota: u64,
+    /// A whole period went by without use.
+    pub(crate) idle: bool,
+    pub(crate) period_active: bool,
+    /// A deferred unthrottle is on its way (v5.3).
+    pub(crate) slack_started: bool,
+    pub(crate) throttled_cfs_rq: VecDeque<CfsRqId>,
+    pub nr_periods: u32,
+    pub nr_throttled: u32,
+    pub nr_burst: u32,
+    /// Summed over the CPUs.
+    pub throttled_time: u64,
+    pub burst_time: u64,
+}
+
+impl Default for CfsBandwidth {
+    /// What `init_cfs_bandwidth()` sets.
+    fn default() -> CfsBandwidth {
+        CfsBandwidth {
+            period: DEFAULT_CFS_PERIOD,
+            quota: RUNTIME_INF,
+            burst: 0,
+            runtime: 0,
+            runtime_snap: 0,
+            runtime_expires: 0,
+            hierarchical_quota: RUNTIME_INF,
+            idle: false,
+            period_active: false,
+            slack_started: false,
+            throttled_cfs_rq: VecDeque::new(),
+            nr_periods: 0,
+            nr_throttled: 0,
+            nr_burst: 0,
+            throttled_time: 0,
+            burst_time: 0,
+        }
+    }
+}
+
+/// sched.h: the CONFIG_CFS_BANDWIDTH part of struct cfs_rq. Times in ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CfsRqRuntime {
+    pub runtime_enabled: bool,
+    pub throttled: bool,
+    /// Waits for its own CPU to unthrottle it (v6.3).
+    pub(crate) throttled_csd: bool,
+    pub runtime_remaining: i64,
+    /// Until v5.3.
+    pub(crate) runtime_expires: u64,
+    pub(crate) throttled_clock: u64,
+    /// Since when time has stood still here, if something is queued here (v6.6).
+    pub(crate) throttled_clock_self: u64,
+    pub throttled_clock_self_time: u64,
+}
+
+/// Everything about quotas that belongs to no group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bandwidth {
+    /// Groups with a quota: `__cfs_bandwidth_used`.
+    used: u32,
+    /// By queue. Made with the queue, so that who looks needs not ask whether it is there.
+    queues: Vec<CfsRqRuntime>,
+    /// `rq->cfsb_csd_list` of each CPU: queues that other CPUs want unthrottled (v6.3).
+    csd: Vec<Vec<CfsRqId>>,
+    /// Groups whose period timer was scaled up because it could not keep pace, for reports.
+    pub scaled_periods: Vec<TgId>,
+}
+
+impl Bandwidth {
+    pub(crate) fn new(nr_cpus: usize) -> Bandwidth {
+        Bandwidth { csd: vec![Vec::new(); nr_cpus], ..Bandwidth::default() }
+    }
+
+    /// fair.c: init_cfs_rq_runtime().
+    pub(crate) fn init_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
+        if self.queues.len() <= cfs.index() {
+            self.queues.resize(cfs.index() + 1, CfsRqRuntime::default());
+        }
+        self.queues[cfs.index()] = CfsRqRuntime::default();
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: cfs_bandwidth_used(): a static key, on while any group has a quota.
+    #[inline]
+    pub(crate) fn cfs_bandwidth_used(&self) -> bool {
+        self.bandwidth.used != 0
+    }
+
+    /// fair.c: cfs_bandwidth_usage_inc().
+    pub(crate) fn cfs_bandwidth_usage_inc(&mut self) {
+        self.bandwidth.used += 1;
+    }
+
+    /// fair.c: cfs_bandwidth_usage_dec().
+    pub(crate) fn cfs_bandwidth_usage_dec(&mut self) {
+        self.bandwidth.used -= 1;
+    }
+
+    /// The bandwidth fields of a queue.
+    #[inline]
+    pub fn cfs_rq_runtime(&self, cfs: CfsRqId) -> &CfsRqRuntime {
+        &self.bandwidth.queues[cfs.index()]
+    }
+
+    #[inline]
+    pub(crate) fn cfs_rq_runtime_mut(&mut self, cfs: CfsRqId) -> &mut CfsRqRuntime {
+        &mut self.bandwidth.queues[cfs.index()]
+    }
+
+    /// fair.c: sched_cfs_bandwidth_slice(). In ns.
+    fn sched_cfs_bandwidth_slice(&self) -> u64 {
+        self.sysctl.sched_cfs_bandwidth_slice * 1000
+    }
+
+    /// fair.c: cfs_rq_throttled().
+    #[inline]
+    pub(crate) fn cfs_rq_throttled(&self, cfs: CfsRqId) -> bool {
+        self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).throttled
+    }
+
+    /// fair.c: throttled_hierarchy(). Whether the queue, or one above it, is throttled.
+    #[inline]
+    pub(crate) fn throttled_hierarchy(&self, cfs: CfsRqId) -> bool {
+        self.cfs_bandwidth_used() && self.cfs_rq[cfs].throttle_count != 0
+    }
+
+    /// fair.c: throttled_lb_pair(). Load balancing leaves a group alone that is throttled on either side.
+    #[inline]
+    pub(crate) fn throttled_lb_pair(&self, tg: TgId, src_cpu: CpuId, dest_cpu: CpuId) -> bool {
+        if !self.cfs_bandwidth_used() {
+            return false;
+        }
+        let queues = &self.tg[tg].cfs_rq;
+        self.throttled_hierarchy(queues[src_cpu.index()]) || self.throttled_hierarchy(queues[dest_cpu.index()])
+    }
+
+    // A queue's share of the runtime.
+
+    /// fair.c: account_cfs_rq_runtime().
+    #[inline]
+    pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) {
+        if self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).runtime_enabled {
+            self.__account_cfs_rq_runtime(cfs, delta_exec);
+        }
+    }
+
+    /// fair.c: __account_cfs_rq_runtime(). A queue that can get no more asks its CPU to reschedule, which throttles it.
+    #[fentry]
+    fn __account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) {
+        self.write_cfs_rq_runtime(cfs);
+        self.cfs_rq_runtime_mut(cfs).runtime_remaining -= delta_exec as i64;
+        if self.kernel.bandwidth.expiry == RuntimeExpiry::ByClock {
+            self.expire_cfs_rq_runtime(cfs);
+        }
+        let queue = self.cfs_rq_runtime(cfs);
+        if queue.runtime_remaining > 0 {
+            return;
+        }
+        if queue.throttled && self.kernel.bandwidth.throttled_accounting == ThrottledAccounting::Nothing {
+            return;
+        }
+        if !self.assign_cfs_rq_runtime(cfs) && self.cfs_rq[cfs].curr.is_some() {
+            self.resched_curr(self.cfs_rq[cfs].rq);
+        }
+    }
+
+    /// fair.c: expire_cfs_rq_runtime(), until v5.3. What a queue got in a past period is void.
+    fn expire_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
+        let clock = self.rq[self.cfs_rq[cfs].rq].clock;
+        let global = self.tg[self.cfs_rq[cfs].tg].cfs_bandwidth.runtime_expires;
+        let tick_nsec = self.tick_nsec;
+        let queue = self.cfs_rq_runtime_mut(cfs);
+        if (clock.wrapping_sub(queue.runtime_expires) as i64) < 0 || queue.runtime_remaining < 0 {
+            return;
+        }
+        if queue.runtime_expires == global {
+            queue.runtime_remaining = 0;
+        } else {
+            // A new period has begun elsewhere: either this CPU's clock is fast, or nobody has told it yet.
+            queue.runtime_expires = queue.runtime_expires.wrapping_add(tick_nsec);
+        }
+    }
+
+    /// fair.c: assign_cfs_rq_runtime(). Returns whether the queue may run.
+    #[fentry]
+    fn assign_cfs_rq_runtime(&mut self, cfs: CfsRqId) -> bool {
+        let tg = self.cfs_rq[cfs].tg;
+        let slice = self.sched_cfs_bandwidth_slice();
+        self.cfs_b_lock(tg);
+        let assigned = self.__assign_cfs_rq_runtime(tg, cfs, slice);
+        self.cfs_b_unlock(tg);
+        assigned
+    }
+
+    /// fair.c: __assign_cfs_rq_runtime(). Takes from the group what brings the queue up to `target_runtime`, if there is as much.
+    pub(crate) fn __assign_cfs_rq_runtime(&mut self, tg: TgId, cfs: CfsRqId, target_runtime: u64) -> bool {
+        let min_amount = target_runtime.wrapping_add_signed(-self.cfs_rq_runtime(cfs).runtime_remaining);
+        let mut amount = 0;
+        if self.tg[tg].cfs_bandwidth.quota == RUNTIME_INF {
+            amount = min_amount;
+        } else {
+            self.start_cfs_bandwidth(tg);
+            let cfs_b = &mut self.tg[tg].cfs_bandwidth;
+            if cfs_b.runtime > 0 {
+                amount = cfs_b.runtime.min(min_amount);
+                cfs_b.runtime -= amount;
+                cfs_b.idle = false;
+            }
+        }
+        let expires = self.tg[tg].cfs_bandwidth.runtime_expires;
+        let queue = self.cfs_rq_runtime_mut(cfs);
+        queue.runtime_remaining += amount as i64;
+        if expires.wrapping_sub(queue.runtime_expires) as i64 > 0 {
+            queue.runtime_expires = expires;
+        }
+        queue.runtime_remaining > 0
+    }
+
+    /// fair.c: return_cfs_rq_runtime(). A queue that falls idle keeps a millisecond and gives the rest back.
+    #[inline]
+    pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
+        if self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).runtime_enabled && self.cfs_rq[cfs].nr_running == 0 {
+            self.__return_cfs_rq_runtime(cfs);
+        }
+    }
+
+    /// fair.c: __return_cfs_rq_runtime().
+    #[fentry]
+    fn __return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
+        let slack_runtime = self.cfs_rq_runtime(cfs).runtime_remaining - MIN_CFS_RQ_RUNTIME;
+        if slack_runtime <= 0 {
+            return;
+        }
+        let tg = self.cfs_rq[cfs].tg;
+        self.cfs_b_lock(tg);
+        let slice = self.sched_cfs_bandwidth_slice();
+        let expired = self.kernel.bandwidth.expiry == RuntimeExpiry::ByClock
+            && self.cfs_rq_runtime(cfs).runtime_expires != self.tg[tg].cfs_bandwidth.runtime_expires;
+        let cfs_b = &mut self.tg[tg].cfs_bandwidth;
+        if cfs_b.quota != RUNTIME_INF && !expired {
+            cfs_b.runtime += slack_runtime as u64;
+            // This CPU's queue is locked: others are unthrottled from a timer.
+            if cfs_b.runtime > slice && !cfs_b.throttled_cfs_rq.is_empty() {
+                self.start_cfs_slack_bandwidth(tg);
+            }
+        }
+        self.cfs_b_unlock(tg);
+        self.cfs_rq_runtime_mut(cfs).runtime_remaining -= slack_runtime;
+    }
+
+    // Where a queue without runtime is noticed.
+
+    /// fair.c: check_enqueue_throttle(). Something was queued on an empty queue: if nothing is left to run it with, it does not
+    /// even become runnable.
+    #[inline]
+    pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
+        if self.cfs_bandwidth_used() {
+            self.check_enqueue_throttle_used(cfs);
+        }
+    }
+
+    fn check_enqueue_throttle_used(&mut self, cfs: CfsRqId) {
+        let queue = self.cfs_rq_runtime(cfs);
+        if !queue.runtime_enabled || self.cfs_rq[cfs].curr.is_some() || queue.throttled {
+            return;
+        }
+        self.account_cfs_rq_runtime(cfs, 0);
+        if self.cfs_rq_runtime(cfs).runtime_remaining <= 0 {
+            self.throttle_cfs_rq(cfs);
+        }
+    }
+
+    /// fair.c: check_cfs_rq_runtime(). Throttles a queue that ran out of runtime. Returns whether it is throttled.
+    #[inline]
+    pub(crate) fn check_cfs_rq_runtime(&mut self, cfs: CfsRqId) -> bool {
+        if !self.cfs_bandwidth_used() {
+            return false;
+        }
+        let queue = self.cfs_rq_runtime(cfs);
+        if !queue.runtime_enabled || queue.runtime_remaining > 0 {
+            return false;
+        }
+        queue.throttled || self.throttle_cfs_rq(cfs)
+    }
+
+    // CPUs come and go.
+
+    /// fair.c: update_runtime_enabled(): a CPU is online again.
+    pub fn update_runtime_enabled(&mut self, cpu: CpuId) {
+        for tg in self.groups_below_root() {
+            let cfs = self.tg[tg].cfs_rq[cpu.index()];
+            self.cfs_rq_runtime_mut(cfs).runtime_enabled = self.tg[tg].cfs_bandwidth.quota != RUNTIME_INF;
+        }
+    }
+
+    /// fair.c: unthrottle_offline_cfs_rqs(): whatever is throttled on a CPU that goes away must be found and moved.
+    pub fn unthrottle_offline_cfs_rqs(&mut self, cpu: CpuId) {
+        for tg in self.groups_below_root() {
+            let cfs = self.tg[tg].cfs_rq[cpu.index()];
+            let queue = self.cfs_rq_runtime_mut(cfs);
+            if !queue.runtime_enabled {
+                continue;
+            }
+            queue.runtime_remaining = 1;
+            queue.runtime_enabled = false;
+            if queue.throttled {
+                self.unthrottle_cfs_rq(cfs);
+            }
+        }
+    }
+
+    /// `task_groups`, the root left out: every group, parents before their children.
+    pub fn groups_below_root(&self) -> Vec<TgId> {
+        let mut groups = self.tg[ROOT_TASK_GROUP].children.clone();
+        let mut at = 0;
+        while at < groups.len() {
+            groups.extend_from_slice(&self.tg[groups[at]].children);
+            at += 1;
+        }
+        groups
+    }
+}
+
+/// fair.c: min_cfs_rq_runtime: what an idle queue keeps, in ns.
+const MIN_CFS_RQ_RUNTIME: i64 = 1_000_000;

@@ -1,0 +1,179 @@
+//! In what bandwidth control differs between versions.
+
+use crate::behaviour;
+
+behaviour! {
+    /// How long a queue may keep the runtime it has got.
+    pub enum RuntimeExpiry = "bandwidth.expiry" {
+        ByClock = "by-clock", since "v3.2", commit "",
+            "until the period ends in which it was handed out: what is left then is void";
+        Never = "never", since "v5.4", commit "", "until it is used, or the queue falls idle";
+    }
+}
+
+behaviour! {
+    /// What a new period brings.
+    pub enum Refill = "bandwidth.refill" {
+        Quota = "quota", since "v3.2", commit "", "the quota, whatever was left of the last one; none if the group was idle";
+        Burst = "burst", since "v5.14", commit "",
+            "the quota on top of what was left, up to quota and burst together (cpu.max.burst); an idle group's as well";
+    }
+}
+
+behaviour! {
+    /// How a refilled group's throttled queues get their runtime.
+    pub enum Distribute = "bandwidth.distribute" {
+        Lump = "lump", since "v3.2", commit "",
+            "from a copy of the group's runtime, which is lowered when all are served: meanwhile others may take the same";
+        Pool = "pool", since "v5.7", commit "", "each takes its part from the group's runtime itself";
+        OwnCpu = "own-cpu", since "v6.3", commit "",
+            "the same, and each CPU unthrottles its own queue, told by an interrupt; the timer's CPU the last";
+    }
+}
+
+behaviour! {
+    /// What a queue that ran out of runtime does before it is throttled.
+    pub enum ThrottleAsks = "bandwidth.throttle_asks" {
+        AtOnce = "at-once", since "v3.2", commit "",
+            "nothing, and it goes to the front of the group's throttled queues, where a distribution under way does not see it";
+        OnceMore = "once-more", since "v5.8", commit "",
+            "asks for a nanosecond once more, or else goes to the end of the group's throttled queues";
+    }
+}
+
+behaviour! {
+    /// The averages of the levels above a queue that is throttled, or no longer is, where their entities stay queued.
+    pub enum ThrottleLevels = "bandwidth.throttle_levels" {
+        CountsOnly = "counts-only", since "v3.2", commit "", "as they are: only the numbers of runnable tasks follow";
+        Averages = "averages", since "v5.7", commit "", "brought up to date";
+    }
+}
+
+behaviour! {
+    /// What a throttled queue that is accounted for does.
+    pub enum ThrottledAccounting = "bandwidth.throttled_accounting" {
+        Assigns = "assigns", since "v3.2", commit "", "it asks for runtime like any other, and may get it while throttled";
+        Nothing = "nothing", since "v5.4", commit "", "it asks for nothing";
+    }
+}
+
+behaviour! {
+    /// Unused runtime that comes back while a handing out of such runtime is on its way already.
+    pub enum SlackTimer = "bandwidth.slack_timer" {
+        PushForward = "push-forward", since "v3.2", commit "", "puts it off by another 5 ms";
+        Once = "once", since "v5.3", commit "", "leaves it where it is";
+    }
+}
+
+behaviour! {
+    /// A period timer that finds, again and again, that its next period is over already.
+    pub enum PeriodOverrun = "bandwidth.period_overrun" {
+        Unbounded = "unbounded", since "v3.2", commit "", "goes on";
+        ScaleUp = "scale-up", since "v5.4", commit "",
+            "after every fourth round period, quota and burst are doubled, as long as the period stays below a second";
+    }
+}
+
+behaviour! {
+    /// When a group's periods begin.
+    pub enum PeriodOffset = "bandwidth.period_offset" {
+        Aligned = "aligned", since "v4.3", commit "", "at multiples of the period since boot: all groups' at once";
+        Interleaved = "interleaved", since "v6.4", commit "", "at an offset of the group's own";
+    }
+}
+
+behaviour! {
+    /// Throttled queues on the list of those that balancing ages.
+    pub enum ThrottledLeaf = "bandwidth.throttled_leaf" {
+        Listed = "listed", since "v3.2", commit "", "stay on it, and are passed over";
+        Unlisted = "unlisted", since "v5.1", commit "", "leave it, and all queues below them, until they are unthrottled";
+    }
+}
+
+behaviour! {
+    /// The time of a throttled queue that had been throttled before.
+    pub enum ThrottledClock = "bandwidth.throttled_clock" {
+        Unadjusted = "unadjusted", since "v3.8", commit "",
+            "stands at the CPU's time, as if it had never been throttled: too late by what it had stood still before";
+        Adjusted = "adjusted", since "v4.8", commit "", "stands where it was";
+    }
+}
+
+behaviour! {
+    /// Throttled time of a queue with nothing to run.
+    pub enum ThrottledTime = "bandwidth.throttled_time" {
+        Always = "always", since "v3.2", commit "", "counts as any";
+        WhileQueued = "while-queued", since "v6.6", commit "",
+            "counts from when something is queued; the group's own, without what those above it throttled, counts apart";
+    }
+}
+
+behaviour! {
+    /// A group made below a throttled one.
+    pub enum NewGroupThrottled = "bandwidth.new_group_throttled" {
+        Unaware = "unaware", since "v3.2", commit "", "does not know that it is throttled";
+        Synchronised = "synchronised", since "v4.8", commit "", "is throttled from the start";
+    }
+}
+
+/// How quotas are enforced, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BandwidthRules {
+    pub expiry: RuntimeExpiry,
+    pub refill: Refill,
+    pub distribute: Distribute,
+    pub throttle_asks: ThrottleAsks,
+    pub throttle_levels: ThrottleLevels,
+    pub throttled_accounting: ThrottledAccounting,
+    pub slack_timer: SlackTimer,
+    pub period_overrun: PeriodOverrun,
+    pub period_offset: PeriodOffset,
+    pub throttled_leaf: ThrottledLeaf,
+    pub throttled_clock: ThrottledClock,
+    pub throttled_time: ThrottledTime,
+    pub new_group_throttled: NewGroupThrottled,
+}
+
+impl BandwidthRules {
+    pub const V4_5: BandwidthRules = BandwidthRules {
+        expiry: RuntimeExpiry::ByClock,
+        refill: Refill::Quota,
+        distribute: Distribute::Lump,
+        throttle_asks: ThrottleAsks::AtOnce,
+        throttle_levels: ThrottleLevels::CountsOnly,
+        throttled_accounting: ThrottledAccounting::Assigns,
+        slack_timer: SlackTimer::PushForward,
+        period_overrun: PeriodOverrun::Unbounded,
+        period_offset: PeriodOffset::Aligned,
+        throttled_leaf: ThrottledLeaf::Listed,
+        throttled_clock: ThrottledClock::Unadjusted,
+        throttled_time: ThrottledTime::Always,
+        new_group_throttled: NewGroupThrottled::Unaware,
+    };
+
+    pub const V4_15: BandwidthRules = BandwidthRules {
+        throttled_clock: ThrottledClock::Adjusted,
+        new_group_throttled: NewGroupThrottled::Synchronised,
+        ..BandwidthRules::V4_5
+    };
+
+    pub const V6_1: BandwidthRules = BandwidthRules {
+        expiry: RuntimeExpiry::Never,
+        refill: Refill::Burst,
+        distribute: Distribute::Pool,
+        throttle_asks: ThrottleAsks::OnceMore,
+        throttle_levels: ThrottleLevels::Averages,
+        throttled_accounting: ThrottledAccounting::Nothing,
+        slack_timer: SlackTimer::Once,
+        period_overrun: PeriodOverrun::ScaleUp,
+        throttled_leaf: ThrottledLeaf::Unlisted,
+        ..BandwidthRules::V4_15
+    };
+
+    pub const V6_12: BandwidthRules = BandwidthRules {
+        distribute: Distribute::OwnCpu,
+        period_offset: PeriodOffset::Interleaved,
+        throttled_time: ThrottledTime::WhileQueued,
+        ..BandwidthRules::V6_1
+    };
+}

@@ -1,0 +1,310 @@
+//! Quotas: what is left, who is throttled, and when it ends.
+
+use super::*;
+use crate::core::cfs_quota::Quota;
+use crate::core::cgroup::{GroupFile, Hierarchy};
+use crate::errno::Errno;
+use crate::fair::bandwidth::RUNTIME_INF;
+use crate::versions::{V6_1, V6_12};
+
+const ALL: [Kernel; 4] = [V4_5_RC1, V4_15, V6_1, V6_12];
+
+impl Sched<Hand> {
+    /// A group with a quota (ms) of each 100 ms.
+    fn limited(&mut self, parent: TgId, name: &str, quota_ms: u64) -> TgId {
+        let tg = self.sched_create_group(parent, name, 1024);
+        let limits = Quota { period: 100 * MS, quota: quota_ms * MS, burst: 0 };
+        self.tg_set_cfs_bandwidth(tg, limits).expect("limits within bounds");
+        tg
+    }
+
+    /// Milliseconds on `cpus` CPUs: timers, ticks, and the interrupts that CPUs send each other.
+    fn run_ms(&mut self, cpus: u16, ms: usize) {
+        for _ in 0..ms {
+            self.pass(MS);
+            for cpu in (0..cpus).map(CpuId) {
+                self.on_cpu(cpu);
+                while self.hrtimer_run() {}
+            }
+            for cpu in (0..cpus).map(CpuId) {
+                self.on_cpu(cpu);
+                self.scheduler_ipi();
+                self.tick(cpu);
+            }
+            self.assert_counts();
+        }
+    }
+
+    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and every queue's is the same of what is
+    /// below it.
+    fn assert_counts(&self) {
+        for (cpu, rq) in self.rq.iter() {
+            let root = &self.cfs_rq[rq.cfs];
+            let stopper = u32::from(rq.stop_queued);
+            assert_eq!(rq.nr_running, root.h_nr_running + stopper, "{cpu:?}");
+        }
+        for (cfs, queue) in self.cfs_rq.iter() {
+            let mut below = 0;
+            for (_, se) in self.se.iter().filter(|(_, se)| se.on_rq && se.cfs_rq == cfs) {
+                below += se.my_q.map_or(1, |group| self.cfs_rq[group].h_nr_running);
+            }
+            assert_eq!(queue.h_nr_running, below, "{cfs:?}");
+        }
+    }
+
+    fn stat(&self, tg: TgId) -> (u32, u32, u64) {
+        let cfs_b = &self.tg[tg].cfs_bandwidth;
+        (cfs_b.nr_periods, cfs_b.nr_throttled, cfs_b.throttled_time / MS)
+    }
+}
+
+#[test]
+fn a_hog_runs_its_quota_of_each_period() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(1, 1000);
+        let ran = s.se_of(p).sum_exec_runtime / MS;
+        // The first period begins with a full budget in the middle.
+        assert!((200..=240).contains(&ran), "{}: {ran} ms", kernel.name);
+        let (periods, throttled, time) = s.stat(tg);
+        assert!((9..=11).contains(&periods) && (9..=11).contains(&throttled), "{}: {periods} {throttled}", kernel.name);
+        assert!((700..=810).contains(&time), "{}: {time} ms", kernel.name);
+        assert_eq!(s.group_runtime(tg) / MS, ran);
+    }
+}
+
+#[test]
+fn while_it_is_throttled_nothing_of_it_is_runnable_and_others_run() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(1, 60);
+        let cfs = s.tg[tg].cfs_rq[0];
+        assert!(s.cfs_rq_throttled(cfs) && s.throttled_hierarchy(cfs));
+        assert_eq!((s.rq[CPU0].curr, s.rq[CPU0].nr_running), (None, 0));
+        assert_eq!((s.cfs_rq[cfs].nr_running, s.task[p].on_rq), (1, OnRq::Queued));
+        let other = s.task(CPU0, 0);
+        assert_eq!(s.reschedule(CPU0), Some(other));
+        // Who joins a throttled group waits with it.
+        let late = s.task_in(tg, CPU0, 0);
+        assert_eq!((s.rq[CPU0].nr_running, s.cfs_rq[cfs].h_nr_running), (1, 2));
+        s.run_ms(1, 100);
+        assert!(s.se_of(late).sum_exec_runtime > 0);
+    }
+}
+
+#[test]
+fn averages_stand_still_while_a_queue_is_throttled() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(1, 30);
+        let cfs = s.tg[tg].cfs_rq[0];
+        assert!(s.throttled_hierarchy(cfs), "{}", kernel.name);
+        let (before, clock) = (s.se_of(p).avg, s.cfs_rq_clock_pelt(cfs));
+        s.run_ms(1, 20);
+        assert!(s.throttled_hierarchy(cfs));
+        assert_eq!((s.se_of(p).avg, s.cfs_rq_clock_pelt(cfs)), (before, clock), "{}", kernel.name);
+        // Without a quota its time goes on where it stood.
+        let none = Quota { quota: RUNTIME_INF, ..s.quota(tg) };
+        s.tg_set_cfs_bandwidth(tg, none).expect("no quota is fine");
+        assert!(!s.cfs_bandwidth_used() && !s.throttled_hierarchy(cfs));
+        assert!(s.cfs_rq_clock_pelt(cfs) - clock < MS, "{}", kernel.name);
+        assert_eq!(s.rq[CPU0].nr_running, 1);
+    }
+}
+
+#[test]
+fn the_tighter_of_two_nested_quotas_rules() {
+    for kernel in ALL {
+        for (outer, inner, expected) in [(20, 50, 200), (50, 20, 200)] {
+            let mut s = machine(kernel, 1);
+            // cgroup v1 takes no quota below a smaller one.
+            s.cgroup_hierarchy = Hierarchy::Unified;
+            let above = s.limited(ROOT_TASK_GROUP, "a", outer);
+            let below = s.limited(above, "b", inner);
+            let p = s.task_in(below, CPU0, 0);
+            s.reschedule(CPU0);
+            s.run_ms(1, 1000);
+            let ran = s.se_of(p).sum_exec_runtime / MS;
+            assert!((expected..expected + 40).contains(&ran), "{} {outer} {inner}: {ran} ms", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn queues_of_several_cpus_share_one_budget() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 2);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 40);
+        let tasks = [s.task_in(tg, CPU0, 0), s.task_in(tg, CPU1, 0)];
+        s.reschedule(CPU0);
+        s.reschedule(CPU1);
+        s.run_ms(2, 1000);
+        let ran: u64 = tasks.iter().map(|&p| s.se_of(p).sum_exec_runtime / MS).sum();
+        assert!((400..=450).contains(&ran), "{}: {ran} ms", kernel.name);
+        let (_, throttled, time) = s.stat(tg);
+        assert!((9..=11).contains(&throttled), "{}: {throttled}", kernel.name);
+        assert!((1400..=1650).contains(&time), "{}: {time} ms", kernel.name);
+    }
+}
+
+#[test]
+fn what_an_idle_queue_gives_back_others_get_before_the_period_ends() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 2);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 40);
+        s.sysctl.sched_cfs_bandwidth_slice = 15_000;
+        let hog = s.task_in(tg, CPU0, 0);
+        let short = s.task_in(tg, CPU1, 0);
+        s.reschedule(CPU0);
+        s.reschedule(CPU1);
+        // At the beginning of a period both take slices; then one sleeps, with a slice nearly whole.
+        s.run_ms(2, 1);
+        s.sleep(CPU1);
+        s.run_ms(2, 60);
+        let ran = s.se_of(hog).sum_exec_runtime / MS;
+        let other = s.se_of(short).sum_exec_runtime / MS;
+        assert!(ran + other >= 38, "{}: {ran} + {other} ms", kernel.name);
+    }
+}
+
+#[test]
+fn a_burst_is_saved_up_and_counted() {
+    let mut s = machine(V6_1, 1);
+    let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+    s.cgroup_write(tg, GroupFile::MaxBurst, "20000").expect("a burst within the quota");
+    let p = s.task_in(tg, CPU0, 0);
+    s.reschedule(CPU0);
+    s.run_ms(1, 5);
+    s.sleep(CPU0);
+    s.run_ms(1, 300);
+    s.wake_from(CPU0, p);
+    s.reschedule(CPU0);
+    let before = s.se_of(p).sum_exec_runtime;
+    s.run_ms(1, 90);
+    let ran = (s.se_of(p).sum_exec_runtime - before) / MS;
+    assert!((39..=62).contains(&ran), "{ran} ms");
+    s.run_ms(1, 110);
+    let cfs_b = &s.tg[tg].cfs_bandwidth;
+    assert!(cfs_b.nr_burst >= 1 && cfs_b.burst_time >= 15 * MS, "{cfs_b:?}");
+}
+
+#[test]
+fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
+    let mut s = machine(V6_12, 2);
+    let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+    for cpu in [CPU0, CPU1] {
+        s.task_in(tg, cpu, 0);
+        s.reschedule(cpu);
+    }
+    let queues = [s.tg[tg].cfs_rq[0], s.tg[tg].cfs_rq[1]];
+    while !(s.cfs_rq_throttled(queues[0]) && s.cfs_rq_throttled(queues[1])) {
+        s.run_ms(2, 1);
+    }
+    let timer = if s.hrtimers.next_event(CPU0).is_some() { CPU0 } else { CPU1 };
+    let other = if timer == CPU0 { CPU1 } else { CPU0 };
+    s.arch.now = s.hrtimers.next_event(timer).expect("the period's end").0;
+    s.on_cpu(timer);
+    assert!(s.hrtimer_run());
+    assert!(!s.cfs_rq_throttled(queues[timer.index()]) && s.cfs_rq_throttled(queues[other.index()]));
+    s.on_cpu(other);
+    s.scheduler_ipi();
+    assert!(!s.cfs_rq_throttled(queues[other.index()]));
+    s.assert_counts();
+}
+
+#[test]
+fn a_period_without_use_stops_the_timer() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
+        assert!(s.hrtimers.next_event(CPU0).is_some(), "setting a quota starts the period");
+        s.run_ms(1, 300);
+        assert_eq!(s.hrtimers.next_event(CPU0), None, "{}", kernel.name);
+        let (periods, throttled, _) = s.stat(tg);
+        assert!(periods <= 3 && throttled == 0);
+        s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(1, 10);
+        assert!(s.hrtimers.next_event(CPU0).is_some(), "{}", kernel.name);
+    }
+}
+
+#[test]
+fn groups_with_quotas_come_and_go() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let tg = s.limited(ROOT_TASK_GROUP, "a", 5);
+        let p = s.task_in(tg, CPU0, 0);
+        s.reschedule(CPU0);
+        s.run_ms(1, 40);
+        assert!(s.throttled_hierarchy(s.tg[tg].cfs_rq[0]));
+        // A task leaves a throttled group, and runs at once.
+        s.on_cpu(CPU0);
+        s.sched_move_task(p, ROOT_TASK_GROUP);
+        assert_eq!(s.rq[CPU0].nr_running, 1);
+        assert_eq!(s.reschedule(CPU0), Some(p));
+        s.sched_destroy_group(tg);
+        assert!(!s.cfs_bandwidth_used());
+        assert_eq!(s.hrtimers.next_event(CPU0), None);
+        s.run_ms(1, 200);
+        s.assert_counts();
+    }
+}
+
+#[test]
+fn files_take_what_the_kernel_takes() {
+    let mut s = machine(V6_1, 1);
+    let tg = s.cgroup_mkdir(ROOT_TASK_GROUP, "a").expect("a name");
+    let errno = |result: Result<(), crate::errno::Refusal>| result.map_err(|refusal| refusal.errno);
+    assert_eq!(s.cgroup_mkdir(ROOT_TASK_GROUP, "a").map_err(|refusal| refusal.errno), Err(Errno::EEXIST));
+    assert_eq!(s.cgroup_mkdir(ROOT_TASK_GROUP, "a/b").map_err(|refusal| refusal.errno), Err(Errno::EINVAL));
+    for (file, text, answer) in [
+        (GroupFile::Weight, "0", Err(Errno::ERANGE)),
+        (GroupFile::Weight, "10001", Err(Errno::ERANGE)),
+        (GroupFile::Weight, "much", Err(Errno::EINVAL)),
+        (GroupFile::Weight, "300", Ok(())),
+        (GroupFile::WeightNice, "-21", Err(Errno::ERANGE)),
+        (GroupFile::Max, "999 100000", Err(Errno::EINVAL)),
+        (GroupFile::Max, "50000 1000001", Err(Errno::EINVAL)),
+        (GroupFile::Max, "50000 100000", Ok(())),
+        (GroupFile::MaxBurst, "50001", Err(Errno::EINVAL)),
+        (GroupFile::MaxBurst, "50000", Ok(())),
+        (GroupFile::Idle, "2", Err(Errno::EINVAL)),
+        (GroupFile::Shares, "1024", Err(Errno::ENOENT)),
+    ] {
+        assert_eq!(errno(s.cgroup_write(tg, file, text)), answer, "{} {text}", file.name());
+    }
+    let read = |s: &Sched<Hand>, file| s.cgroup_read(tg, file).expect("a file of this kernel");
+    assert_eq!(read(&s, GroupFile::Weight), "300\n");
+    assert_eq!(read(&s, GroupFile::WeightNice), "-5\n");
+    assert_eq!(read(&s, GroupFile::Max), "50000 100000\n");
+    s.cgroup_write(tg, GroupFile::Idle, "1").expect("an idle group");
+    assert_eq!(errno(s.cgroup_write(tg, GroupFile::Weight, "100")), Err(Errno::EINVAL), "an idle group has no weight");
+    assert_eq!(s.cgroup_rmdir(tg), Ok(()));
+}
+
+#[test]
+fn cgroup_v1_takes_no_more_below_than_above() {
+    let mut s = machine(V4_5_RC1, 1);
+    assert_eq!(s.cgroup_hierarchy, Hierarchy::Legacy);
+    let above = s.limited(ROOT_TASK_GROUP, "a", 50);
+    let below = s.sched_create_group(above, "b", 1024);
+    let refused = s.cgroup_write(below, GroupFile::CfsQuotaUs, "60000");
+    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::EINVAL));
+    assert_eq!(s.cgroup_write(below, GroupFile::CfsQuotaUs, "40000"), Ok(()));
+    let refused = s.cgroup_write(above, GroupFile::CfsQuotaUs, "30000");
+    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::EINVAL));
+    assert_eq!(s.tg[below].cfs_bandwidth.hierarchical_quota, (40 << 20) / 100);
+    assert_eq!(s.cgroup_write(above, GroupFile::Weight, "100").map_err(|refusal| refusal.errno), Err(Errno::ENOENT));
+    let stat = s.cgroup_read(below, GroupFile::Stat).expect("cpu.stat");
+    assert_eq!(stat, "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n");
+}
