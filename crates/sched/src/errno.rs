@@ -27,6 +27,9 @@ errnos! {
     ERANGE: "result out of range";
 }
 
+/// What a door answers that the kernel may refuse to pass.
+pub type Answer<T = ()> = Result<T, Refusal>;
+
 /// A refused request: the kernel's answer, and what was wrong, in words for the user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refusal {

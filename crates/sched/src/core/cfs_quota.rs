@@ -3,7 +3,7 @@
 use super::Sched;
 use super::cgroup::Hierarchy;
 use crate::arch::Arch;
-use crate::errno::{Errno, Refusal};
+use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::bandwidth::{RUNTIME_INF, Refill};
 use crate::sched::*;
 use units::CpuId;
@@ -32,7 +32,7 @@ const fn invalid(why: &'static str) -> Refusal {
 
 impl Quota {
     /// The checks of `tg_set_cfs_bandwidth()` that look at the numbers alone.
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Answer {
         if self.quota < MIN_CFS_QUOTA_PERIOD {
             return Err(invalid("a quota is at least 1 ms"));
         }
@@ -78,7 +78,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// EINVAL: the root group, a limit out of bounds, or (cgroup v1) more than a group above may use or less than one below.
-    pub fn tg_set_cfs_bandwidth(&mut self, tg: TgId, limits: Quota) -> Result<(), Refusal> {
+    pub fn tg_set_cfs_bandwidth(&mut self, tg: TgId, limits: Quota) -> Answer {
         if tg == ROOT_TASK_GROUP {
             return Err(invalid("the root group has no quota"));
         }
@@ -120,7 +120,7 @@ impl<A: Arch> Sched<A> {
     /// `limits`.
     #[doc(alias = "tg_cfs_schedulable_down")]
     #[doc(alias = "normalize_cfs_quota")]
-    fn __cfs_schedulable(&mut self, tg: TgId, limits: Quota) -> Result<(), Refusal> {
+    fn __cfs_schedulable(&mut self, tg: TgId, limits: Quota) -> Answer {
         // In microseconds, as the kernel reckons here.
         let us = |ns: u64| if ns == RUNTIME_INF { RUNTIME_INF } else { ns / 1000 };
         let mut tightest: Vec<(TgId, u64)> = Vec::new();

@@ -12,7 +12,7 @@ use super::Sched;
 use super::cfs_quota::Quota;
 use crate::arch::Arch;
 use crate::behaviour;
-use crate::errno::{Errno, Refusal};
+use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::bandwidth::{RUNTIME_INF, Refill, ThrottledTime};
 use crate::fair::rules::GroupIdle;
 use crate::load_weight::sched_prio_to_weight;
@@ -123,17 +123,17 @@ const fn refuse(errno: Errno, why: &'static str) -> Refusal {
 }
 
 /// kstrtoull(), which a file of one number is read with.
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, Refusal> {
+fn number<T: std::str::FromStr>(text: &str) -> Answer<T> {
     text.trim().parse().map_err(|_| refuse(Errno::EINVAL, "one whole number belongs into this file"))
 }
 
 /// Microseconds into nanoseconds.
-fn from_us(us: u64) -> Result<u64, Refusal> {
+fn from_us(us: u64) -> Answer<u64> {
     us.checked_mul(1000).ok_or(refuse(Errno::EINVAL, "more microseconds than 64 bits of nanoseconds hold"))
 }
 
 /// core.c: cpu_period_quota_parse(). Nanoseconds; the second word may be missing.
-fn cpu_period_quota_parse(text: &str, period: u64) -> Result<(u64, u64), Refusal> {
+fn cpu_period_quota_parse(text: &str, period: u64) -> Answer<(u64, u64)> {
     let wrong = refuse(Errno::EINVAL, "a quota and a period in microseconds, or `max` and a period");
     let mut words = text.split_whitespace();
     let quota = match words.next() {
@@ -169,7 +169,7 @@ impl<A: Arch> Sched<A> {
         version && file.is_in(self.cgroup_hierarchy)
     }
 
-    fn group_file(&self, tg: TgId, file: GroupFile) -> Result<(), Refusal> {
+    fn group_file(&self, tg: TgId, file: GroupFile) -> Answer {
         if !self.has_group_file(file) {
             return Err(refuse(Errno::ENOENT, "this kernel, or this version of cgroups, has no such file"));
         }
@@ -183,7 +183,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// The kernel's: ENOENT for a file that is not there, EINVAL and ERANGE for a text that it does not take.
-    pub fn cgroup_write(&mut self, tg: TgId, file: GroupFile, text: &str) -> Result<(), Refusal> {
+    pub fn cgroup_write(&mut self, tg: TgId, file: GroupFile, text: &str) -> Answer {
         self.group_file(tg, file)?;
         let Quota { period, quota, burst } = self.quota(tg);
         match file {
@@ -216,7 +216,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// ENOENT for a file that is not there.
-    pub fn cgroup_read(&self, tg: TgId, file: GroupFile) -> Result<String, Refusal> {
+    pub fn cgroup_read(&self, tg: TgId, file: GroupFile) -> Answer<String> {
         self.group_file(tg, file)?;
         let Quota { period, quota, burst } = self.quota(tg);
         let shares = self.kernel.load_resolution.scale_load_down(self.tg[tg].shares);
@@ -245,12 +245,12 @@ impl<A: Arch> Sched<A> {
     // Weights.
 
     /// core.c: cpu_shares_write_u64(). Out of bounds is the nearest bound.
-    fn cpu_shares_write_u64(&mut self, tg: TgId, shares: u64) -> Result<(), Refusal> {
+    fn cpu_shares_write_u64(&mut self, tg: TgId, shares: u64) -> Answer {
         self.change_shares(tg, shares)
     }
 
     /// core.c: cpu_weight_write_u64().
-    fn cpu_weight_write_u64(&mut self, tg: TgId, weight: u64) -> Result<(), Refusal> {
+    fn cpu_weight_write_u64(&mut self, tg: TgId, weight: u64) -> Answer {
         let (least, default, most) = CGROUP_WEIGHT;
         if !(least..=most).contains(&weight) {
             return Err(refuse(Errno::ERANGE, "a weight is from 1 to 10000"));
@@ -259,7 +259,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: cpu_weight_nice_write_s64().
-    fn cpu_weight_nice_write_s64(&mut self, tg: TgId, nice: i64) -> Result<(), Refusal> {
+    fn cpu_weight_nice_write_s64(&mut self, tg: TgId, nice: i64) -> Answer {
         if !(-20..=19).contains(&nice) {
             return Err(refuse(Errno::ERANGE, "a nice level is from -20 to 19"));
         }
@@ -268,7 +268,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: sched_group_set_shares(), what a user is told.
     #[doc(alias = "sched_group_set_shares")]
-    fn change_shares(&mut self, tg: TgId, shares: u64) -> Result<(), Refusal> {
+    fn change_shares(&mut self, tg: TgId, shares: u64) -> Answer {
         if tg == ROOT_TASK_GROUP {
             return Err(refuse(Errno::EINVAL, "the root group's weight is fixed"));
         }
@@ -280,7 +280,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: cpu_idle_write_s64().
-    fn cpu_idle_write_s64(&mut self, tg: TgId, idle: i64) -> Result<(), Refusal> {
+    fn cpu_idle_write_s64(&mut self, tg: TgId, idle: i64) -> Answer {
         if tg == ROOT_TASK_GROUP {
             return Err(refuse(Errno::EINVAL, "the root group is never idle"));
         }
@@ -370,7 +370,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// EINVAL for a name that is none, EEXIST for one that is taken.
-    pub fn cgroup_mkdir(&mut self, parent: TgId, name: &str) -> Result<TgId, Refusal> {
+    pub fn cgroup_mkdir(&mut self, parent: TgId, name: &str) -> Answer<TgId> {
         if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\n', '\0']) {
             return Err(refuse(Errno::EINVAL, "a group's name is that of a directory: without slashes and line ends"));
         }
@@ -384,7 +384,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// EBUSY while there are tasks or groups in it, EPERM for the root group.
-    pub fn cgroup_rmdir(&mut self, tg: TgId) -> Result<(), Refusal> {
+    pub fn cgroup_rmdir(&mut self, tg: TgId) -> Answer {
         if tg == ROOT_TASK_GROUP {
             return Err(refuse(Errno::EPERM, "the root group stays"));
         }
