@@ -9,7 +9,7 @@ use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
 use super::error::{Lines, excerpt};
 use super::hwloc_distances::read_distances;
 use super::{CacheKind, Location, Topology, TopologyError};
-use roxmltree::{Document, Node as XmlNode, ParsingOptions};
+use roxmltree::{Document, Error as XmlError, Node as XmlNode, ParsingOptions};
 use units::CpuMask;
 
 /// More than 8192 CPUs need, with caches, devices and notes; bounds the memory a hostile file can take.
@@ -25,15 +25,75 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
         return Err(TopologyError::new(at, "an entity declaration", "XML without entities, as hwloc writes it"));
     }
     let options = ParsingOptions { allow_dtd: true, nodes_limit: NODES_LIMIT, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(text, options).map_err(|error| {
-        let at = Location { input: file.to_string(), line: Some(error.pos().row), column: Some(error.pos().col) };
-        TopologyError::new(at, format!("XML that does not parse ({error})"), "what `lstopo --of xml` writes, whole")
-    })?;
+    let document =
+        Document::parse_with_options(text, options).map_err(|error| does_not_parse(&error, text, file, &lines))?;
     let root = document.root_element();
     let mut reader =
         Reader { file, lines, draft: Draft::new(file), open: Vec::new(), version: 1, offline: CpuMask::default() };
     reader.topology(root)?;
     reader.draft.finish()
+}
+
+/// Where and why. The parser names no place for what is missing: there the text ends.
+fn does_not_parse(error: &XmlError, text: &str, file: &str, lines: &Lines) -> TopologyError {
+    let end = text.trim_end().len();
+    let truncated =
+        matches!(error, XmlError::UnclosedRootNode | XmlError::UnexpectedEndOfStream | XmlError::NoRootNode);
+    let wrong = |at, found: String| TopologyError::new(at, found, "what `lstopo --of xml` writes, whole");
+    match innermost_open(text) {
+        _ if end == 0 => wrong(lines.locate(file, 0), "an empty file".to_string()),
+        Some((name, start)) if truncated => {
+            let opened = lines.locate("", start);
+            let (line, column) = (opened.line.unwrap_or(1), opened.column.unwrap_or(1));
+            let found =
+                format!("the end of the text inside <{}>, which line {line}, column {column} opens", excerpt(name, 40));
+            wrong(lines.locate(file, end), found)
+        }
+        _ if truncated => wrong(lines.locate(file, end), format!("the end of the text ({error})")),
+        _ => {
+            let at = Location { input: file.to_string(), line: Some(error.pos().row), column: Some(error.pos().col) };
+            wrong(at, format!("XML that does not parse ({error})"))
+        }
+    }
+}
+
+/// The last element of a text that is opened and not closed, a tag without its end among them: its name, and where it begins.
+fn innermost_open(text: &str) -> Option<(&str, usize)> {
+    let mut open = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find('<').map(|found| at + found) {
+        let rest = &text[start + 1..];
+        let name = &rest[..rest.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(rest.len())];
+        if rest.starts_with("!--") {
+            at = start + 1 + rest.find("-->")?;
+            continue;
+        }
+        let Some(length) = tag_length(rest) else {
+            return Some((name, start)).filter(|_| !name.is_empty()).or(open.pop());
+        };
+        match rest.as_bytes()[0] {
+            b'/' => drop(open.pop()),
+            b'?' | b'!' => {}
+            _ if rest[..length].ends_with('/') => {}
+            _ => open.push((name, start)),
+        }
+        at = start + 1 + length;
+    }
+    open.pop()
+}
+
+/// Bytes of a tag up to its `>`, which quoted values may hold too.
+fn tag_length(tag: &str) -> Option<usize> {
+    let mut quote = None;
+    tag.bytes().position(|byte| {
+        match (quote, byte) {
+            (None, b'"' | b'\'') => quote = Some(byte),
+            (Some(open), _) if open == byte => quote = None,
+            (None, b'>') => return true,
+            _ => {}
+        }
+        false
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! shortened to two letters and go without type altogether (`2 3 2`); attributes stand in parentheses, NUMA nodes may
 //! be attached in brackets. PUs are numbered depth first unless `indexes=` says otherwise, as hwloc does. Without NUMA
 //! nodes the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, and it wants
-//! levels in their order (packages outside cores). Sizes of caches that are not given stay unknown here; hwloc invents
+//! levels in their order (packages outside cores) and CPUs and NUMA nodes numbered without holes. Sizes of caches that are not given stay unknown here; hwloc invents
 //! them.
 
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
@@ -353,10 +353,22 @@ impl<'a> Parser<'a> {
         parsed.map_err(|e| TopologyError::new(self.place(at + e.offset), e.found, e.expected))
     }
 
+    /// As [`Parser::numbers`], for CPUs and NUMA nodes, whose numbers leave no holes in a machine that is made up.
+    fn whole_numbers(&self, indexes: Option<(&str, usize)>, total: usize) -> Result<Vec<u32>, TopologyError> {
+        let numbers = self.numbers(indexes, total)?;
+        let Some(&beyond) = numbers.iter().find(|&&number| number as usize >= total) else { return Ok(numbers) };
+        let (text, at) = indexes.expect("numbers that are not given leave no holes");
+        let hole = (0..total as u32).find(|number| !numbers.contains(number)).expect("one of them is too large");
+        let offset = text.split(',').take_while(|word| word.parse() != Ok(beyond)).map(|word| word.len() + 1).sum();
+        let offset = if text.contains(',') { offset } else { 0 };
+        let expected = format!("each number from 0 to {} once: {hole} is missing", total - 1);
+        self.wrong(at + offset, format!("`{beyond}` among {total} indexes"), expected)
+    }
+
     fn build(&self) -> Result<Topology, TopologyError> {
         let mut draft = Draft::new(self.input);
         let pus = self.levels[self.levels.len() - 1].total as usize;
-        let pu_numbers = self.numbers(self.levels[self.levels.len() - 1].attributes.indexes, pus)?;
+        let pu_numbers = self.whole_numbers(self.levels[self.levels.len() - 1].attributes.indexes, pus)?;
         let at = self.place(self.levels[self.levels.len() - 1].at);
         let mut cpus = Vec::with_capacity(pus);
         for &number in &pu_numbers {
@@ -371,7 +383,10 @@ impl<'a> Parser<'a> {
             let Some(kind) = level.kind else { continue };
             let total = level.total as usize;
             let at = self.place(level.at);
-            let numbers = self.numbers(level.attributes.indexes, total)?;
+            let numbers = match kind {
+                LevelKind::NumaNode => self.whole_numbers(level.attributes.indexes, total)?,
+                _ => self.numbers(level.attributes.indexes, total)?,
+            };
             for (index, &number) in numbers.iter().enumerate() {
                 let cpus = span(level.total, index);
                 let part = DraftPart { os_index: Some(number), cpus: cpus.clone(), at: at.clone() };
@@ -409,7 +424,7 @@ impl<'a> Parser<'a> {
         }
         order.sort_unstable();
         let indexes = self.attached.iter().rev().find_map(|attached| attached.attributes.indexes);
-        let numbers = self.numbers(indexes, order.len())?;
+        let numbers = self.whole_numbers(indexes, order.len())?;
         for (&number, (_, _, written, index)) in numbers.iter().zip(order) {
             let attached = &self.attached[written];
             let cpus = span(total_of(attached.level), index);

@@ -194,7 +194,19 @@ const BAD_SYNTHETIC: &[(&str, &str)] = &[
     ("pu:4(indexes=0*2)", "column 14: found `0*2`; expected a step and a count such as 2*24, both above 0"),
     ("pu:4(indexes=3*7)", "column 14: found `3*7`; expected loops over all 4 objects"),
     ("core:2 pu:2(indexes=core:die)", "column 26: found `die`; expected a level of this description"),
-    ("pu:1(indexes=9000)", "column 1: found CPU number 9000; expected at most 8192 CPUs, numbered from 0 to 8191"),
+    (
+        "pu:1(indexes=9000)",
+        "column 14: found `9000` among 1 indexes; expected each number from 0 to 0 once: 0 is missing",
+    ),
+    (
+        "pu:4(indexes=0,1,12,3)",
+        "column 18: found `12` among 4 indexes; expected each number from 0 to 3 once: 2 is missing",
+    ),
+    (
+        "numa:2(indexes=0,2) pu:2",
+        "column 18: found `2` among 2 indexes; expected each number from 0 to 1 once: 1 is missing",
+    ),
+    ("pu:2 core:1", "column 6: found cores inside PUs; expected cores outside PUs"),
     ("numa:2048 pu:1", "found 2048 NUMA nodes; expected at most 1024"),
     ("pu:2.5", "column 5: found `.5`; expected a space between levels"),
 ];
@@ -329,6 +341,34 @@ fn hostile_xml_does_not_exhaust_the_reader() {
     let laughs = "<!DOCTYPE t [\n<!ENTITY a \"ha\"><!ENTITY b \"&a;&a;&a;\">]><topology>&b;</topology>";
     let message = "m.xml:2:1: found an entity declaration; expected XML without entities, as hwloc writes it";
     assert_eq!(refusal(from_hwloc_xml(laughs, "m.xml")), message);
+}
+
+#[test]
+fn a_truncated_file_says_where_it_ends_and_in_what() {
+    let cut = |to: &str| refusal(from_hwloc_xml(&V2[..V2.find(to).unwrap() + to.len()], "m.xml"));
+    for (to, message) in [
+        // Within a tag, after one that is open, after one that is closed, within a value.
+        ("<object type=\"Pack", "found the end of the text inside <object>, which line"),
+        ("<object type=\"Package\" ", "found the end of the text inside <object>, which line"),
+        ("</object>", "found the end of the text inside <object>, which line"),
+        ("<topology", "found the end of the text inside <topology>, which line"),
+        (
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+            "found the end of the text (the document does not have a root node)",
+        ),
+    ] {
+        let whole = &V2[..V2.find(to).unwrap() + to.len()];
+        let end = Location::in_text("m.xml", whole, whole.trim_end().len());
+        let error = cut(to);
+        assert!(error.starts_with(&format!("{end}: {message}")), "{error}");
+        assert!(error.ends_with("expected what `lstopo --of xml` writes, whole"), "{error}");
+    }
+    assert_eq!(
+        refusal(from_hwloc_xml("<topology>\n<object name='>'>\n<a/>\n<!-- <b> -->\n", "m.xml")),
+        "m.xml:4:13: found the end of the text inside <object>, which line 2, column 1 opens; \
+         expected what `lstopo --of xml` writes, whole"
+    );
+    assert!(refusal(from_hwloc_xml(" \n", "m.xml")).starts_with("m.xml:1:1: found an empty file"));
 }
 
 #[test]
