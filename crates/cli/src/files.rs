@@ -1,6 +1,7 @@
 //! The computer's files, as the lab asks for them.
 
 use lab::machines::Files;
+use lab::mistake::{Location, Unreadable};
 use std::fs;
 use std::io::Read;
 
@@ -10,22 +11,23 @@ const LARGEST_FILE: u64 = 256 << 20;
 pub struct Disk;
 
 impl Files for Disk {
-    fn text(&self, path: &str) -> Result<String, String> {
+    fn text(&self, path: &str) -> Result<String, Unreadable> {
         let words = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_string(),
             std::io::ErrorKind::IsADirectory => "a folder".to_string(),
             _ => error.to_string(),
         };
+        let words = |error| Unreadable::from(words(error));
         let mut file = fs::File::open(path).map_err(words)?;
         let mut bytes = Vec::new();
         (&mut file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(words)?;
         if bytes.len() as u64 > LARGEST_FILE {
-            return Err(format!("more than {} MiB", LARGEST_FILE >> 20));
+            return Err(format!("more than {} MiB", LARGEST_FILE >> 20).into());
         }
         String::from_utf8(bytes).map_err(|error| {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-            format!("bytes that are no UTF-8 text in line {line}")
+            let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+            let at = Location::in_text(path, &before, before.len());
+            Unreadable { why: "bytes that are no UTF-8 text".to_string(), place: at.line.zip(at.column) }
         })
     }
 

@@ -130,11 +130,14 @@ fn files_that_do_not_parse() {
     refused(&place, &["compare", "none.toml"], &["none.toml: found no such file; expected an experiment file"]);
     refused(&place, &["compare", "."], &[".: found a folder"]);
     fs::write(place.join("bytes.toml"), b"# \xff").unwrap();
-    refused(&place, &["compare", "bytes.toml"], &["bytes.toml: found bytes that are no UTF-8 text in line 1"]);
+    refused(&place, &["compare", "bytes.toml"], &["bytes.toml:1:3: found bytes that are no UTF-8 text"]);
     let machine = |text: &str, parts: &[&str]| refused_file("m.xml", text, &with("--machine", "m.xml"), parts);
-    machine("<topology><object type=\"Machine\"", &["m.xml:1:", "XML that does not parse"]);
+    machine(
+        "<topology><object type=\"Machine\"",
+        &["m.xml:1:33: found the end of the text inside <object>, which line 1, column 11 opens"],
+    );
     machine("<topology version=\"2.0\"><object type=\"Machine\" cpuset=\"0x1\"></object></topology>", &["m.xml:"]);
-    machine("", &["m.xml:1:1: found XML that does not parse"]);
+    machine("", &["m.xml:1:1: found an empty file"]);
     refused(&place, &with("--machine", "none.xml"), &["none.xml: found no such file"]);
     refused_file("m.toml", "name = \"x\"", &with("--machine", "m.toml"), &["m.toml:1:1: found no `description`"]);
     refused(&place, &with("--machine", "pack:9000 pu:1"), &["--machine pack:9000 pu:1", "8192"]);
@@ -163,7 +166,21 @@ fn rt_app_files_that_cannot_be_run() {
     );
     rt_app(
         "{ \"tasks\": { \"t\": { \"run\": 5, \"sleep\": 5 } } }",
-        &["a.json: found a description that never ends; expected a duration"],
+        &["a.json:1:14: found the task \"t\", which never ends; expected \"duration\" in \"global\", or a \"loop\""],
+    );
+    // What rt-app's reader says is sentences, and stays so.
+    rt_app(
+        "{ \"tasks\": { \"t\": { \"loop\": 1, \"run\": true } } }",
+        &["a.json:1:39: \"run\" is true; it should be a whole number of microseconds"],
+    );
+    let instant =
+        "{ \"tasks\": { \"t\": { \"phases\": { \"p\": { \"yield\": 1 } } } }, \"global\": { \"duration\": 1 } }";
+    rt_app(instant, &["a.json:1:33: \"t\" repeats endlessly at one instant", "give it a \"run\""]);
+    rt_app(
+        "{ \"tasks\": { \"t\": { \"run\": 5000000 } }, \"global\": { \"duration\": 1 } }",
+        &[
+            "a.json:1:14: found nothing to measure: \"t\" ended no round of its phases before the run ended; expected a task",
+        ],
     );
     refused(&place, &with("--workload", "rt-app"), &["--workload rt-app, column 1: found rt-app without a file"]);
     refused(

@@ -1,9 +1,9 @@
 //! Which machine is meant: a name, a file, hwloc's notation, or this computer.
 
-use crate::mistake::{Mistake, Written};
+use crate::mistake::{Mistake, Unreadable, Written};
 use crate::prices;
 use machine::description::{self, Description, builtin, for_topology};
-use machine::topology::{Location, Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs};
+use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Where texts come from: the caller owns files, this crate does not.
 pub trait Files {
     /// The text of a file, or why there is none.
-    fn text(&self, path: &str) -> Result<String, String>;
+    fn text(&self, path: &str) -> Result<String, Unreadable>;
 
     /// A file of this computer's sysfs, by its path without the leading slash, if it is there.
     fn sysfs(&self, path: &str) -> Option<String>;
@@ -134,7 +134,7 @@ fn synthetic(written: &Written) -> Result<Topology, Mistake> {
     from_synthetic(&written.text, &written.at.input, numbering).map_err(|error| {
         // Inside a file, the column within the text is not one of the file.
         let at = if written.at.line.is_some() { written.at.clone() } else { error.at };
-        Mistake { at: Location { ..at }, found: error.found, expected: error.expected }
+        Mistake::new(&at, error.found, error.expected)
     })
 }
 
@@ -148,8 +148,8 @@ pub(crate) mod tests {
     pub struct Table(pub BTreeMap<&'static str, String>);
 
     impl Files for Table {
-        fn text(&self, path: &str) -> Result<String, String> {
-            self.0.get(path).cloned().ok_or_else(|| "No such file or directory".to_string())
+        fn text(&self, path: &str) -> Result<String, Unreadable> {
+            self.0.get(path).cloned().ok_or_else(|| "No such file or directory".to_string().into())
         }
 
         fn sysfs(&self, path: &str) -> Option<String> {

@@ -13,44 +13,82 @@ pub struct Mistake {
     pub at: Location,
     pub found: String,
     pub expected: String,
+    pub wording: Wording,
+}
+
+/// How a mistake's two parts are worded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// What follows "found" and "expected".
+    Phrases,
+    /// A clause each: `"run" is true; it should be a whole number`.
+    Clauses,
 }
 
 impl Mistake {
     pub fn new(at: &Location, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
-        Mistake { at: at.clone(), found: found.into(), expected: expected.into() }
+        Mistake { at: at.clone(), found: found.into(), expected: expected.into(), wording: Wording::Phrases }
     }
 
     /// Something that cannot be opened, read or written.
-    pub fn file(path: &str, error: impl fmt::Display, expected: &str) -> Mistake {
-        Mistake::new(&Location::of(path), error.to_string(), expected)
+    pub fn file(path: &str, error: Unreadable, expected: &str) -> Mistake {
+        let (line, column) = error.place.unzip();
+        Mistake::new(&Location { input: path.to_string(), line, column }, error.why, expected)
     }
 }
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: found {}; expected {}", self.at, self.found, self.expected)
+        match self.wording {
+            Wording::Phrases => write!(f, "{}: found {}; expected {}", self.at, self.found, self.expected),
+            Wording::Clauses => write!(f, "{}: {}; {}", self.at, self.found, self.expected),
+        }
     }
 }
 
 impl std::error::Error for Mistake {}
 
+/// Why a file has no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub why: String,
+    /// Line and column, counted from 1, where the file itself is at fault.
+    pub place: Option<(u32, u32)>,
+}
+
+impl From<String> for Unreadable {
+    fn from(why: String) -> Unreadable {
+        Unreadable { why, place: None }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
 impl From<TopologyError> for Mistake {
     fn from(error: TopologyError) -> Mistake {
-        Mistake { at: error.at, found: error.found, expected: error.expected }
+        Mistake::new(&error.at, error.found, error.expected)
     }
 }
 
 impl From<DescriptionError> for Mistake {
     fn from(error: DescriptionError) -> Mistake {
         let expected = format!("{} (rule: {})", error.expected, error.rule);
-        Mistake { at: error.at, found: error.found, expected }
+        Mistake::new(&error.at, error.found, expected)
     }
 }
 
 impl From<RtAppError> for Mistake {
     fn from(error: RtAppError) -> Mistake {
         let (line, column) = (Some(error.position.line), Some(error.position.column));
-        Mistake { at: Location { input: error.file, line, column }, found: error.found, expected: error.right }
+        let at = Location { input: error.file, line, column };
+        Mistake { wording: Wording::Clauses, ..Mistake::new(&at, error.found, error.right) }
     }
 }
 

@@ -1,10 +1,12 @@
 //! From outcomes to tables and texts.
 
 use crate::csv;
-use crate::experiment::{Experiment, Job, WorkloadTable};
+use crate::experiment::{Experiment, Job, Source, WorkloadTable, application};
 use crate::json::{Document, TableResult};
+use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::render;
 use crate::record::{Ending, Outcome};
+use crate::setup::FileSetup;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
 use crate::tables::verdict::Verdict;
 use crate::tables::{Operation, Table};
@@ -48,9 +50,12 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
     let title = experiment.title(job);
     match outcome.end {
         Ending::Finished if outcome.samples.iter().any(|samples| !samples.is_empty()) => None,
-        Ending::Finished => Some(Unfinished {
-            message: format!("{title}: the workload reported no figure"),
-            ours: table.source.file().is_none(),
+        Ending::Finished => Some(match &table.source {
+            Source::RtApp(file) => Unfinished { message: nothing_measured(file), ours: false },
+            other => {
+                let message = format!("{title}: the workload reported no figure");
+                Unfinished { message, ours: other.file().is_none() }
+            }
         }),
         Ending::Time => {
             let limit = experiment.time_limit(job).0 / 1_000_000;
@@ -65,6 +70,20 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
             Some(Unfinished { message, ours: table.source.file().is_none() })
         }
     }
+}
+
+/// What to say of an rt-app file whose run brought no sample.
+fn nothing_measured(file: &FileSetup) -> String {
+    let app = application(file).expect("it has just been run");
+    let task = app.tasks.iter().find(|task| task.instances > 0).unwrap_or(&app.tasks[0]);
+    let at = Location { input: file.path.clone(), line: Some(task.position.line), column: Some(task.position.column) };
+    let name = excerpt(&task.name, 40);
+    let found = match task.has_timers() {
+        true => format!("nothing to measure: \"{name}\" slept for none of its timers before the run ended"),
+        false => format!("nothing to measure: \"{name}\" ended no round of its phases before the run ended"),
+    };
+    let expected = "a task that sleeps for a \"timer\", or whose phases are shorter than the \"duration\"";
+    Mistake::new(&at, found, expected).to_string()
 }
 
 /// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.

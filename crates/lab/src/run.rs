@@ -149,10 +149,13 @@ impl Model {
     fn warnings(&self, reported: &[Sample]) -> Vec<String> {
         let Model::RtApp(app) = self else { return Vec::new() };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
-        gave_up
-            .map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"))
-            .into_iter()
-            .collect()
+        let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
+        let unmeasured = app.unmeasured(reported).into_iter().map(|task| {
+            let missing =
+                if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
+            format!("\"{}\" has no row: it {missing}", task.name)
+        });
+        gave_up.into_iter().chain(unmeasured).collect()
     }
 
     fn logs(&self, reported: &[Sample]) -> Vec<(String, String)> {

@@ -3,7 +3,7 @@
 use super::draft::DraftWorkload;
 use super::workload::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem, within};
-use crate::mistake::{Location, Mistake};
+use crate::mistake::{Location, Mistake, excerpt};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
 use crate::tables::Class;
@@ -26,9 +26,11 @@ pub fn resolve(
     let file = read(draft, folder, files)?;
     let app = application(&file)?;
     notices.extend(app.warnings.iter().map(|warning| format!("{}:{warning}", file.path)));
-    if ends && !app.ends() {
-        let expected = "a duration in \"global\", or a loop that ends for every task";
-        return Err(Mistake::new(&Location::of(&file.path), "a description that never ends", expected));
+    if ends && let Some(task) = app.endless_task() {
+        let (line, column) = (Some(task.position.line), Some(task.position.column));
+        let found = format!("the task \"{}\", which never ends", excerpt(&task.name, 40));
+        let expected = "\"duration\" in \"global\", or a \"loop\" of 1 or more for every task and phase";
+        return Err(Mistake::new(&Location { input: file.path.clone(), line, column }, found, expected));
     }
     let duration = app.global.duration_s.as_ref().map_or(0, |duration| u64::from(duration.value));
     // What a microsecond of work is does not change what there is to run.

@@ -130,9 +130,11 @@ fn warn_of_what_never_runs(app: &Application, warnings: &mut Vec<Warning>) {
             warn(next.position, format!("{} never begins: the phase before it repeats for ever", quoted(&next.name)));
         }
     }
-    if !app.ends() {
-        let first =
-            app.tasks.iter().find(|task| task.instances > 0).map_or(app.tasks[0].position, |task| task.position);
-        warn(first, "the file never ends by itself: there is no \"duration\", and a task repeats for ever".into());
+    if let Some(task) = app.endless_task() {
+        let name = quoted(&task.name);
+        warn(
+            task.position,
+            format!("the file never ends by itself: there is no \"duration\", and {name} repeats for ever"),
+        );
     }
 }

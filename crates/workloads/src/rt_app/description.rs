@@ -116,6 +116,14 @@ pub struct Task {
     pub unique_timers: Vec<Timer>,
 }
 
+impl Task {
+    /// Whether it is measured by its timers; otherwise by its rounds.
+    pub fn has_timers(&self) -> bool {
+        let mut steps = self.phases.iter().flat_map(|phase| &phase.steps);
+        steps.any(|step| matches!(step.event, Event::Timer { .. }))
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loops {
     Forever,
@@ -447,9 +455,14 @@ impl Application {
 
     /// Whether every thread that exists at the start ends by itself or at `duration` (unless it waits for ever).
     pub fn ends(&self) -> bool {
-        let endless = |t: &Task| {
+        self.endless_task().is_none()
+    }
+
+    /// The first task that repeats for ever, where nothing stops it.
+    pub fn endless_task(&self) -> Option<&Task> {
+        let endless = |t: &&Task| {
             t.instances > 0 && (t.loops == Loops::Forever || t.phases.iter().any(|p| p.loops == Loops::Forever))
         };
-        self.global.duration_s.is_some() || !self.tasks.iter().any(endless)
+        self.tasks.iter().find(endless).filter(|_| self.global.duration_s.is_none())
     }
 }

@@ -1,6 +1,6 @@
 //! A parsed file as a benchmark: refuses what cannot be simulated yet, starts the process, and reads what it reported.
 
-use super::description::{Application, Event, Placed, Policy, TaskId};
+use super::description::{Application, Event, Placed, Policy, Task, TaskId};
 use super::fault::{Position, RtAppError};
 use super::log::{self, ThreadLog};
 use super::process::Process;
@@ -106,9 +106,14 @@ impl RtApp {
     /// each round of its phases. Empty when no timer was slept for, or no round ended.
     pub fn samples_of(&self, operation: usize, reported: &[Sample]) -> Vec<u64> {
         let id = self.operations[operation];
-        let mut steps = self.app.tasks[id.index()].phases.iter().flat_map(|phase| &phase.steps);
-        let timers = steps.any(|step| matches!(step.event, Event::Timer { .. }));
-        log::times(&self.app, id, timers, reported)
+        log::times(&self.app, id, self.app.tasks[id.index()].has_timers(), reported)
+    }
+
+    /// The tasks without a sample, which have no row in the table.
+    pub fn unmeasured(&self, reported: &[Sample]) -> Vec<&Task> {
+        let empty = |&operation: &usize| self.samples_of(operation, reported).is_empty();
+        let operations = (0..self.operations.len()).filter(empty);
+        operations.map(|operation| &self.app.tasks[self.operations[operation].index()]).collect()
     }
 
     /// The log of each thread that came to run, as rt-app keeps it.
