@@ -25,6 +25,7 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     let experiment = experiment(&arguments.selectors, Purpose::Comparison)?;
     let threads = threads(&arguments.selectors)?;
     let folder = arguments.out.as_ref().map_or_else(|| Store::default_folder(&experiment), PathBuf::from);
+    let patience = Patience::watch();
     let store = Store::open(&folder, &experiment)?;
 
     let mut results = Results::new();
@@ -45,7 +46,6 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
     for (job, (outcome, _)) in &results {
         check(&experiment, job, outcome, Some(&store.record_path(&experiment, job)))?;
     }
-    let patience = Patience::watch();
     let bar = progress(runs, results.len(), quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
@@ -60,17 +60,20 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
         Ok(())
     });
     bar.finish_and_clear();
-    ended?;
+    let stopped = match ended {
+        Err(Failure::Mistake(mistake)) => Some(mistake),
+        ended => ended.map(|()| None)?,
+    };
 
     let report = lab::report::comparison(
         &experiment,
         &|job| results.get(job).map(|(outcome, _)| outcome),
         cpu_seconds(&results),
     );
-    store.report(&report)?;
     if report.progress.is_partial() {
-        return interrupted(&report, arguments.format, &folder);
+        return partial(stopped, &report, arguments.format, &store);
     }
+    store.report(&report)?;
     if !quiet {
         say(&format!("results: {}", folder.display()));
     }
@@ -82,16 +85,22 @@ fn without_reports(outcome: Outcome) -> Outcome {
     Outcome { reported: Vec::new(), ..outcome }
 }
 
-fn interrupted(report: &Report, format: Format, folder: &Path) -> Result<(), Failure> {
-    // Programs that read JSON or CSV must not take a part for the whole.
-    if format == Format::Text {
+/// Runs are missing: the user interrupted, or one of them met a mistake of the user's, `stopped`. What is done is kept.
+fn partial(stopped: Option<String>, report: &Report, format: Format, store: &Store) -> Result<(), Failure> {
+    let (done, runs) = (report.progress.done, report.progress.runs);
+    let why = stopped.as_deref().unwrap_or("interrupted");
+    if done == 0 && store.discard() {
+        let kept = if stopped.is_some() { "" } else { ": no run was finished, so nothing is kept" };
+        return Err(Failure::Mistake(format!("{why}{kept}")));
+    }
+    store.report(report)?;
+    // Programs that read JSON or CSV must not take a part for the whole; a table needs a run of every arm.
+    if stopped.is_none() && format == Format::Text && report.has_tables {
         print(&report.text)?;
     }
-    let (done, runs) = (report.progress.done, report.progress.runs);
-    let place = folder.display();
-    Err(Failure::Mistake(format!(
-        "interrupted: {done} of {runs} runs are kept in {place}; the same command goes on from there"
-    )))
+    let place = store.folder().display();
+    let next = if stopped.is_some() { "" } else { "; the same command goes on from there" };
+    Err(Failure::Mistake(format!("{why}: {done} of {runs} runs are kept in {place}{next}")))
 }
 
 fn chosen(report: &Report, format: Format) -> &str {
@@ -138,9 +147,9 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let quiet = arguments.selectors.quiet;
     let experiment = experiment(&arguments.selectors, Purpose::Single)?;
     let threads = threads(&arguments.selectors)?;
+    let patience = Patience::watch();
     let store = arguments.out.as_ref().map(|folder| Store::open(Path::new(folder), &experiment)).transpose()?;
     let jobs = experiment.jobs();
-    let patience = Patience::watch();
     let bar = progress(jobs.len(), 0, quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
@@ -170,11 +179,20 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
         Ok(())
     });
     bar.finish_and_clear();
+    if let (Err(Failure::Mistake(_)), true, Some(store)) = (&ended, results.is_empty(), &store) {
+        store.discard();
+    }
     ended?;
     let mut report = single(&experiment, &|job| results.get(job).map(|(outcome, _)| outcome), cpu_seconds(&results));
     for (job, text) in &texts {
         let title = experiment.title(job);
         report.text.push_str(&format!("\n{title}\n{}\n\n{text}", "-".repeat(title.chars().count())));
+    }
+    if report.progress.done == 0 {
+        if let Some(store) = &store {
+            store.discard();
+        }
+        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
     }
     if let Some(store) = &store {
         store.report(&report)?;

@@ -3,15 +3,17 @@
 use crate::failure::Failure;
 use crate::output::write_file;
 use lab::experiment::{Experiment, Job, file_name};
-use lab::record::Record;
+use lab::record::{Ending, Record};
 use lab::report::Report;
-use lab::setup::Engine;
+use lab::setup::{Engine, Setup};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Says whose folder it is, and which experiment's.
 const MARK: &str = "fairground.json";
+const RECORDS: &str = "records";
+const LOGS: &str = "logs";
 /// Digits of an experiment's identity in its folder's name.
 const SHORT: usize = 8;
 
@@ -19,6 +21,10 @@ const SHORT: usize = 8;
 pub struct Store {
     folder: PathBuf,
     engine: Engine,
+    /// Whether it held nothing when it was opened.
+    new: bool,
+    /// The folders that were made for it, the outermost first.
+    made: Vec<PathBuf>,
 }
 
 impl Store {
@@ -30,20 +36,35 @@ impl Store {
     /// Opens the experiment's folder, and makes it where there is none.
     pub fn open(folder: &Path, experiment: &Experiment) -> Result<Store, Failure> {
         let identity = experiment.identity();
-        let existed = folder.exists();
-        if existed {
-            check_ours(folder, &identity)?;
-        }
+        let mut made: Vec<PathBuf> = folder.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
+        made.retain(|at| !at.as_os_str().is_empty());
+        made.reverse();
+        let new = !folder.exists() || check_ours(folder, &identity)?;
+        let store = Store { folder: folder.to_path_buf(), engine: Engine::this(), new, made };
         let mark = serde_json::json!({ "fairground": lab::VERSION, "name": experiment.name, "experiment": identity });
         let written = fs::create_dir_all(folder).and_then(|()| write_file(&folder.join(MARK), &format!("{mark}\n")));
         if let Err(error) = written {
-            if !existed {
-                // What was just made and cannot be used; fails harmlessly where nothing was.
-                let _ = fs::remove_dir(folder);
-            }
+            store.discard();
             return Err(cannot_write(folder, &error));
         }
-        Ok(Store { folder: folder.to_path_buf(), engine: Engine::this() })
+        Ok(store)
+    }
+
+    /// Leaves the place as it was found, where nothing was there: no run was finished, so there is nothing to keep. Returns
+    /// whether that is done.
+    pub fn discard(&self) -> bool {
+        if !self.new {
+            return false;
+        }
+        // All that this module writes; what fails to go was never there.
+        let _ = fs::remove_file(self.folder.join(MARK));
+        for folder in [RECORDS, LOGS] {
+            let _ = fs::remove_dir_all(self.folder.join(folder));
+        }
+        for made in self.made.iter().rev() {
+            let _ = fs::remove_dir(made);
+        }
+        true
     }
 
     pub fn folder(&self) -> &Path {
@@ -52,16 +73,21 @@ impl Store {
 
     /// The file of a run's record.
     pub fn record_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
-        self.folder.join("records").join(format!("{}.json", experiment.record_name(job)))
+        self.folder.join(RECORDS).join(format!("{}.json", experiment.record_name(job)))
     }
 
-    /// A run's record, if it is there, whole, of this program, and of the same setup.
+    /// A run's record, if it is there, whole, of this program, and of the same setup. A run that ended by itself would have done so
+    /// under any larger time limit.
     pub fn load(&self, experiment: &Experiment, job: &Job) -> Option<Record> {
         let path = self.record_path(experiment, job);
         let text = fs::read_to_string(&path).ok()?;
         let record = Record::parse(&text, &path.to_string_lossy()).ok()?;
-        let same = record.engine == self.engine && record.outcome.is_some() && record.setup == experiment.setup(job);
-        same.then_some(record)
+        let outcome = record.outcome.as_ref()?;
+        let setup = experiment.setup(job);
+        let ended = outcome.end == Ending::Finished && outcome.simulated_ns <= setup.time_limit_ns;
+        let time_limit_ns = if ended { setup.time_limit_ns } else { record.setup.time_limit_ns };
+        let same = Setup { time_limit_ns, ..record.setup.clone() } == setup;
+        (record.engine == self.engine && same).then_some(record)
     }
 
     pub fn save(&self, experiment: &Experiment, job: &Job, record: &Record) -> Result<PathBuf, Failure> {
@@ -78,7 +104,7 @@ impl Store {
         if logs.is_empty() {
             return Ok(());
         }
-        let folder = self.folder.join("logs").join(experiment.record_name(job));
+        let folder = self.folder.join(LOGS).join(experiment.record_name(job));
         fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
         for (name, text) in logs {
             let path = folder.join(format!("{}.log", file_name(name)));
@@ -106,7 +132,8 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::Mistake(format!("{}: cannot be written: {error}; expected a place for results: --out DIR", path.display()))
 }
 
-fn check_ours(folder: &Path, identity: &str) -> Result<(), Failure> {
+/// Whether the folder is empty; otherwise it holds results of this experiment.
+fn check_ours(folder: &Path, identity: &str) -> Result<bool, Failure> {
     let refuse = |found: &str, expected: &str| {
         Err(Failure::Mistake(format!("{}: found {found}; expected {expected}", folder.display())))
     };
@@ -118,7 +145,7 @@ fn check_ours(folder: &Path, identity: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
             if empty {
-                return Ok(());
+                return Ok(true);
             }
             return refuse(
                 "a folder that is not empty and not ours",
@@ -129,7 +156,7 @@ fn check_ours(folder: &Path, identity: &str) -> Result<(), Failure> {
     };
     let mark: serde_json::Value = serde_json::from_str(&mark).unwrap_or_default();
     match mark.get("experiment").and_then(serde_json::Value::as_str) {
-        Some(other) if other == identity => Ok(()),
+        Some(other) if other == identity => Ok(false),
         Some(_) => refuse("the results of another experiment", "a new folder (--out DIR), or none: delete it"),
         None => refuse(&format!("a {MARK} that is not ours"), "a new folder: --out DIR"),
     }

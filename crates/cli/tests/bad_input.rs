@@ -193,15 +193,30 @@ fn rt_app_files_that_cannot_be_run() {
 #[test]
 fn a_run_that_takes_too_long_is_given_up() {
     let place = folder("limit");
-    let text = "machine = \"core-i7-3770\"\ntime_limit_ms = 1\n[[workload]]\nname = \"pipetest\"\n";
-    fs::write(place.join("x.toml"), text).unwrap();
-    let said = run(&place, &["run", "x.toml", "--arm", "v4.15"]);
-    assert_eq!(said.code, 2);
-    assert!(
-        said.stderr.contains("found it running after 1 ms of simulated time; expected it to end before"),
-        "{}",
-        said.stderr
-    );
+    let experiment = |limit: u32| {
+        let workloads = "[[workload]]\nname = \"pipetest\"\nbatches = 1\nloops = [1, 100000]\n";
+        let arms = "[[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n[[arm]]\nname = \"b\"\nkernel = \"v4.16\"\n";
+        let text = format!("machine = \"core-i7-3770\"\ntime_limit_ms = {limit}\niterations = 1\n{workloads}{arms}");
+        fs::write(place.join("x.toml"), text).unwrap();
+    };
+    // The run is started after at most 10 ms: nothing ends before.
+    experiment(1);
+    let limit = ["found it running after 1 ms of simulated time; expected it to end before"];
+    refused(&place, &["run", "x.toml", "--arm", "a", "--workload", "pipetest"], &limit);
+    refused(&place, &["run", "x.toml", "--arm", "a", "--workload", "pipetest", "--out", "out/of/it"], &limit);
+    refused(&place, &["compare", "x.toml"], &limit);
+    fs::create_dir(place.join("empty")).unwrap();
+    refused(&place, &["compare", "x.toml", "--out", "empty"], &limit);
+    // What ended before is kept, and a larger limit goes on from there.
+    experiment(100);
+    let partly = run(&place, &["compare", "x.toml", "--out", "out", "--jobs", "1"]);
+    assert_eq!((partly.code, partly.stdout.as_str()), (2, ""), "{}", partly.stderr);
+    assert!(partly.stderr.contains("running after 100 ms") && partly.stderr.contains("2 of 4 runs are kept in out"));
+    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: 2 of 4"));
+    experiment(60_000);
+    let whole = run(&place, &["compare", "x.toml", "--out", "out"]);
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert!(whole.stderr.starts_with("note: 2 of 4 runs are taken from out\n"), "{}", whole.stderr);
 }
 
 #[test]

@@ -140,6 +140,28 @@ fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
 }
 
 #[test]
+fn an_interruption_before_any_run_has_ended_leaves_nothing() {
+    let place = folder("interrupt-at-once");
+    let long = ["--machine", "core-i7-3770", "--workload", "hackbench-pipes:groups=40,loops=100000"];
+    for command in ["compare", "run"] {
+        let arms: &[&str] = if command == "run" { &["--arm", "v4.15"] } else { &["--arm", "v4.15", "--arm", "v4.16"] };
+        let arguments = [&[command, "--out", "out/here", "--quiet"], &long[..], arms].concat();
+        let child = fairground(&place).args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !place.join("out/here/fairground.json").exists() {
+            assert!(Instant::now() < deadline, "no folder after a minute");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let interrupt = format!("kill -INT {}", child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+        let interrupted = said(child.wait_with_output().unwrap());
+        assert_eq!((interrupted.code, interrupted.stdout.as_str()), (2, ""), "{}", interrupted.stderr);
+        assert_eq!(interrupted.stderr, "error: interrupted: no run was finished, so nothing is kept\n");
+        assert_eq!(files(&place), [""; 0]);
+    }
+}
+
+#[test]
 fn records_replay() {
     let place = folder("replay");
     run_well(&place, &compare(&["--out", "out", "--quiet"]));

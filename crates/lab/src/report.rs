@@ -34,6 +34,8 @@ pub struct Report {
     pub json: String,
     pub csv: String,
     pub progress: Progress,
+    /// Whether there is a table in it: while runs are missing, there may be none.
+    pub has_tables: bool,
 }
 
 /// What came of a run that did not end as its workload should.
@@ -161,7 +163,8 @@ fn report<'o>(
     for (table, result) in tables.iter().zip(&document.tables) {
         let _ = write!(text, "\n{}", table_text(table, result));
     }
-    Report { text, json: document.to_text(), csv: csv::render(&document), progress }
+    let has_tables = !tables.is_empty();
+    Report { text, json: document.to_text(), csv: csv::render(&document), progress, has_tables }
 }
 
 fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {

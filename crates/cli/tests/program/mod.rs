@@ -58,17 +58,23 @@ pub fn run_well(within: &Path, arguments: &[&str]) -> Said {
     said
 }
 
-/// Every file below a folder, by its path from there, sorted.
+/// Every file and empty folder below a folder, by its path from there, sorted.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn files(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        let name = |path: &Path| path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
+        let entries: Vec<PathBuf> =
+            fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+        if entries.is_empty() && next != folder {
+            files.push(name(&next) + "/");
+        }
+        for entry in entries {
             if entry.is_dir() {
                 folders.push(entry);
             } else {
-                files.push(entry.strip_prefix(folder).expect("below").to_string_lossy().into_owned());
+                files.push(name(&entry));
             }
         }
     }

@@ -87,15 +87,16 @@ impl Experiment {
         format!("{}, arm {}, iteration {}", words.join(" "), arm.name, job.iteration)
     }
 
-    /// What makes this experiment another than its neighbour, whatever the number of iterations: results of one identity
-    /// may share a folder.
+    /// What makes this experiment another than its neighbour, whatever the number of iterations and the time limit: results of
+    /// one identity may share a folder.
     pub fn identity(&self) -> String {
         let mut text = String::new();
         for (table, of) in self.tables.iter().enumerate() {
             for point in 0..of.points.len() {
                 for arm in 0..self.arms.len() {
                     text.push_str(&self.arms[arm].name);
-                    text.push_str(&self.setup(&Job { table, point, arm, iteration: 0 }).hash());
+                    let setup = self.setup(&Job { table, point, arm, iteration: 0 });
+                    text.push_str(&Setup { time_limit_ns: 0, ..setup }.hash());
                 }
             }
         }
