@@ -37,7 +37,7 @@ paths! {
     sched_clock_cpu update_rq_clock idle_cpu
     try_to_wake_up ttwu_queue ttwu_queue_remote ttwu_do_activate ttwu_do_wakeup ttwu_stat sched_ttwu_pending scheduler_ipi
     select_task_rq_fair wake_wide wake_affine wake_affine_idle wake_affine_weight effective_load wake_cap record_wakee
-    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt select_idle_capacity __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
+    select_idle_sibling select_idle_core select_idle_cpu select_idle_smt __update_idle_core find_idlest_cpu find_idlest_group find_idlest_group_cpu
     task_waking_fair migrate_task_rq_fair set_task_cpu
     activate_task deactivate_task enqueue_task_fair dequeue_task_fair enqueue_entity dequeue_entity
     enqueue_entity_load_avg update_load_avg
@@ -58,6 +58,7 @@ paths! {
     hrtimer_start_range_ns hrtimer_try_to_cancel
     __account_cfs_rq_runtime assign_cfs_rq_runtime __return_cfs_rq_runtime throttle_cfs_rq unthrottle_cfs_rq
     sched_cfs_period_timer sched_cfs_slack_timer distribute_cfs_runtime __cfsb_csd_unthrottle
+    select_idle_capacity find_energy_efficient_cpu
 }
 
 impl Path {
