@@ -1,6 +1,7 @@
 //! The project's own checks: `cargo xtask test` runs every one, the others run one alone.
 
 mod bench;
+mod kernel_functions;
 mod kernel_map;
 mod tables;
 mod test;
@@ -14,6 +15,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   test         every check and test there is: format, lints, tidy, map, unit and integration tests
   tidy         arrows between rooms, sizes of files and functions, ARCHITECTURE.md against the tree
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
+  kernel-functions VERSION=TREE...
+               writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
   bench        the table of speeds (with a case's name: that case alone; --runs N, default 5)";
 
 fn main() -> ExitCode {
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root()),
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
+        ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

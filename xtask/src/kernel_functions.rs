@@ -1,0 +1,131 @@
+//! Which functions each kernel version has, and in which file: names only, read from source trees that lie elsewhere.
+//!
+//! `cargo xtask kernel-functions v4.5-rc1=TREE v4.15=TREE ...` writes `xtask/kernel-functions.tsv`, from which the kernel map
+//! takes the versions of each function and the functions that we do not have.
+
+use crate::tidy::read;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Versions in the order of the list, by file and function.
+pub type Functions = BTreeMap<(String, String), Vec<String>>;
+
+const LIST: &str = "xtask/kernel-functions.tsv";
+const FOLDER: &str = "kernel/sched";
+/// Files of kernel/sched that concern no decision of when and where a task runs, or are debugging and accounting.
+const LEFT_OUT: &[&str] = &[
+    "build_policy.c",
+    "build_utility.c",
+    "completion.c",
+    "core_sched.c",
+    "cpuacct.c",
+    "ext.c",
+    "ext_idle.c",
+    "membarrier.c",
+    "swait.c",
+    "wait.c",
+    "wait_bit.c",
+];
+
+pub fn write(root: &Path, trees: &[&str]) -> Result<(), String> {
+    let mut functions = Functions::new();
+    for tree in trees {
+        let (version, path) = tree.split_once('=').ok_or(format!("{tree}: expected VERSION=TREE"))?;
+        let folder = Path::new(path).join(FOLDER);
+        let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.sort();
+        for file in files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if !name.ends_with(".c") || LEFT_OUT.contains(&name.as_str()) {
+                continue;
+            }
+            for function in defined(&read(&file)?) {
+                let versions = functions.entry((name.clone(), function)).or_default();
+                if versions.last().is_none_or(|last| last != version) {
+                    versions.push(version.to_string());
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    for ((file, function), versions) in &functions {
+        let _ = writeln!(text, "{file}\t{function}\t{}", versions.join(","));
+    }
+    let path = root.join(LIST);
+    std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The committed list.
+pub fn committed(root: &Path) -> Result<Functions, String> {
+    let mut functions = Functions::new();
+    for line in read(&root.join(LIST))?.lines() {
+        let [file, function, versions] = line.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(format!("{LIST}: found `{line}`; expected file, function and versions with tabs between them"));
+        };
+        let versions = versions.split(',').map(str::to_string).collect();
+        functions.insert((file.to_string(), function.to_string()), versions);
+    }
+    Ok(functions)
+}
+
+/// Names of the functions that C source in the kernel's style defines: an opening brace alone at the begin of a line, and
+/// before it a declarator.
+fn defined(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut names = Vec::new();
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| **line == "{") {
+        let mut head = String::new();
+        for line in lines[..at].iter().rev() {
+            let ends =
+                line.is_empty() || line.starts_with(['}', '#', '{', '/']) || line.ends_with([';', '/', '\\', '}']);
+            if ends {
+                break;
+            }
+            head = format!("{line} {head}");
+        }
+        let Some((before, _)) = head.split_once('(') else { continue };
+        let name = before.trim_end().rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        // A macro that defines a function (SYSCALL_DEFINE, late_initcall) is not its name.
+        if is_name && !name.starts_with("SYSCALL_DEFINE") && !name.starts_with("COMPAT_SYSCALL") {
+            names.push(name.to_string());
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_told_from_declarations() {
+        let text = "\
+static int declared(int a);
+
+/* a comment */
+static inline int
+defined_in_two_lines(struct rq *rq,
+\t\t     int flags)
+{
+\treturn 0;
+}
+#ifdef X
+void other(void)
+{
+}
+#endif
+struct s
+{
+\tint a;
+};
+static const struct t table = {
+};
+";
+        assert_eq!(defined(text), ["defined_in_two_lines", "other"]);
+    }
+}
