@@ -66,6 +66,7 @@ impl UclampSe {
     }
 
     /// core.c: uclamp_se_set().
+    #[doc(alias = "uclamp_se_set")]
     fn set(&mut self, value: u32, user_defined: bool) {
         *self = UclampSe { active: self.active, ..UclampSe::new(value, user_defined) };
     }

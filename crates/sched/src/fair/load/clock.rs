@@ -104,6 +104,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// clock.c: sched_clock_cpu(). Any CPU's, in ns.
+    #[doc(alias = "sched_clock_cpu")]
     pub(super) fn clock_of(&mut self, cpu: CpuId) -> u64 {
         self.path(Path::sched_clock_cpu);
         self.arch.sched_clock(cpu).0
