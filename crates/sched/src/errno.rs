@@ -23,6 +23,7 @@ errnos! {
     EEXIST: "file exists";
     EINVAL: "invalid argument";
     ENOENT: "no such file";
+    EOPNOTSUPP: "operation not supported";
     EPERM: "operation not permitted";
     ERANGE: "result out of range";
 }

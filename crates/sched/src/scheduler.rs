@@ -2,7 +2,8 @@
 //! place by answering them.
 
 use crate::arch::Arch;
-use crate::core::{Sched, TaskInit};
+use crate::core::{ClampRequest, Sched, TaskInit};
+use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use units::{CpuId, CpuMask, Ns};
@@ -77,6 +78,8 @@ pub trait Scheduler {
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
     /// Between the policies of the fair class.
     fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy);
+    /// sched_setattr() of utilization clamps.
+    fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer;
 }
 
 impl<A: Arch> Scheduler for Sched<A> {
@@ -260,5 +263,10 @@ impl<A: Arch> Scheduler for Sched<A> {
         if self.task[task].policy != policy {
             Sched::sched_setscheduler(self, task, policy);
         }
+    }
+
+    fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {
+        self.on_cpu(cpu);
+        Sched::set_util_clamps(self, task, min, max)
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct TaskChange {
 
 impl TaskChange {
     pub(crate) const MOVE_GROUP: TaskChange = TaskChange { moves: true, put_prev: true };
-    const POLICY: TaskChange = TaskChange { moves: false, put_prev: true };
+    pub(crate) const POLICY: TaskChange = TaskChange { moves: false, put_prev: true };
 }
 
 impl<A: Arch> Sched<A> {

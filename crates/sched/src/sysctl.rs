@@ -76,6 +76,17 @@ tunables! {
     sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
     sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
+    sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
+    sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
+    sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
+}
+
+impl Sysctl {
+    /// What the kernel refuses in a combination of values: what would be right.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        let clamps = self.sched_uclamp_util_min > self.sched_uclamp_util_max;
+        clamps.then_some("kernel.sched_util_clamp_min no greater than kernel.sched_util_clamp_max: set that one first")
+    }
 }
 
 /// The tunables of one version: name and which one it is.
@@ -104,6 +115,9 @@ pub const V6_1: TunableNames = &[
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -113,6 +127,9 @@ pub const V6_12: TunableNames = &[
     ("sched/migration_cost_ns", Tunable::sched_migration_cost),
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
+    ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 

@@ -185,7 +185,12 @@ impl Arm {
         if tunable == Tunable::sched_schedstats {
             self.needs_schedstats_switch(key)?;
         }
-        self.sysctl.set(tunable, number);
+        let mut sysctl = self.sysctl;
+        sysctl.set(tunable, number);
+        if let Some(expected) = sysctl.contradiction() {
+            return Err(value.mistake(format!("{name}={number}"), expected));
+        }
+        self.sysctl = sysctl;
         Ok(())
     }
 

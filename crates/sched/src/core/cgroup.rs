@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Text in, text out, each file in the kernel's own form and with the kernel's own answers. A machine has one of the two
-//! hierarchies. Absent: real-time groups (`cpu.rt_*`), uclamp.
+//! hierarchies. Absent: real-time groups (`cpu.rt_*`).
 
-use super::Sched;
 use super::cfs_quota::Quota;
+use super::{ClampId, Sched, UtilClamp};
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::errno::{Answer, Errno, Refusal};
@@ -111,6 +111,8 @@ files! {
     CfsQuotaUs: "cpu.cfs_quota_us", Hierarchy::Legacy, "quota in microseconds, -1 for none";
     CfsPeriodUs: "cpu.cfs_period_us", Hierarchy::Legacy, "period in microseconds";
     CfsBurstUs: "cpu.cfs_burst_us", Hierarchy::Legacy, "what it may save up beyond the quota, in microseconds";
+    UclampMin: "cpu.uclamp.min", _, "utilization its tasks are served for at least, in percent of the biggest CPU";
+    UclampMax: "cpu.uclamp.max", _, "utilization its tasks are served for at most, in percent of the biggest CPU, or `max`";
     Stat: "cpu.stat", _, "what it used and how often it was throttled";
     StatLocal: "cpu.stat.local", _, "how long its own tasks were throttled";
 }
@@ -163,6 +165,7 @@ impl<A: Arch> Sched<A> {
             GroupFile::Weight | GroupFile::WeightNice | GroupFile::Max => kernel.cgroup.files == CgroupFiles::Unified,
             GroupFile::Idle => kernel.entity.group_idle == GroupIdle::Settable,
             GroupFile::MaxBurst | GroupFile::CfsBurstUs => kernel.bandwidth.refill == Refill::Burst,
+            GroupFile::UclampMin | GroupFile::UclampMax => kernel.core.uclamp != UtilClamp::Absent,
             GroupFile::StatLocal => kernel.bandwidth.throttled_time == ThrottledTime::WhileQueued,
             GroupFile::Shares | GroupFile::CfsQuotaUs | GroupFile::CfsPeriodUs | GroupFile::Stat => true,
         };
@@ -208,6 +211,8 @@ impl<A: Arch> Sched<A> {
                 let burst = from_us(number(text)?)?;
                 self.tg_set_cfs_bandwidth(tg, Quota { period, quota, burst })
             }
+            GroupFile::UclampMin => self.cpu_uclamp_write(tg, ClampId::Min, text),
+            GroupFile::UclampMax => self.cpu_uclamp_write(tg, ClampId::Max, text),
             GroupFile::Stat | GroupFile::StatLocal => Err(refuse(Errno::EINVAL, "this file is for reading only")),
         }
     }
@@ -231,6 +236,8 @@ impl<A: Arch> Sched<A> {
             GroupFile::CfsQuotaUs => format!("{}\n", quota / 1000),
             GroupFile::CfsPeriodUs => format!("{}\n", period / 1000),
             GroupFile::MaxBurst | GroupFile::CfsBurstUs => format!("{}\n", burst / 1000),
+            GroupFile::UclampMin => self.cpu_uclamp_print(tg, ClampId::Min),
+            GroupFile::UclampMax => self.cpu_uclamp_print(tg, ClampId::Max),
             GroupFile::Stat => match self.cgroup_hierarchy {
                 Hierarchy::Legacy => self.cpu_cfs_stat_show(tg),
                 Hierarchy::Unified => self.cgroup_base_stat_show(tg) + &self.cpu_extra_stat_show(tg),

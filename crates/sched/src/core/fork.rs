@@ -50,6 +50,7 @@ impl<A: Arch> Sched<A> {
         });
         self.set_task_max_allowed_capacity(p);
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
+        self.uclamp_fork(p, parent);
         self.se[se].task = Some(p);
         self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;

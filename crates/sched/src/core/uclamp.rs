@@ -11,6 +11,12 @@
 //! Clamps steer where a task is placed and moved ([`crate::fair::fit`], energy); the frequency they ask for is the governor's
 //! affair, which is absent. Values are capacities, 1024 a full CPU.
 
+mod requests;
+#[cfg(test)]
+mod tests;
+
+pub use requests::ClampRequest;
+
 use super::Sched;
 use crate::arch::Arch;
 use crate::behaviour;

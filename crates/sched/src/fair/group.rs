@@ -268,6 +268,7 @@ impl<A: Arch> Sched<A> {
         let tg = self.tg.insert(group);
         self.init_cfs_bandwidth(tg);
         self.tg[parent].children.push(tg);
+        self.cpu_util_update_eff(tg);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             let cfs = self.init_cfs_rq(tg, cpu);
             self.init_tg_cfs_entry(tg, cfs, cpu, parent);

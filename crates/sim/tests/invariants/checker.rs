@@ -353,7 +353,10 @@ fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
             assert_eq!(sched.se[se].on_rq, sched.cfs_rq[queue].nr_running > 0, "entity of {id:?} on CPU {cpu}");
             // One that was never queued may have the weight it was made with.
             let least = if sched.se[se].on_rq { 2 } else { u64::MAX };
-            assert!(sched.se[se].load.weight <= tg.shares.max(least), "{id:?} weighs more than its shares on CPU {cpu}");
+            assert!(
+                sched.se[se].load.weight <= tg.shares.max(least),
+                "{id:?} weighs more than its shares on CPU {cpu}"
+            );
         }
     }
 }

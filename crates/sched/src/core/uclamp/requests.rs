@@ -1,0 +1,214 @@
+//! Requests for clamps: of tasks (sched_setattr), groups (cpu.uclamp.min, cpu.uclamp.max) and the system (sysctls).
+
+use super::{ClampId, SCHED_CAPACITY_SCALE, UtilClamp, uclamp_none};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::sched::*;
+use crate::syscalls::TaskChange;
+
+/// A percentage as cpu.uclamp.* has it, in hundredths (UCLAMP_PERCENT_SHIFT): 100%.
+const UCLAMP_PERCENT_SCALE: u32 = 100 * 100;
+
+/// What sched_setattr() asks of one clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ClampRequest {
+    /// It stays.
+    #[default]
+    Keep,
+    /// -1: the task asks for none any more.
+    Reset,
+    /// 0 to 1024.
+    Set(u32),
+}
+
+/// core.c: capacity_from_percent(), with cgroup_parse_float(): `max`, or a percentage of which two decimals count, rounded.
+/// In hundredths of a percent.
+fn capacity_from_percent(text: &str) -> Answer<u32> {
+    const SHIFT: usize = 2;
+    let wrong = Refusal::new(Errno::EINVAL, "a percentage such as 37.5, or `max`");
+    let text = text.trim();
+    if text == "max" {
+        return Ok(UCLAMP_PERCENT_SCALE);
+    }
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole: i64 = whole.parse().map_err(|_| wrong)?;
+    let digits = &fraction[..fraction.find(|c: char| !c.is_ascii_digit()).unwrap_or(fraction.len())];
+    let fraction: i64 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| wrong)? };
+    let hundredths = match digits.len().checked_sub(SHIFT) {
+        None | Some(0) => fraction * 10_i64.pow((SHIFT - digits.len()) as u32),
+        Some(more) => {
+            let unit = 10_i64.checked_pow(more as u32).ok_or(wrong)?;
+            (fraction + unit / 2) / unit
+        }
+    };
+    let percent = whole.saturating_mul(100).saturating_add(hundredths);
+    match u32::try_from(percent) {
+        Ok(percent) if percent <= UCLAMP_PERCENT_SCALE => Ok(percent),
+        _ => Err(Refusal::new(Errno::ERANGE, "a percentage from 0 to 100")),
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// sched_setattr() with SCHED_FLAG_KEEP_ALL and clamps.
+    ///
+    /// # Errors
+    /// EINVAL for a clamp above 1024 or a lower one above the upper one, EOPNOTSUPP where there are none.
+    pub fn set_util_clamps(&mut self, p: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {
+        self.uclamp_validate(p, [min, max])?;
+        self.change_task(p, TaskChange::POLICY, |sched| sched.__setscheduler_uclamp(p, [min, max]));
+        Ok(())
+    }
+
+    /// core.c: uclamp_validate(). Whoever asks for a clamp switches clamping on.
+    #[doc(alias = "syscalls.c")]
+    fn uclamp_validate(&mut self, p: TaskId, requests: [ClampRequest; 2]) -> Answer {
+        if self.kernel.core.uclamp == UtilClamp::Absent {
+            return Err(Refusal::new(Errno::EOPNOTSUPP, "this kernel cannot clamp utilization"));
+        }
+        let wanted = ClampId::BOTH.map(|id| match requests[id as usize] {
+            ClampRequest::Keep => Some(self.task_cold[p].uclamp_req[id].value),
+            ClampRequest::Reset => None,
+            ClampRequest::Set(value) => Some(value),
+        });
+        if wanted.iter().flatten().any(|&value| value > SCHED_CAPACITY_SCALE) {
+            return Err(Refusal::new(Errno::EINVAL, "a clamp is from 0 to 1024"));
+        }
+        if let [Some(min), Some(max)] = wanted
+            && min > max
+        {
+            return Err(Refusal::new(Errno::EINVAL, "the lower clamp is above the upper one"));
+        }
+        self.uclamp.sched_uclamp_used = true;
+        Ok(())
+    }
+
+    /// core.c: __setscheduler_uclamp(). Clamps that nobody asked for, or no longer, become those of the task's class.
+    #[doc(alias = "uclamp_reset")]
+    pub(crate) fn __setscheduler_uclamp(&mut self, p: TaskId, requests: [ClampRequest; 2]) {
+        let asked = requests != [ClampRequest::Keep; 2];
+        for id in ClampId::BOTH {
+            let clamp = &mut self.task_cold[p].uclamp_req[id];
+            if !asked && !clamp.user_defined || requests[id as usize] == ClampRequest::Reset {
+                clamp.set(uclamp_none(id), false);
+            }
+            if let ClampRequest::Set(value) = requests[id as usize] {
+                clamp.set(value, true);
+            }
+        }
+    }
+
+    /// core.c: uclamp_fork(). A child asks for what its parent asks for, and is counted nowhere.
+    pub(crate) fn uclamp_fork(&mut self, p: TaskId, parent: Option<TaskId>) {
+        if let Some(parent) = parent {
+            self.task_cold[p].uclamp_req = self.task_cold[parent].uclamp_req;
+        }
+    }
+
+    // Groups.
+
+    /// core.c: cpu_uclamp_write(), for cpu.uclamp.min and cpu.uclamp.max.
+    #[doc(alias = "cpu_uclamp_min_write")]
+    #[doc(alias = "cpu_uclamp_max_write")]
+    pub(in crate::core) fn cpu_uclamp_write(&mut self, tg: TgId, id: ClampId, text: &str) -> Answer {
+        let percent = capacity_from_percent(text)?;
+        let util = (percent * SCHED_CAPACITY_SCALE + UCLAMP_PERCENT_SCALE / 2) / UCLAMP_PERCENT_SCALE;
+        self.uclamp.sched_uclamp_used = true;
+        let clamps = &mut self.tg[tg].clamps;
+        clamps.uclamp_req[id].set(util, false);
+        clamps.uclamp_pct[id as usize] = percent;
+        self.cpu_util_update_eff(tg);
+        Ok(())
+    }
+
+    /// core.c: cpu_uclamp_print(), for the same files: as it was asked for.
+    #[doc(alias = "cpu_uclamp_min_show")]
+    #[doc(alias = "cpu_uclamp_max_show")]
+    pub(in crate::core) fn cpu_uclamp_print(&self, tg: TgId, id: ClampId) -> String {
+        let clamps = &self.tg[tg].clamps;
+        if clamps.uclamp_req[id].value == SCHED_CAPACITY_SCALE {
+            return "max\n".to_string();
+        }
+        let percent = clamps.uclamp_pct[id as usize];
+        format!("{}.{:02}\n", percent / 100, percent % 100)
+    }
+
+    /// core.c: cpu_util_update_eff(). What a group and those below it have: what they ask for, but no more than their parents
+    /// have, and never a lower clamp above the upper one.
+    pub(crate) fn cpu_util_update_eff(&mut self, tg: TgId) {
+        let clamps = &self.tg[tg].clamps;
+        let limit = self.tg[tg].parent.map(|parent| self.tg[parent].clamps.uclamp);
+        let [min, max] = ClampId::BOTH.map(|id| {
+            let request = clamps.uclamp_req[id].value;
+            limit.map_or(request, |limit| request.min(limit[id].value))
+        });
+        let effective = [min.min(max), max];
+        if ClampId::BOTH.iter().all(|&id| clamps.uclamp[id].value == effective[id as usize]) {
+            return;
+        }
+        for id in ClampId::BOTH {
+            self.tg[tg].clamps.uclamp[id].set(effective[id as usize], false);
+        }
+        self.uclamp_update_active_tasks(tg);
+        for child in 0..self.tg[tg].children.len() {
+            self.cpu_util_update_eff(self.tg[tg].children[child]);
+        }
+    }
+
+    /// core.c: uclamp_update_active_tasks(). Queued tasks of the group feel its new clamps at once.
+    fn uclamp_update_active_tasks(&mut self, tg: TgId) {
+        let members: Vec<TaskId> =
+            self.task.iter().filter(|(_, task)| task.alive && task.sched_task_group == tg).map(|(p, _)| p).collect();
+        for p in members {
+            self.uclamp_update_active(p);
+        }
+    }
+
+    // The system.
+
+    /// core.c: sysctl_sched_uclamp_handler(), for kernel.sched_util_clamp_min and kernel.sched_util_clamp_max: the most that any
+    /// task's clamps may be.
+    ///
+    /// # Errors
+    /// EINVAL for a limit above 1024, or a lower clamp's above the upper one's.
+    pub fn sysctl_sched_uclamp_handler(&mut self, min: u64, max: u64) -> Answer {
+        if max > u64::from(SCHED_CAPACITY_SCALE) {
+            return Err(Refusal::new(Errno::EINVAL, "a clamp is from 0 to 1024"));
+        }
+        if min > max {
+            return Err(Refusal::new(Errno::EINVAL, "the lower clamp's limit is above the upper one's"));
+        }
+        let limits = [min as u32, max as u32];
+        if ClampId::BOTH.iter().all(|&id| self.uclamp.uclamp_default[id].value == limits[id as usize]) {
+            return Ok(());
+        }
+        self.uclamp.sched_uclamp_used = true;
+        for id in ClampId::BOTH {
+            self.uclamp.uclamp_default[id].set(limits[id as usize], false);
+            self.tg[ROOT_TASK_GROUP].clamps.uclamp_req[id].set(limits[id as usize], false);
+        }
+        self.cpu_util_update_eff(ROOT_TASK_GROUP);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_two_decimals() {
+        let read = |text| capacity_from_percent(text).map_err(|refusal| refusal.errno);
+        assert_eq!(read("max\n"), Ok(10_000));
+        assert_eq!(read("50"), Ok(5_000));
+        assert_eq!(read(" 37.5 "), Ok(3_750));
+        assert_eq!(read("0.1"), Ok(10));
+        assert_eq!(read("0.125"), Ok(13), "rounded");
+        assert_eq!(read("99.994"), Ok(9_999));
+        assert_eq!(read("100.00"), Ok(10_000));
+        assert_eq!(read("100.01"), Err(Errno::ERANGE));
+        assert_eq!(read("-1"), Err(Errno::ERANGE));
+        assert_eq!(read("half"), Err(Errno::EINVAL));
+        assert_eq!(read(""), Err(Errno::EINVAL));
+    }
+}

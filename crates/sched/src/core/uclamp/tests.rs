@@ -1,0 +1,212 @@
+//! Clamps of tasks, groups and the system, and what run queues make of them.
+
+use super::*;
+use crate::arch::Arch;
+use crate::core::cgroup::GroupFile;
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::errno::Errno;
+use crate::layout::{Line, RqLine};
+use crate::scheduler::Scheduler;
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_16, V6_1, V6_12};
+use units::{CpuMask, Ns};
+
+const CPU0: CpuId = CpuId(0);
+
+#[derive(Default)]
+struct Hand {
+    written: Vec<Line>,
+}
+
+impl Arch for Hand {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(1_000_000_000)
+    }
+    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    fn write(&mut self, _by: CpuId, line: Line) {
+        self.written.push(line);
+    }
+}
+
+fn machine(kernel: Kernel) -> Sched<Hand> {
+    let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
+    let sysctl = Sysctl::new(topology.nr_cpus);
+    Sched::new(Hand::default(), Boot { kernel, topology, hz: 250, features: kernel.features, sysctl })
+}
+
+impl Sched<Hand> {
+    /// A task of the group, queued on CPU 0.
+    fn queued(&mut self, group: TgId) -> TaskId {
+        let init = TaskInit {
+            comm: String::from("test"),
+            policy: Policy::Normal,
+            nice: 0,
+            cpus_allowed: Some(CpuMask::single(CPU0)),
+            mm: 1,
+            group,
+        };
+        let p = self.fork(CPU0, init);
+        Scheduler::wake_up_new_task(self, CPU0, p);
+        p
+    }
+
+    fn clamp(&mut self, p: TaskId, min: u32, max: u32) {
+        self.set_util_clamps(p, ClampRequest::Set(min), ClampRequest::Set(max)).expect("sound clamps");
+    }
+
+    fn effective(&self, p: TaskId) -> (u64, u64) {
+        (self.uclamp_eff_value(p, ClampId::Min), self.uclamp_eff_value(p, ClampId::Max))
+    }
+
+    fn of_queue(&self) -> (u64, u64) {
+        (self.uclamp.uclamp_rq_get(CPU0, ClampId::Min), self.uclamp.uclamp_rq_get(CPU0, ClampId::Max))
+    }
+}
+
+#[test]
+fn buckets_are_a_fifth_of_the_capacity() {
+    assert_eq!(UCLAMP_BUCKET_DELTA, 205);
+    let ids = [0, 204, 205, 409, 410, 819, 820, 1024].map(uclamp_bucket_id);
+    assert_eq!(ids, [0, 0, 1, 1, 2, 3, 4, 4]);
+}
+
+#[test]
+fn a_queues_clamps_are_the_greatest_of_its_tasks() {
+    for kernel in [V6_1, V6_12] {
+        let mut s = machine(kernel);
+        let [a, b] = [(); 2].map(|()| s.queued(ROOT_TASK_GROUP));
+        s.clamp(a, 100, 500);
+        // Nobody had asked when `b` came: it is not counted.
+        assert_eq!(s.of_queue(), (100, 500), "{}", kernel.name);
+        s.clamp(b, 300, 400);
+        assert_eq!(s.of_queue(), (300, 500), "{}", kernel.name);
+        assert_eq!(s.effective(b), (300, 400));
+        // Within a bucket the greatest value stays until the bucket is empty.
+        s.clamp(b, 220, 450);
+        assert_eq!(s.of_queue(), (220, 500), "{}", kernel.name);
+        let c = s.queued(ROOT_TASK_GROUP);
+        assert_eq!(s.of_queue(), (220, 1024), "{}: a task without clamps takes the cap away", kernel.name);
+        s.clamp(c, 0, 410);
+        assert_eq!(s.of_queue(), (220, 500), "{}", kernel.name);
+        s.clamp(a, 0, 420);
+        assert_eq!(s.of_queue(), (220, 500), "{}: 410, 420 and 450 share the bucket of 500", kernel.name);
+    }
+}
+
+#[test]
+fn an_idle_queue_keeps_the_last_upper_clamp() {
+    let mut s = machine(V6_1);
+    assert_eq!((s.of_queue(), s.uclamp.uclamp_rq_is_idle(CPU0)), ((0, 1024), true));
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 200, 600);
+    assert!(!s.uclamp.uclamp_rq_is_idle(CPU0));
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+    s.set_current_state(CPU0, TaskState::Interruptible);
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, false), None);
+    assert_eq!((s.of_queue(), s.uclamp.uclamp_rq_is_idle(CPU0)), ((0, 600), true));
+    // A task that comes brings its own, and does not look at what is left.
+    let other = s.queued(ROOT_TASK_GROUP);
+    assert_eq!(s.of_queue(), (0, 1024));
+    s.clamp(other, 0, 300);
+    assert_eq!(s.of_queue(), (0, 300));
+}
+
+#[test]
+fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
+    let mut s = machine(V6_1);
+    assert_eq!(s.uclamp_rq_util_with(CPU0, 700, None), 700, "nobody asked");
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 200, 600);
+    assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CPU0, util, None)), [200, 400, 600]);
+    let q = s.queued(ROOT_TASK_GROUP);
+    s.clamp(q, 300, 500);
+    // Both are on CPU 0; CPU 1 has nobody, so that only the task that would come counts there.
+    assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CpuId(1), util, Some(q))), [300, 400, 500]);
+    assert_eq!([100, 400, 700].map(|util| s.uclamp_rq_util_with(CPU0, util, Some(q))), [300, 400, 600]);
+}
+
+#[test]
+fn groups_limit_what_their_tasks_ask_for() {
+    let mut s = machine(V6_1);
+    let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);
+    let inner = s.sched_create_group(outer, "inner", 1024);
+    let p = s.queued(inner);
+    s.cgroup_write(inner, GroupFile::UclampMin, "50").expect("a percentage");
+    s.cgroup_write(inner, GroupFile::UclampMax, "75.5").expect("a percentage");
+    assert_eq!(s.cgroup_read(inner, GroupFile::UclampMax).expect("a file"), "75.50\n");
+    assert_eq!(s.cgroup_read(outer, GroupFile::UclampMax).expect("a file"), "max\n");
+    // The parent has a lower clamp of 0, which limits the child's; 75.5% are 773.
+    assert_eq!(s.effective(p), (0, 773));
+    s.cgroup_write(outer, GroupFile::UclampMin, "max").expect("max");
+    assert_eq!(s.effective(p), (512, 773));
+    s.clamp(p, 100, 900);
+    assert_eq!(s.effective(p), (512, 773), "no less than the group's lower clamp, no more than the upper one");
+    assert_eq!(s.of_queue(), (512, 773), "at once, for queued tasks too");
+    s.cgroup_write(outer, GroupFile::UclampMax, "25").expect("a percentage");
+    assert_eq!(s.effective(p), (256, 256), "a lower clamp never exceeds the upper one");
+    for (text, errno) in [("101", Errno::ERANGE), ("-3", Errno::ERANGE), ("much", Errno::EINVAL)] {
+        let refused = s.cgroup_write(outer, GroupFile::UclampMin, text);
+        assert_eq!(refused.map_err(|refusal| refusal.errno), Err(errno), "{text}");
+    }
+    // A group that is made below has what its parent has.
+    let late = s.sched_create_group(inner, "late", 1024);
+    let q = s.queued(late);
+    assert_eq!(s.effective(q), (0, 256));
+}
+
+#[test]
+fn the_system_limits_everybody() {
+    let mut s = machine(V6_1);
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 600, 900);
+    s.sysctl_sched_uclamp_handler(512, 800).expect("sound limits");
+    assert_eq!((s.effective(p), s.of_queue()), ((512, 800), (512, 800)));
+    assert_eq!(s.sysctl_sched_uclamp_handler(900, 800).map_err(|r| r.errno), Err(Errno::EINVAL));
+    assert_eq!(s.sysctl_sched_uclamp_handler(0, 1025).map_err(|r| r.errno), Err(Errno::EINVAL));
+    assert_eq!(s.effective(p), (512, 800));
+    assert!(Sysctl { sched_uclamp_util_max: 5, ..Sysctl::new(1) }.contradiction().is_some());
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused() {
+    let mut s = machine(V6_1);
+    let p = s.queued(ROOT_TASK_GROUP);
+    let ask = |s: &mut Sched<Hand>, min, max| s.set_util_clamps(p, min, max).map_err(|refusal| refusal.errno);
+    assert_eq!(ask(&mut s, ClampRequest::Set(1025), ClampRequest::Keep), Err(Errno::EINVAL));
+    assert_eq!(ask(&mut s, ClampRequest::Set(600), ClampRequest::Set(500)), Err(Errno::EINVAL));
+    assert!(!s.uclamp_is_used(), "a refused request switches nothing on");
+    assert_eq!(ask(&mut s, ClampRequest::Keep, ClampRequest::Set(500)), Ok(()));
+    assert_eq!(ask(&mut s, ClampRequest::Set(501), ClampRequest::Keep), Err(Errno::EINVAL));
+    assert_eq!(ask(&mut s, ClampRequest::Set(500), ClampRequest::Reset), Ok(()));
+    assert_eq!(s.effective(p), (500, 1024));
+    let mut s = machine(V4_16);
+    let p = s.queued(ROOT_TASK_GROUP);
+    let refused = s.set_util_clamps(p, ClampRequest::Set(1), ClampRequest::Keep);
+    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::EOPNOTSUPP));
+    let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+    let refused = s.cgroup_write(group, GroupFile::UclampMin, "5");
+    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::ENOENT));
+}
+
+#[test]
+fn children_ask_for_what_their_parents_ask_for() {
+    let mut s = machine(V6_12);
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 10, 20);
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+    let child = s.queued(ROOT_TASK_GROUP);
+    assert_eq!(s.effective(child), (10, 20));
+}
+
+#[test]
+fn until_somebody_asks_nothing_is_touched() {
+    let mut s = machine(V6_1);
+    let line = s.layout.rq(CPU0, RqLine::Uclamp);
+    s.queued(ROOT_TASK_GROUP);
+    assert!(!s.arch.written.contains(&line));
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 1, 2);
+    assert!(s.arch.written.contains(&line));
+}
