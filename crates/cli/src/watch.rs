@@ -103,7 +103,7 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
         TraceFormat::Gantt => trace::TraceFormat::Gantt,
     };
     let writer = match arguments.out.as_str() {
-        "-" => Target::Stdout(io::stdout()),
+        "-" => Target::Stdout(Held { stdout: io::stdout(), held: Some(Vec::new()) }),
         path => Target::File(NewFile::create(Path::new(path)).map_err(|error| {
             Failure::Mistake(format!("{path}: cannot be written: {error}; expected the name of a file: --out FILE"))
         })?),
@@ -113,14 +113,17 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
         trace(&setup, format, cut, COLUMNS, writer, &|| patience.is_over()).map_err(Failure::from)
     })?;
     let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
-    writer.keep().map_err(|error| Failure::Mistake(format!("{}: {error}", arguments.out)))?;
+    writer.keep().map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::Closed,
+        _ => Failure::Mistake(format!("{}: {error}", arguments.out)),
+    })?;
     if !arguments.selectors.quiet {
         let ms = |ns: u64| ns as f64 / 1e6;
         let end = run.outcome.simulated_ns;
         say(&format!("{}: {:.3} ms to {:.3} ms since boot", arguments.out, ms(from.0), ms(to.0.min(end))));
         say(&format!("the workload started at {:.3} ms", ms(run.start.0)));
-        if end < from.0 {
-            say(&format!("note: the run ended at {:.3} ms, before the beginning of the trace", ms(end)));
+        if to <= run.start {
+            say("note: that is after the end of the trace");
         }
     }
     Ok(())
@@ -128,14 +131,51 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
 
 /// Where a trace goes.
 enum Target {
-    Stdout(io::Stdout),
+    Stdout(Held),
     File(NewFile),
+}
+
+/// stdout, which gets nothing before there is enough to say: a trace that turns out to be of nothing leaves it empty, as it leaves no
+/// file. What every trace begins with is smaller than [`Held::MOST`].
+struct Held {
+    stdout: io::Stdout,
+    held: Option<Vec<u8>>,
+}
+
+impl Held {
+    const MOST: usize = 8 << 20;
+
+    fn release(&mut self) -> io::Result<()> {
+        match self.held.take() {
+            Some(bytes) => self.stdout.write_all(&bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Write for Held {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.held {
+            Some(held) if held.len() + bytes.len() <= Held::MOST => {
+                held.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            _ => {
+                self.release()?;
+                self.stdout.write(bytes)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.held.is_some() { Ok(()) } else { self.stdout.flush() }
+    }
 }
 
 impl Target {
     fn keep(self) -> io::Result<()> {
         match self {
-            Target::Stdout(mut stdout) => stdout.flush(),
+            Target::Stdout(mut stdout) => stdout.release().and_then(|()| stdout.flush()),
             Target::File(file) => file.keep(),
         }
     }

@@ -81,10 +81,21 @@ fn numbers_that_make_no_sense() {
     ] {
         refused(&place, &with(option, value), &[part]);
     }
-    let trace = |more: &[&'static str]| [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "t"], more].concat();
+    let traced =
+        |out, more: &[&'static str]| [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", out], more].concat();
+    let trace = |more| traced("t", more);
     refused(&place, &trace(&["--from", "-1"]), &["--from -1: found `-1`; expected milliseconds"]);
     refused(&place, &trace(&["--to", "1e9"]), &["--to 1e9"]);
     refused(&place, &trace(&["--from", "5", "--to", "5"]), &["expected an end after the beginning"]);
+    refused(&place, &trace(&["--from", "10.5", "--to", "5"]), &["found 10.5 ms to 5 ms; expected an end after"]);
+    for format in ["perfetto", "ftrace", "gantt"] {
+        for out in ["t", "-"] {
+            let late = traced(out, &["--from", "100000", "--format", format]);
+            let parts =
+                ["--from and --to: found a beginning at 100000 ms, after the end of the run; expected --from below"];
+            refused(&place, &late, &parts);
+        }
+    }
     refused(&place, &trace(&["--iterations", "2"]), &["iterations of a single run = 2"]);
     refused(&place, &with("--machine", "pack:2 l3:0 pu:2"), &["--machine pack:2 l3:0 pu:2, column"]);
     refused(&place, &[&["compare", "--jobs", "0"], TINY].concat(), &["--jobs 0: found jobs = 0"]);

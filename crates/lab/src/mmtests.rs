@@ -23,7 +23,7 @@
 mod rows;
 
 use crate::statistics::{MeanInterval, percent_change, through_text};
-use crate::tables::{Class, Iterations, Table};
+use crate::tables::{Class, Iterations, Operation, Series, Table};
 use rows::Row;
 
 /// A state of MMTests whose table is wanted.
@@ -139,6 +139,26 @@ pub fn render(table: &Table, vintage: Vintage, stars: Stars) -> String {
         }
     }
     format!("{}\n{}", table.title(), lay_out(&table.arms, &lines, rules.percent_width, table.decimals))
+}
+
+/// The rows that [`render`] shows of a Variabletime table in a vintage, each with its value of every iteration; of another table, its
+/// operations ([`Table::series`]).
+pub fn series(table: &Table, vintage: Vintage) -> Vec<Series> {
+    table.check();
+    if table.class != Class::Variabletime {
+        return table.series();
+    }
+    let rules = vintage.rules();
+    let alone = table.operations.len() == 1;
+    let of = |row: &Row, operation: &Operation| {
+        // As in the table, what does not exist (a deviation of one sample) is 0.
+        let value = |run: &Vec<f64>| row.value(table, &rules, &vec![run.clone()]).unwrap_or(0.0);
+        Series {
+            label: if alone { row.label.clone() } else { format!("{} {}", row.label, operation.label) },
+            arms: operation.arms.iter().map(|runs| runs.iter().map(value).collect()).collect(),
+        }
+    };
+    rows::of(table, vintage).iter().flat_map(|row| table.operations.iter().map(move |o| of(row, o))).collect()
 }
 
 /// One line of the table before it is laid out.

@@ -4,7 +4,7 @@ use crate::csv;
 use crate::experiment::{Experiment, Job, Source, WorkloadTable, application};
 use crate::json::{Document, TableResult};
 use crate::mistake::{Location, Mistake, excerpt};
-use crate::mmtests::render;
+use crate::mmtests::{Vintage, render, series};
 use crate::record::{Ending, Outcome};
 use crate::setup::FileSetup;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
@@ -140,7 +140,7 @@ pub fn comparison<'o>(
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
 pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
-    report(experiment, outcome, cpu_seconds, |table, _| figures(table))
+    report(experiment, outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
 }
 
 fn report<'o>(
@@ -207,8 +207,8 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
 }
 
 /// The rows of a table with one arm: number of samples, mean, deviation and extremes.
-fn figures(table: &Table) -> String {
-    let rows = table.series();
+fn figures(table: &Table, vintage: Vintage) -> String {
+    let rows = series(table, vintage);
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
     let mut text = format!("{} ({})\n", table.title(), table.unit);
     let _ = writeln!(text, "{:<width$} {:>6}{:>14}{:>14}{:>14}{:>14}", "row", "n", "mean", "stddev", "min", "max");

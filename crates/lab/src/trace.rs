@@ -69,6 +69,11 @@ pub fn milliseconds(written: &Written) -> Result<Ns, Mistake> {
     }
 }
 
+/// As the user writes it.
+fn in_ms(time: Ns) -> f64 {
+    time.0 as f64 / 1e6
+}
+
 /// A listener that is asked for its findings after the run has dropped it.
 struct Shared<S>(Rc<RefCell<S>>);
 
@@ -104,7 +109,8 @@ pub(crate) fn listen<S: Sink + 'static>(
 /// Runs `setup` and writes what happens. Gives back the writer, and where the cut was; `None` when interrupted.
 ///
 /// # Errors
-/// An empty cut; what the writer met; more CPUs than the format can show.
+/// An empty cut, or one after the end of the run: then the writer has been given what every trace begins with. What the writer met;
+/// more CPUs than the format can show.
 pub fn trace<W: Write + 'static>(
     setup: &Setup,
     format: TraceFormat,
@@ -122,7 +128,7 @@ pub fn trace<W: Write + 'static>(
     let open_end = if picture { from + GANTT_LENGTH } else { Ns(setup.time_limit_ns.max(from.0 + 1)) };
     let to = cut.to.unwrap_or(open_end);
     if from >= to {
-        let found = format!("{} ns to {} ns", from.0, to.0);
+        let found = format!("{} ms to {} ms", in_ms(from), in_ms(to));
         return Err(Mistake::new(&at, found, "an end after the beginning").into());
     }
     let until = cut.to.is_some().then_some(to + TAIL).or(picture.then_some(to + TAIL));
@@ -154,6 +160,11 @@ pub fn trace<W: Write + 'static>(
         }
     };
     let (mut writer, run) = done;
+    let end = Ns(run.outcome.simulated_ns);
+    if end <= from {
+        let found = format!("a beginning at {} ms, after the end of the run", in_ms(from));
+        return Err(Mistake::new(&at, found, format!("--from below {} ms", in_ms(end))).into());
+    }
     writer.flush()?;
     Ok(Some((writer, run, from, to)))
 }

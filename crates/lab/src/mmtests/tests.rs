@@ -403,3 +403,21 @@ fn columns_keep_their_width_under_any_name() {
     assert!(widths.iter().all(|&width| width == 8 + 1 + 2 + 2 * 22), "{widths:?}");
     assert!(text.lines().nth(1).unwrap().ends_with("                    on                   off"));
 }
+
+#[test]
+fn a_single_arm_has_the_rows_of_the_table() {
+    let table = pipetest(2, 3);
+    for vintage in [Vintage::Feb2016, Vintage::Jan2018, Vintage::Now] {
+        let text = render(&table, vintage, Stars::Never);
+        let rows = series(&table, vintage);
+        assert_eq!(text.lines().count(), 3 + rows.len());
+        for (line, row) in text.lines().skip(3).zip(&rows) {
+            let mean = row.arms[0].iter().sum::<f64>() / 3.0;
+            assert_eq!(row.arms[0].len(), 3);
+            let begin = format!("{} ", row.label);
+            assert!(line.starts_with(&begin) && line.contains(&format!(" {mean:.2} (")), "{line} and {mean}");
+        }
+    }
+    let other = hackbench(2, 3);
+    assert_eq!(series(&other, Vintage::Jan2018), other.series());
+}
