@@ -68,6 +68,12 @@ fn the_json_is_one_document_and_does_not_depend_on_the_number_of_jobs() {
     assert_eq!((row.arms[1].name.as_str(), row.arms[1].samples.len()), ("nostats", 2));
     assert!(row.change[0].percent.is_some() && row.change[0].low.is_some());
     assert!(one.events > 0 && one.machine["cpus"] == 8);
+    assert_eq!((one.seed, one.iterations, one.costs), (1, 2, true));
+    let [vanilla, nostats] = &one.arms[..] else { panic!("two arms: {:?}", one.arms) };
+    assert_eq!((vanilla.name.as_str(), vanilla.kernel.as_str(), vanilla.set.len()), ("vanilla", "v4.5-rc1", 0));
+    assert_eq!(nostats.set, ["stats.schedstats=tunable"]);
+    assert_eq!(nostats.behaviours["stats.schedstats"], "tunable");
+    assert!(nostats.features["TTWU_QUEUE"] && nostats.sysctls.contains_key("kernel.sched_nr_migrate"));
     // Records agree byte for byte, but for what they cost.
     let record = |jobs: &str| {
         let path = place.join(jobs).join("records/0-pipetest-Time/1-nostats/0001.json");

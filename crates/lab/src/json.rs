@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::experiment::Arm;
+use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
 use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
 use crate::tables::{Series, Table};
@@ -20,11 +22,55 @@ pub struct Document {
     pub fairground: String,
     /// The machine, as its own loader describes it: an object.
     pub machine: Value,
+    /// Of everything that is left to chance.
+    pub seed: u64,
+    /// Runs of each row and arm that were asked for.
+    pub iterations: u32,
+    /// Whether the cost model was on.
+    pub costs: bool,
+    /// In the order of the experiment; the first is the base.
+    pub arms: Vec<ArmDefinition>,
     pub tables: Vec<TableResult>,
     /// Engine events of all runs together.
     pub events: u64,
     /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
     pub cpu_seconds: f64,
+}
+
+/// What an arm ran: its kernel, with every setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArmDefinition {
+    pub name: String,
+    /// The kernel's name, before anything was set.
+    pub kernel: String,
+    /// CONFIG_HZ.
+    pub hz: u32,
+    /// What the experiment sets, in its words: `schedstats=enable`, `NO_SIS_PROP`.
+    pub set: Vec<String>,
+    /// Every behaviour that differs between kernels, as this arm has it.
+    pub behaviours: BTreeMap<String, String>,
+    /// Every sched_feature of the kernel, on or off.
+    pub features: BTreeMap<String, bool>,
+    /// Every tunable of the kernel, by its name in `/proc/sys` or below debugfs.
+    pub sysctls: BTreeMap<String, u64>,
+}
+
+impl ArmDefinition {
+    pub fn of(arm: &Arm) -> ArmDefinition {
+        let KernelSetup { name: kernel, hz, behaviours, features, sysctls } = KernelSetup::of(arm);
+        ArmDefinition { name: arm.name.clone(), kernel, hz, set: arm.said.clone(), behaviours, features, sysctls }
+    }
+}
+
+/// What was run: all of a document but what came of it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub machine: Value,
+    pub seed: u64,
+    pub iterations: u32,
+    pub costs: bool,
+    pub arms: Vec<ArmDefinition>,
 }
 
 /// One workload over all arms.
@@ -97,16 +143,18 @@ impl Document {
     /// Panics when `machine` is not an object or `cpu_seconds` not finite.
     pub fn new<Draw: FnMut(u64) -> u64>(
         version: &str,
-        machine: Value,
+        subject: Subject,
         tables: &[Table],
         generator: impl Fn() -> Draw,
         events: u64,
         cpu_seconds: f64,
     ) -> Document {
+        let Subject { machine, seed, iterations, costs, arms } = subject;
         assert!(machine.is_object(), "the machine is an object");
         assert!(cpu_seconds.is_finite(), "CPU time is finite");
         let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
-        Document { fairground: version.to_string(), machine, tables, events, cpu_seconds }
+        let fairground = version.to_string();
+        Document { fairground, machine, seed, iterations, costs, arms, tables, events, cpu_seconds }
     }
 
     /// As printed: indented by two, one newline at the end.

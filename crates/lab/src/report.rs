@@ -2,7 +2,7 @@
 
 use crate::csv;
 use crate::experiment::{Experiment, Job, Source, WorkloadTable, application};
-use crate::json::{Document, TableResult};
+use crate::json::{ArmDefinition, Document, Subject, TableResult};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{Vintage, render, series};
 use crate::record::{Ending, Outcome};
@@ -172,7 +172,14 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
         let mut chance = Prng::stream(experiment.seed, "interval", 0);
         move |bound| chance.below(bound)
     };
-    Document::new(crate::VERSION, experiment.machine.to_json(), tables, generator, events, cpu_seconds)
+    let subject = Subject {
+        machine: experiment.machine.to_json(),
+        seed: experiment.seed,
+        iterations: experiment.iterations,
+        costs: experiment.costs,
+        arms: experiment.arms.iter().map(ArmDefinition::of).collect(),
+    };
+    Document::new(crate::VERSION, subject, tables, generator, events, cpu_seconds)
 }
 
 fn verdict(table: &Table, result: &TableResult) -> String {

@@ -3,10 +3,18 @@
 use serde_json::{Map, json};
 
 use super::*;
+use crate::experiment::{Draft, resolve_arm};
 use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
 
 pub(crate) fn document(tables: &[Table]) -> Document {
-    Document::new("0.1.0", json!({"name": "xeon-e5-2670v3-2s", "cpus": 48}), tables, generator, 123_456, 1.5)
+    let machine = json!({"name": "xeon-e5-2670v3-2s", "cpus": 48});
+    let mut draft = Draft::default();
+    let arms =
+        [("vanilla", "v4.5-rc1"), ("nostats", "v4.5-rc1,stats.schedstats=tunable"), ("other", "v4.16,NO_SIS_PROP")];
+    let arms = arms.map(|(name, kernel)| draft.arm_option(&format!("{name}={kernel}")));
+    let arms = arms.iter().map(|arm| ArmDefinition::of(&resolve_arm(arm, 48, 250).expect("an arm"))).collect();
+    let subject = Subject { machine, seed: 7, iterations: 3, costs: true, arms };
+    Document::new("0.1.0", subject, tables, generator, 123_456, 1.5)
 }
 
 /// Just as much of JSON Schema 2020-12 as the schema uses; any other keyword is an error, so none is passed over.
@@ -50,26 +58,36 @@ impl Schema {
             }
         }
         if let Value::Object(members) = value {
-            check_names(keywords, members, place, errors);
+            self.check_names(keywords, members, place, errors);
         }
     }
-}
 
-/// `required` and `additionalProperties: false`.
-fn check_names(keywords: &Map<String, Value>, members: &Map<String, Value>, place: &str, errors: &mut Vec<String>) {
-    for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
-        if !members.contains_key(name.as_str().unwrap()) {
-            errors.push(format!("{place}: {name} is missing"));
+    /// `required` and `additionalProperties`.
+    fn check_names(
+        &self,
+        keywords: &Map<String, Value>,
+        members: &Map<String, Value>,
+        place: &str,
+        errors: &mut Vec<String>,
+    ) {
+        for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
+            if !members.contains_key(name.as_str().unwrap()) {
+                errors.push(format!("{place}: {name} is missing"));
+            }
         }
-    }
-    if keywords.get("additionalProperties") == Some(&Value::Bool(false)) {
-        let known = keywords["properties"].as_object().unwrap();
-        errors.extend(
-            members
-                .keys()
-                .filter(|name| !known.contains_key(*name))
-                .map(|name| format!("{place}: {name} is not known")),
-        );
+        if let Some(of_others) = keywords.get("additionalProperties").filter(|wanted| wanted.is_object()) {
+            assert!(!keywords.contains_key("properties"), "{place}: either named members or any");
+            members.iter().for_each(|(name, part)| self.check(of_others, part, &format!("{place}/{name}"), errors));
+        }
+        if keywords.get("additionalProperties") == Some(&Value::Bool(false)) {
+            let known = keywords["properties"].as_object().unwrap();
+            errors.extend(
+                members
+                    .keys()
+                    .filter(|name| !known.contains_key(*name))
+                    .map(|name| format!("{place}: {name} is not known")),
+            );
+        }
     }
 }
 
@@ -131,6 +149,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         (String::new(), keys(&value)),
         ("arm".to_string(), keys(&row["arms"][0])),
         ("change".to_string(), keys(&row["change"][0])),
+        ("definition".to_string(), keys(&value["arms"][0])),
         ("row".to_string(), keys(row)),
         ("table".to_string(), keys(table)),
     ]);
@@ -148,6 +167,8 @@ fn the_walk_finds_what_is_wrong() {
     assert_eq!(broken("/events", json!(-1)), ["/events: minimum"]);
     assert_eq!(broken("/tables/0/better", json!("faster")), ["/tables/0/better: enum"]);
     assert_eq!(broken("/tables/0/rows/0/arms/1/samples", json!([])), ["/tables/0/rows/0/arms/1/samples: minItems"]);
+    assert_eq!(broken("/arms/0/hz", json!(0)), ["/arms/0/hz: minimum"]);
+    assert_eq!(broken("/arms/0/features/TTWU_QUEUE", json!(1)), ["/arms/0/features/TTWU_QUEUE: type"]);
     assert_eq!(broken("/tables/0/rows/0/change/0/low", json!("?")), ["/tables/0/rows/0/change/0/low: type"]);
     let mut value = good.clone();
     value["tables"][0].as_object_mut().unwrap().remove("unit");
@@ -170,6 +191,16 @@ fn members_stand_in_the_order_of_the_issue() {
     let order = [
         "fairground",
         "machine",
+        "seed",
+        "iterations",
+        "costs",
+        "arms",
+        "kernel",
+        "hz",
+        "set",
+        "behaviours",
+        "features",
+        "sysctls",
         "tables",
         "workload",
         "parameters",
