@@ -196,6 +196,12 @@ pub struct QueueFlags {
     pub sleep: bool,
     /// ENQUEUE_NOCLOCK / DEQUEUE_NOCLOCK: the caller has updated the clock (since v4.12).
     pub noclock: bool,
+    /// ENQUEUE_INITIAL: a new task, for the first time (since v6.6).
+    pub initial: bool,
+    /// ENQUEUE_DELAYED / DEQUEUE_DELAYED: it is queued only because its dequeue was delayed (since v6.12).
+    pub delayed: bool,
+    /// DEQUEUE_SPECIAL: a state that bears no spurious wakeup, so the dequeue must not be delayed (since v6.12).
+    pub special: bool,
 }
 
 /// sched.h: struct load_weight. `weight` in units of NICE_0_LOAD / 1024 as the version scales it; `inv_weight` is
@@ -214,6 +220,13 @@ pub struct SchedEntity {
     /// ([`Pelt::RunnableAvg`](crate::pelt::Pelt::RunnableAvg)).
     pub runnable_weight: u64,
     pub vruntime: u64,
+    /// When the entity should have got its slice, in virtual time of its queue (v6.6).
+    pub deadline: u64,
+    /// How far the queue's virtual time was ahead when the entity left it, in ns (v6.6). While it runs, the deadline with which
+    /// it was picked ([`SchedEntity::protect_slice`]).
+    pub vlag: i64,
+    /// Run time that it asks for at once, in ns (v6.6).
+    pub slice: u64,
     pub exec_start: u64,
     pub sum_exec_runtime: u64,
     pub prev_sum_exec_runtime: u64,
@@ -230,6 +243,10 @@ pub struct SchedEntity {
     pub in_timeline: bool,
     /// It has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
     pub sched_delayed: bool,
+    /// `deadline` is relative to `vruntime` until it is queued again (v6.8: PLACE_REL_DEADLINE).
+    pub rel_deadline: bool,
+    /// The slice is its own, not the tunable's (v6.12).
+    pub custom_slice: bool,
 }
 
 /// sched.h: struct sched_statistics. Times in nanoseconds.
@@ -365,6 +382,12 @@ pub struct CfsRq {
     pub idle: bool,
     pub exec_clock: u64,
     pub min_vruntime: u64,
+    /// Of what waits, the sum of `weight * (vruntime - zero_vruntime)`, weights as shown (v6.6).
+    pub avg_vruntime: i64,
+    /// Of what waits, the sum of weights as shown (v6.6).
+    pub avg_load: u64,
+    /// A vruntime near the average: what the sums count from (v6.6 to v6.18: min_vruntime; 6.12.y follows v6.19).
+    pub zero_vruntime: u64,
     pub tasks_timeline: crate::fair::timeline::Timeline,
     pub curr: Option<SeId>,
     pub next: Option<SeId>,

@@ -38,10 +38,13 @@ impl<A: Arch> Sched<A> {
 
     /// `p->sched_class->dequeue_task()`
     #[inline]
-    pub(super) fn class_dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+    pub(super) fn class_dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         match self.task[p].sched_class {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
-            SchedClass::Stop => self.dequeue_task_stop(cpu),
+            SchedClass::Stop => {
+                self.dequeue_task_stop(cpu);
+                true
+            }
             SchedClass::Idle => unreachable!("the idle task is on no queue"),
         }
     }
@@ -59,7 +62,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
-            SchedClass::Fair => self.check_preempt_wakeup(cpu, p, flags),
+            SchedClass::Fair => self.check_preempt_wakeup_fair(cpu, p, flags),
             // Nothing stands above a stopper.
             SchedClass::Stop | SchedClass::Idle => {}
         }

@@ -52,6 +52,12 @@ impl<A: Arch> Sched<A> {
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.uclamp_fork(p, parent);
         self.se[se].task = Some(p);
+        if let Some(parent) = parent {
+            let parent = &self.se[self.task[parent].se];
+            let (slice, custom_slice) = (parent.slice, parent.custom_slice);
+            self.se[se].slice = slice;
+            self.se[se].custom_slice = custom_slice;
+        }
         self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;
         self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
@@ -80,7 +86,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.rq_lock(cpu);
-        let mut flags = QueueFlags::default();
+        let mut flags = QueueFlags { initial: true, ..QueueFlags::default() };
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
             flags.noclock = true;

@@ -276,8 +276,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: dequeue_task().
-    pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+    /// core.c: dequeue_task(). False, only for a sleeper: its class keeps it queued for a while.
+    pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         if !flags.noclock {
             self.update_rq_clock(cpu);
         }
@@ -285,7 +285,7 @@ impl<A: Arch> Sched<A> {
             self.sched_info_dequeued(cpu, p);
         }
         self.uclamp_rq_dec(cpu, p);
-        self.class_dequeue_task(cpu, p, flags);
+        self.class_dequeue_task(cpu, p, flags)
     }
 
     /// kernel/sched/sched.h: add_nr_running(). The first CPU with more than it can run marks the root domain.
@@ -324,11 +324,31 @@ impl<A: Arch> Sched<A> {
     /// core.c: deactivate_task().
     #[fentry]
     pub(crate) fn deactivate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        if self.task[p].state == TaskState::Uninterruptible && flags.sleep {
-            self.rq[cpu].nr_uninterruptible += 1;
-        }
         self.dequeue_task(cpu, p, flags);
         self.trace_nr_running(cpu);
+    }
+
+    /// core.c: block_task(). The running task goes to sleep; its class may keep it queued for a while.
+    #[fentry(deactivate_task)]
+    #[doc(alias = "deactivate_task")]
+    pub(super) fn block_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        if self.dequeue_task(cpu, p, QueueFlags { sleep: true, ..flags }) {
+            self.__block_task(cpu, p);
+        }
+        self.trace_nr_running(cpu);
+    }
+
+    /// kernel/sched/sched.h: __block_task(). A sleeper has left its queue.
+    pub(crate) fn __block_task(&mut self, cpu: CpuId, p: TaskId) {
+        let task = &mut self.task[p];
+        let rq = &mut self.rq[cpu];
+        if task.state == TaskState::Uninterruptible {
+            rq.nr_uninterruptible += 1;
+        }
+        if task.in_iowait {
+            rq.nr_iowait += 1;
+        }
+        task.on_rq = OnRq::No;
     }
 
     pub(super) fn trace_nr_running(&mut self, cpu: CpuId) {

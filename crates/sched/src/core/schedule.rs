@@ -57,11 +57,8 @@ impl<A: Arch> Sched<A> {
         }
         self.begin_off_cpu(p);
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
-        self.deactivate_task(cpu, p, QueueFlags { sleep: true, noclock, ..QueueFlags::default() });
-        self.task[p].on_rq = OnRq::No;
-        if self.task[p].in_iowait {
-            self.rq[cpu].nr_iowait += 1;
-        }
+        let special = self.task[p].state == TaskState::Dead;
+        self.block_task(cpu, p, QueueFlags { noclock, special, ..QueueFlags::default() });
         true
     }
 

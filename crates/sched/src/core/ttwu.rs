@@ -136,12 +136,15 @@ impl<A: Arch> Sched<A> {
         self.task[p].off_cpu_at > self.arch.sched_clock(self.this_cpu).0
     }
 
-    /// core.c: ttwu_runnable(): the task has not left its run queue yet; only its state changes.
+    /// core.c: ttwu_runnable(): the task has not left its run queue yet; only its state changes, and a delayed dequeue is off.
     #[doc(alias = "ttwu_remote")]
     fn ttwu_runnable(&mut self, p: TaskId, flags: WakeFlags) {
         let cpu = self.task[p].cpu;
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
+        if self.se[self.task[p].se].sched_delayed {
+            self.enqueue_task(cpu, p, QueueFlags { noclock: true, delayed: true, ..QueueFlags::default() });
+        }
         let preempts = self.kernel.core.wake_running == WakeRunning::Preempts || !self.task[p].on_cpu;
         self.ttwu_do_wakeup(cpu, p, flags, preempts);
         self.rq_unlock(cpu);

@@ -4,7 +4,7 @@
 //! divided among its entities by the load of their queues, which takes a sum over all CPUs (`tg->load_avg`) that each
 //! queue corrects now and then. Absent: real-time groups.
 
-use super::rules::WakingVruntime;
+use super::rules::{Pick, WakingVruntime};
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
@@ -146,16 +146,26 @@ impl<A: Arch> Sched<A> {
     /// fair.c: reweight_entity().
     pub(crate) fn reweight_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
         let on_rq = self.se[se].on_rq;
+        let is_curr = self.cfs_rq[cfs].curr == Some(se);
+        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         self.write_se(se);
         if on_rq {
-            if self.cfs_rq[cfs].curr == Some(se) {
+            if eevdf {
+                let avruntime = self.begin_reweight(cfs, se);
+                self.reweight_eevdf(se, avruntime, load.weight);
+            } else if is_curr {
                 self.update_curr(cfs);
             }
             self.account_entity_dequeue(cfs, se);
+        } else if eevdf {
+            self.reweight_lag(se, load.weight);
         }
         self.reweight_averages(cfs, se, load, runnable);
         if on_rq {
             self.account_entity_enqueue(cfs, se);
+            if eevdf && !is_curr {
+                self.__enqueue_entity(cfs, se);
+            }
         }
     }
 
@@ -250,11 +260,12 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: init_cfs_rq(). vruntime starts shortly before it wraps, so that wrapping is always put to the test.
     fn init_cfs_rq(&mut self, tg: TgId, cpu: CpuId) -> CfsRqId {
-        let min_vruntime = 0u64.wrapping_sub(1 << 20);
+        let start = 0u64.wrapping_sub(1 << 20);
         // See cfs_rq_clock_task(): an entity that is attached before the first update must not be attached to time 0.
         let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
         let avg = SchedAvg { last_update_time, ..SchedAvg::default() };
-        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
+        let (min_vruntime, zero_vruntime) = (start, start);
+        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, zero_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
         self.bandwidth.init_cfs_rq_runtime(cfs);
         self.tg[tg].cfs_rq.push(cfs);
         cfs
@@ -364,6 +375,7 @@ impl<A: Arch> Sched<A> {
         self.destroy_cfs_bandwidth(tg);
         for cpu in 0..self.nr_cpus() {
             let (se, cfs) = (self.tg[tg].se[cpu], self.tg[tg].cfs_rq[cpu]);
+            self.end_delayed_dequeue(CpuId::new(cpu), se);
             self.remove_entity_load_avg(se);
             self.list_del_leaf_cfs_rq(cfs);
             let above = &mut self.cfs_rq[self.se[se].cfs_rq];
@@ -401,6 +413,10 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: vruntime_normalized(). Whether a task's vruntime is relative now, to no queue.
     fn vruntime_normalized(&self, p: TaskId) -> bool {
+        if self.kernel.entity.pick == Pick::Eevdf {
+            // Lag takes its place, which belongs to no queue.
+            return true;
+        }
         let task = &self.task[p];
         let waking = match self.kernel.entity.waking_vruntime {
             WakingVruntime::Relative => true,
@@ -414,7 +430,7 @@ impl<A: Arch> Sched<A> {
         let se = self.task[p].se;
         if !self.vruntime_normalized(p) {
             let cfs = self.se[se].cfs_rq;
-            self.place_entity(cfs, se, false);
+            self.place_entity_cfs(cfs, se, false);
             self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
         }
         self.detach_entity_cfs_rq(se);

@@ -16,7 +16,10 @@
 
 pub mod balance;
 pub mod bandwidth;
+mod cfs;
 pub mod cpu_load;
+mod delayed;
+mod eevdf;
 pub mod entity;
 mod fit;
 pub mod group;
@@ -44,16 +47,65 @@ use crate::sched::*;
 use bandwidth::ThrottleLevels;
 use fentry::fentry;
 use load::UpdateLoad;
-use rules::{IdleLeft, SleeperVruntime, TaskList};
+use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
 use units::CpuId;
 use wake::RecordWakee;
+
+/// What came of `dequeue_entities()`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dequeued {
+    /// It is still queued.
+    Delayed,
+    /// It is gone, but what is above a throttled queue had not known of it.
+    Throttled,
+    Whole,
+}
+
+/// What a task that comes or leaves changes in the counts of the queues above it.
+#[derive(Clone, Copy)]
+struct CountChange {
+    /// 1, or 0 for a group without tasks.
+    tasks: u32,
+    idle: u32,
+    delayed: u32,
+}
+
+impl CfsRq {
+    #[inline]
+    fn count_enqueue(&mut self, change: &mut CountChange) {
+        self.h_nr_running += change.tasks;
+        self.idle_h_nr_running += change.idle;
+        self.h_nr_delayed += change.delayed;
+        if self.idle {
+            // Whatever is in an idle group counts as idle from there on up.
+            change.idle = change.tasks;
+        }
+    }
+
+    #[inline]
+    fn count_dequeue(&mut self, change: &mut CountChange) {
+        self.h_nr_running -= change.tasks;
+        self.idle_h_nr_running -= change.idle;
+        self.h_nr_delayed -= change.delayed;
+        if self.idle {
+            change.idle = change.tasks;
+        }
+    }
+}
 
 impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_task_fair().
     #[fentry]
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        self.read_se_links(self.task[p].se);
-        self.util_est_enqueue(cpu, p);
+        let se = self.task[p].se;
+        self.read_se_links(se);
+        if !self.util_est_stays(p, flags) {
+            self.util_est_enqueue(cpu, p);
+        }
+        if flags.delayed {
+            self.requeue_delayed_entity(se);
+            return;
+        }
         if self.enqueue_levels(p, flags) {
             self.add_nr_running(cpu, 1);
         }
@@ -63,31 +115,43 @@ impl<A: Arch> Sched<A> {
     /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
     /// it ends at a throttled queue, above which nobody knows of what is below.
     fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
+        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
+        let se = self.task[p].se;
+        let mut change = CountChange {
+            tasks: 1,
+            idle: u32::from(self.task_has_idle_policy(p)),
+            // Moved while its dequeue is delayed, it comes as it left.
+            delayed: u32::from(!flags.wakeup && self.se[se].sched_delayed),
+        };
         let mut flags = flags;
-        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
-        let mut level = Some(self.task[p].se);
-        while let Some(se) = level
-            && !self.se[se].on_rq
-        {
+        // A group asks for the shortest slice of what it holds.
+        let mut slice = None;
+        let mut level = Some(se);
+        while let Some(se) = level {
+            if self.se[se].on_rq {
+                if self.se[se].sched_delayed {
+                    self.requeue_delayed_entity(se);
+                }
+                break;
+            }
             let cfs = self.se[se].cfs_rq;
+            if let Some(slice) = slice {
+                self.se[se].slice = slice;
+                self.se[se].custom_slice = true;
+            }
             self.enqueue_entity(cfs, se, flags);
-            let cfs_rq = &mut self.cfs_rq[cfs];
-            cfs_rq.h_nr_running += 1;
-            cfs_rq.idle_h_nr_running += idle_h_nr_running;
-            idle_h_nr_running |= u32::from(cfs_rq.idle);
+            self.cfs_rq[cfs].count_enqueue(&mut change);
             if self.cfs_rq_throttled(cfs) {
                 return false;
             }
             flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
             level = self.se[se].parent;
+            slice = (eevdf && level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.update_level_above(cfs, se);
-            let cfs_rq = &mut self.cfs_rq[cfs];
-            cfs_rq.h_nr_running += 1;
-            cfs_rq.idle_h_nr_running += idle_h_nr_running;
-            idle_h_nr_running |= u32::from(cfs_rq.idle);
+            slice = self.update_level_above(cfs, se, slice);
+            self.cfs_rq[cfs].count_enqueue(&mut change);
             if self.cfs_rq_throttled(cfs) {
                 return false;
             }
@@ -97,55 +161,101 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The averages and the weight of a level on which nothing is queued or taken off, but below which something was: past time
-    /// counts with the number of tasks there were in it.
-    fn update_level_above(&mut self, cfs: CfsRqId, se: SeId) {
+    /// counts with the number of tasks there were in it. The entity asks for `slice` from now on, the shortest of those below it
+    /// (`None`: until v6.5). Returns the shortest of this level.
+    fn update_level_above(&mut self, cfs: CfsRqId, se: SeId, slice: Option<u64>) -> Option<u64> {
         if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
-            return;
+            return slice;
         }
         self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
         self.se_update_runnable(se);
         self.update_shares(cfs, se);
+        let slice = slice?;
+        self.set_group_slice(cfs, se, slice);
+        Some(if self.se[se].parent.is_some() { self.cfs_rq_min_slice(cfs) } else { slice })
     }
 
-    /// fair.c: dequeue_task_fair().
+    /// fair.c: dequeue_task_fair(). False: its dequeue is delayed (v6.12), it is still queued.
     #[fentry]
-    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        let task_sleep = flags.sleep;
+    pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
+        if !self.util_est_stays(p, flags) {
+            self.util_est_dequeue(cpu, p);
+        }
+        self.util_est_update_before(cpu, p, flags.sleep);
+        if self.dequeue_entities(cpu, self.task[p].se, flags) == Dequeued::Delayed {
+            return false;
+        }
+        self.util_est_update_after(cpu, p, flags.sleep);
+        self.hrtick_update(cpu);
+        true
+    }
+
+    /// Whether the estimated utilization of a task whose dequeue is delayed has left its queue before, and does not come back.
+    #[inline]
+    fn util_est_stays(&self, p: TaskId, flags: QueueFlags) -> bool {
+        let task = &self.task[p];
+        self.se[task.se].sched_delayed && (task.on_rq == OnRq::Migrating || flags.save_restore)
+    }
+
+    /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was
+    /// delayed.
+    #[doc(alias = "dequeue_task_fair")]
+    pub(crate) fn dequeue_entities(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
         let was_sched_idle = self.sched_idle_rq(cpu);
-        self.util_est_dequeue(cpu, p);
-        self.util_est_update_before(cpu, p, task_sleep);
-        if self.dequeue_levels(p, flags) {
-            self.sub_nr_running(cpu, 1);
-            if self.kernel.entity.idle_left == IdleLeft::BalanceSoon && !was_sched_idle && self.sched_idle_rq(cpu) {
-                self.write_rq_curr(cpu);
-                self.rq[cpu].next_balance = self.jiffies();
+        let p = self.se[se].task;
+        let dequeued = self.dequeue_levels(se, flags);
+        match dequeued {
+            Dequeued::Delayed => return dequeued,
+            Dequeued::Throttled => {}
+            Dequeued::Whole => {
+                self.sub_nr_running(cpu, u32::from(p.is_some()));
+                let idle_left = !was_sched_idle && self.sched_idle_rq(cpu);
+                if idle_left && self.kernel.entity.idle_left == IdleLeft::BalanceSoon {
+                    self.write_rq_curr(cpu);
+                    self.rq[cpu].next_balance = self.jiffies();
+                }
             }
         }
-        self.util_est_update_after(cpu, p, task_sleep);
-        self.hrtick_update(cpu);
+        if let Some(p) = p
+            && flags.delayed
+        {
+            self.hrtick_update(cpu);
+            self.__block_task(cpu, p);
+        }
+        dequeued
     }
 
-    /// The walk up of `dequeue_task_fair()`: takes off the task and every group that falls empty. Returns whether it came to the
-    /// root.
+    /// The walk up of `dequeue_entities()`: takes off the entity and every group that falls empty.
     /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
-    fn dequeue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
+    fn dequeue_levels(&mut self, se: SeId, flags: QueueFlags) -> Dequeued {
+        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         let task_sleep = flags.sleep;
+        let p = self.se[se].task;
+        let mut change = CountChange {
+            tasks: u32::from(p.is_some()),
+            idle: u32::from(p.is_some_and(|p| self.task_has_idle_policy(p))),
+            delayed: u32::from(p.is_some() && !flags.sleep && !flags.delayed && self.se[se].sched_delayed),
+        };
         let mut flags = flags;
-        let mut idle_h_nr_running = u32::from(self.task_has_idle_policy(p));
-        let mut level = Some(self.task[p].se);
+        let mut slice = None;
+        let mut level = Some(se);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.dequeue_entity(cfs, se, flags);
-            let cfs_rq = &mut self.cfs_rq[cfs];
-            cfs_rq.h_nr_running -= 1;
-            cfs_rq.idle_h_nr_running -= idle_h_nr_running;
-            idle_h_nr_running |= u32::from(cfs_rq.idle);
-            let empty = cfs_rq.load.weight == 0;
+            if !self.dequeue_entity(cfs, se, flags) {
+                if self.se[se].task.is_some() {
+                    return Dequeued::Delayed;
+                }
+                slice = Some(self.cfs_rq_min_slice(cfs));
+                break;
+            }
+            self.cfs_rq[cfs].count_dequeue(&mut change);
+            let empty = self.cfs_rq[cfs].load.weight == 0;
             if self.cfs_rq_throttled(cfs) {
-                return false;
+                return Dequeued::Throttled;
             }
             level = self.se[se].parent;
             if !empty {
+                slice = (eevdf && level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
                 // Whoever runs next comes from this group by preference: its part of the period is not used up.
                 if let Some(parent) = level
                     && task_sleep
@@ -155,28 +265,26 @@ impl<A: Arch> Sched<A> {
                 }
                 break;
             }
-            flags.sleep = true;
+            flags = QueueFlags { sleep: true, delayed: false, special: false, ..flags };
         }
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            self.update_level_above(cfs, se);
-            let cfs_rq = &mut self.cfs_rq[cfs];
-            cfs_rq.h_nr_running -= 1;
-            cfs_rq.idle_h_nr_running -= idle_h_nr_running;
-            idle_h_nr_running |= u32::from(cfs_rq.idle);
+            slice = self.update_level_above(cfs, se, slice);
+            self.cfs_rq[cfs].count_dequeue(&mut change);
             if self.cfs_rq_throttled(cfs) {
-                return false;
+                return Dequeued::Throttled;
             }
             level = self.se[se].parent;
         }
-        true
+        Dequeued::Whole
     }
 
     /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.
     /// Differs: called in later kernels as well, and does nothing there.
     #[inline]
     pub(crate) fn task_waking_fair(&mut self, p: TaskId) {
-        if self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup {
+        let rules = self.kernel.entity;
+        if rules.sleeper_vruntime == SleeperVruntime::RelativeOnWakeup && rules.pick == Pick::Cfs {
             self.task_waking_relative(p);
         }
         if self.kernel.wake.record_wakee == RecordWakee::AtWaking {
@@ -199,19 +307,11 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn pick_next_task_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let root = self.rq[cpu].cfs;
         let p = loop {
-            if self.cfs_rq[root].nr_running == 0 {
-                if self.idle_balance(cpu) <= 0 {
-                    return None;
-                }
-                continue;
-            }
-            let fair = prev.filter(|&prev| self.task[prev].sched_class == SchedClass::Fair);
-            if let Some(p) = fair.and_then(|prev| self.pick_after(cpu, prev)) {
+            if let Some(p) = self.pick_queued(cpu, prev) {
                 break p;
             }
-            // What ran may have been throttled, and nothing be left.
-            if fair.is_none() || self.cfs_rq[root].nr_running > 0 {
-                break self.pick_simple(cpu, prev);
+            if self.cfs_rq[root].nr_running == 0 && self.idle_balance(cpu) <= 0 {
+                return None;
             }
         };
         self.read_se_links(self.task[p].se);
@@ -224,33 +324,29 @@ impl<A: Arch> Sched<A> {
         Some(p)
     }
 
+    /// The part of `pick_next_task_fair()` that picks of what is here. `None`: nobody is left.
+    #[inline]
+    fn pick_queued(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let root = self.rq[cpu].cfs;
+        if self.cfs_rq[root].nr_running == 0 {
+            return None;
+        }
+        let fair = prev.filter(|&prev| self.task[prev].sched_class == SchedClass::Fair);
+        if let Some(p) = fair.and_then(|prev| self.pick_after(cpu, prev)) {
+            return Some(p);
+        }
+        // What ran may have been throttled, and nothing be left.
+        if self.cfs_rq[root].nr_running == 0 { None } else { self.pick_simple(cpu, prev) }
+    }
+
     /// The path of `pick_next_task_fair()` after a fair task: only the levels on which the old and the new one differ change
-    /// hands. `None`: a group of the old one has used up its runtime and was throttled.
+    /// hands.
     fn pick_after(&mut self, cpu: CpuId, prev: TaskId) -> Option<TaskId> {
-        let mut cfs = self.rq[cpu].cfs;
-        let mut se = loop {
-            let mut curr = self.cfs_rq[cfs].curr;
-            if let Some(running) = curr {
-                if self.se[running].on_rq {
-                    self.update_curr(cfs);
-                } else {
-                    curr = None;
-                }
-                if self.check_cfs_rq_runtime(cfs) {
-                    return None;
-                }
-            }
-            let se = self.pick_next_entity(cfs, curr);
-            match self.se[se].my_q {
-                Some(group) => cfs = group,
-                None => break se,
-            }
-        };
-        let p = self.task_of(se);
+        let p = self.pick_task_fair(cpu)?;
         if p == prev {
             return Some(p);
         }
-        let mut pse = self.task[prev].se;
+        let (mut se, mut pse) = (self.task[p].se, self.task[prev].se);
         while self.se[se].cfs_rq != self.se[pse].cfs_rq {
             let (depth, pdepth) = (self.se[se].depth, self.se[pse].depth);
             if depth <= pdepth {
@@ -268,17 +364,69 @@ impl<A: Arch> Sched<A> {
         Some(p)
     }
 
+    /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Who is next, level by level, with what runs among
+    /// them. `None`: nobody is left, or (until v6.5) a group was throttled on the way.
+    fn pick_task_fair(&mut self, cpu: CpuId) -> Option<TaskId> {
+        let cfs_picks = self.kernel.entity.pick == Pick::Cfs;
+        let root = self.rq[cpu].cfs;
+        let mut cfs = root;
+        while self.cfs_rq[root].nr_running != 0 {
+            let curr = self.cfs_rq[cfs].curr;
+            let queued = curr.filter(|&curr| self.se[curr].on_rq);
+            if queued.is_some() {
+                self.update_curr(cfs);
+            }
+            if (curr.is_some() || !cfs_picks) && self.check_cfs_rq_runtime(cfs) {
+                if cfs_picks {
+                    return None;
+                }
+                cfs = root;
+                continue;
+            }
+            let Some(se) = self.pick_next_entity(cfs, queued) else {
+                cfs = root;
+                continue;
+            };
+            match self.se[se].my_q {
+                Some(group) => cfs = group,
+                None => return Some(self.task_of(se)),
+            }
+        }
+        None
+    }
+
     /// The path of `pick_next_task_fair()` after a task of another class, or none.
-    fn pick_simple(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
+    fn pick_simple(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        match self.kernel.entity.pick {
+            Pick::Cfs => Some(self.pick_simple_cfs(cpu, prev)),
+            Pick::Eevdf => {
+                let p = self.pick_task_fair(cpu)?;
+                self.put_prev_task(cpu, prev);
+                self.set_next_entities(self.task[p].se);
+                Some(p)
+            }
+        }
+    }
+
+    fn pick_simple_cfs(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
         self.put_prev_task(cpu, prev);
         let mut cfs = self.rq[cpu].cfs;
         loop {
-            let se = self.pick_next_entity(cfs, None);
+            let se = self.pick_next_entity_cfs(cfs, None);
             self.set_next_entity(cfs, se);
             match self.se[se].my_q {
                 Some(group) => cfs = group,
                 None => return self.task_of(se),
             }
+        }
+    }
+
+    /// fair.c: pick_next_entity(). `curr` is what runs, if it may go on. `None`: see [`Sched::pick_next_entity_eevdf`].
+    #[inline]
+    pub(crate) fn pick_next_entity(&mut self, cfs: CfsRqId, curr: Option<SeId>) -> Option<SeId> {
+        match self.kernel.entity.pick {
+            Pick::Cfs => Some(self.pick_next_entity_cfs(cfs, curr)),
+            Pick::Eevdf => self.pick_next_entity_eevdf(cfs),
         }
     }
 
@@ -301,7 +449,12 @@ impl<A: Arch> Sched<A> {
     /// fair.c: set_curr_task_fair(). What runs on `cpu` becomes `curr` of its queues, after it was changed.
     pub(crate) fn set_curr_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
-        let mut level = Some(self.task[curr].se);
+        self.set_next_entities(self.task[curr].se);
+    }
+
+    /// An entity and all above it become `curr` of their queues.
+    fn set_next_entities(&mut self, se: SeId) {
+        let mut level = Some(se);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
             self.set_next_entity(cfs, se);
@@ -311,7 +464,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: yield_task_fair(). The running task is not to be picked next.
+    /// fair.c: yield_task_fair(). The running task is not to be picked next; since v6.6 it gives up what is left of its slice.
     #[fentry]
     pub(crate) fn yield_task_fair(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("only a task yields");
@@ -321,12 +474,18 @@ impl<A: Arch> Sched<A> {
         let se = self.task[curr].se;
         let cfs = self.se[se].cfs_rq;
         self.clear_buddies(cfs, se);
-        if self.task[curr].policy != Policy::Batch {
+        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
+        if eevdf || self.task[curr].policy != Policy::Batch {
             self.update_rq_clock(cpu);
             self.update_curr(cfs);
             self.rq_clock_skip_update(cpu, true);
         }
-        self.set_skip_buddy(se);
+        if !eevdf {
+            self.set_skip_buddy(se);
+        } else if self.entity_eligible(cfs, se) {
+            self.se[se].vruntime = self.se[se].deadline;
+            self.update_deadline(cfs, se);
+        }
     }
 
     /// fair.c: task_tick_fair(). `queued`: not the tick, but the timer that ends a slice.
@@ -352,9 +511,16 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: task_fork_fair(). Where a child starts, relative to its parent's queue.
-    #[fentry]
+    /// fair.c: task_fork_fair(). Where a child starts, relative to its parent's queue; since v6.6 only its first enqueue knows.
+    #[inline]
     pub(crate) fn task_fork_fair(&mut self, p: TaskId) {
+        if self.kernel.entity.pick == Pick::Cfs {
+            self.task_fork_fair_cfs(p);
+        }
+    }
+
+    #[fentry(task_fork_fair)]
+    fn task_fork_fair_cfs(&mut self, p: TaskId) {
         let cpu = self.smp_processor_id();
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
@@ -368,7 +534,7 @@ impl<A: Arch> Sched<A> {
             self.update_curr(cfs);
             self.se[se].vruntime = self.se[curr].vruntime;
         }
-        self.place_entity(cfs, se, true);
+        self.place_entity_cfs(cfs, se, true);
         if let Some(curr) = curr
             && self.sysctl.sched_child_runs_first != 0
         {

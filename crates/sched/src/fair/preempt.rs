@@ -1,5 +1,6 @@
 //! fair.c: who preempts whom at a wakeup, and the buddies, by which a queue remembers whom it would rather run.
 
+use super::rules::Pick;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -121,14 +122,52 @@ impl<A: Arch> Sched<A> {
         (se, pse)
     }
 
-    /// fair.c: check_preempt_wakeup(). Whether `p`, just queued on `cpu`, preempts what runs there.
-    #[fentry]
-    pub(crate) fn check_preempt_wakeup(&mut self, cpu: CpuId, p: TaskId, wake_flags: WakeFlags) {
+    /// fair.c: check_preempt_wakeup_fair(). Whether `p`, just queued on `cpu`, preempts what runs there.
+    #[fentry(check_preempt_wakeup)]
+    #[doc(alias = "check_preempt_wakeup")]
+    pub(crate) fn check_preempt_wakeup_fair(&mut self, cpu: CpuId, p: TaskId, wake_flags: WakeFlags) {
         self.read_rq_curr(cpu);
         let curr = self.rq[cpu].curr.expect("the idle task is another class");
         if curr == p {
             return;
         }
+        match self.kernel.entity.pick {
+            Pick::Cfs => self.check_preempt_wakeup_cfs(cpu, curr, p, wake_flags),
+            Pick::Eevdf => self.check_preempt_wakeup_eevdf(cpu, curr, p, wake_flags),
+        }
+    }
+
+    /// `check_preempt_wakeup_fair()` since v6.6: if `p` is who would be picked.
+    fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
+        let (se, pse) = (self.task[curr].se, self.task[p].se);
+        if self.sched_feat(Feature::NEXT_BUDDY) && !wake_flags.fork && !self.se[pse].sched_delayed {
+            self.set_next_buddy(pse);
+        }
+        if self.rq[cpu].need_resched || !self.sched_feat(Feature::WAKEUP_PREEMPTION) {
+            return;
+        }
+        let (se, pse) = self.find_matching_se(se, pse);
+        let (curr_idle, idle) = (self.se_is_idle(se), self.se_is_idle(pse));
+        if curr_idle && !idle {
+            // An idle entity's slice is not protected.
+            self.cancel_protect_slice(se);
+            return self.resched_curr(cpu);
+        }
+        if curr_idle != idle || self.task[p].policy != Policy::Normal {
+            return;
+        }
+        let cfs = self.se[se].cfs_rq;
+        self.update_curr(cfs);
+        if self.do_preempt_short(cfs, pse, se) {
+            self.cancel_protect_slice(se);
+        }
+        if self.pick_eevdf(cfs) == Some(pse) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// `check_preempt_wakeup_fair()` until v6.5: if `p` is ahead by more than the wakeup granularity.
+    fn check_preempt_wakeup_cfs(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
         // Its enqueue may have found that nothing is left to run it with.
         if self.throttled_hierarchy(self.se[pse].cfs_rq) {

@@ -3,6 +3,17 @@
 use crate::behaviour;
 
 behaviour! {
+    /// How the entities of a queue share its CPU.
+    pub enum Pick = "entity.pick" {
+        Cfs = "cfs", since "v2.6.23", commit "bf0f6f24a1ec",
+            "who has the least vruntime runs next, for its share of a period";
+        /// As of v6.12: with delayed dequeue, short slices that preempt, lag kept when weights change.
+        Eevdf = "eevdf", since "v6.6", commit "147f3efaa241",
+            "of those who are owed time the one with the earliest virtual deadline runs next, for the slice it asks for";
+    }
+}
+
+behaviour! {
     /// What becomes of a sleeper's vruntime until it is queued again.
     pub enum SleeperVruntime = "entity.sleeper_vruntime" {
         RelativeOnWakeup = "relative-on-wakeup", since "v2.6.33", commit "88ec22d3edb7",
@@ -121,6 +132,7 @@ behaviour! {
 /// How entities live, in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntityRules {
+    pub pick: Pick,
     pub sleeper_vruntime: SleeperVruntime,
     pub renormalise: Renormalise,
     pub waking_vruntime: WakingVruntime,
@@ -149,6 +161,7 @@ behaviour! {
 impl EntityRules {
     /// v4.5-rc1 and v4.5.
     pub const V4_5: EntityRules = EntityRules {
+        pick: Pick::Cfs,
         sleeper_vruntime: SleeperVruntime::RelativeOnWakeup,
         renormalise: Renormalise::BeforeUpdateCurr,
         waking_vruntime: WakingVruntime::Relative,
@@ -188,4 +201,6 @@ impl EntityRules {
         group_idle: GroupIdle::Settable,
         ..EntityRules::V4_15
     };
+
+    pub const V6_12: EntityRules = EntityRules { pick: Pick::Eevdf, ..EntityRules::V6_1 };
 }

@@ -13,54 +13,83 @@ pub fn entity_before(a: u64, b: u64) -> bool {
     (a.wrapping_sub(b) as i64) < 0
 }
 
-/// sched.h: cfs_rq->tasks_timeline.
+/// sched.h: cfs_rq->tasks_timeline. Ordered by vruntime, or by deadline since v6.6.
 ///
 /// One array, from the last to run to the first: queues are short (few hold more than a hundred), the first leaves and
 /// comes back most, and an array that ends in the first moves little then.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     entries: Vec<Entry>,
+    /// The shortest slice of what is here, and how many ask for it; without meaning while it is empty.
+    least_slice: u32,
+    least_count: u32,
 }
 
-/// A waiting entity and its key, copied so that searching stays within the array. A queued entity's vruntime never changes.
+/// A waiting entity, with what searches need, copied so that they stay within the array. A queued entity's key and vruntime never
+/// change.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
+    /// The vruntime or the deadline.
+    key: u64,
     vruntime: u64,
+    /// In ns.
+    slice: u32,
     se: SeId,
 }
 
 impl Timeline {
-    /// What `__enqueue_entity()` does to the tree.
+    /// What `__enqueue_entity()` does to the tree, until v6.5.
     #[inline]
     pub fn insert(&mut self, vruntime: u64, se: SeId) {
+        self.insert_entry(Entry { key: vruntime, vruntime, slice: NO_SLICE, se });
+    }
+
+    /// What it does since v6.6. `slice` in ns, at most four seconds.
+    #[inline]
+    pub fn insert_deadline(&mut self, deadline: u64, vruntime: u64, slice: u64, se: SeId) {
+        let slice = short(slice);
+        if self.entries.is_empty() || slice < self.least_slice {
+            (self.least_slice, self.least_count) = (slice, 1);
+        } else if slice == self.least_slice {
+            self.least_count += 1;
+        }
+        self.insert_entry(Entry { key: deadline, vruntime, slice, se });
+    }
+
+    #[inline]
+    fn insert_entry(&mut self, entry: Entry) {
         // Most insertions go to one of the ends: behind everything (the one that just ran), or before it (a wakeup).
         let at = match self.entries.first() {
-            Some(last) if entity_before(vruntime, last.vruntime) => {
-                self.entries.partition_point(|e| entity_before(vruntime, e.vruntime))
+            Some(last) if entity_before(entry.key, last.key) => {
+                self.entries.partition_point(|e| entity_before(entry.key, e.key))
             }
             _ => 0,
         };
-        self.entries.insert(at, Entry { vruntime, se });
+        self.entries.insert(at, entry);
     }
 
-    /// What `__dequeue_entity()` does to the tree. `vruntime` is what `se` was inserted with.
+    /// What `__dequeue_entity()` does to the tree. `key` is what `se` was inserted with.
     ///
     /// # Panics
     /// If `se` is not here.
     #[inline]
-    pub fn remove(&mut self, vruntime: u64, se: SeId) {
-        if self.entries.last().is_some_and(|e| e.se == se) {
-            self.entries.pop();
-        } else {
-            let at = self.position(vruntime, se);
-            self.entries.remove(at);
+    pub fn remove(&mut self, key: u64, se: SeId) {
+        let gone = match self.entries.pop_if(|e| e.se == se) {
+            Some(first) => first,
+            None => {
+                let at = self.position(key, se);
+                self.entries.remove(at)
+            }
+        };
+        if gone.slice == self.least_slice {
+            self.forget_least_slice();
         }
     }
 
-    fn position(&self, vruntime: u64, se: SeId) -> usize {
-        let from = self.entries.partition_point(|e| entity_before(vruntime, e.vruntime));
+    fn position(&self, key: u64, se: SeId) -> usize {
+        let from = self.entries.partition_point(|e| entity_before(key, e.key));
         let among_equals = self.entries[from..].iter().position(|e| e.se == se);
-        from + among_equals.unwrap_or_else(|| panic!("{se:?} with vruntime {vruntime} does not wait here"))
+        from + among_equals.unwrap_or_else(|| panic!("{se:?} with key {key} does not wait here"))
     }
 
     /// Who runs first (`__pick_first_entity()`).
@@ -69,24 +98,68 @@ impl Timeline {
         self.entries.last().map(|e| e.se)
     }
 
-    /// The smallest vruntime.
+    /// The vruntime of who runs first; the smallest, where that is the order.
     #[inline]
     pub fn leftmost_vruntime(&self) -> Option<u64> {
         self.entries.last().map(|e| e.vruntime)
+    }
+
+    /// The first whose vruntime is `eligible`, with its key.
+    #[inline]
+    pub fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<(u64, SeId)> {
+        self.entries.iter().rev().find(|e| eligible(e.vruntime)).map(|e| (e.key, e.se))
     }
 
     /// The one after `se` (`__pick_next_entity()`).
     ///
     /// # Panics
     /// If `se` is not here.
-    pub fn next_after(&self, vruntime: u64, se: SeId) -> Option<SeId> {
-        let at = self.position(vruntime, se);
+    pub fn next_after(&self, key: u64, se: SeId) -> Option<SeId> {
+        let at = self.position(key, se);
         at.checked_sub(1).map(|next| self.entries[next].se)
     }
 
     /// Who runs last (`__pick_last_entity()`).
     pub fn last(&self) -> Option<SeId> {
         self.entries.first().map(|e| e.se)
+    }
+
+    /// The shortest slice that anything here asks for, in ns.
+    #[inline]
+    pub fn least_slice(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| u64::from(self.least_slice))
+    }
+
+    /// What is here asks for another slice.
+    ///
+    /// # Panics
+    /// If `se` is not here.
+    pub fn set_slice(&mut self, key: u64, se: SeId, slice: u64) {
+        let at = self.position(key, se);
+        let slice = short(slice);
+        let old = std::mem::replace(&mut self.entries[at].slice, slice);
+        if slice < self.least_slice {
+            (self.least_slice, self.least_count) = (slice, 1);
+        } else {
+            self.least_count += u32::from(slice == self.least_slice);
+            if old == self.least_slice {
+                self.forget_least_slice();
+            }
+        }
+    }
+
+    /// One that asked for the shortest slice does so no more.
+    #[inline]
+    fn forget_least_slice(&mut self) {
+        self.least_count = self.least_count.saturating_sub(1);
+        if self.least_count == 0 && !self.entries.is_empty() {
+            self.find_least_slice();
+        }
+    }
+
+    fn find_least_slice(&mut self) {
+        self.least_slice = self.entries.iter().map(|e| e.slice).min().expect("it is not empty");
+        self.least_count = self.entries.iter().filter(|e| e.slice == self.least_slice).count() as u32;
     }
 
     pub fn len(&self) -> usize {
@@ -101,6 +174,15 @@ impl Timeline {
     pub fn iter(&self) -> impl Iterator<Item = SeId> + '_ {
         self.entries.iter().rev().map(|e| e.se)
     }
+}
+
+/// What CFS asks for: never the shortest of what is here, so nothing has to be counted.
+const NO_SLICE: u32 = u32::MAX;
+
+/// Slices are shorter than four seconds: a second at most by the tunable, 100 ms by sched_setattr().
+#[inline]
+fn short(slice: u64) -> u32 {
+    u32::try_from(slice).unwrap_or(NO_SLICE - 1)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl<A: Arch> Sched<A> {
         }
         if sync {
             self.read_rq_load(this_cpu);
-            if self.rq[this_cpu].nr_running == 1 {
+            if self.rq[this_cpu].nr_running - self.cfs_h_nr_delayed(this_cpu) == 1 {
                 return Some(this_cpu);
             }
         }

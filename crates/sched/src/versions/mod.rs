@@ -159,7 +159,7 @@ behaviours! {
         asym_capacity, asym_packing, imb_numa_nr, highest_flag, relax_domain_level, newidle,
     }
     entity: EntityRules {
-        sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
+        pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,
         exec_start_reset, idle_sleeper, idle_slice, nr_latency, buddies_cleared, idle_left, group_idle, task_list,
     }
     load: LoadRules {

@@ -6,6 +6,7 @@ use crate::core::{UtilClamp, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
+use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::sysctl;
@@ -16,6 +17,7 @@ pub const V6_12: Kernel = Kernel {
     core: CoreRules { wake_running: WakeRunning::Skips, uclamp: UtilClamp::AfterEnqueue, ..V6_1.core },
     domains: DomainRules::V6_12,
     load: LoadRules::V6_12,
+    entity: EntityRules::V6_12,
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
     bandwidth: BandwidthRules::V6_12,

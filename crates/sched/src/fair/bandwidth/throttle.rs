@@ -13,6 +13,7 @@ use units::CpuId;
 struct TaskDelta {
     tasks: u32,
     idle: u32,
+    delayed: u32,
 }
 
 impl TaskDelta {
@@ -120,7 +121,7 @@ impl<A: Arch> Sched<A> {
 
     fn task_delta(&self, cfs: CfsRqId) -> TaskDelta {
         let queue = &self.cfs_rq[cfs];
-        TaskDelta { tasks: queue.h_nr_running, idle: queue.idle_h_nr_running }
+        TaskDelta { tasks: queue.h_nr_running, idle: queue.idle_h_nr_running, delayed: queue.h_nr_delayed }
     }
 
     /// fair.c: throttle_cfs_rq(). Takes the queue's entity off, level by level as the levels fall empty. Returns false if there was
@@ -174,7 +175,10 @@ impl<A: Arch> Sched<A> {
             }
             let above = self.se[se].cfs_rq;
             if dequeue {
-                self.dequeue_entity(above, se, QueueFlags { sleep: true, ..QueueFlags::default() });
+                // Special, so that it does not stay to pay for what it ran (DELAY_DEQUEUE); if it stays already, that ends.
+                let delayed = self.se[se].sched_delayed;
+                let flags = QueueFlags { sleep: true, special: true, delayed, ..QueueFlags::default() };
+                self.dequeue_entity(above, se, flags);
             } else if averages {
                 self.update_load_avg(above, se, UpdateLoad::NONE);
                 self.se_update_runnable(se);
@@ -183,6 +187,7 @@ impl<A: Arch> Sched<A> {
             let queue = &mut self.cfs_rq[above];
             queue.h_nr_running -= delta.tasks;
             queue.idle_h_nr_running -= delta.idle;
+            queue.h_nr_delayed -= delta.delayed;
             dequeue &= queue.load.weight == 0;
             level = self.se[se].parent;
         }
@@ -243,6 +248,10 @@ impl<A: Arch> Sched<A> {
         let mut level = Some(self.tg[tg].se[cpu.index()]);
         while let Some(se) = level {
             let above = self.se[se].cfs_rq;
+            if enqueue && self.se[se].sched_delayed {
+                let flags = QueueFlags { sleep: true, delayed: true, ..QueueFlags::default() };
+                self.dequeue_entity(above, se, flags);
+            }
             enqueue &= !self.se[se].on_rq;
             if enqueue {
                 self.enqueue_entity(above, se, QueueFlags { wakeup: true, ..QueueFlags::default() });
@@ -254,6 +263,7 @@ impl<A: Arch> Sched<A> {
             let queue = &mut self.cfs_rq[above];
             queue.h_nr_running += delta.tasks;
             queue.idle_h_nr_running += delta.idle;
+            queue.h_nr_delayed += delta.delayed;
             if self.cfs_rq_throttled(above) {
                 return;
             }

@@ -5,7 +5,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::group::LeafList;
-use crate::fair::rules::{ExecStartReset, SleeperVruntime};
+use crate::fair::rules::{ExecStartReset, Pick, SleeperVruntime};
 use crate::features::Feature;
 use crate::pelt::{self, Pelt};
 use crate::sched::*;
@@ -153,7 +153,9 @@ impl<A: Arch> Sched<A> {
         let task = &self.task[p];
         let (se, state, on_rq) = (task.se, task.state, task.on_rq);
         self.write_se_times(se);
-        if self.kernel.entity.sleeper_vruntime == SleeperVruntime::RelativeOnMigration && state == TaskState::Waking {
+        let rules = self.kernel.entity;
+        let moves_over = rules.pick == Pick::Cfs && rules.sleeper_vruntime == SleeperVruntime::RelativeOnMigration;
+        if moves_over && state == TaskState::Waking {
             self.read_cfs_rq(self.se[se].cfs_rq);
             let entity = &mut self.se[se];
             entity.vruntime = entity.vruntime.wrapping_sub(self.cfs_rq[entity.cfs_rq].min_vruntime);
@@ -170,7 +172,7 @@ impl<A: Arch> Sched<A> {
         }
         let se = &mut self.se[se];
         se.avg.last_update_time = 0;
-        if self.kernel.entity.exec_start_reset == ExecStartReset::AtMigration {
+        if rules.exec_start_reset == ExecStartReset::AtMigration {
             se.exec_start = 0;
         }
     }
@@ -185,6 +187,8 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: task_dead_fair().
     pub(crate) fn task_dead_fair(&mut self, p: TaskId) {
-        self.remove_entity_load_avg(self.task[p].se);
+        let (cpu, se) = (self.task[p].cpu, self.task[p].se);
+        self.end_delayed_dequeue(cpu, se);
+        self.remove_entity_load_avg(se);
     }
 }

@@ -2,6 +2,7 @@
 
 mod averages;
 mod bandwidth;
+mod eevdf;
 mod entities;
 mod groups;
 mod preemption;
@@ -18,7 +19,7 @@ use crate::layout::Line;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::trace::Event;
-use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use units::{Capacity, CpuId, CpuMask, Ns};
 
 const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];

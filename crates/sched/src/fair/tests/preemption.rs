@@ -17,7 +17,7 @@ fn wake_at(kernel: Kernel, lead: i64, nice: i32) -> bool {
     s.se[pse].vruntime = s.se[se].vruntime.wrapping_add_signed(lead);
     let key = s.se[pse].vruntime;
     s.cfs_rq[cfs].tasks_timeline.insert(key, pse);
-    s.check_preempt_wakeup(CPU0, sleeper, WakeFlags::NONE);
+    s.check_preempt_wakeup_fair(CPU0, sleeper, WakeFlags::NONE);
     s.rq[CPU0].need_resched
 }
 
@@ -117,7 +117,7 @@ fn buddies_are_preferred_in_order_unless_too_far_behind() {
         let place = |at: Option<usize>| at.map(|at| ses[at]);
         let queue = &mut s.cfs_rq[cfs];
         (queue.next, queue.last, queue.skip) = (place(next), place(last), place(skip));
-        let se = s.pick_next_entity(cfs, None);
+        let se = s.pick_next_entity_cfs(cfs, None);
         assert_eq!(se, ses[picked], "next {next:?} last {last:?} skip {skip:?}");
         let queue = &s.cfs_rq[cfs];
         assert!(
@@ -133,13 +133,13 @@ fn the_running_entity_competes_and_may_be_skipped() {
     let cfs = s.rq[CPU0].cfs;
     s.set_next_entity(cfs, ses[0]);
     let curr = Some(ses[0]);
-    assert_eq!(s.pick_next_entity(cfs, curr), ses[0]);
+    assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
     s.cfs_rq[cfs].skip = curr;
-    assert_eq!(s.pick_next_entity(cfs, curr), ses[1]);
+    assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[1]);
     // The leftmost is to be skipped, and the running one lies between it and the next.
     s.se[ses[0]].vruntime = s.se[ses[1]].vruntime.wrapping_add(50_000);
     s.cfs_rq[cfs].skip = Some(ses[1]);
-    assert_eq!(s.pick_next_entity(cfs, curr), ses[0]);
+    assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Sums and places that must hold whatever happens, under random lives of tasks and groups.
 
 use super::*;
+use crate::fair::rules::Pick;
 use crate::pelt::Pelt;
 use units::Prng;
 
@@ -12,6 +13,7 @@ fn check(s: &Sched<Hand>) {
     let mut tasks_below = vec![0; s.cfs_rq.len()];
     let mut idle = vec![0; s.cfs_rq.len()];
     let mut idle_below = vec![0; s.cfs_rq.len()];
+    let mut delayed_below = vec![0; s.cfs_rq.len()];
     for (id, se) in s.se.iter() {
         let cfs = &s.cfs_rq[se.cfs_rq];
         assert_eq!(se.in_timeline, cfs.tasks_timeline.iter().any(|e| e == id), "{id:?}");
@@ -27,7 +29,10 @@ fn check(s: &Sched<Hand>) {
         if se.task.is_some() {
             let mut level = Some(id);
             let mut counts_idle = false;
+            let delayed = u32::from(se.sched_delayed);
             while let Some(se) = level {
+                delayed_below[s.se[se].cfs_rq.index()] += delayed;
+                assert!(Some(se) == Some(id) || !s.se[se].sched_delayed, "a group with tasks is not delayed");
                 counts_idle |= s.se_is_idle(se);
                 idle_below[s.se[se].cfs_rq.index()] += u32::from(counts_idle);
                 assert!(s.se[se].on_rq, "what is above a queued task is queued");
@@ -47,12 +52,18 @@ fn check(s: &Sched<Hand>) {
             assert_eq!(cfs.runnable_weight, runnable_weight[i], "{id:?}");
         }
         assert_eq!((cfs.idle_nr_running, cfs.idle_h_nr_running), (idle[i], idle_below[i]), "{id:?}");
+        assert_eq!(cfs.h_nr_delayed, delayed_below[i], "{id:?}");
         assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is listed");
         for buddy in [cfs.next, cfs.last, cfs.skip].into_iter().flatten() {
             assert!(s.se[buddy].on_rq && s.se[buddy].cfs_rq == id, "{id:?} remembers {buddy:?}");
         }
-        let left = cfs.tasks_timeline.leftmost_vruntime();
-        assert!(left.is_none_or(|left| left.wrapping_sub(cfs.min_vruntime) as i64 > -(1 << 40)));
+        match s.kernel.entity.pick {
+            Pick::Cfs => {
+                let left = cfs.tasks_timeline.leftmost_vruntime();
+                assert!(left.is_none_or(|left| left.wrapping_sub(cfs.min_vruntime) as i64 > -(1 << 40)));
+            }
+            Pick::Eevdf => super::eevdf::check_queue(s, id),
+        }
     }
     for (cpu, rq) in s.rq.iter() {
         let root = &s.cfs_rq[rq.cfs];
@@ -108,6 +119,7 @@ fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, group
             s.check_preempt_curr(cpu, p, WakeFlags::NONE);
             s.task[p].state = TaskState::Running;
         }
+        (3..=4, Some(p), _) if s.se_of(p).sched_delayed => s.wake_from(cpu, p),
         (5, Some(p), _) if s.task[p].on_rq == OnRq::Queued && !s.task[p].on_cpu => s.move_queued_task(p, cpu),
         (6, Some(p), _) => s.set_user_nice(p, random.below(40) as i32 - 20),
         (7, Some(p), _) => s.sched_move_task(p, group),

@@ -1,0 +1,208 @@
+//! fair.c: the completely fair scheduler's way to share a CPU (until v6.5): virtual runtimes and their minimum, slices of a period,
+//! placement, and the pick of the leftmost with its buddies. Since v6.6 [`super::eevdf`] stands in its place.
+
+use super::rules::{BuddiesCleared, IdleSleeper, IdleSlice, LongSleeper, MinVruntimeCurr, NrLatency, Pick};
+use super::timeline::entity_before;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::load_weight::{__calc_delta, calc_delta_fair};
+use crate::sched::*;
+use fentry::fentry;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: update_min_vruntime(). Follows the smaller of `curr` and the leftmost, never backwards.
+    #[inline]
+    pub(super) fn update_min_vruntime(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let any = self.kernel.entity.min_vruntime_curr == MinVruntimeCurr::EvenDequeued;
+        let curr = cfs_rq.curr.map(|curr| &self.se[curr]).filter(|curr| any || curr.on_rq).map(|curr| curr.vruntime);
+        let vruntime = match (curr, cfs_rq.tasks_timeline.leftmost_vruntime()) {
+            (Some(curr), Some(left)) if entity_before(left, curr) => left,
+            (Some(curr), _) => curr,
+            (None, Some(left)) => left,
+            (None, None) => return,
+        };
+        if entity_before(cfs_rq.min_vruntime, vruntime) {
+            cfs_rq.min_vruntime = vruntime;
+        }
+    }
+
+    /// fair.c: __sched_period(). In ns: each of `nr_running` runs once in it, none for less than the shortest slice.
+    #[inline]
+    fn __sched_period(&self, nr_running: u32) -> u64 {
+        // nr_running > sched_nr_latency
+        if nr_running > 0 && self.is_past_nr_latency(nr_running - 1) {
+            u64::from(nr_running) * self.sysctl.sched_min_granularity
+        } else {
+            self.sysctl.sched_latency
+        }
+    }
+
+    /// `nr_running >= sched_nr_latency`: so many that slices no longer fit into the latency.
+    #[inline]
+    pub(crate) fn is_past_nr_latency(&self, nr_running: u32) -> bool {
+        match self.kernel.entity.nr_latency {
+            // nr_running >= latency / min_granularity, rounded up.
+            NrLatency::Ratio => u64::from(nr_running) * self.sysctl.sched_min_granularity >= self.sysctl.sched_latency,
+            NrLatency::Eight => nr_running >= 8,
+        }
+    }
+
+    /// fair.c: sched_slice(). Time on the CPU (ns) that is `se`'s part of a period, by weight, on every level.
+    pub(crate) fn sched_slice(&mut self, cfs: CfsRqId, init_se: SeId) -> u64 {
+        let resolution = self.kernel.load_resolution;
+        let mut nr_running = self.cfs_rq[cfs].nr_running;
+        if self.sched_feat(Feature::ALT_PERIOD) {
+            nr_running = self.cfs_rq[self.rq[self.cfs_rq[cfs].rq].cfs].h_nr_running;
+        }
+        let mut slice = self.__sched_period(nr_running + u32::from(!self.se[init_se].on_rq));
+        let mut level = Some(init_se);
+        while let Some(se) = level {
+            let se = &self.se[se];
+            let load = &mut self.cfs_rq[se.cfs_rq].load;
+            slice = if se.on_rq {
+                __calc_delta(resolution, slice, se.load.weight, load)
+            } else {
+                let mut with_se = *load;
+                with_se.update_load_add(se.load.weight);
+                __calc_delta(resolution, slice, se.load.weight, &mut with_se)
+            };
+            level = se.parent;
+        }
+        if self.sched_feat(Feature::BASE_SLICE) {
+            slice = slice.max(self.least_slice(cfs, init_se));
+        }
+        slice
+    }
+
+    /// What BASE_SLICE holds a slice above, in ns.
+    fn least_slice(&self, cfs: CfsRqId, se: SeId) -> u64 {
+        let of_its_own = self.kernel.entity.idle_slice == IdleSlice::IdleMinGranularity;
+        if of_its_own && self.se_is_idle(se) && !self.sched_idle_cfs_rq(cfs) {
+            self.sysctl.sched_idle_min_granularity
+        } else {
+            self.sysctl.sched_min_granularity
+        }
+    }
+
+    /// fair.c: sched_vslice(). The slice of an entity to be inserted, in ns of its virtual time.
+    fn sched_vslice(&mut self, cfs: CfsRqId, se: SeId) -> u64 {
+        let slice = self.sched_slice(cfs, se);
+        calc_delta_fair(self.kernel.load_resolution, slice, &mut self.se[se].load)
+    }
+
+    /// fair.c: place_entity(), until v6.5. A new entity (`initial`) starts a slice behind; a sleeper gets some credit, but none
+    /// for what it slept beyond that.
+    pub(super) fn place_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, initial: bool) {
+        let mut vruntime = self.cfs_rq[cfs].min_vruntime;
+        if !initial {
+            let gentle = self.sched_feat(Feature::GENTLE_FAIR_SLEEPERS);
+            vruntime = vruntime.wrapping_sub(self.sleeper_credit(se) >> u32::from(gentle));
+        } else if self.sched_feat(Feature::START_DEBIT) {
+            vruntime = vruntime.wrapping_add(self.sched_vslice(cfs, se));
+        }
+        if entity_before(self.se[se].vruntime, vruntime) || self.entity_is_long_sleeper(se) {
+            self.se[se].vruntime = vruntime;
+        }
+    }
+
+    /// In ns, before GENTLE_FAIR_SLEEPERS halves it.
+    #[inline]
+    fn sleeper_credit(&self, se: SeId) -> u64 {
+        match self.kernel.entity.idle_sleeper {
+            IdleSleeper::MinGranularity if self.se_is_idle(se) => self.sysctl.sched_min_granularity,
+            _ => self.sysctl.sched_latency,
+        }
+    }
+
+    /// fair.c: entity_is_long_sleeper(). Whether so much virtual time may have passed that its vruntime is not comparable any more:
+    /// the lightest entity's passes 1024 times as fast as time, and a comparison reaches over 2^63 ns of it.
+    #[inline]
+    fn entity_is_long_sleeper(&self, se: SeId) -> bool {
+        if self.kernel.entity.long_sleeper == LongSleeper::Compared {
+            return false;
+        }
+        let exec_start = self.se[se].exec_start;
+        let now = self.rq[self.cfs_rq[self.se[se].cfs_rq].rq].clock_task;
+        exec_start != 0 && now.saturating_sub(exec_start) > (1 << 63) / 1024
+    }
+
+    /// fair.c: check_spread(), until v6.5. Counts entities far from the rest.
+    #[inline]
+    pub(super) fn check_spread(&mut self, cfs: CfsRqId, se: SeId) {
+        if !self.schedstat_enabled() || self.kernel.entity.pick == Pick::Eevdf {
+            return;
+        }
+        let distance = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime) as i64;
+        if distance.unsigned_abs() > 3 * self.sysctl.sched_latency {
+            self.cfs_rq[cfs].nr_spread_over += 1;
+        }
+    }
+
+    /// fair.c: pick_next_entity(), until v6.5. The leftmost, unless it is to be skipped or a buddy is not too far behind it. `curr` is
+    /// what runs, if it may go on.
+    #[fentry(pick_next_entity)]
+    pub(super) fn pick_next_entity_cfs(&mut self, cfs: CfsRqId, curr: Option<SeId>) -> SeId {
+        let first = self.cfs_rq[cfs].tasks_timeline.leftmost();
+        let ahead = |a: SeId, b: SeId| entity_before(self.se[a].vruntime, self.se[b].vruntime);
+        let left = match (first, curr) {
+            (Some(first), Some(curr)) if ahead(curr, first) => curr,
+            (Some(first), _) => first,
+            (None, Some(curr)) => curr,
+            (None, None) => unreachable!("who picks has seen that something is queued"),
+        };
+        let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
+        let mut se = left;
+        if skip == Some(left) {
+            let second = if curr == Some(left) {
+                first
+            } else {
+                let second = self.cfs_rq[cfs].tasks_timeline.next_after(self.se[left].vruntime, left);
+                match (second, curr) {
+                    (Some(second), Some(curr)) if ahead(curr, second) => Some(curr),
+                    (None, curr) => curr,
+                    (second, _) => second,
+                }
+            };
+            se = second.filter(|&second| self.wakeup_preempt_entity(second, left) < 1).unwrap_or(left);
+        }
+        if let Some(last) = last
+            && self.wakeup_preempt_entity(last, left) < 1
+        {
+            se = last;
+        }
+        if let Some(next) = next
+            && self.wakeup_preempt_entity(next, left) < 1
+        {
+            se = next;
+        }
+        if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
+            self.clear_buddies(cfs, se);
+        }
+        se
+    }
+
+    /// fair.c: check_preempt_tick(), until v6.5. Ends the slice of `curr` when it is used up, or when `curr` is a slice ahead of the
+    /// leftmost.
+    #[fentry]
+    pub(super) fn check_preempt_tick(&mut self, cfs: CfsRqId, curr: SeId) {
+        let cpu = self.cfs_rq[cfs].rq;
+        let ideal_runtime = self.sched_slice(cfs, curr);
+        let se = &self.se[curr];
+        let (delta_exec, vruntime) = (se.sum_exec_runtime - se.prev_sum_exec_runtime, se.vruntime);
+        if delta_exec > ideal_runtime {
+            self.resched_curr(cpu);
+            self.clear_buddies(cfs, curr);
+            return;
+        }
+        if delta_exec < self.sysctl.sched_min_granularity {
+            return;
+        }
+        let left = self.cfs_rq[cfs].tasks_timeline.leftmost_vruntime().expect("somebody waits beside the running one");
+        let delta = vruntime.wrapping_sub(left) as i64;
+        if delta >= 0 && delta as u64 > ideal_runtime {
+            self.resched_curr(cpu);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! fair.c: DELAY_DEQUEUE (v6.12): who falls asleep while it owes service stays queued, and with it in the competition that makes up
+//! for it, until it is picked, which shows that it owes nothing any more, or woken.
+//!
+//! A task so delayed keeps its sleeping state and `on_rq`; a group's entity is delayed when its last task left. Counts of what
+//! is runnable leave both out.
+
+use super::load::UpdateLoad;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::features::Feature;
+use crate::sched::*;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// The part of `dequeue_entity()` that decides whether to delay it.
+    #[inline]
+    pub(super) fn delays_dequeue(&self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
+        if flags.delayed {
+            debug_assert!(self.se[se].sched_delayed);
+            return false;
+        }
+        let delay = flags.sleep && !flags.special;
+        debug_assert!(!(delay && self.se[se].sched_delayed));
+        delay && self.sched_feat(Feature::DELAY_DEQUEUE) && !self.entity_eligible(cfs, se)
+    }
+
+    /// fair.c: set_delayed(). A group's entity counts nothing: no task is queued below it.
+    pub(super) fn set_delayed(&mut self, se: SeId) {
+        self.se[se].sched_delayed = true;
+        if self.se[se].task.is_some() {
+            self.count_delayed(se, |h_nr_delayed| *h_nr_delayed += 1);
+        }
+    }
+
+    /// fair.c: clear_delayed().
+    pub(super) fn clear_delayed(&mut self, se: SeId) {
+        self.se[se].sched_delayed = false;
+        if self.se[se].task.is_some() {
+            self.count_delayed(se, |h_nr_delayed| *h_nr_delayed -= 1);
+        }
+    }
+
+    fn count_delayed(&mut self, se: SeId, count: impl Fn(&mut u32)) {
+        let mut level = Some(se);
+        while let Some(se) = level {
+            let cfs = self.se[se].cfs_rq;
+            count(&mut self.cfs_rq[cfs].h_nr_delayed);
+            if self.cfs_rq_throttled(cfs) {
+                return;
+            }
+            level = self.se[se].parent;
+        }
+    }
+
+    /// fair.c: finish_delayed_dequeue_entity(). What it gained while it slept is not its due.
+    pub(super) fn finish_delayed_dequeue_entity(&mut self, se: SeId) {
+        self.clear_delayed(se);
+        if self.sched_feat(Feature::DELAY_ZERO) {
+            self.se[se].vlag = self.se[se].vlag.min(0);
+        }
+    }
+
+    /// fair.c: requeue_delayed_entity(). It is woken, and still queued.
+    pub(super) fn requeue_delayed_entity(&mut self, se: SeId) {
+        let cfs = self.se[se].cfs_rq;
+        debug_assert!(self.se[se].sched_delayed && self.se[se].on_rq);
+        if self.sched_feat(Feature::DELAY_ZERO) {
+            self.update_entity_lag(cfs, se);
+            if self.se[se].vlag > 0 {
+                self.place_at_zero_lag(cfs, se);
+            }
+        }
+        self.update_load_avg(cfs, se, UpdateLoad::NONE);
+        self.clear_delayed(se);
+    }
+
+    fn place_at_zero_lag(&mut self, cfs: CfsRqId, se: SeId) {
+        let waits = self.cfs_rq[cfs].curr != Some(se);
+        self.cfs_rq[cfs].nr_running -= 1;
+        if waits {
+            self.__dequeue_entity(cfs, se);
+        }
+        self.se[se].vlag = 0;
+        self.place_entity_eevdf(cfs, se, QueueFlags::default());
+        if waits {
+            self.__enqueue_entity(cfs, se);
+        }
+        self.cfs_rq[cfs].nr_running += 1;
+    }
+
+    /// What task_dead_fair() and unregister_fair_sched_group() do about it: an entity that goes for good leaves its queue now.
+    pub(super) fn end_delayed_dequeue(&mut self, cpu: CpuId, se: SeId) {
+        if !self.se[se].sched_delayed {
+            return;
+        }
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        self.dequeue_entities(cpu, se, QueueFlags { sleep: true, delayed: true, ..QueueFlags::default() });
+        self.rq_unlock(cpu);
+    }
+
+    /// fair.c: cfs_h_nr_delayed(). Tasks of `cpu` that sleep, and are queued nevertheless.
+    #[inline]
+    pub(crate) fn cfs_h_nr_delayed(&self, cpu: CpuId) -> u32 {
+        self.cfs_rq[self.rq[cpu].cfs].h_nr_delayed
+    }
+}

@@ -1,0 +1,162 @@
+//! EEVDF: who is picked, against a reference that knows no tree, no sums and no fixed point; lag; slices.
+
+use super::*;
+use crate::features::Feature;
+use units::Prng;
+
+/// An entity as the reference sees it: numbers of any size, relative to some vruntime.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    se: SeId,
+    weight: i128,
+    vruntime: i128,
+    deadline: i128,
+}
+
+fn seen(s: &Sched<Hand>, se: SeId) -> Seen {
+    let entity = &s.se[se];
+    let base = s.cfs_rq[entity.cfs_rq].zero_vruntime;
+    let relative = |time: u64| i128::from(time.wrapping_sub(base) as i64);
+    Seen {
+        se,
+        weight: i128::from(s.kernel.load_resolution.scale_load_down(entity.load.weight)),
+        vruntime: relative(entity.vruntime),
+        deadline: relative(entity.deadline),
+    }
+}
+
+/// What waits on a queue, in the order in which it came where deadlines are equal; and what runs, if it is queued.
+fn competitors(s: &Sched<Hand>, cfs: CfsRqId) -> (Vec<Seen>, Option<Seen>) {
+    let waiting = s.cfs_rq[cfs].tasks_timeline.iter().map(|se| seen(s, se)).collect();
+    let curr = s.cfs_rq[cfs].curr.filter(|&curr| s.se[curr].on_rq).map(|curr| seen(s, curr));
+    (waiting, curr)
+}
+
+/// Sum of `weight * (vruntime - v)` over all: zero at the average, positive below it.
+fn owed(all: &[Seen], v: i128) -> i128 {
+    all.iter().map(|e| e.weight * (e.vruntime - v)).sum()
+}
+
+/// By definition: of all who are owed something the one with the earliest deadline, what runs only before the others.
+fn reference_pick(s: &Sched<Hand>, cfs: CfsRqId) -> Option<SeId> {
+    let (waiting, curr) = competitors(s, cfs);
+    let all: Vec<Seen> = waiting.iter().copied().chain(curr).collect();
+    if let [alone] = all[..] {
+        return Some(alone.se);
+    }
+    let eligible = |e: &Seen| owed(&all, e.vruntime) >= 0;
+    let curr = curr.filter(eligible);
+    if let Some(curr) = curr
+        && s.sched_feat(Feature::RUN_TO_PARITY)
+        && s.se[curr.se].protect_slice()
+    {
+        return Some(curr.se);
+    }
+    let mut best: Option<Seen> = None;
+    for e in waiting.iter().copied().filter(eligible) {
+        if best.is_none_or(|best| e.deadline < best.deadline) {
+            best = Some(e);
+        }
+    }
+    match (best, curr) {
+        (Some(best), Some(curr)) if curr.deadline < best.deadline => Some(curr.se),
+        (best, curr) => best.or(curr).map(|e| e.se),
+    }
+}
+
+/// What must hold for a queue at any moment.
+pub(super) fn check_queue(s: &Sched<Hand>, cfs: CfsRqId) {
+    let (waiting, curr) = competitors(s, cfs);
+    let cfs_rq = &s.cfs_rq[cfs];
+    assert_eq!(i128::from(cfs_rq.avg_vruntime), owed(&waiting, 0), "{cfs:?}.avg_vruntime");
+    assert_eq!(i128::from(cfs_rq.avg_load), waiting.iter().map(|e| e.weight).sum(), "{cfs:?}.avg_load");
+    let deadlines: Vec<i128> = waiting.iter().map(|e| e.deadline).collect();
+    assert!(deadlines.is_sorted(), "{cfs:?} is in order of deadlines");
+    let slices = waiting.iter().chain(&curr).map(|e| s.se[e.se].slice);
+    assert_eq!(s.cfs_rq_min_slice(cfs), slices.min().unwrap_or(u64::MAX), "{cfs:?}: the shortest slice");
+    if cfs_rq.nr_running > 0 {
+        assert_eq!(s.pick_eevdf(cfs), reference_pick(s, cfs), "{cfs:?}");
+    }
+}
+
+/// `count` entities on one queue, the first of them running, with what `place` says of each: nice level, vruntime and deadline in ns
+/// behind an arbitrary point.
+fn queue_of(count: usize, mut place: impl FnMut(usize) -> (i32, i64, i64)) -> (Sched<Hand>, CfsRqId, Vec<SeId>) {
+    let mut s = machine(V6_12, 1);
+    let cfs = s.rq[CPU0].cfs;
+    let mut ses = Vec::new();
+    for number in 0..count {
+        let (nice, vruntime, deadline) = place(number);
+        let p = s.task(CPU0, nice);
+        let se = s.task[p].se;
+        s.__dequeue_entity(cfs, se);
+        s.se[se].vruntime = s.cfs_rq[cfs].zero_vruntime.wrapping_add_signed(vruntime);
+        s.se[se].deadline = s.cfs_rq[cfs].zero_vruntime.wrapping_add_signed(deadline);
+        ses.push(se);
+    }
+    for &se in &ses {
+        s.__enqueue_entity(cfs, se);
+    }
+    (s, cfs, ses)
+}
+
+#[test]
+fn the_earliest_deadline_of_those_who_are_owed_runs_next() {
+    // (vruntime, deadline) of nice 0 tasks, and who is picked.
+    for (entities, picked) in [
+        (&[(0, 30), (10, 20), (20, 10)][..], 1),
+        (&[(0, 10), (10, 20), (20, 30)], 0),
+        (&[(10, 30), (10, 20), (10, 10)], 2),
+        // Two in one place, the later one no earlier: who came first.
+        (&[(0, 10), (0, 10), (30, 5)], 0),
+        // One far behind leaves only itself eligible.
+        (&[(-1_000_000, 9_000_000), (0, 1), (1, 2), (2, 3)], 0),
+        // The average itself is eligible.
+        (&[(-5, 9), (0, 1), (5, 0)], 1),
+    ] {
+        let (s, cfs, ses) = queue_of(entities.len(), |i| (0, entities[i].0, entities[i].1));
+        assert_eq!(s.pick_eevdf(cfs), Some(ses[picked]), "{entities:?}");
+        check_queue(&s, cfs);
+    }
+}
+
+#[test]
+fn weights_move_the_average() {
+    // V of nice 0 at 0 and nice 5 at 100: 100 * 335 / 1359 = 24.65; so 24 is eligible, 25 is not. A third task of weight 15 (nice
+    // 19) at 24 or 25 moves it little.
+    for (at, picked) in [(24, 2), (25, 0)] {
+        let entities = [(0, 0, 50), (5, 100, 40), (19, at, 30)];
+        let (s, cfs, ses) = queue_of(3, |i| entities[i]);
+        assert_eq!(s.pick_eevdf(cfs), Some(ses[picked]), "{at}");
+    }
+}
+
+#[test]
+fn picks_agree_with_the_definition_on_random_queues() {
+    for seed in 0..300 {
+        let mut random = Prng::stream(seed, "eevdf", 0);
+        let width = [3, 1_000, 50_000_000][random.below(3) as usize];
+        let count = 1 + random.below(12) as usize;
+        let (mut s, cfs, ses) = queue_of(count, |_| {
+            let mut time = || random.below(2 * width) as i64 - width as i64;
+            let (vruntime, deadline) = (time(), time());
+            (random.below(40) as i32 - 20, vruntime, deadline)
+        });
+        s.features.set(Feature::RUN_TO_PARITY, random.below(2) == 0);
+        check_queue(&s, cfs);
+        let curr = ses[random.below(count as u64) as usize];
+        s.set_next_entity(cfs, curr);
+        check_queue(&s, cfs);
+        s.se[curr].vlag += i64::from(random.below(2) == 0);
+        check_queue(&s, cfs);
+        // The average becomes the origin: nothing changes.
+        let v = s.avg_vruntime(cfs);
+        assert_eq!(v, s.cfs_rq[cfs].zero_vruntime);
+        check_queue(&s, cfs);
+        let (waiting, curr) = competitors(&s, cfs);
+        let all: Vec<Seen> = waiting.into_iter().chain(curr).collect();
+        let weight: i128 = all.iter().map(|e| e.weight).sum();
+        let rest = owed(&all, 0);
+        assert!((0..weight).contains(&rest), "V is the average, rounded down: {rest} of {weight} left");
+    }
+}
