@@ -2,8 +2,8 @@
 //! sends, its idle states, and the profile of it all.
 
 use crate::idle::{Menu, PollRule};
-use crate::lines::Directory;
-use crate::prices::Prices;
+use crate::lines::{Directory, Request, Seat};
+use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
@@ -12,7 +12,7 @@ use sched::arch::Arch;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use units::{CpuId, Ns, Prng, Ps};
+use units::{CpuId, Cycles, Ns, Prng, Ps};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub struct Residency {
 }
 
 struct Cpu {
-    /// The clock while the CPU executes a path; between paths, where the last one ended.
+    /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
     clock: Ps,
     ps_per_cycle: u64,
     sibling: Option<CpuId>,
@@ -56,18 +56,28 @@ struct Cpu {
     sched_rng: Prng,
 }
 
+/// The CPU that executes kernel code now, and what every charge to it needs to know.
+struct Executing {
+    cpu: CpuId,
+    seat: Seat,
+    clock: Ps,
+    ps_per_cycle: u64,
+}
+
 /// A simulated machine. `COSTS` false is the cost model switched off: nothing takes time but what programs ask for.
 pub struct Hardware<const COSTS: bool> {
+    /// Its clock is what everybody's `sched_clock` shows.
+    executing: Executing,
+    profile: Option<Box<CallTree>>,
+    lines: Directory,
+    /// Straight-line work of each path, by number.
+    paths: [Cycles; NR_PATHS],
     pub topology: Topology,
     pub prices: Prices,
     cpus: Vec<Cpu>,
-    /// The CPU that executes kernel code now, whose clock everybody's `sched_clock` shows.
-    executing: CpuId,
-    lines: Directory,
     warmth: Warmth,
     layout: Layout,
     outbox: Vec<Message>,
-    profile: Option<CallTree>,
     sink: Option<Box<dyn Sink>>,
 }
 
@@ -96,11 +106,16 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 },
             })
             .collect();
+        let lines = Directory::new(&topology, prices.lines.clone(), seed);
+        let first = CpuId(0);
+        let executing =
+            Executing { cpu: first, seat: lines.seat(first), clock: Ps::ZERO, ps_per_cycle: prices.ps_per_cycle };
         Hardware {
-            lines: Directory::new(&topology, prices.lines.clone(), seed),
+            executing,
+            lines,
+            paths: std::array::from_fn(|number| prices.path(Path(number as u16))),
             warmth: Warmth::new(&topology),
             cpus,
-            executing: CpuId(0),
             layout,
             outbox: Vec::new(),
             profile: None,
@@ -120,11 +135,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     /// Books time from `now` on.
     pub fn start_profile(&mut self, now: Ps) {
-        self.profile = Some(CallTree::new(self.cpus.len(), now));
+        self.profile = Some(Box::new(CallTree::new(self.cpus.len(), now)));
     }
 
     pub fn profile(&self) -> Option<&CallTree> {
-        self.profile.as_ref()
+        self.profile.as_deref()
     }
 
     pub fn residency(&self, cpu: CpuId) -> &Residency {
@@ -137,27 +152,44 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     // The clock of the CPU that executes.
 
-    /// `cpu` begins to execute kernel code at `now`.
+    /// `cpu` begins to execute kernel code at `now`. Whatever is charged until the next call is charged to it.
     #[inline]
     pub fn begin(&mut self, cpu: CpuId, now: Ps) {
-        self.executing = cpu;
-        self.cpus[cpu.index()].clock = now;
+        let executing = &mut self.executing;
+        if executing.cpu != cpu {
+            self.cpus[executing.cpu.index()].clock = executing.clock;
+            if COSTS {
+                executing.seat = self.lines.seat(cpu);
+                executing.ps_per_cycle = self.cpus[cpu.index()].ps_per_cycle;
+            }
+        }
+        executing.cpu = cpu;
+        executing.clock = now;
     }
 
     /// Where `cpu`'s clock stands: the end of what it executed last.
     #[inline]
     pub fn now(&self, cpu: CpuId) -> Ps {
-        self.cpus[cpu.index()].clock
+        if cpu == self.executing.cpu { self.executing.clock } else { self.cpus[cpu.index()].clock }
     }
 
-    /// Charges time to what `cpu` executes.
-    #[inline]
-    pub fn charge(&mut self, cpu: CpuId, time: Ps) {
+    /// Charges time to the CPU that executes.
+    #[inline(always)]
+    fn charge(&mut self, time: Ps) {
         if COSTS {
-            self.cpus[cpu.index()].clock += time;
-            if let Some(profile) = &mut self.profile {
-                profile.add(cpu.index(), time);
+            self.executing.clock += time;
+            if self.profile.is_some() {
+                self.book(time);
             }
+        }
+    }
+
+    /// Books a charge on the profile's stack.
+    #[cold]
+    #[inline(never)]
+    fn book(&mut self, time: Ps) {
+        if let Some(profile) = &mut self.profile {
+            profile.add(self.executing.cpu.index(), time);
         }
     }
 
@@ -195,7 +227,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
     fn update_speed(&mut self, cpu: CpuId) {
         let shared = self.cpus[cpu.index()].sibling.is_some_and(|s| self.cpus[s.index()].active);
         let alone = self.prices.ps_per_cycle;
-        self.cpus[cpu.index()].ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
+        let ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
+        self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
+        if cpu == self.executing.cpu {
+            self.executing.ps_per_cycle = ps_per_cycle;
+        }
     }
 
     // Cache warmth.
@@ -204,7 +240,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, working_set: u64) {
         if COSTS && working_set > 0 {
             let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), working_set, cpu);
-            self.charge(cpu, stall);
+            self.charge(stall);
         }
     }
 
@@ -257,7 +293,86 @@ impl<const COSTS: bool> Hardware<COSTS> {
         this.idle_state.map(|state| (state, this.idle_since))
     }
 
+    // Lines: the usual cases in one short function for each kind of access, all others behind them.
+
+    #[inline(always)]
+    fn request(&self, line: Line) -> Request {
+        Request { by: self.executing.seat, line, now: self.executing.clock }
+    }
+
+    #[inline(never)]
+    fn read_line(&mut self, line: Line) {
+        match self.lines.read_usual(self.request(line)) {
+            Some(stall) => self.charge(stall),
+            None => self.read_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn read_any_line(&mut self, line: Line) {
+        let stall = self.lines.read(self.request(line));
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    fn write_line(&mut self, line: Line) {
+        match self.lines.write_usual(self.request(line)) {
+            Some(stall) => self.charge(stall),
+            None => self.write_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn write_any_line(&mut self, line: Line) {
+        let stall = self.lines.write(self.request(line));
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    fn atomic_line(&mut self, line: Line) {
+        match self.lines.atomic_usual(self.request(line)) {
+            Some(stall) => self.charge(stall),
+            None => self.atomic_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn atomic_any_line(&mut self, line: Line) {
+        let stall = self.lines.atomic(self.request(line));
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    fn lock_line(&mut self, line: Line) {
+        match self.lines.lock_usual(self.request(line)) {
+            Some(stall) => self.charge(stall),
+            None => self.lock_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn lock_any_line(&mut self, line: Line) {
+        let stall = self.lines.lock(self.request(line));
+        self.charge(stall);
+    }
+
     // Profile.
+
+    #[cold]
+    #[inline(never)]
+    fn enter_profile(&mut self, path: Path) {
+        if let Some(profile) = &mut self.profile {
+            profile.enter(self.executing.cpu.index(), path);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_profile(&mut self) {
+        if let Some(profile) = &mut self.profile {
+            profile.leave(self.executing.cpu.index());
+        }
+    }
 
     /// What runs on `cpu` from now on, by the number of its name.
     pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
@@ -301,7 +416,11 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     #[inline]
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
-        self.cpus[self.executing.index()].clock.ns()
+        self.executing.clock.ns()
+    }
+
+    fn bring_up(&mut self, cpu: CpuId) {
+        self.begin(cpu, self.now(cpu));
     }
 
     fn sched_rng(&mut self, cpu: CpuId) -> u32 {
@@ -310,7 +429,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
         let work = Ps(self.prices.ipi_send.0 * self.ps_per_cycle(from));
-        self.charge(from, work);
+        self.charge(work);
         let at = self.now(from) + if COSTS { self.prices.ipi_delivery } else { Ps::ZERO };
         self.outbox.push(Message { at, to, notice: Notice::Reschedule });
     }
@@ -326,63 +445,55 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         };
         // The watcher fetches the line back: the next store to it is a transfer again.
         if COSTS {
-            let now = self.now(from);
-            self.lines.read(&self.topology, to, self.layout.idle_thread_info(to), now);
+            let line = self.layout.idle_thread_info(to);
+            self.lines.read(Request { by: self.lines.seat(to), line, now: self.executing.clock });
         }
         self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, by: CpuId, line: Line) {
         if COSTS {
-            let stall = self.lines.read(&self.topology, by, line, self.now(by));
-            if stall != Ps::ZERO {
-                self.charge(by, stall);
-            }
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.read_line(line);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, by: CpuId, line: Line) {
         if COSTS {
-            let stall = self.lines.write(&self.topology, by, line, self.now(by));
-            if stall != Ps::ZERO {
-                self.charge(by, stall);
-            }
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.write_line(line);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn atomic(&mut self, by: CpuId, line: Line) {
         if COSTS {
-            let stall = self.lines.atomic(&self.topology, by, line, self.now(by));
-            if stall != Ps::ZERO {
-                self.charge(by, stall);
-            }
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.atomic_line(line);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&mut self, by: CpuId, line: Line) {
         if COSTS {
-            let stall = self.lines.lock(&self.topology, by, line, self.now(by));
-            if stall != Ps::ZERO {
-                self.charge(by, stall);
-            }
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.lock_line(line);
         }
     }
 
     #[inline]
-    fn unlock(&mut self, by: CpuId, line: Line) {
+    fn unlock(&mut self, _by: CpuId, line: Line) {
         if COSTS {
-            self.lines.unlock(line, self.now(by));
+            self.lines.unlock(line, self.executing.clock);
         }
     }
 
     #[inline]
     fn copy(&mut self, by: CpuId, bytes: u64) {
         if COSTS {
-            self.charge(by, Ps(bytes * self.prices.copy_ps_per_byte));
+            self.charge(Ps(bytes * self.prices.copy_ps_per_byte));
         }
     }
 
@@ -391,25 +502,26 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
             let line = self.prices.lines.transfer[self.topology.distance(from, by).index()];
             // The first line is waited for, the others come in parallel behind it.
             let lines = bytes.div_ceil(64);
-            self.charge(by, Ps(line.0 + lines.saturating_sub(1) * line.0 / self.prices.refill_parallel));
+            self.charge(Ps(line.0 + lines.saturating_sub(1) * line.0 / self.prices.refill_parallel));
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, by: CpuId, path: Path) {
         if COSTS {
-            if let Some(profile) = &mut self.profile {
-                profile.enter(by.index(), path);
+            if self.profile.is_some() {
+                self.enter_profile(path);
             }
-            let cycles = self.prices.path(path).0;
-            self.charge(by, Ps(cycles * self.ps_per_cycle(by)));
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            let cycles = self.paths[path.0 as usize].0;
+            self.charge(Ps(cycles * self.executing.ps_per_cycle));
         }
     }
 
-    #[inline]
-    fn leave(&mut self, by: CpuId) {
-        if COSTS && let Some(profile) = &mut self.profile {
-            profile.leave(by.index());
+    #[inline(always)]
+    fn leave(&mut self, _by: CpuId) {
+        if COSTS && self.profile.is_some() {
+            self.leave_profile();
         }
     }
 

@@ -111,19 +111,23 @@ impl Menu {
 
     /// menu.c: get_typical_interval(): the mean of the recent idles if they agree, the longest dropped one by one until they
     /// do or a quarter of them is gone.
+    /// Differs: one pass; the sum of squared differences follows from the sums of values and of squares.
     fn get_typical_interval(&self) -> Option<u64> {
         let mut threshold = u64::MAX;
         loop {
-            let (mut sum, mut count, mut longest) = (0, 0, 0);
-            for &value in self.intervals.iter().filter(|&&v| v <= threshold) {
+            let (mut sum, mut squares, mut count, mut longest) = (0, 0u64, 0, 0);
+            for value in self.intervals {
+                let counts = value <= threshold;
+                let value = if counts { value } else { 0 };
                 sum += value;
-                count += 1;
+                squares = squares.wrapping_add(value.wrapping_mul(value));
+                count += u64::from(counts);
                 longest = value.max(longest);
             }
             let mean = average(sum, count);
-            let square = |v: u64| v.abs_diff(mean) * v.abs_diff(mean);
-            let squares: u64 = self.intervals.iter().filter(|&&v| v <= threshold).map(|&v| square(v)).sum();
-            let variance = average(squares, count);
+            // sum of (v - mean)^2 = sum of v^2 - 2 mean sum of v + count mean^2
+            let differences = squares.wrapping_sub(mean.wrapping_mul(2 * sum - count * mean));
+            let variance = average(differences, count);
             let enough = count * 4 >= INTERVALS as u64 * 3;
             if (mean * mean > 36 * variance && enough) || variance <= 400 {
                 return Some(mean);

@@ -7,24 +7,28 @@
 //! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
-use crate::topology::{Distance, Topology};
+use crate::topology::{Cpu, Distance, Part, Topology};
 use sched::layout::{Line, Region};
 use units::{CpuId, Ps};
 
-/// Nobody has touched the line yet.
-const UNTOUCHED: u16 = u16::MAX;
+/// Who holds a line: the core that wrote last, or that read first, in the low half; whether it is [`MODIFIED`] or [`SHARED`]
+/// above it. One word, because nearly every access asks for nothing else.
+type Holder = u32;
 
-#[derive(Clone, Debug)]
+/// The owner alone holds it.
+const MODIFIED: Holder = 1 << 16;
+/// Whoever is in the line's sharer set holds it.
+const SHARED: Holder = 1 << 17;
+/// Nobody has touched it yet: the owner is the number of no core.
+const UNTOUCHED: Holder = u16::MAX as Holder;
+
+/// What every access to a line looks at. Small: thousands of tasks have a dozen lines each.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Until when the line is being moved or its lock is held, and for how many picoseconds it has been by then, without a gap.
     free_at: Ps,
     busy_for: u32,
-    /// Cores 0 to 63 that share the line; the others' bits are in `Directory::more_sharers`.
-    sharers: u64,
-    /// The core that wrote last, or that read first.
-    owner: u16,
-    /// The owner alone holds it, modified.
-    modified: bool,
+    holder: Holder,
 }
 
 /// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
@@ -53,6 +57,13 @@ pub struct LinePrices {
 }
 
 impl Entry {
+    const UNTOUCHED: Entry = Entry { free_at: Ps::ZERO, busy_for: 0, holder: UNTOUCHED };
+
+    #[inline(always)]
+    fn owner(&self) -> u16 {
+        self.holder as u16
+    }
+
     /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
     /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
     /// it came early in simulated time.
@@ -75,68 +86,125 @@ impl Entry {
 
 /// How long a modified line travels between two cores, and how far its slice is.
 struct Ways {
-    transfer: Vec<Ps>,
-    /// One CPU of each core.
-    cpu_of_core: Vec<CpuId>,
-    /// `[from * cores + to]` in picoseconds, on machines of up to [`MOST_TABLED`] cores: the way of nearly every miss.
+    /// In picoseconds, from each core to another one: `[seat.row + from]`.
     table: Vec<u32>,
-    /// How much nearer or farther than the mean a slice may be, in picoseconds.
+    /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`].
+    topology: Option<Topology>,
+    transfer: Vec<Ps>,
+    /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
     slice_spread: u64,
-    /// A transfer within one last level cache, and the shortest one that leaves it.
-    near: u64,
+    slices: u64,
+    /// A transfer within one core, one within one last level cache, and the shortest one that leaves it.
+    same: Ps,
+    near: Ps,
     outside: Ps,
-    seed: u64,
+    /// What the seed makes of an address.
+    salt: u64,
 }
 
-/// Who shares a line beside the core that wants it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Others {
-    None,
-    /// Cores of the same last level cache only.
-    SameCache,
-    Elsewhere,
+/// Entries: 4 MB.
+const LARGEST_TABLE: usize = 1 << 20;
+
+/// Where a CPU stands among the caches: what each of its accesses needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat {
+    /// How a line's holder reads that this CPU's core holds alone.
+    alone: Holder,
+    core: u16,
+    /// Its last level cache.
+    llc: u16,
+    /// Where in the table of ways those to this CPU begin.
+    row: u32,
 }
 
-/// A table of this many cores squared still fits a level-2 cache.
-const MOST_TABLED: usize = 64;
+/// Cores of one place are equally far from every core elsewhere, and from each other.
+struct Places {
+    /// The place of each core.
+    of_core: Vec<u16>,
+    /// One CPU of each.
+    cpus: Vec<CpuId>,
+    /// Between two cores of one place.
+    within: Distance,
+}
 
-impl Ways {
-    fn new(topology: &Topology, prices: &LinePrices, seed: u64) -> Ways {
-        let cpu_of_core: Vec<CpuId> =
-            topology.cores().iter().map(|core| core.cpus.first().expect("a core has a CPU")).collect();
-        let way = |&from: &CpuId, &to: &CpuId| prices.transfer[topology.distance(from, to).index()].0 as u32;
-        let table = if cpu_of_core.len() <= MOST_TABLED {
-            cpu_of_core.iter().flat_map(|from| cpu_of_core.iter().map(move |to| way(from, to))).collect()
-        } else {
-            Vec::new()
+impl Places {
+    fn new(topology: &Topology) -> Places {
+        let clustered = topology.clusters().len() < topology.cores().len();
+        // What tells cores apart, seen from others: last level cache, NUMA node and, where they hold several, cluster.
+        let mut keys: Vec<(u16, u16, u16)> = Vec::new();
+        let mut cpus = Vec::new();
+        let place = |core: &Part| {
+            let first = core.cpus.first().expect("a core has a CPU");
+            let cpu = topology.cpu(first);
+            let key = (cpu.llc, cpu.node, if clustered { cpu.cluster } else { 0 });
+            let known = keys.iter().position(|&k| k == key);
+            known.unwrap_or_else(|| {
+                keys.push(key);
+                cpus.push(first);
+                keys.len() - 1
+            }) as u16
         };
-        let near = prices.transfer[Distance::Llc.index()].0;
-        let slice_spread = near * prices.slice_spread / 1000;
-        let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
-        let outside = prices.transfer.get(leaves.index()).copied().unwrap_or(Ps(near));
-        let transfer = prices.transfer.clone();
-        Ways { transfer, cpu_of_core, table, slice_spread, near, outside, seed }
+        let of_core = topology.cores().iter().map(place).collect();
+        Places { of_core, cpus, within: if clustered { Distance::Cluster } else { Distance::Llc } }
     }
 
-    #[inline(always)]
-    fn between(&self, topology: &Topology, from: u16, to: u16) -> Ps {
-        let (from, to) = (from as usize, to as usize);
-        if self.table.is_empty() {
-            return self.transfer[topology.distance(self.cpu_of_core[from], self.cpu_of_core[to]).index()];
+    /// From each core to each place, by `[place * cores + core]`.
+    fn distances(&self, topology: &Topology) -> impl Iterator<Item = Distance> {
+        let distance = |from: u16, to: usize| match from as usize == to {
+            true => self.within,
+            false => topology.distance(self.cpus[from as usize], self.cpus[to]),
+        };
+        (0..self.cpus.len()).flat_map(move |to| self.of_core.iter().map(move |&from| distance(from, to)))
+    }
+}
+
+impl Ways {
+    fn new(topology: &Topology, places: &Places, prices: &LinePrices, seed: u64) -> Ways {
+        let fits = places.cpus.len() * places.of_core.len() <= LARGEST_TABLE;
+        let way = |distance: Distance| prices.transfer[distance.index()].0 as u32;
+        let near = prices.transfer[Distance::Llc.index()];
+        let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
+        let slice_spread = near.0 * prices.slice_spread / 1000;
+        Ways {
+            table: if fits { places.distances(topology).map(way).collect() } else { Vec::new() },
+            topology: (!fits).then(|| topology.clone()),
+            transfer: prices.transfer.clone(),
+            slice_spread,
+            slices: 2 * slice_spread + 1,
+            same: prices.transfer[Distance::Same.index()],
+            near,
+            outside: prices.transfer.get(leaves.index()).copied().unwrap_or(near),
+            salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         }
-        Ps(u64::from(self.table[from * self.cpu_of_core.len() + to]))
+    }
+
+    /// From core `from` to another one, where `to` sits.
+    #[inline(always)]
+    fn between(&self, from: u16, to: Seat) -> Ps {
+        match self.table.get(to.row as usize + from as usize) {
+            Some(&way) => Ps(u64::from(way)),
+            None => self.by_distance(from, to.core),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn by_distance(&self, from: u16, to: u16) -> Ps {
+        let topology = self.topology.as_ref().expect("a table holds the ways between all cores");
+        let cpu = |core: u16| topology.cores()[core as usize].cpus.first().expect("a core has a CPU");
+        self.transfer[topology.distance(cpu(from), cpu(to)).index()]
     }
 
     /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
     #[inline(always)]
     fn by_slice(&self, line: Line, way: Ps) -> Ps {
-        if self.slice_spread == 0 || way == Ps::ZERO {
+        if way == Ps::ZERO {
             return way;
         }
         let address = (line.region as u64) << 32 | u64::from(line.index);
-        let hash = (address ^ self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let hash = (address ^ self.salt).wrapping_mul(0xff51_afd7_ed55_8ccd);
         // -spread ..= +spread.
-        let offset = ((hash >> 32) * (2 * self.slice_spread + 1)) >> 32;
+        let offset = ((hash >> 32) * self.slices) >> 32;
         Ps((way.0 + offset).saturating_sub(self.slice_spread))
     }
 }
@@ -150,39 +218,49 @@ pub struct LineTotals {
 
 pub struct Directory {
     regions: [Vec<Entry>; Region::ALL.len()],
-    /// On machines of more than 64 cores the rest of the sharer sets, `more_words` for each entry of a region.
-    more_sharers: [Vec<u64>; Region::ALL.len()],
-    more_words: usize,
-    prices: LinePrices,
-    /// Core and last level cache of each CPU; one CPU of each core.
-    core: Vec<u16>,
-    llc: Vec<u16>,
     ways: Ways,
-    /// The cores of each last level cache, `1 + more_words` words each.
-    llc_cores: Vec<u64>,
     totals: LineTotals,
+    prices: LinePrices,
+    /// The sharer set of each line, `words` words long, one bit for each core. Of a line that is not shared it means nothing.
+    sharers: [Vec<u64>; Region::ALL.len()],
+    words: usize,
+    /// Of each CPU.
+    seats: Vec<Seat>,
+    /// The cores of each last level cache, `words` words each.
+    llc_cores: Vec<u64>,
 }
 
+/// Who asks for a line, which one, and when.
+#[derive(Clone, Copy)]
+pub struct Request {
+    pub by: Seat,
+    pub line: Line,
+    pub now: Ps,
+}
+
+/// Each kind of access comes in two: the usual cases in a few instructions, `None` for all others, and all cases. What they return
+/// is how long the core stalls.
 impl Directory {
     pub fn new(topology: &Topology, prices: LinePrices, seed: u64) -> Directory {
-        let core: Vec<u16> = topology.cpus().map(|(_, cpu)| cpu.core).collect();
-        let llc = topology.cpus().map(|(_, cpu)| cpu.llc).collect();
-        let cores = core.iter().max().map_or(1, |&c| c as usize + 1);
-        let words = cores.div_ceil(WORD);
+        let places = Places::new(topology);
+        let cores = topology.cores().len();
+        let seat = |cpu: &Cpu| {
+            let row = places.of_core[cpu.core as usize] as usize * cores;
+            Seat { alone: MODIFIED | Holder::from(cpu.core), core: cpu.core, llc: cpu.llc, row: row as u32 }
+        };
+        let words = cores.max(1).div_ceil(WORD);
         let mut llc_cores = vec![0; topology.llcs().len() * words];
         for (_, cpu) in topology.cpus() {
             llc_cores[cpu.llc as usize * words + cpu.core as usize / WORD] |= 1 << (cpu.core as usize % WORD);
         }
-        let ways = Ways::new(topology, &prices, seed);
         Directory {
             regions: Default::default(),
-            more_sharers: Default::default(),
-            more_words: words - 1,
+            sharers: Default::default(),
+            words,
+            seats: topology.cpus().map(|(_, cpu)| seat(cpu)).collect(),
             llc_cores,
+            ways: Ways::new(topology, &places, &prices, seed),
             prices,
-            core,
-            llc,
-            ways,
             totals: LineTotals::default(),
         }
     }
@@ -191,77 +269,101 @@ impl Directory {
         self.totals
     }
 
-    /// A load by `by` at `now`: how long the core stalls.
     #[inline]
-    pub fn read(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let core = self.core[by.index()];
-        if let Some(entry) = self.regions[line.region as usize].get(line.index as usize)
-            && (entry.owner == core || !entry.modified && entry.owner != UNTOUCHED && self.shares(entry, line, core))
-        {
-            return Ps::ZERO;
-        }
-        self.read_miss(topology, by, line, now)
+    pub fn seat(&self, cpu: CpuId) -> Seat {
+        self.seats[cpu.index()]
     }
 
-    #[inline(never)]
-    fn read_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
+    /// A load of a line that is held here already.
+    #[inline(always)]
+    pub fn read_usual(&mut self, Request { by, line, .. }: Request) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get(line.index as usize)?;
+        let here = entry.owner() == by.core || entry.holder & SHARED != 0 && self.shares(line, by.core);
+        here.then_some(Ps::ZERO)
+    }
+
+    /// A load.
+    pub fn read(&mut self, request: Request) -> Ps {
+        if let Some(stall) = self.read_usual(request) {
+            return stall;
+        }
+        let Request { by, line, now } = request;
         self.reach(line);
-        let core = self.core[by.index()];
-        let own_llc = self.llc_words(by);
-        let at = line.index as usize * self.more_words;
-        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
-        let beyond = more.iter().zip(&own_llc[1..]).any(|(s, o)| s & o != 0);
-        let first = own_llc[0];
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let way = if entry.owner == UNTOUCHED {
-            self.prices.memory
-        } else if !entry.modified && (entry.sharers & first != 0 || beyond) {
-            self.prices.llc_hit
+        let sharers = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        let owner = entry.owner();
+        let way = if entry.holder & MODIFIED != 0 {
+            // The set was of no account; the owner is its first member.
+            sharers.fill(0);
+            sharers[owner as usize / WORD] |= 1 << (owner as usize % WORD);
+            entry.holder = SHARED | Holder::from(owner);
+            self.ways.between(owner, by)
+        } else if entry.holder & SHARED != 0 {
+            let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
+            let near = sharers.iter().zip(own_llc).any(|(s, o)| s & o != 0);
+            if near { self.prices.llc_hit } else { self.ways.between(owner, by) }
         } else {
-            self.ways.between(topology, entry.owner, core)
+            entry.holder = SHARED | Holder::from(by.core);
+            self.prices.memory
         };
+        sharers[by.core as usize / WORD] |= 1 << (by.core as usize % WORD);
         let way = self.ways.by_slice(line, way);
         let wait = entry.queue(now, way);
-        self.add_sharer(line, by);
         let stall = Ps((wait.0 + way.0) * self.prices.read_stall / 1000);
         self.count(stall)
     }
 
-    /// A plain store by `by` at `now`: what the store buffer does not hide of the line's way.
-    #[inline]
-    pub fn write(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        if self.holds(by, line, now) {
-            return Ps::ZERO;
+    /// A plain store: what the store buffer does not hide of the line's way.
+    #[inline(always)]
+    pub fn write_usual(&mut self, request: Request) -> Option<Ps> {
+        let way = self.take_usual(request)?;
+        Some(self.stalls(Ps(way.0 * self.prices.write_stall / 1000)))
+    }
+
+    /// A plain store.
+    pub fn write(&mut self, request: Request) -> Ps {
+        if let Some(stall) = self.write_usual(request) {
+            return stall;
         }
-        let full = self.own(topology, by, line, now);
-        self.count(Ps(full.0 * self.prices.write_stall / 1000))
+        let (wait, way) = self.take(request);
+        self.count(Ps((wait + way).0 * self.prices.write_stall / 1000))
     }
 
     /// A locked read-modify-write: nothing is hidden.
-    #[inline]
-    pub fn atomic(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        if self.holds(by, line, now) {
-            return Ps::ZERO;
-        }
-        let full = self.own(topology, by, line, now);
-        self.count(full)
+    #[inline(always)]
+    pub fn atomic_usual(&mut self, request: Request) -> Option<Ps> {
+        let way = self.take_usual(request)?;
+        Some(self.stalls(way))
     }
 
-    /// Takes the lock on `line`: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
-    #[inline]
-    pub fn lock(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        if self.holds(by, line, now) {
-            let entry = &mut self.regions[line.region as usize][line.index as usize];
+    /// A locked read-modify-write.
+    pub fn atomic(&mut self, request: Request) -> Ps {
+        if let Some(stall) = self.atomic_usual(request) {
+            return stall;
+        }
+        let (wait, way) = self.take(request);
+        self.count(wait + way)
+    }
+
+    /// Takes a lock that nobody holds.
+    #[inline(always)]
+    pub fn lock_usual(&mut self, request: Request) -> Option<Ps> {
+        let way = self.take_usual(request)?;
+        if way == Ps::ZERO {
+            let entry = &mut self.regions[request.line.region as usize][request.line.index as usize];
             entry.busy_for = 0;
-            entry.free_at = now;
-            return Ps::ZERO;
+            entry.free_at = request.now;
         }
-        self.lock_miss(topology, by, line, now)
+        Some(self.stalls(way))
     }
 
-    #[inline(never)]
-    fn lock_miss(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let (wait, way) = self.take(topology, by, line, now);
+    /// Takes the lock on a line: waits for its holder, then for the line. The lock is held until [`Directory::unlock`].
+    pub fn lock(&mut self, request: Request) -> Ps {
+        if let Some(stall) = self.lock_usual(request) {
+            return stall;
+        }
+        let Request { line, now, .. } = request;
+        let (wait, way) = self.take(request);
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
         let stall = if wait == Ps::ZERO { way } else { wait + Ps(way.0 * CONTENDED_HANDOVER) };
         let entry = &mut self.regions[line.region as usize][line.index as usize];
@@ -281,78 +383,62 @@ impl Directory {
         entry.free_at = entry.free_at.max(now);
     }
 
-    /// Whether `by`'s core has the line to itself, modified, and nobody is in the middle of taking it.
+    /// Makes `by` the only holder of a line that it holds already, or that another core holds alone, while nobody is moving it.
+    /// Returns how long it travels.
     #[inline(always)]
-    fn holds(&self, by: CpuId, line: Line, now: Ps) -> bool {
-        let entry = self.regions[line.region as usize].get(line.index as usize);
-        entry.is_some_and(|e| e.modified && e.owner == self.core[by.index()] && now >= e.free_at)
-    }
-
-    /// Makes `by` the only holder; returns the line's full way, waiting included.
-    #[inline(never)]
-    fn own(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> Ps {
-        let (wait, way) = self.take(topology, by, line, now);
-        wait + way
+    fn take_usual(&mut self, Request { by, line, now }: Request) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        if now < entry.free_at || entry.holder & MODIFIED == 0 {
+            return None;
+        }
+        if entry.holder == by.alone {
+            return Some(Ps::ZERO);
+        }
+        let &way = self.ways.table.get(by.row as usize + entry.owner() as usize)?;
+        let way = self.ways.by_slice(line, Ps(u64::from(way)));
+        entry.free_at = now + way;
+        entry.busy_for = way.0 as u32;
+        entry.holder = by.alone;
+        self.totals.transfers += 1;
+        Some(way)
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
     #[inline(always)]
-    fn take(&mut self, topology: &Topology, by: CpuId, line: Line, now: Ps) -> (Ps, Ps) {
+    fn take(&mut self, Request { by, line, now }: Request) -> (Ps, Ps) {
         self.reach(line);
-        let core = self.core[by.index()];
-        let more = if self.more_words > 0 { self.others_beyond(by, line) } else { Others::None };
-        let own_llc = self.llc_cores[self.llc[by.index()] as usize * (1 + self.more_words)];
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let way = if entry.modified {
-            if entry.owner == core { Ps::ZERO } else { self.ways.between(topology, entry.owner, core) }
-        } else if entry.owner == UNTOUCHED {
-            self.prices.memory
+        let entry = &self.regions[line.region as usize][line.index as usize];
+        let way = if entry.holder == by.alone {
+            Ps::ZERO
+        } else if entry.holder & MODIFIED != 0 {
+            self.ways.between(entry.owner(), by)
+        } else if entry.holder & SHARED != 0 {
+            self.way_of_shared(by, line, entry.owner())
         } else {
-            let others = if (core as usize) < WORD { entry.sharers & !(1u64 << core) } else { entry.sharers };
-            if others & !own_llc != 0 || more == Others::Elsewhere {
-                // A write goes as far as the farthest copy: as far as the last writer, or one step out of the own cache.
-                self.ways.between(topology, entry.owner, core).max(self.ways.outside)
-            } else if others != 0 || more == Others::SameCache {
-                Ps(self.ways.near)
-            } else {
-                Ps::ZERO
-            }
+            self.prices.memory
         };
         let way = self.ways.by_slice(line, way);
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
         let wait = entry.queue(now, way);
-        entry.owner = core;
-        entry.modified = true;
-        entry.sharers = if (core as usize) < WORD { 1 << core } else { 0 };
-        if self.more_words > 0 {
-            self.more(line).fill(0);
-            self.set_sharer(line, core);
-        }
+        entry.holder = by.alone;
         (wait, way)
     }
 
-    /// Who shares a line among the cores beyond the first 64.
-    fn others_beyond(&self, by: CpuId, line: Line) -> Others {
-        let (core, own) = (self.core[by.index()] as usize, self.llc_words(by));
-        let at = line.index as usize * self.more_words;
-        let more = &self.more_sharers[line.region as usize][at..at + self.more_words];
-        let mut found = Others::None;
-        for (word, (sharers, own)) in more.iter().zip(&own[1..]).enumerate() {
-            let mine = if core / WORD == word + 1 { 1u64 << (core % WORD) } else { 0 };
-            let others = sharers & !mine;
+    /// A write goes as far as the farthest copy: as far as the last writer, or one step out of the own cache.
+    #[inline(always)]
+    fn way_of_shared(&self, by: Seat, line: Line, owner: u16) -> Ps {
+        let sharers = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
+        let (mine, mut shared) = (by.core as usize, false);
+        for (word, (sharers, own)) in sharers.iter().zip(own_llc).enumerate() {
+            let others = if mine / WORD == word { sharers & !(1u64 << (mine % WORD)) } else { *sharers };
             if others & !own != 0 {
-                return Others::Elsewhere;
+                let writer = if owner == by.core { self.ways.same } else { self.ways.between(owner, by) };
+                return writer.max(self.ways.outside);
             }
-            if others != 0 {
-                found = Others::SameCache;
-            }
+            shared |= others != 0;
         }
-        found
-    }
-
-    /// The cores of `by`'s last level cache.
-    fn llc_words(&self, by: CpuId) -> &[u64] {
-        let words = 1 + self.more_words;
-        &self.llc_cores[self.llc[by.index()] as usize * words..][..words]
+        if shared { self.ways.near } else { Ps::ZERO }
     }
 
     #[inline(always)]
@@ -363,56 +449,28 @@ impl Directory {
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self, line: Line) {
-        let untouched = Entry { free_at: Ps::ZERO, busy_for: 0, sharers: 0, owner: UNTOUCHED, modified: false };
         let grown = (line.index as usize + 1).next_power_of_two();
-        self.regions[line.region as usize].resize(grown, untouched);
-        self.more_sharers[line.region as usize].resize(grown * self.more_words, 0);
+        self.regions[line.region as usize].resize(grown, Entry::UNTOUCHED);
+        self.sharers[line.region as usize].resize(grown * self.words, 0);
     }
 
-    /// The words of a line's sharer set beyond the first.
-    #[inline]
-    fn more(&mut self, line: Line) -> &mut [u64] {
-        let at = line.index as usize * self.more_words;
-        &mut self.more_sharers[line.region as usize][at..at + self.more_words]
-    }
-
-    #[inline]
-    fn shares(&self, entry: &Entry, line: Line, core: u16) -> bool {
+    /// Whether `core` is in the line's sharer set.
+    #[inline(always)]
+    fn shares(&self, line: Line, core: u16) -> bool {
         let core = core as usize;
-        let word = if core < WORD {
-            entry.sharers
-        } else {
-            self.more_sharers[line.region as usize][line.index as usize * self.more_words + core / WORD - 1]
-        };
+        let word = self.sharers[line.region as usize][line.index as usize * self.words + core / WORD];
         word >> (core % WORD) & 1 == 1
-    }
-
-    #[inline]
-    fn set_sharer(&mut self, line: Line, core: u16) {
-        let core = core as usize;
-        if core < WORD {
-            self.regions[line.region as usize][line.index as usize].sharers |= 1 << core;
-        } else {
-            self.more(line)[core / WORD - 1] |= 1 << (core % WORD);
-        }
-    }
-
-    fn add_sharer(&mut self, line: Line, by: CpuId) {
-        let core = self.core[by.index()];
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let owner = entry.owner;
-        if owner == UNTOUCHED {
-            entry.owner = core;
-        } else if entry.modified {
-            entry.modified = false;
-            self.set_sharer(line, owner);
-        }
-        self.set_sharer(line, core);
     }
 
     fn count(&mut self, stall: Ps) -> Ps {
         self.totals.transfers += 1;
+        self.stalls(stall)
+    }
+
+    #[inline(always)]
+    fn stalls(&mut self, stall: Ps) -> Ps {
         self.totals.stalled += stall;
         stall
     }
@@ -423,7 +481,7 @@ mod tests {
     use super::*;
     use crate::topology::{Numbering, from_synthetic};
 
-    fn two_sockets() -> (Topology, Directory) {
+    fn two_sockets() -> (Vec<Seat>, Directory) {
         let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
         let transfer = [0, 8, 40, 40, 60, 118].map(Ps::from_ns).to_vec();
         let prices = LinePrices {
@@ -435,62 +493,66 @@ mod tests {
             write_stall: 500,
         };
         let directory = Directory::new(&topology, prices, 1);
-        (topology, directory)
+        (directory.seats.clone(), directory)
     }
 
     fn line() -> Line {
         Line { region: Region::Rq, index: 3 }
     }
 
+    fn ask(by: Seat, now: Ps) -> Request {
+        Request { by, line: line(), now }
+    }
+
     const LATE: Ps = Ps::from_ns(1_000_000);
 
     #[test]
     fn a_modified_line_is_fetched_once_and_then_shared() {
-        let (t, mut d) = two_sockets();
-        assert_eq!(d.write(&t, CpuId(0), line(), Ps::ZERO), Ps(47_500));
-        assert_eq!(d.write(&t, CpuId(0), line(), LATE), Ps::ZERO);
-        assert_eq!(d.read(&t, CpuId(1), line(), LATE), Ps::from_ns(40));
-        assert_eq!(d.read(&t, CpuId(1), line(), LATE), Ps::ZERO);
+        let (seats, mut d) = two_sockets();
+        assert_eq!(d.write(ask(seats[0], Ps::ZERO)), Ps(47_500));
+        assert_eq!(d.write(ask(seats[0], LATE)), Ps::ZERO);
+        assert_eq!(d.read(ask(seats[1], LATE)), Ps::from_ns(40));
+        assert_eq!(d.read(ask(seats[1], LATE)), Ps::ZERO);
         // A third core of the socket finds it in the cache they share; one of the other socket does not.
         let later = LATE + Ps::from_ns(1000);
-        assert_eq!(d.read(&t, CpuId(2), line(), later), Ps::from_ns(20));
-        assert_eq!(d.read(&t, CpuId(4), line(), later + later), Ps::from_ns(118));
+        assert_eq!(d.read(ask(seats[2], later)), Ps::from_ns(20));
+        assert_eq!(d.read(ask(seats[4], later + later)), Ps::from_ns(118));
     }
 
     #[test]
     fn the_two_threads_of_a_core_share_its_lines() {
-        let (t, mut d) = two_sockets();
-        d.write(&t, CpuId(0), line(), Ps::ZERO);
-        assert_eq!(d.read(&t, CpuId(8), line(), LATE), Ps::ZERO);
-        assert_eq!(d.atomic(&t, CpuId(8), line(), LATE), Ps::ZERO);
+        let (seats, mut d) = two_sockets();
+        d.write(ask(seats[0], Ps::ZERO));
+        assert_eq!(d.read(ask(seats[8], LATE)), Ps::ZERO);
+        assert_eq!(d.atomic(ask(seats[8], LATE)), Ps::ZERO);
     }
 
     #[test]
     fn a_write_reaches_as_far_as_the_farthest_copy() {
-        let (t, mut d) = two_sockets();
-        d.write(&t, CpuId(0), line(), Ps::ZERO);
-        d.read(&t, CpuId(1), line(), LATE);
-        assert_eq!(d.atomic(&t, CpuId(0), line(), LATE + LATE), Ps::from_ns(40));
-        d.read(&t, CpuId(5), line(), Ps(3 * LATE.0));
-        assert_eq!(d.atomic(&t, CpuId(0), line(), Ps(4 * LATE.0)), Ps::from_ns(118));
+        let (seats, mut d) = two_sockets();
+        d.write(ask(seats[0], Ps::ZERO));
+        d.read(ask(seats[1], LATE));
+        assert_eq!(d.atomic(ask(seats[0], LATE + LATE)), Ps::from_ns(40));
+        d.read(ask(seats[5], Ps(3 * LATE.0)));
+        assert_eq!(d.atomic(ask(seats[0], Ps(4 * LATE.0))), Ps::from_ns(118));
     }
 
     #[test]
     fn locked_increments_by_many_cores_queue_up() {
-        let (t, mut d) = two_sockets();
-        d.atomic(&t, CpuId(3), line(), Ps::ZERO);
-        let stalls: Vec<u64> = (0..3).map(|c| d.atomic(&t, CpuId(c), line(), LATE).0 / 1000).collect();
+        let (seats, mut d) = two_sockets();
+        d.atomic(ask(seats[3], Ps::ZERO));
+        let stalls: Vec<u64> = (0..3).map(|c| d.atomic(ask(seats[c], LATE)).0 / 1000).collect();
         assert_eq!(stalls, [40, 80, 120]);
     }
 
     #[test]
     fn a_lock_is_waited_for_until_its_holder_lets_go() {
-        let (t, mut d) = two_sockets();
-        d.lock(&t, CpuId(0), line(), LATE);
+        let (seats, mut d) = two_sockets();
+        d.lock(ask(seats[0], LATE));
         d.unlock(line(), LATE + Ps::from_ns(500));
-        assert_eq!(d.lock(&t, CpuId(1), line(), LATE + Ps::from_ns(200)), Ps::from_ns(300 + 3 * 40));
+        assert_eq!(d.lock(ask(seats[1], LATE + Ps::from_ns(200))), Ps::from_ns(300 + 3 * 40));
         d.unlock(line(), LATE + Ps::from_ns(900));
         // Whoever asked before the first holder had it does not wait for what is simulated already.
-        assert_eq!(d.lock(&t, CpuId(1), line(), LATE - Ps::from_ns(1)), Ps::ZERO);
+        assert_eq!(d.lock(ask(seats[1], LATE - Ps::from_ns(1))), Ps::ZERO);
     }
 }

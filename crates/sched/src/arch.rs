@@ -50,6 +50,10 @@ pub trait Arch {
         0
     }
 
+    /// `cpu` comes up while the machine boots: what follows is executed by it, from where its clock stands.
+    #[inline]
+    fn bring_up(&mut self, _cpu: CpuId) {}
+
     /// One load from a cache line; its price depends on who holds the line, and how.
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}

@@ -6,6 +6,7 @@ use crate::task::{Pending, TaskContext};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
 use os::Os;
+use sched::arch::Arch;
 use sched::core::Sched;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
@@ -78,6 +79,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             now: Ps::ZERO,
         };
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            sim.sched.arch_mut().bring_up(cpu);
             sim.sched.idle_loop_enter(cpu);
             sim.sched.set_polling(cpu, true);
             // What booting took is over.

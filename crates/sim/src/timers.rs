@@ -16,21 +16,20 @@ pub struct Timer {
     pub sleep: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Timers {
+    /// When the hardware must interrupt: the first sleeper's hard expiry, or the scheduler's timer.
+    next: Ps,
+    sleeper: Ps,
+    /// The first of the scheduler's own timers, which stand there: only their time is known here.
+    sched: Ps,
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
-    /// The first of the scheduler's own timers, which stand there: only their time is known here.
-    sched: SchedAt,
 }
 
-/// A time that defaults to never.
-#[derive(Clone, Copy, Debug)]
-struct SchedAt(Ps);
-
-impl Default for SchedAt {
-    fn default() -> SchedAt {
-        SchedAt(Ps::NEVER)
+impl Default for Timers {
+    fn default() -> Timers {
+        Timers { next: Ps::NEVER, sleeper: Ps::NEVER, sched: Ps::NEVER, heap: BinaryHeap::new(), sequence: 0 }
     }
 }
 
@@ -38,27 +37,29 @@ impl Timers {
     pub fn arm(&mut self, soft: Ps, hard: Ps, task: TaskId, sleep: u64) {
         self.sequence += 1;
         self.heap.push(Reverse(Timer { hard, sequence: self.sequence, soft, task, sleep }));
+        self.set_sleeper(self.sleeper.min(hard));
     }
 
     /// When the hardware must interrupt; [`Ps::NEVER`] without timers.
     #[inline]
     pub fn next(&self) -> Ps {
-        self.next_sleeper().min(self.sched.0)
+        self.next
     }
 
-    #[inline]
-    fn next_sleeper(&self) -> Ps {
-        self.heap.peek().map_or(Ps::NEVER, |t| t.0.hard)
+    fn set_sleeper(&mut self, hard: Ps) {
+        self.sleeper = hard;
+        self.next = hard.min(self.sched);
     }
 
     /// The scheduler's first timer here is due at `at`.
     pub fn set_sched(&mut self, at: Ps) {
-        self.sched.0 = at;
+        self.sched = at;
+        self.next = at.min(self.sleeper);
     }
 
     /// Whether at `now` it is the scheduler's turn: its timer is due, and no sleeper's was before.
     pub fn sched_first(&self, now: Ps) -> bool {
-        self.sched.0 <= now && self.sched.0 <= self.next_sleeper()
+        self.sched <= now && self.sched <= self.sleeper
     }
 
     /// hrtimer.c: __hrtimer_run_queues(): the next timer that may run at `now`.
@@ -66,7 +67,9 @@ impl Timers {
         if self.heap.peek()?.0.soft > now {
             return None;
         }
-        self.heap.pop().map(|t| t.0)
+        let timer = self.heap.pop().map(|t| t.0);
+        self.set_sleeper(self.heap.peek().map_or(Ps::NEVER, |t| t.0.hard));
+        timer
     }
 }
 

@@ -174,6 +174,7 @@ impl<A: Arch> Sched<A> {
         sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            sched.arch.bring_up(cpu);
             sched.create_stopper(cpu);
         }
         sched
