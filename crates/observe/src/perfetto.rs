@@ -1,6 +1,9 @@
 //! A trace for ui.perfetto.dev: real ftrace scheduler events, so that CPU tracks, thread states, wakeup arrows and the
 //! SQL tables `sched` and `thread_state` work, and a counter of runnable tasks for each CPU.
 //!
+//! Each wakeup is a flow as well: an arrow from an instant `wakes` on the waker's track (that of its CPU, where an interrupt
+//! wakes from the idle task) to an instant `woken` on the task's, when it gets to run.
+//!
 //! Left out, because Perfetto's schema has no place for them: `sched_stat_*` and `sched_wake_idle_without_ipi`. Every
 //! task is shown as a process of its own: the stream does not say which tasks share an address space.
 //!
@@ -17,6 +20,7 @@ use prost::Message;
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
 use schema::*;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use units::{CpuId, Ns, PerCpu};
 
@@ -31,6 +35,10 @@ const TRACK_SEQUENCE: u32 = 2;
 
 /// The group of the CPUs' counters; CPU `n` has the number after it plus `n`.
 const RUNNABLE_TRACKS: u64 = 1;
+/// The group of the CPUs' wakeups from idle; CPU `n` has the number after it plus `n`.
+const WAKEUP_TRACKS: u64 = 1 << 32;
+/// Task `pid` has this number plus `pid`.
+const TASK_TRACKS: u64 = 2 << 32;
 
 /// Writes the trace. Memory: 8 KiB for each CPU, and the living tasks' names.
 pub struct Perfetto<W: Write> {
@@ -41,6 +49,12 @@ pub struct Perfetto<W: Write> {
     runnable: PerCpu<Option<u32>>,
     /// By task id: the trace has a process of that pid and name.
     named: Vec<bool>,
+    /// By task id: the flow of the wakeup that has yet to bring it onto a CPU.
+    woken: Vec<Option<u64>>,
+    next_flow: u64,
+    /// Tracks that are described, by number.
+    described: BTreeSet<u64>,
+    start: Ns,
     packet: Vec<u8>,
 }
 
@@ -60,6 +74,10 @@ impl<W: Write> Perfetto<W> {
             bundles: PerCpu::from_fn(nr_cpus, |_| Vec::with_capacity(BUNDLE_BYTES + 256)),
             runnable: PerCpu::from_fn(nr_cpus, |_| None),
             named: Vec::new(),
+            woken: Vec::new(),
+            next_flow: 1,
+            described: BTreeSet::new(),
+            start,
             packet: Vec::new(),
         };
         trace.open_counters();
@@ -77,6 +95,10 @@ impl<W: Write> Perfetto<W> {
     /// The first error that writing met.
     pub fn finish(mut self) -> io::Result<W> {
         for cpu in (0..self.tasks.nr_cpus()).map(CpuId::new) {
+            if self.runnable[cpu].is_none() {
+                // Nobody ever came.
+                self.count_runnable(self.start, cpu, 0);
+            }
             self.flush(cpu);
         }
         self.output.finish()
@@ -151,22 +173,84 @@ impl<W: Write> Perfetto<W> {
                 sibling_order_rank: Some(i32::from(cpu.0)),
                 ..TrackDescriptor::default()
             };
-            self.write(&TracePacket {
-                trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
-                track_descriptor: Some(descriptor),
-                ..TracePacket::default()
-            });
+            self.describe(descriptor);
         }
         if before != Some(nr_running) {
-            let event =
-                TrackEvent { r#type: Some(TYPE_COUNTER), track_uuid: uuid, counter_value: Some(i64::from(nr_running)) };
-            self.write(&TracePacket {
-                timestamp: Some(time.0),
-                trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
-                track_event: Some(event),
-                ..TracePacket::default()
+            let counter_value = Some(i64::from(nr_running));
+            let r#type = Some(TYPE_COUNTER);
+            self.track_event(time, TrackEvent { r#type, track_uuid: uuid, counter_value, ..TrackEvent::default() });
+        }
+    }
+
+    fn track_event(&mut self, time: Ns, event: TrackEvent) {
+        self.write(&TracePacket {
+            timestamp: Some(time.0),
+            trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
+            track_event: Some(event),
+            ..TracePacket::default()
+        });
+    }
+
+    fn describe(&mut self, descriptor: TrackDescriptor) {
+        self.write(&TracePacket {
+            trusted_packet_sequence_id: Some(TRACK_SEQUENCE),
+            track_descriptor: Some(descriptor),
+            ..TracePacket::default()
+        });
+    }
+
+    /// The track of a task, or of a CPU's wakeups from idle.
+    fn wakeup_track(&mut self, task: Option<TaskId>, cpu: CpuId) -> u64 {
+        let pid = self.tasks.who(task, cpu).pid;
+        let uuid = match task {
+            Some(_) => TASK_TRACKS + u64::from(pid),
+            None => WAKEUP_TRACKS + 1 + u64::from(cpu.0),
+        };
+        if !self.described.insert(uuid) {
+            return uuid;
+        }
+        if task.is_some() {
+            let thread = ThreadDescriptor { pid: Some(pid as i32), tid: Some(pid as i32) };
+            self.describe(TrackDescriptor { uuid: Some(uuid), thread: Some(thread), ..TrackDescriptor::default() });
+            return uuid;
+        }
+        if self.described.insert(WAKEUP_TRACKS) {
+            self.describe(TrackDescriptor {
+                uuid: Some(WAKEUP_TRACKS),
+                name: Some("Wakeups from idle".to_string()),
+                child_ordering: Some(ORDER_EXPLICIT),
+                ..TrackDescriptor::default()
             });
         }
+        self.describe(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(format!("CPU {cpu} wakeups from idle")),
+            parent_uuid: Some(WAKEUP_TRACKS),
+            sibling_order_rank: Some(i32::from(cpu.0)),
+            ..TrackDescriptor::default()
+        });
+        uuid
+    }
+
+    /// `task` is woken by what runs on `cpu`.
+    fn flow_begins(&mut self, time: Ns, cpu: CpuId, task: TaskId) {
+        let flow = self.next_flow;
+        self.next_flow += 1;
+        self.woken[task.index()] = Some(flow);
+        let track_uuid = Some(self.wakeup_track(self.tasks.running(cpu), cpu));
+        let (r#type, name) = (Some(TYPE_INSTANT), Some("wakes".to_string()));
+        self.track_event(time, TrackEvent { r#type, track_uuid, name, flow_ids: vec![flow], ..TrackEvent::default() });
+    }
+
+    /// Who is switched to has arrived; who is switched from was woken while it still ran.
+    fn flow_ends(&mut self, time: Ns, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        if let Some(prev) = prev {
+            self.woken[prev.index()] = None;
+        }
+        let Some((task, flow)) = next.and_then(|task| Some((task, self.woken[task.index()].take()?))) else { return };
+        let track_uuid = Some(self.wakeup_track(Some(task), cpu));
+        let (r#type, name, terminating_flow_ids) = (Some(TYPE_INSTANT), Some("woken".to_string()), vec![flow]);
+        self.track_event(time, TrackEvent { r#type, track_uuid, name, terminating_flow_ids, ..TrackEvent::default() });
     }
 
     /// To be called with each task an event mentions. Forks name their children, all others are named here.
@@ -312,6 +396,11 @@ impl<W: Write> Sink for Perfetto<W> {
                 }
             }
         }
+        match *event {
+            Event::SchedWaking { task, .. } | Event::SchedWakeupNew { task, .. } => self.flow_begins(time, cpu, task),
+            Event::SchedSwitch { prev, next, .. } => self.flow_ends(time, cpu, prev, next),
+            _ => {}
+        }
         self.tasks.passed(cpu, event);
     }
 
@@ -319,11 +408,15 @@ impl<W: Write> Sink for Perfetto<W> {
         self.tasks.task(task, pid, comm, prio);
         if task.index() >= self.named.len() {
             self.named.resize(task.index() + 1, false);
+            self.woken.resize(task.index() + 1, None);
         }
         self.named[task.index()] = false;
+        self.woken[task.index()] = None;
     }
 
     fn task_gone(&mut self, task: TaskId) {
+        let pid = self.tasks.who(Some(task), CpuId(0)).pid;
+        self.described.remove(&(TASK_TRACKS + u64::from(pid)));
         self.tasks.task_gone(task);
     }
 }

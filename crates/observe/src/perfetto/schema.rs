@@ -30,6 +30,8 @@ pub const TRACE_PACKET_KEY: u8 = 1 << 3 | 2;
 pub const BUNDLE_EVENT_KEY: u8 = 2 << 3 | 2;
 /// TracePacket.SEQ_INCREMENTAL_STATE_CLEARED.
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
+/// TrackEvent.TYPE_INSTANT.
+pub const TYPE_INSTANT: i32 = 3;
 /// TrackEvent.TYPE_COUNTER.
 pub const TYPE_COUNTER: i32 = 4;
 /// TrackDescriptor.ChildTracksOrdering.EXPLICIT: by `sibling_order_rank`.
@@ -190,6 +192,8 @@ pub struct TrackDescriptor {
     pub uuid: Option<u64>,
     #[prost(string, optional, tag = "2")]
     pub name: Option<String>,
+    #[prost(message, optional, tag = "4")]
+    pub thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
@@ -198,6 +202,14 @@ pub struct TrackDescriptor {
     pub child_ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ThreadDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(int32, optional, tag = "2")]
+    pub tid: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -215,6 +227,14 @@ pub struct TrackEvent {
     pub r#type: Option<i32>,
     #[prost(uint64, optional, tag = "11")]
     pub track_uuid: Option<u64>,
+    #[prost(string, optional, tag = "23")]
+    pub name: Option<String>,
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+    /// Arrows that begin here, or pass.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    /// Arrows that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
 }

@@ -36,6 +36,11 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
         let key = number(&mut bytes);
         let field = match key & 7 {
             0 => Field::Number(number(&mut bytes)),
+            1 => {
+                let (field, rest) = bytes.split_first_chunk().expect("eight bytes");
+                bytes = rest;
+                Field::Number(u64::from_le_bytes(*field))
+            }
             2 => {
                 let length = number(&mut bytes) as usize;
                 let (field, rest) = bytes.split_at(length);
@@ -117,9 +122,17 @@ fn the_wire_carries_perfettos_tags() {
     let expected = [
         "1 10:2 13:1 60(1:1 2:Runnable tasks 11:3)",
         "1 2(1(1:101 2:0 3:ping 9:1)) 8:200 10:1",
+        "1 10:2 60(1:8589934693 4(1:101 2:101))",
+        "1 8:301 10:2 11(9:3 11:8589934693 23:wakes 47:1)",
         "1 10:2 60(1:2 2:CPU 0 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:0)",
         "1 8:302 10:2 11(9:4 11:2 30:2)",
+        "1 8:304 10:2 11(9:3 11:8589934693 23:wakes 47:2)",
+        "1 10:2 60(1:8589934694 4(1:102 2:102))",
+        "1 8:308 10:2 11(9:3 11:8589934694 23:woken 48:2)",
         &format!("1 1(1:0 {}) 10:1", opening.replace('N', "0")),
+        // Nobody was ever counted there.
+        "1 10:2 60(1:3 2:CPU 1 runnable tasks 5:1 8(6:tasks 7:runnable tasks) 12:1)",
+        "1 8:100 10:2 11(9:4 11:3 30:0)",
         &[
             "1 1(1:1",
             &opening.replace('N', "1"),
@@ -141,6 +154,33 @@ fn the_wire_carries_perfettos_tags() {
         .join(" "),
     ];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_wakeup_from_idle_begins_on_the_cpus_track_and_one_that_comes_to_nothing_ends_nowhere() {
+    let mut trace = trace(2);
+    trace.task(PING, 101, "ping", 120);
+    trace.event(Ns(200), CpuId(1), &Event::SchedWaking { task: PING, target_cpu: CpuId(0) });
+    trace.event(Ns(300), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
+    // It is woken while it still runs, and sleeps again later: no arrow to the next time it runs.
+    trace.event(Ns(400), CpuId(1), &Event::SchedWaking { task: PING, target_cpu: CpuId(0) });
+    trace.event(Ns(500), CpuId(0), &switch(Some(PING), TaskState::Interruptible, false, None));
+    trace.event(Ns(600), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
+    let packets = packets(trace);
+    let flows: Vec<_> = packets
+        .iter()
+        .filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)))
+        .filter(|(_, event)| event.r#type == Some(TYPE_INSTANT))
+        .map(|(time, event)| (time, event.track_uuid, event.flow_ids.clone(), event.terminating_flow_ids.clone()))
+        .collect();
+    let (idle, ping) = (Some(WAKEUP_TRACKS + 2), Some(TASK_TRACKS + 101));
+    assert_eq!(flows, [(200, idle, vec![1], vec![]), (300, ping, vec![], vec![1]), (400, idle, vec![2], vec![])]);
+    let names: Vec<&str> = packets
+        .iter()
+        .filter_map(|packet| packet.track_descriptor.as_ref()?.name.as_deref())
+        .filter(|name| name.to_lowercase().contains("wakeups"))
+        .collect();
+    assert_eq!(names, ["Wakeups from idle", "CPU 1 wakeups from idle"]);
 }
 
 #[test]
