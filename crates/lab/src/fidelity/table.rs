@@ -53,12 +53,12 @@ impl Row {
         self.simulated[self.simulated.len() / 2]
     }
 
-    /// The real figure is one sample, of one phase of timers and ticks. It agrees with the median within the tolerance, or it
-    /// lies among the figures from several seeds.
+    /// The real figure is one sample, of one phase of timers and ticks: it agrees when it lies among the figures from
+    /// several seeds, or within the tolerance of the nearest.
     pub fn verdict(&self) -> Verdict {
         let (least, most) = (self.simulated[0], self.simulated[self.simulated.len() - 1]);
         let real = self.figure.real;
-        let agrees = self.figure.tolerance.allows(real, self.median()) || (least..=most).contains(&real);
+        let agrees = self.figure.tolerance.allows(real, real.clamp(least, most));
         match (agrees, &self.figure.gap) {
             (true, None) => Verdict::Agrees,
             (false, None) => Verdict::Off,
