@@ -10,6 +10,7 @@ use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::features::Feature;
 use sched::sched::Policy;
+use sched::syscalls::{IdleWeight, NiceChange};
 use sched::sysctl::{Sysctl, Tunable};
 use sim::engine::{LinuxSim, Sim};
 use sim::program::TaskSpec;
@@ -78,7 +79,7 @@ pub enum Step {
 pub const KERNELS: [&str; 5] = ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"];
 
 /// Features that a case may switch. Whatever their position, the invariants hold, but for the promise of balance: see `is_plain`.
-const FEATURES: [&str; 15] = [
+const FEATURES: [&str; 25] = [
     "LB_MIN",
     "GENTLE_FAIR_SLEEPERS",
     "START_DEBIT",
@@ -94,9 +95,19 @@ const FEATURES: [&str; 15] = [
     "WA_WEIGHT",
     "WA_BIAS",
     "ATTACH_AGE_LOAD",
+    "ALT_PERIOD",
+    "BASE_SLICE",
+    "PLACE_LAG",
+    "PLACE_DEADLINE_INITIAL",
+    "PLACE_REL_DEADLINE",
+    "RUN_TO_PARITY",
+    "PREEMPT_SHORT",
+    "PICK_BUDDY",
+    "DELAY_DEQUEUE",
+    "DELAY_ZERO",
 ];
 
-const SYSCTLS: [(Tunable, u64); 8] = [
+const SYSCTLS: [(Tunable, u64); 11] = [
     (Tunable::sched_latency, 100_000),
     (Tunable::sched_min_granularity, 10_000_000),
     (Tunable::sched_wakeup_granularity, 0),
@@ -105,6 +116,9 @@ const SYSCTLS: [(Tunable, u64); 8] = [
     (Tunable::sched_nr_migrate, 2),
     (Tunable::sched_child_runs_first, 1),
     (Tunable::sched_schedstats, 1),
+    (Tunable::sched_idle_min_granularity, 100_000),
+    (Tunable::sched_base_slice, 100_000),
+    (Tunable::sched_base_slice, 20_000_000),
 ];
 
 /// 1 to 16 CPUs: flat, with SMT, with several last level caches, packages and NUMA nodes.
@@ -172,7 +186,8 @@ impl Case {
             let ensemble = Ensemble::random(&mut random, case.groups.len(), plain);
             case.ensembles.push(ensemble);
         }
-        if case.kernel != KERNELS[0] {
+        let kernel = sched::versions::kernel(case.kernel).expect("a kernel that is built");
+        if kernel.core.nice_change == NiceChange::Reweight && kernel.core.idle_weight == IdleWeight::WeightOnly {
             case.spare_idle_policy();
         }
         case
@@ -186,7 +201,7 @@ impl Case {
             && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
 
-    /// Takes SCHED_IDLE out. Since v4.15 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
+    /// Takes SCHED_IDLE out. From v4.15 to v6.10 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
     /// queue before its next period it counts as one of weight 3 that has this average (fair.c: attach_entity_load_avg()), and
     /// its next weight multiplies that: by 341 for nice 0, again and again. The kernel's numbers wrap then, and ours with them.
     fn spare_idle_policy(&mut self) {
