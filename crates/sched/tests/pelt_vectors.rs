@@ -2,8 +2,9 @@
 //!
 //! Every file says in its head how it was recorded and what its columns mean.
 
+use sched::fair::load::NewTaskUtil;
 use sched::load_weight::{__calc_delta, LoadResolution, sched_prio_to_weight, sched_prio_to_wmult};
-use sched::pelt::{self, CfsRqLoad, ClockPelt, EntityLoad, GroupNews, Pelt, Scale, SchedAvg};
+use sched::pelt::{self, CfsRqLoad, ClockPelt, EntityLoad, GroupNews, Pelt, Scale, SchedAvg, UtilEst, UtilEstimate};
 use sched::sched::{CfsRq, CfsRqId, LoadWeight, SchedEntity, SeId};
 
 /// The lines of a vector file that are not comments.
@@ -131,16 +132,19 @@ fn series_runnable_avg() {
 
 #[test]
 fn series_runnable_avg_with_time_going_back() {
-    series(Pelt::RunnableAvg, "v6.1/backwards", 400, |_, se, q, decayed| {
-        let (pelt, [d, e]) = (Pelt::RunnableAvg, decayed.map(u8::from));
-        format!("{} | {} | {d} {e}", show(pelt, se), show(pelt, q))
-    });
+    for name in ["v6.1/backwards", "v6.12/series"] {
+        series(Pelt::RunnableAvg, name, 300, |_, se, q, decayed| {
+            let (pelt, [d, e]) = (Pelt::RunnableAvg, decayed.map(u8::from));
+            format!("{} | {} | {d} {e}", show(pelt, se), show(pelt, q))
+        });
+    }
 }
 
 /// Two queues and four entities. From v4.15 on queue 1 is a group's, and entity 3 stands for it on queue 0.
 struct World {
     pelt: Pelt,
     resolution: LoadResolution,
+    new_task_util: NewTaskUtil,
     /// Of CPU 0 and CPU 1.
     scale: [Scale; 2],
     cfs_rq: [CfsRq; 2],
@@ -150,13 +154,13 @@ struct World {
 }
 
 impl World {
-    fn new(pelt: Pelt, resolution: LoadResolution) -> World {
+    fn new(pelt: Pelt, resolution: LoadResolution, new_task_util: NewTaskUtil) -> World {
         let mut se: [SchedEntity; 4] = Default::default();
         if pelt != Pelt::ByPeriod {
             se[3].my_q = Some(CfsRqId(1));
         }
         let (cfs_rq, rt, dl) = Default::default();
-        World { pelt, resolution, scale: [Scale::FULL; 2], cfs_rq, se, rt, dl }
+        World { pelt, resolution, new_task_util, scale: [Scale::FULL; 2], cfs_rq, se, rt, dl }
     }
 
     fn queue_of(&self, e: usize) -> usize {
@@ -349,7 +353,10 @@ impl World {
         match name {
             "init" => self.init(e, n[1]),
             "post_init" => {
-                let weight = self.se[e].load.weight;
+                let weight = match self.new_task_util {
+                    NewTaskUtil::KeptWeight => self.se[e].load.weight,
+                    NewTaskUtil::ShownWeight => self.resolution.scale_load_down(self.se[e].load.weight),
+                };
                 let queue = self.cfs_rq[self.queue_of(e)].avg;
                 pelt::post_init_entity_util_avg(self.pelt, &mut self.se[e].avg, &queue, weight, self.scale[0].cpu);
             }
@@ -380,26 +387,44 @@ impl World {
     }
 }
 
-fn moves(pelt: Pelt, resolution: LoadResolution, names: &[&str]) {
+fn moves(pelt: Pelt, resolution: LoadResolution, new_task_util: NewTaskUtil, names: &[&str]) {
     for name in names {
-        let mut world = World::new(pelt, resolution);
-        replay(name, 400, |line| world.step(line));
+        let mut world = World::new(pelt, resolution, new_task_util);
+        replay(name, 300, |line| world.step(line));
     }
 }
 
 #[test]
 fn moves_by_period() {
-    moves(Pelt::ByPeriod, LoadResolution::Shown, &["v4.5/moves", "v4.5/crowd"]);
+    moves(Pelt::ByPeriod, LoadResolution::Shown, NewTaskUtil::KeptWeight, &["v4.5/moves", "v4.5/crowd"]);
 }
 
 #[test]
 fn moves_accumulate() {
-    moves(Pelt::Accumulate, LoadResolution::Fine, &["v4.15/moves", "v4.15/crowd"]);
+    moves(Pelt::Accumulate, LoadResolution::Fine, NewTaskUtil::KeptWeight, &["v4.15/moves", "v4.15/crowd"]);
 }
 
 #[test]
 fn moves_runnable_avg() {
-    moves(Pelt::RunnableAvg, LoadResolution::FineFloor, &["v6.1/moves", "v6.1/crowd"]);
+    moves(Pelt::RunnableAvg, LoadResolution::FineFloor, NewTaskUtil::KeptWeight, &["v6.1/moves", "v6.1/crowd"]);
+    moves(Pelt::RunnableAvg, LoadResolution::FineFloor, NewTaskUtil::ShownWeight, &["v6.12/moves"]);
+}
+
+#[test]
+fn estimated_utilization() {
+    for (name, form) in [("v6.1/util_est", UtilEstimate::EnqueuedAndEwma), ("v6.12/util_est", UtilEstimate::Ewma)] {
+        replay(name, 400, |line| {
+            let n = numbers(line);
+            // From v6.8 on there is one number.
+            let ewma = if form == UtilEstimate::Ewma { 0 } else { n[3] as u32 };
+            let util_est = UtilEst { enqueued: n[2] as u32, ewma };
+            let mut avg =
+                SchedAvg { util_avg: n[0] as u64, runnable_avg: n[1] as u64, util_est, ..SchedAvg::default() };
+            pelt::util_est_update(form, &mut avg, n[4] as u64, n[5] != 0);
+            let UtilEst { enqueued, ewma } = avg.util_est;
+            format!("{enqueued} {ewma} {}", avg.util_est._task_util_est())
+        });
+    }
 }
 
 #[test]
