@@ -16,20 +16,30 @@ impl<A: Arch> Sched<A> {
     pub(super) fn update_rq_clock_task(&mut self, cpu: CpuId, delta: u64) {
         let irq_time = self.arch.irq_time(cpu).0;
         let rq = &mut self.rq[cpu];
-        let irq_delta = irq_time.wrapping_sub(rq.prev_irq_time).min(delta);
-        rq.clock_task += delta - irq_delta;
-        if irq_delta != 0 {
+        let mut delta = delta;
+        if irq_time != rq.prev_irq_time {
+            let irq_delta = irq_time.wrapping_sub(rq.prev_irq_time).min(delta);
+            delta -= irq_delta;
+            rq.clock_task += delta;
             self.account_irq_time(cpu, irq_delta);
+        } else {
+            rq.clock_task += delta;
         }
         if self.kernel.pelt == Pelt::RunnableAvg {
-            let scale = self.scale(cpu);
-            let rq = &mut self.rq[cpu];
-            let idle = rq.curr.is_none();
-            rq.clock_pelt.update_rq_clock_pelt(delta - irq_delta, rq.clock, rq.clock_task, idle, scale);
+            self.update_rq_clock_pelt(cpu, delta);
         }
     }
 
+    /// pelt.h: update_rq_clock_pelt().
+    fn update_rq_clock_pelt(&mut self, cpu: CpuId, delta: u64) {
+        let scale = self.scale(cpu);
+        let rq = &mut self.rq[cpu];
+        let idle = rq.curr.is_none();
+        rq.clock_pelt.update_rq_clock_pelt(delta, rq.clock, rq.clock_task, idle, scale);
+    }
+
     /// The part of `update_rq_clock_task()` that keeps time of interrupts.
+    #[cold]
     fn account_irq_time(&mut self, cpu: CpuId, irq_delta: u64) {
         self.rq[cpu].prev_irq_time += irq_delta;
         if self.sched_feat(Feature::NONTASK_CAPACITY) {

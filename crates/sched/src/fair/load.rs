@@ -30,7 +30,7 @@ pub use rules::{
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::load_weight::LoadResolution;
-use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale};
+use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale, UtilEstimate};
 use crate::sched::*;
 use fentry::fentry;
 
@@ -66,16 +66,50 @@ fn entity_load(pelt: Pelt, resolution: LoadResolution, entity: &SchedEntity, run
     EntityLoad { weight: resolution.scale_load_down(entity.load.weight), runnable, on_rq: entity.on_rq, running }
 }
 
-/// The queue's part of `update_load_avg()`: true if its load changed.
-#[inline]
-fn update_queue(pelt: Pelt, resolution: LoadResolution, scale: Scale, now: u64, cfs_rq: &mut CfsRq) -> bool {
+/// What was news after averages were brought up to now.
+#[derive(Clone, Copy)]
+struct Aged {
+    entity: bool,
+    queue: bool,
+}
+
+/// The common part of `update_load_avg()` and its kin: a queue, and `entity` of it if given, up to now.
+#[inline(always)]
+fn age(
+    pelt: Pelt,
+    resolution: LoadResolution,
+    scale: Scale,
+    rq: &Rq,
+    cfs_rq: &mut CfsRq,
+    entity: Option<(SeId, &mut SchedEntity)>,
+) -> Aged {
+    let now = queue_clock(pelt, rq, cfs_rq);
+    let mut aged = Aged { entity: false, queue: false };
+    if let Some((se, entity)) = entity {
+        let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
+        aged.entity = pelt::__update_load_avg_se(pelt, now, scale, &mut entity.avg, load);
+    }
     let runnable = match pelt {
         Pelt::ByPeriod | Pelt::Accumulate => resolution.scale_load_down(cfs_rq.runnable_weight),
         Pelt::RunnableAvg => u64::from(cfs_rq.h_nr_running - cfs_rq.h_nr_delayed),
     };
     let weight = resolution.scale_load_down(cfs_rq.load.weight);
     let load = CfsRqLoad { weight, runnable, running: cfs_rq.curr.is_some() };
-    pelt::update_cfs_rq_load_avg(pelt, now, scale, cfs_rq, load)
+    aged.queue = pelt::update_cfs_rq_load_avg(pelt, now, scale, cfs_rq, load);
+    aged
+}
+
+/// [`age`] on a CPU that is not a whole one at full speed.
+#[inline(never)]
+fn age_scaled(
+    pelt: Pelt,
+    resolution: LoadResolution,
+    scale: Scale,
+    rq: &Rq,
+    cfs_rq: &mut CfsRq,
+    entity: Option<(SeId, &mut SchedEntity)>,
+) -> Aged {
+    age(pelt, resolution, scale, rq, cfs_rq, entity)
 }
 
 impl<A: Arch> Sched<A> {
@@ -148,14 +182,31 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: update_cfs_rq_load_avg(). True if the queue's load changed.
+    /// [`age`], where the usual cases are compiled apart: this is the hottest place of the whole scheduler.
+    #[inline(always)]
+    fn bring_up_to_now(&mut self, cfs: CfsRqId, se: Option<SeId>) -> Aged {
+        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
+        let cpu = self.cfs_rq[cfs].rq;
+        if !self.full_scale {
+            let scale = self.scale(cpu);
+            let entity = se.map(|se| (se, &mut self.se[se]));
+            return age_scaled(pelt, resolution, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
+        }
+        let (rq, cfs_rq) = (&self.rq[cpu], &mut self.cfs_rq[cfs]);
+        let entity = se.map(|se| (se, &mut self.se[se]));
+        match pelt {
+            Pelt::ByPeriod => age(Pelt::ByPeriod, resolution, Scale::FULL, rq, cfs_rq, entity),
+            Pelt::Accumulate => age(Pelt::Accumulate, resolution, Scale::FULL, rq, cfs_rq, entity),
+            Pelt::RunnableAvg => age(Pelt::RunnableAvg, resolution, Scale::FULL, rq, cfs_rq, entity),
+        }
+    }
+
+    /// fair.c: update_cfs_rq_load_avg(). Up to now; true if the queue's load changed.
     /// Differs: stands on no profile stack of its own, as it is inlined into whoever calls it.
-    #[inline]
-    pub(crate) fn update_cfs_rq_load_avg(&mut self, now: u64, cfs: CfsRqId) -> bool {
+    pub(crate) fn update_cfs_rq_load_avg(&mut self, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
         self.read_cfs_contrib(cfs);
-        let scale = self.scale(self.cfs_rq[cfs].rq);
-        update_queue(self.kernel.pelt, self.kernel.load_resolution, scale, now, &mut self.cfs_rq[cfs])
+        self.bring_up_to_now(cfs, None).queue
     }
 
     /// fair.c: propagate_entity_load_avg(). A group's entity follows what came to the group's queue and what left it.
@@ -174,20 +225,15 @@ impl<A: Arch> Sched<A> {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
         self.read_cfs_contrib(cfs);
-        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
-        let scale = self.scale(self.cfs_rq[cfs].rq);
-        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        let now = queue_clock(pelt, &self.rq[cfs_rq.rq], cfs_rq);
-        let attached = entity.avg.last_update_time != 0;
-        if pelt == Pelt::ByPeriod || attached && !flags.skip_age_load {
-            let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
-            let decayed = pelt::__update_load_avg_se(pelt, now, scale, &mut entity.avg, load);
-            if decayed && self.kernel.load.util_est != pelt::UtilEstimate::Absent {
-                pelt::cfs_se_util_change(&mut entity.avg);
-            }
+        let entity = &self.se[se];
+        let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
+        let ages = self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load;
+        let aged = self.bring_up_to_now(cfs, ages.then_some(se));
+        if aged.entity && self.kernel.load.util_est != UtilEstimate::Absent {
+            pelt::cfs_se_util_change(&mut self.se[se].avg);
         }
-        let mut decayed = update_queue(pelt, resolution, scale, now, cfs_rq);
-        if let Some(group) = entity.my_q {
+        let mut decayed = aged.queue;
+        if let Some(group) = group {
             decayed |= self.propagate_entity_load_avg(cfs, se, group);
         }
         if flags.do_attach && !attached {
@@ -219,16 +265,8 @@ impl<A: Arch> Sched<A> {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
         self.read_cfs_contrib(cfs);
-        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
-        let scale = self.scale(self.cfs_rq[cfs].rq);
-        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        let now = queue_clock(pelt, &self.rq[cfs_rq.rq], cfs_rq);
-        let migrated = entity.avg.last_update_time == 0;
-        if !migrated {
-            let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
-            pelt::__update_load_avg_se(pelt, now, scale, &mut entity.avg, load);
-        }
-        let decayed = update_queue(pelt, resolution, scale, now, cfs_rq);
+        let migrated = self.se[se].avg.last_update_time == 0;
+        let decayed = self.bring_up_to_now(cfs, (!migrated).then_some(se)).queue;
         if migrated {
             self.attach_entity_load_avg(cfs, se);
         }

@@ -36,8 +36,7 @@ impl<A: Arch> Sched<A> {
             if self.throttled_hierarchy(cfs_rq) {
                 continue;
             }
-            let now = self.cfs_rq_clock_pelt(cfs_rq);
-            if self.update_cfs_rq_load_avg(now, cfs_rq) {
+            if self.update_cfs_rq_load_avg(cfs_rq) {
                 self.update_tg_load_avg(cfs_rq);
                 if self.cfs_rq[cfs_rq].nr_running == 0 {
                     self.update_idle_cfs_rq_clock_pelt(cfs_rq);

@@ -1,6 +1,6 @@
 //! The clock that load averages go by: as fast as the CPU works, standing still while a queue is throttled.
 
-use super::FrequencyInvariance;
+use super::{FrequencyInvariance, MigrateLag};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::{Boot, Sched};
@@ -98,6 +98,9 @@ impl<A: Arch> Sched<A> {
     /// pelt.h: update_idle_cfs_rq_clock_pelt(). The queue is empty: remembers how far its clock lags its CPU's.
     #[inline]
     pub(crate) fn update_idle_cfs_rq_clock_pelt(&mut self, cfs: CfsRqId) {
+        if self.kernel.load.migrate_lag == MigrateLag::Ignored {
+            return;
+        }
         let cfs_rq = &mut self.cfs_rq[cfs];
         let throttled = cfs_rq.throttle_count != 0;
         cfs_rq.throttled_pelt_idle = if throttled { u64::MAX } else { cfs_rq.throttled_clock_pelt_time };

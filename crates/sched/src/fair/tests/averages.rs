@@ -30,7 +30,7 @@ fn load_follows_a_task_to_another_cpu() {
         assert_eq!(s.cfs_rq[from].removed.load_avg, if at_once { 0 } else { 1024 });
         s.pass(1_024);
         s.update_rq_clock(CPU0);
-        assert!(s.update_cfs_rq_load_avg(s.rq[CPU0].clock_task, from) != at_once);
+        assert!(s.update_cfs_rq_load_avg(from) != at_once);
         assert_eq!((s.cfs_rq[from].avg.load_avg, s.cfs_rq[from].removed.nr), (0, 0), "{}", kernel.name);
     }
 }
@@ -63,7 +63,7 @@ fn the_dead_leave_no_load_behind() {
         assert_ne!(s.cfs_rq[cfs].removed.load_avg, 0, "{}", kernel.name);
         s.pass(1_024);
         s.update_rq_clock(CPU0);
-        s.update_cfs_rq_load_avg(s.rq[CPU0].clock_task, cfs);
+        s.update_cfs_rq_load_avg(cfs);
         assert_eq!(s.cfs_rq[cfs].avg.load_avg, 0, "{}", kernel.name);
     }
 }
