@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod arch;
+pub mod autogroup;
 pub mod behaviour;
 pub mod core;
 pub mod cpu_topology;

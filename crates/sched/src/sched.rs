@@ -341,6 +341,10 @@ pub struct TaskCold {
     pub comm: String,
     /// The group whose member it is (`task_css()`); `sched_task_group` may be its session's instead.
     pub css: TgId,
+    /// Its session's group, if it is not init's session (`signal->autogroup`).
+    pub autogroup: Option<u32>,
+    /// PF_EXITING
+    pub exiting: bool,
     pub statistics: SchedStatistics,
     /// Utilization clamps, as asked for.
     pub uclamp_req: Clamps,

@@ -2,6 +2,8 @@
 //! place by answering them.
 
 use crate::arch::Arch;
+use crate::autogroup::Session;
+use crate::core::cgroup::GroupFile;
 use crate::core::{ClampRequest, Sched, TaskInit};
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
@@ -74,7 +76,19 @@ pub trait Scheduler {
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask);
     /// A new group below `parent` with `shares` (1024 = a default group).
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId;
+    /// A new group with the default weight: mkdir in the cgroup file system.
+    fn cgroup_mkdir(&mut self, cpu: CpuId, parent: TgId, name: &str) -> Answer<TgId>;
+    fn cgroup_rmdir(&mut self, cpu: CpuId, group: TgId) -> Answer;
+    /// `echo TEXT > FILE` in a group's directory; the root group is [`ROOT_TASK_GROUP`](crate::sched::ROOT_TASK_GROUP).
+    fn cgroup_write(&mut self, cpu: CpuId, group: TgId, file: GroupFile, text: &str) -> Answer;
+    fn cgroup_read(&self, group: TgId, file: GroupFile) -> Answer<String>;
     fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId);
+    /// The cgroup that `task` is a member of.
+    fn task_css(&self, task: TaskId) -> TgId;
+    /// The process of `task` joins a session; [`Session::New`] is setsid().
+    fn set_session(&mut self, cpu: CpuId, task: TaskId, session: Session);
+    /// Weighs the session of `task` among the others: what a write to `/proc/PID/autogroup` does.
+    fn set_autogroup_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) -> Answer;
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
     /// Between the policies of the fair class.
     fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy);
@@ -247,9 +261,42 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.sched_create_group(parent, name, shares)
     }
 
+    fn cgroup_mkdir(&mut self, cpu: CpuId, parent: TgId, name: &str) -> Answer<TgId> {
+        self.on_cpu(cpu);
+        Sched::cgroup_mkdir(self, parent, name)
+    }
+
+    fn cgroup_rmdir(&mut self, cpu: CpuId, group: TgId) -> Answer {
+        self.on_cpu(cpu);
+        Sched::cgroup_rmdir(self, group)
+    }
+
+    fn cgroup_write(&mut self, cpu: CpuId, group: TgId, file: GroupFile, text: &str) -> Answer {
+        self.on_cpu(cpu);
+        Sched::cgroup_write(self, group, file, text)
+    }
+
+    fn cgroup_read(&self, group: TgId, file: GroupFile) -> Answer<String> {
+        Sched::cgroup_read(self, group, file)
+    }
+
     fn move_to_group(&mut self, cpu: CpuId, task: TaskId, group: TgId) {
         self.on_cpu(cpu);
-        self.sched_move_task(task, group);
+        self.cpu_cgroup_attach(task, group);
+    }
+
+    fn task_css(&self, task: TaskId) -> TgId {
+        self.task_cold[task].css
+    }
+
+    fn set_session(&mut self, cpu: CpuId, task: TaskId, session: Session) {
+        self.on_cpu(cpu);
+        self.autogroup_move_group(task, session);
+    }
+
+    fn set_autogroup_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) -> Answer {
+        self.on_cpu(cpu);
+        self.proc_sched_autogroup_set_nice(task, nice)
     }
 
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) {

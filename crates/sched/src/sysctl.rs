@@ -75,6 +75,7 @@ tunables! {
     sched_cfs_bandwidth_slice: default 5000, 1..=1000000 "us", None, "runtime that a queue takes from its group at once";
     sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
     sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
+    sched_autogroup_enabled: default 1, 0..=1 "bool", None, "a task group for each session";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
@@ -102,6 +103,7 @@ pub const V4: TunableNames = &[
     ("kernel.sched_time_avg_ms", Tunable::sched_time_avg),
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -118,6 +120,7 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -130,6 +133,7 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 

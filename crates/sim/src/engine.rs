@@ -7,6 +7,7 @@ use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
 use os::Os;
 use sched::arch::Arch;
+use sched::autogroup::Session;
 use sched::core::Sched;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
@@ -125,7 +126,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.account_user(cpu, since, from);
         }
         self.sched.arch_mut().begin(cpu, from);
+        let session = spec.session;
         let task = self.fork_task(cpu, None, spec);
+        if !session {
+            // Who happens to run there has nothing to do with it.
+            self.sched.set_session(cpu, task, Session::Init);
+        }
         self.sched.wake_up_new_task(cpu, task);
         let to = self.sched.arch().now(cpu);
         match self.cpus[cpu].run {

@@ -36,6 +36,10 @@ pub enum Op {
     /// Another policy of the fair class; the nice level stays.
     SetPolicy(Policy),
     MoveToGroup(TgId),
+    /// setsid(): the process begins a session of its own.
+    Setsid,
+    /// Writes a nice level (-20..=19) to its own `/proc/PID/autogroup`; no effect outside a session of its own.
+    SetAutogroupNice(i32),
     /// A signal to a task that has not exited: ends its [`Op::SleepFor`] or [`Op::SleepUntil`] early. Whatever else it
     /// does, it goes on with.
     Interrupt(TaskId),
@@ -80,7 +84,10 @@ pub struct TaskSpec {
     pub memory: AddressSpace,
     /// Bytes of private cache that the task uses again after a switch.
     pub working_set: u64,
-    pub group: TgId,
+    /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
+    pub group: Option<TgId>,
+    /// It begins a session of its own (setsid()), before its first step. Otherwise it is in the one of whoever starts it.
+    pub session: bool,
     pub program: Box<dyn Program>,
 }
 
@@ -94,7 +101,8 @@ impl TaskSpec {
             cpus: None,
             memory: AddressSpace::Own,
             working_set: 0,
-            group: sched::sched::ROOT_TASK_GROUP,
+            group: None,
+            session: false,
             program: Box::new(program),
         }
     }

@@ -8,8 +8,9 @@ use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
 use sched::access::Path;
+use sched::autogroup::Session;
 use sched::core::TaskInit;
-use sched::sched::{TaskId, WakeFlags};
+use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps};
 
@@ -65,9 +66,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             nice: spec.nice,
             cpus_allowed: spec.cpus,
             mm,
-            group: spec.group,
+            group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
         };
+        let session = spec.session;
         let task = self.sched.fork(cpu, init);
+        if session {
+            self.sched.set_session(cpu, task, Session::New);
+        }
         self.os.fork(&mut self.sched, cpu, leader.or(parent), task, leader.is_some());
         if self.tasks.len() <= task.index() {
             self.tasks.resize_with(task.index() + 1, || None);
@@ -206,6 +211,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Interrupt(sleeper) => {
                 self.interrupt(cpu, sleeper);
+                true
+            }
+            Op::Setsid => {
+                self.sched.set_session(cpu, task, Session::New);
+                true
+            }
+            Op::SetAutogroupNice(nice) => {
+                // What the kernel refuses a program learns by its error; none of ours looks.
+                let _ = self.sched.set_autogroup_nice(cpu, task, nice);
                 true
             }
             Op::MoveToGroup(group) => {

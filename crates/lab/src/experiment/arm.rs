@@ -41,7 +41,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         name: draft.name.text.clone(),
         kernel: kernel.text.clone(),
         features: build.sched.features,
-        sysctl: Sysctl::new(nr_cpus),
+        sysctl: build.sched.sysctl(nr_cpus),
         build,
         hz,
         said: Vec::new(),

@@ -49,6 +49,8 @@ impl<A: Arch> Sched<A> {
             ..TaskCold::default()
         });
         self.set_task_max_allowed_capacity(p);
+        self.sched_autogroup_fork(parent, p);
+        self.task[p].sched_task_group = self.autogroup_task_group(p, init.group);
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.uclamp_fork(p, parent);
         self.se[se].task = Some(p);
@@ -108,6 +110,7 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedProcessExit { task: p });
         }
+        self.sched_autogroup_exit_task(p);
         self.task[p].state = TaskState::Dead;
     }
 
@@ -118,6 +121,7 @@ impl<A: Arch> Sched<A> {
         let se = self.task[p].se;
         self.se.remove(se);
         self.task.remove(p);
-        self.task_cold.remove(p);
+        let cold = self.task_cold.remove(p);
+        self.sched_autogroup_exit(cold.autogroup);
     }
 }

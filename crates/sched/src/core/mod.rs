@@ -16,6 +16,7 @@ pub use uclamp::{ClampId, ClampRequest, Clamps, GroupClamps, UclampState, UtilCl
 
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
 use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
@@ -71,6 +72,7 @@ pub struct Sched<A: Arch> {
     pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
     pub(crate) bandwidth: Bandwidth,
+    pub(crate) autogroups: Autogroups,
     /// Which files its groups have.
     pub cgroup_hierarchy: Hierarchy,
     /// Wakeups that did something, since boot.
@@ -155,6 +157,7 @@ impl<A: Arch> Sched<A> {
             select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
             bandwidth: Bandwidth::new(nr_cpus),
+            autogroups: Autogroups::default(),
             cgroup_hierarchy: Hierarchy::of(boot.kernel.cgroup.files),
             domains,
             topology: boot.topology,

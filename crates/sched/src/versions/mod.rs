@@ -12,6 +12,7 @@ pub use v4_16::V4_16;
 pub use v6_1::V6_1;
 pub use v6_12::V6_12;
 
+use crate::autogroup::{AutogroupDefault, AutogroupRules};
 use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
@@ -28,7 +29,7 @@ use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched};
-use crate::sysctl::{Tunable, TunableNames, short_name};
+use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
 behaviour! {
@@ -70,6 +71,7 @@ pub struct Kernel {
     pub balance: BalanceRules,
     pub bandwidth: BandwidthRules,
     pub cgroup: CgroupRules,
+    pub autogroup: AutogroupRules,
     pub schedstats: Schedstats,
     pub features: Features,
     pub tunables: TunableNames,
@@ -80,6 +82,12 @@ impl Kernel {
     /// The tunable of that name, given in full or without its place (`kernel.`, `sched/`), if this kernel has it.
     pub fn tunable(&self, name: &str) -> Option<(&'static str, Tunable)> {
         self.tunables.iter().copied().find(|(full, _)| *full == name || short_name(full) == name)
+    }
+
+    /// The tunables as this kernel boots with `nr_cpus` CPUs online.
+    pub fn sysctl(&self, nr_cpus: usize) -> Sysctl {
+        let sched_autogroup_enabled = u64::from(self.autogroup.default == AutogroupDefault::On);
+        Sysctl { sched_autogroup_enabled, ..Sysctl::new(nr_cpus) }
     }
 }
 
@@ -180,6 +188,7 @@ behaviours! {
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
         kick_ilb,
     }
+    autogroup: AutogroupRules { default, exit }
     cgroup: CgroupRules { files, nice_time }
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,

@@ -1,6 +1,7 @@
 //! v4.15 (January 2018): PELT rewritten, groups weighed by it, vruntime absolute in sleep, idle CPUs searched in proportion.
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
+use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -35,6 +36,7 @@ pub const V4_15: Kernel = Kernel {
     wake: WakeRules::V4_15,
     balance: BalanceRules::V4_15,
     bandwidth: BandwidthRules::V4_15,
+    autogroup: AutogroupRules::V4_15,
     cgroup: CgroupRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,

@@ -1,6 +1,7 @@
 //! v4.5-rc1 (January 2016), the oldest kernel here: everything is given, nothing inherited.
 
 use super::{ClockUpdate, CoreRules, Kernel};
+use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
@@ -41,6 +42,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     wake: WakeRules::V4_5,
     balance: BalanceRules::V4_5,
     bandwidth: BandwidthRules::V4_5,
+    autogroup: AutogroupRules::V4_5,
     cgroup: CgroupRules::V4_5,
     schedstats: Schedstats::Always,
     features: FEATURES,

@@ -2,6 +2,7 @@
 //! utilization, load tracking with `runnable_avg` and estimated utilization.
 
 use super::{CoreRules, Kernel, V4_16};
+use crate::autogroup::AutogroupRules;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -34,6 +35,7 @@ pub const V6_1: Kernel = Kernel {
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
+    autogroup: AutogroupRules::V6_1,
     features: FEATURES,
     tunables: sysctl::V6_1,
     ..V4_16

@@ -1,6 +1,7 @@
 //! v6.12 (November 2024), as Debian 13 builds it: EEVDF instead of CFS's way to pick.
 
 use super::{CoreRules, Kernel, V6_1};
+use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeRunning};
 use crate::fair::balance::BalanceRules;
@@ -21,6 +22,7 @@ pub const V6_12: Kernel = Kernel {
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
     bandwidth: BandwidthRules::V6_12,
+    autogroup: AutogroupRules::V6_12,
     cgroup: CgroupRules::V6_12,
     features: FEATURES,
     tunables: sysctl::V6_12,

@@ -13,7 +13,8 @@ pub(super) struct Settings {
     /// The phase that set the policy; `None` = the task, or whoever started the thread.
     policy_of: Option<usize>,
     nice: i8,
-    group: TgId,
+    /// `None`: the one that rt-app was started in.
+    group: Option<TgId>,
     cpus: CpuMask,
     /// Where the thread may run in phases that name no CPUs: where it might when it was started.
     default_cpus: CpuMask,
@@ -26,7 +27,7 @@ impl Settings {
             policy: PolicyName::Other,
             policy_of: None,
             nice: 0,
-            group: ROOT_TASK_GROUP,
+            group: None,
             cpus: every_cpu.clone(),
             default_cpus: every_cpu,
         }
@@ -82,8 +83,12 @@ impl Settings {
     }
 
     pub fn set_group(&mut self, group: TgId, ops: &mut VecDeque<Op>) {
-        if group != self.group {
-            self.group = group;
+        let stays = match self.group {
+            None => group == ROOT_TASK_GROUP,
+            Some(there) => there == group,
+        };
+        if !stays {
+            self.group = Some(group);
             ops.push_back(Op::MoveToGroup(group));
         }
     }

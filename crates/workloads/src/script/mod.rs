@@ -112,6 +112,6 @@ impl Task {
     /// The task, ready to be forked into `group`. Its number in the script is the series that it reports to.
     pub fn spec(&self, number: usize, group: TgId, shared: &Shared) -> TaskSpec {
         let playing = Playing::new(number as u32, self.steps.clone(), shared.clone());
-        TaskSpec { nice: self.nice, cpus: self.cpus.clone(), group, ..TaskSpec::new(&self.name, playing) }
+        TaskSpec { nice: self.nice, cpus: self.cpus.clone(), group: Some(group), ..TaskSpec::new(&self.name, playing) }
     }
 }
