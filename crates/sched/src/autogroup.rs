@@ -56,6 +56,7 @@ struct Autogroup {
     nice: i32,
     /// Tasks that refer to it, dead ones included until their memory is given back.
     kref: u32,
+    number: Option<u32>,
 }
 
 /// Every session's group, by its number in [`TaskCold::autogroup`]. Numbers are used again.
@@ -70,8 +71,8 @@ pub(crate) struct Autogroups {
 pub enum Session {
     /// A new one: setsid().
     New,
-    /// That of another task.
-    Of(TaskId),
+    /// The one of that number among whoever sets the machine up; the first to join begins it.
+    Numbered(u32),
     /// That of init, which has no group of its own.
     Init,
 }
@@ -83,6 +84,11 @@ impl Autogroups {
 
     fn get_mut(&mut self, number: u32) -> &mut Autogroup {
         self.groups[number as usize].as_mut().expect("a task's session is there")
+    }
+
+    fn numbered(&self, number: u32) -> Option<u32> {
+        let is = |group: &Option<Autogroup>| group.is_some_and(|group| group.number == Some(number));
+        self.groups.iter().position(is).map(|at| at as u32)
     }
 
     fn insert(&mut self, group: Autogroup) -> u32 {
@@ -121,11 +127,11 @@ impl<A: Arch> Sched<A> {
     }
 
     /// autogroup.c: autogroup_create().
-    fn autogroup_create(&mut self) -> u32 {
+    fn autogroup_create(&mut self, number: Option<u32>) -> u32 {
         self.autogroups.seq_nr += 1;
         let id = self.autogroups.seq_nr;
         let tg = self.sched_create_group(ROOT_TASK_GROUP, &format!("autogroup-{id}"), 1024);
-        self.autogroups.insert(Autogroup { tg, id, nice: 0, kref: 0 })
+        self.autogroups.insert(Autogroup { tg, id, nice: 0, kref: 0, number })
     }
 
     /// autogroup.c: autogroup_kref_put(), autogroup_destroy().
@@ -178,8 +184,10 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "sched_autogroup_detach")]
     pub(crate) fn autogroup_move_group(&mut self, p: TaskId, session: Session) {
         let session = match session {
-            Session::New => Some(self.autogroup_create()),
-            Session::Of(other) => self.task_cold[other].autogroup,
+            Session::New => Some(self.autogroup_create(None)),
+            Session::Numbered(number) => {
+                Some(self.autogroups.numbered(number).unwrap_or_else(|| self.autogroup_create(Some(number))))
+            }
             Session::Init => None,
         };
         if self.task_cold[p].autogroup == session {

@@ -128,7 +128,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().begin(cpu, from);
         let session = spec.session;
         let task = self.fork_task(cpu, None, spec);
-        if !session {
+        if session.is_none() {
             // Who happens to run there has nothing to do with it.
             self.sched.set_session(cpu, task, Session::Init);
         }

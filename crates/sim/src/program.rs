@@ -2,6 +2,7 @@
 
 use os::pipe::PipeId;
 use os::sync::SyncOp;
+use sched::autogroup::Session;
 use sched::sched::{Policy, TaskId, TgId};
 use units::{CpuMask, Cycles, Ns};
 
@@ -86,8 +87,8 @@ pub struct TaskSpec {
     pub working_set: u64,
     /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
     pub group: Option<TgId>,
-    /// It begins a session of its own (setsid()), before its first step. Otherwise it is in the one of whoever starts it.
-    pub session: bool,
+    /// The session that it joins before its first step. `None`: the one of whoever starts it.
+    pub session: Option<Session>,
     pub program: Box<dyn Program>,
 }
 
@@ -102,7 +103,7 @@ impl TaskSpec {
             memory: AddressSpace::Own,
             working_set: 0,
             group: None,
-            session: false,
+            session: None,
             program: Box::new(program),
         }
     }

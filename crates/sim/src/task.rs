@@ -70,8 +70,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         };
         let session = spec.session;
         let task = self.sched.fork(cpu, init);
-        if session {
-            self.sched.set_session(cpu, task, Session::New);
+        if let Some(session) = session {
+            self.sched.set_session(cpu, task, session);
         }
         self.os.fork(&mut self.sched, cpu, leader.or(parent), task, leader.is_some());
         if self.tasks.len() <= task.index() {

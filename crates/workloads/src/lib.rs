@@ -3,18 +3,20 @@
 //! A [`Workload`] is an entry of the registry: its name, its parameters, and how to build a run of it. A built run is an
 //! [`Instance`]: the tasks it starts and the metric it takes from what they report.
 
+pub mod groups;
 pub mod hackbench;
 pub mod pipetest;
 pub mod rt_app;
 pub mod script;
 
+pub use groups::{GroupError, GroupSpec, Groups};
+
 use machine::hardware::Hardware;
 use os::Os;
-use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sched::sched::TgId;
 use sched::scheduler::Scheduler;
 use sim::engine::{Sample, Sim};
 use sim::program::TaskSpec;
-use units::CpuId;
 
 /// One parameter of a workload, always a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,33 +104,27 @@ pub trait Instance {
     fn samples(&self, reported: &[Sample]) -> Vec<u64>;
 }
 
-/// A task group to create before the start.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GroupSpec {
-    /// From the root, which is `/` and always there: `/above/below`.
-    pub path: String,
-    /// `cpu.shares`; 1024 is the kernel's default.
-    pub shares: u64,
-}
-
 /// Creates what an instance's tasks share, its task groups with it, and returns the tasks to start, in order.
 pub fn start<const COSTS: bool, S>(instance: &dyn Instance, sim: &mut Sim<COSTS, S>) -> Vec<TaskSpec>
 where
     S: Scheduler<Arch = Hardware<COSTS>>,
 {
-    let now = sim.now();
-    let mut created: Vec<(String, TgId)> = Vec::new();
-    for GroupSpec { path, shares } in instance.groups() {
-        // Whoever sets a benchmark up does so on some CPU; what it costs there is no part of the run.
-        sim.sched.arch_mut().begin(CpuId(0), now.into());
-        let (above, name) = path.rsplit_once('/').expect("a path begins with /");
-        let parent = created.iter().find(|(path, _)| path == above).map_or(ROOT_TASK_GROUP, |&(_, group)| group);
-        assert!(above.is_empty() || parent != ROOT_TASK_GROUP, "{path} comes before the group above it");
-        let group = sim.sched.create_group(parent, name, shares);
-        created.push((path, group));
-    }
-    let groups: Vec<TgId> = created.into_iter().map(|(_, group)| group).collect();
-    instance.start_in(&mut sim.os, &groups)
+    start_among(instance, sim, &mut Groups::default())
+}
+
+/// The same where there are `groups` already: those that the instance asks for and finds are taken as they are.
+pub fn start_among<const COSTS: bool, S>(
+    instance: &dyn Instance,
+    sim: &mut Sim<COSTS, S>,
+    groups: &mut Groups,
+) -> Vec<TaskSpec>
+where
+    S: Scheduler<Arch = Hardware<COSTS>>,
+{
+    let specs = instance.groups();
+    groups::create(sim, groups, &specs);
+    let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
+    instance.start_in(&mut sim.os, &ids)
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].

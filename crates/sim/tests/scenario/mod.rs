@@ -24,13 +24,14 @@ use observe::Gantt;
 use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
-use sched::sched::{ROOT_TASK_GROUP, TaskId};
-use sched::sysctl::Sysctl;
+use sched::sched::{TaskId, TgId};
 use sched::trace::{Event, Sink};
 use sim::engine::{LinuxSim, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{CpuId, Ns};
+use workloads::Groups;
+use workloads::groups::with_those_above;
 use workloads::script::{Script, Task};
 
 pub struct Scenario {
@@ -87,7 +88,7 @@ impl Scenario {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
-                "task" => tasks.push_str(line),
+                "task" | "group" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
                     let (from, to) = window.split_once("..").expect("FROM..TO");
@@ -112,14 +113,19 @@ impl Scenario {
         let nr_cpus = sim.sched.nr_cpus();
         let gantt = Rc::new(RefCell::new(Gantt::new(nr_cpus, self.from, self.to, self.columns)));
         sim.sched.arch.set_sink(Box::new(Shared(gantt.clone())));
-        let shared = self.script.share(&mut sim.os, Ns::ZERO);
+        let mut groups = Groups::default();
+        workloads::groups::create(&mut sim, &mut groups, &with_those_above(self.script.group_specs()));
+        let ids: Vec<TgId> =
+            self.script.groups.iter().map(|group| groups.get(&group.path).expect("it was created")).collect();
+        let shared = self.script.share(&mut sim.os, ids.clone(), Ns::ZERO);
         let mut order: Vec<(usize, &Task)> = self.script.tasks.iter().enumerate().collect();
         order.sort_by_key(|(_, task)| task.at);
         for (number, task) in order {
             if task.at > sim.now() && sim.run(task.at) == sim::engine::End::Finished {
                 sim.idle(task.at);
             }
-            sim.spawn(task.on, task.spec(number, ROOT_TASK_GROUP, &shared));
+            let group = task.group.as_deref().map(|path| self.script.group_id(path, &ids));
+            sim.spawn(task.on, task.spec(number, group, &shared));
         }
         sim.run(self.to);
         drop(sim);
@@ -130,7 +136,7 @@ impl Scenario {
     fn boot(&self) -> LinuxSim<false> {
         let topology = from_synthetic(&self.machine, "scenario", Numbering::LinuxX86).expect("a valid machine");
         let mut kernel = *sched::versions::kernel(&self.kernel).expect("a kernel that is built");
-        let mut sysctl = Sysctl::new(topology.nr_cpus());
+        let mut sysctl = kernel.sysctl(topology.nr_cpus());
         for (key, value) in &self.settings {
             let number = value.parse().unwrap_or(0);
             if let Some(feature) = sched::features::Feature::from_name(key) {

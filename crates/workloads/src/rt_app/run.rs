@@ -4,14 +4,12 @@ use super::description::{Application, Event, Placed, Policy, Task, TaskId};
 use super::fault::{Position, RtAppError};
 use super::log::{self, ThreadLog};
 use super::process::Process;
-use crate::{GroupSpec, Instance};
+use crate::Instance;
+use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
 use sim::program::TaskSpec;
-
-/// Weight of a new control group (`cpu.shares`).
-const DEFAULT_SHARES: u64 = 1024;
 
 /// An application that can be simulated. See [`super`] for what its table shows.
 #[derive(Clone, Debug)]
@@ -141,16 +139,8 @@ impl Instance for RtApp {
 
     /// The groups of the file and all above them, as rt-app creates them: with the kernel's default shares.
     fn groups(&self) -> Vec<GroupSpec> {
-        let mut groups: Vec<GroupSpec> = Vec::new();
-        for path in &self.app.taskgroups {
-            let ends = path.char_indices().filter(|&(at, c)| c == '/' && at > 0).map(|(at, _)| at).chain([path.len()]);
-            for path in ends.map(|end| &path[..end]) {
-                if path != "/" && groups.iter().all(|group| group.path != path) {
-                    groups.push(GroupSpec { path: path.to_string(), shares: DEFAULT_SHARES });
-                }
-            }
-        }
-        groups
+        let paths = self.app.taskgroups.iter().filter(|path| path.len() > 1);
+        with_those_above(paths.map(|path| GroupSpec::new(path)))
     }
 
     fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {

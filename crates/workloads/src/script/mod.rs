@@ -1,6 +1,7 @@
 //! Scripts: tasks in a few lines of text, for cases that no benchmark has. Scenarios and fidelity cases are written in it.
 //!
 //! ```text
+//! group /above: cpu.weight 300; cpu.max 50000 100000
 //! # name   how it starts: what it does, in order
 //! task hog nice=5 cpus=0 count=3: until 100ms; spin 10s
 //! task a group=/above/below: 1000 x (run 1ms; write there; read back)
@@ -15,12 +16,19 @@
 //! | `until T` | sleeps until `T` since the start |
 //! | `every T` | sleeps until `T` after the end of its last `every` or `until`: a period that does not drift |
 //! | `yield` | sched_yield() |
+//! | `enter /GROUP` | moves to the task group of that path, `/` being the root |
+//! | `setsid` | begins a session of its own, and with it an autogroup |
+//! | `autogroup N` | gives its session's autogroup the nice level N |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
 //! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own. `at=` is when it is forked (from the
 //! start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
-//! `hog0`, `hog1`, and so on.
+//! `hog0`, `hog1`, and so on. `group=` is the task group it begins in, `session=` the session of that name,
+//! which the first task of it begins as `setsid` does.
+//!
+//! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
+//! well, as the kernel makes them.
 
 mod parse;
 mod run;
@@ -28,8 +36,11 @@ mod run;
 pub use parse::ScriptError;
 pub use run::Playing;
 
+use crate::GroupSpec;
 use os::Os;
 use os::pipe::PipeId;
+use sched::autogroup::Session;
+use sched::core::cgroup::GroupFile;
 use sched::sched::TgId;
 use sim::program::TaskSpec;
 use std::sync::Arc;
@@ -42,6 +53,28 @@ pub struct Script {
     pub tasks: Vec<Task>,
     /// Names of the pipes, in the order of their first mention.
     pub pipes: Vec<String>,
+    /// Task groups, in the order of their first mention: those with a line of their own, and those that tasks name.
+    pub groups: Vec<Group>,
+    /// Names of the sessions, in the order of their first mention.
+    pub sessions: Vec<String>,
+}
+
+/// One task group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub path: String,
+    pub files: Vec<GroupLine>,
+    pub line: u32,
+    pub column: u32,
+}
+
+/// What is written into a file of a group, and where it stands in the script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupLine {
+    pub file: GroupFile,
+    pub text: String,
+    pub line: u32,
+    pub column: u32,
 }
 
 /// One task.
@@ -56,8 +89,10 @@ pub struct Task {
     pub on: CpuId,
     /// From the start.
     pub at: Ns,
-    /// The task group it is started in; `/` is the root.
-    pub group: String,
+    /// The task group it is started in; `/` is the root. `None`: the one that the script is started in.
+    pub group: Option<String>,
+    /// The session it joins, a place among the script's; `None`: the one that the script is started in.
+    pub session: Option<u32>,
     steps: Arc<[Step]>,
 }
 
@@ -69,6 +104,10 @@ enum Step {
     Until(Ns),
     Every(Ns),
     Yield,
+    Setsid,
+    Autogroup(i32),
+    /// A place among the script's groups; `None` is the root.
+    Enter(Option<u32>),
     Read(u32),
     Write(u32),
     /// Goes back to the step at `to` until the steps from there on were done `times` times.
@@ -82,6 +121,8 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct Shared {
     pipes: Vec<PipeId>,
+    /// Ids of the script's groups.
+    groups: Vec<TgId>,
     start: Ns,
 }
 
@@ -92,26 +133,30 @@ impl Script {
     }
 
     /// Creates what the tasks share. `start` is the moment that `until`, `spin` and `at=` count from.
-    pub fn share(&self, os: &mut Os, start: Ns) -> Shared {
-        Shared { pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(), start }
+    /// `groups` are the ids of [`Script::groups`].
+    pub fn share(&self, os: &mut Os, groups: Vec<TgId>, start: Ns) -> Shared {
+        Shared { pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(), groups, start }
     }
 
-    /// Paths of the groups that tasks are started in, each once and the root not.
-    pub fn groups(&self) -> Vec<&str> {
-        let mut paths: Vec<&str> = Vec::new();
-        for task in &self.tasks {
-            if task.group != "/" && !paths.contains(&task.group.as_str()) {
-                paths.push(&task.group);
-            }
-        }
-        paths
+    /// The script's groups, without those above them that it does not name.
+    pub fn group_specs(&self) -> impl Iterator<Item = GroupSpec> + '_ {
+        self.groups.iter().map(|group| GroupSpec {
+            path: group.path.clone(),
+            files: group.files.iter().map(|line| (line.file, line.text.clone())).collect(),
+        })
     }
 }
 
 impl Task {
     /// The task, ready to be forked into `group`. Its number in the script is the series that it reports to.
-    pub fn spec(&self, number: usize, group: TgId, shared: &Shared) -> TaskSpec {
+    pub fn spec(&self, number: usize, group: Option<TgId>, shared: &Shared) -> TaskSpec {
         let playing = Playing::new(number as u32, self.steps.clone(), shared.clone());
-        TaskSpec { nice: self.nice, cpus: self.cpus.clone(), group: Some(group), ..TaskSpec::new(&self.name, playing) }
+        TaskSpec {
+            nice: self.nice,
+            cpus: self.cpus.clone(),
+            group,
+            session: self.session.map(Session::Numbered),
+            ..TaskSpec::new(&self.name, playing)
+        }
     }
 }

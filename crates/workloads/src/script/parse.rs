@@ -1,6 +1,8 @@
 //! The text of a script.
 
-use super::{Script, Step, Task};
+use super::{Group, GroupLine, Script, Step, Task};
+use machine::description::nearest_name;
+use sched::core::cgroup::GroupFile;
 use std::fmt;
 use std::sync::Arc;
 use units::{CpuId, Ns};
@@ -41,10 +43,14 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
             continue;
         }
         let word = reader.word();
-        if word != "task" {
-            return Err(reader.wrong_at(word, format!("`{word}`"), "task NAME [key=value...]: steps"));
+        match word {
+            "task" => task(&mut reader, &mut script)?,
+            "group" => group(&mut reader, &mut script)?,
+            _ => {
+                let expected = "task NAME [key=value...]: steps, or group PATH: FILE TEXT; FILE TEXT";
+                return Err(reader.wrong_at(word, format!("`{word}`"), expected));
+            }
         }
-        task(&mut reader, &mut script)?;
         if script.tasks.len() > MOST {
             return Err(reader.wrong(format!("{} tasks", script.tasks.len()), &format!("at most {MOST}")));
         }
@@ -69,7 +75,8 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         cpus: None,
         on: CpuId(0),
         at: Ns::ZERO,
-        group: "/".to_string(),
+        group: None,
+        session: None,
         steps: Arc::from([]),
     };
     let mut count = None;
@@ -94,16 +101,22 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
             "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
             "at" => task.at = reader.time(value, 0)?,
             "group" => {
-                let whole =
-                    value.starts_with('/') && (value == "/" || value[1..].split('/').all(|part| !part.is_empty()));
-                if !whole {
-                    return Err(reader.wrong_at(value, format!("`{value}`"), "a group's path, such as /above/below"));
-                }
-                task.group = value.to_string();
+                named_group(reader, value, script)?;
+                task.group = Some(value.to_string());
+            }
+            "session" if value.is_empty() => {
+                return Err(reader.wrong_at(value, "no session".to_string(), "a session's name"));
+            }
+            "session" => {
+                let known = script.sessions.iter().position(|session| session == value);
+                task.session = Some(known.unwrap_or_else(|| {
+                    script.sessions.push(value.to_string());
+                    script.sessions.len() - 1
+                }) as u32);
             }
             "count" => count = Some(reader.number(value, 1, 10_000)?),
             _ => {
-                let expected = "nice, cpus, on, at, group or count";
+                let expected = "nice, cpus, on, at, group, session or count";
                 return Err(reader.wrong_at(word, format!("`{key}`"), expected));
             }
         }
@@ -122,9 +135,64 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Ok(())
 }
 
+/// `PATH: FILE TEXT; FILE TEXT`
+fn group(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
+    let path = reader.word();
+    let Some(place) = named_group(reader, path, script)? else {
+        return Err(reader.wrong_at(path, "`/`".to_string(), "another group than the root, whose files are fixed"));
+    };
+    if !reader.rest.starts_with(':') {
+        return Err(reader.wrong(excerpt(reader.rest), "a colon, and the group's files after it"));
+    }
+    reader.skip(1);
+    while !reader.rest.is_empty() {
+        let name = reader.word();
+        let column = reader.column(name);
+        let Some(file) = GroupFile::ALL.iter().copied().find(|file| file.name() == name) else {
+            let names = GroupFile::ALL.iter().map(|file| file.name());
+            let nearest = nearest_name(name, names.clone());
+            let expected = match nearest {
+                Some(nearest) => format!("`{nearest}`, perhaps"),
+                None => format!("a file of a group: {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            return Err(reader.wrong_at(name, format!("`{name}`"), &expected));
+        };
+        let end = reader.rest.find(';').unwrap_or(reader.rest.len());
+        let text = reader.rest[..end].trim().to_string();
+        if text.is_empty() {
+            return Err(reader.wrong(format!("nothing for {name}"), "the text to write into it"));
+        }
+        reader.skip(end + usize::from(end < reader.rest.len()));
+        script.groups[place as usize].files.push(GroupLine { file, text, line: reader.line, column });
+    }
+    Ok(())
+}
+
+/// The place of a group among the script's, which it joins if it is new; `None` for the root.
+fn named_group(reader: &Reader, path: &str, script: &mut Script) -> Result<Option<u32>, ScriptError> {
+    if path == "/" {
+        return Ok(None);
+    }
+    let part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    if !path.strip_prefix('/').is_some_and(|path| path.split('/').all(part)) {
+        return Err(reader.wrong_at(path, format!("`{path}`"), "a group's path, such as /above/below"));
+    }
+    let place = script.groups.iter().position(|group| group.path == path).unwrap_or_else(|| {
+        let (line, column) = (reader.line, reader.column(path));
+        script.groups.push(Group { path: path.to_string(), files: Vec::new(), line, column });
+        script.groups.len() - 1
+    });
+    Ok(Some(place as u32))
+}
+
+fn excerpt(text: &str) -> String {
+    if text.is_empty() { "the end of the line".to_string() } else { format!("`{text}`") }
+}
+
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, read PIPE, write PIPE, or N x (steps)";
+    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, read PIPE, write PIPE, enter GROUP, setsid, \
+                            autogroup NICE, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -142,6 +210,15 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             });
         }
         "yield" => steps.push(Step::Yield),
+        "setsid" => steps.push(Step::Setsid),
+        "autogroup" => {
+            let nice = reader.word();
+            steps.push(Step::Autogroup(reader.number(nice, -20, 19)? as i32));
+        }
+        "enter" => {
+            let path = reader.word();
+            steps.push(Step::Enter(named_group(reader, path, script)?));
+        }
         "read" | "write" => {
             let name = reader.word();
             if name.is_empty() {
@@ -205,11 +282,16 @@ impl<'a> Reader<'a> {
         self.rest = self.rest[bytes..].trim_start();
     }
 
-    /// A mistake at `piece` of the line.
-    fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
+    /// Where `piece` of the line stands, counted from 1.
+    fn column(&self, piece: &str) -> u32 {
         // Every piece is a part of the line.
         let offset = (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len());
-        let column = self.whole[..offset].chars().count() as u32 + 1;
+        self.whole[..offset].chars().count() as u32 + 1
+    }
+
+    /// A mistake at `piece` of the line.
+    fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
+        let column = self.column(piece);
         ScriptError { line: self.line, column, found, expected: expected.to_string() }
     }
 
@@ -264,8 +346,21 @@ mod tests {
         let script = Script::parse("# two\n\ntask hog count=2 nice=-5 cpus=0-1 at=2ms group=/a/b on=1: spin 10s", 1);
         let tasks = script.unwrap().tasks;
         assert_eq!((tasks.len(), tasks[1].name.as_str(), tasks[1].nice), (2, "hog1", -5));
-        assert_eq!((tasks[0].on, tasks[0].at, tasks[0].group.as_str()), (CpuId(1), Ns::from_ms(2), "/a/b"));
+        assert_eq!((tasks[0].on, tasks[0].at, tasks[0].group.as_deref()), (CpuId(1), Ns::from_ms(2), Some("/a/b")));
         assert_eq!(tasks[0].cpus.as_ref().unwrap().weight(), 2);
+    }
+
+    #[test]
+    fn groups_are_named_by_lines_and_by_tasks() {
+        let text = "group /a/b: cpu.max 50000 100000; cpu.weight 300\ntask x group=/c: enter /a/b; enter /; setsid; autogroup -5";
+        let script = Script::parse(text, 1).unwrap();
+        let paths: Vec<&str> = script.groups.iter().map(|group| group.path.as_str()).collect();
+        assert_eq!(paths, ["/a/b", "/c"]);
+        let files: Vec<_> =
+            script.groups[0].files.iter().map(|line| (line.file, line.text.as_str(), line.column)).collect();
+        assert_eq!(files, [(GroupFile::Max, "50000 100000", 13), (GroupFile::Weight, "300", 35)]);
+        let steps = [Step::Enter(Some(0)), Step::Enter(None), Step::Setsid, Step::Autogroup(-5)];
+        assert_eq!(script.tasks[0].steps[..], steps);
     }
 
     #[test]
@@ -285,7 +380,14 @@ mod tests {
             ("task a: jump 3", "4:9: found `jump`; expected run T"),
             ("task a nice=20: run 1ms", "4:13: found `20`; expected a whole number from -20 to 19"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),
-            ("task a groop=/a: run 1ms", "4:8: found `groop`; expected nice, cpus, on, at, group or count"),
+            ("task a groop=/a: run 1ms", "4:8: found `groop`; expected nice, cpus, on, at, group, session or count"),
+            ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
+            ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),
+            ("group /a: cpu.max ; cpu.weight 3", "4:19: found nothing for cpu.max"),
+            ("group /: cpu.weight 3", "4:7: found `/`; expected another group"),
+            ("task a session=: run 1ms", "4:16: found no session; expected a session's name"),
+            ("task a: enter b", "4:15: found `b`; expected a group's path"),
+            ("task a: enter /b/..", "4:15: found `/b/..`; expected a group's path"),
             ("task a group=a: run 1ms", "4:14: found `a`; expected a group's path"),
             ("task äh: run 1ms", "4:6: found `äh`; expected a task's name"),
             ("task a: )", "4:9: found"),

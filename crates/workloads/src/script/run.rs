@@ -1,7 +1,8 @@
 //! A script's tasks as programs, and a script as a workload.
 
 use super::{Script, Shared, Step};
-use crate::{GroupSpec, Instance};
+use crate::Instance;
+use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
 use os::pipe::PipeId;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
@@ -12,8 +13,6 @@ use units::Ns;
 
 /// Between two looks of a spinning task at the clock.
 const LOOK: Ns = Ns::from_ms(1);
-/// Weight of a group that is made for a task (`cpu.shares`).
-const DEFAULT_SHARES: u64 = 1024;
 
 /// How far a task is in its steps.
 pub struct Playing {
@@ -85,6 +84,11 @@ impl Program for Playing {
                 Op::SleepUntil(self.period)
             }
             Step::Yield => Op::Yield,
+            Step::Setsid => Op::Setsid,
+            Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
+            Step::Enter(place) => {
+                Op::MoveToGroup(place.map_or(ROOT_TASK_GROUP, |place| self.shared.groups[place as usize]))
+            }
             Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
@@ -96,7 +100,7 @@ impl Program for Playing {
 struct Main {
     script: Script,
     pipes: Vec<PipeId>,
-    /// The group of each task.
+    /// Ids of the script's groups.
     groups: Vec<TgId>,
     /// Numbers of the tasks still to be forked, the last first.
     order: Vec<usize>,
@@ -116,8 +120,16 @@ impl Program for Main {
             return Op::SleepUntil(start + task.at);
         }
         self.order.pop();
-        let shared = Shared { pipes: self.pipes.clone(), start };
-        Op::Fork(Box::new(task.spec(number, self.groups[number], &shared)))
+        let shared = Shared { pipes: self.pipes.clone(), groups: self.groups.clone(), start };
+        let group = task.group.as_deref().map(|path| self.script.group_id(path, &self.groups));
+        Op::Fork(Box::new(task.spec(number, group, &shared)))
+    }
+}
+
+impl Script {
+    /// The id of the group of that path, `groups` being the ids of [`Script::groups`].
+    pub fn group_id(&self, path: &str, groups: &[TgId]) -> TgId {
+        self.groups.iter().position(|group| group.path == path).map_or(ROOT_TASK_GROUP, |at| groups[at])
     }
 }
 
@@ -125,17 +137,7 @@ impl Program for Main {
 /// in nanoseconds.
 impl Instance for Script {
     fn groups(&self) -> Vec<GroupSpec> {
-        let mut specs: Vec<GroupSpec> = Vec::new();
-        for path in Script::groups(self) {
-            // Those above come first.
-            for (end, _) in path.match_indices('/').skip(1).chain([(path.len(), "")]) {
-                let path = path[..end].to_string();
-                if !specs.iter().any(|spec| spec.path == path) {
-                    specs.push(GroupSpec { path, shares: DEFAULT_SHARES });
-                }
-            }
-        }
-        specs
+        with_those_above(self.group_specs())
     }
 
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
@@ -143,15 +145,16 @@ impl Instance for Script {
     }
 
     fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
+        // Among them are those above that nobody named.
         let specs = Instance::groups(self);
-        let group =
-            |path: &str| specs.iter().position(|spec| spec.path == path).map_or(ROOT_TASK_GROUP, |at| groups[at]);
+        let id = |path: &str| specs.iter().position(|spec| spec.path == path).expect("every group was asked for");
+        let groups = self.groups.iter().map(|group| groups[id(&group.path)]).collect();
         let mut order: Vec<usize> = (0..self.tasks.len()).collect();
         order.sort_by_key(|&number| self.tasks[number].at);
         order.reverse();
         let main = Main {
             pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(),
-            groups: self.tasks.iter().map(|task| group(&task.group)).collect(),
+            groups,
             order,
             start: None,
             waited: false,

@@ -1,0 +1,130 @@
+//! Task groups around a workload: who makes them, what stands in their files, and where the workload's tasks begin.
+
+use machine::hardware::Hardware;
+use sched::core::cgroup::GroupFile;
+use sched::errno::Refusal;
+use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sched::scheduler::Scheduler;
+use sim::engine::Sim;
+use units::CpuId;
+
+/// A task group to create before the start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupSpec {
+    /// From the root, which is `/` and always there: `/above/below`.
+    pub path: String,
+    /// What is written into its files, in this order.
+    pub files: Vec<(GroupFile, String)>,
+}
+
+impl GroupSpec {
+    /// A group with the kernel's defaults.
+    pub fn new(path: &str) -> GroupSpec {
+        GroupSpec { path: path.to_string(), files: Vec::new() }
+    }
+}
+
+/// A group that cannot be as it should.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupError {
+    /// Which of the groups.
+    pub group: usize,
+    /// Which of its files; `None` where the group itself was refused.
+    pub file: Option<usize>,
+    pub refusal: Refusal,
+}
+
+/// Paths and ids of the groups that were created, in that order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Groups {
+    created: Vec<(String, TgId)>,
+}
+
+/// Adds the groups above each that are not there yet, each before those below it.
+pub fn with_those_above(specs: impl IntoIterator<Item = GroupSpec>) -> Vec<GroupSpec> {
+    let mut all: Vec<GroupSpec> = Vec::new();
+    for spec in specs {
+        for (end, _) in spec.path.match_indices('/').skip(1) {
+            let above = &spec.path[..end];
+            if !all.iter().any(|spec| spec.path == above) {
+                all.push(GroupSpec::new(above));
+            }
+        }
+        match all.iter_mut().find(|known| known.path == spec.path) {
+            Some(known) => known.files.extend(spec.files),
+            None => all.push(spec),
+        }
+    }
+    all
+}
+
+impl Groups {
+    /// The group of that path; the root's is `/`.
+    pub fn get(&self, path: &str) -> Option<TgId> {
+        if path == "/" {
+            return Some(ROOT_TASK_GROUP);
+        }
+        self.created.iter().find(|(known, _)| known == path).map(|&(_, group)| group)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, TgId)> {
+        self.created.iter().map(|(path, group)| (path.as_str(), *group))
+    }
+
+    /// Creates the groups that are not there yet, those above before those below, and writes their files.
+    ///
+    /// # Errors
+    /// What the kernel refuses. Groups up to that one are there then.
+    pub fn create<S: Scheduler>(&mut self, sched: &mut S, specs: &[GroupSpec]) -> Result<(), GroupError> {
+        for (number, spec) in specs.iter().enumerate() {
+            let error = |file, refusal| GroupError { group: number, file, refusal };
+            let group = match self.get(&spec.path) {
+                Some(group) => group,
+                None => {
+                    let (above, name) = spec.path.rsplit_once('/').expect("a path begins with /");
+                    let above = self.get(if above.is_empty() { "/" } else { above });
+                    let parent = above.unwrap_or_else(|| panic!("{} comes before the group above it", spec.path));
+                    let group = sched.cgroup_mkdir(CpuId(0), parent, name).map_err(|refusal| error(None, refusal))?;
+                    self.created.push((spec.path.clone(), group));
+                    group
+                }
+            };
+            for (at, (file, text)) in spec.files.iter().enumerate() {
+                sched.cgroup_write(CpuId(0), group, *file, text).map_err(|refusal| error(Some(at), refusal))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Creates groups on a simulated machine. Whoever sets a benchmark up does so on some CPU; what it costs there is no part of the
+/// run.
+///
+/// # Panics
+/// If the kernel refuses one: who cannot know asks [`Groups::create`] before.
+pub fn create<const COSTS: bool, S>(sim: &mut Sim<COSTS, S>, groups: &mut Groups, specs: &[GroupSpec])
+where
+    S: Scheduler<Arch = Hardware<COSTS>>,
+{
+    if specs.is_empty() {
+        return;
+    }
+    let now = sim.now();
+    sim.sched.arch_mut().begin(CpuId(0), now.into());
+    groups.create(&mut sim.sched, specs).unwrap_or_else(|error| {
+        panic!("the group {} was refused: {}", specs[error.group].path, error.refusal);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_above_come_first_and_once() {
+        let specs = ["/a/b/c", "/a", "/d"].map(GroupSpec::new);
+        let all = with_those_above(specs);
+        let paths: Vec<&str> = all.iter().map(|spec| spec.path.as_str()).collect();
+        assert_eq!(paths, ["/a", "/a/b", "/a/b/c", "/d"]);
+    }
+}
