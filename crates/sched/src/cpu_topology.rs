@@ -33,6 +33,32 @@ pub struct CpuTopology {
     pub distance: Vec<Vec<u32>>,
     /// Of the biggest CPU: [`SCHED_CAPACITY_SCALE`].
     pub capacity: PerCpu<Capacity>,
+    /// What running costs, where somebody knows.
+    pub energy_model: Option<EnergyModel>,
+}
+
+/// What running costs on each CPU at each frequency (kernel/power/energy_model.c), and whether frequencies follow utilization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnergyModel {
+    /// Each CPU in at most one.
+    pub domains: Vec<EmPerfDomain>,
+    /// The governor of all CPUs is schedutil, without which nobody reckons with energy.
+    pub schedutil: bool,
+}
+
+/// CPUs of one kind that share a clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmPerfDomain {
+    pub cpus: CpuMask,
+    /// By ascending frequency, at least one.
+    pub states: Vec<EmState>,
+}
+
+/// One frequency, and what a CPU that is busy all the time draws at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmState {
+    pub frequency_khz: u64,
+    pub power_uw: u64,
 }
 
 impl CpuTopology {
@@ -77,6 +103,7 @@ impl CpuTopology {
                 .map(|from| (0..nodes).map(|to| if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect())
                 .collect(),
             capacity: PerCpu::from_fn(nr_cpus, |_| SCHED_CAPACITY_SCALE),
+            energy_model: None,
         }
     }
 

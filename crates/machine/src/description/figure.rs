@@ -21,6 +21,8 @@ pub enum Dimension {
     Size,
     /// Things.
     Count,
+    /// Microwatts.
+    Power,
 }
 
 /// A unit as machine files write it.
@@ -62,6 +64,9 @@ units! {
     "MiB" Size 1 << 20;
     "GiB" Size 1 << 30;
     "count" Count 1;
+    "uW" Power 1;
+    "mW" Power 1_000;
+    "W" Power 1_000_000;
 }
 
 impl Unit {

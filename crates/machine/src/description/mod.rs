@@ -2,12 +2,13 @@
 //! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
 //!
 //! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
-//! figures of [`KEYS`] and the facts of [`FACTS`]; `[paths]` and `[os]` take any name. Every figure is a table
+//! figures of [`KEYS`] and the facts of [`FACTS`]; `[paths]` and `[os]` take any name; `[energy]` may be left out. Every figure is a table
 //! `{ value, unit, source, how, range }`, in one of [`UNITS`]; a file that leaves one of the five out is refused.
 //!
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
 mod builtin;
+mod energy_table;
 mod error;
 mod figure;
 mod names;
@@ -168,8 +169,14 @@ impl Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: topology_table::users_topology(&topology),
             topology,
-            figures: self.figures.into_iter().map(borrowed).collect(),
-            facts: self.facts.into_iter().map(fact).collect(),
+            // What running costs was told of these CPUs and of no others.
+            figures: self
+                .figures
+                .into_iter()
+                .filter(|named| !named.name.starts_with("energy."))
+                .map(borrowed)
+                .collect(),
+            facts: self.facts.into_iter().filter(|named| !named.name.starts_with("energy.")).map(fact).collect(),
             name: format!("{from}-prices"),
             ..self
         }

@@ -1,5 +1,6 @@
 //! Machine files: TOML in, [`Description`] out.
 
+use super::energy_table::read_energy;
 use super::error::DescriptionError;
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
 use super::names::{FACTS, IDLE_KEYS, KEYS, Key, key_of};
@@ -23,7 +24,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionErro
     let document = source.parse()?;
     let root = Table::new(source, "", 0..0, document.get_ref());
     let sections = sections();
-    let mut top: Vec<&str> = vec!["name", "description", "topology", "idle", "paths", "os"];
+    let mut top: Vec<&str> = vec!["name", "description", "topology", "idle", "paths", "os", "energy"];
     top.extend(sections.iter().copied());
     top.extend(KEYS.iter().map(|key| key.name).filter(|name| !name.contains('.')));
     top.sort_unstable();
@@ -54,6 +55,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionErro
         }
     }
     read_idle(&root, &mut description)?;
+    read_energy(&root, &mut description)?;
     for (section, dimension) in [("paths", Some(Dimension::Cycles)), ("os", None)] {
         if let Some(table) = root.table(section)? {
             for entry in table.entries() {
@@ -79,9 +81,9 @@ fn sections() -> Vec<&'static str> {
 }
 
 /// What a figure must be.
-struct Bounds {
-    dimension: Option<Dimension>,
-    limits: Option<(u64, u64)>,
+pub(super) struct Bounds {
+    pub dimension: Option<Dimension>,
+    pub limits: Option<(u64, u64)>,
 }
 
 impl Bounds {
@@ -90,7 +92,7 @@ impl Bounds {
     }
 }
 
-fn push_figure(
+pub(super) fn push_figure(
     table: &Table,
     name: &str,
     value: &Spanned<DeValue>,
@@ -125,7 +127,7 @@ fn read_figures(
     Ok(())
 }
 
-fn read_fact(
+pub(super) fn read_fact(
     table: &Table,
     name: &str,
     value: &Spanned<DeValue>,

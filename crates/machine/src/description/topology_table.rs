@@ -106,7 +106,7 @@ fn whole(table: &Table, value: &Spanned<DeValue>, low: u64, high: u64) -> Result
 }
 
 /// A list of CPUs such as "0-3,8", all of them among `all`.
-fn set(table: &Table, value: &Spanned<DeValue>, all: &CpuMask) -> Result<CpuMask, DescriptionError> {
+pub(super) fn set(table: &Table, value: &Spanned<DeValue>, all: &CpuMask) -> Result<CpuMask, DescriptionError> {
     let Some(text) = value.get_ref().as_str() else {
         return Err(table.error_at(value, &kind_of(value), "a list of CPUs such as \"0-3,8\"", RULE));
     };

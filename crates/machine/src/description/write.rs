@@ -170,8 +170,26 @@ impl Description {
                 self.write_idle(out)?;
                 continue;
             }
+            if section == "energy" {
+                self.write_energy(out)?;
+                continue;
+            }
             for (name, figure) in self.figures().filter_map(|(name, figure)| Some((here(name)?, figure))) {
                 writeln!(out, "{} = {}", key(&name), figure_text(figure))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_energy(&self, out: &mut String) -> std::fmt::Result {
+        for (domain, states) in self.energy_domains() {
+            writeln!(out, "\n[[energy.domain]]\ncpus = \"{}\"", domain.cpus.list())?;
+            for state in states {
+                writeln!(out, "\n[[energy.domain.state]]")?;
+                for name in ["frequency", "power"] {
+                    let figure = self.figure(&format!("{state}.{name}")).expect("a state's figures were read with it");
+                    writeln!(out, "{name} = {}", figure_text(figure))?;
+                }
             }
         }
         Ok(())

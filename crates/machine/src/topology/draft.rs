@@ -139,7 +139,21 @@ impl Draft {
         let kinds = kinds.map(|(name, cpus)| CpuKind { name, cpus }).collect();
         let hops = remote_hops(&cpus, &nodes, &distance);
         let notices = self.notices;
-        Ok(Topology { cpus, cores, clusters, llcs, dies, packages, nodes, caches, kinds, distance, hops, notices })
+        Ok(Topology {
+            cpus,
+            cores,
+            clusters,
+            llcs,
+            dies,
+            packages,
+            nodes,
+            caches,
+            kinds,
+            distance,
+            hops,
+            notices,
+            energy_model: None,
+        })
     }
 
     /// That no CPU is in two parts of one sort.

@@ -31,7 +31,7 @@ pub use sysfs::from_sysfs;
 
 pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart};
 
-use sched::cpu_topology::CpuTopology;
+use sched::cpu_topology::{CpuTopology, EnergyModel};
 use units::{Capacity, CpuId, CpuMask, PerCpu};
 
 /// Linux's largest number of NUMA nodes (CONFIG_NODES_SHIFT is at most 10).
@@ -119,6 +119,8 @@ pub struct Topology {
     /// `[from * nodes + to]`, see [`Distance::Remote`]; 0 where no two CPUs of the nodes lie in different packages.
     pub(crate) hops: Vec<u8>,
     pub(crate) notices: Vec<String>,
+    /// What running costs, where a machine file tells.
+    pub(crate) energy_model: Option<EnergyModel>,
 }
 
 impl Topology {
@@ -266,7 +268,17 @@ impl Topology {
             node: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).node),
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
+            energy_model: self.energy_model.clone(),
         }
+    }
+
+    pub fn energy_model(&self) -> Option<&EnergyModel> {
+        self.energy_model.as_ref()
+    }
+
+    /// The same machine with a model of what running costs on each CPU.
+    pub fn with_energy_model(self, model: EnergyModel) -> Topology {
+        Topology { energy_model: Some(model), ..self }
     }
 
     /// The same machine with another table of distances; its rows are in the order of `table.nodes`.
@@ -302,6 +314,7 @@ impl Topology {
         self.nodes.iter_mut().for_each(|node| renumber(&mut node.cpus));
         self.caches.iter_mut().for_each(|cache| renumber(&mut cache.cpus));
         self.kinds.iter_mut().for_each(|kind| renumber(&mut kind.cpus));
+        self.energy_model.iter_mut().flat_map(|m| &mut m.domains).for_each(|domain| renumber(&mut domain.cpus));
         let renumbered = |(new, old): (usize, &CpuId)| Cpu { os_index: new as u32, ..self.cpus[old.index()].clone() };
         self.cpus = order.iter().enumerate().map(renumbered).collect();
         self

@@ -68,6 +68,8 @@ pub struct Sched<A: Arch> {
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
     pub uclamp: UclampState,
+    /// Static key: some root domain has performance domains.
+    pub(crate) sched_energy_present: bool,
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
@@ -154,6 +156,7 @@ impl<A: Arch> Sched<A> {
             nohz: Default::default(),
             balance: Default::default(),
             uclamp: UclampState::init_uclamp(nr_cpus),
+            sched_energy_present: false,
             select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
             bandwidth: Bandwidth::new(nr_cpus),
@@ -172,6 +175,7 @@ impl<A: Arch> Sched<A> {
         };
         sched.init_root_task_group();
         sched.init_hotplug();
+        sched.build_perf_domains();
         sched.tg[ROOT_TASK_GROUP].clamps = GroupClamps::root();
         let (min, max) = (boot.sysctl.sched_uclamp_util_min, boot.sysctl.sched_uclamp_util_max);
         sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");

@@ -20,6 +20,7 @@ mod cfs;
 pub mod cpu_load;
 mod delayed;
 mod eevdf;
+mod energy;
 pub mod entity;
 mod fit;
 pub mod group;
@@ -108,6 +109,10 @@ impl<A: Arch> Sched<A> {
         }
         if self.enqueue_levels(p, flags) {
             self.add_nr_running(cpu, 1);
+            // A new task's utilization is a guess, and mostly too high.
+            if flags.wakeup {
+                self.check_update_overutilized_status(cpu);
+            }
         }
         self.hrtick_update(cpu);
     }
@@ -497,6 +502,7 @@ impl<A: Arch> Sched<A> {
             level = self.se[se].parent;
         }
         self.update_misfit_status(cpu, Some(curr));
+        self.check_update_overutilized_status(cpu);
     }
 
     /// fair.c: prio_changed_fair(). `p`, queued on `cpu` or not, has a new priority.

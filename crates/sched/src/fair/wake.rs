@@ -12,7 +12,7 @@
 //!
 //! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it. Absent: NUMA balancing (the
 //! preferred node; `wake_cpu` always equals the task's CPU), exec balancing (nobody calls `sched_exec()` yet, the path
-//! is there), energy-aware placement (later than these kernels).
+//! is there).
 
 mod rules;
 #[cfg(test)]
@@ -44,6 +44,15 @@ impl<A: Arch> Sched<A> {
     ) -> CpuId {
         let cpu = self.smp_processor_id();
         let wakeup = sd_flag.has(SdFlags::SD_BALANCE_WAKE);
+        if wakeup && self.kernel.wake.record_wakee == RecordWakee::AtSelect {
+            self.record_wakee(p);
+        }
+        if wakeup
+            && self.sched_energy_enabled()
+            && let Some(cheapest) = self.find_energy_efficient_cpu(p, prev_cpu)
+        {
+            return cheapest;
+        }
         let want_affine = wakeup && self.want_affine(p, cpu, prev_cpu);
         let (affine_sd, sd) = self.domains_to_search(cpu, prev_cpu, sd_flag, want_affine);
 
@@ -78,12 +87,9 @@ impl<A: Arch> Sched<A> {
             && self.rq[self.this_cpu].curr.is_some_and(|current| self.task[current].exiting)
     }
 
-    /// The first third of `select_task_rq_fair()`: whether the waking CPU may be the task's next one.
+    /// Of `select_task_rq_fair()`: whether the waking CPU may be the task's next one.
     #[inline]
     fn want_affine(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
-        if self.kernel.wake.record_wakee == RecordWakee::AtSelect {
-            self.record_wakee(p);
-        }
         if self.wake_wide(p) {
             return false;
         }

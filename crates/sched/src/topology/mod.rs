@@ -6,19 +6,21 @@
 //! up and the kernel's [`DomainRules`]; hotplug builds anew.
 //!
 //! The table of levels is that of x86. One partition is built: all CPUs that `isolcpus=` does not keep out. Absent:
-//! cpuset partitions, root domains (but for their span), performance domains.
+//! cpuset partitions, root domains (but for their span).
 //!
 //! ```text
 //! build.rs     sd_init, build_sched_domain(s)         levels.rs   the table of levels     numa.rs    NUMA distances
 //! groups.rs    groups that do not overlap             overlap.rs  groups that do          masks.rs   shared CPU masks
 //! capacity.rs  update_group_capacity                  attach.rs   degeneration, sd_llc    rules.rs   kernel versions
 //! flags.rs     SD_*                                   describe.rs a text for people
+//! energy.rs    performance domains
 //! ```
 
 mod attach;
 mod build;
 mod capacity;
 mod describe;
+mod energy;
 mod flags;
 mod groups;
 mod levels;
@@ -32,6 +34,8 @@ mod tests;
 
 pub use build::{DomainSetup, build_sched_domains};
 pub use capacity::{BalanceClock, CpuCapacities};
+pub(crate) use energy::map_util_perf;
+pub use energy::{EnergyAware, PerfDomain};
 use flags::SD_SHARED_CHILD_MASK;
 pub use flags::{FlagNumbering, SdFlags};
 pub use levels::DomainName;

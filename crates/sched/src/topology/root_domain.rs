@@ -1,6 +1,7 @@
 //! Root domains: sets of CPUs that balance with each other and with no others. One spans all CPUs unless exclusive cpusets
 //! divide them; CPUs without domains share one of their own.
 
+use super::PerfDomain;
 use units::CpuMask;
 
 /// A root domain.
@@ -22,6 +23,10 @@ pub struct RootDomain {
     pub online: CpuMask,
     /// Some CPU has, or lately had, more than one runnable task. add_nr_running() sets it.
     pub overload: bool,
+    /// Some CPU's tasks do not fit there: energy is no matter until they do. Only where it is one (v5.0).
+    pub overutilized: bool,
+    /// Its performance domains; none where energy is not reckoned with.
+    pub pd: Vec<PerfDomain>,
     /// The largest `cpu_capacity_orig` of its CPUs.
     pub max_cpu_capacity: u64,
 }

@@ -176,7 +176,7 @@ behaviours! {
     }
     wake: WakeRules {
         record_wakee, wake_cap, sync_exit, wake_affine, idle_waker, idle_previous, cpu_load, equal_weight, affine_count,
-        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, recent_used_cpu, idlest_group,
+        idle_sibling, scan_budget, cluster_scan, asym_idle, sched_idle_cpu, kthread_stacking, energy, recent_used_cpu, idlest_group,
         idlest_measure, spare_capacity, disallowed_local_group, slow_path_start, slow_path_util, single_cpu_group,
     }
     balance: BalanceRules {

@@ -21,7 +21,7 @@
 //! itself and gives up where that costs more than the CPU is going to idle.
 //!
 //! Absent: NUMA balancing (`fbq_type`, `migrate_degrades_locality()`, preferred nodes), as in a kernel without
-//! CONFIG_NUMA_BALANCING; bandwidth throttling; energy-aware scheduling, so no root domain has performance domains.
+//! CONFIG_NUMA_BALANCING; bandwidth throttling.
 
 mod active;
 mod by_group_type;

@@ -1,6 +1,7 @@
 //! What differs between kernel versions in where a woken or new task goes.
 
 use crate::behaviour;
+use crate::topology::EnergyAware;
 
 behaviour! {
     /// When a waker takes note of whom it wakes (`record_wakee()`).
@@ -241,6 +242,7 @@ pub struct WakeRules {
     pub asym_idle: AsymIdle,
     pub sched_idle_cpu: SchedIdleCpu,
     pub kthread_stacking: KthreadStacking,
+    pub energy: EnergyAware,
     pub recent_used_cpu: RecentUsedCpu,
     pub idlest_group: IdlestGroup,
     pub idlest_measure: IdlestMeasure,
@@ -269,6 +271,7 @@ impl WakeRules {
         asym_idle: AsymIdle::Unseen,
         sched_idle_cpu: SchedIdleCpu::Busy,
         kthread_stacking: KthreadStacking::Absent,
+        energy: EnergyAware::Absent,
         recent_used_cpu: RecentUsedCpu::Absent,
         idlest_group: IdlestGroup::ByLoad,
         idlest_measure: IdlestMeasure::RunnableLoad,
@@ -314,10 +317,12 @@ impl WakeRules {
         asym_idle: AsymIdle::ByCapacity,
         sched_idle_cpu: SchedIdleCpu::AsIdle,
         kthread_stacking: KthreadStacking::SameCpu,
+        energy: EnergyAware::ByFrequency,
         recent_used_cpu: RecentUsedCpu::Previous,
         idlest_group: IdlestGroup::ByType,
         ..WakeRules::V4_16
     };
 
-    pub const V6_12: WakeRules = WakeRules { cluster_scan: ClusterScan::ClusterFirst, ..WakeRules::V6_1 };
+    pub const V6_12: WakeRules =
+        WakeRules { cluster_scan: ClusterScan::ClusterFirst, energy: EnergyAware::ByPerformance, ..WakeRules::V6_1 };
 }

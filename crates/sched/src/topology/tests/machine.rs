@@ -88,6 +88,7 @@ impl Machine {
             node: PerCpu::from_fn(nr_cpus, |cpu| self.cpus[cpu.index()].node),
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpus[cpu.index()].capacity),
+            energy_model: None,
         }
     }
 

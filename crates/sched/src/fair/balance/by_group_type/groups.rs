@@ -141,11 +141,16 @@ fn has_less_to_spare(sgs: &SgLbStats, busiest: &SgLbStats) -> bool {
 
 impl<A: Arch> Sched<A> {
     /// fair.c: update_sg_lb_stats(). Sums over the CPUs of a group, and what type that makes it. Sets `overloaded` if a CPU has
-    /// more than one task, or a misfit one.
-    ///
-    /// Differs: over-utilization is nobody's business without performance domains.
+    /// more than one task, or a misfit one, and `overutilized` if one's tasks do not fit there.
     #[fentry(update_sg_lb_stats)]
-    fn update_sg_lb_stats(&mut self, env: &LbEnv, sds: &SdLbStats, group: SgId, overloaded: &mut bool) -> SgLbStats {
+    fn update_sg_lb_stats(
+        &mut self,
+        env: &LbEnv,
+        sds: &SdLbStats,
+        group: SgId,
+        overloaded: &mut bool,
+        overutilized: &mut bool,
+    ) -> SgLbStats {
         let mut sgs = SgLbStats::default();
         let local_group = sds.local == Some(group);
         let flags = self.domains[env.sd].flags;
@@ -166,6 +171,7 @@ impl<A: Arch> Sched<A> {
             let nr_running = self.rq[cpu].nr_running;
             sgs.sum_nr_running += nr_running;
             *overloaded |= nr_running > 1;
+            *overutilized |= self.cpu_overutilized(cpu);
             if nr_running == 0 && self.idle_cpu(cpu) {
                 sgs.idle_cpus += 1;
                 continue;
@@ -274,7 +280,7 @@ impl<A: Arch> Sched<A> {
         let mut sds = SdLbStats::default();
         let sd = &self.domains[env.sd];
         let (first, child, is_root) = (sd.groups, sd.child, sd.parent.is_none());
-        let (mut overloaded, mut sum_util) = (false, 0);
+        let (mut overloaded, mut overutilized, mut sum_util) = (false, false, 0);
         env.dst_core_idle = !self.sched_smt_active() || self.is_core_idle(env.dst_cpu);
         let mut sg = first;
         loop {
@@ -286,7 +292,7 @@ impl<A: Arch> Sched<A> {
                     self.renew_group_capacity(env.sd, env.dst_cpu);
                 }
             }
-            let sgs = self.update_sg_lb_stats(env, &sds, sg, &mut overloaded);
+            let sgs = self.update_sg_lb_stats(env, &sds, sg, &mut overloaded, &mut overutilized);
             if local_group {
                 sds.local_stat = sgs;
             } else if self.update_sd_pick_busiest(env, &sds, sg, &sgs) {
@@ -308,6 +314,9 @@ impl<A: Arch> Sched<A> {
         sds.prefer_sibling = preferring.is_some_and(|flags| flags.has(SdFlags::SD_PREFER_SIBLING));
         if is_root {
             self.set_overload(env.dst_cpu, overloaded);
+        }
+        if is_root || overutilized {
+            self.set_rd_overutilized(env.dst_cpu, overutilized);
         }
         self.update_idle_cpu_scan(env, sum_util);
         sds

@@ -91,13 +91,14 @@ impl<A: Arch> Sched<A> {
         sds.busiest.filter(|_| env.imbalance != 0)
     }
 
-    /// find_busiest_group() between its two labels: whether to compute an imbalance at all.
-    ///
-    /// No root domain has performance domains, so energy never forbids it.
+    /// find_busiest_group() between its two labels: whether to compute an imbalance at all. While all tasks fit, placement by
+    /// energy is not to be undone.
     pub(in crate::fair::balance) fn is_unequal(&self, env: &LbEnv, sds: &mut SdLbStats) -> bool {
         let (local, busiest) = (&sds.local_stat, &sds.busiest_stat);
         match busiest.group_type {
-            GroupType::MisfitTask | GroupType::AsymPacking | GroupType::Imbalanced => return true,
+            GroupType::MisfitTask => return true,
+            _ if !self.is_rd_overutilized(env.dst_cpu) && !self.root_domain(env.dst_cpu).pd.is_empty() => return false,
+            GroupType::AsymPacking | GroupType::Imbalanced => return true,
             _ => {}
         }
         if local.group_type > busiest.group_type {

@@ -4,6 +4,7 @@
 //! 1024 each, unless a test says otherwise.
 
 mod affine;
+mod capacities;
 mod group_load;
 mod idle_cores;
 mod idlest;
@@ -24,7 +25,7 @@ use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use std::ops::{Deref, DerefMut};
-use units::{CpuMask, Ns};
+use units::{CpuMask, Ns, PerCpu};
 
 const WAKE: SdFlags = SdFlags::SD_BALANCE_WAKE;
 const FORK: SdFlags = SdFlags::SD_BALANCE_FORK;

@@ -1,0 +1,394 @@
+//! fair.c: energy-aware placement: of the CPUs on which a woken task fits, the one that costs least energy. In each performance
+//! domain the CPU with most to spare is the candidate, and the task's previous CPU is another.
+//!
+//! It is tried while no CPU is overutilized; from then on until all fit again, load is spread as on other machines.
+//!
+//! Differs: nothing limits frequencies but the governor's choice (thermal pressure). Frequencies themselves do not change here: a
+//! machine with an energy model is placed on as if they did.
+
+use super::fit::{Fits, Needs};
+use crate::arch::Arch;
+use crate::core::{ClampId, Sched};
+use crate::sched::*;
+use crate::topology::{EnergyAware, PerfDomain, RdId, SdId, map_util_perf};
+use fentry::fentry;
+use units::CpuId;
+
+/// topology.c: EM_MAX_COMPLEXITY, until v6.6.
+const EM_MAX_COMPLEXITY: usize = 2048;
+
+/// fair.c: struct energy_env. Utilizations and capacities, 1024 a full CPU.
+#[derive(Clone, Copy, Default)]
+struct EnergyEnv {
+    /// What the task adds.
+    task_busy_time: u64,
+    /// What the domain's CPUs do without it.
+    pd_busy_time: u64,
+    /// Of one CPU of the domain.
+    cpu_cap: u64,
+    /// Of all of them.
+    pd_cap: u64,
+}
+
+/// A candidate CPU: how well the task fits, and what would be left.
+#[derive(Clone, Copy)]
+struct Candidate {
+    cpu: CpuId,
+    fits: Fits,
+    spare_cap: u64,
+}
+
+/// The best CPU found so far that is not the previous one.
+#[derive(Clone, Copy)]
+struct Best {
+    cpu: CpuId,
+    fits: Fits,
+    actual_cap: u64,
+}
+
+/// What `find_energy_efficient_cpu()` knows of the previous CPU, and of the cheapest place.
+#[derive(Clone, Copy)]
+struct Compared {
+    prev_delta: u64,
+    /// `None` while the task does not fit on its previous CPU.
+    prev_fits: Option<Fits>,
+    prev_actual_cap: u64,
+    best_delta: u64,
+    best: Option<Best>,
+}
+
+impl<A: Arch> Sched<A> {
+    /// sched.h: sched_energy_enabled().
+    #[inline]
+    pub(crate) fn sched_energy_enabled(&self) -> bool {
+        self.sched_energy_present
+    }
+
+    /// topology.c: build_perf_domains(), and sched_energy_set(), of all root domains.
+    #[doc(alias = "sched_is_eas_possible")]
+    pub(crate) fn build_perf_domains(&mut self) {
+        let mut has_eas = false;
+        for rd in 0..self.root_domains.len() {
+            let domains = self.perf_domains_of(RdId(rd as u32));
+            has_eas |= !domains.is_empty();
+            self.root_domains[rd].pd = domains;
+        }
+        self.sched_energy_present = has_eas;
+    }
+
+    /// The performance domains of a root domain, the last CPU's first; none where energy is not reckoned with.
+    fn perf_domains_of(&self, rd: RdId) -> Vec<PerfDomain> {
+        let rule = self.kernel.wake.energy;
+        let cpu_map = &self.root_domains[rd.index()].online;
+        let Some(model) = self.topology.energy_model.as_ref() else { return Vec::new() };
+        let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
+        let unequal = match rule {
+            EnergyAware::Absent => false,
+            EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
+            EnergyAware::ByPerformance => cpu_map.iter().any(asym),
+        };
+        let possible = unequal
+            && self.sysctl.sched_energy_aware != 0
+            && !self.sched_smt_active()
+            && self.kernel.load.frequency == super::load::FrequencyInvariance::Told
+            && model.schedutil;
+        if !possible {
+            return Vec::new();
+        }
+        let mut list: Vec<PerfDomain> = Vec::new();
+        for cpu in cpu_map.iter() {
+            if list.iter().any(|domain| domain.cpus.contains(cpu)) {
+                continue;
+            }
+            let Some(told) = model.domains.iter().find(|domain| domain.cpus.contains(cpu)) else { return Vec::new() };
+            list.insert(0, PerfDomain::em_create_perf_table(rule, told, self.topology.capacity[cpu].into()));
+        }
+        let states: usize = list.iter().map(PerfDomain::nr_perf_states).sum();
+        if rule == EnergyAware::ByFrequency && list.len() * (states + cpu_map.weight()) > EM_MAX_COMPLEXITY {
+            return Vec::new();
+        }
+        list
+    }
+
+    // Overutilization.
+
+    /// fair.c: is_rd_overutilized(). Always where energy is not reckoned with.
+    #[inline]
+    pub(crate) fn is_rd_overutilized(&self, cpu: CpuId) -> bool {
+        !self.sched_energy_enabled() || self.root_domain(cpu).overutilized
+    }
+
+    /// fair.c: set_rd_overutilized().
+    #[doc(alias = "set_rd_overutilized_status")]
+    pub(super) fn set_rd_overutilized(&mut self, cpu: CpuId, overutilized: bool) {
+        if self.sched_energy_enabled() {
+            self.write_root_domain(cpu);
+            self.root_domain_mut(cpu).overutilized = overutilized;
+        }
+    }
+
+    /// fair.c: cpu_overutilized(). Whether the CPU's tasks do not fit there.
+    pub(super) fn cpu_overutilized(&self, cpu: CpuId) -> bool {
+        if !self.sched_energy_enabled() {
+            return false;
+        }
+        let needs = Needs {
+            util: self.cpu_util_cfs(cpu),
+            uclamp_min: self.uclamp.uclamp_rq_get(cpu, ClampId::Min),
+            uclamp_max: self.uclamp.uclamp_rq_get(cpu, ClampId::Max),
+        };
+        // Only the lower clamp's being too high is no reason to spread.
+        self.util_fits_cpu(needs, cpu) == Fits::No
+    }
+
+    /// fair.c: check_update_overutilized_status().
+    #[inline]
+    pub(super) fn check_update_overutilized_status(&mut self, cpu: CpuId) {
+        if self.sched_energy_enabled() && !self.root_domain(cpu).overutilized && self.cpu_overutilized(cpu) {
+            self.set_rd_overutilized(cpu, true);
+        }
+    }
+
+    // Placement.
+
+    /// fair.c: find_energy_efficient_cpu(). `None`: the choice is to be made as elsewhere.
+    #[fentry]
+    pub(super) fn find_energy_efficient_cpu(&mut self, p: TaskId, prev_cpu: CpuId) -> Option<CpuId> {
+        let this_cpu = self.smp_processor_id();
+        self.read_root_domain(this_cpu);
+        let rd = self.rq[this_cpu].rd;
+        if self.root_domains[rd.index()].pd.is_empty() || self.root_domains[rd.index()].overutilized {
+            return None;
+        }
+        let mut level = self.domains.sd_asym_cpucapacity[this_cpu];
+        while let Some(sd) = level
+            && !self.domains.sched_domain_span(sd).contains(prev_cpu)
+        {
+            level = self.domains[sd].parent;
+        }
+        let sd = level?;
+        self.sync_entity_load_avg(self.task[p].se);
+        let needs = self.needs_of(p);
+        if needs.util == 0 && needs.uclamp_min == 0 {
+            return Some(prev_cpu);
+        }
+        let pds = std::mem::take(&mut self.root_domains[rd.index()].pd);
+        let compared = self.compare_energy(&pds, p, needs, sd, prev_cpu);
+        self.root_domains[rd.index()].pd = pds;
+        Some(compared.and_then(Compared::chosen).unwrap_or(prev_cpu))
+    }
+
+    /// The loop of `find_energy_efficient_cpu()`. `None`: utilizations changed meanwhile, the task stays.
+    fn compare_energy(
+        &mut self,
+        pds: &[PerfDomain],
+        p: TaskId,
+        needs: Needs,
+        sd: SdId,
+        prev_cpu: CpuId,
+    ) -> Option<Compared> {
+        let mut eenv = EnergyEnv { task_busy_time: self.eenv_task_busy_time(p, prev_cpu), ..EnergyEnv::default() };
+        let mut compared =
+            Compared { prev_delta: u64::MAX, prev_fits: None, prev_actual_cap: 0, best_delta: u64::MAX, best: None };
+        for pd in pds {
+            let online = self.cpu_online_mask.and(&pd.cpus);
+            let Some(first) = online.first() else { continue };
+            eenv.cpu_cap = self.capacity_orig_of(first);
+            eenv.pd_cap = eenv.cpu_cap * online.weight() as u64;
+            let (prev, most_spare) = self.candidates_in(pd, p, needs, sd, prev_cpu);
+            if prev.is_none() && most_spare.is_none() {
+                continue;
+            }
+            eenv.pd_busy_time = self.eenv_pd_busy_time(pd, p, eenv.pd_cap);
+            let base_energy = self.compute_energy(&eenv, pd, p, None);
+            if let Some(prev) = prev {
+                compared.prev_delta = self.compute_energy(&eenv, pd, p, Some(prev_cpu)).checked_sub(base_energy)?;
+                compared.prev_fits = Some(prev.fits);
+                compared.prev_actual_cap = eenv.cpu_cap;
+                compared.best_delta = compared.best_delta.min(compared.prev_delta);
+            }
+            let Some(candidate) = most_spare.filter(|c| prev.is_none_or(|prev| c.spare_cap > prev.spare_cap)) else {
+                continue;
+            };
+            if !compared.may_be_better(candidate, eenv.cpu_cap) {
+                continue;
+            }
+            let delta = self.compute_energy(&eenv, pd, p, Some(candidate.cpu)).checked_sub(base_energy)?;
+            compared.take_if_better(candidate, delta, eenv.cpu_cap);
+        }
+        Some(compared)
+    }
+
+    /// The inner loop of `find_energy_efficient_cpu()`: the previous CPU, if it is in this domain and the task fits there; and of
+    /// the others on which it fits the one with most to spare.
+    fn candidates_in(
+        &mut self,
+        pd: &PerfDomain,
+        p: TaskId,
+        needs: Needs,
+        sd: SdId,
+        prev_cpu: CpuId,
+    ) -> (Option<Candidate>, Option<Candidate>) {
+        let (mut prev, mut most_spare): (_, Option<Candidate>) = (None, None);
+        // The clamps of the last queue that had tasks hold for the idle ones after it.
+        let (mut uclamp_min, mut uclamp_max) = (needs.uclamp_min, needs.uclamp_max);
+        for cpu in pd.cpus.iter() {
+            let usable = self.cpu_online_mask.contains(cpu)
+                && self.domains.sched_domain_span(sd).contains(cpu)
+                && self.cpumask_test(cpu, p);
+            if !usable {
+                continue;
+            }
+            self.read_cpu_load(cpu, 0);
+            self.read_rq_clock(cpu);
+            let util = self.cpu_util(cpu, Some(p), Some(cpu), false);
+            if self.uclamp_is_used() && !self.uclamp.uclamp_rq_is_idle(cpu) {
+                uclamp_min = needs.uclamp_min.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
+                uclamp_max = needs.uclamp_max.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
+            }
+            let fits = self.util_fits_cpu(Needs { util, uclamp_min, uclamp_max }, cpu);
+            if fits == Fits::No {
+                continue;
+            }
+            let candidate = Candidate { cpu, fits, spare_cap: self.capacity_of(cpu).saturating_sub(util) };
+            if cpu == prev_cpu {
+                prev = Some(candidate);
+            } else if most_spare.is_none_or(|most| (fits, candidate.spare_cap) > (most.fits, most.spare_cap)) {
+                most_spare = Some(candidate);
+            }
+        }
+        (prev, most_spare)
+    }
+
+    /// fair.c: eenv_task_busy_time(). What the task is going to run, interrupts' share of the CPU taken off.
+    fn eenv_task_busy_time(&self, p: TaskId, prev_cpu: CpuId) -> u64 {
+        let max_cap = self.capacity_orig_of(prev_cpu);
+        let irq = self.cpu_util_irq(prev_cpu);
+        if irq >= max_cap { max_cap } else { scale_irq_capacity(self.task_util_est(p), irq, max_cap) }
+    }
+
+    /// fair.c: eenv_pd_busy_time(). What the CPUs of a domain run without the task.
+    fn eenv_pd_busy_time(&self, pd: &PerfDomain, p: TaskId, pd_cap: u64) -> u64 {
+        let online = pd.cpus.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu));
+        let busy_time: u64 =
+            online.map(|cpu| self.effective_cpu_util(cpu, self.cpu_util(cpu, Some(p), None, false))).sum();
+        busy_time.min(pd_cap)
+    }
+
+    /// fair.c: eenv_pd_max_util(). What the busiest CPU of a domain asks for, with the task on `dst_cpu`.
+    fn eenv_pd_max_util(&self, eenv: &EnergyEnv, pd: &PerfDomain, p: TaskId, dst_cpu: Option<CpuId>) -> u64 {
+        let online = pd.cpus.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu));
+        let asked = online.map(|cpu| {
+            let comes = Some(p).filter(|_| dst_cpu == Some(cpu));
+            match self.kernel.wake.energy {
+                EnergyAware::Absent | EnergyAware::ByFrequency => {
+                    self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, false), comes)
+                }
+                EnergyAware::ByPerformance => {
+                    self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), comes)
+                }
+            }
+        });
+        asked.max().unwrap_or(0).min(eenv.cpu_cap)
+    }
+
+    /// fair.c: compute_energy(). `dst_cpu`: where the task would be; `None`: nowhere.
+    fn compute_energy(&mut self, eenv: &EnergyEnv, pd: &PerfDomain, p: TaskId, dst_cpu: Option<CpuId>) -> u64 {
+        let max_util = self.eenv_pd_max_util(eenv, pd, p, dst_cpu);
+        let busy_time = match dst_cpu {
+            Some(_) => eenv.pd_cap.min(eenv.pd_busy_time + eenv.task_busy_time),
+            None => eenv.pd_busy_time,
+        };
+        pd.em_cpu_energy(max_util, busy_time, eenv.cpu_cap)
+    }
+
+    // Utilization as the frequency governor sees it.
+
+    /// syscalls.c: effective_cpu_util() (core.c until v6.11, ENERGY_UTIL). What all classes and interrupts run.
+    pub(crate) fn effective_cpu_util(&self, cpu: CpuId, util_cfs: u64) -> u64 {
+        let scale = self.capacity_orig_of(cpu);
+        let irq = self.cpu_util_irq(cpu);
+        if irq >= scale {
+            return scale;
+        }
+        let util = util_cfs + self.cpu_util_rt(cpu) + self.cpu_util_dl(cpu);
+        if util >= scale {
+            return scale;
+        }
+        scale.min(scale_irq_capacity(util, irq, scale) + irq)
+    }
+
+    /// `effective_cpu_util()` of v6.1 with FREQUENCY_UTIL: within the clamps of the queue and of a task that would come.
+    ///
+    /// Differs: no class but the fair one asks for a frequency (realtime tasks: the highest; deadline tasks: their bandwidth).
+    fn frequency_util(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
+        let max = self.capacity_orig_of(cpu);
+        let irq = self.cpu_util_irq(cpu);
+        if irq >= max {
+            return max;
+        }
+        let util = self.uclamp_rq_util_with(cpu, util_cfs + self.cpu_util_rt(cpu), p);
+        if util + self.cpu_util_dl(cpu) >= max {
+            return max;
+        }
+        max.min(scale_irq_capacity(util, irq, max) + irq)
+    }
+
+    /// cpufreq_schedutil.c: sugov_effective_cpu_perf(), of what `eenv_pd_max_util()` hands it (v6.8): with headroom, but no more
+    /// than the upper clamps allow nor less than the lower ones ask for.
+    ///
+    /// Differs: as [`Sched::frequency_util`].
+    #[doc(alias = "sugov_effective_cpu_perf")]
+    fn governor_perf(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
+        let scale = self.capacity_orig_of(cpu);
+        let irq = self.cpu_util_irq(cpu);
+        let actual = self.effective_cpu_util(cpu, util_cfs);
+        let (mut min, mut max) = (scale, scale);
+        if irq < scale {
+            min = irq.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
+            max = scale.min(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
+        }
+        if let Some(p) = p
+            && self.uclamp_is_used()
+        {
+            min = min.max(self.uclamp_eff_value(p, ClampId::Min));
+            let task_max = self.uclamp_eff_value(p, ClampId::Max);
+            max = if self.uclamp.uclamp_rq_is_idle(cpu) { task_max } else { max.max(task_max) };
+        }
+        min.max(map_util_perf(actual).min(max))
+    }
+}
+
+impl Compared {
+    /// Whether it is worth to reckon a candidate's energy. A better fit than the best so far, or as good; where both lack the
+    /// lower clamp, more capacity.
+    fn may_be_better(&self, candidate: Candidate, actual_cap: u64) -> bool {
+        let best_fits = self.best.map_or(Fits::ButClamp, |best| best.fits);
+        let best_cap = self.best.map_or(0, |best| best.actual_cap);
+        candidate.fits >= best_fits && !(candidate.fits == Fits::ButClamp && actual_cap <= best_cap)
+    }
+
+    fn take_if_better(&mut self, candidate: Candidate, delta: u64, actual_cap: u64) {
+        let both_fit = candidate.fits == Fits::Yes && self.best.is_some_and(|best| best.fits == Fits::Yes);
+        if both_fit && delta >= self.best_delta {
+            return;
+        }
+        self.best_delta = delta;
+        self.best = Some(Best { cpu: candidate.cpu, fits: candidate.fits, actual_cap });
+    }
+
+    /// The end of `find_energy_efficient_cpu()`: the best CPU, if it is better than the previous one.
+    fn chosen(self) -> Option<CpuId> {
+        let best = self.best?;
+        let prev_fits = self.prev_fits.unwrap_or(Fits::ButClamp);
+        let better = best.fits > prev_fits
+            || best.fits == Fits::Yes && self.best_delta < self.prev_delta
+            || best.fits == Fits::ButClamp && best.actual_cap > self.prev_actual_cap;
+        better.then_some(best.cpu)
+    }
+}
+
+/// sched.h: scale_irq_capacity().
+fn scale_irq_capacity(util: u64, irq: u64, max: u64) -> u64 {
+    util * (max - irq) / max
+}
