@@ -257,7 +257,7 @@ impl<A: Arch> Sched<A> {
     fn uclamp_tg_restrict(&self, p: TaskId, id: ClampId) -> UclampSe {
         let request = self.task_cold[p].uclamp_req[id];
         let tg = self.task[p].sched_task_group;
-        if tg == ROOT_TASK_GROUP {
+        if tg == ROOT_TASK_GROUP || self.is_autogroup(tg) {
             return request;
         }
         let group = &self.tg[tg].clamps.uclamp;

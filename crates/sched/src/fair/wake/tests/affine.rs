@@ -100,6 +100,19 @@ fn from_v5_5_on_sleepers_load_counts_and_equal_loads_stay() {
 }
 
 #[test]
+fn sleepers_whose_dequeue_is_delayed_are_no_company() {
+    // Another task on the waking CPU forbids it to say sync, unless that one sleeps.
+    for (delayed, expect) in [(0, 4), (1, 1)] {
+        let mut m = two_sockets(V6_12);
+        m.busy(&[0, 0]);
+        let cfs = m.rq[cpu(0)].cfs;
+        m.cfs_rq[cfs].h_nr_delayed = delayed;
+        let p = m.sleeper(4);
+        assert_eq!(m.select(0, p, true), expect);
+    }
+}
+
+#[test]
 fn a_waker_that_ends_promises_nothing() {
     for (kernel, expect) in [(V4_16, 1), (V6_1, 4), (with(V6_1, "wake.sync_exit", "counts"), 1)] {
         let mut m = two_sockets(kernel);
