@@ -12,6 +12,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     step("documentation", || cargo(root, &["doc", "--quiet", "--workspace", "--no-deps"]))?;
     step("tests", || cargo(root, &["test", "--workspace", "--quiet"]))?;
     step("release build", || cargo(root, &["build", "--release", "--quiet", "-p", "cli"]))?;
+    step("fidelity", || cargo(root, &["run", "--release", "--quiet", "-p", "cli", "--", "fidelity", "--quiet"]))?;
     step("committed tables", || crate::tables::check(root))
 }
 
