@@ -537,6 +537,12 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
+    fn task_changed(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {
+        if let Some(sink) = &mut self.sink {
+            sink.task(task, pid, comm, prio);
+        }
+    }
+
     fn task_gone(&mut self, task: TaskId) {
         if let Some(sink) = &mut self.sink {
             sink.task_gone(task);

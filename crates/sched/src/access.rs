@@ -59,6 +59,8 @@ paths! {
     __account_cfs_rq_runtime assign_cfs_rq_runtime __return_cfs_rq_runtime throttle_cfs_rq unthrottle_cfs_rq
     sched_cfs_period_timer sched_cfs_slack_timer distribute_cfs_runtime __cfsb_csd_unthrottle
     select_idle_capacity find_energy_efficient_cpu
+    enqueue_task_rt dequeue_task_rt yield_task_rt update_curr_rt check_preempt_curr_rt pick_next_task_rt put_prev_task_rt
+    task_tick_rt select_task_rq_rt find_lowest_rq push_rt_task pull_rt_task cpupri_find cpupri_set sched_rt_period_timer
 }
 
 impl Path {
@@ -167,6 +169,32 @@ impl<A: Arch> Sched<A> {
     #[inline]
     fn write(&mut self, line: Line) {
         self.arch.write(self.this_cpu, line);
+    }
+
+    // The real-time classes' queues, and what their CPUs know of each other.
+
+    /// Changes a CPU's `rt_rq`.
+    #[inline]
+    pub(crate) fn write_rq_rt(&mut self, cpu: CpuId) {
+        self.write(self.layout.rt_rq(cpu));
+    }
+
+    /// Looks at a CPU's `rt.highest_prio`.
+    #[inline]
+    pub(crate) fn read_rq_rt(&mut self, cpu: CpuId) {
+        self.read(self.layout.rt_rq(cpu));
+    }
+
+    /// Looks at the vectors of `rd->cpupri`.
+    #[inline]
+    pub(crate) fn read_cpupri(&mut self) {
+        self.read(self.layout.global(GlobalLine::Cpupri));
+    }
+
+    /// Changes a vector of `rd->cpupri` and its count.
+    #[inline]
+    pub(crate) fn atomic_cpupri(&mut self) {
+        self.arch.atomic(self.this_cpu, self.layout.global(GlobalLine::Cpupri));
     }
 
     // Locks.

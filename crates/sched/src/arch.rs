@@ -98,6 +98,10 @@ pub trait Arch {
     #[inline]
     fn new_task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
 
+    /// Its name or priority changed.
+    #[inline]
+    fn task_changed(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
+
     /// A task is gone; its id may be given to another.
     #[inline]
     fn task_gone(&mut self, _task: TaskId) {}

@@ -3,11 +3,11 @@
 use std::fmt;
 
 macro_rules! errnos {
-    ($( $name:ident: $doc:literal; )+) => {
+    ($( $name:ident = $number:literal: $doc:literal; )+) => {
         /// asm-generic/errno-base.h, errno.h: those that the scheduler's doors answer with.
         #[allow(clippy::upper_case_acronyms)]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Errno { $( #[doc = $doc] $name, )+ }
+        pub enum Errno { $( #[doc = $doc] $name = $number, )+ }
 
         impl Errno {
             pub fn name(self) -> &'static str {
@@ -18,14 +18,14 @@ macro_rules! errnos {
 }
 
 errnos! {
-    EAGAIN: "try again";
-    EBUSY: "device or resource busy";
-    EEXIST: "file exists";
-    EINVAL: "invalid argument";
-    ENOENT: "no such file";
-    EOPNOTSUPP: "operation not supported";
-    EPERM: "operation not permitted";
-    ERANGE: "result out of range";
+    EAGAIN = 11: "try again";
+    EBUSY = 16: "device or resource busy";
+    EEXIST = 17: "file exists";
+    EINVAL = 22: "invalid argument";
+    ENOENT = 2: "no such file";
+    EOPNOTSUPP = 95: "operation not supported";
+    EPERM = 1: "operation not permitted";
+    ERANGE = 34: "result out of range";
 }
 
 /// What a door answers that the kernel may refuse to pass.
@@ -42,6 +42,11 @@ impl Refusal {
     pub const fn new(errno: Errno, why: &'static str) -> Refusal {
         Refusal { errno, why }
     }
+
+    /// What a refused system call returns.
+    pub fn value(self) -> i64 {
+        -(self.errno as i64)
+    }
 }
 
 impl fmt::Display for Refusal {
@@ -56,6 +61,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_kernels_answer() {
-        assert_eq!(Refusal::new(Errno::ERANGE, "from 1 to 10000").to_string(), "ERANGE: from 1 to 10000");
+        let refusal = Refusal::new(Errno::ERANGE, "from 1 to 10000");
+        assert_eq!((refusal.to_string().as_str(), refusal.value()), ("ERANGE: from 1 to 10000", -34));
     }
 }

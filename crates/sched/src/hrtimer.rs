@@ -30,6 +30,12 @@ impl Slot for CpuId {
     }
 }
 
+impl Slot for () {
+    fn slot(self) -> usize {
+        0
+    }
+}
+
 macro_rules! timers {
     ($( $(#[$doc:meta])* $name:ident($owner:ty) => $function:ident; )+) => {
         /// A timer of the scheduler: its kind, and the object that holds it.
@@ -59,6 +65,8 @@ timers! {
     CfsPeriod(TgId) => sched_cfs_period_timer;
     /// `cfs_b->slack_timer` of a group.
     CfsSlack(TgId) => sched_cfs_slack_timer;
+    /// `def_rt_bandwidth.rt_period_timer`
+    RtPeriod(()) => sched_rt_period_timer;
     /// `rq->hrtick_timer`
     Hrtick(CpuId) => hrtick;
 }

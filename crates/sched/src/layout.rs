@@ -161,6 +161,8 @@ pub enum GlobalLine {
     RootDomain,
     /// jiffies and the timekeeper's sequence.
     Jiffies,
+    /// rd->cpupri: the vectors in use and their counts.
+    Cpupri,
 }
 
 /// Names of the lines of each object, in the order of their enumerations.
@@ -197,7 +199,7 @@ const TASK_NAMES: [&str; 12] = [
 ];
 const CFS_RQ_NAMES: [&str; 4] = ["Load", "Timeline", "Avg", "Contrib"];
 const SE_NAMES: [&str; 4] = ["Load", "Times", "Statistics", "Avg"];
-const GLOBAL_NAMES: [&str; 4] = ["nohz.mask", "nohz.balance", "root_domain", "jiffies"];
+const GLOBAL_NAMES: [&str; 5] = ["nohz.mask", "nohz.balance", "root_domain", "jiffies", "cpupri"];
 
 /// The layout of one kernel build: what a change such as "give `load_avg` a line of its own" edits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -230,6 +232,9 @@ pub enum Statistic {
     NrWakeupsAffine = 23,
 }
 
+/// From here on the global lines are the CPUs' queues of the real-time and the deadline class, two each; before them are the root
+/// domains.
+const FIRST_CLASS_QUEUE: u32 = 1024;
 const TASK_LINES: u32 = 16;
 const RQ_LINES: u32 = 16;
 const CFS_RQ_LINES: u32 = 4;
@@ -309,12 +314,27 @@ impl Layout {
             Region::Se => format!("se {object} {}", SE_NAMES[offset as usize]),
             Region::Domain => format!("domain {object} line {offset}"),
             Region::TaskGroup => format!("task_group line {object}"),
+            Region::Global if object >= FIRST_CLASS_QUEUE => {
+                let class = ["rt", "dl"][(object % 2) as usize];
+                format!("cpu{} rq.{class}", (object - FIRST_CLASS_QUEUE) / 2)
+            }
             Region::Global => match GLOBAL_NAMES.get(object as usize) {
                 Some(name) => name.to_string(),
                 None => format!("root_domain {}", object as usize - GLOBAL_NAMES.len() + 1),
             },
             Region::Os => format!("os line {object}"),
         }
+    }
+
+    /// A CPU's `rq->rt`: highest_prio, rt_nr_running, overloaded, rt_time. The lists behind them are this CPU's own. It is kept
+    /// apart from the other lines of `struct rq`, whose numbers are taken.
+    pub fn rt_rq(&self, cpu: CpuId) -> Line {
+        Line { region: Region::Global, index: FIRST_CLASS_QUEUE + 2 * u32::from(cpu.0) }
+    }
+
+    /// A CPU's `rq->dl`: earliest_dl, dl_nr_running, overloaded.
+    pub fn dl_rq(&self, cpu: CpuId) -> Line {
+        Line { region: Region::Global, index: FIRST_CLASS_QUEUE + 2 * u32::from(cpu.0) + 1 }
     }
 
     pub fn global(&self, line: GlobalLine) -> Line {
@@ -363,6 +383,8 @@ mod tests {
         assert_eq!(layout.describe(layout.task(TaskId(5), TaskLine::ThreadInfo)), "task 5 ThreadInfo");
         assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
         assert_eq!(layout.describe(layout.global(GlobalLine::Jiffies)), "jiffies");
+        assert_eq!(layout.describe(layout.rt_rq(CpuId(3))), "cpu3 rq.rt");
+        assert_eq!(layout.describe(layout.dl_rq(CpuId(0))), "cpu0 rq.dl");
     }
 
     #[test]

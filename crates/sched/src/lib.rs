@@ -5,10 +5,12 @@
 
 pub mod access;
 pub mod arch;
+pub mod attr;
 pub mod autogroup;
 pub mod behaviour;
 pub mod core;
 pub mod cpu_topology;
+pub mod cpupri;
 pub mod errno;
 pub mod fair;
 pub mod features;
@@ -16,6 +18,7 @@ pub mod hrtimer;
 pub mod layout;
 pub mod load_weight;
 pub mod pelt;
+pub mod rt;
 pub mod sched;
 pub mod scheduler;
 pub mod stats;

@@ -68,6 +68,21 @@ impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
         std::mem::take(&mut self.slots[slot as usize])
     }
 
+    /// Makes room for `id`, for an arena whose ids another one gives out.
+    pub fn ensure(&mut self, id: I) {
+        let slot = id.into() as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, T::default);
+        }
+    }
+
+    /// Forgets what `id` held there.
+    pub fn reset(&mut self, id: I) {
+        if let Some(slot) = self.slots.get_mut(id.into() as usize) {
+            *slot = T::default();
+        }
+    }
+
     /// Slots in use or used before: one more than the largest id so far.
     pub fn len(&self) -> usize {
         self.slots.len()
@@ -143,13 +158,15 @@ pub enum OnRq {
     Migrating,
 }
 
-/// uapi/linux/sched.h: SCHED_NORMAL and its kin, and the stop class's own tasks.
+/// uapi/linux/sched.h: SCHED_NORMAL and its kin, and the stop class's own tasks, which the kernel calls SCHED_FIFO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Policy {
     #[default]
     Normal,
     Batch,
     Idle,
+    Fifo,
+    Rr,
     /// `migration/N`: above everything, never chosen by users.
     Stop,
 }
@@ -159,6 +176,7 @@ pub enum Policy {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum SchedClass {
     Stop,
+    Rt,
     #[default]
     Fair,
     Idle,
@@ -192,6 +210,8 @@ pub struct QueueFlags {
     pub save_restore: bool,
     /// ENQUEUE_MOVE / DEQUEUE_MOVE (since v4.6)
     pub move_: bool,
+    /// ENQUEUE_HEAD: before those of its priority.
+    pub head: bool,
     /// DEQUEUE_SLEEP
     pub sleep: bool,
     /// ENQUEUE_NOCLOCK / DEQUEUE_NOCLOCK: the caller has updated the clock (since v4.12).
@@ -316,6 +336,9 @@ pub struct TaskStruct {
     pub alive: bool,
     pub static_prio: i32,
     pub prio: i32,
+    /// 1..=99 under SCHED_FIFO and SCHED_RR; otherwise 0.
+    pub rt_priority: u8,
+    pub sched_reset_on_fork: bool,
     pub nr_cpus_allowed: u32,
     /// Address space; tasks of one process share it. 0 = none (kernel thread).
     pub mm: u32,
@@ -467,6 +490,50 @@ pub struct IdleTask {
     pub wakee_flip_decay_ts: u64,
 }
 
+/// irq_work.h: struct irq_work of the scheduler's: what an interrupt sent to a CPU is to do there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IrqWork {
+    /// `rd->rto_push_work` (v4.15)
+    RtoPush(RdId),
+    /// `rt_rq->push_work` of the CPU that asks (until v4.14).
+    PushFor(CpuId),
+}
+
+/// kernel/sched/sched.h: struct balance_callback: what is to be done once the queue's lock is free or the switch is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BalanceCallback {
+    PushRtTasks,
+    PullRtTask,
+}
+
+/// `rq->balance_callback`: what was queued last comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BalanceCallbacks {
+    queued: [Option<BalanceCallback>; 4],
+    len: u8,
+}
+
+impl BalanceCallbacks {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// kernel/sched/sched.h: queue_balance_callback(). Queued already: stays where it is.
+    #[doc(alias = "queue_balance_callback")]
+    pub fn push(&mut self, callback: BalanceCallback) {
+        if !self.queued.contains(&Some(callback)) {
+            self.queued[usize::from(self.len)] = Some(callback);
+            self.len += 1;
+        }
+    }
+
+    pub fn pop(&mut self) -> Option<BalanceCallback> {
+        self.len = self.len.checked_sub(1)?;
+        self.queued[usize::from(self.len)].take()
+    }
+}
+
 /// Number of `cpu_load[]` averages (until v5.3: the load-index rework).
 pub const CPU_LOAD_IDX_MAX: usize = 5;
 
@@ -536,6 +603,7 @@ pub struct Rq {
     pub wake_stamp: u64,
     pub max_idle_balance_cost: u64,
     pub nr_iowait: u32,
+    pub balance_callback: BalanceCallbacks,
     /// Wakeups to be finished here, the oldest first. Not empty: `ttwu_pending` (v5.8).
     pub wake_list: Vec<TaskId>,
     pub online: bool,
@@ -566,6 +634,22 @@ pub enum ClockSkip {
     Active,
 }
 
-/// sched.h: MAX_RT_PRIO. Nice 0 is `DEFAULT_PRIO`.
+/// sched.h: MAX_RT_PRIO. Nice 0 is `DEFAULT_PRIO`; the idle task's priority is `MAX_PRIO`.
 pub const MAX_RT_PRIO: i32 = 100;
 pub const DEFAULT_PRIO: i32 = 120;
+pub const MAX_PRIO: i32 = 140;
+
+impl Policy {
+    /// kernel/sched/sched.h: fair_policy(), and idle_policy().
+    #[doc(alias = "idle_policy")]
+    #[inline]
+    pub fn fair_policy(self) -> bool {
+        matches!(self, Policy::Normal | Policy::Batch | Policy::Idle)
+    }
+
+    /// kernel/sched/sched.h: rt_policy(). Stoppers do not count: nobody changes them.
+    #[inline]
+    pub fn rt_policy(self) -> bool {
+        matches!(self, Policy::Fifo | Policy::Rr)
+    }
+}

@@ -2,6 +2,7 @@
 //! place by answering them.
 
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
 use crate::core::{ClampRequest, Sched, TaskInit};
@@ -90,8 +91,10 @@ pub trait Scheduler {
     /// Weighs the session of `task` among the others: what a write to `/proc/PID/autogroup` does.
     fn set_autogroup_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32) -> Answer;
     fn set_user_nice(&mut self, cpu: CpuId, task: TaskId, nice: i32);
-    /// Between the policies of the fair class.
-    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy);
+    /// Another policy, with a priority from 1 to 99 if it is a real-time one; the nice level stays.
+    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy, priority: u32) -> Answer;
+    /// Everything at once.
+    fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer;
     /// sched_setattr() of utilization clamps.
     fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer;
 }
@@ -177,6 +180,7 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
+        self.irq_work_run();
         Sched::scheduler_ipi(self)
     }
 
@@ -304,12 +308,14 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::set_user_nice(self, task, nice);
     }
 
-    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy) {
+    fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy, priority: u32) -> Answer {
         self.on_cpu(cpu);
-        // The kernel turns back when nothing changes, before it touches a queue.
-        if self.task[task].policy != policy {
-            Sched::sched_setscheduler(self, task, policy);
-        }
+        Sched::sched_setscheduler(self, task, policy, priority)
+    }
+
+    fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer {
+        self.on_cpu(cpu);
+        Sched::sched_setattr(self, task, attr)
     }
 
     fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {

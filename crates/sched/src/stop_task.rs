@@ -2,6 +2,7 @@
 
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::core::{Sched, TaskInit};
 use crate::sched::*;
 use units::{CpuId, CpuMask};
@@ -21,8 +22,7 @@ impl<A: Arch> Sched<A> {
         self.on_cpu(cpu);
         let init = TaskInit {
             comm: format!("migration/{cpu}"),
-            policy: Policy::Stop,
-            nice: 0,
+            attr: Some(SchedAttr { sched_policy: Policy::Stop, ..SchedAttr::NORMAL }),
             cpus_allowed: Some(CpuMask::single(cpu)),
             mm: 0,
             group: ROOT_TASK_GROUP,

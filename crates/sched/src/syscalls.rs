@@ -1,12 +1,16 @@
 //! syscalls.c (core.c until v6.10): what users change about a task: nice level and policy.
 
 use crate::arch::Arch;
+use crate::attr::{SchedAttr, SchedFlags};
 use crate::behaviour;
 use crate::core::Sched;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::fair::rules::Pick;
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
+use units::CpuId;
 
 behaviour! {
     /// In which order a running task that was changed comes back.
@@ -39,6 +43,18 @@ behaviour! {
 }
 
 behaviour! {
+    /// How a task keeps its place when its policy changes and its effective priority does not.
+    pub enum PolicyChange = "core.policy_change" {
+        Requeued = "requeued", since "v3.14", commit "",
+            "only an unchanged real-time priority spares it the way off the queue and back";
+        InPlace = "in-place", since "v4.6", commit "ff77e4685359",
+            "it leaves the queue and comes back (DEQUEUE_MOVE), but in its place if its real-time priority is unchanged";
+        InPlaceAny = "in-place-any", since "v5.14", commit "",
+            "so do fair tasks whose nice level is unchanged";
+    }
+}
+
+behaviour! {
     /// When a new nice level makes the task's CPU choose again.
     pub enum NiceResched = "core.nice_resched" {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
@@ -46,6 +62,10 @@ behaviour! {
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
     }
 }
+
+/// Nanoseconds; between these a fair task's own slice is (0.1 to 100 ms).
+const SHORTEST_SLICE: u64 = 100_000;
+const LONGEST_SLICE: u64 = 100_000_000;
 
 /// How a task is taken away while it is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,19 +81,56 @@ impl TaskChange {
     pub(crate) const POLICY: TaskChange = TaskChange { moves: false, put_prev: true };
 }
 
+/// core.c: __normal_prio(): the kernel's priority, smaller is more: 0..=98 real-time, 100..=139 fair.
+#[doc(alias = "__normal_prio")]
+pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> i32 {
+    match policy {
+        Policy::Fifo | Policy::Rr => MAX_RT_PRIO - 1 - i32::from(rt_priority),
+        // sched_set_stop_task(): SCHED_FIFO, 99.
+        Policy::Stop => 0,
+        Policy::Normal | Policy::Batch | Policy::Idle => static_prio,
+    }
+}
+
 impl<A: Arch> Sched<A> {
-    /// The frame of set_user_nice(), __sched_setscheduler() and sched_move_task(): takes a task off its queue and CPU, has it
-    /// changed, and puts it back as it was.
+    /// The frame of set_user_nice() and sched_move_task(): takes a task off its queue and CPU, has it changed, and puts it back
+    /// as it was.
     pub(crate) fn change_task(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
+        let cpu = self.task[p].cpu;
+        self.task_rq_lock(p);
+        self.requeue_changed(p, change, apply);
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
+    }
+
+    /// The same for do_set_cpus_allowed(), whose caller has locked the task.
+    pub(crate) fn change_allowed_cpus(&mut self, p: TaskId, apply: impl FnOnce(&mut Self)) {
+        let cpu = self.task[p].cpu;
+        self.rq_lock(cpu);
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        self.requeue_changed(p, TaskChange { moves: false, put_prev: true }, apply);
+        self.rq_unlock(cpu);
+    }
+
+    /// core.c: task_rq_lock(), and the clock where callers see to it. Returns the CPU.
+    fn task_rq_lock(&mut self, p: TaskId) -> CpuId {
+        let cpu = self.task[p].cpu;
+        self.pi_lock(p);
+        self.rq_lock(cpu);
+        if self.kernel.core.clock == ClockUpdate::Callers {
+            self.update_rq_clock(cpu);
+        }
+        cpu
+    }
+
+    /// The middle of that frame, under the locks; __sched_setscheduler()'s as well.
+    fn requeue_changed(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
         assert_ne!(self.task[p].policy, Policy::Stop, "nobody changes a stopper");
         let cpu = self.task[p].cpu;
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
         let flags = QueueFlags { save_restore: true, move_: change.moves, noclock, ..QueueFlags::default() };
-        self.pi_lock(p);
-        self.rq_lock(cpu);
-        if noclock {
-            self.update_rq_clock(cpu);
-        }
         let queued = self.task[p].on_rq == OnRq::Queued;
         let running = self.rq[cpu].curr == Some(p) && change.put_prev;
         if queued {
@@ -82,53 +139,200 @@ impl<A: Arch> Sched<A> {
         if running {
             self.put_prev_task(cpu, Some(p));
         }
+        let old_prio = self.task[p].prio;
         apply(self);
         let current_first = self.kernel.core.change_order == ChangeOrder::CurrentFirst;
         if running && current_first {
             self.set_next_task(cpu, p);
         }
         if queued {
-            self.enqueue_task(cpu, p, flags);
+            // A task whose priority has fallen comes before those that have it already.
+            let head = old_prio < self.task[p].prio;
+            self.enqueue_task(cpu, p, QueueFlags { head, ..flags });
         }
         if running && !current_first {
             self.set_next_task(cpu, p);
         }
-        self.rq_unlock(cpu);
-        self.pi_unlock(p);
     }
 
-    /// syscalls.c: set_user_nice(). -20..=19.
+    /// syscalls.c: set_user_nice(). -20..=19. For tasks of the real-time classes it is kept for later.
     pub fn set_user_nice(&mut self, p: TaskId, nice: i32) {
         let old_prio = self.task[p].prio;
         let prio = DEFAULT_PRIO + nice;
         if self.task[p].static_prio == prio {
             return;
         }
+        if !self.task[p].policy.fair_policy() {
+            self.task[p].static_prio = prio;
+            return;
+        }
         let put_prev = self.kernel.core.nice_change == NiceChange::Reweight;
-        self.change_task(p, TaskChange { moves: false, put_prev }, |sched| {
+        let cpu = self.task_rq_lock(p);
+        self.requeue_changed(p, TaskChange { moves: false, put_prev }, |sched| {
             let task = &mut sched.task[p];
             task.static_prio = prio;
             task.prio = prio;
             sched.set_load_weight(p);
         });
-        let task = &self.task[p];
+        self.tell_prio(p);
         match self.kernel.core.nice_resched {
-            NiceResched::Any if task.on_rq == OnRq::Queued && (prio < old_prio || task.on_cpu) => {
-                self.resched_curr(task.cpu);
+            NiceResched::Any => {
+                let task = &self.task[p];
+                if task.on_rq == OnRq::Queued && (prio < old_prio || task.on_cpu) {
+                    self.resched_curr(cpu);
+                }
             }
-            NiceResched::Any => {}
-            NiceResched::PrioChanged => self.prio_changed_fair(task.cpu, p, old_prio),
+            NiceResched::PrioChanged => self.prio_changed(cpu, p, old_prio),
         }
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
     }
 
-    /// syscalls.c: __sched_setscheduler(), between the policies of the fair class.
-    #[fentry]
-    pub fn sched_setscheduler(&mut self, p: TaskId, policy: Policy) {
-        assert_ne!(policy, Policy::Stop, "the stop policy is given at boot only");
-        self.change_task(p, TaskChange::POLICY, |sched| {
-            sched.task[p].policy = policy;
-            sched.set_load_weight(p);
-        });
+    /// syscalls.c: sched_setscheduler(): another policy, and its priority; the nice level stays.
+    pub fn sched_setscheduler(&mut self, p: TaskId, policy: Policy, priority: u32) -> Answer {
+        let task = &self.task[p];
+        let sched_flags = SchedFlags { reset_on_fork: task.sched_reset_on_fork, ..SchedFlags::default() };
+        let se = &self.se[task.se];
+        let attr = SchedAttr {
+            sched_policy: policy,
+            sched_flags,
+            sched_nice: task.static_prio - DEFAULT_PRIO,
+            sched_priority: priority,
+            sched_runtime: if se.custom_slice { se.slice } else { 0 },
+            ..SchedAttr::NORMAL
+        };
+        self.sched_setattr(p, &attr)
+    }
+
+    /// syscalls.c: sched_setattr().
+    /// Differs: a request that changes nothing takes no time.
+    pub fn sched_setattr(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
+        self.check_attr(attr)?;
+        if self.task[p].sched_class == SchedClass::Stop {
+            return Err(Refusal::new(Errno::EINVAL, "the policy of a migration/N task cannot be changed"));
+        }
+        if self.attr_changes(p, attr) {
+            return self.__sched_setscheduler(p, attr);
+        }
+        self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
+        Ok(())
+    }
+
+    /// syscalls.c: __sched_setscheduler(), as a privileged user.
+    /// Differs: nobody boosts priorities (no rt_mutex), and so nobody changes a task meanwhile.
+    #[fentry(sched_setscheduler)]
+    fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
+        let cpu = self.task_rq_lock(p);
+        self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
+        let old_prio = self.task[p].prio;
+        let static_prio = DEFAULT_PRIO + attr.sched_nice;
+        let change = self.kernel.core.policy_change;
+        let new_prio = match (change, attr.sched_policy.fair_policy()) {
+            (PolicyChange::InPlaceAny, true) => static_prio,
+            // The kernels before took a fair task's for 99, which it never is.
+            (_, true) => MAX_RT_PRIO - 1,
+            (_, false) => normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio),
+        };
+        let same_prio = new_prio == old_prio;
+        let prev_class = self.task[p].sched_class;
+        let next_class = SchedClass::of(attr.sched_policy);
+        if next_class != prev_class && self.se[self.task[p].se].sched_delayed {
+            // Another class knows no sleepers that stay queued.
+            let noclock = self.kernel.core.clock == ClockUpdate::Callers;
+            self.dequeue_task(cpu, p, QueueFlags { sleep: true, delayed: true, noclock, ..QueueFlags::default() });
+        }
+        if same_prio && change == PolicyChange::Requeued {
+            self.__setscheduler_params(p, attr);
+        } else {
+            let moves = change != PolicyChange::Requeued && !same_prio;
+            self.requeue_changed(p, TaskChange { moves, put_prev: true }, |sched| {
+                sched.__setscheduler_params(p, attr);
+                sched.task[p].sched_class = next_class;
+            });
+            self.check_class_changed(cpu, p, prev_class, old_prio);
+        }
+        self.tell_prio(p);
+        self.rq_unlock(cpu);
+        self.pi_unlock(p);
+        self.balance_callbacks(cpu);
+        Ok(())
+    }
+
+    /// The checks of __sched_setscheduler() that ask nothing of the task.
+    pub(crate) fn check_attr(&self, attr: &SchedAttr) -> Answer {
+        let policy = attr.sched_policy;
+        let no = |why| Err(Refusal::new(Errno::EINVAL, why));
+        if policy == Policy::Stop {
+            return no("the stop policy is given at boot only");
+        }
+        if attr.sched_priority > (MAX_RT_PRIO - 1) as u32 {
+            return no("a real-time priority goes from 1 to 99");
+        }
+        if policy.rt_policy() && attr.sched_priority == 0 {
+            return no("SCHED_FIFO and SCHED_RR need a priority from 1 to 99");
+        }
+        if !policy.rt_policy() && attr.sched_priority != 0 {
+            return no("only SCHED_FIFO and SCHED_RR have a priority");
+        }
+        if !(-20..=19).contains(&attr.sched_nice) {
+            return no("a nice level goes from -20 to 19");
+        }
+        if attr.sched_flags.reclaim {
+            return no("SCHED_FLAG_RECLAIM is not a flag of this kernel");
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything to change.
+    fn attr_changes(&self, p: TaskId, attr: &SchedAttr) -> bool {
+        let task = &self.task[p];
+        let policy = attr.sched_policy;
+        policy != task.policy
+            || policy.fair_policy() && DEFAULT_PRIO + attr.sched_nice != task.static_prio
+            || policy.fair_policy() && self.has_custom_slices() && attr.sched_runtime != self.se[task.se].slice
+            || policy.rt_policy() && attr.sched_priority != u32::from(task.rt_priority)
+    }
+
+    /// Whether a fair task may ask for a slice of its own (sched_runtime, v6.12).
+    fn has_custom_slices(&self) -> bool {
+        self.kernel.entity.pick == Pick::Eevdf
+    }
+
+    /// syscalls.c: __setscheduler_params(), of a task that is off its queue.
+    fn __setscheduler_params(&mut self, p: TaskId, attr: &SchedAttr) {
+        let task = &mut self.task[p];
+        task.policy = attr.sched_policy;
+        if attr.sched_policy.fair_policy() {
+            task.static_prio = DEFAULT_PRIO + attr.sched_nice;
+            if self.kernel.entity.pick == Pick::Eevdf {
+                let se = &mut self.se[task.se];
+                se.custom_slice = attr.sched_runtime != 0;
+                se.slice = match se.custom_slice {
+                    true => attr.sched_runtime.clamp(SHORTEST_SLICE, LONGEST_SLICE),
+                    false => self.sysctl.sched_base_slice,
+                };
+            }
+        }
+        task.rt_priority = attr.sched_priority as u8;
+        task.prio = normal_prio(task.policy, task.rt_priority, task.static_prio);
+        self.set_load_weight(p);
+    }
+
+    /// Who listens learns a task's new priority.
+    fn tell_prio(&mut self, p: TaskId) {
+        let cold = &self.task_cold[p];
+        self.arch.task_changed(p, cold.pid, &cold.comm, self.task[p].prio);
+    }
+
+    /// core.c: check_class_changed().
+    fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old_prio: i32) {
+        let task = &self.task[p];
+        if task.sched_class != prev_class {
+            self.switched_from(cpu, p, prev_class);
+            self.switched_to(cpu, p);
+        } else if task.prio != old_prio {
+            self.prio_changed(cpu, p, old_prio);
+        }
     }
 
     /// core.c: set_load_weight(). The weight of a task that is off its queue.
@@ -137,7 +341,9 @@ impl<A: Arch> Sched<A> {
         let (se, policy, state) = (task.se, task.policy, task.state);
         let load = set_load_weight(self.kernel.load_resolution, policy, task.static_prio);
         let idle_too = self.kernel.core.idle_weight == IdleWeight::Reweight;
-        let attached = (policy != Policy::Idle || idle_too) && state != TaskState::New;
+        // The class is the old one still where the policy changes.
+        let fair = task.sched_class == SchedClass::Fair;
+        let attached = fair && (policy != Policy::Idle || idle_too) && state != TaskState::New;
         if attached && self.kernel.core.nice_change == NiceChange::Reweight {
             // fair.c: reweight_task().
             self.reweight_entity(self.se[se].cfs_rq, se, load, load.weight);

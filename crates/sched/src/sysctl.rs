@@ -76,6 +76,9 @@ tunables! {
     sched_time_avg: default 1000, 1..=100000 "ms", None, "window of the real-time load average";
     sched_child_runs_first: default 0, 0..=1 "bool", None, "after fork the child runs before its parent";
     sched_autogroup_enabled: default 1, 0..=1 "bool", None, "a task group for each session";
+    sched_rt_period: default 1000000, 1..=2147483647 "us", None, "period in which real-time tasks have a budget";
+    sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit";
+    sched_rr_timeslice: default 100, 1..=100000 "ms", None, "slice of a SCHED_RR task";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
@@ -89,6 +92,9 @@ impl Sysctl {
         clamps.then_some("kernel.sched_util_clamp_min no greater than kernel.sched_util_clamp_max: set that one first")
     }
 }
+
+/// `sched_rt_runtime_us` of -1: real-time tasks are not limited.
+pub const RUNTIME_UNLIMITED: u64 = u32::MAX as u64;
 
 /// The tunables of one version: name and which one it is.
 pub type TunableNames = &'static [(&'static str, Tunable)];
@@ -104,6 +110,9 @@ pub const V4: TunableNames = &[
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -121,6 +130,9 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -134,6 +146,9 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
+    ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
+    ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
+    ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 

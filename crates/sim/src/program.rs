@@ -2,6 +2,7 @@
 
 use os::pipe::PipeId;
 use os::sync::SyncOp;
+use sched::attr::SchedAttr;
 use sched::autogroup::Session;
 use sched::sched::{Policy, TaskId, TgId};
 use units::{CpuMask, Cycles, Ns};
@@ -34,8 +35,13 @@ pub enum Op {
     SetAffinity(CpuMask),
     /// -20..=19.
     SetNice(i32),
-    /// Another policy of the fair class; the nice level stays.
-    SetPolicy(Policy),
+    /// sched_setscheduler(): another policy, and its priority (1..=99 for a real-time one, otherwise 0); the nice level stays.
+    SetPolicy {
+        policy: Policy,
+        priority: u32,
+    },
+    /// sched_setattr(). As for SetPolicy the outcome is 0, or minus the number of the error as the kernel returns it.
+    SetAttr(Box<SchedAttr>),
     MoveToGroup(TgId),
     /// setsid(): the process begins a session of its own.
     Setsid,
@@ -78,8 +84,8 @@ pub enum AddressSpace {
 /// A task to start.
 pub struct TaskSpec {
     pub comm: String,
-    pub policy: Policy,
-    pub nice: i32,
+    /// What is set before it first runs; `None`: it has what its parent has.
+    pub attr: Option<SchedAttr>,
     /// `None`: all CPUs.
     pub cpus: Option<CpuMask>,
     pub memory: AddressSpace,
@@ -97,8 +103,7 @@ impl TaskSpec {
     pub fn new(comm: &str, program: impl Program + 'static) -> TaskSpec {
         TaskSpec {
             comm: comm.to_string(),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: Some(SchedAttr::NORMAL),
             cpus: None,
             memory: AddressSpace::Own,
             working_set: 0,

@@ -10,6 +10,7 @@ use os::{Step, Syscall, paths};
 use sched::access::Path;
 use sched::autogroup::Session;
 use sched::core::TaskInit;
+use sched::errno::Answer;
 use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps};
@@ -62,8 +63,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         };
         let init = TaskInit {
             comm: spec.comm,
-            policy: spec.policy,
-            nice: spec.nice,
+            attr: spec.attr,
             cpus_allowed: spec.cpus,
             mm,
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
@@ -205,9 +205,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.set_user_nice(cpu, task, nice);
                 true
             }
-            Op::SetPolicy(policy) => {
-                self.sched.sched_setscheduler(cpu, task, policy);
-                true
+            Op::SetPolicy { policy, priority } => {
+                let answer = self.sched.sched_setscheduler(cpu, task, policy, priority);
+                self.answered(task, answer)
+            }
+            Op::SetAttr(attr) => {
+                let answer = self.sched.sched_setattr(cpu, task, &attr);
+                self.answered(task, answer)
             }
             Op::Interrupt(sleeper) => {
                 self.interrupt(cpu, sleeper);
@@ -235,6 +239,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             _ => unreachable!("begun elsewhere"),
         }
+    }
+
+    /// What a system call that may be refused returns to its program.
+    fn answered(&mut self, task: TaskId, answer: Answer) -> bool {
+        self.context(task).last.value = answer.map_or_else(|refusal| refusal.value() as u64, |()| 0);
+        true
     }
 
     /// A signal (kernel/signal.c: signal_wake_up()): a task in nanosleep() wakes early.

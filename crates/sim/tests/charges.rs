@@ -7,7 +7,7 @@ use sched::arch::Arch;
 use sched::core::{Boot, Sched, TaskInit};
 use sched::cpu_topology::CpuTopology;
 use sched::layout::{Layout, Line};
-use sched::sched::{Policy, ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
+use sched::sched::{ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::sysctl::Sysctl;
 use std::path::Path;
@@ -89,8 +89,7 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
     let task = |sched: &mut Sched<Recorder>, comm: &str, cpu: u16| {
         let init = TaskInit {
             comm: comm.to_string(),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: None,
             cpus_allowed: Some([CpuId(cpu)].into_iter().collect()),
             mm: u32::from(cpu) + 1,
             group: ROOT_TASK_GROUP,

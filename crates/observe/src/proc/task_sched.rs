@@ -160,7 +160,8 @@ impl<A: Arch> TaskSched<'_, A> {
 fn policy_number(policy: Policy) -> i64 {
     match policy {
         Policy::Normal => 0,
-        Policy::Stop => 1,
+        Policy::Fifo | Policy::Stop => 1,
+        Policy::Rr => 2,
         Policy::Batch => 3,
         Policy::Idle => 5,
     }

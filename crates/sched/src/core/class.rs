@@ -3,10 +3,30 @@
 
 use super::Sched;
 use crate::arch::Arch;
+use crate::behaviour;
 use crate::sched::*;
 use crate::topology::SdFlags;
 use fentry::fentry;
 use units::CpuId;
+
+behaviour! {
+    /// When a class that is about to have nothing pulls tasks from other CPUs.
+    pub enum PickOrder = "core.pick_order" {
+        PullInPick = "pull-in-pick", since "v3.15", commit "",
+            "each class as it is asked for a task, before the previous task is put back";
+        BalanceFirst = "balance-first", since "v5.4", commit "",
+            "all classes from the previous task's down (sched_class.balance), then that one is put back, then they are asked";
+    }
+}
+
+/// What a class answers that is asked for its next task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pick {
+    Task(TaskId),
+    Nothing,
+    /// RETRY_TASK: a task of a higher class came while the queue was not locked.
+    Retry,
+}
 
 impl SchedClass {
     /// core.c: __setscheduler_class(), for a task whose priority nobody boosts.
@@ -14,8 +34,15 @@ impl SchedClass {
     pub(crate) fn of(policy: Policy) -> SchedClass {
         match policy {
             Policy::Stop => SchedClass::Stop,
+            Policy::Fifo | Policy::Rr => SchedClass::Rt,
             Policy::Normal | Policy::Batch | Policy::Idle => SchedClass::Fair,
         }
+    }
+
+    /// kernel/sched/sched.h: sched_class_above().
+    #[inline]
+    pub(crate) fn sched_class_above(self, other: SchedClass) -> bool {
+        self < other
     }
 }
 
@@ -26,11 +53,18 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].curr.map_or(SchedClass::Idle, |curr| self.task[curr].sched_class)
     }
 
+    /// The priority of what runs on `cpu`.
+    #[inline]
+    pub(crate) fn curr_prio(&self, cpu: CpuId) -> i32 {
+        self.rq[cpu].curr.map_or(MAX_PRIO, |curr| self.task[curr].prio)
+    }
+
     /// `p->sched_class->enqueue_task()`
     #[inline]
     pub(super) fn class_enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.enqueue_task_fair(cpu, p, flags),
+            SchedClass::Rt => self.enqueue_task_rt(cpu, p, flags),
             SchedClass::Stop => self.enqueue_task_stop(cpu, p),
             SchedClass::Idle => unreachable!("the idle task is on no queue"),
         }
@@ -41,6 +75,10 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         match self.task[p].sched_class {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
+            SchedClass::Rt => {
+                self.dequeue_task_rt(cpu, p, flags);
+                true
+            }
             SchedClass::Stop => {
                 self.dequeue_task_stop(cpu);
                 true
@@ -54,29 +92,30 @@ impl<A: Arch> Sched<A> {
     pub(super) fn yield_task(&mut self, cpu: CpuId) {
         match self.curr_class(cpu) {
             SchedClass::Fair => self.yield_task_fair(cpu),
+            SchedClass::Rt => self.yield_task_rt(cpu),
             SchedClass::Stop | SchedClass::Idle => unreachable!("a stopper never yields, nor does the idle task"),
         }
     }
 
     /// `rq->curr->sched_class->check_preempt_curr()`: a task of the class that runs came to its queue.
+    #[doc(alias = "wakeup_preempt")]
     #[inline]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.check_preempt_wakeup_fair(cpu, p, flags),
+            SchedClass::Rt => self.check_preempt_curr_rt(cpu, p),
             // Nothing stands above a stopper.
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
-    /// core.c: pick_next_task(). When nothing but fair tasks is here, their class is asked first.
+    /// core.c: __pick_next_task(). When nothing but fair tasks is here, and the previous one was no more than that, their class is
+    /// asked at once: nobody else has anything, or lost anything that would have to be replaced from elsewhere.
+    #[doc(alias = "__pick_next_task")]
     #[fentry]
     pub(super) fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        loop {
-            if !self.only_fair_tasks(cpu)
-                && let Some(p) = self.pick_next_task_above_fair(cpu, prev)
-            {
-                return Some(p);
-            }
+        let above = prev.is_some_and(|p| self.task[p].sched_class.sched_class_above(SchedClass::Fair));
+        if !above && self.only_fair_tasks(cpu) {
             if let Some(p) = self.pick_next_task_fair(cpu, prev) {
                 return Some(p);
             }
@@ -85,6 +124,10 @@ impl<A: Arch> Sched<A> {
                 return self.pick_next_task_idle(cpu, prev);
             }
         }
+        match self.kernel.core.pick_order {
+            PickOrder::PullInPick => self.pick_next_task_pulling(cpu, prev),
+            PickOrder::BalanceFirst => self.pick_next_task_balanced(cpu, prev),
+        }
     }
 
     #[inline]
@@ -92,9 +135,56 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].nr_running == self.cfs_rq[self.rq[cpu].cfs].h_nr_running
     }
 
-    /// for_each_class(), as far as the fair class.
-    fn pick_next_task_above_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        self.pick_next_task_stop(cpu, prev)
+    /// for_each_class(), where a class pulls tasks while it picks.
+    fn pick_next_task_pulling(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        loop {
+            if let Some(p) = self.pick_next_task_stop(cpu, prev) {
+                return Some(p);
+            }
+            match self.pick_next_task_rt(cpu, prev) {
+                Pick::Task(p) => return Some(p),
+                Pick::Nothing => {}
+                Pick::Retry => continue,
+            }
+            if let Some(p) = self.pick_next_task_fair(cpu, prev) {
+                return Some(p);
+            }
+            if self.only_fair_tasks(cpu) {
+                return self.pick_next_task_idle(cpu, prev);
+            }
+        }
+    }
+
+    /// core.c: put_prev_task_balance() and for_each_class().
+    #[doc(alias = "put_prev_task_balance")]
+    fn pick_next_task_balanced(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
+        let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
+        if !found && class <= SchedClass::Rt {
+            found = self.balance_rt(cpu, prev);
+        }
+        if !found && class <= SchedClass::Fair {
+            self.balance_fair(cpu);
+        }
+        self.put_prev_task(cpu, prev);
+        if let Some(p) = self.pick_next_task_stop(cpu, None) {
+            return Some(p);
+        }
+        if let Some(p) = self.pick_task_rt(cpu) {
+            self.set_next_task_rt(cpu, p, true);
+            return Some(p);
+        }
+        if self.cfs_rq[self.rq[cpu].cfs].nr_running > 0 {
+            return self.pick_next_task_fair(cpu, None);
+        }
+        self.pick_next_task_idle(cpu, None)
+    }
+
+    /// fair.c: balance_fair(), since v5.4.
+    fn balance_fair(&mut self, cpu: CpuId) {
+        if self.rq[cpu].nr_running == 0 {
+            self.idle_balance(cpu);
+        }
     }
 
     /// kernel/sched/sched.h: put_prev_task().
@@ -103,6 +193,7 @@ impl<A: Arch> Sched<A> {
         let Some(p) = prev else { return };
         match self.task[p].sched_class {
             SchedClass::Fair => self.put_prev_task_fair(cpu, p),
+            SchedClass::Rt => self.put_prev_task_rt(cpu, p),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -113,6 +204,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn set_next_task(&mut self, cpu: CpuId, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.set_curr_task_fair(cpu),
+            SchedClass::Rt => self.set_next_task_rt(cpu, p, false),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -122,6 +214,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_tick(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
         match self.task[curr].sched_class {
             SchedClass::Fair => self.task_tick_fair(cpu, curr, queued),
+            SchedClass::Rt => self.task_tick_rt(cpu, curr),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -131,7 +224,16 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_waking(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_waking_fair(p),
-            SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
+        }
+    }
+
+    /// `p->sched_class->task_woken()`: the task is on its queue, and awake.
+    #[inline]
+    pub(super) fn task_woken(&mut self, cpu: CpuId, p: TaskId) {
+        match self.task[p].sched_class {
+            SchedClass::Rt => self.task_woken_rt(cpu, p),
+            SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -140,6 +242,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         match self.task[p].sched_class {
             SchedClass::Fair => self.select_task_rq_fair(p, cpu, sd_flag, flags),
+            SchedClass::Rt => self.select_task_rq_rt(p, cpu, sd_flag),
             // A stopper stays as a matter of course.
             SchedClass::Stop | SchedClass::Idle => self.task[p].cpu,
         }
@@ -150,7 +253,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn migrate_task_rq(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.migrate_task_rq_fair(p),
-            SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -159,7 +262,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_fork(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_fork_fair(p),
-            SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -168,7 +271,84 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_dead(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_dead_fair(p),
-            SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
+    }
+
+    /// `p->sched_class->task_change_group()`: what runs or waits there belongs to another group now.
+    #[inline]
+    pub(crate) fn task_change_group(&mut self, p: TaskId) {
+        match self.task[p].sched_class {
+            SchedClass::Fair => self.task_move_group_fair(p),
+            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => self.set_task_rq(p, self.task[p].cpu),
+        }
+    }
+
+    /// `prev_class->switched_from()`
+    pub(crate) fn switched_from(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass) {
+        match prev_class {
+            SchedClass::Fair => self.switched_from_fair(p),
+            SchedClass::Rt => self.switched_from_rt(cpu, p),
+            SchedClass::Stop | SchedClass::Idle => unreachable!("nobody leaves these"),
+        }
+    }
+
+    /// `p->sched_class->switched_to()`
+    pub(crate) fn switched_to(&mut self, cpu: CpuId, p: TaskId) {
+        match self.task[p].sched_class {
+            SchedClass::Fair => self.switched_to_fair(cpu, p),
+            SchedClass::Rt => self.switched_to_rt(cpu, p),
+            SchedClass::Stop | SchedClass::Idle => unreachable!("nobody comes to these"),
+        }
+    }
+
+    /// `p->sched_class->prio_changed()`
+    pub(crate) fn prio_changed(&mut self, cpu: CpuId, p: TaskId, old_prio: i32) {
+        match self.task[p].sched_class {
+            SchedClass::Fair => self.prio_changed_fair(cpu, p, old_prio),
+            SchedClass::Rt => self.prio_changed_rt(cpu, p, old_prio),
+            SchedClass::Stop | SchedClass::Idle => unreachable!("nobody changes these"),
+        }
+    }
+
+    /// `p->sched_class->get_rr_interval()`: what sched_rr_get_interval() says of a task, in ns; 0 is no slice.
+    pub fn get_rr_interval(&mut self, p: TaskId) -> u64 {
+        match self.task[p].sched_class {
+            SchedClass::Fair => self.get_rr_interval_fair(p),
+            SchedClass::Rt => self.get_rr_interval_rt(p),
+            SchedClass::Stop | SchedClass::Idle => 0,
+        }
+    }
+
+    /// core.c: set_rq_online(): each class hears that the CPU takes tasks.
+    pub fn set_rq_online(&mut self, cpu: CpuId) {
+        self.rq_online_rt(cpu);
+    }
+
+    /// core.c: set_rq_offline(): each class hears that the CPU takes no more.
+    pub fn set_rq_offline(&mut self, cpu: CpuId) {
+        self.rq_offline_rt(cpu);
+    }
+
+    /// core.c: balance_callbacks(): what could not be done under the queue's lock, or not before the switch.
+    #[doc(alias = "balance_callback")]
+    #[inline]
+    pub(crate) fn balance_callbacks(&mut self, cpu: CpuId) {
+        if !self.rq[cpu].balance_callback.is_empty() {
+            self.run_balance_callbacks(cpu);
+        }
+    }
+
+    fn run_balance_callbacks(&mut self, cpu: CpuId) {
+        self.rq_lock(cpu);
+        // What they queue themselves waits for the next time.
+        let mut callbacks = std::mem::take(&mut self.rq[cpu].balance_callback);
+        while let Some(callback) = callbacks.pop() {
+            match callback {
+                BalanceCallback::PushRtTasks => self.push_rt_tasks(cpu),
+                BalanceCallback::PullRtTask => self.pull_rt_task(cpu),
+            }
+        }
+        self.rq_unlock(cpu);
     }
 }

@@ -2,8 +2,10 @@
 
 use super::{Sched, TaskInit};
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
+use crate::syscalls::normal_prio;
 use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
@@ -15,7 +17,9 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
         let cpu = self.this_cpu;
-        let static_prio = DEFAULT_PRIO + init.nice;
+        let attr = init.attr.unwrap_or_else(|| self.attr_of_child(parent));
+        let static_prio = DEFAULT_PRIO + attr.sched_nice;
+        let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
         let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| CpuMask::all(self.nr_cpus()));
         let se = self.se.insert(SchedEntity::default());
         let task = TaskStruct {
@@ -28,11 +32,13 @@ impl<A: Arch> Sched<A> {
             last_wakee: parent.and_then(|parent| self.task[parent].last_wakee),
             wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
             state: TaskState::New,
-            policy: init.policy,
-            sched_class: SchedClass::of(init.policy),
+            policy: attr.sched_policy,
+            sched_class: SchedClass::of(attr.sched_policy),
             alive: true,
             static_prio,
-            prio: static_prio,
+            prio,
+            rt_priority: attr.sched_priority as u8,
+            sched_reset_on_fork: attr.sched_flags.reset_on_fork,
             nr_cpus_allowed: cpus_allowed.weight() as u32,
             mm: init.mm,
             sched_task_group: init.group,
@@ -60,9 +66,9 @@ impl<A: Arch> Sched<A> {
             self.se[se].slice = slice;
             self.se[se].custom_slice = custom_slice;
         }
-        self.se[se].load = set_load_weight(self.kernel.load_resolution, init.policy, static_prio);
+        self.se[se].load = set_load_weight(self.kernel.load_resolution, attr.sched_policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;
-        self.arch.new_task(p, pid, &self.task_cold[p].comm, static_prio);
+        self.arch.new_task(p, pid, &self.task_cold[p].comm, prio);
         self.set_task_rq(p, cpu);
         self.init_entity_runnable_average(se);
         self.task_fork(p);
@@ -71,6 +77,25 @@ impl<A: Arch> Sched<A> {
             self.trace(Event::SchedProcessFork { parent, child: p });
         }
         p
+    }
+
+    /// What sched_fork() hands on from the parent to its child.
+    fn attr_of_child(&self, parent: Option<TaskId>) -> SchedAttr {
+        let Some(parent) = parent else { return SchedAttr::NORMAL };
+        let parent = &self.task[parent];
+        let nice = parent.static_prio - DEFAULT_PRIO;
+        if !parent.sched_reset_on_fork {
+            return SchedAttr {
+                sched_policy: parent.policy,
+                sched_nice: nice,
+                sched_priority: parent.rt_priority.into(),
+                ..SchedAttr::NORMAL
+            };
+        }
+        match parent.policy.fair_policy() {
+            true => SchedAttr::fair(parent.policy, nice.max(0)),
+            false => SchedAttr::NORMAL,
+        }
     }
 
     /// core.c: wake_up_new_task().
@@ -99,6 +124,7 @@ impl<A: Arch> Sched<A> {
             self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });
         }
         self.check_preempt_curr(cpu, p, WakeFlags::FORK);
+        self.task_woken(cpu, p);
         self.rq_unlock(cpu);
         self.pi_unlock(p);
     }
@@ -122,6 +148,7 @@ impl<A: Arch> Sched<A> {
         self.se.remove(se);
         self.task.remove(p);
         let cold = self.task_cold.remove(p);
+        self.rt_se.reset(p);
         self.sched_autogroup_exit(cold.autogroup);
     }
 }

@@ -2,7 +2,7 @@
 
 pub mod cfs_quota;
 pub mod cgroup;
-mod class;
+pub mod class;
 mod clock;
 mod fork;
 mod hotplug;
@@ -16,12 +16,15 @@ pub use uclamp::{ClampId, ClampRequest, Clamps, GroupClamps, UclampState, UtilCl
 
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
 use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
-use crate::layout::Layout;
+use crate::layout::{Layout, Statistic};
+use crate::rt::bandwidth::RUNTIME_INF;
+use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
@@ -31,7 +34,7 @@ use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
 use std::cmp::Ordering;
-use units::{CpuId, CpuMask, PerCpu};
+use units::{CpuId, CpuMask, Ns, PerCpu};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
 pub struct Sched<A: Arch> {
@@ -49,6 +52,9 @@ pub struct Sched<A: Arch> {
     /// Length of a jiffy in nanoseconds (TICK_NSEC).
     pub tick_nsec: u64,
     pub rq: PerCpu<Rq>,
+    pub rt: PerCpu<RtRq>,
+    /// Of tasks that were real-time ones; by the task's id.
+    pub rt_se: Arena<TaskId, SchedRtEntity>,
     pub task: Arena<TaskId, TaskStruct>,
     pub task_cold: Arena<TaskId, TaskCold>,
     pub se: Arena<SeId, SchedEntity>,
@@ -77,6 +83,11 @@ pub struct Sched<A: Arch> {
     pub(crate) autogroups: Autogroups,
     /// Which files its groups have.
     pub cgroup_hierarchy: Hierarchy,
+    /// `def_rt_bandwidth.rt_period_active`
+    pub(crate) rt_period_active: bool,
+    /// Work that interrupts are to do on each CPU, in order of queueing.
+    pub(crate) irq_work: PerCpu<Vec<IrqWork>>,
+    pub(crate) distribute_cpu_mask_prev: PerCpu<CpuId>,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
     next_pid: u32,
@@ -86,9 +97,8 @@ pub struct Sched<A: Arch> {
 #[derive(Clone, Debug)]
 pub struct TaskInit {
     pub comm: String,
-    pub policy: Policy,
-    /// -20..=19.
-    pub nice: i32,
+    /// What is set before it first runs; `None`: it has what its parent has, as far as fork() hands it on.
+    pub attr: Option<SchedAttr>,
     /// `None`: every CPU.
     pub cpus_allowed: Option<CpuMask>,
     /// Address space: tasks with the same number switch without a TLB change; 0 for kernel threads.
@@ -147,6 +157,11 @@ impl<A: Arch> Sched<A> {
                 cpu_capacity_orig: domains.cpu_capacity_orig[cpu],
                 ..Rq::default()
             }),
+            rt: PerCpu::from_fn(nr_cpus, |cpu| RtRq::new(cpu, RUNTIME_INF)),
+            rt_se: Arena::new(),
+            rt_period_active: false,
+            irq_work: PerCpu::from_fn(nr_cpus, |_| Vec::new()),
+            distribute_cpu_mask_prev: PerCpu::from_fn(nr_cpus, |_| CpuId(0)),
             task: Arena::new(),
             task_cold: Arena::new(),
             se: Arena::new(),
@@ -181,6 +196,7 @@ impl<A: Arch> Sched<A> {
         sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            sched.set_rq_online(cpu);
             sched.arch.bring_up(cpu);
             sched.create_stopper(cpu);
         }
@@ -479,6 +495,51 @@ impl<A: Arch> Sched<A> {
         })
     }
 
+    /// kernel/sched/sched.h: update_curr_common() of a task that is not fair: the time it ran since it was last looked at, in ns.
+    /// `told`: by the tracepoint sched_stat_runtime.
+    pub(crate) fn update_curr_common(&mut self, cpu: CpuId, curr: TaskId, told: bool) -> Option<u64> {
+        let se = self.task[curr].se;
+        let delta_exec = self.rq[cpu].clock_task.wrapping_sub(self.se[se].exec_start);
+        if delta_exec as i64 <= 0 {
+            return None;
+        }
+        self.write_se_times(se);
+        let entity = &mut self.se[se];
+        entity.exec_start = entity.exec_start.wrapping_add(delta_exec);
+        entity.sum_exec_runtime += delta_exec;
+        if self.schedstat_enabled() {
+            self.write_statistic(se, Statistic::ExecMax);
+            let statistics = self.statistics(se);
+            statistics.exec_max = statistics.exec_max.max(delta_exec);
+        }
+        if told && self.arch.tracing() {
+            self.trace(Event::SchedStatRuntime { task: curr, runtime: Ns(delta_exec), vruntime: 0 });
+        }
+        self.path(Path::cpuacct_charge);
+        Some(delta_exec)
+    }
+
+    // Interrupts for other CPUs.
+
+    /// irq_work.c: irq_work_queue_on(). `cpu` does it once it is interrupted.
+    pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
+        self.irq_work[cpu].push(work);
+        if self.irq_work[cpu].len() == 1 {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
+    }
+
+    /// irq_work.c: irq_work_run().
+    pub(crate) fn irq_work_run(&mut self) {
+        let cpu = self.this_cpu;
+        for work in std::mem::take(&mut self.irq_work[cpu]) {
+            match work {
+                IrqWork::RtoPush(rd) => self.rto_push_irq_work_func(rd),
+                IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
+            }
+        }
+    }
+
     // Tick.
 
     /// core.c: scheduler_tick(). Returns whether the balancing softirq is to run.
@@ -517,10 +578,8 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn set_cpus_allowed_ptr(&mut self, p: TaskId, mask: CpuMask) {
         self.pi_lock(p);
-        self.task[p].nr_cpus_allowed = mask.weight() as u32;
-        self.task_cold[p].cpus_allowed = mask;
-        self.set_task_max_allowed_capacity(p);
         let cpu = self.task[p].cpu;
+        self.do_set_cpus_allowed(p, mask);
         if !self.cpumask_test(cpu, p) && self.task[p].on_rq == OnRq::Queued {
             if self.task[p].on_cpu {
                 self.stop_one_cpu(cpu, crate::stop_task::StopWork::Migrate(p));
@@ -530,6 +589,22 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.pi_unlock(p);
+    }
+
+    /// core.c: do_set_cpus_allowed(): set_cpus_allowed_common() of the task's class.
+    /// Differs: a fair task stays on its queue meanwhile.
+    #[doc(alias = "set_cpus_allowed_common")]
+    fn do_set_cpus_allowed(&mut self, p: TaskId, mask: CpuMask) {
+        let set = |sched: &mut Self| {
+            sched.task[p].nr_cpus_allowed = mask.weight() as u32;
+            sched.task_cold[p].cpus_allowed = mask;
+            sched.set_task_max_allowed_capacity(p);
+        };
+        match self.task[p].sched_class {
+            // Its queue counts the tasks that may move.
+            SchedClass::Rt => self.change_allowed_cpus(p, set),
+            SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => set(self),
+        }
     }
 
     /// core.c: move_queued_task().

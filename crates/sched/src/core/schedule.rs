@@ -42,10 +42,12 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].clock_skip_update = ClockSkip::No;
         if prev == next {
             self.rq_unlock(cpu);
+            self.balance_callbacks(cpu);
             return next;
         }
         self.account_switch(cpu, prev, next, voluntary, preempt);
         self.context_switch(cpu, prev, next);
+        self.balance_callbacks(cpu);
         next
     }
 

@@ -232,6 +232,7 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
         }
+        self.task_woken(cpu, p);
         if self.rq[cpu].idle_stamp != 0 {
             self.write_rq_balance(cpu);
             let rq = &mut self.rq[cpu];

@@ -310,7 +310,7 @@ impl<A: Arch> Sched<A> {
     /// `p->sched_class->uclamp_enabled`, and its dequeue is not delayed.
     fn uclamp_enabled(&self, p: TaskId) -> bool {
         let enabled = match self.task[p].sched_class {
-            SchedClass::Fair => true,
+            SchedClass::Fair | SchedClass::Rt => true,
             SchedClass::Stop | SchedClass::Idle => false,
         };
         enabled && !self.se[self.task[p].se].sched_delayed

@@ -186,7 +186,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: sched_avg_update(). Halves `rt_avg` for every period that is over.
-    fn sched_avg_update(&mut self, cpu: CpuId) {
+    pub(crate) fn sched_avg_update(&mut self, cpu: CpuId) {
         let period = self.sched_avg_period();
         let rq = &mut self.rq[cpu];
         let since = rq.clock.wrapping_sub(rq.age_stamp) as i64;

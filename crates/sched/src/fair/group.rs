@@ -398,12 +398,12 @@ impl<A: Arch> Sched<A> {
         }
         self.change_task(p, TaskChange::MOVE_GROUP, |sched| {
             sched.task[p].sched_task_group = tg;
-            sched.task_move_group_fair(p);
+            sched.task_change_group(p);
         });
     }
 
     /// fair.c: task_move_group_fair().
-    fn task_move_group_fair(&mut self, p: TaskId) {
+    pub(crate) fn task_move_group_fair(&mut self, p: TaskId) {
         self.detach_task_cfs_rq(p);
         self.set_task_rq(p, self.task[p].cpu);
         let se = self.task[p].se;
@@ -426,7 +426,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: detach_task_cfs_rq().
-    fn detach_task_cfs_rq(&mut self, p: TaskId) {
+    pub(super) fn detach_task_cfs_rq(&mut self, p: TaskId) {
         let se = self.task[p].se;
         if !self.vruntime_normalized(p) {
             let cfs = self.se[se].cfs_rq;
@@ -437,7 +437,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: attach_task_cfs_rq().
-    fn attach_task_cfs_rq(&mut self, p: TaskId) {
+    pub(super) fn attach_task_cfs_rq(&mut self, p: TaskId) {
         let se = self.task[p].se;
         self.attach_entity_cfs_rq(se);
         if !self.vruntime_normalized(p) {

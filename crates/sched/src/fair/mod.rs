@@ -17,6 +17,7 @@
 pub mod balance;
 pub mod bandwidth;
 mod cfs;
+mod class;
 pub mod cpu_load;
 mod delayed;
 mod eevdf;

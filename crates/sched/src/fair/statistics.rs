@@ -83,7 +83,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_stats_enqueue_sleeper() (enqueue_sleeper() until v4.6).
     #[fentry(enqueue_sleeper)]
     #[doc(alias = "enqueue_sleeper")]
-    fn update_stats_enqueue_sleeper(&mut self, cfs: CfsRqId, se: SeId) {
+    pub(crate) fn update_stats_enqueue_sleeper(&mut self, cfs: CfsRqId, se: SeId) {
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let SchedStatistics { sleep_start, block_start, .. } = *self.statistics(se);
         if sleep_start == 0 && block_start == 0 {
@@ -150,7 +150,7 @@ impl<A: Arch> Sched<A> {
     }
 
     #[fentry(update_stats_dequeue)]
-    fn count_sleep_start(&mut self, cfs: CfsRqId, se: SeId, p: TaskId) {
+    pub(crate) fn count_sleep_start(&mut self, cfs: CfsRqId, se: SeId, p: TaskId) {
         self.write_statistic(se, Statistic::SleepStart);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;
         let state = self.task[p].state;

@@ -2,7 +2,8 @@
 //! divide them; CPUs without domains share one of their own.
 
 use super::PerfDomain;
-use units::CpuMask;
+use crate::cpupri::Cpupri;
+use units::{CpuId, CpuMask};
 
 /// A root domain.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -29,4 +30,12 @@ pub struct RootDomain {
     pub pd: Vec<PerfDomain>,
     /// The largest `cpu_capacity_orig` of its CPUs.
     pub max_cpu_capacity: u64,
+    /// CPUs with real-time tasks that could run elsewhere.
+    pub rto_mask: CpuMask,
+    pub rto_count: u32,
+    pub cpupri: Cpupri,
+    /// Since v4.15: who was told last to push real-time tasks, on behalf of all that asked; `None` when all were.
+    pub rto_cpu: Option<CpuId>,
+    pub rto_loop: u64,
+    pub rto_loop_next: u64,
 }

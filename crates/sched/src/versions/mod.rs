@@ -16,6 +16,7 @@ use crate::autogroup::{AutogroupDefault, AutogroupRules};
 use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
+use crate::core::class::PickOrder;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -27,8 +28,9 @@ use crate::features::Features;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::rt::RtRules;
 use crate::stats::Schedstats;
-use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched};
+use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
@@ -55,6 +57,8 @@ pub struct CoreRules {
     pub hrtick_tasks: HrtickTasks,
     pub idle_weight: IdleWeight,
     pub nice_resched: NiceResched,
+    pub pick_order: PickOrder,
+    pub policy_change: PolicyChange,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -72,6 +76,7 @@ pub struct Kernel {
     pub bandwidth: BandwidthRules,
     pub cgroup: CgroupRules,
     pub autogroup: AutogroupRules,
+    pub rt: RtRules,
     pub schedstats: Schedstats,
     pub features: Features,
     pub tunables: TunableNames,
@@ -159,8 +164,9 @@ behaviours! {
     load_resolution, pelt, schedstats;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
-        idle_weight, nice_resched, hrtick_tasks,
+        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change,
     }
+    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,

@@ -3,6 +3,7 @@
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
+use crate::core::class::PickOrder;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -13,8 +14,9 @@ use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::rt::RtRules;
 use crate::stats::Schedstats;
-use crate::syscalls::{ChangeOrder, NiceChange};
+use crate::syscalls::{ChangeOrder, NiceChange, PolicyChange};
 use crate::topology::DomainRules;
 
 pub const V4_15: Kernel = Kernel {
@@ -26,6 +28,8 @@ pub const V4_15: Kernel = Kernel {
         change_order: ChangeOrder::EnqueueFirst,
         nice_change: NiceChange::Reweight,
         hrtick_tasks: HrtickTasks::WholeCpu,
+        pick_order: PickOrder::PullInPick,
+        policy_change: PolicyChange::InPlace,
         ..V4_5_RC1.core
     },
     load_resolution: LoadResolution::Fine,
@@ -38,6 +42,7 @@ pub const V4_15: Kernel = Kernel {
     bandwidth: BandwidthRules::V4_15,
     autogroup: AutogroupRules::V4_15,
     cgroup: CgroupRules::V4_15,
+    rt: RtRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,
     tunables: V4_5_RC1.tunables,

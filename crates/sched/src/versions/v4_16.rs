@@ -3,6 +3,7 @@
 use super::{Kernel, V4_15};
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
+use crate::rt::RtRules;
 use crate::topology::DomainRules;
 
 pub const V4_16: Kernel = Kernel {
@@ -10,5 +11,6 @@ pub const V4_16: Kernel = Kernel {
     domains: DomainRules::V4_16,
     wake: WakeRules::V4_16,
     balance: BalanceRules::V4_16,
+    rt: RtRules::V4_16,
     ..V4_15
 };

@@ -3,6 +3,7 @@
 use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
+use crate::core::class::PickOrder;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -14,8 +15,9 @@ use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::rt::RtRules;
 use crate::stats::Schedstats;
-use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched};
+use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -33,6 +35,8 @@ pub const V4_5_RC1: Kernel = Kernel {
         hrtick_tasks: HrtickTasks::OwnQueue,
         idle_weight: IdleWeight::WeightOnly,
         nice_resched: NiceResched::Any,
+        pick_order: PickOrder::PullInPick,
+        policy_change: PolicyChange::Requeued,
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,
@@ -44,6 +48,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     bandwidth: BandwidthRules::V4_5,
     autogroup: AutogroupRules::V4_5,
     cgroup: CgroupRules::V4_5,
+    rt: RtRules::V4_5,
     schedstats: Schedstats::Always,
     features: FEATURES,
     tunables: sysctl::V4,

@@ -3,6 +3,7 @@
 
 use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;
+use crate::core::class::PickOrder;
 use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -12,7 +13,8 @@ use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
-use crate::syscalls::{IdleWeight, NiceResched};
+use crate::rt::RtRules;
+use crate::syscalls::{IdleWeight, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -25,6 +27,8 @@ pub const V6_1: Kernel = Kernel {
         uclamp: UtilClamp::BeforeEnqueue,
         idle_weight: IdleWeight::Reweight,
         nice_resched: NiceResched::PrioChanged,
+        pick_order: PickOrder::BalanceFirst,
+        policy_change: PolicyChange::InPlaceAny,
         ..V4_16.core
     },
     load_resolution: LoadResolution::FineFloor,
@@ -36,6 +40,7 @@ pub const V6_1: Kernel = Kernel {
     balance: BalanceRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
     autogroup: AutogroupRules::V6_1,
+    rt: RtRules::V6_1,
     features: FEATURES,
     tunables: sysctl::V6_1,
     ..V4_16

@@ -10,6 +10,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -24,6 +25,7 @@ pub const V6_12: Kernel = Kernel {
     bandwidth: BandwidthRules::V6_12,
     autogroup: AutogroupRules::V6_12,
     cgroup: CgroupRules::V6_12,
+    rt: RtRules::V6_12,
     features: FEATURES,
     tunables: sysctl::V6_12,
     ..V6_1

@@ -72,7 +72,10 @@ impl Sink for Shared {
             lives.by_id.resize_with(index + 1, Runtime::default);
         }
         let number = comm.strip_prefix('t').and_then(|n| n.parse().ok());
-        lives.by_id[index] = Runtime { number, runtime: 0 };
+        // It is told again when its priority changes.
+        if lives.by_id[index].number != number {
+            lives.by_id[index] = Runtime { number, runtime: 0 };
+        }
     }
 
     fn task_gone(&mut self, task: TaskId) {

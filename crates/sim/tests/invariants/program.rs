@@ -123,7 +123,7 @@ impl Script {
             Step::Sleep(time) => Op::SleepFor(time),
             Step::Yield => Op::Yield,
             Step::Nice(nice) => Op::SetNice(nice),
-            Step::Policy(policy) => Op::SetPolicy(policy),
+            Step::Policy(policy) => Op::SetPolicy { policy, priority: 0 },
             Step::Affinity(bits) => {
                 let mask: CpuMask = (0..self.nr_cpus).filter(|cpu| bits >> cpu & 1 != 0).map(CpuId::new).collect();
                 if mask.weight() == 0 {

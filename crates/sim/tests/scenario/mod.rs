@@ -25,6 +25,7 @@ use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::sched::{TaskId, TgId};
+use sched::sysctl::RUNTIME_UNLIMITED;
 use sched::trace::{Event, Sink};
 use sim::engine::{LinuxSim, Sim};
 use std::cell::RefCell;
@@ -138,7 +139,7 @@ impl Scenario {
         let mut kernel = *sched::versions::kernel(&self.kernel).expect("a kernel that is built");
         let mut sysctl = kernel.sysctl(topology.nr_cpus());
         for (key, value) in &self.settings {
-            let number = value.parse().unwrap_or(0);
+            let number = if value == "-1" { RUNTIME_UNLIMITED } else { value.parse().unwrap_or(0) };
             if let Some(feature) = sched::features::Feature::from_name(key) {
                 kernel.features.set(feature, number != 0);
             } else if let Some((_, tunable)) = kernel.tunable(key) {

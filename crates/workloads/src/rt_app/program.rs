@@ -232,7 +232,7 @@ impl Thread {
 
     /// The end of thread_body(): back to where the thread came from.
     fn finish(&mut self) {
-        self.ops.push_back(Op::SetPolicy(KernelPolicy::Normal));
+        self.ops.push_back(Op::SetPolicy { policy: KernelPolicy::Normal, priority: 0 });
         self.settings.set_group(ROOT_TASK_GROUP, &mut self.ops);
         if !self.process.running() {
             return self.die();

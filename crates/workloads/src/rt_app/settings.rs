@@ -1,6 +1,7 @@
 //! What a thread has asked the scheduler for: policy, nice level, CPUs, task group. Changes become operations.
 
 use super::description::{Placed, Policy, PolicyName};
+use sched::attr::SchedAttr;
 use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP, TgId};
 use sim::program::{Op, TaskSpec};
 use std::collections::VecDeque;
@@ -41,8 +42,7 @@ impl Settings {
     /// A task that begins with these.
     pub fn apply(&self, task: TaskSpec) -> TaskSpec {
         TaskSpec {
-            policy: kernel(self.policy),
-            nice: self.nice.into(),
+            attr: Some(SchedAttr::fair(kernel(self.policy), self.nice.into())),
             cpus: Some(self.cpus.clone()),
             group: self.group,
             ..task
@@ -51,7 +51,7 @@ impl Settings {
 
     /// The task's policy and nice level, which are set whatever they were.
     pub fn set_policy(&mut self, policy: &Policy, ops: &mut VecDeque<Op>) {
-        ops.push_back(Op::SetPolicy(kernel(policy.name())));
+        ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
         self.took_policy(policy, None, ops);
     }
 
@@ -61,7 +61,7 @@ impl Settings {
             return;
         }
         if policy.name() != self.policy {
-            ops.push_back(Op::SetPolicy(kernel(policy.name())));
+            ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
         }
         self.took_policy(policy, Some(phase), ops);
     }

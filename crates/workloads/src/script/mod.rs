@@ -6,6 +6,7 @@
 //! task hog nice=5 cpus=0 count=3: until 100ms; spin 10s
 //! task a group=/above/below: 1000 x (run 1ms; write there; read back)
 //! task b at=2ms cpus=0-1: 1000 x (read there; write back)
+//! task irq policy=fifo/50: 100 x (sleep 1ms; run 50us)
 //! ```
 //!
 //! | step | what the task does |
@@ -19,13 +20,14 @@
 //! | `enter /GROUP` | moves to the task group of that path, `/` being the root |
 //! | `setsid` | begins a session of its own, and with it an autogroup |
 //! | `autogroup N` | gives its session's autogroup the nice level N |
+//! | `policy P` | sched_setattr() of a policy as `policy=` names them; refused, the task ends |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
 //! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own. `at=` is when it is forked (from the
 //! start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
-//! `hog0`, `hog1`, and so on. `group=` is the task group it begins in, `session=` the session of that name,
-//! which the first task of it begins as `setsid` does.
+//! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99. `group=` is
+//! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
 //! well, as the kernel makes them.
@@ -39,6 +41,7 @@ pub use run::Playing;
 use crate::GroupSpec;
 use os::Os;
 use os::pipe::PipeId;
+use sched::attr::SchedAttr;
 use sched::autogroup::Session;
 use sched::core::cgroup::GroupFile;
 use sched::sched::TgId;
@@ -81,8 +84,8 @@ pub struct GroupLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub name: String,
-    /// -20..=19.
-    pub nice: i32,
+    /// Policy and nice level.
+    pub attr: SchedAttr,
     /// `None`: all CPUs.
     pub cpus: Option<CpuMask>,
     /// The CPU that forks it, where the reader of the script places tasks.
@@ -108,6 +111,7 @@ enum Step {
     Autogroup(i32),
     /// A place among the script's groups; `None` is the root.
     Enter(Option<u32>),
+    Policy(SchedAttr),
     Read(u32),
     Write(u32),
     /// Goes back to the step at `to` until the steps from there on were done `times` times.
@@ -152,7 +156,7 @@ impl Task {
     pub fn spec(&self, number: usize, group: Option<TgId>, shared: &Shared) -> TaskSpec {
         let playing = Playing::new(number as u32, self.steps.clone(), shared.clone());
         TaskSpec {
-            nice: self.nice,
+            attr: Some(self.attr),
             cpus: self.cpus.clone(),
             group,
             session: self.session.map(Session::Numbered),

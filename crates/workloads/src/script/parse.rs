@@ -2,7 +2,9 @@
 
 use super::{Group, GroupLine, Script, Step, Task};
 use machine::description::nearest_name;
+use sched::attr::SchedAttr;
 use sched::core::cgroup::GroupFile;
+use sched::sched::Policy;
 use std::fmt;
 use std::sync::Arc;
 use units::{CpuId, Ns};
@@ -71,7 +73,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     }
     let mut task = Task {
         name: name.to_string(),
-        nice: 0,
+        attr: SchedAttr::NORMAL,
         cpus: None,
         on: CpuId(0),
         at: Ns::ZERO,
@@ -89,7 +91,8 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
             return Err(reader.wrong_at(word, format!("`{word}`"), "key=value, or a colon"));
         };
         match key {
-            "nice" => task.nice = reader.number(value, -20, 19)? as i32,
+            "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
+            "policy" => task.attr = reader.policy(value, task.attr.sched_nice)?,
             "cpus" => {
                 let cpus = machine::topology::parse_list(value)
                     .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
@@ -116,7 +119,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
             }
             "count" => count = Some(reader.number(value, 1, 10_000)?),
             _ => {
-                let expected = "nice, cpus, on, at, group, session or count";
+                let expected = "nice, policy, cpus, on, at, group, session or count";
                 return Err(reader.wrong_at(word, format!("`{key}`"), expected));
             }
         }
@@ -191,8 +194,8 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, read PIPE, write PIPE, enter GROUP, setsid, \
-                            autogroup NICE, or N x (steps)";
+    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, policy P, read PIPE, write PIPE, enter GROUP, \
+                            setsid, autogroup NICE, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -210,6 +213,10 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             });
         }
         "yield" => steps.push(Step::Yield),
+        "policy" => {
+            let policy = reader.word();
+            steps.push(Step::Policy(reader.policy(policy, 0)?));
+        }
         "setsid" => steps.push(Step::Setsid),
         "autogroup" => {
             let nice = reader.word();
@@ -307,6 +314,30 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// `normal`, `fifo/50`.
+    fn policy(&self, text: &'a str, nice: i32) -> Result<SchedAttr, ScriptError> {
+        let (name, rest) = text.split_once('/').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let policy = match name {
+            "normal" => Policy::Normal,
+            "batch" => Policy::Batch,
+            "idle" => Policy::Idle,
+            "fifo" => Policy::Fifo,
+            "rr" => Policy::Rr,
+            _ => return Err(self.wrong_at(text, format!("`{text}`"), "normal, batch, idle, fifo/N or rr/N")),
+        };
+        let mut attr = SchedAttr::fair(policy, nice);
+        match (policy.rt_policy(), rest) {
+            (true, Some(rest)) => attr.sched_priority = self.number(rest, 1, 99)? as u32,
+            (true, None) => {
+                let expected = format!("{name}/N with a priority from 1 to 99");
+                return Err(self.wrong_at(text, format!("`{text}`"), &expected));
+            }
+            (false, Some(rest)) => return Err(self.wrong_at(rest, format!("`/{rest}`"), &format!("just `{name}`"))),
+            (false, None) => {}
+        }
+        Ok(attr)
+    }
+
     fn time(&self, text: &str, low: u64) -> Result<Ns, ScriptError> {
         let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
         let unit_ns = match unit {
@@ -345,7 +376,7 @@ mod tests {
     fn attributes_are_read_and_counts_make_tasks() {
         let script = Script::parse("# two\n\ntask hog count=2 nice=-5 cpus=0-1 at=2ms group=/a/b on=1: spin 10s", 1);
         let tasks = script.unwrap().tasks;
-        assert_eq!((tasks.len(), tasks[1].name.as_str(), tasks[1].nice), (2, "hog1", -5));
+        assert_eq!((tasks.len(), tasks[1].name.as_str(), tasks[1].attr.sched_nice), (2, "hog1", -5));
         assert_eq!((tasks[0].on, tasks[0].at, tasks[0].group.as_deref()), (CpuId(1), Ns::from_ms(2), Some("/a/b")));
         assert_eq!(tasks[0].cpus.as_ref().unwrap().weight(), 2);
     }
@@ -379,8 +410,15 @@ mod tests {
             ("task a: run 1ms sleep 1ms", "4:17: found `sleep`; expected a semicolon"),
             ("task a: jump 3", "4:9: found `jump`; expected run T"),
             ("task a nice=20: run 1ms", "4:13: found `20`; expected a whole number from -20 to 19"),
+            ("task a policy=fiffo/3: run 1ms", "4:15: found `fiffo/3`; expected normal, batch, idle, fifo/N or rr/N"),
+            ("task a policy=fifo: run 1ms", "4:15: found `fifo`; expected fifo/N with a priority from 1 to 99"),
+            ("task a policy=rr/100: run 1ms", "4:18: found `100`; expected a whole number from 1 to 99"),
+            ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),
-            ("task a groop=/a: run 1ms", "4:8: found `groop`; expected nice, cpus, on, at, group, session or count"),
+            (
+                "task a groop=/a: run 1ms",
+                "4:8: found `groop`; expected nice, policy, cpus, on, at, group, session or count",
+            ),
             ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
             ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),
             ("group /a: cpu.max ; cpu.weight 3", "4:19: found nothing for cpu.max"),

@@ -26,12 +26,24 @@ pub struct Playing {
     /// When its last period ended.
     period: Ns,
     reported: bool,
+    /// The last operation may have been refused.
+    answer_counts: bool,
 }
 
 impl Playing {
     pub(super) fn new(series: u32, steps: Arc<[Step]>, shared: Shared) -> Playing {
         let rounds = vec![0; steps.len()];
-        Playing { series, steps, shared, at: 0, rounds, born: None, period: Ns::ZERO, reported: false }
+        Playing {
+            series,
+            steps,
+            shared,
+            at: 0,
+            rounds,
+            born: None,
+            period: Ns::ZERO,
+            reported: false,
+            answer_counts: false,
+        }
     }
 
     /// The next step that takes time; loops are followed on the way.
@@ -57,6 +69,10 @@ impl Program for Playing {
             self.period = last.now;
             last.now
         });
+        if std::mem::replace(&mut self.answer_counts, false) && last.value != 0 {
+            // Refused: whoever needs a policy cannot do without.
+            self.at = self.steps.len();
+        }
         let Some(step) = self.step() else {
             if std::mem::replace(&mut self.reported, true) {
                 return Op::Exit;
@@ -84,6 +100,10 @@ impl Program for Playing {
                 Op::SleepUntil(self.period)
             }
             Step::Yield => Op::Yield,
+            Step::Policy(attr) => {
+                self.answer_counts = true;
+                Op::SetAttr(Box::new(attr))
+            }
             Step::Setsid => Op::Setsid,
             Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
             Step::Enter(place) => {

@@ -60,8 +60,7 @@ impl Sched<Notes> {
         let cpu = CpuId(cpu);
         let init = TaskInit {
             comm: String::from("test"),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: None,
             cpus_allowed: Some(CpuMask::single(cpu)),
             mm: 1,
             group: ROOT_TASK_GROUP,

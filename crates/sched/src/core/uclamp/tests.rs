@@ -41,8 +41,7 @@ impl Sched<Hand> {
     fn queued(&mut self, group: TgId) -> TaskId {
         let init = TaskInit {
             comm: String::from("test"),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: None,
             cpus_allowed: Some(CpuMask::single(CPU0)),
             mm: 1,
             group,

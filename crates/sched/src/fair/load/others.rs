@@ -16,6 +16,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// A real-time or deadline task ran `delta_exec` ns: sched_rt_avg_update(), and the sum's ageing, which is a part of it.
+    pub(crate) fn account_other_class(&mut self, cpu: CpuId, delta_exec: u64) {
+        if self.kernel.load.other_classes == OtherClasses::RtAvg {
+            self.sched_rt_avg_update(cpu, delta_exec);
+            self.sched_avg_update(cpu);
+        }
+    }
+
     /// pelt.c: update_rt_rq_load_avg(). `running`: a realtime task has run since the last time. True if a period ended;
     /// nothing until v4.18.
     pub fn update_rt_rq_load_avg(&mut self, cpu: CpuId, running: bool) -> bool {
@@ -77,6 +85,7 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let (realtime, deadline) = match self.curr_class(cpu) {
+            SchedClass::Rt => (true, false),
             SchedClass::Stop | SchedClass::Fair | SchedClass::Idle => (false, false),
         };
         let rt = self.update_rt_rq_load_avg(cpu, realtime);

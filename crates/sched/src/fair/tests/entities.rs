@@ -352,9 +352,9 @@ fn nice_changes_weight_and_order() {
         let curr = s.rq[CPU0].curr.unwrap();
         assert_eq!(s.cfs_rq[cfs].curr, Some(s.task[curr].se));
         assert!(!s.se_of(curr).in_timeline);
-        s.sched_setscheduler(a, Policy::Idle);
+        s.set_policy(a, Policy::Idle);
         assert_eq!(kernel.load_resolution.scale_load_down(s.se_of(a).load.weight), 3);
-        s.sched_setscheduler(a, Policy::Batch);
+        s.set_policy(a, Policy::Batch);
         assert_eq!(kernel.load_resolution.scale_load_down(s.cfs_rq[cfs].load.weight), 2 * 335);
         assert_eq!(nice_0, kernel.load_resolution.scale_load(1024));
         s.ticks(CPU0, 10);
@@ -369,12 +369,12 @@ fn idle_policy_tasks_are_counted_up_to_the_root() {
     assert!(!s.sched_idle_cpu(CPU0), "nothing at all is queued");
     let first = s.task_in(group, CPU0, 0);
     assert_eq!((s.cfs_rq[root].h_nr_running, s.cfs_rq[root].idle_h_nr_running), (1, 0));
-    s.sched_setscheduler(first, Policy::Idle);
+    s.set_policy(first, Policy::Idle);
     assert_eq!(s.cfs_rq[root].idle_h_nr_running, 1);
     assert!(s.sched_idle_cpu(CPU0));
     let second = s.task(CPU0, 0);
     assert!(!s.sched_idle_cpu(CPU0), "another task is queued as well");
-    s.sched_setscheduler(second, Policy::Idle);
+    s.set_policy(second, Policy::Idle);
     assert_eq!((s.cfs_rq[root].h_nr_running, s.cfs_rq[root].idle_h_nr_running), (2, 2));
     assert!(s.sched_idle_cpu(CPU0));
 }

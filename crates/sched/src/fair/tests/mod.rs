@@ -13,6 +13,7 @@ mod sched_idle;
 mod statistics;
 
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::core::{Boot, Sched, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
@@ -101,8 +102,7 @@ impl Sched<Hand> {
         self.on_cpu(cpu);
         let init = TaskInit {
             comm: "t".to_owned(),
-            policy: Policy::Normal,
-            nice,
+            attr: Some(SchedAttr::fair(Policy::Normal, nice)),
             cpus_allowed: Some(CpuMask::single(cpu)),
             mm: 1,
             group,
@@ -110,6 +110,11 @@ impl Sched<Hand> {
         let p = self.sched_fork(None, init);
         self.wake_up_new_task(p);
         p
+    }
+
+    /// Another policy of the fair class.
+    fn set_policy(&mut self, p: TaskId, policy: Policy) {
+        self.sched_setscheduler(p, policy, 0).expect("a fair policy");
     }
 
     /// As [`Sched::task`], but running: first on its CPU, for a millisecond.

@@ -49,11 +49,11 @@ fn batch_and_idle_tasks_wait_for_the_tick() {
         ] {
             let mut s = machine(kernel, 1);
             let sleeper = s.task(CPU0, 0);
-            s.sched_setscheduler(sleeper, woken);
+            s.set_policy(sleeper, woken);
             s.reschedule(CPU0);
             s.sleep(CPU0);
             let runner = s.task(CPU0, 0);
-            s.sched_setscheduler(runner, running);
+            s.set_policy(runner, running);
             s.reschedule(CPU0);
             s.pass(20 * MS);
             s.wake_from(CPU0, sleeper);
@@ -146,7 +146,7 @@ fn the_running_entity_competes_and_may_be_skipped() {
 fn an_idle_policy_task_is_nobodys_friend_but_may_be_skipped() {
     let mut s = machine(V4_15, 1);
     let p = s.task(CPU0, 0);
-    s.sched_setscheduler(p, Policy::Idle);
+    s.set_policy(p, Policy::Idle);
     let se = s.task[p].se;
     s.set_next_buddy(se);
     s.set_skip_buddy(se);

@@ -125,7 +125,7 @@ fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, group
         (7, Some(p), _) => s.sched_move_task(p, group),
         (8, Some(p), _) => {
             let policies = [Policy::Normal, Policy::Batch, Policy::Idle];
-            s.sched_setscheduler(p, policies[random.below(3) as usize]);
+            s.set_policy(p, policies[random.below(3) as usize]);
         }
         (9, _, Some(p)) if random.below(4) == 0 => {
             s.on_cpu(cpu);

@@ -8,7 +8,7 @@ fn pair(kernel: Kernel) -> (Sched<Hand>, TaskId, TaskId) {
     let mut s = machine(kernel, 1);
     let normal = s.runner(CPU0);
     let idle = s.task(CPU0, 0);
-    s.sched_setscheduler(idle, Policy::Idle);
+    s.set_policy(idle, Policy::Idle);
     (s, normal, idle)
 }
 
@@ -19,9 +19,9 @@ fn an_idle_tasks_slice_is_shorter_beside_others_only() {
     let (cfs, se) = (s.rq[CPU0].cfs, s.task[idle].se);
     // 6 ms * 3 / 1027 is less than either.
     assert_eq!(s.sched_slice(cfs, se), 400_000);
-    s.sched_setscheduler(normal, Policy::Idle);
+    s.set_policy(normal, Policy::Idle);
     assert_eq!(s.sched_slice(cfs, se), 2_999_999, "6 ms * 3 / 6, by the inverse of 6");
-    s.sched_setscheduler(normal, Policy::Batch);
+    s.set_policy(normal, Policy::Batch);
     s.kernel.set("entity.idle_slice", "min-granularity");
     assert_eq!(s.sched_slice(cfs, se), 750_000);
     s.features.set(Feature::BASE_SLICE, false);
@@ -33,7 +33,7 @@ fn an_idle_sleeper_is_credited_half_the_shortest_slice() {
     for (kernel, credit) in [(V4_16, 3 * MS), (V6_1, 375_000)] {
         let mut s = machine(kernel, 1);
         let idle = s.runner(CPU0);
-        s.sched_setscheduler(idle, Policy::Idle);
+        s.set_policy(idle, Policy::Idle);
         s.sleep(CPU0);
         s.runner(CPU0);
         s.pass(MS << 20);
@@ -120,7 +120,7 @@ fn becoming_idle_changes_averages_where_it_should() {
         let mut s = machine(kernel, 1);
         let p = s.runner(CPU0);
         s.ticks(CPU0, 500);
-        s.sched_setscheduler(p, Policy::Idle);
+        s.set_policy(p, Policy::Idle);
         assert!(s.se_of(p).avg.load_avg.abs_diff(load_avg) <= load_avg / 50 + 1, "{}", s.se_of(p).avg.load_avg);
     }
 }

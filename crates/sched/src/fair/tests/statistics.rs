@@ -142,7 +142,7 @@ fn a_running_task_that_is_changed_waits_for_an_instant_in_new_kernels() {
         let mut s = with_schedstats(kernel, 1);
         let p = s.runner(CPU0);
         assert_eq!(s.task_cold[p].statistics.wait_count, 1);
-        s.sched_setscheduler(p, Policy::Batch);
+        s.set_policy(p, Policy::Batch);
         let t = s.task_cold[p].statistics;
         assert_eq!((t.wait_count, t.wait_sum), (waits, 0), "{}", kernel.name);
     }

@@ -7,6 +7,7 @@ mod nohz;
 mod when;
 
 use super::*;
+use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
@@ -79,8 +80,7 @@ impl Machine {
         self.on_cpu(cpu);
         let init = TaskInit {
             comm: String::from("hog"),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: Some(SchedAttr::fair(Policy::Normal, 0)),
             cpus_allowed: Some(CpuMask::single(cpu)),
             mm: 1,
             group,

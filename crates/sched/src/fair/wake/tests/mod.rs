@@ -17,6 +17,7 @@ mod waker;
 
 use super::*;
 use crate::arch::Arch;
+use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
@@ -113,8 +114,7 @@ impl Machine {
         self.0.this_cpu = cpu(on);
         let init = TaskInit {
             comm: String::from("test"),
-            policy: Policy::Normal,
-            nice: 0,
+            attr: Some(SchedAttr::fair(Policy::Normal, 0)),
             cpus_allowed: None,
             mm: 1,
             group: ROOT_TASK_GROUP,

@@ -1,0 +1,47 @@
+//! uapi/linux/sched/types.h: struct sched_attr, what sched_setattr() is given.
+
+use crate::sched::Policy;
+
+/// struct sched_attr, verbatim. Times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedAttr {
+    pub sched_policy: Policy,
+    pub sched_flags: SchedFlags,
+    /// -20..=19; SCHED_NORMAL and SCHED_BATCH.
+    pub sched_nice: i32,
+    /// 1..=99; SCHED_FIFO and SCHED_RR. 0 for all others.
+    pub sched_priority: u32,
+    /// SCHED_DEADLINE's budget in each period. Of a fair task: its slice, 0 for the usual one (v6.12).
+    pub sched_runtime: u64,
+    /// By when it is to have had it, from the period's start.
+    pub sched_deadline: u64,
+    /// 0: as long as the deadline.
+    pub sched_period: u64,
+}
+
+/// SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_RECLAIM.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SchedFlags {
+    /// Children begin with SCHED_NORMAL, and with nice 0 unless the parent is nicer.
+    pub reset_on_fork: bool,
+    /// GRUB: a deadline task also runs in time that others have reserved and do not use (since v4.13).
+    pub reclaim: bool,
+}
+
+impl SchedAttr {
+    /// A policy of the fair class with a nice level.
+    pub const fn fair(policy: Policy, nice: i32) -> SchedAttr {
+        SchedAttr { sched_policy: policy, sched_nice: nice, ..SchedAttr::NORMAL }
+    }
+
+    /// SCHED_NORMAL with nice 0.
+    pub const NORMAL: SchedAttr = SchedAttr {
+        sched_policy: Policy::Normal,
+        sched_flags: SchedFlags { reset_on_fork: false, reclaim: false },
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+}

@@ -1,0 +1,107 @@
+//! cpupri.c: which CPUs run at which priority, so that a real-time task finds the CPU whose loss is smallest.
+//!
+//! Kept in steps of their own: 0 is a CPU without real-time tasks, then 1 to 99 for SCHED_FIFO 1 to 99, and above these the CPUs
+//! that nobody may be pushed to (those that run a deadline task, since v5.9).
+//!
+//! Differs: kernels until v5.10 count two more steps, one for idle CPUs, which they never use, and one for priority 0, which
+//! no user has: the order of those in use is the same.
+
+use units::{CpuId, CpuMask};
+
+/// CPUPRI_NORMAL: nothing but fair tasks, or nothing.
+const CPUPRI_NORMAL: u8 = 0;
+/// CPUPRI_HIGHER
+const CPUPRI_HIGHER: u8 = 100;
+/// Steps from `CPUPRI_NORMAL` to `CPUPRI_HIGHER`.
+const CPUPRI_NR_PRIORITIES: usize = 101;
+
+/// What is said of a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CpuPriority {
+    /// The highest priority queued there, the kernel's: 0..=98 real-time, 99 or more none.
+    Queued(i32),
+    /// It runs something above all real-time tasks.
+    Higher,
+    /// It is not online.
+    Invalid,
+}
+
+/// cpupri.c: convert_prio(). `None` is CPUPRI_INVALID.
+fn convert_prio(priority: CpuPriority) -> Option<u8> {
+    match priority {
+        CpuPriority::Queued(prio) if prio < 99 => Some((99 - prio) as u8),
+        CpuPriority::Queued(_) => Some(CPUPRI_NORMAL),
+        CpuPriority::Higher => Some(CPUPRI_HIGHER),
+        CpuPriority::Invalid => None,
+    }
+}
+
+/// struct cpupri.
+#[derive(Clone, Debug)]
+pub struct Cpupri {
+    /// `pri_to_cpu[]`
+    pri_to_cpu: Vec<CpuMask>,
+    cpu_to_pri: Vec<Option<u8>>,
+}
+
+/// cpupri.c: cpupri_init(): no CPU is known.
+impl Default for Cpupri {
+    fn default() -> Cpupri {
+        Cpupri { pri_to_cpu: vec![CpuMask::default(); CPUPRI_NR_PRIORITIES], cpu_to_pri: Vec::new() }
+    }
+}
+
+impl Cpupri {
+    /// cpupri.c: cpupri_find(). The CPUs at the lowest priority below `prio` that are among `allowed`.
+    pub fn cpupri_find(&self, prio: i32, allowed: &CpuMask) -> Option<CpuMask> {
+        let below = usize::from(convert_prio(CpuPriority::Queued(prio))?);
+        let vec = self.pri_to_cpu[..below].iter().find(|vec| vec.intersects(allowed))?;
+        Some(vec.and(allowed))
+    }
+
+    /// cpupri.c: cpupri_set().
+    pub fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
+        let new = convert_prio(priority);
+        if self.cpu_to_pri.len() <= cpu.index() {
+            self.cpu_to_pri.resize(cpu.index() + 1, None);
+        }
+        let old = std::mem::replace(&mut self.cpu_to_pri[cpu.index()], new);
+        if new == old {
+            return;
+        }
+        if let Some(new) = new {
+            self.pri_to_cpu[usize::from(new)].set(cpu);
+        }
+        if let Some(old) = old {
+            self.pri_to_cpu[usize::from(old)].clear(cpu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_cpus_are_found_and_no_equals() {
+        let mut cpupri = Cpupri::default();
+        let all = CpuMask::all(4);
+        assert_eq!(cpupri.cpupri_find(0, &all), None, "nobody is online");
+        for (cpu, prio) in [(0, 100), (1, 49), (2, 49), (3, 0)] {
+            cpupri.cpupri_set(CpuId(cpu), CpuPriority::Queued(prio));
+        }
+        let find = |cpupri: &Cpupri, prio, cpus: &str| {
+            let allowed = cpus.bytes().map(|digit| CpuId(u16::from(digit - b'0'))).collect();
+            cpupri.cpupri_find(prio, &allowed).map(|mask| mask.list())
+        };
+        assert_eq!(find(&cpupri, 98, "0123").as_deref(), Some("0"), "even priority 1 finds the CPU without any");
+        assert_eq!(find(&cpupri, 30, "123").as_deref(), Some("1-2"));
+        assert_eq!(find(&cpupri, 49, "123"), None, "an equal one is not pushed away");
+        assert_eq!(find(&cpupri, 0, "3"), None);
+        cpupri.cpupri_set(CpuId(1), CpuPriority::Higher);
+        assert_eq!(find(&cpupri, 0, "123").as_deref(), Some("2"));
+        cpupri.cpupri_set(CpuId(0), CpuPriority::Invalid);
+        cpupri.cpupri_set(CpuId(1), CpuPriority::Queued(100));
+        assert_eq!(find(&cpupri, 98, "0123").as_deref(), Some("1"));
+    }
+}

@@ -1,0 +1,37 @@
+//! fair.c: what becomes of a task that comes from another class, goes to one, or changes its nice level.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: switched_from_fair(). Its load stays behind.
+    pub(crate) fn switched_from_fair(&mut self, p: TaskId) {
+        self.detach_task_cfs_rq(p);
+    }
+
+    /// fair.c: switched_to_fair().
+    pub(crate) fn switched_to_fair(&mut self, cpu: CpuId, p: TaskId) {
+        self.attach_task_cfs_rq(p);
+        if self.task[p].on_rq != OnRq::Queued {
+            return;
+        }
+        // It may have been more than what it is now.
+        if self.rq[cpu].curr == Some(p) {
+            self.resched_curr(cpu);
+        } else {
+            self.check_preempt_curr(cpu, p, WakeFlags::NONE);
+        }
+    }
+
+    /// fair.c: get_rr_interval_fair(). In ns; 0 where nobody competes.
+    pub(crate) fn get_rr_interval_fair(&mut self, p: TaskId) -> u64 {
+        let (cpu, se) = (self.task[p].cpu, self.task[p].se);
+        if self.rq[cpu].load.weight == 0 {
+            return 0;
+        }
+        let slice = self.sched_slice(self.se[se].cfs_rq, se);
+        slice / self.tick_nsec * self.tick_nsec
+    }
+}

@@ -1,0 +1,437 @@
+//! rt.c: where real-time tasks run: as many of the highest as there are CPUs, each on one. A task that cannot run where it is
+//! is pushed to the CPU that has the lowest priority; a CPU whose priority falls pulls what waits elsewhere.
+
+use super::RtRq;
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpupri::CpuPriority;
+use crate::features::Feature;
+use crate::sched::*;
+use crate::topology::{RdId, SdFlags};
+use fentry::fentry;
+use units::{CpuId, CpuMask};
+
+behaviour! {
+    /// With RT_PUSH_IPI: how a CPU whose priority fell asks the others to push.
+    pub enum PushIpi = "rt.push_ipi" {
+        ByAsker = "by-asker", since "v4.1", commit "",
+            "an interrupt of its own goes round all of them, and each pushes one task";
+        ByRootDomain = "by-root-domain", since "v4.15", commit "4bdced5c9a29",
+            "one interrupt at a time goes round for everybody, and each CPU pushes what it can";
+        NotToSelf = "not-to-self", since "v6.7", commit "",
+            "the same, but no CPU interrupts itself";
+    }
+}
+
+behaviour! {
+    /// When a CPU counts as having real-time tasks to give.
+    pub enum OverloadRule = "rt.overload" {
+        Migratory = "migratory", since "v2.6.25", commit "",
+            "it has two of them, and one may run elsewhere, be it the running one";
+        Pushable = "pushable", since "v6.7", commit "", "one waits that may run elsewhere";
+    }
+}
+
+behaviour! {
+    /// Which of several CPUs of the lowest priority is taken.
+    pub enum LowestChoice = "rt.lowest_choice" {
+        First = "first", since "v2.6.25", commit "", "the one with the lowest number";
+        Distributed = "distributed", since "v5.10", commit "", "the next after the one that was chosen last";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    pub(super) fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
+        self.path(Path::cpupri_set);
+        self.atomic_cpupri();
+        self.root_domain_mut(cpu).cpupri.cpupri_set(cpu, priority);
+    }
+
+    pub(super) fn cpupri_find(&mut self, p: TaskId) -> Option<CpuMask> {
+        self.path(Path::cpupri_find);
+        self.read_cpupri();
+        let cpupri = &self.root_domain(self.task[p].cpu).cpupri;
+        cpupri.cpupri_find(self.task[p].prio, &self.task_cold[p].cpus_allowed)
+    }
+
+    // Overload: which CPUs have something to give.
+
+    /// rt.c: rt_overloaded().
+    fn rt_overloaded(&mut self, cpu: CpuId) -> u32 {
+        self.read_root_domain(cpu);
+        self.root_domain(cpu).rto_count
+    }
+
+    /// rt.c: rt_set_overload().
+    pub(super) fn rt_set_overload(&mut self, cpu: CpuId) {
+        if self.rq[cpu].online {
+            self.write_root_domain(cpu);
+            let rd = self.root_domain_mut(cpu);
+            rd.rto_mask.set(cpu);
+            rd.rto_count += 1;
+        }
+    }
+
+    /// rt.c: rt_clear_overload().
+    pub(super) fn rt_clear_overload(&mut self, cpu: CpuId) {
+        if self.rq[cpu].online {
+            self.write_root_domain(cpu);
+            let rd = self.root_domain_mut(cpu);
+            rd.rto_mask.clear(cpu);
+            rd.rto_count -= 1;
+        }
+    }
+
+    /// rt.c: update_rt_migration(), until v6.6.
+    pub(super) fn update_rt_migration(&mut self, cpu: CpuId) {
+        if self.kernel.rt.overload == OverloadRule::Migratory {
+            let rt_rq = &self.rt[cpu];
+            self.set_rt_overloaded(cpu, rt_rq.rt_nr_migratory > 0 && rt_rq.rt_nr_total > 1);
+        }
+    }
+
+    fn set_rt_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
+        if self.rt[cpu].overloaded == overloaded {
+            return;
+        }
+        self.rt[cpu].overloaded = overloaded;
+        match overloaded {
+            true => self.rt_set_overload(cpu),
+            false => self.rt_clear_overload(cpu),
+        }
+    }
+
+    /// rt.c: enqueue_pushable_task().
+    pub(super) fn enqueue_pushable_task(&mut self, cpu: CpuId, p: TaskId) {
+        let prio = self.task[p].prio;
+        let pushable = &mut self.rt[cpu].pushable_tasks;
+        pushable.retain(|&(_, task)| task != p);
+        let at = pushable.partition_point(|&(other, _)| other <= prio);
+        pushable.insert(at, (prio, p));
+        let next = &mut self.rt[cpu].highest_prio.next;
+        *next = prio.min(*next);
+        if self.kernel.rt.overload == OverloadRule::Pushable {
+            self.set_rt_overloaded(cpu, true);
+        }
+    }
+
+    /// rt.c: dequeue_pushable_task().
+    pub(super) fn dequeue_pushable_task(&mut self, cpu: CpuId, p: TaskId) {
+        let rt_rq = &mut self.rt[cpu];
+        rt_rq.pushable_tasks.retain(|&(_, task)| task != p);
+        let first = rt_rq.pushable_tasks.first();
+        rt_rq.highest_prio.next = first.map_or(MAX_RT_PRIO, |&(prio, _)| prio);
+        if rt_rq.pushable_tasks.is_empty() && self.kernel.rt.overload == OverloadRule::Pushable {
+            self.set_rt_overloaded(cpu, false);
+        }
+    }
+
+    /// rt.c: rt_queue_push_tasks() (queue_push_tasks() until v5.17).
+    #[doc(alias = "queue_push_tasks")]
+    pub(super) fn rt_queue_push_tasks(&mut self, cpu: CpuId) {
+        if self.rt[cpu].has_pushable_tasks() {
+            self.rq[cpu].balance_callback.push(BalanceCallback::PushRtTasks);
+        }
+    }
+
+    /// rt.c: rt_queue_pull_task() (queue_pull_task() until v5.17).
+    #[doc(alias = "queue_pull_task")]
+    pub(super) fn rt_queue_pull_task(&mut self, cpu: CpuId) {
+        self.rq[cpu].balance_callback.push(BalanceCallback::PullRtTask);
+    }
+
+    // Choosing a CPU.
+
+    /// rt.c: select_task_rq_rt(). A task that would not run at once where it is looks for a CPU that has less.
+    #[fentry]
+    pub(crate) fn select_task_rq_rt(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags) -> CpuId {
+        if sd_flag != SdFlags::SD_BALANCE_WAKE && sd_flag != SdFlags::SD_BALANCE_FORK {
+            return cpu;
+        }
+        self.read_rq_curr(cpu);
+        let prio = self.task[p].prio;
+        let stays = self.rq[cpu].curr.is_some_and(|curr| {
+            let curr = &self.task[curr];
+            curr.prio < MAX_RT_PRIO && (curr.nr_cpus_allowed < 2 || curr.prio <= prio)
+        });
+        if stays
+            && let Some(target) = self.find_lowest_rq(p)
+            && prio < self.rt[target].highest_prio.curr
+        {
+            return target;
+        }
+        cpu
+    }
+
+    /// rt.c: find_lowest_rq(). The CPU of the lowest priority that is nearest to where the task was.
+    #[fentry]
+    fn find_lowest_rq(&mut self, p: TaskId) -> Option<CpuId> {
+        if self.task[p].nr_cpus_allowed == 1 {
+            return None;
+        }
+        let lowest_mask = self.cpupri_find(p)?;
+        let cpu = self.task[p].cpu;
+        if lowest_mask.contains(cpu) {
+            return Some(cpu);
+        }
+        let this_cpu = Some(self.this_cpu).filter(|&this| lowest_mask.contains(this));
+        let domains: Vec<_> = self.domains.for_each_domain(cpu).collect();
+        for sd in domains {
+            self.read_domain(sd);
+            if !self.domains[sd].flags.has(SdFlags::SD_WAKE_AFFINE) {
+                continue;
+            }
+            let span = self.domains.sched_domain_span(sd);
+            // This one is cheaper to preempt than one that must be told.
+            if this_cpu.is_some_and(|this| span.contains(this)) {
+                return this_cpu;
+            }
+            let near = lowest_mask.and(span);
+            if let Some(best) = self.cpumask_choose(&near) {
+                return Some(best);
+            }
+        }
+        this_cpu.or_else(|| self.cpumask_choose(&lowest_mask))
+    }
+
+    /// cpumask_any_and_distribute(), or cpumask_first_and(), which came before it.
+    pub(crate) fn cpumask_choose(&mut self, mask: &CpuMask) -> Option<CpuId> {
+        match self.kernel.rt.lowest_choice {
+            LowestChoice::First => mask.first(),
+            LowestChoice::Distributed => {
+                let prev = &mut self.distribute_cpu_mask_prev[self.this_cpu];
+                let next = mask.next_from(prev.index() + 1).or_else(|| mask.first())?;
+                *prev = next;
+                Some(next)
+            }
+        }
+    }
+
+    // Pushing.
+
+    /// rt.c: find_lock_lowest_rq(). The queue it finds is locked.
+    /// Differs: nothing happens between finding and locking, so the first try counts.
+    fn find_lock_lowest_rq(&mut self, p: TaskId, cpu: CpuId) -> Option<CpuId> {
+        let lowest = self.find_lowest_rq(p).filter(|&lowest| lowest != cpu)?;
+        if self.rt[lowest].highest_prio.curr <= self.task[p].prio {
+            return None;
+        }
+        self.rq_lock(lowest);
+        Some(lowest)
+    }
+
+    /// rt.c: push_rt_task(). Moves the highest of those that wait on `cpu` to a CPU where it runs. Whether it moved.
+    #[fentry]
+    fn push_rt_task(&mut self, cpu: CpuId) -> bool {
+        let rt_rq: &RtRq = &self.rt[cpu];
+        if !rt_rq.overloaded {
+            return false;
+        }
+        let Some(&(prio, next_task)) = rt_rq.pushable_tasks.first() else { return false };
+        debug_assert!(self.rq[cpu].curr != Some(next_task), "what runs is not pushable");
+        if prio < self.curr_prio(cpu) {
+            self.resched_curr(cpu);
+            return false;
+        }
+        let Some(lowest) = self.find_lock_lowest_rq(next_task, cpu) else { return false };
+        self.migrate_rt_task(next_task, cpu, lowest);
+        self.resched_curr(lowest);
+        self.rq_unlock(lowest);
+        true
+    }
+
+    /// deactivate_task(), set_task_cpu(), activate_task(): both queues are locked.
+    fn migrate_rt_task(&mut self, p: TaskId, from: CpuId, to: CpuId) {
+        self.task[p].on_rq = OnRq::Migrating;
+        self.deactivate_task(from, p, QueueFlags::default());
+        self.set_task_cpu(p, to);
+        self.activate_task(to, p, QueueFlags::default());
+    }
+
+    /// rt.c: push_rt_tasks(). The queue is locked.
+    pub(crate) fn push_rt_tasks(&mut self, cpu: CpuId) {
+        while self.push_rt_task(cpu) {}
+    }
+
+    // Pulling.
+
+    /// rt.c: need_pull_rt_task(). Whether this CPU's priority falls: the previous task was above all that are queued; and whether
+    /// anybody has something to give, which pull_rt_task() looks at first.
+    pub(super) fn need_pull_rt_task(&self, cpu: CpuId, prev: Option<TaskId>) -> bool {
+        let prev_prio = prev.map_or(MAX_PRIO, |p| self.task[p].prio);
+        self.root_domain(cpu).rto_count > 0 && self.rq[cpu].online && self.rt[cpu].highest_prio.curr > prev_prio
+    }
+
+    /// rt.c: balance_rt(), since v5.4. Whether something of this class or one above it is to run.
+    pub(crate) fn balance_rt(&mut self, cpu: CpuId, prev: Option<TaskId>) -> bool {
+        if prev.is_none_or(|p| !self.on_rt_rq(p)) && self.need_pull_rt_task(cpu, prev) {
+            self.pull_rt_task(cpu);
+        }
+        self.rq[cpu].stop_queued || self.rt[cpu].rt_queued
+    }
+
+    /// rt.c: pull_rt_task(). Gets what waits elsewhere and is above everything here. The queue of `this_cpu` is locked.
+    #[fentry]
+    pub(crate) fn pull_rt_task(&mut self, this_cpu: CpuId) {
+        let overloaded = self.rt_overloaded(this_cpu);
+        if overloaded == 0 {
+            return;
+        }
+        let alone = overloaded == 1 && self.root_domain(this_cpu).rto_mask.contains(this_cpu);
+        if alone && self.kernel.rt.push_ipi != PushIpi::ByAsker {
+            return;
+        }
+        if self.sched_feat(Feature::RT_PUSH_IPI) {
+            return self.tell_cpu_to_push(this_cpu);
+        }
+        let mut resched = false;
+        let overloaded = self.root_domain(this_cpu).rto_mask.clone();
+        for cpu in overloaded.iter().filter(|&cpu| cpu != this_cpu) {
+            self.read_rq_rt(cpu);
+            let highest = self.rt[this_cpu].highest_prio.curr;
+            if self.rt[cpu].highest_prio.next >= highest {
+                continue;
+            }
+            self.rq_lock(cpu);
+            if let Some(p) = self.pick_highest_pushable_task(cpu, this_cpu)
+                && self.task[p].prio < highest
+                && self.task[p].prio >= self.curr_prio(cpu)
+            {
+                resched = true;
+                self.migrate_rt_task(p, cpu, this_cpu);
+            }
+            self.rq_unlock(cpu);
+        }
+        if resched {
+            self.resched_curr(this_cpu);
+        }
+    }
+
+    /// rt.c: pick_highest_pushable_task(). The highest of those that wait on `from` and may run on `to`.
+    fn pick_highest_pushable_task(&self, from: CpuId, to: CpuId) -> Option<TaskId> {
+        let mut waiting = self.rt[from].pushable_tasks.iter().map(|&(_, p)| p);
+        waiting.find(|&p| !self.task[p].on_cpu && self.cpumask_test(to, p))
+    }
+
+    /// rt.c: task_woken_rt(). A task that will not run here soon goes where it does.
+    pub(crate) fn task_woken_rt(&mut self, cpu: CpuId, p: TaskId) {
+        if self.task[p].on_cpu || self.rq[cpu].need_resched || self.task[p].nr_cpus_allowed < 2 {
+            return;
+        }
+        let Some(curr) = self.rq[cpu].curr else { return };
+        let curr = &self.task[curr];
+        let above = curr.prio < MAX_RT_PRIO && (curr.nr_cpus_allowed < 2 || curr.prio <= self.task[p].prio);
+        if above {
+            self.push_rt_tasks(cpu);
+        }
+    }
+
+    // RT_PUSH_IPI: those that have too much are asked to push; nobody takes their locks.
+
+    /// rt.c: tell_cpu_to_push().
+    /// Differs: the interrupt is the one of rescheduling, on its way as long as the one of function calls.
+    fn tell_cpu_to_push(&mut self, cpu: CpuId) {
+        if self.kernel.rt.push_ipi == PushIpi::ByAsker {
+            return self.tell_cpu_to_push_for(cpu);
+        }
+        self.write_root_domain(cpu);
+        let rd = self.rq[cpu].rd;
+        self.root_domains[rd.index()].rto_loop_next += 1;
+        if self.root_domains[rd.index()].rto_cpu.is_none()
+            && let Some(first) = self.rto_next_cpu(rd)
+        {
+            self.irq_work_queue_on(first, IrqWork::RtoPush(rd));
+        }
+    }
+
+    /// rt.c: rto_next_cpu(), since v4.15. Who is asked next; `None` once all were, and nobody has asked meanwhile.
+    fn rto_next_cpu(&mut self, rd: RdId) -> Option<CpuId> {
+        let rd = &mut self.root_domains[rd.index()];
+        loop {
+            let from = rd.rto_cpu.map_or(0, |cpu| cpu.index() + 1);
+            rd.rto_cpu = rd.rto_mask.next_from(from);
+            if let Some(cpu) = rd.rto_cpu {
+                if cpu == self.this_cpu && self.kernel.rt.push_ipi == PushIpi::NotToSelf {
+                    continue;
+                }
+                return Some(cpu);
+            }
+            if rd.rto_loop == rd.rto_loop_next {
+                return None;
+            }
+            rd.rto_loop = rd.rto_loop_next;
+        }
+    }
+
+    /// rt.c: rto_push_irq_work_func(), since v4.15.
+    pub(crate) fn rto_push_irq_work_func(&mut self, rd: RdId) {
+        let cpu = self.this_cpu;
+        if self.rt[cpu].has_pushable_tasks() {
+            self.rq_lock(cpu);
+            self.push_rt_tasks(cpu);
+            self.rq_unlock(cpu);
+        }
+        self.write_root_domain(cpu);
+        if let Some(next) = self.rto_next_cpu(rd) {
+            self.irq_work_queue_on(next, IrqWork::RtoPush(rd));
+        }
+    }
+
+    /// rt.c: tell_cpu_to_push() until v4.14.
+    fn tell_cpu_to_push_for(&mut self, cpu: CpuId) {
+        if self.rt[cpu].push_executing {
+            self.rt[cpu].push_restart = true;
+            return;
+        }
+        self.rt[cpu].push_cpu = cpu;
+        if let Some(next) = self.find_next_push_cpu(cpu) {
+            self.rt[cpu].push_executing = true;
+            self.irq_work_queue_on(next, IrqWork::PushFor(cpu));
+        }
+    }
+
+    /// rt.c: find_next_push_cpu() and rto_next_cpu() until v4.14: the search starts behind the asking CPU and ends before it.
+    fn find_next_push_cpu(&mut self, asker: CpuId) -> Option<CpuId> {
+        loop {
+            let prev = self.rt[asker].push_cpu;
+            let rto_mask = &self.root_domain(asker).rto_mask;
+            let mut next = rto_mask.next_from(prev.index() + 1);
+            if prev < asker {
+                next = next.filter(|&cpu| cpu < asker);
+            } else if next.is_none() {
+                next = rto_mask.first().filter(|&cpu| cpu < asker);
+            }
+            let cpu = next?;
+            self.rt[asker].push_cpu = cpu;
+            if self.rt[cpu].highest_prio.next < self.rt[asker].highest_prio.curr {
+                return Some(cpu);
+            }
+        }
+    }
+
+    /// rt.c: try_to_push_tasks(), until v4.14: `asker` wants something.
+    pub(crate) fn try_to_push_tasks(&mut self, asker: CpuId) {
+        let cpu = self.this_cpu;
+        loop {
+            if self.rt[cpu].has_pushable_tasks() {
+                self.rq_lock(cpu);
+                self.push_rt_task(cpu);
+                self.rq_unlock(cpu);
+            }
+            if std::mem::take(&mut self.rt[asker].push_restart) {
+                self.rt[asker].push_cpu = asker;
+            }
+            match self.find_next_push_cpu(asker) {
+                None => {
+                    self.rt[asker].push_executing = false;
+                    return;
+                }
+                // A restart has come round to this CPU again.
+                Some(next) if next == cpu => {}
+                Some(next) => return self.irq_work_queue_on(next, IrqWork::PushFor(asker)),
+            }
+        }
+    }
+}
