@@ -65,6 +65,11 @@ fn check(s: &Sched<Hand>) {
             Pick::Eevdf => super::eevdf::check_queue(s, id),
         }
     }
+    check_cpus(s);
+}
+
+/// What each CPU counts and lists.
+fn check_cpus(s: &Sched<Hand>) {
     for (cpu, rq) in s.rq.iter() {
         let root = &s.cfs_rq[rq.cfs];
         assert_eq!((rq.load.weight, rq.nr_running), (root.load.weight, root.h_nr_running));

@@ -90,6 +90,15 @@ impl Replay {
                     self.s.task_tick_fair(cpu(n[0]), curr, false);
                 }
             }
+            _ => self.other_step(name, &n),
+        }
+        self.show_all();
+    }
+
+    /// Steps that no task's own life consists of.
+    fn other_step(&mut self, name: &str, n: &[i64]) {
+        let cpu = |number: i64| CpuId::new(number as usize);
+        match name {
             "migrate" => self.s.move_queued_task(self.task(n[0]), cpu(n[1])),
             "nice" => self.s.set_user_nice(self.task(n[0]), n[1] as i32),
             "move" => self.s.sched_move_task(self.task(n[0]), self.group(n[1])),
@@ -123,7 +132,6 @@ impl Replay {
             }
             _ => panic!("no such step: {name}"),
         }
-        self.show_all();
     }
 
     fn wake(&mut self, p: TaskId, cpu: CpuId) {
@@ -268,13 +276,17 @@ impl Replay {
     }
 }
 
+macro_rules! recording {
+    ($name:literal) => {
+        include_str!(concat!("../../../../../fidelity/load/", $name, ".txt"))
+    };
+}
+
 /// Steps begin with `>`; what follows is what they changed.
-fn replay(kernel: Kernel, name: &str, least: usize) {
-    let path = format!("{}/../../fidelity/load/{name}.txt", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+fn replay(kernel: Kernel, text: &str, least: usize) {
     let recorded: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(|line| [line, "\n"]).collect();
     let mut steps: Vec<&str> = recorded.split("> ").skip(1).collect();
-    assert!(steps.len() >= least, "{path} has only {} steps", steps.len());
+    assert!(steps.len() >= least, "the recording has only {} steps", steps.len());
     let mut capacities = [1024; NR_CPUS];
     let first = steps[0].lines().next().and_then(|line| line.split_once(" capacity "));
     if let Some((_, given)) = first {
@@ -295,33 +307,33 @@ fn replay(kernel: Kernel, name: &str, least: usize) {
             let differ =
                 |a: &[&str], b: &[&str]| a.iter().filter(|l| !b.contains(l)).map(|l| format!("  {l}\n")).collect();
             let (ours, theirs): (String, String) = (differ(&ours, &theirs), differ(&theirs, &ours));
-            panic!("{name}, step {}: {line}\nkernel:\n{theirs}ours:\n{ours}", number + 1);
+            panic!("{}, step {}: {line}\nkernel:\n{theirs}ours:\n{ours}", kernel.name, number + 1);
         }
     }
 }
 
 #[test]
 fn lives_by_period() {
-    replay(V4_5_RC1, "v4.5-lives", 200);
-    replay(V4_5_RC1, "v4.5-parts", 200);
+    replay(V4_5_RC1, recording!("v4.5-lives"), 200);
+    replay(V4_5_RC1, recording!("v4.5-parts"), 200);
 }
 
 #[test]
 fn lives_accumulate() {
     for kernel in [V4_15, V4_16] {
-        replay(kernel, "v4.15-lives", 200);
-        replay(kernel, "v4.15-parts", 200);
+        replay(kernel, recording!("v4.15-lives"), 200);
+        replay(kernel, recording!("v4.15-parts"), 200);
     }
 }
 
 #[test]
 fn lives_runnable_avg() {
-    replay(V6_1, "v6.1-lives", 200);
-    replay(V6_1, "v6.1-parts", 200);
+    replay(V6_1, recording!("v6.1-lives"), 200);
+    replay(V6_1, recording!("v6.1-parts"), 200);
 }
 
 #[test]
 fn lives_with_sums_told_once_a_millisecond() {
-    replay(V6_12, "v6.12-lives", 200);
-    replay(V6_12, "v6.12-parts", 200);
+    replay(V6_12, recording!("v6.12-lives"), 200);
+    replay(V6_12, recording!("v6.12-parts"), 200);
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 struct Decision {
     waker_cpu: usize,
@@ -13,9 +12,7 @@ struct Decision {
     result: usize,
 }
 
-fn recorded(name: &str) -> Vec<Decision> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fidelity").join(name);
-    let text = std::fs::read_to_string(path).expect("the recording is part of the project");
+fn recorded(text: &str) -> Vec<Decision> {
     let decision = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
         let [_time, waker_cpu, _waker, wakee, prev, flags, idle, result] = fields[..] else { panic!("{line}") };
@@ -37,7 +34,7 @@ fn recorded(name: &str) -> Vec<Decision> {
 /// A ring of three on the two CPUs that six hogs leave: each wakee was where its waker is, and goes to the other CPU.
 #[test]
 fn a_ring_on_two_free_cpus_as_v6_1_places_it() {
-    let decisions = recorded("linux-6.1/k-decisions.txt");
+    let decisions = recorded(include_str!("../../../../../../fidelity/linux-6.1/k-decisions.txt"));
     assert_eq!(decisions.len(), 450);
     for kernel in [V6_1, V6_12] {
         let mut recent_used: BTreeMap<&str, CpuId> = BTreeMap::new();
