@@ -272,6 +272,12 @@ impl Topology {
         }
     }
 
+    /// The same machine with CPUs of that capacity, 1024 that of the biggest, without check.
+    pub fn with_capacity(mut self, cpus: &CpuMask, capacity: u32) -> Topology {
+        cpus.iter().for_each(|cpu| self.cpus[cpu.index()].capacity = capacity);
+        self
+    }
+
     pub fn energy_model(&self) -> Option<&EnergyModel> {
         self.energy_model.as_ref()
     }

@@ -8,6 +8,9 @@
 //! task a nice=5 cpus=0: run 10ms; sleep 5ms; run 10ms
 //! task b at=2ms cpus=0-1: run 4ms
 //! task c on=1: 20 x (run 1ms; sleep 1ms)
+//! # of unequal CPUs, 1024 the biggest; and what one draws at each frequency, with which the governor becomes schedutil
+//! capacity 0-1 400
+//! energy 0-1 500MHz=50mW 1000MHz=120mW
 //! picture 0ms..40ms in 40 columns
 //! cpu0 ...
 //! ```
@@ -19,18 +22,19 @@
 use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::Prices;
-use machine::topology::{Numbering, from_synthetic};
+use machine::topology::{Numbering, Topology, from_synthetic, parse_list};
 use observe::Gantt;
 use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
+use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use sched::sched::{TaskId, TgId};
 use sched::sysctl::RUNTIME_UNLIMITED;
 use sched::trace::{Event, Sink};
 use sim::engine::{LinuxSim, Sim};
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CpuId, Ns};
+use units::{CpuId, CpuMask, Ns};
 use workloads::Groups;
 use workloads::groups::with_those_above;
 use workloads::script::{Script, Task};
@@ -39,6 +43,9 @@ pub struct Scenario {
     machine: String,
     kernel: String,
     hz: u32,
+    /// CPUs and their capacity.
+    capacities: Vec<(CpuMask, u32)>,
+    energy: Vec<EmPerfDomain>,
     settings: Vec<(String, String)>,
     script: Script,
     from: Ns,
@@ -69,6 +76,8 @@ impl Scenario {
             machine: String::new(),
             kernel: String::new(),
             hz: 250,
+            capacities: Vec::new(),
+            energy: Vec::new(),
             settings: Vec::new(),
             script: Script::default(),
             from: Ns::ZERO,
@@ -85,6 +94,12 @@ impl Scenario {
                 "machine" => scenario.machine = rest.to_string(),
                 "kernel" => scenario.kernel = rest.to_string(),
                 "hz" => scenario.hz = rest.parse().expect("100, 250, 300 or 1000"),
+                "capacity" => {
+                    let (cpus, capacity) = rest.split_once(' ').expect("capacity CPUS NUMBER");
+                    let capacity = capacity.parse().expect("a capacity");
+                    scenario.capacities.push((parse_list(cpus).expect("a list of CPUs"), capacity));
+                }
+                "energy" => scenario.energy.push(energy(rest)),
                 "set" => {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
@@ -110,10 +125,9 @@ impl Scenario {
 
     /// Runs it and draws what happened.
     pub fn picture(&self) -> String {
-        let mut sim = self.boot();
-        let nr_cpus = sim.sched.nr_cpus();
-        let gantt = Rc::new(RefCell::new(Gantt::new(nr_cpus, self.from, self.to, self.columns)));
-        sim.sched.arch.set_sink(Box::new(Shared(gantt.clone())));
+        let topology = self.topology();
+        let gantt = Rc::new(RefCell::new(Gantt::new(topology.nr_cpus(), self.from, self.to, self.columns)));
+        let mut sim = self.boot(topology, Box::new(Shared(gantt.clone())));
         let mut groups = Groups::default();
         workloads::groups::create(&mut sim, &mut groups, &with_those_above(self.script.group_specs()));
         let ids: Vec<TgId> =
@@ -134,8 +148,19 @@ impl Scenario {
         gantt.finish().to_string()
     }
 
-    fn boot(&self) -> LinuxSim<false> {
-        let topology = from_synthetic(&self.machine, "scenario", Numbering::LinuxX86).expect("a valid machine");
+    fn topology(&self) -> Topology {
+        let mut topology = from_synthetic(&self.machine, "scenario", Numbering::LinuxX86).expect("a valid machine");
+        for (cpus, capacity) in &self.capacities {
+            topology = topology.with_capacity(cpus, *capacity);
+        }
+        if !self.energy.is_empty() {
+            topology = topology.with_energy_model(EnergyModel { domains: self.energy.clone(), schedutil: true });
+        }
+        topology
+    }
+
+    /// The listener is there from the start, so that it knows the stoppers.
+    fn boot(&self, topology: Topology, sink: Box<dyn Sink>) -> LinuxSim<false> {
         let mut kernel = *sched::versions::kernel(&self.kernel).expect("a kernel that is built");
         let mut sysctl = kernel.sysctl(topology.nr_cpus());
         for (key, value) in &self.settings {
@@ -148,10 +173,23 @@ impl Scenario {
                 kernel.set(key, value).expect("a behaviour of this kernel");
             }
         }
-        let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
+        let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
+        hardware.set_sink(sink);
         let boot = Boot { kernel, topology: topology.cpu_topology(), hz: self.hz, features: kernel.features, sysctl };
         Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
     }
+}
+
+/// `0-1 500MHz=50mW 1000MHz=120mW`
+fn energy(text: &str) -> EmPerfDomain {
+    let (cpus, states) = text.split_once(' ').expect("energy CPUS FREQUENCY=POWER ...");
+    let state = |state: &str| {
+        let (frequency, power) = state.split_once("MHz=").expect("NUMBERMHz=NUMBERmW");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let power = number(power.strip_suffix("mW").expect("NUMBERMHz=NUMBERmW"));
+        EmState { frequency_khz: number(frequency) * 1000, power_uw: power * 1000 }
+    };
+    EmPerfDomain { cpus: parse_list(cpus).expect("a list of CPUs"), states: states.split(' ').map(state).collect() }
 }
 
 /// `3ms`, `250us`, `10ns`.

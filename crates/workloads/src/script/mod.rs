@@ -24,7 +24,7 @@
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
-//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own. `at=` is when it is forked (from the
+//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel thread. `at=` is when it is forked (from the
 //! start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
 //! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99. `group=` is
 //! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
@@ -45,7 +45,7 @@ use sched::attr::SchedAttr;
 use sched::autogroup::Session;
 use sched::core::cgroup::GroupFile;
 use sched::sched::TgId;
-use sim::program::TaskSpec;
+use sim::program::{AddressSpace, TaskSpec};
 use std::sync::Arc;
 use units::{CpuId, CpuMask, Ns};
 
@@ -96,6 +96,8 @@ pub struct Task {
     pub group: Option<String>,
     /// The session it joins, a place among the script's; `None`: the one that the script is started in.
     pub session: Option<u32>,
+    /// A process of its own, or a kernel thread.
+    pub memory: AddressSpace,
     steps: Arc<[Step]>,
 }
 
@@ -160,6 +162,7 @@ impl Task {
             cpus: self.cpus.clone(),
             group,
             session: self.session.map(Session::Numbered),
+            memory: self.memory,
             ..TaskSpec::new(&self.name, playing)
         }
     }

@@ -5,6 +5,7 @@ use machine::description::nearest_name;
 use sched::attr::SchedAttr;
 use sched::core::cgroup::GroupFile;
 use sched::sched::Policy;
+use sim::program::AddressSpace;
 use std::fmt;
 use std::sync::Arc;
 use units::{CpuId, Ns};
@@ -79,6 +80,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         at: Ns::ZERO,
         group: None,
         session: None,
+        memory: AddressSpace::Own,
         steps: Arc::from([]),
     };
     let mut count = None;
@@ -117,9 +119,16 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
                     script.sessions.len() - 1
                 }) as u32);
             }
+            "kind" => {
+                task.memory = match value {
+                    "process" => AddressSpace::Own,
+                    "kthread" => AddressSpace::Kernel,
+                    _ => return Err(reader.wrong_at(value, format!("`{value}`"), "process or kthread")),
+                }
+            }
             "count" => count = Some(reader.number(value, 1, 10_000)?),
             _ => {
-                let expected = "nice, policy, cpus, on, at, group, session or count";
+                let expected = "nice, policy, cpus, on, at, group, session, kind or count";
                 return Err(reader.wrong_at(word, format!("`{key}`"), expected));
             }
         }
@@ -417,7 +426,7 @@ mod tests {
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (
                 "task a groop=/a: run 1ms",
-                "4:8: found `groop`; expected nice, policy, cpus, on, at, group, session or count",
+                "4:8: found `groop`; expected nice, policy, cpus, on, at, group, session, kind or count",
             ),
             ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
             ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),
