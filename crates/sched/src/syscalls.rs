@@ -304,18 +304,26 @@ impl<A: Arch> Sched<A> {
         task.policy = attr.sched_policy;
         if attr.sched_policy.fair_policy() {
             task.static_prio = DEFAULT_PRIO + attr.sched_nice;
-            if self.kernel.entity.pick == Pick::Eevdf {
-                let se = &mut self.se[task.se];
-                se.custom_slice = attr.sched_runtime != 0;
-                se.slice = match se.custom_slice {
-                    true => attr.sched_runtime.clamp(SHORTEST_SLICE, LONGEST_SLICE),
-                    false => self.sysctl.sched_base_slice,
-                };
-            }
+            let se = task.se;
+            self.set_slice(se, attr.sched_runtime);
         }
+        let task = &mut self.task[p];
         task.rt_priority = attr.sched_priority as u8;
         task.prio = normal_prio(task.policy, task.rt_priority, task.static_prio);
         self.set_load_weight(p);
+    }
+
+    /// The slice that an entity asks for, 0 for the tunable's. Without EEVDF nobody looks at it.
+    pub(crate) fn set_slice(&mut self, se: SeId, runtime: u64) {
+        if !self.has_custom_slices() {
+            return;
+        }
+        let se = &mut self.se[se];
+        se.custom_slice = runtime != 0;
+        se.slice = match se.custom_slice {
+            true => runtime.clamp(SHORTEST_SLICE, LONGEST_SLICE),
+            false => self.sysctl.sched_base_slice,
+        };
     }
 
     /// Who listens learns a task's new priority.

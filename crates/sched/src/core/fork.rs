@@ -60,12 +60,7 @@ impl<A: Arch> Sched<A> {
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.uclamp_fork(p, parent);
         self.se[se].task = Some(p);
-        if let Some(parent) = parent {
-            let parent = &self.se[self.task[parent].se];
-            let (slice, custom_slice) = (parent.slice, parent.custom_slice);
-            self.se[se].slice = slice;
-            self.se[se].custom_slice = custom_slice;
-        }
+        self.set_slice(se, attr.sched_runtime);
         self.se[se].load = set_load_weight(self.kernel.load_resolution, attr.sched_policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;
         self.arch.new_task(p, pid, &self.task_cold[p].comm, prio);
@@ -85,10 +80,12 @@ impl<A: Arch> Sched<A> {
         let parent = &self.task[parent];
         let nice = parent.static_prio - DEFAULT_PRIO;
         if !parent.sched_reset_on_fork {
+            let se = &self.se[parent.se];
             return SchedAttr {
                 sched_policy: parent.policy,
                 sched_nice: nice,
                 sched_priority: parent.rt_priority.into(),
+                sched_runtime: if se.custom_slice { se.slice } else { 0 },
                 ..SchedAttr::NORMAL
             };
         }

@@ -1,5 +1,6 @@
 //! fair.c: CONFIG_SCHED_HRTICK: the timer that ends a fair task's slice.
 
+use super::rules::Pick;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
@@ -26,7 +27,10 @@ impl<A: Arch> Sched<A> {
         if queue < 2 {
             return;
         }
-        let slice = self.sched_slice(cfs, se);
+        let slice = match self.kernel.entity.pick {
+            Pick::Cfs => self.sched_slice(cfs, se),
+            Pick::Eevdf => self.se[se].slice,
+        };
         let ran = self.se[se].sum_exec_runtime - self.se[se].prev_sum_exec_runtime;
         if slice >= ran {
             self.hrtick_start(cpu, slice - ran);
@@ -43,13 +47,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: hrtick_update(). The slice changes with the length of the queue, as long as that is short.
+    /// fair.c: hrtick_update(). CFS's slice changes with the length of the queue, as long as that is short; EEVDF's timer is set
+    /// whenever somebody comes or goes.
     #[inline]
     pub(super) fn hrtick_update(&mut self, cpu: CpuId) {
         if self.hrtick_enabled_fair(cpu)
             && let Some(curr) = self.rq[cpu].curr
             && self.task[curr].sched_class == SchedClass::Fair
-            && !self.is_past_nr_latency(self.cfs_rq[self.se[self.task[curr].se].cfs_rq].nr_running)
+            && (self.kernel.entity.pick == Pick::Eevdf
+                || !self.is_past_nr_latency(self.cfs_rq[self.se[self.task[curr].se].cfs_rq].nr_running))
         {
             self.hrtick_start_fair(cpu, curr);
         }

@@ -74,9 +74,7 @@ fn refuse<T>(setting: &Option<Placed<T>>, name: &'static str, found: &mut Vec<(P
 
 fn refuse_policy(policy: &Placed<Policy>, found: &mut Vec<(Position, &'static str)>) {
     let what = match policy.value {
-        Policy::Other { slice_us: None, .. } | Policy::Batch { slice_us: None, .. } | Policy::Idle => return,
-        // A slice is a request that no kernel before 6.12 heeds.
-        Policy::Other { slice_us: Some(_), .. } | Policy::Batch { slice_us: Some(_), .. } => "dl-runtime",
+        Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => return,
         Policy::RoundRobin { .. } | Policy::Fifo { .. } | Policy::Deadline { .. } => policy.value.name().as_str(),
     };
     found.push((policy.position, what));

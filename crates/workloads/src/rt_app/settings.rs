@@ -14,6 +14,8 @@ pub(super) struct Settings {
     /// The phase that set the policy; `None` = the task, or whoever started the thread.
     policy_of: Option<usize>,
     nice: i8,
+    /// The slice it asks for, if one of its own.
+    slice_us: Option<u32>,
     /// `None`: the one that rt-app was started in.
     group: Option<TgId>,
     cpus: CpuMask,
@@ -28,6 +30,7 @@ impl Settings {
             policy: PolicyName::Other,
             policy_of: None,
             nice: 0,
+            slice_us: None,
             group: None,
             cpus: every_cpu.clone(),
             default_cpus: every_cpu,
@@ -41,12 +44,7 @@ impl Settings {
 
     /// A task that begins with these.
     pub fn apply(&self, task: TaskSpec) -> TaskSpec {
-        TaskSpec {
-            attr: Some(SchedAttr::fair(kernel(self.policy), self.nice.into())),
-            cpus: Some(self.cpus.clone()),
-            group: self.group,
-            ..task
-        }
+        TaskSpec { attr: Some(self.attr()), cpus: Some(self.cpus.clone()), group: self.group, ..task }
     }
 
     /// The task's policy and nice level, which are set whatever they were.
@@ -67,11 +65,20 @@ impl Settings {
     }
 
     fn took_policy(&mut self, policy: &Policy, of: Option<usize>, ops: &mut VecDeque<Op>) {
-        if let Policy::Other { nice, .. } | Policy::Batch { nice, .. } = *policy {
+        (self.policy, self.policy_of) = (policy.name(), of);
+        if let Policy::Other { nice, slice_us } | Policy::Batch { nice, slice_us } = *policy {
             ops.push_back(Op::SetNice(nice.into()));
             self.nice = nice;
+            if slice_us != self.slice_us {
+                self.slice_us = slice_us;
+                ops.push_back(Op::SetAttr(Box::new(self.attr())));
+            }
         }
-        (self.policy, self.policy_of) = (policy.name(), of);
+    }
+
+    fn attr(&self) -> SchedAttr {
+        let sched_runtime = self.slice_us.map_or(0, |slice_us| u64::from(slice_us) * 1_000);
+        SchedAttr { sched_runtime, ..SchedAttr::fair(kernel(self.policy), self.nice.into()) }
     }
 
     pub fn set_cpus(&mut self, cpus: Option<&Placed<CpuMask>>, ops: &mut VecDeque<Op>) {

@@ -84,7 +84,7 @@ pub struct GroupLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     pub name: String,
-    /// Policy and nice level.
+    /// Policy, nice level, and the slice it asks for.
     pub attr: SchedAttr,
     /// `None`: all CPUs.
     pub cpus: Option<CpuMask>,

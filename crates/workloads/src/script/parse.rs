@@ -94,7 +94,11 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         };
         match key {
             "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
-            "policy" => task.attr = reader.policy(value, task.attr.sched_nice)?,
+            "policy" => {
+                let runtime = task.attr.sched_runtime;
+                task.attr = SchedAttr { sched_runtime: runtime, ..reader.policy(value, task.attr.sched_nice)? };
+            }
+            "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
             "cpus" => {
                 let cpus = machine::topology::parse_list(value)
                     .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
@@ -128,7 +132,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
             }
             "count" => count = Some(reader.number(value, 1, 10_000)?),
             _ => {
-                let expected = "nice, policy, cpus, on, at, group, session, kind or count";
+                let expected = "nice, policy, slice, cpus, on, at, group, session, kind or count";
                 return Err(reader.wrong_at(word, format!("`{key}`"), expected));
             }
         }
@@ -423,10 +427,11 @@ mod tests {
             ("task a policy=fifo: run 1ms", "4:15: found `fifo`; expected fifo/N with a priority from 1 to 99"),
             ("task a policy=rr/100: run 1ms", "4:18: found `100`; expected a whole number from 1 to 99"),
             ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
+            ("task a slice=3: run 1ms", "4:14: found `3`; expected a time such as 3ms"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (
                 "task a groop=/a: run 1ms",
-                "4:8: found `groop`; expected nice, policy, cpus, on, at, group, session, kind or count",
+                "4:8: found `groop`; expected nice, policy, slice, cpus, on, at, group, session, kind or count",
             ),
             ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
             ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),

@@ -72,6 +72,24 @@ fn slacks(rows: &[LogRow]) -> Vec<i64> {
 }
 
 #[test]
+fn a_slice_is_asked_for_where_somebody_listens() {
+    let text = r#"{"tasks": {"own": {"dl-runtime": 3000, "phases": {
+        "a": {"loop": 1, "run": 20000}, "b": {"priority": 1, "dl-runtime": 500000, "loop": 1, "run": 20000}}}}}"#;
+    // Asked for 3 ms; then for half a second, of which 100 ms are granted. The tunable says 0.7 ms on one CPU.
+    for (kernel, at_10_ms, at_30_ms) in [("v6.1", 0, 0), ("v6.12", 3_000_000, 100_000_000)] {
+        let mut ran = Ran::<false>::start_on(kernel, 1, Prices::free(), text);
+        for (at, slice) in [(10, at_10_ms), (30, at_30_ms)] {
+            ran.sim.run(Ns::from_ms(at));
+            let sched = &ran.sim.sched;
+            let task = sched.rq[CpuId(0)].curr.expect("the thread runs");
+            assert_eq!(sched.task_cold[task].comm, "own-0");
+            let se = &sched.se[sched.task[task].se];
+            assert_eq!((se.slice, se.custom_slice), (slice, slice != 0), "{kernel} after {at} ms");
+        }
+    }
+}
+
+#[test]
 fn a_periodic_task_is_late_by_the_timer_slack_and_keeps_its_period() {
     for kernel in KERNELS {
         let ran = run_on(
