@@ -85,57 +85,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     };
     let mut count = None;
     while !reader.rest.starts_with(':') {
-        let word = reader.word();
-        if word.is_empty() {
-            return Err(reader.wrong("the end of the line".to_string(), "a colon, and the task's steps after it"));
-        }
-        let Some((key, value)) = word.split_once('=') else {
-            return Err(reader.wrong_at(word, format!("`{word}`"), "key=value, or a colon"));
-        };
-        match key {
-            "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
-            "policy" => {
-                let runtime = task.attr.sched_runtime;
-                task.attr = SchedAttr { sched_runtime: runtime, ..reader.policy(value, task.attr.sched_nice)? };
-            }
-            "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
-            "cpus" => {
-                let cpus = machine::topology::parse_list(value)
-                    .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
-                if cpus.is_empty() {
-                    return Err(reader.wrong_at(value, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
-                }
-                task.cpus = Some(cpus);
-            }
-            "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
-            "at" => task.at = reader.time(value, 0)?,
-            "group" => {
-                named_group(reader, value, script)?;
-                task.group = Some(value.to_string());
-            }
-            "session" if value.is_empty() => {
-                return Err(reader.wrong_at(value, "no session".to_string(), "a session's name"));
-            }
-            "session" => {
-                let known = script.sessions.iter().position(|session| session == value);
-                task.session = Some(known.unwrap_or_else(|| {
-                    script.sessions.push(value.to_string());
-                    script.sessions.len() - 1
-                }) as u32);
-            }
-            "kind" => {
-                task.memory = match value {
-                    "process" => AddressSpace::Own,
-                    "kthread" => AddressSpace::Kernel,
-                    _ => return Err(reader.wrong_at(value, format!("`{value}`"), "process or kthread")),
-                }
-            }
-            "count" => count = Some(reader.number(value, 1, 10_000)?),
-            _ => {
-                let expected = "nice, policy, slice, cpus, on, at, group, session, kind or count";
-                return Err(reader.wrong_at(word, format!("`{key}`"), expected));
-            }
-        }
+        attribute(reader, script, &mut task, &mut count)?;
     }
     reader.skip(1);
     let mut steps = Vec::new();
@@ -148,6 +98,67 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         return Ok(());
     };
     script.tasks.extend((0..count).map(|number| Task { name: format!("{}{number}", task.name), ..task.clone() }));
+    Ok(())
+}
+
+/// One `key=value` of a task.
+fn attribute(
+    reader: &mut Reader,
+    script: &mut Script,
+    task: &mut Task,
+    count: &mut Option<i64>,
+) -> Result<(), ScriptError> {
+    let word = reader.word();
+    if word.is_empty() {
+        return Err(reader.wrong("the end of the line".to_string(), "a colon, and the task's steps after it"));
+    }
+    let Some((key, value)) = word.split_once('=') else {
+        return Err(reader.wrong_at(word, format!("`{word}`"), "key=value, or a colon"));
+    };
+    match key {
+        "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
+        "policy" => {
+            let runtime = task.attr.sched_runtime;
+            task.attr = SchedAttr { sched_runtime: runtime, ..reader.policy(value, task.attr.sched_nice)? };
+        }
+        "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
+        "cpus" => {
+            let cpus = machine::topology::parse_list(value)
+                .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
+            if cpus.is_empty() {
+                return Err(reader.wrong_at(value, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
+            }
+            task.cpus = Some(cpus);
+        }
+        "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
+        "at" => task.at = reader.time(value, 0)?,
+        "group" => {
+            named_group(reader, value, script)?;
+            task.group = Some(value.to_string());
+        }
+        "session" if value.is_empty() => {
+            return Err(reader.wrong_at(value, "no session".to_string(), "a session's name"));
+        }
+        "session" => {
+            let known = script.sessions.iter().position(|session| session == value);
+            task.session = Some(known.unwrap_or_else(|| {
+                script.sessions.push(value.to_string());
+                script.sessions.len() - 1
+            }) as u32);
+        }
+        "kind" => {
+            task.memory = match value {
+                "process" => AddressSpace::Own,
+                "kthread" => AddressSpace::Kernel,
+                _ => return Err(reader.wrong_at(value, format!("`{value}`"), "process or kthread")),
+            }
+        }
+        "count" => *count = Some(reader.number(value, 1, 10_000)?),
+        _ => {
+            let expected = "nice, policy, slice, cpus, on, at, group, session, kind or count";
+            return Err(reader.wrong_at(word, format!("`{key}`"), expected));
+        }
+    }
     Ok(())
 }
 

@@ -1,0 +1,117 @@
+//! What looking for an idle CPU touches.
+
+use super::Path;
+use crate::arch::Arch;
+use crate::core::{Sched, WakeList};
+use crate::fair::wake::SchedIdleCpu;
+use crate::layout::{Layout, RqLine};
+use crate::sched::{Arena, CfsRq, CfsRqId, Rq};
+use crate::versions::Kernel;
+use units::{CpuId, PerCpu};
+
+/// The run queues as one who looks for an idle CPU sees them, while walking along a mask of the same scheduler.
+pub(crate) struct Glance<'a, A: Arch> {
+    pub arch: &'a mut A,
+    pub layout: &'a Layout,
+    pub rq: &'a PerCpu<Rq>,
+    pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
+    /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does.
+    pub sched_idle: bool,
+    /// Where it stands that wakeups are queued for a CPU.
+    pub pending: RqLine,
+    /// Who looks.
+    pub by: CpuId,
+}
+
+impl<'a, A: Arch> Glance<'a, A> {
+    #[inline]
+    pub(crate) fn new(
+        arch: &'a mut A,
+        layout: &'a Layout,
+        rq: &'a PerCpu<Rq>,
+        cfs_rq: &'a Arena<CfsRqId, CfsRq>,
+        kernel: &Kernel,
+        by: CpuId,
+    ) -> Glance<'a, A> {
+        let sched_idle = kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle;
+        Glance { arch, layout, rq, cfs_rq, sched_idle, pending: pending_line(kernel.core.wake_list), by }
+    }
+
+    /// [`Sched::idle_cpu`].
+    #[inline]
+    pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.arch.enter(self.by, Path::idle_cpu);
+        self.arch.leave(self.by);
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
+        let rq = &self.rq[cpu];
+        if rq.curr.is_some() {
+            return false;
+        }
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, self.pending));
+        rq.nr_running == 0 && rq.wake_list.is_empty()
+    }
+
+    /// `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
+    #[inline]
+    pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
+        self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
+    }
+
+    /// fair.c: sched_idle_cpu().
+    #[inline]
+    pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
+        self.arch.read(self.by, self.layout.rq(cpu, RqLine::Cfs));
+        let rq = &self.rq[cpu];
+        rq.nr_running != 0 && rq.nr_running == self.cfs_rq[rq.cfs].idle_h_nr_running
+    }
+}
+
+/// `rq->ttwu_pending` stands beside `nr_switches`; before v5.8 the list itself is looked at.
+#[inline]
+fn pending_line(wake_list: WakeList) -> RqLine {
+    match wake_list {
+        WakeList::RunQueue => RqLine::WakeList,
+        WakeList::CallSingle => RqLine::Load,
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
+    #[inline]
+    pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.glance().idle_cpu(cpu)
+    }
+
+    /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
+    #[inline]
+    pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
+        self.glance().is_free(cpu)
+    }
+
+    /// [`Glance::sched_idle_cpu`].
+    #[inline]
+    pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
+        self.glance().sched_idle_cpu(cpu)
+    }
+
+    #[inline]
+    fn glance(&mut self) -> Glance<'_, A> {
+        Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu)
+    }
+
+    /// Looks whether wakeups are queued for a CPU.
+    #[inline]
+    pub(crate) fn read_ttwu_pending(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, pending_line(self.kernel.core.wake_list)));
+    }
+
+    /// Changes `ttwu_pending`; before v5.8 the list itself tells.
+    #[inline]
+    pub(crate) fn write_ttwu_pending(&mut self, cpu: CpuId) {
+        if self.kernel.core.wake_list == WakeList::CallSingle {
+            self.write(self.layout.rq(cpu, RqLine::Load));
+        }
+    }
+}
