@@ -203,6 +203,12 @@ impl<A: Arch> Sched<A> {
 
     /// Looks at a CPU's capacity and domain pointers.
     #[inline]
+    pub(crate) fn read_rq_capacity(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Capacity));
+    }
+
+    /// Looks at `clock_idle` and `clock_pelt_idle`.
+    #[inline]
     pub(crate) fn read_rq_clock(&mut self, cpu: CpuId) {
         self.read(self.layout.rq(cpu, RqLine::Clock));
     }
@@ -243,16 +249,22 @@ impl<A: Arch> Sched<A> {
         self.write(self.layout.rq(cpu, RqLine::Load));
     }
 
-    /// Changes `cfs_tasks`, `idle_stamp`, `avg_idle`, `active_balance`.
+    /// Changes `cfs_tasks`, `active_balance`.
     #[inline]
     pub(crate) fn write_rq_balance(&mut self, cpu: CpuId) {
         self.write(self.layout.rq(cpu, RqLine::Balance));
     }
 
+    /// Changes `idle_stamp`, `avg_idle`.
+    #[inline]
+    pub(crate) fn write_rq_idle(&mut self, cpu: CpuId) {
+        self.write(self.layout.rq(cpu, RqLine::Idle));
+    }
+
     /// Looks at `idle_stamp` of a CPU.
     #[inline]
-    pub(crate) fn read_rq_balance(&mut self, cpu: CpuId) {
-        self.read(self.layout.rq(cpu, RqLine::Balance));
+    pub(crate) fn read_rq_idle(&mut self, cpu: CpuId) {
+        self.read(self.layout.rq(cpu, RqLine::Idle));
     }
 
     /// Changes `avg_rt`: since v4.19, a line of its own as the next two are.
@@ -401,7 +413,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn read_se_links(&mut self, se: SeId) {
         if A::CHARGES {
-            self.read(self.se_line(se, TaskLine::SeLinks, SeLine::Statistics));
+            self.read(self.se_line(se, TaskLine::SeLinks, SeLine::Links));
         }
     }
 
@@ -449,10 +461,29 @@ impl<A: Arch> Sched<A> {
     /// Adds to `removed_*` (an atomic until v4.14, under `removed.lock` since), from any CPU.
     #[inline]
     pub(crate) fn atomic_cfs_removed(&mut self, cfs_rq: CfsRqId) {
-        self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
+        self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, RqLine::CfsRemoved, CfsRqLine::Removed));
     }
 
-    /// Looks whether `removed_*` holds anything, and at `tg_load_avg_contrib`.
+    /// Looks whether `removed_*` holds anything.
+    #[inline]
+    pub(crate) fn read_cfs_removed(&mut self, cfs_rq: CfsRqId) {
+        self.read(self.cfs_line(cfs_rq, RqLine::CfsRemoved, CfsRqLine::Removed));
+    }
+
+    /// Looks at a group's `tg_load_avg_contrib` on its way into `update_tg_load_avg()`, where that is another line than
+    /// [`Self::read_cfs_removed`]'s.
+    #[inline]
+    pub(crate) fn read_cfs_contrib_apart(&mut self, cfs_rq: CfsRqId) {
+        if A::CHARGES {
+            let [removed, contrib] =
+                [CfsRqLine::Removed, CfsRqLine::Contrib].map(|line| self.layout.cfs_rq(cfs_rq, line));
+            if removed != contrib {
+                self.read(contrib);
+            }
+        }
+    }
+
+    /// Looks at `tg_load_avg_contrib`.
     #[inline]
     pub(crate) fn read_cfs_contrib(&mut self, cfs_rq: CfsRqId) {
         self.read(self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));

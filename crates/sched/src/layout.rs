@@ -1,8 +1,9 @@
 //! Where the scheduler's objects lie in memory, as data: which fields share a cache line follows from the structures of the
 //! kernel configuration and from the allocator's alignment. Nothing else in the house knows.
 //!
-//! Offsets are those of an x86-64 v4.5 kernel with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS`, derived by adding up
-//! field sizes in include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
+//! Offsets are those of x86-64 kernels with `FAIR_GROUP_SCHED`, `CFS_BANDWIDTH` and `SCHEDSTATS` (v6.1 and v6.12 as Debian has
+//! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`), derived by adding up field sizes in
+//! include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
 
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
 use units::CpuId;
@@ -66,13 +67,13 @@ pub enum RqLine {
     CfsTimeline,
     /// cfs: avg, runnable_load.
     CfsAvg,
-    /// cfs: tg_load_avg_contrib, removed_*.
+    /// cfs: tg_load_avg_contrib, h_load.
     CfsContrib,
     /// curr, idle, stop, next_balance, prev_mm.
     Curr,
-    /// clock, clock_task, nr_iowait, rd, sd, cpu_capacity.
+    /// clock, clock_task, clock_pelt, nr_iowait.
     Clock,
-    /// idle_balance, active_balance, cfs_tasks, rt_avg, idle_stamp, avg_idle.
+    /// idle_balance, active_balance, cfs_tasks, rt_avg.
     Balance,
     /// rq_sched_info, rq_cpu_time, yld_count, sched_count, ttwu_count, ttwu_local.
     Stats,
@@ -86,6 +87,12 @@ pub enum RqLine {
     AvgIrq,
     /// uclamp (v5.3).
     Uclamp,
+    /// rd, sd, cpu_capacity.
+    Capacity,
+    /// cfs: removed.
+    CfsRemoved,
+    /// idle_stamp, avg_idle, max_idle_balance_cost.
+    Idle,
 }
 
 /// Lines of `struct task_struct` that the scheduler touches.
@@ -116,6 +123,8 @@ pub enum TaskLine {
     Switches,
     /// thread_info: flags (TIF_NEED_RESCHED, TIF_POLLING_NRFLAG). For an idle task this is the line mwait monitors.
     ThreadInfo,
+    /// The last of its statistics, where they begin on a line of their own.
+    SeStatistics5,
 }
 
 /// Lines of a group's `cfs_rq`.
@@ -126,6 +135,7 @@ pub enum CfsRqLine {
     Timeline,
     Avg,
     Contrib,
+    Removed,
 }
 
 /// Lines of a group's `sched_entity`.
@@ -136,6 +146,8 @@ pub enum SeLine {
     Times,
     Statistics,
     Avg,
+    /// parent, cfs_rq, my_q.
+    Links,
 }
 
 /// Fields of `struct task_group` that several CPUs touch.
@@ -166,7 +178,7 @@ pub enum GlobalLine {
 }
 
 /// Names of the lines of each object, in the order of their enumerations.
-const RQ_NAMES: [&str; 15] = [
+const RQ_NAMES: [&str; 18] = [
     "Lock",
     "Load",
     "Cfs",
@@ -182,8 +194,11 @@ const RQ_NAMES: [&str; 15] = [
     "AvgDl",
     "AvgIrq",
     "Uclamp",
+    "Capacity",
+    "CfsRemoved",
+    "Idle",
 ];
-const TASK_NAMES: [&str; 12] = [
+const TASK_NAMES: [&str; 13] = [
     "State",
     "Se",
     "SeTimes",
@@ -196,9 +211,10 @@ const TASK_NAMES: [&str; 12] = [
     "PiLock",
     "Switches",
     "ThreadInfo",
+    "SeStatistics5",
 ];
-const CFS_RQ_NAMES: [&str; 4] = ["Load", "Timeline", "Avg", "Contrib"];
-const SE_NAMES: [&str; 4] = ["Load", "Times", "Statistics", "Avg"];
+const CFS_RQ_NAMES: [&str; 5] = ["Load", "Timeline", "Avg", "Contrib", "Removed"];
+const SE_NAMES: [&str; 5] = ["Load", "Times", "Statistics", "Avg", "Links"];
 const GLOBAL_NAMES: [&str; 5] = ["nohz.mask", "nohz.balance", "root_domain", "jiffies", "cpupri"];
 
 /// The layout of one kernel build: what a change such as "give `load_avg` a line of its own" edits.
@@ -211,8 +227,21 @@ pub struct Layout {
     pub task_group_shares: u32,
     pub task_group_load_avg: u32,
     pub task_group_cfs_bandwidth: u32,
-    /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own.
+    /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own. Where a task has them apart
+    /// (v5.16), as if they followed the entity's first two lines.
     pub statistics: u32,
+    /// Bytes of statistics between `block_max` and `exec_max`: eight for `sum_block_runtime` (v5.16).
+    pub statistics_behind_block_max: u32,
+    /// On which line of its object each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] lies: those with one
+    /// number share a line.
+    rq: [u8; RQ_NAMES.len()],
+    task: [u8; TASK_NAMES.len()],
+    cfs_rq: [u8; CFS_RQ_NAMES.len()],
+    se: [u8; SE_NAMES.len()],
+    /// Lines from one object to the next of its kind, those left out aside.
+    rq_lines: u32,
+    cfs_rq_lines: u32,
+    se_lines: u32,
 }
 
 /// Members of `struct sched_statistics`, by their place in it: eight bytes each.
@@ -236,9 +265,6 @@ pub enum Statistic {
 /// domains.
 const FIRST_CLASS_QUEUE: u32 = 1024;
 const TASK_LINES: u32 = 16;
-const RQ_LINES: u32 = 16;
-const CFS_RQ_LINES: u32 = 4;
-const SE_LINES: u32 = 4;
 /// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
 const DOMAIN_LINES: u32 = 8;
 
@@ -251,33 +277,76 @@ impl Layout {
         task_group_load_avg: 256,
         task_group_cfs_bandwidth: 344,
         statistics: 104,
+        statistics_behind_block_max: 0,
+        // The last three lie with Clock, CfsContrib and Balance.
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7, 5, 8],
+        task: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 6],
+        cfs_rq: [0, 1, 2, 3, 3],
+        se: [0, 1, 2, 3, 2],
+        rq_lines: 16,
+        cfs_rq_lines: 4,
+        se_lines: 4,
+    };
+
+    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes.
+    pub const V4_15: Layout = Layout { statistics: 112, ..Layout::LOAD_AVG_ALIGNED };
+
+    /// v6.1. Within `struct task_group`: cfs_rq 208, shares 216, idle 224, load_avg 256, cfs_bandwidth 344, of 640 bytes. Within
+    /// `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`, which has
+    /// no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd 2560,
+    /// cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
+    pub const V6_1: Layout = Layout {
+        task_group_stride: 640,
+        task_group_arrays: 200,
+        task_group_shares: 216,
+        statistics: 128,
+        statistics_behind_block_max: 8,
+        rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17],
+        task: [0, 1, 2, 3, 4, 5, 2, 7, 8, 9, 10, 11, 6],
+        cfs_rq: [0, 1, 2, 3, 4],
+        se: [0, 1, 2, 3, 1],
+        rq_lines: 20,
+        cfs_rq_lines: 5,
+        se_lines: 5,
+        ..Layout::V4_15
+    };
+
+    /// v6.12. Within `struct task_group`: cfs_rq 224, shares 232. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start
+    /// 88, vruntime 112, slice 128, parent 152, cfs_rq 160, avg 192. The others' lines are v6.1's.
+    pub const V6_12: Layout = Layout {
+        task_group_arrays: 216,
+        task_group_shares: 232,
+        task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6],
+        se: [0, 1, 2, 3, 4],
+        ..Layout::V6_1
     };
 
     pub fn rq(&self, cpu: CpuId, line: RqLine) -> Line {
-        Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + line as u32 }
+        Line { region: Region::Rq, index: u32::from(cpu.0) * self.rq_lines + u32::from(self.rq[line as usize]) }
     }
 
     /// The flags word of the idle task of `cpu`, which a polling idle loop monitors.
     pub fn idle_thread_info(&self, cpu: CpuId) -> Line {
-        Line { region: Region::Rq, index: u32::from(cpu.0) * RQ_LINES + RQ_LINES - 1 }
+        Line { region: Region::Rq, index: u32::from(cpu.0) * self.rq_lines + self.rq_lines - 1 }
     }
 
     pub fn task(&self, task: TaskId, line: TaskLine) -> Line {
-        Line { region: Region::Task, index: task.0 * TASK_LINES + line as u32 }
+        Line { region: Region::Task, index: task.0 * TASK_LINES + u32::from(self.task[line as usize]) }
     }
 
     /// The line of one of a task's statistics.
     pub fn statistic(&self, task: TaskId, statistic: Statistic) -> Line {
-        let line = (self.statistics + 8 * statistic as u32) / LINE_BYTES;
+        let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.statistics_behind_block_max } else { 0 };
+        let line = (self.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
     }
 
     pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
-        Line { region: Region::CfsRq, index: cfs_rq.0 * CFS_RQ_LINES + line as u32 }
+        Line { region: Region::CfsRq, index: cfs_rq.0 * self.cfs_rq_lines + u32::from(self.cfs_rq[line as usize]) }
     }
 
     pub fn se(&self, se: SeId, line: SeLine) -> Line {
-        Line { region: Region::Se, index: se.0 * SE_LINES + line as u32 }
+        Line { region: Region::Se, index: se.0 * self.se_lines + u32::from(self.se[line as usize]) }
     }
 
     pub fn task_group(&self, tg: TgId, field: TaskGroupField) -> Line {
@@ -299,19 +368,19 @@ impl Layout {
     /// What a line is, for people: `cpu3 rq.Lock`, `task 5 SeAvg`. Lines of `os` and of domains go by number.
     pub fn describe(&self, line: Line) -> String {
         let (object, offset) = match line.region {
-            Region::Rq => (line.index / RQ_LINES, line.index % RQ_LINES),
+            Region::Rq => (line.index / self.rq_lines, line.index % self.rq_lines),
             Region::Task => (line.index / TASK_LINES, line.index % TASK_LINES),
-            Region::CfsRq => (line.index / CFS_RQ_LINES, line.index % CFS_RQ_LINES),
-            Region::Se => (line.index / SE_LINES, line.index % SE_LINES),
+            Region::CfsRq => (line.index / self.cfs_rq_lines, line.index % self.cfs_rq_lines),
+            Region::Se => (line.index / self.se_lines, line.index % self.se_lines),
             Region::Domain => (line.index / DOMAIN_LINES, line.index % DOMAIN_LINES),
             Region::TaskGroup | Region::Global | Region::Os => (line.index, 0),
         };
         match line.region {
-            Region::Rq if offset == RQ_LINES - 1 => format!("cpu{object} idle flags"),
-            Region::Rq => format!("cpu{object} rq.{}", RQ_NAMES[offset as usize]),
-            Region::Task => format!("task {object} {}", TASK_NAMES[offset as usize]),
-            Region::CfsRq => format!("cfs_rq {object} {}", CFS_RQ_NAMES[offset as usize]),
-            Region::Se => format!("se {object} {}", SE_NAMES[offset as usize]),
+            Region::Rq if offset == self.rq_lines - 1 => format!("cpu{object} idle flags"),
+            Region::Rq => format!("cpu{object} rq.{}", name(&RQ_NAMES, &self.rq, offset)),
+            Region::Task => format!("task {object} {}", name(&TASK_NAMES, &self.task, offset)),
+            Region::CfsRq => format!("cfs_rq {object} {}", name(&CFS_RQ_NAMES, &self.cfs_rq, offset)),
+            Region::Se => format!("se {object} {}", name(&SE_NAMES, &self.se, offset)),
             Region::Domain => format!("domain {object} line {offset}"),
             Region::TaskGroup => format!("task_group line {object}"),
             Region::Global if object >= FIRST_CLASS_QUEUE => {
@@ -350,17 +419,23 @@ impl Layout {
     }
 }
 
+/// The first name of what lies on a line.
+fn name(names: &[&'static str], lines: &[u8], line: u32) -> &'static str {
+    names[lines.iter().position(|&of| u32::from(of) == line).expect("somebody lies on every line that is touched")]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_aligned_load_avg_shares_its_line_with_nothing() {
-        let layout = Layout::LOAD_AVG_ALIGNED;
-        for tg in 0..4 {
-            let line = |field| layout.task_group(TgId(tg), field);
-            assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
-            assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
+        for layout in [Layout::LOAD_AVG_ALIGNED, Layout::V6_1, Layout::V6_12] {
+            for tg in 0..4 {
+                let line = |field| layout.task_group(TgId(tg), field);
+                assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
+                assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
+            }
         }
     }
 
@@ -377,6 +452,26 @@ mod tests {
     }
 
     #[test]
+    fn later_kernels_keep_capacities_apart_from_clocks() {
+        let (old, new) = (Layout::LOAD_AVG_ALIGNED, Layout::V6_1);
+        assert_eq!(old.rq(CpuId(3), RqLine::Capacity), old.rq(CpuId(3), RqLine::Clock));
+        assert_ne!(new.rq(CpuId(3), RqLine::Capacity), new.rq(CpuId(3), RqLine::Clock));
+        assert_eq!(old.cfs_rq(CfsRqId(3), CfsRqLine::Removed), old.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
+        assert_ne!(new.cfs_rq(CfsRqId(3), CfsRqLine::Removed), new.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
+    }
+
+    #[test]
+    fn statistics_of_their_own_are_four_lines_behind_the_times() {
+        let (layout, task) = (Layout::V6_1, TaskId(7));
+        let line = |statistic| layout.statistic(task, statistic);
+        assert_eq!(line(Statistic::WaitStart), layout.task(task, TaskLine::SeStatistics2));
+        assert_eq!(line(Statistic::ExecMax), layout.task(task, TaskLine::SeStatistics3));
+        assert_eq!(line(Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics4));
+        assert_eq!(line(Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics5));
+        assert_eq!(layout.task(task, TaskLine::SeLinks), layout.task(task, TaskLine::SeTimes));
+    }
+
+    #[test]
     fn lines_have_names() {
         let layout = Layout::LOAD_AVG_ALIGNED;
         assert_eq!(layout.describe(layout.rq(CpuId(3), RqLine::WakeList)), "cpu3 rq.WakeList");
@@ -390,8 +485,12 @@ mod tests {
     #[test]
     fn objects_do_not_overlap() {
         let layout = Layout::LOAD_AVG_ALIGNED;
-        assert!((RqLine::Uclamp as u32) < RQ_LINES - 1);
-        assert!((TaskLine::ThreadInfo as u32) < TASK_LINES);
+        for layout in [Layout::LOAD_AVG_ALIGNED, Layout::V4_15, Layout::V6_1, Layout::V6_12] {
+            assert!(layout.rq.iter().all(|&line| u32::from(line) < layout.rq_lines - 1));
+            assert!(layout.task.iter().all(|&line| u32::from(line) < TASK_LINES));
+            assert!(layout.cfs_rq.iter().all(|&line| u32::from(line) < layout.cfs_rq_lines));
+            assert!(layout.se.iter().all(|&line| u32::from(line) < layout.se_lines));
+        }
         assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
         assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));
     }

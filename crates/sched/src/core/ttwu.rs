@@ -234,7 +234,7 @@ impl<A: Arch> Sched<A> {
         }
         self.task_woken(cpu, p);
         if self.rq[cpu].idle_stamp != 0 {
-            self.write_rq_balance(cpu);
+            self.write_rq_idle(cpu);
             let rq = &mut self.rq[cpu];
             let delta = rq.clock.wrapping_sub(rq.idle_stamp);
             let max = 2 * rq.max_idle_balance_cost;

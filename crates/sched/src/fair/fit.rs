@@ -104,7 +104,7 @@ impl<A: Arch> Sched<A> {
         let mut best = None;
         let mut best_key = (Fits::No, 0);
         for cpu in cpus.iter_wrap(target) {
-            self.read_rq_clock(cpu);
+            self.read_rq_capacity(cpu);
             let capacity = self.capacity_of(cpu);
             if !self.is_free(cpu) {
                 continue;

@@ -160,7 +160,7 @@ impl<A: Arch> Sched<A> {
             runnable_load += if local_group { self.source_load(i, load_idx) } else { self.target_load(i, load_idx) };
             avg_load += self.cfs_rq_load_avg(self.rq[i].cfs);
             if self.kernel.wake.spare_capacity != SpareCapacity::Ignored {
-                self.read_rq_clock(i);
+                self.read_rq_capacity(i);
                 max_spare_cap = self.capacity_spare_wake(i, p).max(max_spare_cap);
             }
             next = self.domains.sched_group_span(group).next_from(i.index() + 1);
@@ -212,7 +212,7 @@ impl<A: Arch> Sched<A> {
                 return i;
             }
             if self.idle_cpu(i) {
-                self.read_rq_balance(i);
+                self.read_rq_idle(i);
                 let rq = &self.rq[i];
                 let shallower = rq.idle_exit_latency.is_some_and(|latency| latency < min_exit_latency);
                 let as_shallow = rq.idle_exit_latency.is_none_or(|latency| latency == min_exit_latency);

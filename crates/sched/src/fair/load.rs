@@ -205,7 +205,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: stands on no profile stack of its own, as it is inlined into whoever calls it.
     pub(crate) fn update_cfs_rq_load_avg(&mut self, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
-        self.read_cfs_contrib(cfs);
+        self.read_cfs_removed(cfs);
         self.bring_up_to_now(cfs, None).queue
     }
 
@@ -224,7 +224,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
-        self.read_cfs_contrib(cfs);
+        self.read_cfs_removed(cfs);
         let entity = &self.se[se];
         let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
         let ages = self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load;
@@ -264,7 +264,7 @@ impl<A: Arch> Sched<A> {
     fn enqueue_entity_load_avg_by_period(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
-        self.read_cfs_contrib(cfs);
+        self.read_cfs_removed(cfs);
         let migrated = self.se[se].avg.last_update_time == 0;
         let decayed = self.bring_up_to_now(cfs, (!migrated).then_some(se)).queue;
         if migrated {

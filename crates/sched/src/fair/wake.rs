@@ -185,7 +185,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: wake_cap(). Whether the smaller of the two CPUs is too small for the task, where CPUs differ.
     #[fentry]
     fn wake_cap(&mut self, p: TaskId, cpu: CpuId, prev_cpu: CpuId) -> bool {
-        self.read_rq_clock(prev_cpu);
+        self.read_rq_capacity(prev_cpu);
         let min_cap = self.capacity_orig_of(prev_cpu).min(self.capacity_orig_of(cpu)) as i64;
         let max_cap = self.root_domain(cpu).max_cpu_capacity as i64;
         if max_cap - min_cap < max_cap >> 3 {

@@ -102,8 +102,8 @@ impl<A: Arch> Sched<A> {
             this_eff_load -= current_load;
         }
         let task_load = self.task_h_load(p) as i64;
-        self.read_rq_clock(prev_cpu);
-        self.read_rq_clock(this_cpu);
+        self.read_rq_capacity(prev_cpu);
+        self.read_rq_capacity(this_cpu);
 
         this_eff_load += task_load;
         prev_eff_load -= task_load;
@@ -144,8 +144,8 @@ impl<A: Arch> Sched<A> {
         let tg = self.task[p].sched_task_group;
         let se = self.task[p].se;
         self.read_se_avg(se);
-        self.read_rq_clock(prev_cpu);
-        self.read_rq_clock(this_cpu);
+        self.read_rq_capacity(prev_cpu);
+        self.read_rq_capacity(this_cpu);
         let weight = self.se[se].avg.load_avg as i64;
 
         let mut this_eff_load = 100 * self.capacity_of(prev_cpu) as i64;

@@ -21,8 +21,7 @@ use crate::topology::DomainRules;
 
 pub const V4_15: Kernel = Kernel {
     name: "v4.15",
-    // `runnable_weight` came before `run_node`, so everything behind it moved by eight bytes.
-    layout: Layout { statistics: 112, ..V4_5_RC1.layout },
+    layout: Layout::V4_15,
     core: CoreRules {
         clock: ClockUpdate::Callers,
         change_order: ChangeOrder::EnqueueFirst,

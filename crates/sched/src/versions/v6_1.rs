@@ -11,6 +11,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::rt::RtRules;
@@ -42,6 +43,7 @@ pub const V6_1: Kernel = Kernel {
     autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
     features: FEATURES,
+    layout: Layout::V6_1,
     tunables: sysctl::V6_1,
     ..V4_16
 };

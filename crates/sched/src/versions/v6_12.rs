@@ -10,6 +10,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::layout::Layout;
 use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -27,6 +28,7 @@ pub const V6_12: Kernel = Kernel {
     cgroup: CgroupRules::V6_12,
     rt: RtRules::V6_12,
     features: FEATURES,
+    layout: Layout::V6_12,
     tunables: sysctl::V6_12,
     ..V6_1
 };

@@ -33,7 +33,7 @@ impl<A: Arch> Sched<A> {
             return 0;
         }
         let mut next_balance = self.jiffies() + self.balance.hz;
-        self.write_rq_balance(this_cpu);
+        self.write_rq_idle(this_cpu);
         self.rq[this_cpu].idle_stamp = self.rq[this_cpu].clock;
         if !self.cpu_active_mask.contains(this_cpu) {
             return 0;

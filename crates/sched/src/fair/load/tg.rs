@@ -32,6 +32,7 @@ impl<A: Arch> Sched<A> {
                 now
             }
         };
+        self.read_cfs_contrib_apart(cfs);
         let cfs_rq = &mut self.cfs_rq[cfs];
         let delta = cfs_rq.avg.load_avg.wrapping_sub(cfs_rq.tg_load_avg_contrib) as i64;
         if delta.unsigned_abs() > cfs_rq.tg_load_avg_contrib / 64 {

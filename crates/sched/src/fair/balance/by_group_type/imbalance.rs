@@ -154,7 +154,7 @@ impl<A: Arch> Sched<A> {
             if nr_running == 0 {
                 continue;
             }
-            self.read_rq_clock(cpu);
+            self.read_rq_capacity(cpu);
             if nr_running == 1 && self.keeps_its_only_task(env, cpu) {
                 continue;
             }

@@ -128,7 +128,7 @@ impl<A: Arch> Sched<A> {
         self.read_rq_load(cpu);
         self.read_rq_cfs(cpu);
         self.read_cfs_avg(self.rq[cpu].cfs);
-        self.read_rq_clock(cpu);
+        self.read_rq_capacity(cpu);
     }
 
     /// fair.c: update_sd_pick_busiest(). Whether `sg` is busier than the busiest so far.
@@ -247,7 +247,7 @@ impl<A: Arch> Sched<A> {
             }
             self.read_rq_load(cpu);
             self.read_cfs_avg(self.rq[cpu].cfs);
-            self.read_rq_clock(cpu);
+            self.read_rq_capacity(cpu);
             let capacity = self.capacity_of(cpu);
             let wl = self.weighted_cpuload(cpu);
             let indivisible = self.rq[cpu].nr_running == 1 && wl > env.imbalance as u64;
