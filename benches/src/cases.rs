@@ -123,6 +123,7 @@ fn boot<const COSTS: bool>(topology: &str) -> LinuxSim<COSTS> {
         hz: HZ,
         features: build.sched.features,
         sysctl: Sysctl::new(topology.nr_cpus()),
+        isolated: Default::default(),
     };
     let hardware = Hardware::new(topology, prices, build.sched.layout, build.poll, 1);
     LinuxSim::new(Sched::new(hardware, boot), Os::new(build.os), HZ)

@@ -203,7 +203,14 @@ fn simulate<const COSTS: bool>(
             hardware.trace(cpu, &Event::CpuFrequency { khz });
         }
     }
-    let boot = Boot { kernel: build.sched, topology: topology.cpu_topology(), hz: setup.kernel.hz, features, sysctl };
+    let boot = Boot {
+        kernel: build.sched,
+        topology: topology.cpu_topology(),
+        hz: setup.kernel.hz,
+        features,
+        sysctl,
+        isolated: Default::default(),
+    };
     let mut sim = LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz);
     let (start, cpu) = start(setup, nr_cpus);
     sim.idle(start);

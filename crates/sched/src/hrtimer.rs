@@ -182,6 +182,19 @@ impl<A: Arch> Sched<A> {
         self.hrtimer_reprogram(cpu);
     }
 
+    /// hrtimer.c: hrtimers_dead_cpu(). What waits on a CPU that is gone waits on `to` from now on.
+    pub(crate) fn hrtimers_dead_cpu(&mut self, dead: CpuId, to: CpuId) {
+        while let Some((&(expires, _), &timer)) = self.hrtimers.queues[dead].first_key_value() {
+            self.hrtimers.dequeue(timer);
+            // The end of a slice is nobody's any more.
+            if !matches!(timer, SchedTimer::Hrtick(_)) {
+                self.hrtimers.enqueue(to, timer, expires);
+            }
+        }
+        self.hrtimer_reprogram(dead);
+        self.hrtimer_reprogram(to);
+    }
+
     /// hrtimer.c: hrtimer_cancel() and hrtimer_try_to_cancel(). Returns whether it was armed.
     #[doc(alias = "hrtimer_try_to_cancel")]
     pub fn hrtimer_cancel(&mut self, timer: SchedTimer) -> bool {

@@ -1,5 +1,6 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
+use crate::core::HotplugState;
 use crate::core::cgroup::GroupTicks;
 use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
@@ -360,6 +361,8 @@ pub struct TaskCold {
     pub cpus_allowed: CpuMask,
     /// Capacity of the biggest CPU in it.
     pub max_allowed_capacity: u64,
+    /// A kernel thread whose CPU is down: it will be bound there again.
+    pub bound_to: Option<CpuId>,
     pub pid: u32,
     pub comm: String,
     /// The group whose member it is (`task_css()`); `sched_task_group` may be its session's instead.
@@ -606,7 +609,9 @@ pub struct Rq {
     pub balance_callback: BalanceCallbacks,
     /// Wakeups to be finished here, the oldest first. Not empty: `ttwu_pending` (v5.8).
     pub wake_list: Vec<TaskId>,
+    /// In its root domain's `online`.
     pub online: bool,
+    pub hotplug: HotplugState,
     // nohz
     /// tick-sched.c: `ts->tick_stopped`. The CPU idles and has no tick.
     pub tick_stopped: bool,

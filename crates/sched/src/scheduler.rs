@@ -74,7 +74,15 @@ pub trait Scheduler {
     /// Whether `task` is a `migration/N` task: it has no program, only `cpu_stopper_thread`.
     fn is_stopper(&self, task: TaskId) -> bool;
 
-    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask);
+    /// EINVAL if no CPU of the mask is up.
+    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer;
+    /// A CPU is to go offline: it does when nothing is left there, see `is_online`. EBUSY for the last one.
+    fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer;
+    /// A CPU that is offline comes back, idle. EBUSY while it is still on its way down.
+    fn cpu_up(&mut self, cpu: CpuId, up: CpuId) -> Answer;
+    fn is_online(&self, cpu: CpuId) -> bool;
+    /// Exclusive cpusets: the CPUs of each balance among themselves; those in none are one more. EINVAL if they overlap.
+    fn set_partitions(&mut self, cpu: CpuId, partitions: &[CpuMask]) -> Answer;
     /// A new group below `parent` with `shares` (1024 = a default group).
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId;
     /// A new group with the default weight: mkdir in the cgroup file system.
@@ -256,9 +264,28 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.task[task].sched_class == SchedClass::Stop
     }
 
-    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) {
+    fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer {
         self.on_cpu(cpu);
-        self.set_cpus_allowed_ptr(task, mask);
+        self.set_cpus_allowed_ptr(task, mask)
+    }
+
+    fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer {
+        self.on_cpu(cpu);
+        Sched::cpu_down(self, down)
+    }
+
+    fn cpu_up(&mut self, cpu: CpuId, up: CpuId) -> Answer {
+        self.on_cpu(cpu);
+        Sched::cpu_up(self, up)
+    }
+
+    fn is_online(&self, cpu: CpuId) -> bool {
+        self.rq[cpu].hotplug.is_online()
+    }
+
+    fn set_partitions(&mut self, cpu: CpuId, partitions: &[CpuMask]) -> Answer {
+        self.on_cpu(cpu);
+        Sched::set_partitions(self, partitions)
     }
 
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId {

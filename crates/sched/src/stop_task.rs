@@ -12,8 +12,12 @@ use units::{CpuId, CpuMask};
 pub enum StopWork {
     /// active_load_balance_cpu_stop(): push one task from this CPU to `rq.push_cpu`.
     ActiveBalance,
-    /// migration_cpu_stop(): move a task that may no longer run here.
-    Migrate(TaskId),
+    /// migration_cpu_stop(): move a task that may no longer run here to that CPU.
+    Migrate(TaskId, CpuId),
+    /// take_cpu_down(): move all tasks away, the CPU goes offline (until v5.10).
+    TakeCpuDown,
+    /// __balance_push_cpu_stop(): move one task away, the CPU goes offline (v5.11).
+    BalancePush(TaskId),
 }
 
 impl<A: Arch> Sched<A> {
@@ -47,18 +51,10 @@ impl<A: Arch> Sched<A> {
         while !self.balance.stop_work[cpu.index()].is_empty() {
             match self.balance.stop_work[cpu.index()].remove(0) {
                 StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
-                StopWork::Migrate(p) => self.migration_cpu_stop(p),
+                StopWork::Migrate(p, dest_cpu) => self.migration_cpu_stop(p, dest_cpu),
+                StopWork::TakeCpuDown => self.take_cpu_down(cpu),
+                StopWork::BalancePush(p) => self.__balance_push_cpu_stop(p),
             }
-        }
-    }
-
-    /// core.c: migration_cpu_stop().
-    fn migration_cpu_stop(&mut self, p: TaskId) {
-        let here = self.this_cpu;
-        let task = &self.task[p];
-        if task.alive && task.cpu == here && task.on_rq == OnRq::Queued && !self.cpumask_test(here, p) {
-            let dest = self.any_allowed_cpu(p);
-            self.move_queued_task(p, dest);
         }
     }
 

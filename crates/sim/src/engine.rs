@@ -3,6 +3,7 @@
 use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
 use crate::task::{Pending, TaskContext};
+use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
 use os::Os;
@@ -34,7 +35,10 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) sleeps: u64,
     /// Engine events so far: paths executed.
     pub events: u64,
-    now: Ps,
+    pub(crate) now: Ps,
+    pub(crate) timeline: Timeline,
+    /// Changes of the machine that the kernel refused.
+    pub refused: Vec<Refused>,
 }
 
 /// A value that a program reported.
@@ -78,6 +82,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             sleeps: 0,
             events: 0,
             now: Ps::ZERO,
+            timeline: Timeline::default(),
+            refused: Vec::new(),
         };
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.arch_mut().bring_up(cpu);
@@ -110,43 +116,35 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Lets the machine idle until `until`.
     pub fn idle(&mut self, until: Ns) {
         let until = Ps::from(until);
-        while let Some((cpu, at)) = self.queue.next()
-            && at < until
-        {
+        loop {
+            let next = self.queue.next();
+            let at = next.map_or(Ps::NEVER, |next| next.1);
+            if self.timeline.next() <= at && self.timeline.next() < until {
+                self.change_machine();
+                continue;
+            }
+            let Some((cpu, at)) = next.filter(|next| next.1 < until) else { break };
             self.step(cpu, at);
         }
         self.now = until;
     }
 
     /// Starts a task, as if a process that ran on `cpu` had forked it: what that takes is `cpu`'s time.
+    ///
+    /// Where that CPU is offline, the first that is up does it.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
-        let mut from = self.now.max(self.sched.arch().now(cpu));
-        if let Run::User { since } = self.cpus[cpu].run {
-            from = from.max(since);
-            self.account_user(cpu, since, from);
-        }
-        self.sched.arch_mut().begin(cpu, from);
-        let session = spec.session;
-        let task = self.fork_task(cpu, None, spec);
-        if session.is_none() {
-            // Who happens to run there has nothing to do with it.
-            self.sched.set_session(cpu, task, Session::Init);
-        }
-        self.sched.wake_up_new_task(cpu, task);
-        let to = self.sched.arch().now(cpu);
-        match self.cpus[cpu].run {
-            Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
-            // On the way back to user mode it looks at its flags.
-            Run::User { .. } => self.pause(cpu),
-            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
-        }
-        if self.sched.need_resched(cpu) && self.sched.current(cpu).is_none() {
-            // Nothing runs there that would look at its flags on the way out.
-            self.cpus[cpu].notice(Notice::Monitor, to);
-        }
-        self.requeue(cpu);
-        self.deliver();
-        task
+        let up = || (0..self.sched.nr_cpus()).map(CpuId::new).find(|&cpu| self.sched.is_online(cpu));
+        let cpu = if self.sched.is_online(cpu) { cpu } else { up().expect("a CPU is up") };
+        self.beside(cpu, |sim| {
+            let session = spec.session;
+            let task = sim.fork_task(cpu, None, spec);
+            if session.is_none() {
+                // Who happens to run there has nothing to do with it.
+                sim.sched.set_session(cpu, task, Session::Init);
+            }
+            sim.sched.wake_up_new_task(cpu, task);
+            task
+        })
     }
 
     /// Runs until every task has exited, or until `until`.
@@ -158,7 +156,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub fn run_watched(&mut self, until: Ns, mut watch: impl FnMut(&Self)) -> End {
         let until = Ps::from(until);
         while self.live_tasks > 0 {
-            let Some((cpu, at)) = self.queue.next() else {
+            let next = self.queue.next();
+            let at = next.map_or(Ps::NEVER, |next| next.1);
+            if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
+                self.change_machine();
+                watch(self);
+                continue;
+            }
+            let Some((cpu, at)) = next else {
                 return End::Deadlock { sleeping: self.live_tasks };
             };
             if at > until {
@@ -206,7 +211,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Hands over what the last path sent to other CPUs.
     pub(crate) fn deliver(&mut self) {
         while let Some(message) = self.sched.arch_mut().outbox().pop() {
-            self.cpus[message.to].notice(message.notice, message.at.max(self.now));
+            // What was sent before the sender knew that the CPU is gone wakes nobody.
+            if self.sched.is_online(message.to) {
+                self.cpus[message.to].notice(message.notice, message.at.max(self.now));
+            }
             if message.notice == Notice::Timer {
                 self.reprogram(message.to);
             }
@@ -280,6 +288,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().profile_stand(cpu, &[]);
         }
         match next {
+            None if !self.sched.is_online(cpu) => self.go_offline(cpu),
             None => self.begin_idle(cpu),
             Some(_) => self.pause(cpu),
         }

@@ -7,6 +7,7 @@
 
 pub mod engine;
 pub mod program;
+pub mod timeline;
 pub mod timers;
 pub mod tournament;
 

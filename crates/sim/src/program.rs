@@ -32,6 +32,7 @@ pub enum Op {
     Wait,
     Sync(SyncOp),
     Yield,
+    /// sched_setaffinity(); the outcome is 1 where the kernel refused it, because no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.
     SetNice(i32),

@@ -198,7 +198,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 false
             }
             Op::SetAffinity(mask) => {
-                self.sched.set_cpus_allowed(cpu, task, mask);
+                let refused = self.sched.set_cpus_allowed(cpu, task, mask).is_err();
+                self.context(task).last.value = u64::from(refused);
                 true
             }
             Op::SetNice(nice) => {

@@ -51,6 +51,13 @@ impl Timers {
         self.next = hard.min(self.sched);
     }
 
+    /// Takes all sleepers' timers out, in the order in which they would fire.
+    pub fn leave(&mut self) -> Vec<Timer> {
+        let mut timers: Vec<Timer> = std::mem::take(&mut self.heap).into_iter().map(|timer| timer.0).collect();
+        timers.sort_unstable();
+        timers
+    }
+
     /// The scheduler's first timer here is due at `at`.
     pub fn set_sched(&mut self, at: Ps) {
         self.sched = at;

@@ -81,6 +81,7 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
         hz: 250,
         features: kernel.features,
         sysctl: Sysctl::new(4),
+        isolated: Default::default(),
     };
     let mut sched = Sched::new(Recorder::default(), boot);
     for cpu in 0..4 {
@@ -98,7 +99,7 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
         sched.wake_up_new_task(CpuId(cpu), task);
         sched.set_polling(CpuId(cpu), false);
         assert_eq!(Scheduler::schedule(sched, CpuId(cpu), false), Some(task));
-        sched.set_cpus_allowed(CpuId(cpu), task, (0..4).map(CpuId).collect());
+        sched.set_cpus_allowed(CpuId(cpu), task, (0..4).map(CpuId).collect()).expect("all CPUs are up");
         task
     };
     let waker = task(&mut sched, "waker", 0);

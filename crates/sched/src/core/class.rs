@@ -320,13 +320,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: set_rq_online(): each class hears that the CPU takes tasks.
-    pub fn set_rq_online(&mut self, cpu: CpuId) {
+    /// `class->rq_online()` of every class but the fair one, the highest first.
+    pub(super) fn class_rq_online(&mut self, cpu: CpuId) {
         self.rq_online_rt(cpu);
     }
 
-    /// core.c: set_rq_offline(): each class hears that the CPU takes no more.
-    pub fn set_rq_offline(&mut self, cpu: CpuId) {
+    /// `class->rq_offline()` of every class but the fair one.
+    pub(super) fn class_rq_offline(&mut self, cpu: CpuId) {
         self.rq_offline_rt(cpu);
     }
 

@@ -10,7 +10,6 @@ use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuMask;
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_fork(). The child exists, but nobody can run it yet.
@@ -20,7 +19,7 @@ impl<A: Arch> Sched<A> {
         let attr = init.attr.unwrap_or_else(|| self.attr_of_child(parent));
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
-        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| CpuMask::all(self.nr_cpus()));
+        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| self.default_affinity());
         let se = self.se.insert(SchedEntity::default());
         let task = TaskStruct {
             se,

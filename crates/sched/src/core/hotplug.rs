@@ -1,9 +1,70 @@
-//! core.c: CPUs that come and go.
+//! core.c: CPUs that come and go, and the partitions they are balanced in.
+//!
+//! A CPU that goes down is first *inactive*: nobody places or brings a task there, and domains are built without it. Then its
+//! tasks leave, in one of two ways ([`Hotplug`]); when it has nothing left and goes idle, it is gone. A CPU that comes up is
+//! online and active at once, and looks for work as one that is about to idle.
+//!
+//! ```text
+//! cpu_down     sched_cpu_deactivate: inactive, domains rebuilt
+//!              the CPU itself: migrate_tasks (its stopper), or balance_push (each time that it schedules)
+//!              sched_cpu_dying: it idles, and is offline
+//! cpu_up       sched_cpu_activate: active, domains rebuilt; bound kernel threads return
+//! ```
+//!
+//! What the rest of the kernel does meanwhile (threads that are parked, grace periods, the other CPUs standing still) takes no
+//! time here.
 
 use super::Sched;
 use crate::arch::Arch;
-use crate::topology::RootDomain;
-use units::CpuId;
+use crate::behaviour;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::features::Feature;
+use crate::sched::*;
+use crate::stop_task::StopWork;
+use crate::topology::{DomainSetup, RdId, RootDomain};
+use units::{CpuId, CpuMask};
+
+behaviour! {
+    /// How tasks leave a CPU that goes down.
+    pub enum Hotplug = "core.hotplug" {
+        StopMachine = "stop-machine", since "v2.6.38", commit "",
+            "all at once, in the order in which they would run, while every CPU stands still";
+        BalancePush = "balance-push", since "v5.11", commit "",
+            "each as it is switched to, pushed by the stopper (after v4.16, by v6.1)";
+    }
+}
+
+/// How far a CPU is on its way down.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum HotplugState {
+    #[default]
+    Up,
+    /// No longer active; its stopper has not run yet.
+    Inactive,
+    /// Each task it switches to is pushed away, or (until v5.10) all have been.
+    Dying,
+    Offline,
+}
+
+impl HotplugState {
+    /// `cpu_online(cpu)`
+    #[inline]
+    pub fn is_online(self) -> bool {
+        self != HotplugState::Offline
+    }
+
+    /// `cpu_active(cpu)`
+    #[inline]
+    pub fn is_active(self) -> bool {
+        self == HotplugState::Up
+    }
+
+    /// `cpu_dying(cpu)`
+    #[inline]
+    pub fn is_dying(self) -> bool {
+        matches!(self, HotplugState::Inactive | HotplugState::Dying)
+    }
+}
 
 impl<A: Arch> Sched<A> {
     /// What sched_cpu_activate() and build_sched_domains() note of a machine whose CPUs are all up.
@@ -12,10 +73,7 @@ impl<A: Arch> Sched<A> {
             let siblings = &self.topology.smt[cpu];
             self.sched_smt_present += u32::from(siblings.weight() > 1 && siblings.first() == Some(cpu));
         }
-        let span = self.domains.span.clone();
-        let capacity = |cpu| self.domains.cpu_capacity_orig[cpu];
-        let max_cpu_capacity = span.iter().map(capacity).max().unwrap_or(0);
-        self.root_domains = vec![RootDomain { online: span.clone(), span, max_cpu_capacity, ..RootDomain::default() }];
+        self.attach_root_domains();
     }
 
     /// `cpu_rq(cpu)->rd`
@@ -33,5 +91,312 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn sched_smt_active(&self) -> bool {
         self.sched_smt_present > 0
+    }
+
+    // Down.
+
+    /// kernel/cpu.c: _cpu_down(), as far as the scheduler is concerned. Begins it; [`Sched::schedule`] on that CPU ends it.
+    ///
+    /// # Errors
+    /// EBUSY for the last CPU, EINVAL for one that the machine has not. One that is down, or on its way, is left as it is.
+    pub(crate) fn cpu_down(&mut self, cpu: CpuId) -> Answer {
+        self.check_cpu(cpu)?;
+        if !self.rq[cpu].hotplug.is_active() {
+            return Ok(());
+        }
+        if self.cpu_active_mask.weight() == 1 {
+            return Err(Refusal::new(Errno::EBUSY, "it is the last CPU that is up"));
+        }
+        self.release_per_cpu_kthreads(cpu);
+        self.sched_cpu_deactivate(cpu);
+        match self.kernel.core.hotplug {
+            Hotplug::StopMachine => self.stop_one_cpu(cpu, StopWork::TakeCpuDown),
+            Hotplug::BalancePush => {
+                // The hotplug thread of that CPU runs there next.
+                self.rq[cpu].hotplug = HotplugState::Dying;
+                self.rq_lock(cpu);
+                self.resched_curr(cpu);
+                self.rq_unlock(cpu);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cpu(&self, cpu: CpuId) -> Answer {
+        if cpu.index() < self.nr_cpus() {
+            Ok(())
+        } else {
+            Err(Refusal::new(Errno::EINVAL, "the machine has no such CPU"))
+        }
+    }
+
+    /// core.c: sched_cpu_deactivate().
+    fn sched_cpu_deactivate(&mut self, cpu: CpuId) {
+        self.nohz_balance_exit_idle(cpu);
+        self.rq[cpu].hotplug = HotplugState::Inactive;
+        self.cpu_active_mask.clear(cpu);
+        let last_sibling = self.nr_active_siblings(cpu) == 1;
+        self.sched_smt_present -= u32::from(last_sibling);
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        self.set_rq_offline(cpu);
+        self.rq_unlock(cpu);
+        self.rebuild_sched_domains();
+    }
+
+    /// Threads of the CPU's core that are active, itself left out.
+    fn nr_active_siblings(&self, cpu: CpuId) -> usize {
+        self.topology.smt[cpu].iter().filter(|&other| other != cpu && self.cpu_active_mask.contains(other)).count()
+    }
+
+    /// core.c: set_rq_offline().
+    fn set_rq_offline(&mut self, cpu: CpuId) {
+        if !self.rq[cpu].online {
+            return;
+        }
+        self.class_rq_offline(cpu);
+        self.unthrottle_offline_cfs_rqs(cpu);
+        self.clear_tg_offline_cfs_rqs(cpu);
+        self.root_domain_mut(cpu).online.clear(cpu);
+        self.rq[cpu].online = false;
+    }
+
+    /// core.c: set_rq_online().
+    pub(super) fn set_rq_online(&mut self, cpu: CpuId) {
+        if self.rq[cpu].online {
+            return;
+        }
+        self.root_domain_mut(cpu).online.set(cpu);
+        self.rq[cpu].online = true;
+        self.class_rq_online(cpu);
+        self.update_runtime_enabled(cpu);
+    }
+
+    /// kernel/cpu.c: take_cpu_down(), on the stopper of the CPU that goes: what was woken for it, and then all tasks, leave.
+    pub(crate) fn take_cpu_down(&mut self, cpu: CpuId) {
+        if self.rq[cpu].hotplug != HotplugState::Inactive {
+            return;
+        }
+        self.sched_ttwu_pending();
+        self.migrate_tasks(cpu);
+        self.rq[cpu].hotplug = HotplugState::Dying;
+    }
+
+    /// core.c: migrate_tasks(), until v5.10. In the order in which they would run.
+    fn migrate_tasks(&mut self, cpu: CpuId) {
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        // The stopper is what runs, and is not to be picked.
+        let stopper = std::mem::take(&mut self.rq[cpu].stop_queued);
+        while self.rq[cpu].nr_running > u32::from(stopper) {
+            let next = self.pick_next_task(cpu, None).expect("something waits");
+            self.put_prev_task(cpu, Some(next));
+            self.rq_unlock(cpu);
+            let dest = self.select_fallback_rq(cpu, next);
+            self.move_queued_task(next, dest);
+            self.rq_lock(cpu);
+        }
+        self.rq[cpu].stop_queued = stopper;
+        self.rq_unlock(cpu);
+    }
+
+    /// The end of `__schedule()` on a CPU that goes down: pushes away what it switched to, or, idle at last, goes.
+    pub(super) fn schedule_on_dying_cpu(&mut self, cpu: CpuId) {
+        if self.rq[cpu].hotplug != HotplugState::Dying {
+            return;
+        }
+        match self.rq[cpu].curr {
+            Some(p) => self.balance_push(cpu, p),
+            None => self.sched_cpu_dying(cpu),
+        }
+    }
+
+    /// core.c: balance_push(). Has the stopper send the task elsewhere that was just switched to.
+    fn balance_push(&mut self, cpu: CpuId, push_task: TaskId) {
+        let stays = self.task[push_task].sched_class == SchedClass::Stop || self.kthread_is_per_cpu(push_task);
+        if !stays {
+            self.stop_one_cpu(cpu, StopWork::BalancePush(push_task));
+        }
+    }
+
+    /// core.c: __balance_push_cpu_stop().
+    pub(crate) fn __balance_push_cpu_stop(&mut self, p: TaskId) {
+        let here = self.this_cpu;
+        let task = &self.task[p];
+        if task.alive && task.cpu == here && task.on_rq == OnRq::Queued {
+            let dest = self.select_fallback_rq(here, p);
+            self.move_queued_task(p, dest);
+        }
+    }
+
+    /// core.c: sched_cpu_dying(). The CPU idles. Unless a wakeup still came, it is offline from now on.
+    fn sched_cpu_dying(&mut self, cpu: CpuId) {
+        self.sched_ttwu_pending();
+        if self.rq[cpu].nr_running > 0 {
+            self.resched_curr(cpu);
+            return;
+        }
+        self.rq[cpu].hotplug = HotplugState::Offline;
+        self.cpu_online_mask.clear(cpu);
+        self.update_max_interval();
+        self.nohz_balance_exit_idle(cpu);
+        let to = self.cpu_active_mask.first().expect("one CPU stays up");
+        self.hrtimers_dead_cpu(cpu, to);
+    }
+
+    // Up.
+
+    /// kernel/cpu.c: _cpu_up(), as far as the scheduler is concerned.
+    ///
+    /// # Errors
+    /// EINVAL for a CPU that the machine has not, EBUSY for one that is still on its way down. One that is up is left as it is.
+    pub(crate) fn cpu_up(&mut self, cpu: CpuId) -> Answer {
+        self.check_cpu(cpu)?;
+        match self.rq[cpu].hotplug {
+            HotplugState::Up => return Ok(()),
+            HotplugState::Inactive | HotplugState::Dying => {
+                return Err(Refusal::new(Errno::EBUSY, "it is still on its way down"));
+            }
+            HotplugState::Offline => {}
+        }
+        self.rq[cpu].hotplug = HotplugState::Up;
+        self.cpu_online_mask.set(cpu);
+        self.update_max_interval();
+        self.sched_cpu_activate(cpu);
+        self.bind_per_cpu_kthreads(cpu);
+        // Its hotplug thread has run there.
+        self.rq_lock(cpu);
+        self.resched_curr(cpu);
+        self.rq_unlock(cpu);
+        Ok(())
+    }
+
+    /// core.c: sched_cpu_activate().
+    fn sched_cpu_activate(&mut self, cpu: CpuId) {
+        let second_sibling = self.nr_active_siblings(cpu) == 1;
+        self.sched_smt_present += u32::from(second_sibling);
+        self.cpu_active_mask.set(cpu);
+        self.rebuild_sched_domains();
+        self.rq_lock(cpu);
+        self.set_rq_online(cpu);
+        self.rq_unlock(cpu);
+    }
+
+    /// Kernel threads that belong to a CPU which goes: workers are bound no more (workqueue.c: unbind_workers()), others are
+    /// parked, which here is the same.
+    fn release_per_cpu_kthreads(&mut self, cpu: CpuId) {
+        for p in self.kthreads_of(|sched, p| sched.kthread_is_per_cpu(p) && sched.cpumask_test(cpu, p)) {
+            self.task_cold[p].bound_to = Some(cpu);
+            let possible = CpuMask::all(self.nr_cpus());
+            self.do_set_cpus_allowed(p, possible);
+        }
+    }
+
+    /// workqueue.c: rebind_workers(). They come back with their CPU.
+    fn bind_per_cpu_kthreads(&mut self, cpu: CpuId) {
+        for p in self.kthreads_of(|sched, p| sched.task_cold[p].bound_to == Some(cpu)) {
+            self.task_cold[p].bound_to = None;
+            self.set_cpus_allowed_ptr(p, CpuMask::single(cpu)).expect("the CPU is up");
+        }
+    }
+
+    fn kthreads_of(&self, which: impl Fn(&Self, TaskId) -> bool) -> Vec<TaskId> {
+        let alive = self.task.iter().filter(|(_, task)| task.alive && task.sched_class != SchedClass::Stop);
+        alive.map(|(p, _)| p).filter(|&p| which(self, p)).collect()
+    }
+
+    // Partitions.
+
+    /// cpuset.c: exclusive partitions: the CPUs of each balance among themselves; those in none are one more. Tasks keep their
+    /// affinity, which is their cpuset's affair.
+    ///
+    /// # Errors
+    /// EINVAL if a partition is empty, names a CPU that the machine has not, or shares one with another.
+    pub(crate) fn set_partitions(&mut self, partitions: &[CpuMask]) -> Answer {
+        let possible = CpuMask::all(self.nr_cpus());
+        let mut taken = CpuMask::new(self.nr_cpus());
+        for partition in partitions {
+            if partition.is_empty() || !partition.is_subset(&possible) {
+                return Err(Refusal::new(Errno::EINVAL, "a partition has CPUs, and only such as the machine has"));
+            }
+            if partition.intersects(&taken) {
+                return Err(Refusal::new(Errno::EINVAL, "no CPU belongs to two partitions"));
+            }
+            taken.or_with(partition);
+        }
+        self.partitions = partitions.to_vec();
+        self.rebuild_sched_domains();
+        Ok(())
+    }
+
+    /// cpuset.c: generate_sched_domains(). The active CPUs of each partition and of what is left, without isolated ones.
+    fn generate_sched_domains(&self) -> Vec<CpuMask> {
+        let balanced = |cpu: &CpuId| self.cpu_active_mask.contains(*cpu) && !self.isolated.contains(*cpu);
+        let rest = |cpu: &CpuId| !self.partitions.iter().any(|partition| partition.contains(*cpu));
+        let rest: CpuMask = (0..self.nr_cpus()).map(CpuId::new).filter(rest).filter(balanced).collect();
+        let parts = self.partitions.iter().map(|partition| partition.iter().filter(balanced).collect());
+        std::iter::once(rest).chain(parts).filter(|map: &CpuMask| !map.is_empty()).collect()
+    }
+
+    /// cpuset.c: rebuild_sched_domains(). Domains and root domains of the CPUs that are active now.
+    pub(super) fn rebuild_sched_domains(&mut self) {
+        let doms_new = self.generate_sched_domains();
+        let setup = DomainSetup {
+            // A CPU on its way down still is.
+            online: self.cpu_online_mask.clone(),
+            jiffies: self.jiffies(),
+            hz: (1_000_000_000 / self.tick_nsec) as u32,
+            force_sd_overlap: self.features.sched_feat(Feature::FORCE_SD_OVERLAP),
+            cpu_capacity: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity),
+            cpu_capacity_orig: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity_orig),
+            ..DomainSetup::boot(&self.topology)
+        };
+        let kept = std::mem::take(&mut self.domains.doms_cur);
+        self.domains.doms_cur = kept.clone();
+        self.domains = self.domains.partition_sched_domains(&self.topology, &doms_new, &setup);
+        for map in doms_new.iter().filter(|map| !kept.contains(map)) {
+            for cpu in map.iter() {
+                self.rq[cpu].cpu_capacity = self.domains.cpu_capacity[cpu];
+                self.rq[cpu].cpu_capacity_orig = self.domains.cpu_capacity_orig[cpu];
+            }
+        }
+        self.attach_root_domains();
+    }
+
+    /// topology.c: rq_attach_root() for all CPUs: each to the root domain of its partition, those without domains to one of
+    /// their own. A partition that stays keeps its root domain, and its queues notice nothing.
+    #[doc(alias = "rq_attach_root")]
+    fn attach_root_domains(&mut self) {
+        let mut spans = self.domains.doms_cur.clone();
+        let balanced = self.domains.span.clone();
+        let without: CpuMask = (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !balanced.contains(cpu)).collect();
+        if !without.is_empty() {
+            spans.push(without);
+        }
+        let stays = |rd: &RootDomain| spans.contains(&rd.span);
+        let leaving =
+            self.root_domains.iter().filter(|rd| !stays(rd)).flat_map(|rd| rd.span.iter()).collect::<Vec<_>>();
+        for &cpu in &leaving {
+            self.set_rq_offline(cpu);
+        }
+        let mut before = std::mem::take(&mut self.root_domains);
+        for (number, span) in spans.into_iter().enumerate() {
+            let known = before.iter_mut().find(|rd| rd.span == span).map(std::mem::take);
+            let mut rd = known.unwrap_or_default();
+            let capacities = span.iter().map(|cpu| self.rq[cpu].cpu_capacity_orig);
+            rd.max_cpu_capacity = capacities.max().unwrap_or(0);
+            for cpu in span.iter() {
+                self.rq[cpu].rd = RdId(number as u32);
+                self.rq[cpu].sd = self.domains.sd[cpu];
+            }
+            rd.span = span;
+            self.root_domains.push(rd);
+        }
+        for cpu in leaving {
+            if self.cpu_active_mask.contains(cpu) {
+                self.set_rq_online(cpu);
+            }
+        }
+        self.build_perf_domains();
     }
 }

@@ -1,5 +1,6 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
+mod affinity;
 pub mod cfs_quota;
 pub mod cgroup;
 pub mod class;
@@ -11,6 +12,8 @@ mod schedule;
 mod ttwu;
 mod uclamp;
 
+pub use affinity::{AffinityDest, CpuAllowed};
+pub use hotplug::{Hotplug, HotplugState};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, ClampRequest, Clamps, GroupClamps, UclampState, UtilClamp};
 
@@ -28,7 +31,7 @@ use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{DomainSetup, Domains, RootDomain, SdFlags, build_sched_domains};
+use crate::topology::{DomainSetup, Domains, RootDomain, build_sched_domains};
 use crate::trace::Event;
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
@@ -68,6 +71,10 @@ pub struct Sched<A: Arch> {
     /// Those to which tasks may be brought: online, and not on their way down.
     pub cpu_active_mask: CpuMask,
     pub root_domains: Vec<RootDomain>,
+    /// Exclusive cpusets: each balances by itself, what is left is one more.
+    pub(crate) partitions: Vec<CpuMask>,
+    /// `isolcpus=`: CPUs without domains, where tasks go only by affinity.
+    pub isolated: CpuMask,
     /// Static key `sched_smt_present`: cores with more than one thread online.
     pub(crate) sched_smt_present: u32,
     pub schedstats: SchedstatsState,
@@ -115,6 +122,8 @@ pub struct Boot {
     pub hz: u32,
     pub features: Features,
     pub sysctl: Sysctl,
+    /// `isolcpus=`
+    pub isolated: CpuMask,
 }
 
 impl<A: Arch> Sched<A> {
@@ -127,7 +136,8 @@ impl<A: Arch> Sched<A> {
             force_sd_overlap: boot.features.sched_feat(Feature::FORCE_SD_OVERLAP),
             ..DomainSetup::boot(&boot.topology)
         };
-        let mut domains = build_sched_domains(&boot.topology, &online, &boot.kernel.domains, &setup);
+        let balanced = online.iter().filter(|&cpu| !boot.isolated.contains(cpu)).collect();
+        let mut domains = build_sched_domains(&boot.topology, &balanced, &boot.kernel.domains, &setup);
         // What the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
         for cpu in (0..nr_cpus).map(CpuId::new) {
             if let Some(shared) = domains.sd_llc_shared[cpu] {
@@ -146,7 +156,6 @@ impl<A: Arch> Sched<A> {
             rq: PerCpu::from_fn(nr_cpus, |cpu| Rq {
                 cpu,
                 cfs: CfsRqId(u32::from(cpu.0)),
-                online: true,
                 // Every CPU went idle once while the machine booted.
                 idle_stamp: 1,
                 sd: domains.sd[cpu],
@@ -182,6 +191,8 @@ impl<A: Arch> Sched<A> {
             cpu_active_mask: online.clone(),
             cpu_online_mask: online,
             root_domains: Vec::new(),
+            partitions: Vec::new(),
+            isolated: boot.isolated,
             sched_smt_present: 0,
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
             nr_wakeups: 0,
@@ -190,7 +201,6 @@ impl<A: Arch> Sched<A> {
         };
         sched.init_root_task_group();
         sched.init_hotplug();
-        sched.build_perf_domains();
         sched.tg[ROOT_TASK_GROUP].clamps = GroupClamps::root();
         let (min, max) = (boot.sysctl.sched_uclamp_util_min, boot.sysctl.sched_uclamp_util_max);
         sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");
@@ -423,13 +433,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: the interrupt is the reschedule one, which has the same work to do before and after.
     pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
         self.atomic_wake_list(cpu);
-        if self.rq[cpu].polling {
-            self.write_need_resched(cpu);
-            self.rq[cpu].need_resched = true;
-            self.wake_idle_without_ipi(cpu);
-        } else {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
-        }
+        self.send_call_function_single_ipi(cpu);
     }
 
     /// core.c: check_preempt_curr().
@@ -469,30 +473,6 @@ impl<A: Arch> Sched<A> {
         let task = &mut self.task[p];
         task.cpu = cpu;
         task.wake_cpu = cpu;
-    }
-
-    /// core.c: select_task_rq().
-    pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
-        let mut cpu = cpu;
-        if self.task[p].nr_cpus_allowed > 1 {
-            cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
-        }
-        if !self.cpumask_test(cpu, p) || !self.rq[cpu].online {
-            cpu = self.select_fallback_rq(p);
-        }
-        cpu
-    }
-
-    /// core.c: select_fallback_rq().
-    /// Differs: when no allowed CPU is online the task may run anywhere, as the kernel ends up deciding, without its log line.
-    pub(super) fn select_fallback_rq(&mut self, p: TaskId) -> CpuId {
-        let node = self.topology.node[self.task[p].cpu];
-        let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_online_mask);
-        let on_node = allowed.iter().find(|&c| self.topology.node[c] == node);
-        on_node.or_else(|| allowed.first()).unwrap_or_else(|| {
-            self.task_cold[p].cpus_allowed = CpuMask::all(self.nr_cpus());
-            self.cpu_online_mask.first().expect("one CPU is online")
-        })
     }
 
     /// kernel/sched/sched.h: update_curr_common() of a task that is not fair: the time it ran since it was last looked at, in ns.
@@ -569,62 +549,6 @@ impl<A: Arch> Sched<A> {
         }
         self.yield_task(cpu);
         self.rq_unlock(cpu);
-    }
-
-    // Affinity.
-
-    /// core.c: set_cpus_allowed_ptr() for a task that does not run: it is moved when next queued, or at once if it is queued
-    /// on a CPU it may no longer use. The running task's own case is the caller's (it must schedule away).
-    #[fentry]
-    pub(crate) fn set_cpus_allowed_ptr(&mut self, p: TaskId, mask: CpuMask) {
-        self.pi_lock(p);
-        let cpu = self.task[p].cpu;
-        self.do_set_cpus_allowed(p, mask);
-        if !self.cpumask_test(cpu, p) && self.task[p].on_rq == OnRq::Queued {
-            if self.task[p].on_cpu {
-                self.stop_one_cpu(cpu, crate::stop_task::StopWork::Migrate(p));
-            } else {
-                let dest = self.select_fallback_rq(p);
-                self.move_queued_task(p, dest);
-            }
-        }
-        self.pi_unlock(p);
-    }
-
-    /// core.c: do_set_cpus_allowed(): set_cpus_allowed_common() of the task's class.
-    /// Differs: a fair task stays on its queue meanwhile.
-    #[doc(alias = "set_cpus_allowed_common")]
-    fn do_set_cpus_allowed(&mut self, p: TaskId, mask: CpuMask) {
-        let set = |sched: &mut Self| {
-            sched.task[p].nr_cpus_allowed = mask.weight() as u32;
-            sched.task_cold[p].cpus_allowed = mask;
-            sched.set_task_max_allowed_capacity(p);
-        };
-        match self.task[p].sched_class {
-            // Its queue counts the tasks that may move.
-            SchedClass::Rt => self.change_allowed_cpus(p, set),
-            SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => set(self),
-        }
-    }
-
-    /// core.c: move_queued_task().
-    pub(crate) fn move_queued_task(&mut self, p: TaskId, new_cpu: CpuId) {
-        let old = self.task[p].cpu;
-        self.rq_lock(old);
-        self.task[p].on_rq = OnRq::Migrating;
-        self.dequeue_task(old, p, QueueFlags::default());
-        self.set_task_cpu(p, new_cpu);
-        self.rq_unlock(old);
-        self.rq_lock(new_cpu);
-        self.enqueue_task(new_cpu, p, QueueFlags { migrated: true, ..QueueFlags::default() });
-        self.task[p].on_rq = OnRq::Queued;
-        self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
-        self.rq_unlock(new_cpu);
-    }
-
-    /// An allowed and online CPU other than where `p` is now, for a task that must leave.
-    pub(crate) fn any_allowed_cpu(&mut self, p: TaskId) -> CpuId {
-        self.select_fallback_rq(p)
     }
 }
 

@@ -1,6 +1,6 @@
 //! core.c: __schedule(): who runs next, and the switch to it.
 
-use super::Sched;
+use super::{HotplugState, Sched};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::features::Feature;
@@ -42,12 +42,14 @@ impl<A: Arch> Sched<A> {
         self.rq[cpu].clock_skip_update = ClockSkip::No;
         if prev == next {
             self.rq_unlock(cpu);
-            self.balance_callbacks(cpu);
-            return next;
+        } else {
+            self.account_switch(cpu, prev, next, voluntary, preempt);
+            self.context_switch(cpu, prev, next);
         }
-        self.account_switch(cpu, prev, next, voluntary, preempt);
-        self.context_switch(cpu, prev, next);
         self.balance_callbacks(cpu);
+        if self.rq[cpu].hotplug != HotplugState::Up {
+            self.schedule_on_dying_cpu(cpu);
+        }
         next
     }
 

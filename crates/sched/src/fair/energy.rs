@@ -79,7 +79,7 @@ impl<A: Arch> Sched<A> {
     /// The performance domains of a root domain, the last CPU's first; none where energy is not reckoned with.
     fn perf_domains_of(&self, rd: RdId) -> Vec<PerfDomain> {
         let rule = self.kernel.wake.energy;
-        let cpu_map = &self.root_domains[rd.index()].online;
+        let cpu_map = &self.root_domains[rd.index()].span;
         let Some(model) = self.topology.energy_model.as_ref() else { return Vec::new() };
         let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
         let unequal = match rule {

@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::flags::{LISTED_GROUPS_MASK, SD_DEGENERATE_GROUPS_MASK, SdFlags};
 use super::rules::{BusyCpus, Degeneration, GroupFlags};
 use super::*;
+use std::collections::BTreeMap;
 use std::mem::take;
 
 impl Builder<'_> {
@@ -85,58 +86,68 @@ impl Builder<'_> {
     /// The finished domains: those reached from `base` of each CPU, numbered CPU by CPU, and what they refer to.
     pub(super) fn finish(self, base: impl Fn(CpuId) -> Option<SdId>) -> Domains {
         let mut domains = self.domains;
-        let mut unused = Unused {
-            sg: vec![None; domains.sgs.len()],
-            sgc: vec![None; domains.sgcs.len()],
-            shared: vec![None; domains.sdss.len()],
+        let mut built = Moving {
             sds: take(&mut domains.sds),
             sgs: take(&mut domains.sgs),
             sgcs: take(&mut domains.sgcs),
             sdss: take(&mut domains.sdss),
+            ..Moving::default()
         };
         for cpu in (0..domains.sd.len()).map(CpuId::new) {
-            domains.sd[cpu] = unused.move_chain(&mut domains, base(cpu));
+            domains.sd[cpu] = built.move_chain(&mut domains, base(cpu));
         }
-        domains.stats = vec![DomainStats::default(); domains.sds.len()];
         for cpu in self.cpu_map.iter() {
-            domains.update_top_cache_domain(cpu);
-            domains.sched_cluster_active |= domains.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER).is_some();
+            domains.attach_cpu(cpu);
         }
         domains
     }
 }
 
-/// What was built, with the new ids of what turned out to be of use.
-struct Unused {
-    sds: Vec<SchedDomain>,
-    sgs: Vec<SchedGroup>,
-    sgcs: Vec<SchedGroupCapacity>,
-    sdss: Vec<SchedDomainShared>,
-    sg: Vec<Option<SgId>>,
-    sgc: Vec<Option<SgcId>>,
-    shared: Vec<Option<SdsId>>,
+/// Domains on their way into others: what there is, and the new ids of what has arrived.
+#[derive(Default)]
+pub(super) struct Moving {
+    pub sds: Vec<SchedDomain>,
+    /// Empty where nothing has been counted yet.
+    pub stats: Vec<DomainStats>,
+    pub sgs: Vec<SchedGroup>,
+    pub sgcs: Vec<SchedGroupCapacity>,
+    pub sdss: Vec<SchedDomainShared>,
+    /// Where masks have other ids at the destination.
+    pub masks: Option<Masks>,
+    pub(super) sg: BTreeMap<SgId, SgId>,
+    pub(super) sgc: BTreeMap<SgcId, SgcId>,
+    pub(super) shared: BTreeMap<SdsId, SdsId>,
 }
 
-impl Unused {
+impl Moving {
     /// One CPU's domains, from `base` up.
-    fn move_chain(&mut self, to: &mut Domains, base: Option<SdId>) -> Option<SdId> {
+    pub(super) fn move_chain(&mut self, to: &mut Domains, base: Option<SdId>) -> Option<SdId> {
         let first = to.sds.len() as u32;
         let mut next = base;
-        while let Some(sd) = next {
-            let mut sd = self.sds[sd.0 as usize].clone();
+        while let Some(from) = next {
+            let mut sd = self.sds[from.0 as usize].clone();
             let id = to.sds.len() as u32;
             next = sd.parent;
             sd.parent = next.map(|_| SdId(id + 1));
             sd.child = (id > first).then(|| SdId(id - 1));
             sd.groups = self.move_ring(to, sd.groups);
             sd.shared = sd.shared.map(|shared| self.move_shared(to, shared));
+            sd.span = self.mask(to, sd.span);
             to.sds.push(sd);
+            to.stats.push(self.stats.get(from.0 as usize).cloned().unwrap_or_default());
         }
         base.map(|_| SdId(first))
     }
 
+    fn mask(&self, to: &mut Domains, mask: MaskId) -> MaskId {
+        match &self.masks {
+            Some(masks) => to.masks.intern(masks.get(mask).clone()),
+            None => mask,
+        }
+    }
+
     fn move_ring(&mut self, to: &mut Domains, first: SgId) -> SgId {
-        if let Some(moved) = self.sg[first.0 as usize] {
+        if let Some(&moved) = self.sg.get(&first) {
             return moved;
         }
         let begin = to.sgs.len() as u32;
@@ -144,13 +155,11 @@ impl Unused {
         loop {
             let mut sg = self.sgs[old.0 as usize].clone();
             let id = SgId(to.sgs.len() as u32);
-            self.sg[old.0 as usize] = Some(id);
+            self.sg.insert(old, id);
             old = sg.next;
             sg.next = if old == first { SgId(begin) } else { SgId(id.0 + 1) };
-            sg.sgc = *self.sgc[sg.sgc.0 as usize].get_or_insert_with(|| {
-                to.sgcs.push(self.sgcs[sg.sgc.0 as usize].clone());
-                SgcId(to.sgcs.len() as u32 - 1)
-            });
+            sg.cpumask = self.mask(to, sg.cpumask);
+            sg.sgc = self.move_capacity(to, sg.sgc);
             to.sgs.push(sg);
             if old == first {
                 return SgId(begin);
@@ -158,15 +167,34 @@ impl Unused {
         }
     }
 
+    fn move_capacity(&mut self, to: &mut Domains, sgc: SgcId) -> SgcId {
+        if let Some(&moved) = self.sgc.get(&sgc) {
+            return moved;
+        }
+        let mut moved = self.sgcs[sgc.0 as usize].clone();
+        moved.cpumask = self.mask(to, moved.cpumask);
+        to.sgcs.push(moved);
+        let id = SgcId(to.sgcs.len() as u32 - 1);
+        self.sgc.insert(sgc, id);
+        id
+    }
+
     fn move_shared(&mut self, to: &mut Domains, shared: SdsId) -> SdsId {
-        *self.shared[shared.0 as usize].get_or_insert_with(|| {
-            to.sdss.push(self.sdss[shared.0 as usize].clone());
+        let Moving { sdss, shared: moved, .. } = self;
+        *moved.entry(shared).or_insert_with(|| {
+            to.sdss.push(sdss[shared.0 as usize].clone());
             SdsId(to.sdss.len() as u32 - 1)
         })
     }
 }
 
 impl Domains {
+    /// What cpu_attach_domain() and build_sched_domains() note of a CPU whose chain of domains is in place.
+    pub(super) fn attach_cpu(&mut self, cpu: CpuId) {
+        self.update_top_cache_domain(cpu);
+        self.sched_cluster_active |= self.lowest_flag_domain(cpu, SdFlags::SD_CLUSTER).is_some();
+    }
+
     /// topology.c: update_top_cache_domain().
     fn update_top_cache_domain(&mut self, cpu: CpuId) {
         let llc = self.highest_flag_domain(cpu, SdFlags::SD_SHARE_LLC);

@@ -451,7 +451,7 @@ impl<'a> Builder<'a> {
 
 impl Domains {
     /// The state before any domain is attached: every CPU on its own.
-    fn without_any(
+    pub(super) fn without_any(
         topology: &CpuTopology,
         cpu_map: &CpuMask,
         rules: &DomainRules,
@@ -472,6 +472,7 @@ impl Domains {
             masks,
             arch_capacity: PerCpu::from_fn(nr_cpus, |cpu| u64::from(topology.capacity[cpu])),
             span: cpu_map.clone(),
+            doms_cur: vec![cpu_map.clone()],
             sd: no_sd(),
             sd_llc: no_sd(),
             sd_llc_size: PerCpu::from_fn(nr_cpus, |_| 1),

@@ -5,12 +5,13 @@
 //! with the same CPUs share one [`SchedGroupCapacity`]. Building is a pure function of the topology, the CPUs that are
 //! up and the kernel's [`DomainRules`]; hotplug builds anew.
 //!
-//! The table of levels is that of x86. One partition is built: all CPUs that `isolcpus=` does not keep out. Absent:
-//! cpuset partitions, root domains (but for their span).
+//! The table of levels is that of x86. CPUs that `isolcpus=` keeps out have no domains; the others are one partition, or as
+//! many as exclusive cpusets make of them.
 //!
 //! ```text
 //! build.rs     sd_init, build_sched_domain(s)         levels.rs   the table of levels     numa.rs    NUMA distances
 //! groups.rs    groups that do not overlap             overlap.rs  groups that do          masks.rs   shared CPU masks
+//! partition.rs partition_sched_domains: rebuilding a part     root_domain.rs
 //! capacity.rs  update_group_capacity                  attach.rs   degeneration, sd_llc    rules.rs   kernel versions
 //! flags.rs     SD_*                                   describe.rs a text for people
 //! energy.rs    performance domains
@@ -27,6 +28,7 @@ mod levels;
 mod masks;
 mod numa;
 mod overlap;
+mod partition;
 mod root_domain;
 mod rules;
 #[cfg(test)]
@@ -227,8 +229,10 @@ pub struct Domains {
     pub masks: Masks,
     /// `arch_scale_cpu_capacity()` of the machine, without regard to SMT.
     arch_capacity: PerCpu<u64>,
-    /// The CPUs these domains are for (`rd->span`).
+    /// The CPUs these domains are for, all partitions together.
     pub span: CpuMask,
+    /// The partitions, each of which is balanced by itself (`doms_cur`).
+    pub doms_cur: Vec<CpuMask>,
     /// The lowest domain of each CPU (`rq->sd`).
     pub sd: PerCpu<Option<SdId>>,
     /// The widest domain whose CPUs share cache.

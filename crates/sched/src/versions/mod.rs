@@ -17,7 +17,7 @@ use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -59,6 +59,9 @@ pub struct CoreRules {
     pub nice_resched: NiceResched,
     pub pick_order: PickOrder,
     pub policy_change: PolicyChange,
+    pub cpu_allowed: CpuAllowed,
+    pub affinity_dest: AffinityDest,
+    pub hotplug: Hotplug,
 }
 
 /// One kernel version: every behaviour that differs between versions, its debug toggles and its memory layout.
@@ -164,7 +167,7 @@ behaviours! {
     load_resolution, pelt, schedstats;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
-        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change,
+        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,
     }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }
     domains: DomainRules {

@@ -4,7 +4,7 @@ use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -37,6 +37,9 @@ pub const V4_5_RC1: Kernel = Kernel {
         nice_resched: NiceResched::Any,
         pick_order: PickOrder::PullInPick,
         policy_change: PolicyChange::Requeued,
+        cpu_allowed: CpuAllowed::Online,
+        affinity_dest: AffinityDest::First,
+        hotplug: Hotplug::StopMachine,
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,

@@ -4,7 +4,7 @@
 use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue};
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
@@ -30,6 +30,9 @@ pub const V6_1: Kernel = Kernel {
         nice_resched: NiceResched::PrioChanged,
         pick_order: PickOrder::BalanceFirst,
         policy_change: PolicyChange::InPlaceAny,
+        cpu_allowed: CpuAllowed::Active,
+        affinity_dest: AffinityDest::Distributed,
+        hotplug: Hotplug::BalancePush,
         ..V4_16.core
     },
     load_resolution: LoadResolution::FineFloor,

@@ -282,7 +282,14 @@ impl Case {
             sysctl.set(*name, *value);
         }
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, self.seed);
-        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: self.hz, features: kernel.features, sysctl };
+        let boot = Boot {
+            kernel,
+            topology: topology.cpu_topology(),
+            hz: self.hz,
+            features: kernel.features,
+            sysctl,
+            isolated: Default::default(),
+        };
         Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: self.pipes }), self.hz)
     }
 

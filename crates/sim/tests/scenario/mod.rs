@@ -11,13 +11,16 @@
 //! # of unequal CPUs, 1024 the biggest; and what one draws at each frequency, with which the governor becomes schedutil
 //! capacity 0-1 400
 //! energy 0-1 500MHz=50mW 1000MHz=120mW
+//! # what an administrator does: offline, online CPU; partitions LIST LIST ...
+//! at 5ms offline 1
 //! picture 0ms..40ms in 40 columns
 //! cpu0 ...
 //! ```
 //!
 //! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
-//! `hz` is the frequency of the tick (250 where nothing is said), `on=` is the CPU that forks the task, `at=` when. Run with
-//! `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at each of them.
+//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` is the boot parameter. `on=` is the CPU that
+//! forks the task, `at=` when. Run with `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at
+//! each of them.
 
 use machine::hardware::Hardware;
 use machine::idle::PollRule;
@@ -32,6 +35,7 @@ use sched::sched::{TaskId, TgId};
 use sched::sysctl::RUNTIME_UNLIMITED;
 use sched::trace::{Event, Sink};
 use sim::engine::{LinuxSim, Sim};
+use sim::timeline::Change;
 use std::cell::RefCell;
 use std::rc::Rc;
 use units::{CpuId, CpuMask, Ns};
@@ -48,6 +52,8 @@ pub struct Scenario {
     energy: Vec<EmPerfDomain>,
     settings: Vec<(String, String)>,
     script: Script,
+    timeline: Vec<(Ns, Change)>,
+    isolated: CpuMask,
     from: Ns,
     to: Ns,
     columns: usize,
@@ -80,6 +86,8 @@ impl Scenario {
             energy: Vec::new(),
             settings: Vec::new(),
             script: Script::default(),
+            timeline: Vec::new(),
+            isolated: CpuMask::default(),
             from: Ns::ZERO,
             to: Ns::ZERO,
             columns: 0,
@@ -104,6 +112,8 @@ impl Scenario {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
+                "at" => scenario.timeline.push(change(rest)),
+                "isolcpus" => scenario.isolated = cpus(rest),
                 "task" | "group" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
@@ -128,6 +138,9 @@ impl Scenario {
         let topology = self.topology();
         let gantt = Rc::new(RefCell::new(Gantt::new(topology.nr_cpus(), self.from, self.to, self.columns)));
         let mut sim = self.boot(topology, Box::new(Shared(gantt.clone())));
+        for (at, change) in &self.timeline {
+            sim.at(*at, change.clone());
+        }
         let mut groups = Groups::default();
         workloads::groups::create(&mut sim, &mut groups, &with_those_above(self.script.group_specs()));
         let ids: Vec<TgId> =
@@ -143,6 +156,7 @@ impl Scenario {
             sim.spawn(task.on, task.spec(number, group, &shared));
         }
         sim.run(self.to);
+        assert_eq!(sim.refused, [], "the kernel refused");
         drop(sim);
         let gantt = Rc::try_unwrap(gantt).unwrap_or_else(|_| panic!("the simulation is gone")).into_inner();
         gantt.finish().to_string()
@@ -175,7 +189,14 @@ impl Scenario {
         }
         let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
         hardware.set_sink(sink);
-        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: self.hz, features: kernel.features, sysctl };
+        let boot = Boot {
+            kernel,
+            topology: topology.cpu_topology(),
+            hz: self.hz,
+            features: kernel.features,
+            sysctl,
+            isolated: self.isolated.clone(),
+        };
         Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
     }
 }
@@ -190,6 +211,25 @@ fn energy(text: &str) -> EmPerfDomain {
         EmState { frequency_khz: number(frequency) * 1000, power_uw: power * 1000 }
     };
     EmPerfDomain { cpus: parse_list(cpus).expect("a list of CPUs"), states: states.split(' ').map(state).collect() }
+}
+
+/// `20ms offline 3`
+fn change(text: &str) -> (Ns, Change) {
+    let mut words = text.split(' ');
+    let at = time(words.next().expect("a time"));
+    let what = words.next().expect("what to do");
+    let mut cpu = || CpuId(words.next().and_then(|word| word.parse().ok()).expect("a CPU"));
+    let change = match what {
+        "offline" => Change::CpuOffline(cpu()),
+        "online" => Change::CpuOnline(cpu()),
+        "partitions" => Change::Partitions(words.map(cpus).collect()),
+        other => panic!("an administrator cannot {other}"),
+    };
+    (at, change)
+}
+
+fn cpus(list: &str) -> CpuMask {
+    parse_list(list).expect("a list of CPUs")
 }
 
 /// `3ms`, `250us`, `10ns`.

@@ -51,7 +51,10 @@ fn machine(kernel: Kernel) -> Sched<Notes> {
     let topology = CpuTopology::symmetric(2, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
     let arch = Notes { now: 1_000_000_000, ..Notes::default() };
-    Sched::new(arch, Boot { kernel, topology, hz: 250, features: kernel.features, sysctl })
+    Sched::new(
+        arch,
+        Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() },
+    )
 }
 
 impl Sched<Notes> {
@@ -146,7 +149,7 @@ fn a_task_still_being_switched_away_from_is_left_to_its_cpu() {
         s.running(0);
         let p = s.asleep(1);
         // It may run on CPU 0 too, whose cache it shares, but is not asked: the switch ends a microsecond from now.
-        s.set_cpus_allowed(CpuId(0), p, CpuMask::all(4));
+        s.set_cpus_allowed(CpuId(0), p, CpuMask::all(4)).expect("all CPUs are up");
         s.task[p].off_cpu_at = s.arch.now + 1_000;
         s.arch.locked.clear();
         assert!(s.wake(CpuId(0), p, WakeFlags::SYNC));

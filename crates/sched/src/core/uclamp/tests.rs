@@ -33,7 +33,10 @@ impl Arch for Hand {
 fn machine(kernel: Kernel) -> Sched<Hand> {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    Sched::new(Hand::default(), Boot { kernel, topology, hz: 250, features: kernel.features, sysctl })
+    Sched::new(
+        Hand::default(),
+        Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() },
+    )
 }
 
 impl Sched<Hand> {

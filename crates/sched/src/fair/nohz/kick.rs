@@ -64,7 +64,7 @@ impl<A: Arch> Sched<A> {
         self.rq[ilb_cpu].nohz_flags = before.with(flags);
         // Whoever sets the first flag has the call sent.
         if !before.has(NohzFlags::NOHZ_KICK_MASK) {
-            self.send_call_function_single_ipi(ilb_cpu);
+            self.smp_call_function_single_async(ilb_cpu);
         }
     }
 

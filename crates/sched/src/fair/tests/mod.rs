@@ -88,6 +88,7 @@ fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
         hz: 1000,
         features: kernel.features,
         sysctl: Sysctl::new(1),
+        isolated: Default::default(),
     };
     Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot)
 }

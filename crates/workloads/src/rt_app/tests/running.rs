@@ -32,7 +32,14 @@ impl<const COSTS: bool> Ran<COSTS> {
         let cycles_per_us = 1_000_000 / prices.ps_per_cycle;
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, 1);
         let sysctl = Sysctl::new(cpus);
-        let boot = Boot { kernel, topology: topology.cpu_topology(), hz: 250, features: kernel.features, sysctl };
+        let boot = Boot {
+            kernel,
+            topology: topology.cpu_topology(),
+            hz: 250,
+            features: kernel.features,
+            sysctl,
+            isolated: Default::default(),
+        };
         let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), 250);
         let rt_app = instance(app(text), cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {

@@ -1,0 +1,181 @@
+//! core.c: which CPUs a task may use, and its way to another one.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::sched::*;
+use crate::stop_task::StopWork;
+use crate::topology::SdFlags;
+use fentry::fentry;
+use units::{CpuId, CpuMask};
+
+behaviour! {
+    /// On which CPUs a task may be placed while some come or go.
+    pub enum CpuAllowed = "core.cpu_allowed" {
+        Online = "online", since "v2.6.38", commit "", "all that are online";
+        Active = "active", since "v4.18", commit "",
+            "those that are not on their way down, but for kernel threads bound to one (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Where a task goes that may no longer use its CPU.
+    pub enum AffinityDest = "core.affinity_dest" {
+        First = "first", since "v2.6.23", commit "", "to the first CPU it may use";
+        Distributed = "distributed", since "v5.7", commit "",
+            "to the one after the last that was chosen by the same CPU, round and round (after v4.16, by v6.1)";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// The affinity of the first process, which others inherit: all CPUs but isolated ones (sched_init_smp()).
+    pub(super) fn default_affinity(&self) -> CpuMask {
+        (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !self.isolated.contains(cpu)).collect()
+    }
+
+    /// core.c: is_cpu_allowed(). Whether the task may be placed on `cpu`.
+    #[inline]
+    pub(crate) fn is_cpu_allowed(&self, p: TaskId, cpu: CpuId) -> bool {
+        if !self.cpumask_test(cpu, p) {
+            return false;
+        }
+        match self.kernel.core.cpu_allowed {
+            CpuAllowed::Online => self.rq[cpu].hotplug.is_online(),
+            // A kernel thread may stay longest.
+            CpuAllowed::Active => {
+                self.rq[cpu].hotplug.is_active()
+                    || self.task[p].mm == 0
+                        && self.rq[cpu].hotplug.is_online()
+                        && (self.kthread_is_per_cpu(p) || !self.rq[cpu].hotplug.is_dying())
+            }
+        }
+    }
+
+    /// core.c: select_task_rq().
+    pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
+        let mut cpu = cpu;
+        if self.task[p].nr_cpus_allowed > 1 {
+            cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
+        }
+        if !self.is_cpu_allowed(p, cpu) {
+            cpu = self.select_fallback_rq(self.task[p].cpu, p);
+        }
+        cpu
+    }
+
+    /// core.c: select_fallback_rq(). A CPU for a task that cannot stay on `cpu`: of the same node if possible. Where there is
+    /// none that it may use, it may use all from now on.
+    ///
+    /// Differs: the kernel asks the task's cpuset first, and says so in its log.
+    pub(crate) fn select_fallback_rq(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
+        let node = self.topology.node[cpu];
+        let fits = |sched: &Self, dest: CpuId| sched.rq[dest].hotplug.is_active() && sched.is_cpu_allowed(p, dest);
+        let allowed = |sched: &Self| {
+            let all = || sched.task_cold[p].cpus_allowed.iter().filter(|dest| dest.index() < sched.nr_cpus());
+            let near = all().find(|&dest| sched.topology.node[dest] == node && fits(sched, dest));
+            near.or_else(|| all().find(|&dest| fits(sched, dest)))
+        };
+        if let Some(dest) = allowed(self) {
+            return dest;
+        }
+        let possible = CpuMask::all(self.nr_cpus());
+        self.do_set_cpus_allowed(p, possible);
+        allowed(self).expect("a CPU is up")
+    }
+
+    /// core.c: do_set_cpus_allowed(), of a task that its caller has locked. A queued one is off its queue meanwhile.
+    pub(super) fn do_set_cpus_allowed(&mut self, p: TaskId, mask: CpuMask) {
+        if self.task[p].on_rq == OnRq::Queued {
+            self.change_allowed_cpus(p, |sched| sched.set_cpus_allowed_common(p, mask));
+        } else {
+            self.set_cpus_allowed_common(p, mask);
+        }
+    }
+
+    /// core.c: set_cpus_allowed_common().
+    fn set_cpus_allowed_common(&mut self, p: TaskId, mask: CpuMask) {
+        self.task[p].nr_cpus_allowed = mask.weight() as u32;
+        self.task_cold[p].cpus_allowed = mask;
+        self.set_task_max_allowed_capacity(p);
+    }
+
+    /// core.c: set_cpus_allowed_ptr(). The task is taken off its queue while its mask changes, and moved if its CPU is none of
+    /// those. The running task's own case is the caller's (it must schedule away).
+    ///
+    /// Differs: a task that is just being woken keeps the CPU it was given.
+    ///
+    /// # Errors
+    /// EINVAL if no CPU of the mask is up.
+    #[fentry]
+    pub(crate) fn set_cpus_allowed_ptr(&mut self, p: TaskId, mask: CpuMask) -> Answer {
+        if self.task_cold[p].cpus_allowed == mask {
+            return Ok(());
+        }
+        let Some(dest) = self.affinity_dest(&mask) else {
+            return Err(Refusal::new(Errno::EINVAL, "no CPU of the affinity is up"));
+        };
+        self.pi_lock(p);
+        self.do_set_cpus_allowed(p, mask);
+        let cpu = self.task[p].cpu;
+        if !self.cpumask_test(cpu, p) && self.task[p].on_rq == OnRq::Queued {
+            if self.task[p].on_cpu {
+                self.stop_one_cpu(cpu, StopWork::Migrate(p, dest));
+            } else {
+                self.move_queued_task(p, dest);
+            }
+        }
+        self.pi_unlock(p);
+        Ok(())
+    }
+
+    /// cpumask_any_and(cpu_valid_mask, new_mask)
+    fn affinity_dest(&mut self, mask: &CpuMask) -> Option<CpuId> {
+        let valid = mask.and(&self.cpu_active_mask);
+        match self.kernel.core.affinity_dest {
+            AffinityDest::First => valid.first(),
+            // cpumask_any_and_distribute()
+            AffinityDest::Distributed => {
+                let last = &mut self.balance.distribute_cpu_mask_prev[self.this_cpu];
+                let next = valid.next_from(*last).or_else(|| valid.first())?;
+                *last = next.index() + 1;
+                Some(next)
+            }
+        }
+    }
+
+    /// core.c: migration_cpu_stop(). The stopper of the CPU that the task had to leave.
+    pub(crate) fn migration_cpu_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
+        let here = self.this_cpu;
+        let task = &self.task[p];
+        if task.alive && task.cpu == here && task.on_rq == OnRq::Queued && !self.cpumask_test(here, p) {
+            self.__migrate_task(p, dest_cpu);
+        }
+    }
+
+    /// core.c: __migrate_task(). Moves the task unless it may not go there either by now.
+    pub(super) fn __migrate_task(&mut self, p: TaskId, dest_cpu: CpuId) {
+        if self.is_cpu_allowed(p, dest_cpu) && self.rq[dest_cpu].hotplug.is_active() {
+            self.move_queued_task(p, dest_cpu);
+        } else if !self.cpumask_test(self.task[p].cpu, p) {
+            // Its affinity changed again meanwhile, or that CPU goes down: there is another.
+            let dest = self.select_fallback_rq(self.task[p].cpu, p);
+            self.move_queued_task(p, dest);
+        }
+    }
+
+    /// core.c: move_queued_task().
+    pub(crate) fn move_queued_task(&mut self, p: TaskId, new_cpu: CpuId) {
+        let old = self.task[p].cpu;
+        self.rq_lock(old);
+        self.task[p].on_rq = OnRq::Migrating;
+        self.dequeue_task(old, p, QueueFlags::default());
+        self.set_task_cpu(p, new_cpu);
+        self.rq_unlock(old);
+        self.rq_lock(new_cpu);
+        self.enqueue_task(new_cpu, p, QueueFlags { migrated: true, ..QueueFlags::default() });
+        self.task[p].on_rq = OnRq::Queued;
+        self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
+        self.rq_unlock(new_cpu);
+    }
+}

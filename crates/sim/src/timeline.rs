@@ -1,0 +1,121 @@
+//! The timeline: what an administrator does to the machine at given times, from outside the tasks that run on it.
+
+use crate::cpu::Run;
+use crate::engine::Sim;
+use machine::hardware::{Hardware, Notice};
+use sched::errno::{Answer, Refusal};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::{CpuId, CpuMask, Ns, Ps};
+
+/// One thing done to the machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// `echo 0 > /sys/devices/system/cpu/cpuN/online`
+    CpuOffline(CpuId),
+    /// `echo 1 > ...`
+    CpuOnline(CpuId),
+    /// Exclusive cpusets: the CPUs of each balance among themselves, those in none are one more.
+    Partitions(Vec<CpuMask>),
+}
+
+/// A change that the kernel refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub at: Ns,
+    pub change: Change,
+    pub refusal: Refusal,
+}
+
+/// What is still to be done, the earliest first.
+#[derive(Default)]
+pub(crate) struct Timeline {
+    entries: VecDeque<(Ps, Change)>,
+}
+
+impl Timeline {
+    /// When something is to be done next.
+    #[inline]
+    pub fn next(&self) -> Ps {
+        self.entries.front().map_or(Ps::NEVER, |entry| entry.0)
+    }
+}
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Has something done at a time; at the same time, in the order of the calls. What is past is done at once.
+    pub fn at(&mut self, at: Ns, change: Change) {
+        let at = Ps::from(at);
+        let place = self.timeline.entries.partition_point(|entry| entry.0 <= at);
+        self.timeline.entries.insert(place, (at, change));
+    }
+
+    /// Does what is due at `self.timeline.next()`.
+    pub(crate) fn change_machine(&mut self) {
+        let (at, change) = self.timeline.entries.pop_front().expect("something is due");
+        self.now = self.now.max(at);
+        let by = self.administrator(&change);
+        let answer = self.beside(by, |sim| sim.change(by, &change));
+        if let Err(refusal) = answer {
+            self.refused.push(Refused { at: self.now.ns(), change, refusal });
+        }
+    }
+
+    /// Where the administrator's shell runs: on the first CPU that is up and not the one in question.
+    fn administrator(&self, change: &Change) -> CpuId {
+        let target = match change {
+            Change::CpuOffline(cpu) | Change::CpuOnline(cpu) => Some(*cpu),
+            Change::Partitions(_) => None,
+        };
+        let up = || (0..self.sched.nr_cpus()).map(CpuId::new).filter(|&cpu| self.sched.is_online(cpu));
+        let other = up().find(|&cpu| Some(cpu) != target);
+        other.or_else(|| up().next()).expect("a CPU is up")
+    }
+
+    fn change(&mut self, by: CpuId, change: &Change) -> Answer {
+        match change {
+            Change::CpuOffline(cpu) => self.sched.cpu_down(by, *cpu),
+            Change::CpuOnline(cpu) => self.sched.cpu_up(by, *cpu),
+            Change::Partitions(partitions) => self.sched.set_partitions(by, partitions),
+        }
+    }
+
+    /// Has `cpu` do something as if a process that ran there had: what that takes is `cpu`'s time.
+    pub(crate) fn beside<T>(&mut self, cpu: CpuId, body: impl FnOnce(&mut Self) -> T) -> T {
+        let mut from = self.now.max(self.sched.arch().now(cpu));
+        if let Run::User { since } = self.cpus[cpu].run {
+            from = from.max(since);
+            self.account_user(cpu, since, from);
+        }
+        self.sched.arch_mut().begin(cpu, from);
+        let value = body(self);
+        let to = self.sched.arch().now(cpu);
+        match self.cpus[cpu].run {
+            Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
+            // On the way back to user mode it looks at its flags.
+            Run::User { .. } => self.pause(cpu),
+            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
+        }
+        if self.sched.need_resched(cpu) && self.sched.current(cpu).is_none() {
+            // Nothing runs there that would look at its flags on the way out.
+            self.cpus[cpu].notice(Notice::Monitor, to);
+        }
+        self.requeue(cpu);
+        self.deliver();
+        value
+    }
+
+    /// The CPU has gone offline: its sleepers' timers wait on another one, and it rests in the deepest idle state.
+    pub(crate) fn go_offline(&mut self, cpu: CpuId) {
+        let up = (0..self.sched.nr_cpus()).map(CpuId::new).find(|&other| self.sched.is_online(other));
+        let to = up.expect("a CPU stays up");
+        for timer in self.cpus[cpu].timers.leave() {
+            self.cpus[to].timers.arm(timer.soft, timer.hard, timer.task, timer.sleep);
+        }
+        self.requeue(to);
+        let now = self.sched.arch().now(cpu);
+        let this = &mut self.cpus[cpu];
+        (this.tick_at, this.reschedule_at, this.monitor_at) = (Ps::NEVER, Ps::NEVER, Ps::NEVER);
+        this.run = Run::EnteringIdle;
+        this.at = now;
+    }
+}
