@@ -491,7 +491,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     }
 
     #[inline]
-    fn copy(&mut self, by: CpuId, bytes: u64) {
+    fn copy(&mut self, _by: CpuId, bytes: u64) {
         if COSTS {
             self.charge(Ps(bytes * self.prices.copy_ps_per_byte));
         }

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod arch;
+pub mod arena;
 pub mod attr;
 pub mod autogroup;
 pub mod behaviour;

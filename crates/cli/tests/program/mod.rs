@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The shortest comparison there is.
+#[allow(dead_code, reason = "not every test file needs it")]
 pub const TINY: &[&str] = &[
     "--machine",
     "core-i7-3770",

@@ -262,23 +262,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
         }
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
-            let times = reader.number(times, 1, 1_000_000_000)? as u32;
-            let (x, to) = (reader.word(), steps.len() as u32);
-            if depth == DEEPEST {
-                return Err(reader.wrong("one more loop in a loop".to_string(), &format!("at most {DEEPEST}")));
-            }
-            if x != "x" || !reader.rest.starts_with('(') {
-                return Err(reader.wrong_at(x, format!("`{x}`"), "N x (steps)"));
-            }
-            reader.skip(1);
-            while !reader.rest.starts_with(')') {
-                if reader.rest.is_empty() {
-                    return Err(reader.wrong("the end of the line".to_string(), "a closing parenthesis"));
-                }
-                step(reader, steps, script, depth + 1)?;
-            }
-            reader.skip(1);
-            steps.push(Step::Again { to, times });
+            repetition(reader, times, steps, script, depth)?;
         }
         _ => return Err(reader.wrong_at(word, format!("`{word}`"), EXPECTED)),
     }
@@ -290,6 +274,34 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             return Err(reader.wrong_at(word, format!("`{word}`"), "a semicolon between two steps"));
         }
     }
+    Ok(())
+}
+
+/// `N x (steps)`, of which `N` has been read.
+fn repetition(
+    reader: &mut Reader,
+    times: &str,
+    steps: &mut Vec<Step>,
+    script: &mut Script,
+    depth: u32,
+) -> Result<(), ScriptError> {
+    let times = reader.number(times, 1, 1_000_000_000)? as u32;
+    let (x, to) = (reader.word(), steps.len() as u32);
+    if depth == DEEPEST {
+        return Err(reader.wrong("one more loop in a loop".to_string(), &format!("at most {DEEPEST}")));
+    }
+    if x != "x" || !reader.rest.starts_with('(') {
+        return Err(reader.wrong_at(x, format!("`{x}`"), "N x (steps)"));
+    }
+    reader.skip(1);
+    while !reader.rest.starts_with(')') {
+        if reader.rest.is_empty() {
+            return Err(reader.wrong("the end of the line".to_string(), "a closing parenthesis"));
+        }
+        step(reader, steps, script, depth + 1)?;
+    }
+    reader.skip(1);
+    steps.push(Step::Again { to, times });
     Ok(())
 }
 

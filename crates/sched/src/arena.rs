@@ -1,0 +1,84 @@
+//! Arenas: objects of one kind in one vector, named by small numbers.
+
+/// Objects of one kind, by id. Slots are given back and used again, the most recently freed first.
+#[derive(Clone, Debug)]
+pub struct Arena<I, T> {
+    slots: Vec<T>,
+    free: Vec<u32>,
+    id: std::marker::PhantomData<I>,
+}
+
+impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
+    pub fn new() -> Arena<I, T> {
+        Arena { slots: Vec::new(), free: Vec::new(), id: std::marker::PhantomData }
+    }
+
+    pub fn insert(&mut self, value: T) -> I {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = value;
+                I::from(slot)
+            }
+            None => {
+                self.slots.push(value);
+                I::from(self.slots.len() as u32 - 1)
+            }
+        }
+    }
+
+    /// Takes the object out; its id may be given to another at once.
+    pub fn remove(&mut self, id: I) -> T {
+        let slot = id.into();
+        self.free.push(slot);
+        std::mem::take(&mut self.slots[slot as usize])
+    }
+
+    /// Makes room for `id`, for an arena whose ids another one gives out.
+    pub fn ensure(&mut self, id: I) {
+        let slot = id.into() as usize;
+        if self.slots.len() <= slot {
+            self.slots.resize_with(slot + 1, T::default);
+        }
+    }
+
+    /// Forgets what `id` held there.
+    pub fn reset(&mut self, id: I) {
+        if let Some(slot) = self.slots.get_mut(id.into() as usize) {
+            *slot = T::default();
+        }
+    }
+
+    /// Slots in use or used before: one more than the largest id so far.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        self.slots.iter().enumerate().map(|(i, t)| (I::from(i as u32), t))
+    }
+}
+
+impl<I: From<u32> + Into<u32>, T: Default> Default for Arena<I, T> {
+    fn default() -> Arena<I, T> {
+        Arena::new()
+    }
+}
+
+impl<I: Into<u32>, T> std::ops::Index<I> for Arena<I, T> {
+    type Output = T;
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.slots[id.into() as usize]
+    }
+}
+
+impl<I: Into<u32>, T> std::ops::IndexMut<I> for Arena<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.slots[id.into() as usize]
+    }
+}
