@@ -345,7 +345,7 @@ impl<A: Arch> Sched<A> {
         else {
             return;
         };
-        self.account_other_class(cpu, delta_exec);
+        self.sched_rt_avg_update(cpu, delta_exec);
         self.account_rt_time(cpu, delta_exec);
     }
 

@@ -9,17 +9,10 @@ use units::CpuId;
 
 impl<A: Arch> Sched<A> {
     /// sched.h: sched_rt_avg_update(). `rt_delta` ns of a realtime or deadline task, or of interrupts. Nothing from v4.19 on.
-    pub fn sched_rt_avg_update(&mut self, cpu: CpuId, rt_delta: u64) {
+    pub(crate) fn sched_rt_avg_update(&mut self, cpu: CpuId, rt_delta: u64) {
         if self.kernel.load.other_classes == OtherClasses::RtAvg {
             let freq = u64::from(self.scale(cpu).freq);
             self.rq[cpu].rt_avg += rt_delta * freq;
-        }
-    }
-
-    /// A real-time or deadline task ran `delta_exec` ns: sched_rt_avg_update(), and the sum's ageing, which is a part of it.
-    pub(crate) fn account_other_class(&mut self, cpu: CpuId, delta_exec: u64) {
-        if self.kernel.load.other_classes == OtherClasses::RtAvg {
-            self.sched_rt_avg_update(cpu, delta_exec);
             self.sched_avg_update(cpu);
         }
     }

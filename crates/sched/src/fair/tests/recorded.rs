@@ -117,6 +117,9 @@ impl Replay {
             }
             "others" => {
                 self.s.update_rq_clock(cpu(n[0]));
+                if n[1] != 0 {
+                    self.s.sched_rt_avg_update(cpu(n[0]), MS);
+                }
                 self.s.update_rt_rq_load_avg(cpu(n[0]), n[1] != 0);
                 self.s.update_dl_rq_load_avg(cpu(n[0]), n[2] != 0);
             }
