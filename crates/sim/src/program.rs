@@ -4,6 +4,7 @@ use os::pipe::PipeId;
 use os::sync::SyncOp;
 use sched::attr::SchedAttr;
 use sched::autogroup::Session;
+use sched::core::cgroup::GroupFile;
 use sched::sched::{Policy, TaskId, TgId};
 use units::{CpuMask, Cycles, Ns};
 
@@ -44,6 +45,8 @@ pub enum Op {
     /// sched_setattr(). As for SetPolicy the outcome is 0, or minus the number of the error as the kernel returns it.
     SetAttr(Box<SchedAttr>),
     MoveToGroup(TgId),
+    /// `echo TEXT > FILE` in a group's directory; the outcome is 1 where the kernel refuses it.
+    WriteGroup(Box<GroupWrite>),
     /// setsid(): the process begins a session of its own.
     Setsid,
     /// Writes a nice level (-20..=19) to its own `/proc/PID/autogroup`; no effect outside a session of its own.
@@ -57,6 +60,14 @@ pub enum Op {
         value: u64,
     },
     Exit,
+}
+
+/// What [`Op::WriteGroup`] writes, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupWrite {
+    pub group: TgId,
+    pub file: GroupFile,
+    pub text: String,
 }
 
 /// How the last operation ended: its value (bytes moved, children collected) and the clock after it.

@@ -218,6 +218,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.interrupt(cpu, sleeper);
                 true
             }
+            Op::WriteGroup(write) => {
+                let answer = self.sched.cgroup_write(cpu, write.group, write.file, &write.text);
+                self.context(task).last.value = u64::from(answer.is_err());
+                true
+            }
             Op::Setsid => {
                 self.sched.set_session(cpu, task, Session::New);
                 true

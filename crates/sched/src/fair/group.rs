@@ -380,6 +380,7 @@ impl<A: Arch> Sched<A> {
             self.list_del_leaf_cfs_rq(cfs);
             let above = &mut self.cfs_rq[self.se[se].cfs_rq];
             above.h_load_next = above.h_load_next.filter(|&next| next != se);
+            above.skip = above.skip.filter(|&skip| skip != se);
             self.se.remove(se);
             self.cfs_rq.remove(cfs);
         }

@@ -73,7 +73,9 @@ impl<A: Arch> Sched<A> {
         self.set_buddy(se, Buddy::Last);
     }
 
-    /// The body of all three. A SCHED_IDLE task is nobody's friend, nor is an idle group, but both may be skipped.
+    /// The body of all three. A SCHED_IDLE task is nobody's friend, nor is an idle group, but both may be skipped. Where a group was
+    /// throttled under a running task its entity is not queued: who skips it then does so when it comes back, but nobody prefers
+    /// it (v4.5 does not look, and might run it).
     fn set_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {
@@ -81,7 +83,10 @@ impl<A: Arch> Sched<A> {
                 return;
             }
             let entity = &self.se[se];
-            debug_assert!(entity.on_rq, "a buddy is queued");
+            if !entity.on_rq && !matches!(buddy, Buddy::Skip) {
+                debug_assert!(self.throttled_hierarchy(entity.cfs_rq) || entity.my_q.is_some(), "a buddy is queued");
+                return;
+            }
             *self.cfs_rq[entity.cfs_rq].buddy(buddy) = Some(se);
             level = entity.parent;
         }

@@ -33,6 +33,8 @@ pub struct Case {
     pub pipes: PipeRules,
     /// Parent (0 is the root group, n the n-th of these) and shares.
     pub groups: Vec<(usize, u64)>,
+    /// What each of these groups begins with, by its place in [`LIMITS`]; the rest begin without.
+    pub limits: Vec<usize>,
     pub ensembles: Vec<Ensemble>,
 }
 
@@ -74,7 +76,25 @@ pub enum Step {
     Affinity(u64),
     /// 0 is the root group; ignored where the case has fewer groups.
     Group(usize),
+    /// The n-th group gets other limits, by their place in [`LIMITS`]; ignored where the case has fewer groups.
+    Limit(usize, usize),
+    Setsid,
+    Autogroup(i32),
 }
+
+/// What a group may use: quota and period in us, and what it may save up beyond the quota. No limit comes last.
+pub const LIMITS: [Option<(u64, u64, u64)>; 7] = [
+    Some((1_000, 20_000, 0)),
+    Some((5_000, 10_000, 0)),
+    Some((20_000, 100_000, 20_000)),
+    Some((30_000, 20_000, 5_000)),
+    Some((2_000, 1_000, 0)),
+    Some((100_000, 50_000, 100_000)),
+    None,
+];
+
+/// The least part of one CPU that a limit leaves: a twentieth.
+const TIGHTEST: u64 = 20;
 
 pub const KERNELS: [&str; 5] = ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"];
 
@@ -159,6 +179,7 @@ impl Case {
             sysctls: Vec::new(),
             pipes: [PipeRules::Single, PipeRules::Split][pick(2)],
             groups: Vec::new(),
+            limits: Vec::new(),
             ensembles: Vec::new(),
         };
         if pick(2) == 0 {
@@ -193,10 +214,36 @@ impl Case {
         case
     }
 
+    /// The same with limits on its groups, and with sessions.
+    pub fn with_limits(mut self) -> Case {
+        let mut random = Prng::stream(self.seed, "limits", 0);
+        if self.groups.is_empty() {
+            self.groups.push((0, 1024));
+        }
+        let limit = |random: &mut Prng| random.below(LIMITS.len() as u64) as usize;
+        self.limits = self.groups.iter().map(|_| limit(&mut random)).collect();
+        let nr_groups = self.groups.len() as u64;
+        for steps in self.ensembles.iter_mut().flat_map(|e| &mut e.members) {
+            // Somebody should be in the groups.
+            if random.below(2) == 0 {
+                steps.insert(0, Step::Group(random.below(nr_groups + 1) as usize));
+            }
+            let at = random.below(steps.len() as u64 + 1) as usize;
+            match random.below(8) {
+                0 => steps.insert(at, Step::Limit(1 + random.below(nr_groups) as usize, limit(&mut random))),
+                1 => steps.insert(at, Step::Setsid),
+                2 => steps.insert(at, Step::Autogroup(random.below(40) as i32 - 20)),
+                _ => {}
+            }
+        }
+        self
+    }
+
     /// Every task alike, and balancing as it comes: no nice levels, policies, affinities, groups or yields anywhere.
     pub fn is_plain(&self) -> bool {
         let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_));
         self.toggled.is_empty()
+            && self.limits.is_empty()
             && self.sysctls.is_empty()
             && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
@@ -224,8 +271,12 @@ impl Case {
         cases.extend(self.groups.len().checked_sub(1).map(|fewer| {
             let mut case = self.clone();
             case.groups.truncate(fewer);
+            case.limits.truncate(fewer);
             case
         }));
+        if !self.limits.is_empty() {
+            cases.push(Case { limits: Vec::new(), ..self.clone() });
+        }
         for i in 0..self.ensembles.len() {
             for smaller in self.ensembles[i].smaller() {
                 let mut ensembles = self.ensembles.clone();
@@ -262,7 +313,7 @@ impl Case {
             let round: Ns = per_step.fold(Ns::from_ms(10), |sum, time| sum + time);
             total += ensemble.at + Ns(round.0 * u64::from(ensemble.rounds));
         }
-        Ns(total.0 * 10)
+        Ns(total.0 * if self.limits.is_empty() { 10 } else { 10 * TIGHTEST })
     }
 
     pub fn prices(&self) -> Prices {

@@ -4,9 +4,11 @@ use crate::case::Case;
 use crate::program::Ledger;
 use machine::hardware::Hardware;
 use sched::core::Sched;
+use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
-use sched::sched::{CfsRqId, OnRq, Policy, Rq, SchedEntity, SeId, TaskId, TaskState};
+use sched::hrtimer::SchedTimer;
+use sched::sched::{CfsRqId, OnRq, Policy, Rq, SchedEntity, SeId, TaskId, TaskState, TgId};
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
 use std::cell::RefCell;
@@ -90,11 +92,15 @@ pub struct Checker {
     ledger: Ledger,
     events: u64,
     min_vruntime: Vec<u64>,
+    /// Whose queue that is: sessions' groups come and go, and their queues are used again.
+    owner: Vec<String>,
     rq_clock: Vec<u64>,
     cpu_clock: Vec<u64>,
     /// How long a CPU may idle while another has too much, if anybody promises that.
     patience: Option<Ns>,
     idle_beside_work_since: Vec<Option<Ns>>,
+    /// What each group may have used by now, by its id.
+    budgets: Vec<Budget>,
     /// The longest that was seen.
     pub longest_idle_beside_work: Ns,
 }
@@ -106,10 +112,12 @@ impl Checker {
             ledger,
             events: 0,
             min_vruntime: Vec::new(),
+            owner: Vec::new(),
             rq_clock: vec![0; nr_cpus],
             cpu_clock: vec![0; nr_cpus],
             patience: case.is_plain().then(|| patience(nr_cpus, case.hz)),
             idle_beside_work_since: vec![None; nr_cpus],
+            budgets: Vec::new(),
             longest_idle_beside_work: Ns::ZERO,
         }
     }
@@ -126,6 +134,7 @@ impl Checker {
             tasks(&sim.sched);
             self.averages(&sim.sched);
             groups(&sim.sched);
+            self.budgets(sim);
             task_lists(&sim.sched);
         }
     }
@@ -201,6 +210,7 @@ impl Checker {
             }
         }
         self.min_vruntime.resize(sched.cfs_rq.len(), 0u64.wrapping_sub(1 << 20));
+        self.owner.resize(sched.cfs_rq.len(), String::new());
         for (id, cfs) in sched.cfs_rq.iter() {
             let held = held[id.index()];
             assert_eq!(cfs.nr_running, held.nr, "{id:?}.nr_running");
@@ -213,7 +223,13 @@ impl Checker {
                 assert_eq!(cfs.runnable_weight, held.runnable, "{id:?}.runnable_weight");
             }
             assert_eq!(cfs.tasks_timeline.len() as u32, held.waiting, "{id:?}.tasks_timeline");
-            assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is not on the leaf list");
+            let listed = cfs.on_list || cfs.throttle_count != 0;
+            assert!(cfs.nr_running == 0 || listed, "{id:?} has load and is not on the leaf list");
+            let owner = &sched.tg[cfs.tg].name;
+            if self.owner[id.index()] != *owner {
+                self.owner[id.index()].clone_from(owner);
+                self.min_vruntime[id.index()] = cfs.min_vruntime;
+            }
             assert!(!entity_before(cfs.min_vruntime, self.min_vruntime[id.index()]), "{id:?}.min_vruntime went back");
             self.min_vruntime[id.index()] = cfs.min_vruntime;
             sorted(sched, id);
@@ -223,6 +239,35 @@ impl Checker {
         }
         for (cpu, rq) in sched.rq.iter() {
             assert_eq!(rq.load.weight, sched.cfs_rq[rq.cfs].load.weight, "rq.load of {cpu}");
+        }
+    }
+
+    /// Who is throttled is listed, waits for a timer that will come, and holds back what is below; and no group uses more than it may.
+    fn budgets<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        let sched = &sim.sched;
+        let now = sched.rq.iter().map(|(_, rq)| rq.clock).max().expect("a CPU");
+        self.budgets.resize(sched.tg.len(), Budget::default());
+        // Who writes a group's limits fills it up, and forgives what it owes.
+        let written: u64 = self.ledger.borrow().iter().map(|asked| asked.limits).sum();
+        for tg in sched.groups_below_root() {
+            throttling(sched, tg);
+            let cfs_b = &sched.tg[tg].cfs_bandwidth;
+            let limits = (cfs_b.quota, cfs_b.period, cfs_b.burst, written);
+            let budget = &mut self.budgets[tg.index()];
+            let used = sched.group_runtime(tg);
+            if budget.limits != Some(limits) || used < budget.used {
+                *budget = Budget { limits: Some(limits), since: now, used };
+            }
+            if cfs_b.quota == RUNTIME_INF {
+                continue;
+            }
+            // Full when it was set, and once for each period that has begun; a tick finds what is used up, and each CPU may be a tick
+            // late. Who joins a throttled group while running has the time of a system call before it notices.
+            let periods = (now - budget.since) / cfs_b.period + 2;
+            let late = (2 * sched.tick_nsec + 1_000_000) * sched.nr_cpus() as u64;
+            let most = cfs_b.quota * periods + cfs_b.burst + late + (now - budget.since) / 20;
+            let ran = used - budget.used;
+            assert!(ran <= most, "{tg:?} ran {ran} ns in {periods} periods, with {} ns for each", cfs_b.quota);
         }
     }
 
@@ -270,6 +315,38 @@ impl Checker {
         let slack = rounded + switches * slack_per_switch::<COSTS>(sim);
         assert!(lives.total.abs_diff(busy) <= slack, "charged {} ns, busy {busy} ns", lives.total);
     }
+}
+
+/// Since when a group has had its limits, and what it had used then.
+#[derive(Clone, Copy, Default)]
+struct Budget {
+    limits: Option<(u64, u64, u64, u64)>,
+    since: u64,
+    used: u64,
+}
+
+fn throttling<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId) {
+    let group = &sched.tg[tg];
+    let mut listed = vec![0; sched.nr_cpus()];
+    for cfs in sched.throttled_queues(tg) {
+        listed[sched.cfs_rq[cfs].rq.index()] += 1;
+    }
+    for (cpu, &cfs) in group.cfs_rq.iter().enumerate() {
+        let queue = sched.cfs_rq_runtime(cfs);
+        assert_eq!(listed[cpu], u32::from(queue.throttled), "{cfs:?} is throttled and listed as such");
+        assert!(!queue.throttled || queue.runtime_enabled, "{cfs:?} is throttled without a quota");
+        let mut above = 0;
+        let mut level = Some(tg);
+        while let Some(tg) = level {
+            above += i32::from(sched.cfs_rq_runtime(sched.tg[tg].cfs_rq[cpu]).throttled);
+            level = sched.tg[tg].parent;
+        }
+        let aware = sched.kernel.bandwidth.new_group_throttled == NewGroupThrottled::Synchronised;
+        assert!(!aware || sched.cfs_rq[cfs].throttle_count == above, "{cfs:?}.throttle_count");
+    }
+    let waits = listed.iter().any(|&listed| listed > 0);
+    let timer = sched.hrtimers.is_queued(SchedTimer::CfsPeriod(tg));
+    assert!(!waits || timer, "{tg:?} is throttled and no period will end it");
 }
 
 /// How far a task's runtime may be from what its CPU was busy for it, in ns, for each switch. A stretch is accounted by the queue's
@@ -415,10 +492,14 @@ fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
         assert_eq!(tg.load_avg, parts, "{id:?}.load_avg");
         for (cpu, &se) in tg.se.iter().enumerate() {
             let queue = sched.se[se].my_q.expect("a group's entity has a queue");
-            let needed = sched.cfs_rq[queue].nr_running > 0 || sched.se[se].sched_delayed;
+            let throttled = sched.cfs_rq_runtime(queue).throttled;
+            let needed = sched.cfs_rq[queue].nr_running > 0 && !throttled || sched.se[se].sched_delayed;
             assert_eq!(sched.se[se].on_rq, needed, "entity of {id:?} on CPU {cpu}");
-            // One that was never queued may have the weight it was made with.
-            let least = if sched.se[se].on_rq { 2 } else { u64::MAX };
+            // One that was never queued may have the weight it was made with, or was queued while throttled: nobody weighs it then.
+            let group = &sched.cfs_rq[queue];
+            let throttled = group.throttle_count != 0 || group.throttled_clock_pelt_time != 0;
+            let weighed = sched.se[se].on_rq && !throttled;
+            let least = if weighed { 2 } else { u64::MAX };
             assert!(
                 sched.se[se].load.weight <= tg.shares.max(least),
                 "{id:?} weighs more than its shares on CPU {cpu}"

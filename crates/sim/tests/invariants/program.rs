@@ -1,13 +1,15 @@
 //! What the tasks of a case do: scripts compiled from its ensembles, none of which can deadlock by itself.
 
-use crate::case::{Case, Ensemble, Kind, Step};
+use crate::case::{Case, Ensemble, Kind, LIMITS, Step};
+use machine::hardware::Hardware;
 use os::pipe::PipeId;
 use os::sync::{CondId, MutexId, SemaphoreId, SyncOp};
 use sched::core::Sched;
+use sched::core::cgroup::{GroupFile, Hierarchy};
 use sched::sched::{Policy, ROOT_TASK_GROUP, TgId};
 use sched::scheduler::Scheduler;
 use sim::engine::LinuxSim;
-use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use sim::program::{AddressSpace, GroupWrite, Op, Outcome, Program, TaskSpec};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -21,6 +23,8 @@ pub struct Asked {
     /// `Op::Work`, in all.
     pub work: Cycles,
     pub finished: bool,
+    /// How often it has written a group's limits.
+    pub limits: u64,
 }
 
 /// By task number, which is in the task's name.
@@ -70,6 +74,8 @@ struct Script {
     working_set: u64,
     memory: AddressSpace,
     ledger: Ledger,
+    /// The file with a group's quota.
+    file: GroupFile,
 }
 
 impl Program for Script {
@@ -132,6 +138,14 @@ impl Script {
                 Op::SetAffinity(mask)
             }
             Step::Group(number) => Op::MoveToGroup(*self.groups.get(number)?),
+            Step::Setsid => Op::Setsid,
+            Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
+            Step::Limit(number, limit) => {
+                let group = *self.groups.get(number).filter(|_| number > 0)?;
+                self.ledger.borrow_mut()[self.number].limits += 1;
+                let text = max(self.file, LIMITS[limit]);
+                Op::WriteGroup(Box::new(GroupWrite { group, file: self.file, text }))
+            }
         })
     }
 
@@ -198,6 +212,14 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
             let sched: &mut Sched<_> = &mut sim.sched;
             let group = sched.create_group(groups[parent.min(number)], &format!("g{number}"), shares);
             groups.push(group);
+            if let Some(&limit) = case.limits.get(number) {
+                // A burst is refused where there is none, or no quota that great.
+                let file = quota_file(sched);
+                let _ = sched.cgroup_write(group, file, &max(file, LIMITS[limit]));
+                if let Some((_, _, burst)) = LIMITS[limit] {
+                    let _ = sched.cgroup_write(group, GroupFile::MaxBurst, &burst.to_string());
+                }
+            }
         }
         Compiler { sim, ledger: Ledger::default(), groups: Rc::new(groups), working_set: 0 }
     }
@@ -230,6 +252,7 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
             working_set: self.working_set,
             memory: AddressSpace::Own,
             ledger: self.ledger.clone(),
+            file: quota_file(&self.sim.sched),
         }
     }
 
@@ -355,6 +378,24 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
 
 fn run(steps: &[Step]) -> impl Iterator<Item = Action> + '_ {
     steps.iter().map(|&step| Action::Step(step))
+}
+
+/// Where the kernel takes a quota: cgroup v1 takes the period apart.
+fn quota_file<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> GroupFile {
+    match sched.cgroup_hierarchy {
+        Hierarchy::Legacy => GroupFile::CfsQuotaUs,
+        Hierarchy::Unified => GroupFile::Max,
+    }
+}
+
+/// A limit as it is written into `file`; for v1 as much of its period of 100 ms.
+fn max(file: GroupFile, limit: Option<(u64, u64, u64)>) -> String {
+    match (file, limit) {
+        (GroupFile::CfsQuotaUs, None) => "-1".to_string(),
+        (GroupFile::CfsQuotaUs, Some((quota, period, _))) => (quota * 100_000 / period).to_string(),
+        (_, None) => "max".to_string(),
+        (_, Some((quota, period, _))) => format!("{quota} {period}"),
+    }
 }
 
 /// The fair policies that a step may choose.

@@ -153,6 +153,11 @@ impl<A: Arch> Sched<A> {
         &self.bandwidth.queues[cfs.index()]
     }
 
+    /// The group's throttled queues, in the order in which they will be served.
+    pub fn throttled_queues(&self, tg: TgId) -> impl Iterator<Item = CfsRqId> + '_ {
+        self.tg[tg].cfs_bandwidth.throttled_cfs_rq.iter().copied()
+    }
+
     #[inline]
     pub(crate) fn cfs_rq_runtime_mut(&mut self, cfs: CfsRqId) -> &mut CfsRqRuntime {
         &mut self.bandwidth.queues[cfs.index()]
