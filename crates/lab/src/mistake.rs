@@ -16,6 +16,9 @@ pub struct Mistake {
     pub wording: Wording,
 }
 
+/// Letters of either part of a message: more than any list of names that is worth reading.
+const LONGEST_PART: usize = 1_000;
+
 /// How a mistake's two parts are worded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
@@ -26,8 +29,10 @@ pub enum Wording {
 }
 
 impl Mistake {
+    /// What is longer than a message should be is cut.
     pub fn new(at: &Location, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
-        Mistake { at: at.clone(), found: found.into(), expected: expected.into(), wording: Wording::Phrases }
+        let [found, expected] = [found.into(), expected.into()].map(|text| excerpt(&text, LONGEST_PART));
+        Mistake { at: at.clone(), found, expected, wording: Wording::Phrases }
     }
 
     /// Something that cannot be opened, read or written.
@@ -39,9 +44,12 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names that users give stand in all of these, places among them.
+        let [at, found, expected] = [self.at.to_string(), self.found.clone(), self.expected.clone()]
+            .map(|text| excerpt(&text, LONGEST_PART + 3));
         match self.wording {
-            Wording::Phrases => write!(f, "{}: found {}; expected {}", self.at, self.found, self.expected),
-            Wording::Clauses => write!(f, "{}: {}; {}", self.at, self.found, self.expected),
+            Wording::Phrases => write!(f, "{at}: found {found}; expected {expected}"),
+            Wording::Clauses => write!(f, "{at}: {found}; {expected}"),
         }
     }
 }

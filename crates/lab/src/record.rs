@@ -163,43 +163,4 @@ mod tests {
             assert!(error.starts_with(message), "{error}");
         }
     }
-
-    /// Changed at random, a record is refused with its place or read; it never breaks the reader.
-    #[test]
-    fn mutations_are_refused_or_read() {
-        let mut draft = crate::experiment::Draft::default();
-        draft.machine_option("core-i7-3770");
-        draft.workload_option("pipetest").unwrap();
-        draft.arm_options(&["v4.15".to_string()], true).unwrap();
-        let files = crate::machines::tests::Table::default();
-        let experiment = draft.resolve(crate::experiment::Purpose::Watch, &files).unwrap();
-        let mut setup = experiment.setup(&experiment.jobs()[0]);
-        // Short, so that the rest is hit.
-        setup.machine.file = "machine".into();
-        let text: Vec<char> = Record::new(setup, Some(outcome()), 7).to_json().chars().collect();
-        let at = Location::of("r.json");
-        let mut chance = units::Prng::stream(3, "mutations", 0);
-        let (mut refused, mut read) = (0, 0);
-        for _ in 0..2_000 {
-            let mut text = text.clone();
-            for _ in 0..chance.between(1, 3) {
-                let at = chance.below(text.len() as u64 - 1) as usize;
-                match chance.below(8) {
-                    0 => text.truncate(at + 2),
-                    1 => drop(text.remove(at)),
-                    _ => {
-                        text[at] =
-                            ['"', '{', '}', '[', ']', ',', ':', '9', '-', 'e', '\u{e9}'][chance.below(11) as usize]
-                    }
-                }
-            }
-            match Record::parse(&text.iter().collect::<String>(), "r.json") {
-                // Whatever it says now, it is a kernel that can be built or one that is refused.
-                Ok(record) => read += usize::from(record.setup.kernel.build(8, &at).map_or(true, |_| true)),
-                Err(mistake) => refused += usize::from(mistake.to_string().starts_with("r.json")),
-            }
-        }
-        assert_eq!(refused + read, 2_000);
-        assert!(refused > 500 && read > 100, "{refused} and {read}");
-    }
 }

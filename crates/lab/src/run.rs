@@ -5,13 +5,14 @@
 //! line lives.
 
 use crate::experiment::{RT_APP, SCRIPT, application, script};
+use crate::machines::Machine;
 use crate::mistake::Mistake;
 use crate::prices::{path_name, prices};
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
 use crate::symbols::Symbols;
-use machine::description::{self, Description};
+use machine::description::Description;
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::profile::Frame;
@@ -92,14 +93,28 @@ pub fn start(setup: &Setup, nr_cpus: usize) -> (Ns, CpuId) {
 /// # Errors
 /// A setup that names what does not exist, which one made from an experiment does not.
 pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, Mistake> {
-    let machine = description::parse(&setup.machine.file, &setup.machine.name)?;
-    let prices = if setup.costs { prices(&machine) } else { Prices::free() };
-    let model = Model::of(setup, machine.topology().nr_cpus(), prices.ps_per_cycle, at)?;
+    let (machine, prices, model) = prepare(setup, at)?;
     if setup.costs {
         simulate::<true>(setup, &machine, prices, &model, wanted, at)
     } else {
         simulate::<false>(setup, &machine, prices, &model, wanted, at)
     }
+}
+
+/// Whether a setup can be run by this program: all that [`run`] looks at before something runs.
+///
+/// # Errors
+/// As of [`run`].
+pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
+    let (machine, ..) = prepare(setup, at)?;
+    setup.kernel.build(machine.topology().nr_cpus(), at).map(drop)
+}
+
+fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model), Mistake> {
+    let machine = Machine::parse(&setup.machine.file, &setup.machine.name)?.description;
+    let prices = if setup.costs { prices(&machine) } else { Prices::free() };
+    let model = Model::of(setup, machine.topology().nr_cpus(), prices.ps_per_cycle, at)?;
+    Ok((machine, prices, model))
 }
 
 /// The workload of a setup.

@@ -332,67 +332,6 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
         assert!(resolve(&text).unwrap_err().contains("runs; expected at most 1000000"));
     }
 
-    /// Changed at random, an experiment is refused or runs; it never breaks the reader.
-    #[test]
-    fn mutations_are_refused_or_resolved() {
-        let mut chance = units::Prng::stream(1, "mutations", 0);
-        let pieces =
-            ["[", "]", "\"", "=", "\n", "-1", "1e9", "99999999999999999999", "{", "}", ".", ",", "\u{fc}", "NO_", "0"];
-        let (mut refused, mut resolved) = (0, 0);
-        for _ in 0..3_000 {
-            let mut text: Vec<char> = TEXT.chars().collect();
-            for _ in 0..chance.between(1, 4) {
-                let [at, other] = [0, 1].map(|_| chance.below(text.len() as u64) as usize);
-                match chance.below(4) {
-                    0 => text.truncate(at.max(1)),
-                    1 => drop(text.remove(at)),
-                    2 => text.swap(at, other),
-                    _ => drop(text.splice(at..at, pieces[chance.below(pieces.len() as u64) as usize].chars())),
-                }
-                if text.is_empty() {
-                    text.push('x');
-                }
-            }
-            match resolve(&text.iter().collect::<String>()) {
-                Ok(experiment) => resolved += usize::from(!experiment.jobs().is_empty()),
-                Err(message) => refused += usize::from(message.contains("; expected ")),
-            }
-        }
-        assert_eq!(refused + resolved, 3_000, "every refusal says what would be right");
-        assert!(refused > 1_000 && resolved > 10, "{refused} and {resolved}");
-    }
-
-    #[test]
-    fn options_mutated_are_refused_or_resolved() {
-        let mut chance = units::Prng::stream(2, "mutations", 0);
-        let options = [
-            "hackbench-pipes:groups=1+4,loops=5",
-            "v=v4.15,NO_SIS_PROP,hz=250,sched_nr_migrate=8",
-            "pack:2 l3:1 core:2 pu:2",
-        ];
-        for round in 0..3_000 {
-            let mut text: Vec<char> = options[round % 3].chars().collect();
-            for _ in 0..chance.between(1, 3) {
-                let at = chance.below(text.len() as u64) as usize;
-                text[at] = [',', '=', ':', '+', '-', '9', ' ', 'x', '\u{e9}'][chance.below(9) as usize];
-            }
-            let text: String = text.into_iter().collect();
-            let mut draft = parse(TEXT, "x.toml").unwrap();
-            let checked = match round % 3 {
-                0 => draft.workload_option(&text),
-                1 => draft.arm_options(&[text], false),
-                _ => {
-                    draft.machine_option(&text);
-                    Ok(())
-                }
-            };
-            let ended = checked.and_then(|()| draft.resolve(Purpose::Comparison, &Table::default()));
-            if let Err(mistake) = ended {
-                assert!(mistake.to_string().contains("; expected "));
-            }
-        }
-    }
-
     #[test]
     fn the_schema_knows_the_names_that_the_reader_knows() {
         let schema: serde_json::Value =

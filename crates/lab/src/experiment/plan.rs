@@ -4,6 +4,7 @@ use super::{Experiment, MOST_RUNS};
 use crate::mistake::Mistake;
 use crate::setup::{KernelSetup, MachineSetup, Setup, WorkloadSetup, iteration_seed, sha256};
 use machine::topology::Location;
+use std::sync::Arc;
 use units::Ns;
 
 const DEFAULT_TIME_LIMIT: Ns = Ns::from_ms(60_000);
@@ -90,13 +91,16 @@ impl Experiment {
     /// What makes this experiment another than its neighbour, whatever the number of iterations and the time limit: results of
     /// one identity may share a folder.
     pub fn identity(&self) -> String {
+        // The machine's file is long, and the same in all.
+        let file: Arc<str> = sha256(self.machine.text.as_bytes()).into();
         let mut text = String::new();
         for (table, of) in self.tables.iter().enumerate() {
             for point in 0..of.points.len() {
                 for arm in 0..self.arms.len() {
                     text.push_str(&self.arms[arm].name);
                     let setup = self.setup(&Job { table, point, arm, iteration: 0 });
-                    text.push_str(&Setup { time_limit_ns: 0, ..setup }.hash());
+                    let machine = MachineSetup { file: file.clone(), ..setup.machine };
+                    text.push_str(&Setup { time_limit_ns: 0, machine, ..setup }.hash());
                 }
             }
         }

@@ -70,12 +70,41 @@ fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSe
             Ok(FileSetup { path, text: text.into() })
         }
         ("tasks", [value]) if draft.in_file => {
-            // Every line stays where it is in the experiment, so that mistakes name it.
-            let first = value.at.line.map_or(0, |line| line as usize);
-            let text = format!("{}{}", "\n".repeat(first), value.text);
+            // Every line stays where it is in the experiment, and the first one its columns, so that mistakes name them.
+            let before = |counted: Option<u32>| counted.map_or(0, |from_one| from_one as usize - 1);
+            let (lines, columns) = (before(value.at.line), before(value.at.column));
+            let text = format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), value.text);
             Ok(FileSetup { path: value.at.input.clone(), text: text.into() })
         }
         ("file" | "tasks", _) => Err(key.mistake(format!("no text as {}", key.quoted()), "one text")),
         _ => Err(key.unknown("parameter", ["file", "tasks"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Draft, Purpose, parse};
+    use crate::machines::tests::Table;
+
+    fn refusal(tasks: &str) -> String {
+        let arm = "[[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n";
+        let text = format!("machine = \"core-i7-3770\"\n[[workload]]\nname = \"script\"\ntasks = {tasks}\n{arm}");
+        let resolve = |draft: Draft| draft.resolve(Purpose::Single, &Table::default());
+        parse(&text, "x.toml").and_then(resolve).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn mistakes_in_an_experiments_script_are_where_they_stand() {
+        for (tasks, place) in [
+            ("\"\"\"\ntask a: run 1ms\ntask b: rnu 1ms\n\"\"\"", "x.toml:6:9: found `rnu`"),
+            ("\"\"\"task a: rnu 1ms\n\"\"\"", "x.toml:4:20: found `rnu`"),
+            ("'''\r\ntask a: rnu 1ms'''", "x.toml:5:9: found `rnu`"),
+            ("\"task a: rnu 1ms\"", "x.toml:4:18: found `rnu`"),
+            ("\"task a: run 1ms\\ntask b: rnu 1ms\"", "x.toml:4:9: found tasks with an escape sequence"),
+            ("7", "x.toml:4:9: found tasks = 7; expected a text"),
+        ] {
+            let error = refusal(tasks);
+            assert!(error.starts_with(place), "{error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Experiment files: TOML in, [`Draft`] out. `docs/experiments.md` describes them, `docs/experiment.schema.json` is their schema.
 
 use super::draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+use super::workload::SCRIPT;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::description::nearest_name;
 use machine::topology::Location;
@@ -90,10 +91,19 @@ fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
             DeValue::Array(values) => values.iter().collect(),
             _ => vec![entry.value],
         };
-        let values = values.into_iter().map(|value| table.plain(entry.name, value)).collect::<Result<_, _>>()?;
+        let read = |value| match value_is_script(&name.text, entry.name) {
+            true => table.literal(entry.name, value),
+            false => table.plain(entry.name, value),
+        };
+        let values = values.into_iter().map(read).collect::<Result<_, _>>()?;
         parameters.push((table.source.written(entry.name_span.clone(), entry.name), values));
     }
     Ok(DraftWorkload { name, title: table.text("title")?, parameters, in_file: true })
+}
+
+/// A text of several lines, whose mistakes have places of their own.
+fn value_is_script(workload: &str, parameter: &str) -> bool {
+    workload == SCRIPT && parameter == "tasks"
 }
 
 fn arm(table: &Table) -> Result<DraftArm, Mistake> {
@@ -264,6 +274,25 @@ impl<'t, 'a> Table<'t, 'a> {
             _ => return Err(self.wrong(value, name, "a number, or a list of numbers")),
         };
         Ok(self.source.written(value.span(), &text))
+    }
+
+    /// A text that stands in the file letter by letter, with the place of its first one.
+    fn literal(&self, name: &str, value: &Spanned<DeValue>) -> Result<Written, Mistake> {
+        let Some(text) = value.get_ref().as_str() else {
+            return Err(self.wrong(value, name, "a text, between \"\"\" and \"\"\""));
+        };
+        let raw = &self.source.text[value.span()];
+        let quotes = if raw.starts_with("\"\"\"") || raw.starts_with("'''") { 3 } else { 1 };
+        let inside = raw.get(quotes..raw.len() - quotes).unwrap_or_default();
+        // A line break right after three quotes does not count.
+        let skipped = ["\r\n", "\n"].into_iter().find(|end| quotes == 3 && inside.starts_with(end)).map_or(0, str::len);
+        if inside[skipped..].replace('\r', "") != text.replace('\r', "") {
+            let found = format!("{name} with an escape sequence");
+            let expected = "a text without backslashes, between \"\"\" and \"\"\"";
+            return Err(Mistake::new(&self.source.at(value.span().start), found, expected));
+        }
+        let start = value.span().start + quotes + skipped;
+        Ok(self.source.written(start..start, text))
     }
 
     fn table(&self, name: &'t str) -> Result<Option<Table<'t, 'a>>, Mistake> {

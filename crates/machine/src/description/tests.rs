@@ -337,29 +337,3 @@ fn listed_topologies_are_checked() {
     );
     assert!(with("cpus = 4\nsockets = [\"0-3\"]").0.starts_with("found the unknown name `sockets`"));
 }
-
-#[test]
-fn mangled_files_are_read_or_refused_and_nothing_else() {
-    let mut prng = units::Prng::stream(11, "mangled machine files", 0);
-    for _ in 0..400 {
-        let mut bytes = XEON.as_bytes().to_vec();
-        for _ in 0..prng.between(1, 4) {
-            let at = prng.below(bytes.len() as u64) as usize;
-            match prng.below(4) {
-                0 => bytes[at] = b"0123456789.,-[]{}=\"\n_ "[prng.below(22) as usize],
-                1 => drop(bytes.remove(at)),
-                2 if prng.below(8) == 0 => bytes.truncate(at.max(1)),
-                _ => {
-                    let end = (at + prng.below(60) as usize).min(bytes.len());
-                    let copy = bytes[at..end].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-            }
-        }
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        match parse(&text, "m.toml") {
-            Ok(machine) => drop((machine.line_transfers(), machine.idle_states())),
-            Err(error) => assert!(error.at.line.is_some() || error.at.column.is_none(), "{error}"),
-        }
-    }
-}

@@ -6,8 +6,8 @@ use super::figure::How;
 use super::read::read_how;
 use super::toml_text::{Table, kind_of, number_text};
 use crate::topology::{
-    CacheKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, Numbering, Topology, from_synthetic,
-    parse_list,
+    CacheKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES, Numbering, Topology,
+    from_synthetic, parse_list,
 };
 use toml::Spanned;
 use toml::de::DeValue;
@@ -155,7 +155,7 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
                 return Err(cache.error_at(at, &kind_of(at), "unified, data or instruction", RULE));
             }
         };
-        let bytes = cache.get("bytes").map(|bytes| whole(&cache, bytes, 1, 1 << 40)).transpose()?;
+        let bytes = cache.get("bytes").map(|bytes| whole(&cache, bytes, 1, MOST_CACHE_BYTES)).transpose()?;
         for (cpus, at) in sets(&cache, "cpus", &draft.cpus)? {
             draft.caches.push(DraftCache { level, kind, bytes, cpus, at });
         }

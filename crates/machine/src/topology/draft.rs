@@ -6,6 +6,9 @@ use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE}
 use std::collections::BTreeMap;
 use units::{Capacity, CpuId, CpuMask, NR_CPUS};
 
+/// No cache is larger than a terabyte of memory.
+pub(crate) const MOST_CACHE_BYTES: u64 = 1 << 40;
+
 /// The largest distance the firmware's table can give to a node that can be reached.
 const MAX_DISTANCE: u32 = 254;
 
@@ -105,6 +108,11 @@ impl Draft {
             return Err(TopologyError::new(self.at.clone(), "no CPUs", "at least one"));
         }
         self.require_disjoint()?;
+        if let Some(cache) = self.caches.iter().find(|cache| cache.bytes.is_some_and(|bytes| bytes > MOST_CACHE_BYTES))
+        {
+            let found = format!("a level-{} cache of {} bytes", cache.level, cache.bytes.unwrap_or_default());
+            return Err(TopologyError::new(cache.at.clone(), found, "at most 1 TiB"));
+        }
         self.renumber();
         let nr_cpus = self.numbers.len();
 
@@ -215,7 +223,8 @@ impl Draft {
         }
         if self.nodes.len() > MAX_NUMNODES {
             let found = format!("{} NUMA nodes", self.nodes.len());
-            return Err(TopologyError::new(self.at.clone(), found, format!("at most {MAX_NUMNODES}")));
+            let first_too_many = self.nodes[MAX_NUMNODES].at.clone();
+            return Err(TopologyError::new(first_too_many, found, format!("at most {MAX_NUMNODES}")));
         }
         if self.nodes.iter().enumerate().any(|(new, node)| node.os_index as usize != new) {
             let numbers: Vec<String> = self.nodes.iter().map(|node| node.os_index.to_string()).collect();

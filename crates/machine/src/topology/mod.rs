@@ -29,7 +29,7 @@ pub use hwloc_xml::from_hwloc_xml;
 pub use synthetic::from_synthetic;
 pub use sysfs::from_sysfs;
 
-pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart};
+pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_BYTES};
 
 use sched::cpu_topology::{CpuTopology, EnergyModel};
 use units::{Capacity, CpuId, CpuMask, PerCpu};

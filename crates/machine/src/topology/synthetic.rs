@@ -212,7 +212,7 @@ impl<'a> Parser<'a> {
             let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
             self.at += word.len();
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            let value_at = start + name.len() + 1;
+            let value_at = start + word.len() - value.len();
             match name {
                 "size" if cache => attributes.bytes = Some(self.bytes(value, value_at)?),
                 "memory" if !cache => attributes.bytes = Some(self.bytes(value, value_at)?),

@@ -2,12 +2,12 @@
 
 use super::*;
 
-mod mutations;
 mod random;
 mod reading;
 mod refusals;
 mod running;
 mod threads;
+mod truncation;
 
 const FIXTURES: [(&str, &str); 7] = [
     ("plain.json", include_str!("../../../tests/rt_app/plain.json")),

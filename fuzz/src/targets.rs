@@ -1,0 +1,313 @@
+//! The readers, each as a function of any bytes. See the crate's documentation.
+
+use crate::{Target, seeds};
+use lab::experiment::{Draft, Experiment, Purpose, parse as parse_experiment};
+use lab::machines::{Files, Machine};
+use lab::mistake::{Location, Mistake, Unreadable, Written};
+use lab::proc::ProcFile;
+use lab::record::Record;
+use lab::{prices, run, trace};
+use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs, parse_list, parse_mask};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use workloads::rt_app::{self, Duplicates};
+use workloads::script::Script;
+
+pub const TARGETS: &[Target] = &[
+    Target { name: "experiment", run: experiment, seeds: seeds::experiments, words: seeds::EXPERIMENT, cases: 1_500 },
+    Target { name: "machine_file", run: machine_file, seeds: seeds::machine_files, words: seeds::MACHINE, cases: 600 },
+    Target { name: "hwloc_xml", run: hwloc_xml, seeds: seeds::hwloc_xml, words: seeds::XML_WORDS, cases: 2_000 },
+    Target { name: "synthetic", run: synthetic, seeds: seeds::synthetic, words: seeds::LEVELS, cases: 1_500 },
+    Target { name: "sysfs", run: sysfs, seeds: seeds::sysfs, words: seeds::SYSFS, cases: 800 },
+    Target { name: "cpu_sets", run: cpu_sets, seeds: seeds::cpu_sets, words: &["0x", "-", ",", "..."], cases: 10_000 },
+    Target { name: "rt_app", run: rt_app, seeds: seeds::rt_app, words: seeds::RT_APP, cases: 10_000 },
+    Target { name: "script", run: script, seeds: seeds::scripts, words: seeds::SCRIPT, cases: 10_000 },
+    Target { name: "arguments", run: arguments, seeds: seeds::arguments, words: seeds::ARGUMENTS, cases: 800 },
+    Target { name: "record", run: record, seeds: seeds::records, words: seeds::RECORD, cases: 1_000 },
+];
+
+/// What a small file may be called in messages.
+const FILE: &str = "dir/file";
+/// Setups of an experiment that are made, and CPUs of a machine that is written out and read again.
+const FEW: usize = 64;
+
+/// An experiment file, with everything that it makes of itself before something runs.
+pub fn experiment(data: &[u8]) {
+    let text = text(data);
+    let draft = match parse_experiment(&text, FILE) {
+        Ok(draft) => draft,
+        Err(mistake) => return told(&mistake, &text),
+    };
+    for purpose in [Purpose::Comparison, Purpose::Single, Purpose::Watch] {
+        match draft.resolve(purpose, &Shelf::default()) {
+            Ok(experiment) => look_at(&experiment),
+            Err(mistake) => told(&mistake, &text),
+        }
+    }
+}
+
+fn look_at(experiment: &Experiment) {
+    let points: usize = experiment.tables.iter().map(|table| table.points.len()).sum();
+    if points * experiment.arms.len() * experiment.iterations as usize > FEW {
+        return;
+    }
+    assert_eq!(experiment.identity().len(), 64);
+    let jobs = experiment.jobs();
+    for job in [jobs[0], jobs[jobs.len() - 1]] {
+        let setup = experiment.setup(&job);
+        run::check(&setup, &Location::of("setup")).unwrap_or_else(|mistake| panic!("what is resolved runs: {mistake}"));
+        assert!(!experiment.record_name(&job).is_empty() && !experiment.title(&job).is_empty());
+    }
+}
+
+/// A machine file.
+pub fn machine_file(data: &[u8]) {
+    let text = text(data);
+    match Machine::parse(&text, FILE) {
+        Err(mistake) => told(&mistake, &text),
+        Ok(machine) => {
+            let prices = prices::prices(&machine.description);
+            assert!(prices.ps_per_cycle > 0 && !prices.idle_states.is_empty());
+            assert!(machine.to_json().is_object());
+            again(&machine, machine.description.topology());
+        }
+    }
+}
+
+/// What a machine writes of itself is read again, and is the same machine.
+fn again(machine: &Machine, topology: &Topology) {
+    if topology.nr_cpus() > FEW {
+        return;
+    }
+    let text = machine.description.to_toml();
+    let read = Machine::parse(&text, "again").unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));
+    let shape = |topology: &Topology| format!("{:?} {:?}", topology.cpu_topology(), topology.distances());
+    assert_eq!(shape(read.description.topology()), shape(topology));
+}
+
+/// What `lstopo --of xml` writes.
+pub fn hwloc_xml(data: &[u8]) {
+    let text = text(data);
+    match from_hwloc_xml(&text, FILE) {
+        Ok(topology) => used(topology),
+        Err(error) => told(&error.into(), &text),
+    }
+}
+
+/// hwloc's synthetic notation.
+pub fn synthetic(data: &[u8]) {
+    let text = text(data);
+    for numbering in [Numbering::AsListed, Numbering::LinuxX86] {
+        match from_synthetic(&text, FILE, numbering) {
+            Ok(topology) => used(topology),
+            Err(error) => {
+                let column = error.at.column.unwrap_or_else(|| panic!("{error}: no place"));
+                assert!((1..=text.chars().count() as u32 + 1).contains(&column), "{error}");
+                one_line(&error.into());
+            }
+        }
+    }
+}
+
+/// A topology as a machine: prices borrowed, written out, read again.
+fn used(topology: Topology) {
+    assert!(topology.nr_cpus() > 0);
+    if topology.nr_cpus() <= FEW {
+        let machine = Machine::of_topology("fuzz", topology);
+        again(&machine, machine.description.topology());
+    }
+}
+
+/// A sysfs tree, one file to a line: `cpu/online 0-3`.
+pub fn sysfs(data: &[u8]) {
+    let text = text(data);
+    let files: BTreeMap<String, &str> = text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(path, content)| (format!("sys/devices/system/{path}"), content))
+        .collect();
+    match from_sysfs(&|path| files.get(path).map(|content| content.to_string())) {
+        Ok(topology) => used(topology),
+        Err(error) => {
+            assert!(error.at.input.starts_with("sys/devices/system"), "{error}");
+            if let (Some(content), Some(column)) = (files.get(&error.at.input), error.at.column) {
+                assert!((1..=content.chars().count() as u32 + 1).contains(&column), "{error}");
+            }
+            one_line(&error.into());
+        }
+    }
+}
+
+/// Lists and masks of CPUs.
+pub fn cpu_sets(data: &[u8]) {
+    let text = text(data);
+    let columns = 1..=text.chars().count() as u32 + 1;
+    match parse_list(&text) {
+        Ok(set) => assert_eq!(parse_list(&set.list()).as_ref(), Ok(&set)),
+        Err(error) => assert!(columns.contains(&error.column) && !error.found.is_empty(), "{error:?}"),
+    }
+    if let Err(error) = parse_mask(&text) {
+        assert!(columns.contains(&error.column) && !error.found.is_empty(), "{error:?}");
+    }
+}
+
+/// An rt-app file, read both ways.
+pub fn rt_app(data: &[u8]) {
+    let lines = data.split(|&byte| byte == b'\n').count() as u32;
+    for duplicates in [Duplicates::Workgen, Duplicates::JsonC] {
+        let read = rt_app::parse_bytes(data, FILE, duplicates).and_then(|app| {
+            assert!(app.tasks.iter().all(|task| task.phases.iter().all(|phase| !phase.steps.is_empty())));
+            rt_app::instance(app, 8, 3_000)
+        });
+        match read {
+            Ok(app) => assert!(!app.operations().is_empty()),
+            Err(error) => {
+                assert!((1..=lines).contains(&error.position.line) && error.position.column >= 1, "{error}");
+                one_line(&error.into());
+            }
+        }
+    }
+}
+
+/// A script of tasks.
+pub fn script(data: &[u8]) {
+    let text = text(data);
+    match Script::parse(&text, 1) {
+        Ok(script) => assert!(!script.tasks.is_empty() && script.groups().len() <= script.tasks.len()),
+        Err(error) => {
+            let at = Location { input: FILE.to_string(), line: Some(error.line), column: Some(error.column) };
+            told(&Mistake::new(&at, error.found, error.expected), &text);
+        }
+    }
+}
+
+/// Options of the command line, one to a line: `--arm a=v4.15`.
+pub fn arguments(data: &[u8]) {
+    let text = text(data);
+    let refused = |mistake: Mistake| {
+        one_line(&mistake);
+        let at = &mistake.at;
+        assert!(at.input.starts_with("--") || at.line.is_some() || !at.input.is_empty(), "{mistake}");
+    };
+    let mut draft = Draft::default();
+    let mut arms = Vec::new();
+    for line in text.lines() {
+        let (option, value) = line.split_once(' ').unwrap_or((line, ""));
+        let written = || Written::option(option, value);
+        let done = match option {
+            "--machine" => {
+                draft.machine_option(value);
+                Ok(())
+            }
+            "--workload" => draft.workload_option(value),
+            "--arm" => {
+                arms.push(value.to_string());
+                Ok(())
+            }
+            "--iterations" => {
+                draft.iterations = Some(written());
+                Ok(())
+            }
+            "--seed" => {
+                draft.seed = Some(written());
+                Ok(())
+            }
+            "--from" | "--to" | "--at" => trace::milliseconds(&written()).map(drop),
+            "--file" => ProcFile::parse(&written()).map(drop),
+            _ => Ok(()),
+        };
+        if let Err(mistake) = done {
+            return refused(mistake);
+        }
+    }
+    if let Err(mistake) = draft.arm_options(&arms, false) {
+        return refused(mistake);
+    }
+    for purpose in [Purpose::Comparison, Purpose::Watch] {
+        match draft.resolve(purpose, &Shelf::default()) {
+            Ok(experiment) => look_at(&experiment),
+            Err(mistake) => refused(mistake),
+        }
+    }
+}
+
+/// A stored run, up to where it would be run again.
+pub fn record(data: &[u8]) {
+    let text = text(data);
+    match Record::parse(&text, FILE) {
+        Err(mistake) => told(&mistake, &text),
+        Ok(record) => {
+            if let Err(mistake) = run::check(&record.setup, &Location::of(FILE)) {
+                one_line(&mistake);
+            }
+        }
+    }
+}
+
+fn text(data: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(data)
+}
+
+/// What a file as a whole can lack; all other mistakes have a place in it.
+const WHOLE: &[&str] = &[
+    "no machine",
+    "no workload",
+    "no arm",
+    "2 arms",
+    "3 arms",
+    "4 arms",
+    " arms",
+    " runs",
+    " bytes",
+    "a record of format",
+    "CPU ",
+    "the rows",
+    "no CPUs",
+    " packages",
+    " NUMA nodes",
+];
+
+/// That a mistake in the file says where, and what would be right.
+fn told(mistake: &Mistake, text: &str) {
+    one_line(mistake);
+    let at = &mistake.at;
+    if at.input != FILE {
+        return;
+    }
+    let Some(line) = at.line else {
+        assert!(WHOLE.iter().any(|whole| mistake.found.contains(whole)), "{mistake}: no place");
+        return;
+    };
+    // A reader may count the end of the text as a line of its own.
+    let of_line = text.split('\n').nth(line as usize - 1).unwrap_or_else(|| {
+        assert_eq!(line as usize, text.split('\n').count() + 1, "{mistake}: no such line");
+        ""
+    });
+    // Columns are characters; readers that count bytes may not go beyond those either.
+    let columns = of_line.len() as u32 + 1;
+    assert!(at.column.is_none_or(|column| (1..=columns).contains(&column)), "{mistake}: no such column");
+}
+
+fn one_line(mistake: &Mistake) {
+    let message = mistake.to_string();
+    assert!(!message.contains(|c: char| c.is_control()), "{message:?} is no line");
+    assert!(!mistake.found.is_empty() && !mistake.expected.is_empty(), "{message}");
+    assert!(message.len() < 4_000, "{message} is too long");
+}
+
+/// The files that experiments and options may name, and a computer's sysfs.
+#[derive(Default)]
+struct Shelf;
+
+impl Files for Shelf {
+    fn text(&self, path: &str) -> Result<String, Unreadable> {
+        let found = seeds::shelf().iter().find(|(name, _)| path.trim_start_matches("dir/") == *name);
+        found.map(|(_, text)| text.to_string()).ok_or_else(|| "no such file".to_string().into())
+    }
+
+    fn sysfs(&self, path: &str) -> Option<String> {
+        let path = path.strip_prefix("sys/devices/system/")?;
+        let line = seeds::SYSFS_TREE.lines().find_map(|line| line.strip_prefix(path)?.strip_prefix(' '));
+        line.map(str::to_string)
+    }
+}
