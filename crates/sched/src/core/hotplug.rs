@@ -293,6 +293,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// workqueue.c: rebind_workers(). They come back with their CPU.
+    #[doc(alias = "rebind_workers")]
     fn bind_per_cpu_kthreads(&mut self, cpu: CpuId) {
         for p in self.kthreads_of(|sched, p| sched.task_cold[p].bound_to == Some(cpu)) {
             self.task_cold[p].bound_to = None;

@@ -99,10 +99,11 @@ impl<A: Arch> Sched<A> {
         let mut search = self.search(p);
         search.cpus.assign_and(search.domains.sched_domain_span(sd), search.allowed);
         let cluster = search.domains[sd].groups;
-        if clusters && search.domains[cluster].flags.has(SdFlags::SD_CLUSTER) {
-            if let After::Return(found) = search.scan_cluster(&mut scan, cluster, target) {
-                return found;
-            }
+        if clusters
+            && search.domains[cluster].flags.has(SdFlags::SD_CLUSTER)
+            && let After::Return(found) = search.scan_cluster(&mut scan, cluster, target)
+        {
+            return found;
         }
         if let After::Return(found) = search.scan(&mut scan, target) {
             return found;

@@ -96,7 +96,7 @@ impl Program for Playing {
                 Op::SleepUntil(self.period)
             }
             Step::Every(time) => {
-                self.period = self.period + time;
+                self.period += time;
                 Op::SleepUntil(self.period)
             }
             Step::Yield => Op::Yield,
