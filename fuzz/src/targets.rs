@@ -39,7 +39,7 @@ pub fn experiment(data: &[u8]) {
         Err(mistake) => return told(&mistake, &text),
     };
     for purpose in [Purpose::Comparison, Purpose::Single, Purpose::Watch] {
-        match draft.resolve(purpose, &Shelf::default()) {
+        match draft.resolve(purpose, &Shelf) {
             Ok(experiment) => look_at(&experiment),
             Err(mistake) => told(&mistake, &text),
         }
@@ -224,7 +224,7 @@ pub fn arguments(data: &[u8]) {
         return refused(mistake);
     }
     for purpose in [Purpose::Comparison, Purpose::Watch] {
-        match draft.resolve(purpose, &Shelf::default()) {
+        match draft.resolve(purpose, &Shelf) {
             Ok(experiment) => look_at(&experiment),
             Err(mistake) => refused(mistake),
         }
