@@ -371,7 +371,7 @@ mod tests {
             ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
             ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
             ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),
-            ("a=v4.15,NO_RT_RUNTIME_SHARE", "found the feature `NO_RT_RUNTIME_SHARE`, which is not modelled yet"),
+            ("a=v4.15,WARN_DOUBLE_CLOCK", "found the feature `WARN_DOUBLE_CLOCK`, which is not modelled yet"),
             ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),
             ("a=v4.15,NO_SIS_PROP,SIS_PROP", "found `SIS_PROP` for the second time"),
             ("a=v4.15,pipe.wait=splitt", "found the unknown value of pipe.wait `splitt`; expected `split`, perhaps"),
