@@ -8,6 +8,7 @@ use super::rules::{Pick, WakingVruntime};
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::fair::bandwidth::MoveRunning;
 use crate::fair::load::{TgLoadAvg, UpdateLoad};
 use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
@@ -401,6 +402,10 @@ impl<A: Arch> Sched<A> {
             sched.task[p].sched_task_group = tg;
             sched.task_change_group(p);
         });
+        let cpu = self.task[p].cpu;
+        if self.kernel.bandwidth.move_running == MoveRunning::Reschedules && self.rq[cpu].curr == Some(p) {
+            self.resched_curr(cpu);
+        }
     }
 
     /// fair.c: task_move_group_fair().

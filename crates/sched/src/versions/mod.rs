@@ -201,7 +201,7 @@ behaviours! {
     cgroup: CgroupRules { files, nice_time }
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,
-        period_offset, throttled_leaf, throttled_clock, throttled_time, new_group_throttled,
+        period_offset, throttled_leaf, throttled_clock, throttled_time, new_group_throttled, move_running,
     }
 }
 

@@ -248,6 +248,15 @@ impl Case {
             && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
 
+    /// Whether tasks both yield and change their weight. v6.12 keeps the deadline of a task whose weight changes as far away as its old
+    /// weight had put it (core.c takes it off its queue meanwhile: PLACE_REL_DEADLINE), and a yield goes there: as far ahead as a
+    /// slice of the lighter weight is long.
+    pub fn yields_far(&self) -> bool {
+        let steps = || self.ensembles.iter().flat_map(|e| &e.members).flatten();
+        let yields = steps().any(|step| matches!(step, Step::Yield));
+        yields && steps().any(|step| matches!(step, Step::Nice(_) | Step::Policy(_)))
+    }
+
     /// Takes SCHED_IDLE out. From v4.15 to v6.10 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
     /// queue before its next period it counts as one of weight 3 that has this average (fair.c: attach_entity_load_avg()), and
     /// its next weight multiplies that: by 341 for nice 0, again and again. The kernel's numbers wrap then, and ours with them.

@@ -101,6 +101,7 @@ pub struct Checker {
     idle_beside_work_since: Vec<Option<Ns>>,
     /// What each group may have used by now, by its id.
     budgets: Vec<Budget>,
+    lag_is_bounded: bool,
     /// The longest that was seen.
     pub longest_idle_beside_work: Ns,
 }
@@ -118,6 +119,7 @@ impl Checker {
             patience: case.is_plain().then(|| patience(nr_cpus, case.hz)),
             idle_beside_work_since: vec![None; nr_cpus],
             budgets: Vec::new(),
+            lag_is_bounded: !case.yields_far(),
             longest_idle_beside_work: Ns::ZERO,
         }
     }
@@ -234,7 +236,7 @@ impl Checker {
             self.min_vruntime[id.index()] = cfs.min_vruntime;
             sorted(sched, id);
             if sched.kernel.entity.pick == Pick::Eevdf {
-                competition(sched, id);
+                competition(sched, id, self.lag_is_bounded);
             }
         }
         for (cpu, rq) in sched.rq.iter() {
@@ -426,7 +428,7 @@ fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
 }
 
 /// EEVDF's sums over what waits, and lag: what an entity is owed is bounded, and so is what it owes.
-fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
+fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId, lag_is_bounded: bool) {
     let cfs = &sched.cfs_rq[id];
     let weight = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
     let key = |se: SeId| i128::from(sched.se[se].vruntime.wrapping_sub(cfs.zero_vruntime) as i64);
@@ -438,7 +440,7 @@ fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
     let curr = cfs.curr.filter(|&curr| sched.se[curr].on_rq);
     let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
     let (sum, load) = (sum(&all), load(&all));
-    if all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT) {
+    if !lag_is_bounded || all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT) {
         return;
     }
     for &se in &all {
@@ -495,10 +497,11 @@ fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
             let throttled = sched.cfs_rq_runtime(queue).throttled;
             let needed = sched.cfs_rq[queue].nr_running > 0 && !throttled || sched.se[se].sched_delayed;
             assert_eq!(sched.se[se].on_rq, needed, "entity of {id:?} on CPU {cpu}");
-            // One that was never queued may have the weight it was made with, or was queued while throttled: nobody weighs it then.
+            // One that was never queued may have the weight it was made with; nobody weighs one that was queued while throttled, nor
+            // one that is still queued for an empty queue (DELAY_DEQUEUE).
             let group = &sched.cfs_rq[queue];
             let throttled = group.throttle_count != 0 || group.throttled_clock_pelt_time != 0;
-            let weighed = sched.se[se].on_rq && !throttled;
+            let weighed = group.nr_running > 0 && sched.se[se].on_rq && !throttled;
             let least = if weighed { 2 } else { u64::MAX };
             assert!(
                 sched.se[se].load.weight <= tg.shares.max(least),

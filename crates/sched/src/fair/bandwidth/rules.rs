@@ -116,6 +116,14 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// A running task that moves to another group, which may be throttled.
+    pub enum MoveRunning = "bandwidth.move_running" {
+        GoesOn = "goes-on", since "v3.2", commit "", "goes on until its queue is next accounted for";
+        Reschedules = "reschedules", since "v5.3", commit "", "must be picked again";
+    }
+}
+
 /// How quotas are enforced, in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BandwidthRules {
@@ -132,6 +140,7 @@ pub struct BandwidthRules {
     pub throttled_clock: ThrottledClock,
     pub throttled_time: ThrottledTime,
     pub new_group_throttled: NewGroupThrottled,
+    pub move_running: MoveRunning,
 }
 
 impl BandwidthRules {
@@ -149,6 +158,7 @@ impl BandwidthRules {
         throttled_clock: ThrottledClock::Unadjusted,
         throttled_time: ThrottledTime::Always,
         new_group_throttled: NewGroupThrottled::Unaware,
+        move_running: MoveRunning::GoesOn,
     };
 
     pub const V4_15: BandwidthRules = BandwidthRules {
@@ -167,6 +177,7 @@ impl BandwidthRules {
         slack_timer: SlackTimer::Once,
         period_overrun: PeriodOverrun::ScaleUp,
         throttled_leaf: ThrottledLeaf::Unlisted,
+        move_running: MoveRunning::Reschedules,
         ..BandwidthRules::V4_15
     };
 
