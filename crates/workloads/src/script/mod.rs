@@ -24,8 +24,8 @@
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
-//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel thread. `at=` is when it is forked (from the
-//! start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
+//! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel
+//! thread. `at=` is when it is forked (from the start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
 //! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99. `group=` is
 //! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
