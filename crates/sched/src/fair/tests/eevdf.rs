@@ -160,3 +160,34 @@ fn picks_agree_with_the_definition_on_random_queues() {
         assert!((0..weight).contains(&rest), "V is the average, rounded down: {rest} of {weight} left");
     }
 }
+
+/// What /sys/kernel/debug/sched/debug of Debian's 6.12.95 printed of a CPU with three hogs of nice 0, 5 and -5: vruntime and deadline in
+/// ns, and whether it is eligible.
+#[test]
+fn a_real_queues_average_and_eligibility() {
+    let printed = [
+        (0, 846_539_388u64, 847_937_859u64, false),
+        (5, 853_453_010, 857_727_507, false),
+        (-5, 844_932_464, 845_391_153, true),
+    ];
+    let mut s = machine(V6_12, 1);
+    let cfs = s.rq[CPU0].cfs;
+    let ses = printed.map(|(nice, ..)| {
+        let p = s.task(CPU0, nice);
+        let se = s.task[p].se;
+        s.__dequeue_entity(cfs, se);
+        se
+    });
+    s.cfs_rq[cfs].zero_vruntime = 845_936_447;
+    for (&se, (_, vruntime, deadline, _)) in ses.iter().zip(printed) {
+        (s.se[se].vruntime, s.se[se].deadline) = (vruntime, deadline);
+        s.__enqueue_entity(cfs, se);
+    }
+    s.set_next_entity(cfs, ses[2]);
+    for (&se, (.., eligible)) in ses.iter().zip(printed) {
+        assert_eq!(s.entity_eligible(cfs, se), eligible);
+    }
+    check_queue(&s, cfs);
+    assert_eq!(s.avg_vruntime(cfs), 845_936_899);
+    check_queue(&s, cfs);
+}

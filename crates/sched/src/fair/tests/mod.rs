@@ -5,6 +5,7 @@ mod bandwidth;
 mod eevdf;
 mod entities;
 mod groups;
+mod picks;
 mod preemption;
 mod random;
 mod recorded;
