@@ -12,7 +12,7 @@ behaviour! {
         ByFrequency = "by-frequency", since "v5.0", commit "732cd75b8c92",
             "a table of costs by frequency, which the busiest CPU's utilization, clamped and with a quarter of headroom, asks for";
         ByPerformance = "by-performance", since "v6.9", commit "1b600da51073",
-            "a table of costs by performance; waiting counts as utilization (v6.5: 7d0583cf9ec7), and headroom is added as the \\
+            "a table of costs by performance; waiting counts as utilization (v6.5: 7d0583cf9ec7), and headroom is added as the \
              governor does, within the clamps (v6.8: 9c0b4bb7f630)";
     }
 }
