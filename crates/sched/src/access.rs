@@ -66,6 +66,18 @@ impl<A: Arch> Sched<A> {
         self.read(self.layout.rt_rq(cpu));
     }
 
+    /// Changes a CPU's `dl_rq`.
+    #[inline]
+    pub(crate) fn write_rq_dl(&mut self, cpu: CpuId) {
+        self.write(self.layout.dl_rq(cpu));
+    }
+
+    /// Looks at a CPU's `dl.earliest_dl`.
+    #[inline]
+    pub(crate) fn read_rq_dl(&mut self, cpu: CpuId) {
+        self.read(self.layout.dl_rq(cpu));
+    }
+
     /// Looks at the vectors of `rd->cpupri`.
     #[inline]
     pub(crate) fn read_cpupri(&mut self) {

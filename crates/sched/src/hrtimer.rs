@@ -9,7 +9,7 @@
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::sched::TgId;
+use crate::sched::{TaskId, TgId};
 use std::collections::BTreeMap;
 use units::{CpuId, Ns, PerCpu};
 
@@ -19,6 +19,12 @@ trait Slot {
 }
 
 impl Slot for TgId {
+    fn slot(self) -> usize {
+        self.index()
+    }
+}
+
+impl Slot for TaskId {
     fn slot(self) -> usize {
         self.index()
     }
@@ -67,6 +73,12 @@ timers! {
     CfsSlack(TgId) => sched_cfs_slack_timer;
     /// `def_rt_bandwidth.rt_period_timer`
     RtPeriod(()) => sched_rt_period_timer;
+    /// `dl_se->dl_timer` of a task, and of a CPU's `fair_server`.
+    DlTask(TaskId) => dl_task_timer;
+    DlServer(CpuId) => dl_server_timer;
+    /// `dl_se->inactive_timer` of the same.
+    DlInactive(TaskId) => inactive_task_timer;
+    DlServerInactive(CpuId) => dl_server_inactive_timer;
     /// `rq->hrtick_timer`
     Hrtick(CpuId) => hrtick;
 }

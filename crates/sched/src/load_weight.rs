@@ -105,7 +105,7 @@ pub fn set_load_weight(resolution: LoadResolution, policy: Policy, static_prio: 
     assert!((0..40).contains(&row), "static_prio {static_prio} is outside 100..=139");
     let (weight, inv_weight) = match policy {
         Policy::Idle => (WEIGHT_IDLEPRIO, WMULT_IDLEPRIO),
-        Policy::Normal | Policy::Batch | Policy::Fifo | Policy::Rr | Policy::Stop => {
+        Policy::Normal | Policy::Batch | Policy::Fifo | Policy::Rr | Policy::Deadline | Policy::Stop => {
             (u64::from(sched_prio_to_weight[row as usize]), sched_prio_to_wmult[row as usize])
         }
     };

@@ -87,6 +87,7 @@ pub enum Policy {
     Idle,
     Fifo,
     Rr,
+    Deadline,
     /// `migration/N`: above everything, never chosen by users.
     Stop,
 }
@@ -96,6 +97,7 @@ pub enum Policy {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum SchedClass {
     Stop,
+    Dl,
     Rt,
     #[default]
     Fair,
@@ -130,6 +132,8 @@ pub struct QueueFlags {
     pub save_restore: bool,
     /// ENQUEUE_MOVE / DEQUEUE_MOVE (since v4.6)
     pub move_: bool,
+    /// ENQUEUE_REPLENISH: a deadline task gets its next budget.
+    pub replenish: bool,
     /// ENQUEUE_HEAD: before those of its priority.
     pub head: bool,
     /// DEQUEUE_SLEEP
@@ -406,6 +410,8 @@ pub struct TaskGroup {
 /// nothing else runs. See the fields of the same names in [`TaskStruct`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IdleTask {
+    /// Since when it runs, in ns of the queue's `clock_task`; kept where a deadline server asks for it (v6.12).
+    pub exec_start: u64,
     pub wakee_flips: u32,
     pub last_wakee: Option<TaskId>,
     /// Jiffies.
@@ -426,6 +432,8 @@ pub enum IrqWork {
 pub enum BalanceCallback {
     PushRtTasks,
     PullRtTask,
+    PushDlTasks,
+    PullDlTask,
 }
 
 /// `rq->balance_callback`: what was queued last comes first.
@@ -559,6 +567,7 @@ pub enum ClockSkip {
 }
 
 /// sched.h: MAX_RT_PRIO. Nice 0 is `DEFAULT_PRIO`; the idle task's priority is `MAX_PRIO`.
+pub const MAX_DL_PRIO: i32 = 0;
 pub const MAX_RT_PRIO: i32 = 100;
 pub const DEFAULT_PRIO: i32 = 120;
 pub const MAX_PRIO: i32 = 140;

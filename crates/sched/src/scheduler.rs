@@ -20,7 +20,7 @@ pub trait Scheduler {
     fn nr_cpus(&self) -> usize;
 
     /// A task is created by what runs on `cpu`; it does not run before `wake_up_new_task`.
-    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> TaskId;
+    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> Answer<TaskId>;
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
@@ -124,9 +124,10 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::nr_cpus(self)
     }
 
-    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> TaskId {
+    fn fork(&mut self, cpu: CpuId, init: TaskInit) -> Answer<TaskId> {
         self.on_cpu(cpu);
-        self.sched_fork(self.rq[cpu].curr, init)
+        self.may_fork(self.rq[cpu].curr, &init)?;
+        Ok(self.sched_fork(self.rq[cpu].curr, init))
     }
 
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId) {
@@ -266,6 +267,7 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer {
         self.on_cpu(cpu);
+        self.dl_task_check_affinity(task, &mask)?;
         self.set_cpus_allowed_ptr(task, mask)
     }
 

@@ -4,13 +4,14 @@ use crate::arch::Arch;
 use crate::attr::{SchedAttr, SchedFlags};
 use crate::behaviour;
 use crate::core::Sched;
+use crate::deadline::bandwidth::BandwidthTracking;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::rules::Pick;
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, CpuMask};
 
 behaviour! {
     /// In which order a running task that was changed comes back.
@@ -81,13 +82,14 @@ impl TaskChange {
     pub(crate) const POLICY: TaskChange = TaskChange { moves: false, put_prev: true };
 }
 
-/// core.c: __normal_prio(): the kernel's priority, smaller is more: 0..=98 real-time, 100..=139 fair.
+/// core.c: __normal_prio(): the kernel's priority, smaller is more: -1 deadline, 0..=98 real-time, 100..=139 fair.
 #[doc(alias = "__normal_prio")]
 pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> i32 {
     match policy {
         Policy::Fifo | Policy::Rr => MAX_RT_PRIO - 1 - i32::from(rt_priority),
         // sched_set_stop_task(): SCHED_FIFO, 99.
         Policy::Stop => 0,
+        Policy::Deadline => MAX_DL_PRIO - 1,
         Policy::Normal | Policy::Batch | Policy::Idle => static_prio,
     }
 }
@@ -207,12 +209,16 @@ impl<A: Arch> Sched<A> {
     /// syscalls.c: sched_setattr().
     /// Differs: a request that changes nothing takes no time.
     pub fn sched_setattr(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
-        self.check_attr(attr)?;
         if self.task[p].sched_class == SchedClass::Stop {
             return Err(Refusal::new(Errno::EINVAL, "the policy of a migration/N task cannot be changed"));
         }
+        self.check_attr(attr, self.task[p].cpu, Some(&self.task_cold[p].cpus_allowed))?;
         if self.attr_changes(p, attr) {
-            return self.__sched_setscheduler(p, attr);
+            if attr.sched_policy == Policy::Deadline || self.task[p].policy == Policy::Deadline {
+                self.sched_dl_overflow(p, attr)?;
+            }
+            self.__sched_setscheduler(p, attr);
+            return Ok(());
         }
         self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
         Ok(())
@@ -221,7 +227,7 @@ impl<A: Arch> Sched<A> {
     /// syscalls.c: __sched_setscheduler(), as a privileged user.
     /// Differs: nobody boosts priorities (no rt_mutex), and so nobody changes a task meanwhile.
     #[fentry(sched_setscheduler)]
-    fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
+    fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) {
         let cpu = self.task_rq_lock(p);
         self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
         let old_prio = self.task[p].prio;
@@ -255,11 +261,13 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
         self.pi_unlock(p);
         self.balance_callbacks(cpu);
-        Ok(())
     }
 
-    /// The checks of __sched_setscheduler() that ask nothing of the task.
-    pub(crate) fn check_attr(&self, attr: &SchedAttr) -> Answer {
+    /// The checks of __sched_setscheduler() that ask nothing of the task but where it is and may run (`None`: anywhere).
+    ///
+    /// # Errors
+    /// EINVAL; EPERM and EBUSY for a deadline task.
+    pub(crate) fn check_attr(&self, attr: &SchedAttr, cpu: CpuId, cpus_allowed: Option<&CpuMask>) -> Answer {
         let policy = attr.sched_policy;
         let no = |why| Err(Refusal::new(Errno::EINVAL, why));
         if policy == Policy::Stop {
@@ -277,8 +285,12 @@ impl<A: Arch> Sched<A> {
         if !(-20..=19).contains(&attr.sched_nice) {
             return no("a nice level goes from -20 to 19");
         }
-        if attr.sched_flags.reclaim {
-            return no("SCHED_FLAG_RECLAIM is not a flag of this kernel");
+        if attr.sched_flags.reclaim && self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
+            return no("SCHED_FLAG_RECLAIM is not a flag of this kernel (since v4.13)");
+        }
+        if policy == Policy::Deadline {
+            self.__checkparam_dl(attr)?;
+            self.dl_may_run_on(cpu, cpus_allowed)?;
         }
         Ok(())
     }
@@ -291,6 +303,7 @@ impl<A: Arch> Sched<A> {
             || policy.fair_policy() && DEFAULT_PRIO + attr.sched_nice != task.static_prio
             || policy.fair_policy() && self.has_custom_slices() && attr.sched_runtime != self.se[task.se].slice
             || policy.rt_policy() && attr.sched_priority != u32::from(task.rt_priority)
+            || policy == Policy::Deadline && self.dl_param_changed(p, attr)
     }
 
     /// Whether a fair task may ask for a slice of its own (sched_runtime, v6.12).
@@ -306,6 +319,9 @@ impl<A: Arch> Sched<A> {
             task.static_prio = DEFAULT_PRIO + attr.sched_nice;
             let se = task.se;
             self.set_slice(se, attr.sched_runtime);
+        }
+        if attr.sched_policy == Policy::Deadline {
+            self.__setparam_dl(p, attr);
         }
         let task = &mut self.task[p];
         task.rt_priority = attr.sched_priority as u8;
@@ -338,7 +354,7 @@ impl<A: Arch> Sched<A> {
         if task.sched_class != prev_class {
             self.switched_from(cpu, p, prev_class);
             self.switched_to(cpu, p);
-        } else if task.prio != old_prio {
+        } else if task.prio != old_prio || task.sched_class == SchedClass::Dl {
             self.prio_changed(cpu, p, old_prio);
         }
     }

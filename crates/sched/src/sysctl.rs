@@ -79,6 +79,8 @@ tunables! {
     sched_rt_period: default 1000000, 1..=2147483647 "us", None, "period in which real-time tasks have a budget";
     sched_rt_runtime: default 950000, 0..=4294967295 "us", None, "that budget, on each CPU; -1 is no limit";
     sched_rr_timeslice: default 100, 1..=100000 "ms", None, "slice of a SCHED_RR task";
+    sched_dl_period_max: default 4194304, 100..=4294967295 "us", None, "longest period of a deadline task";
+    sched_dl_period_min: default 100, 0..=4194304 "us", None, "shortest period of a deadline task";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
@@ -133,6 +135,8 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
     ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
     ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 
@@ -149,6 +153,8 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
     ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
     ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
+    ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
+    ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
 ];
 

@@ -10,6 +10,7 @@ use os::Os;
 use sched::arch::Arch;
 use sched::autogroup::Session;
 use sched::core::Sched;
+use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns, PerCpu, Ps};
@@ -132,18 +133,30 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Starts a task, as if a process that ran on `cpu` had forked it: what that takes is `cpu`'s time.
     ///
     /// Where that CPU is offline, the first that is up does it.
+    ///
+    /// # Panics
+    /// When the kernel refuses the task's policy; [`Sim::try_spawn`] says so instead.
     pub fn spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> TaskId {
+        let comm = spec.comm.clone();
+        self.try_spawn(cpu, spec).unwrap_or_else(|refusal| panic!("task {comm}: {refusal}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// What the kernel answers to the task's policy: EINVAL, EPERM or EBUSY.
+    pub fn try_spawn(&mut self, cpu: CpuId, spec: TaskSpec) -> Answer<TaskId> {
         let up = || (0..self.sched.nr_cpus()).map(CpuId::new).find(|&cpu| self.sched.is_online(cpu));
         let cpu = if self.sched.is_online(cpu) { cpu } else { up().expect("a CPU is up") };
         self.beside(cpu, |sim| {
             let session = spec.session;
-            let task = sim.fork_task(cpu, None, spec);
+            let task = sim.fork_task(cpu, None, spec)?;
             if session.is_none() {
                 // Who happens to run there has nothing to do with it.
                 sim.sched.set_session(cpu, task, Session::Init);
             }
             sim.sched.wake_up_new_task(cpu, task);
-            task
+            Ok(task)
         })
     }
 

@@ -46,7 +46,7 @@ const MOST_INSTANT_OPS: u32 = 10_000;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Creates a task on behalf of what runs on `cpu`. It is not runnable yet.
-    pub(crate) fn fork_task(&mut self, cpu: CpuId, parent: Option<TaskId>, spec: TaskSpec) -> TaskId {
+    pub(crate) fn fork_task(&mut self, cpu: CpuId, parent: Option<TaskId>, spec: TaskSpec) -> Answer<TaskId> {
         let mm = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => self.context(parent).mm,
             (AddressSpace::Kernel, _) => 0,
@@ -69,7 +69,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
         };
         let session = spec.session;
-        let task = self.sched.fork(cpu, init);
+        let task = self.sched.fork(cpu, init)?;
         if let Some(session) = session {
             self.sched.set_session(cpu, task, session);
         }
@@ -89,7 +89,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             sleep: 0,
         });
         self.live_tasks += 1;
-        task
+        Ok(task)
     }
 
     /// The number of the name of what runs next on `cpu`: who has no program is the CPU's stopper.
@@ -187,9 +187,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn acted(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         match op {
             Op::Fork(spec) => {
-                let child = self.fork_task(cpu, Some(task), *spec);
-                self.sched.wake_up_new_task(cpu, child);
-                self.context(task).last.value = u64::from(child.0);
+                let forked = self.fork_task(cpu, Some(task), *spec);
+                if let Ok(child) = forked {
+                    self.sched.wake_up_new_task(cpu, child);
+                }
+                let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
+                self.context(task).last.value = value;
                 true
             }
             Op::Yield => {

@@ -95,7 +95,7 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
             mm: u32::from(cpu) + 1,
             group: ROOT_TASK_GROUP,
         };
-        let task = sched.fork(CpuId(cpu), init);
+        let task = sched.fork(CpuId(cpu), init).expect("a fair task");
         sched.wake_up_new_task(CpuId(cpu), task);
         sched.set_polling(CpuId(cpu), false);
         assert_eq!(Scheduler::schedule(sched, CpuId(cpu), false), Some(task));

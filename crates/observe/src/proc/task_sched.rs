@@ -164,6 +164,7 @@ fn policy_number(policy: Policy) -> i64 {
         Policy::Rr => 2,
         Policy::Batch => 3,
         Policy::Idle => 5,
+        Policy::Deadline => 6,
     }
 }
 

@@ -47,6 +47,9 @@ paths! {
     select_idle_capacity find_energy_efficient_cpu
     enqueue_task_rt dequeue_task_rt yield_task_rt update_curr_rt check_preempt_curr_rt pick_next_task_rt put_prev_task_rt
     task_tick_rt select_task_rq_rt find_lowest_rq push_rt_task pull_rt_task cpupri_find cpupri_set sched_rt_period_timer
+    enqueue_task_dl dequeue_task_dl yield_task_dl update_curr_dl check_preempt_curr_dl pick_next_task_dl put_prev_task_dl
+    task_tick_dl select_task_rq_dl find_later_rq push_dl_task pull_dl_task cpudl_find cpudl_set start_dl_timer dl_task_timer
+    inactive_task_timer dl_server_timer
 }
 
 impl Path {

@@ -4,6 +4,7 @@
 use super::Sched;
 use crate::arch::Arch;
 use crate::behaviour;
+use crate::deadline::DlSe;
 use crate::sched::*;
 use crate::topology::SdFlags;
 use fentry::fentry;
@@ -34,6 +35,7 @@ impl SchedClass {
     pub(crate) fn of(policy: Policy) -> SchedClass {
         match policy {
             Policy::Stop => SchedClass::Stop,
+            Policy::Deadline => SchedClass::Dl,
             Policy::Fifo | Policy::Rr => SchedClass::Rt,
             Policy::Normal | Policy::Batch | Policy::Idle => SchedClass::Fair,
         }
@@ -65,6 +67,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.enqueue_task_fair(cpu, p, flags),
             SchedClass::Rt => self.enqueue_task_rt(cpu, p, flags),
+            SchedClass::Dl => self.enqueue_task_dl(cpu, p, flags),
             SchedClass::Stop => self.enqueue_task_stop(cpu, p),
             SchedClass::Idle => unreachable!("the idle task is on no queue"),
         }
@@ -77,6 +80,10 @@ impl<A: Arch> Sched<A> {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
             SchedClass::Rt => {
                 self.dequeue_task_rt(cpu, p, flags);
+                true
+            }
+            SchedClass::Dl => {
+                self.dequeue_task_dl(cpu, p, flags);
                 true
             }
             SchedClass::Stop => {
@@ -93,6 +100,7 @@ impl<A: Arch> Sched<A> {
         match self.curr_class(cpu) {
             SchedClass::Fair => self.yield_task_fair(cpu),
             SchedClass::Rt => self.yield_task_rt(cpu),
+            SchedClass::Dl => self.yield_task_dl(cpu),
             SchedClass::Stop | SchedClass::Idle => unreachable!("a stopper never yields, nor does the idle task"),
         }
     }
@@ -104,6 +112,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.check_preempt_wakeup_fair(cpu, p, flags),
             SchedClass::Rt => self.check_preempt_curr_rt(cpu, p),
+            SchedClass::Dl => self.check_preempt_curr_dl(cpu, p),
             // Nothing stands above a stopper.
             SchedClass::Stop | SchedClass::Idle => {}
         }
@@ -141,6 +150,11 @@ impl<A: Arch> Sched<A> {
             if let Some(p) = self.pick_next_task_stop(cpu, prev) {
                 return Some(p);
             }
+            match self.pick_next_task_dl(cpu, prev) {
+                Pick::Task(p) => return Some(p),
+                Pick::Nothing => {}
+                Pick::Retry => continue,
+            }
             match self.pick_next_task_rt(cpu, prev) {
                 Pick::Task(p) => return Some(p),
                 Pick::Nothing => {}
@@ -160,6 +174,9 @@ impl<A: Arch> Sched<A> {
     fn pick_next_task_balanced(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
         let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
+        if !found && class <= SchedClass::Dl {
+            found = self.balance_dl(cpu, prev);
+        }
         if !found && class <= SchedClass::Rt {
             found = self.balance_rt(cpu, prev);
         }
@@ -169,6 +186,19 @@ impl<A: Arch> Sched<A> {
         self.put_prev_task(cpu, prev);
         if let Some(p) = self.pick_next_task_stop(cpu, None) {
             return Some(p);
+        }
+        while let Some(se) = self.pick_task_dl(cpu) {
+            match se {
+                DlSe::Task(p) => {
+                    self.set_next_task_dl(cpu, p, true);
+                    return Some(p);
+                }
+                DlSe::FairServer(_) => {
+                    if let Pick::Task(p) = self.pick_by_server(cpu, None) {
+                        return Some(p);
+                    }
+                }
+            }
         }
         if let Some(p) = self.pick_task_rt(cpu) {
             self.set_next_task_rt(cpu, p, true);
@@ -194,6 +224,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.put_prev_task_fair(cpu, p),
             SchedClass::Rt => self.put_prev_task_rt(cpu, p),
+            SchedClass::Dl => self.put_prev_task_dl(cpu, p),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -205,6 +236,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.set_curr_task_fair(cpu),
             SchedClass::Rt => self.set_next_task_rt(cpu, p, false),
+            SchedClass::Dl => self.set_next_task_dl(cpu, p, false),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -215,6 +247,7 @@ impl<A: Arch> Sched<A> {
         match self.task[curr].sched_class {
             SchedClass::Fair => self.task_tick_fair(cpu, curr, queued),
             SchedClass::Rt => self.task_tick_rt(cpu, curr),
+            SchedClass::Dl => self.task_tick_dl(cpu, curr, queued),
             SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -224,7 +257,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_waking(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_waking_fair(p),
-            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Dl | SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -233,6 +266,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_woken(&mut self, cpu: CpuId, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Rt => self.task_woken_rt(cpu, p),
+            SchedClass::Dl => self.task_woken_dl(cpu, p),
             SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -243,6 +277,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.select_task_rq_fair(p, cpu, sd_flag, flags),
             SchedClass::Rt => self.select_task_rq_rt(p, cpu, sd_flag),
+            SchedClass::Dl => self.select_task_rq_dl(p, cpu, sd_flag),
             // A stopper stays as a matter of course.
             SchedClass::Stop | SchedClass::Idle => self.task[p].cpu,
         }
@@ -253,6 +288,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn migrate_task_rq(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.migrate_task_rq_fair(p),
+            SchedClass::Dl => self.migrate_task_rq_dl(p),
             SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -262,7 +298,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_fork(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_fork_fair(p),
-            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Dl | SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -271,6 +307,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_dead(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_dead_fair(p),
+            SchedClass::Dl => self.task_dead_dl(p),
             SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
@@ -280,7 +317,9 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn task_change_group(&mut self, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.task_move_group_fair(p),
-            SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => self.set_task_rq(p, self.task[p].cpu),
+            SchedClass::Dl | SchedClass::Rt | SchedClass::Stop | SchedClass::Idle => {
+                self.set_task_rq(p, self.task[p].cpu)
+            }
         }
     }
 
@@ -289,6 +328,7 @@ impl<A: Arch> Sched<A> {
         match prev_class {
             SchedClass::Fair => self.switched_from_fair(p),
             SchedClass::Rt => self.switched_from_rt(cpu, p),
+            SchedClass::Dl => self.switched_from_dl(cpu, p),
             SchedClass::Stop | SchedClass::Idle => unreachable!("nobody leaves these"),
         }
     }
@@ -298,6 +338,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.switched_to_fair(cpu, p),
             SchedClass::Rt => self.switched_to_rt(cpu, p),
+            SchedClass::Dl => self.switched_to_dl(cpu, p),
             SchedClass::Stop | SchedClass::Idle => unreachable!("nobody comes to these"),
         }
     }
@@ -307,6 +348,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.prio_changed_fair(cpu, p, old_prio),
             SchedClass::Rt => self.prio_changed_rt(cpu, p, old_prio),
+            SchedClass::Dl => self.prio_changed_dl(cpu, p),
             SchedClass::Stop | SchedClass::Idle => unreachable!("nobody changes these"),
         }
     }
@@ -316,17 +358,19 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.get_rr_interval_fair(p),
             SchedClass::Rt => self.get_rr_interval_rt(p),
-            SchedClass::Stop | SchedClass::Idle => 0,
+            SchedClass::Dl | SchedClass::Stop | SchedClass::Idle => 0,
         }
     }
 
     /// `class->rq_online()` of every class but the fair one, the highest first.
     pub(super) fn class_rq_online(&mut self, cpu: CpuId) {
         self.rq_online_rt(cpu);
+        self.rq_online_dl(cpu);
     }
 
     /// `class->rq_offline()` of every class but the fair one.
     pub(super) fn class_rq_offline(&mut self, cpu: CpuId) {
+        self.rq_offline_dl(cpu);
         self.rq_offline_rt(cpu);
     }
 
@@ -347,6 +391,8 @@ impl<A: Arch> Sched<A> {
             match callback {
                 BalanceCallback::PushRtTasks => self.push_rt_tasks(cpu),
                 BalanceCallback::PullRtTask => self.pull_rt_task(cpu),
+                BalanceCallback::PushDlTasks => self.push_dl_tasks(cpu),
+                BalanceCallback::PullDlTask => self.pull_dl_task(cpu),
             }
         }
         self.rq_unlock(cpu);

@@ -3,6 +3,7 @@
 use super::{Sched, TaskInit};
 use crate::arch::Arch;
 use crate::attr::SchedAttr;
+use crate::errno::{Answer, Errno, Refusal};
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
 use crate::syscalls::normal_prio;
@@ -67,10 +68,42 @@ impl<A: Arch> Sched<A> {
         self.init_entity_runnable_average(se);
         self.task_fork(p);
         self.__set_task_cpu(p, cpu);
+        if attr.sched_policy == Policy::Deadline {
+            self.begin_deadline(p, &attr);
+        }
         if self.arch.tracing() {
             self.trace(Event::SchedProcessFork { parent, child: p });
         }
         p
+    }
+
+    /// Whether a child that `init` describes may begin.
+    ///
+    /// # Errors
+    /// What sched_setattr() answers to `init.attr`; EAGAIN where a deadline task's child would inherit its policy.
+    pub(crate) fn may_fork(&self, parent: Option<TaskId>, init: &TaskInit) -> Answer {
+        match &init.attr {
+            Some(attr) => {
+                self.check_attr(attr, self.this_cpu, init.cpus_allowed.as_ref())?;
+                match attr.sched_policy {
+                    Policy::Deadline => self.dl_new_task_fits(self.this_cpu, attr),
+                    _ => Ok(()),
+                }
+            }
+            None if self.attr_of_child(parent).sched_policy == Policy::Deadline => {
+                Err(Refusal::new(Errno::EAGAIN, "a deadline task forks only with SCHED_FLAG_RESET_ON_FORK"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A new task's deadline parameters, which were admitted.
+    fn begin_deadline(&mut self, p: TaskId, attr: &SchedAttr) {
+        self.task[p].policy = Policy::Normal;
+        self.sched_dl_overflow(p, attr).expect("may_fork() has asked");
+        self.task[p].policy = Policy::Deadline;
+        self.__setparam_dl(p, attr);
+        self.switched_to_dl(self.task[p].cpu, p);
     }
 
     /// What sched_fork() hands on from the parent to its child.
@@ -109,7 +142,9 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.rq_lock(cpu);
-        let mut flags = QueueFlags { initial: true, ..QueueFlags::default() };
+        // A deadline task that begins as one has its first budget as one that wakes has.
+        let wakeup = self.task[p].sched_class == SchedClass::Dl;
+        let mut flags = QueueFlags { initial: true, wakeup, ..QueueFlags::default() };
         if self.kernel.core.clock == ClockUpdate::Callers {
             self.update_rq_clock(cpu);
             flags.noclock = true;
@@ -140,11 +175,21 @@ impl<A: Arch> Sched<A> {
     pub(super) fn put_task_struct(&mut self, p: TaskId) {
         self.task_dead(p);
         self.arch.task_gone(p);
+        self.task[p].alive = false;
+        self.end_deadline(p);
+        if !self.dl_outlives(p) {
+            self.free_task_struct(p);
+        }
+    }
+
+    /// Its id may be given to another.
+    pub(crate) fn free_task_struct(&mut self, p: TaskId) {
         let se = self.task[p].se;
         self.se.remove(se);
         self.task.remove(p);
         let cold = self.task_cold.remove(p);
         self.rt_se.reset(p);
+        self.dl_se.reset(p);
         self.sched_autogroup_exit(cold.autogroup);
     }
 }

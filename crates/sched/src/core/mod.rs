@@ -22,6 +22,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
+use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
@@ -58,6 +59,9 @@ pub struct Sched<A: Arch> {
     pub rt: PerCpu<RtRq>,
     /// Of tasks that were real-time ones; by the task's id.
     pub rt_se: Arena<TaskId, SchedRtEntity>,
+    pub dl: PerCpu<DlRq>,
+    /// Of tasks that were deadline ones; by the task's id.
+    pub dl_se: Arena<TaskId, SchedDlEntity>,
     pub task: Arena<TaskId, TaskStruct>,
     pub task_cold: Arena<TaskId, TaskCold>,
     pub se: Arena<SeId, SchedEntity>,
@@ -168,6 +172,8 @@ impl<A: Arch> Sched<A> {
             }),
             rt: PerCpu::from_fn(nr_cpus, |cpu| RtRq::new(cpu, RUNTIME_INF)),
             rt_se: Arena::new(),
+            dl: PerCpu::from_fn(nr_cpus, |_| DlRq::default()),
+            dl_se: Arena::new(),
             rt_period_active: false,
             irq_work: PerCpu::from_fn(nr_cpus, |_| Vec::new()),
             distribute_cpu_mask_prev: PerCpu::from_fn(nr_cpus, |_| CpuId(0)),
@@ -206,7 +212,9 @@ impl<A: Arch> Sched<A> {
         sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            sched.init_dl_rq_bw_ratio(cpu);
             sched.set_rq_online(cpu);
+            sched.fair_server_init(cpu);
             sched.arch.bring_up(cpu);
             sched.create_stopper(cpu);
         }

@@ -98,6 +98,7 @@ impl<A: Arch> Sched<A> {
         self.put_prev_task(cpu, prev);
         self.update_idle_core(cpu);
         self.update_idle_rq_clock_pelt(cpu);
+        self.rq[cpu].idle.exec_start = self.rq[cpu].clock_task;
         if self.schedstat_enabled() {
             self.write_rq_stats(cpu);
             self.rq[cpu].sched_goidle += 1;

@@ -311,7 +311,7 @@ impl<A: Arch> Sched<A> {
     fn uclamp_enabled(&self, p: TaskId) -> bool {
         let enabled = match self.task[p].sched_class {
             SchedClass::Fair | SchedClass::Rt => true,
-            SchedClass::Stop | SchedClass::Idle => false,
+            SchedClass::Dl | SchedClass::Stop | SchedClass::Idle => false,
         };
         enabled && !self.se[self.task[p].se].sched_delayed
     }

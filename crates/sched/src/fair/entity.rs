@@ -63,6 +63,9 @@ impl<A: Arch> Sched<A> {
                 self.trace(Event::SchedStatRuntime { task, runtime: Ns(delta_exec), vruntime });
             }
             self.path(Path::cpuacct_charge);
+            if self.has_fair_server() {
+                self.dl_server_update(self.cfs_rq[cfs].rq, delta_exec);
+            }
         }
         self.account_cfs_rq_runtime(cfs, delta_exec);
         if self.kernel.entity.pick == Pick::Eevdf {

@@ -108,7 +108,11 @@ impl<A: Arch> Sched<A> {
             self.requeue_delayed_entity(se);
             return;
         }
+        let first = self.has_fair_server() && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
         if self.enqueue_levels(p, flags) {
+            if first {
+                self.fair_server_wakes(cpu);
+            }
             self.add_nr_running(cpu, 1);
             // A new task's utilization is a guess, and mostly too high.
             if flags.wakeup {

@@ -43,7 +43,7 @@ behaviour! {
 }
 
 impl<A: Arch> Sched<A> {
-    pub(super) fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
+    pub(crate) fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
         self.path(Path::cpupri_set);
         self.atomic_cpupri();
         self.root_domain_mut(cpu).cpupri.cpupri_set(cpu, priority);

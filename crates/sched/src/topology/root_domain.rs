@@ -2,6 +2,7 @@
 //! divide them; CPUs without domains share one of their own.
 
 use super::PerfDomain;
+use crate::cpudeadline::Cpudl;
 use crate::cpupri::Cpupri;
 use units::{CpuId, CpuMask};
 
@@ -30,6 +31,12 @@ pub struct RootDomain {
     pub pd: Vec<PerfDomain>,
     /// The largest `cpu_capacity_orig` of its CPUs.
     pub max_cpu_capacity: u64,
+    /// CPUs with deadline tasks that could run elsewhere.
+    pub dlo_mask: CpuMask,
+    pub dlo_count: u32,
+    pub cpudl: Cpudl,
+    /// `dl_bw.total_bw`: what deadline tasks have reserved, out of 2^20 of a CPU.
+    pub total_bw: u64,
     /// CPUs with real-time tasks that could run elsewhere.
     pub rto_mask: CpuMask,
     pub rto_count: u32,

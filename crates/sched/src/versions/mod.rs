@@ -18,6 +18,7 @@ use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -80,6 +81,7 @@ pub struct Kernel {
     pub cgroup: CgroupRules,
     pub autogroup: AutogroupRules,
     pub rt: RtRules,
+    pub dl: DlRules,
     pub schedstats: Schedstats,
     pub features: Features,
     pub tunables: TunableNames,
@@ -170,6 +172,10 @@ behaviours! {
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,
     }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }
+    dl: DlRules {
+        tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice,
+        prio_changed, cpus_of_rt,
+    }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,

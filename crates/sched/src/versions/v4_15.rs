@@ -4,6 +4,7 @@ use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
+use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -42,6 +43,7 @@ pub const V4_15: Kernel = Kernel {
     autogroup: AutogroupRules::V4_15,
     cgroup: CgroupRules::V4_15,
     rt: RtRules::V4_15,
+    dl: DlRules::V4_15,
     schedstats: Schedstats::Tunable,
     features: FEATURES,
     tunables: V4_5_RC1.tunables,

@@ -5,6 +5,7 @@ use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
@@ -52,6 +53,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     autogroup: AutogroupRules::V4_5,
     cgroup: CgroupRules::V4_5,
     rt: RtRules::V4_5,
+    dl: DlRules::V4_5,
     schedstats: Schedstats::Always,
     features: FEATURES,
     tunables: sysctl::V4,

@@ -5,6 +5,7 @@ use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
@@ -45,6 +46,7 @@ pub const V6_1: Kernel = Kernel {
     bandwidth: BandwidthRules::V6_1,
     autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
+    dl: DlRules::V6_1,
     features: FEATURES,
     layout: Layout::V6_1,
     tunables: sysctl::V6_1,

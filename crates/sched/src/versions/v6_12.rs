@@ -4,6 +4,7 @@ use super::{CoreRules, Kernel, V6_1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeRunning};
+use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
@@ -27,6 +28,7 @@ pub const V6_12: Kernel = Kernel {
     autogroup: AutogroupRules::V6_12,
     cgroup: CgroupRules::V6_12,
     rt: RtRules::V6_12,
+    dl: DlRules::V6_12,
     features: FEATURES,
     layout: Layout::V6_12,
     tunables: sysctl::V6_12,

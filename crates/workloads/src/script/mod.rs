@@ -26,7 +26,8 @@
 //!
 //! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel
 //! thread. `at=` is when it is forked (from the start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
-//! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99. `group=` is
+//! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
+//! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
 //! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as

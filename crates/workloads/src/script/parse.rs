@@ -2,7 +2,7 @@
 
 use super::{Group, GroupLine, Script, Step, Task};
 use machine::description::nearest_name;
-use sched::attr::SchedAttr;
+use sched::attr::{SchedAttr, SchedFlags};
 use sched::core::cgroup::GroupFile;
 use sched::sched::Policy;
 use sim::program::AddressSpace;
@@ -118,8 +118,10 @@ fn attribute(
     match key {
         "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
         "policy" => {
-            let runtime = task.attr.sched_runtime;
-            task.attr = SchedAttr { sched_runtime: runtime, ..reader.policy(value, task.attr.sched_nice)? };
+            let asked = reader.policy(value, task.attr.sched_nice)?;
+            // A slice that was asked for before stays, but for a policy with a runtime of its own.
+            let slice = if asked.sched_runtime == 0 { task.attr.sched_runtime } else { asked.sched_runtime };
+            task.attr = SchedAttr { sched_runtime: slice, ..asked };
         }
         "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
         "cpus" => {
@@ -359,7 +361,12 @@ impl<'a> Reader<'a> {
             "idle" => Policy::Idle,
             "fifo" => Policy::Fifo,
             "rr" => Policy::Rr,
-            _ => return Err(self.wrong_at(text, format!("`{text}`"), "normal, batch, idle, fifo/N or rr/N")),
+            "deadline" | "reclaim" => return self.deadline(text, rest.unwrap_or_default(), name == "reclaim"),
+            _ => {
+                let expected =
+                    "normal, batch, idle, fifo/N, rr/N, deadline/RUNTIME/DEADLINE or reclaim/RUNTIME/DEADLINE";
+                return Err(self.wrong_at(text, format!("`{text}`"), expected));
+            }
         };
         let mut attr = SchedAttr::fair(policy, nice);
         match (policy.rt_policy(), rest) {
@@ -372,6 +379,21 @@ impl<'a> Reader<'a> {
             (false, None) => {}
         }
         Ok(attr)
+    }
+
+    /// `2ms/8ms/10ms`: runtime, deadline and, where it is another one, period.
+    fn deadline(&self, text: &'a str, times: &'a str, reclaim: bool) -> Result<SchedAttr, ScriptError> {
+        let mut given = times.split('/');
+        let mut next = |default| given.next().map_or(Ok(default), |time| self.time(time, 1));
+        let (runtime, deadline) = (next(Ns::ZERO)?, next(Ns::ZERO)?);
+        let period = next(deadline)?;
+        if deadline == Ns::ZERO || given.next().is_some() {
+            let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";
+            return Err(self.wrong_at(text, format!("`{text}`"), expected));
+        }
+        let sched_flags = SchedFlags { reclaim, ..SchedFlags::default() };
+        let attr = SchedAttr { sched_policy: Policy::Deadline, sched_flags, ..SchedAttr::NORMAL };
+        Ok(SchedAttr { sched_runtime: runtime.0, sched_deadline: deadline.0, sched_period: period.0, ..attr })
     }
 
     fn time(&self, text: &str, low: u64) -> Result<Ns, ScriptError> {
@@ -446,9 +468,14 @@ mod tests {
             ("task a: run 1ms sleep 1ms", "4:17: found `sleep`; expected a semicolon"),
             ("task a: jump 3", "4:9: found `jump`; expected run T"),
             ("task a nice=20: run 1ms", "4:13: found `20`; expected a whole number from -20 to 19"),
-            ("task a policy=fiffo/3: run 1ms", "4:15: found `fiffo/3`; expected normal, batch, idle, fifo/N or rr/N"),
+            (
+                "task a policy=fiffo/3: run 1ms",
+                "4:15: found `fiffo/3`; expected normal, batch, idle, fifo/N, rr/N, deadline",
+            ),
             ("task a policy=fifo: run 1ms", "4:15: found `fifo`; expected fifo/N with a priority from 1 to 99"),
             ("task a policy=rr/100: run 1ms", "4:18: found `100`; expected a whole number from 1 to 99"),
+            ("task a policy=deadline/2ms: run 1ms", "4:15: found `deadline/2ms`; expected RUNTIME/DEADLINE"),
+            ("task a policy=deadline/2ms/3: run 1ms", "4:28: found `3`; expected a time"),
             ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
             ("task a slice=3: run 1ms", "4:14: found `3`; expected a time such as 3ms"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),

@@ -68,7 +68,7 @@ impl Sched<Notes> {
             mm: 1,
             group: ROOT_TASK_GROUP,
         };
-        let p = self.fork(cpu, init);
+        let p = self.fork(cpu, init).expect("a fair task");
         Scheduler::wake_up_new_task(self, cpu, p);
         self.arch.now += 1_000_000;
         assert_eq!(Scheduler::schedule(self, cpu, true), Some(p));

@@ -49,7 +49,7 @@ impl Sched<Hand> {
             mm: 1,
             group,
         };
-        let p = self.fork(CPU0, init);
+        let p = self.fork(CPU0, init).expect("a fair task");
         Scheduler::wake_up_new_task(self, CPU0, p);
         p
     }

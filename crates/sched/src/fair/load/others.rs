@@ -79,6 +79,7 @@ impl<A: Arch> Sched<A> {
         }
         let (realtime, deadline) = match self.curr_class(cpu) {
             SchedClass::Rt => (true, false),
+            SchedClass::Dl => (false, true),
             SchedClass::Stop | SchedClass::Fair | SchedClass::Idle => (false, false),
         };
         let rt = self.update_rt_rq_load_avg(cpu, realtime);

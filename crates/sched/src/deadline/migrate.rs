@@ -1,0 +1,350 @@
+//! deadline.c: where deadline tasks run: as many of the earliest as there are CPUs, each on one. A task that cannot run where it
+//! is is pushed to a CPU without any, or to the one with the latest deadline; a CPU whose deadline tasks leave pulls.
+
+use super::DlRq;
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpudeadline::dl_time_before;
+use crate::rt::migrate::OverloadRule;
+use crate::sched::*;
+use crate::topology::SdFlags;
+use fentry::fentry;
+use units::{CpuId, CpuMask};
+
+behaviour! {
+    /// Which of several CPUs without deadline tasks is taken.
+    pub enum LaterChoice = "dl.later_choice" {
+        AnyFree = "any-free", since "v3.14", commit "", "the one with the lowest number";
+        Nearest = "nearest", since "v4.13", commit "", "one of the smallest domain that has one, as rt.lowest_choice says";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    pub(super) fn cpudl_set(&mut self, cpu: CpuId, deadline: u64) {
+        self.path(Path::cpudl_set);
+        self.root_domain_mut(cpu).cpudl.cpudl_set(cpu, deadline);
+    }
+
+    pub(super) fn cpudl_clear(&mut self, cpu: CpuId, online: bool) {
+        self.root_domain_mut(cpu).cpudl.cpudl_clear(cpu, online);
+    }
+
+    /// cpudeadline.c: cpudl_find(). CPUs without deadline tasks, or the one with the latest deadline if it is later than the task's.
+    /// Differs: all CPUs have enough capacity.
+    fn cpudl_find(&mut self, p: TaskId) -> Option<CpuMask> {
+        self.path(Path::cpudl_find);
+        let cpudl = &self.root_domain(self.task[p].cpu).cpudl;
+        let free = cpudl.free_cpus.and(&self.task_cold[p].cpus_allowed);
+        if !free.is_empty() {
+            return Some(free);
+        }
+        let latest = self.latest_for(p)?;
+        Some(CpuMask::single(latest))
+    }
+
+    fn latest_for(&self, p: TaskId) -> Option<CpuId> {
+        let (cpu, dl) = self.root_domain(self.task[p].cpu).cpudl.latest()?;
+        (self.cpumask_test(cpu, p) && dl_time_before(self.dl_se[p].deadline, dl)).then_some(cpu)
+    }
+
+    /// `cpudl_find(&rq->rd->cpudl, p, NULL)`: who asks without a mask does not see the CPUs that have none.
+    pub(super) fn cpudl_has_later(&self, p: TaskId) -> bool {
+        self.latest_for(p).is_some()
+    }
+
+    // Overload.
+
+    /// deadline.c: dl_overloaded().
+    fn dl_overloaded(&mut self, cpu: CpuId) -> bool {
+        self.root_domain(cpu).dlo_count > 0
+    }
+
+    /// deadline.c: dl_set_overload().
+    pub(super) fn dl_set_overload(&mut self, cpu: CpuId) {
+        if self.rq[cpu].online {
+            self.write_root_domain(cpu);
+            let rd = self.root_domain_mut(cpu);
+            rd.dlo_mask.set(cpu);
+            rd.dlo_count += 1;
+        }
+    }
+
+    /// deadline.c: dl_clear_overload().
+    pub(super) fn dl_clear_overload(&mut self, cpu: CpuId) {
+        if self.rq[cpu].online {
+            self.write_root_domain(cpu);
+            let rd = self.root_domain_mut(cpu);
+            rd.dlo_mask.clear(cpu);
+            rd.dlo_count -= 1;
+        }
+    }
+
+    /// deadline.c: update_dl_migration(), until v6.6.
+    pub(super) fn update_dl_migration(&mut self, cpu: CpuId) {
+        if self.kernel.rt.overload == OverloadRule::Migratory {
+            let dl_rq = &self.dl[cpu];
+            self.set_dl_overloaded(cpu, dl_rq.dl_nr_migratory > 0 && dl_rq.dl_nr_running > 1);
+        }
+    }
+
+    fn set_dl_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
+        if self.dl[cpu].overloaded == overloaded {
+            return;
+        }
+        self.dl[cpu].overloaded = overloaded;
+        match overloaded {
+            true => self.dl_set_overload(cpu),
+            false => self.dl_clear_overload(cpu),
+        }
+    }
+
+    /// deadline.c: enqueue_pushable_dl_task().
+    pub(super) fn enqueue_pushable_dl_task(&mut self, cpu: CpuId, p: TaskId) {
+        debug_assert!(!self.dl_se[p].pushable, "{p:?} waits already");
+        let deadline = self.dl_se[p].deadline;
+        self.dl_se[p].pushable = true;
+        let pushable = &mut self.dl[cpu].pushable_dl_tasks;
+        let at = pushable.partition_point(|&(other, _)| !dl_time_before(deadline, other));
+        pushable.insert(at, (deadline, p));
+        if at == 0 {
+            self.dl[cpu].earliest_dl.next = deadline;
+        }
+        if self.kernel.rt.overload == OverloadRule::Pushable {
+            self.set_dl_overloaded(cpu, true);
+        }
+    }
+
+    /// deadline.c: dequeue_pushable_dl_task().
+    pub(super) fn dequeue_pushable_dl_task(&mut self, cpu: CpuId, p: TaskId) {
+        if !std::mem::take(&mut self.dl_se[p].pushable) {
+            return;
+        }
+        let dl_rq = &mut self.dl[cpu];
+        dl_rq.pushable_dl_tasks.retain(|&(_, task)| task != p);
+        if let Some(&(deadline, _)) = dl_rq.pushable_dl_tasks.first() {
+            dl_rq.earliest_dl.next = deadline;
+        } else if self.kernel.rt.overload == OverloadRule::Pushable {
+            self.set_dl_overloaded(cpu, false);
+        }
+    }
+
+    /// deadline.c: deadline_queue_push_tasks() (queue_push_tasks() until v5.17).
+    pub(super) fn deadline_queue_push_tasks(&mut self, cpu: CpuId) {
+        if self.dl[cpu].has_pushable_dl_tasks() {
+            self.rq[cpu].balance_callback.push(BalanceCallback::PushDlTasks);
+        }
+    }
+
+    /// deadline.c: deadline_queue_pull_task() (queue_pull_task() until v5.17).
+    pub(super) fn deadline_queue_pull_task(&mut self, cpu: CpuId) {
+        self.rq[cpu].balance_callback.push(BalanceCallback::PullDlTask);
+    }
+
+    // Choosing a CPU.
+
+    /// deadline.c: select_task_rq_dl().
+    #[fentry]
+    pub(crate) fn select_task_rq_dl(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags) -> CpuId {
+        if sd_flag != SdFlags::SD_BALANCE_WAKE || self.task[p].nr_cpus_allowed < 2 {
+            return cpu;
+        }
+        self.read_rq_curr(cpu);
+        let stays = self.rq[cpu].curr.is_some_and(|curr| {
+            let other = &self.task[curr];
+            other.sched_class == SchedClass::Dl && (other.nr_cpus_allowed < 2 || !self.dl_entity_preempt(p, curr))
+        });
+        if stays
+            && let Some(target) = self.find_later_rq(p)
+            && self.dl_task_is_earliest_deadline(p, target)
+        {
+            return target;
+        }
+        cpu
+    }
+
+    /// deadline.c: dl_task_is_earliest_deadline().
+    fn dl_task_is_earliest_deadline(&self, p: TaskId, cpu: CpuId) -> bool {
+        let dl_rq: &DlRq = &self.dl[cpu];
+        dl_rq.earliest_dl.curr.is_none_or(|earliest| dl_time_before(self.dl_se[p].deadline, earliest))
+    }
+
+    /// deadline.c: find_later_rq().
+    #[fentry]
+    fn find_later_rq(&mut self, p: TaskId) -> Option<CpuId> {
+        if self.task[p].nr_cpus_allowed == 1 {
+            return None;
+        }
+        let later_mask = self.cpudl_find(p)?;
+        let cpu = self.task[p].cpu;
+        if later_mask.contains(cpu) {
+            return Some(cpu);
+        }
+        let this_cpu = Some(self.this_cpu).filter(|&this| later_mask.contains(this));
+        let domains: Vec<_> = self.domains.for_each_domain(cpu).collect();
+        for sd in domains {
+            self.read_domain(sd);
+            if !self.domains[sd].flags.has(SdFlags::SD_WAKE_AFFINE) {
+                continue;
+            }
+            let span = self.domains.sched_domain_span(sd);
+            if this_cpu.is_some_and(|this| span.contains(this)) {
+                return this_cpu;
+            }
+            let near = later_mask.and(span);
+            let best = match self.kernel.dl.later_choice {
+                LaterChoice::AnyFree => later_mask.first().filter(|&best| near.contains(best)),
+                LaterChoice::Nearest => self.cpumask_choose(&near),
+            };
+            if best.is_some() {
+                return best;
+            }
+        }
+        this_cpu.or_else(|| self.cpumask_choose(&later_mask))
+    }
+
+    // Pushing.
+
+    /// deadline.c: find_lock_later_rq(). The queue it finds is locked.
+    /// Differs: nothing happens between finding and locking, so the first try counts.
+    fn find_lock_later_rq(&mut self, p: TaskId, cpu: CpuId) -> Option<CpuId> {
+        let later = self.find_later_rq(p).filter(|&later| later != cpu)?;
+        if !self.dl_task_is_earliest_deadline(p, later) {
+            return None;
+        }
+        self.rq_lock(later);
+        Some(later)
+    }
+
+    /// deadline.c: push_dl_task(). Moves the earliest of those that wait on `cpu` to a CPU where it runs. Whether it moved.
+    #[fentry]
+    pub(super) fn push_dl_task(&mut self, cpu: CpuId) -> bool {
+        if !self.dl[cpu].overloaded {
+            return false;
+        }
+        let Some(&(_, next_task)) = self.dl[cpu].pushable_dl_tasks.first() else { return false };
+        debug_assert!(self.rq[cpu].curr != Some(next_task), "what runs is not pushable");
+        if let Some(curr) = self.rq[cpu].curr
+            && self.task[curr].sched_class == SchedClass::Dl
+            && self.task[curr].nr_cpus_allowed > 1
+            && self.dl_entity_preempt(next_task, curr)
+        {
+            self.resched_curr(cpu);
+            return false;
+        }
+        let Some(later) = self.find_lock_later_rq(next_task, cpu) else { return false };
+        self.migrate_dl_task(next_task, cpu, later);
+        self.resched_curr(later);
+        self.rq_unlock(later);
+        true
+    }
+
+    /// deactivate_task(), set_task_cpu(), activate_task(): both queues are locked.
+    fn migrate_dl_task(&mut self, p: TaskId, from: CpuId, to: CpuId) {
+        self.task[p].on_rq = OnRq::Migrating;
+        self.deactivate_task(from, p, QueueFlags::default());
+        self.set_task_cpu(p, to);
+        self.activate_task(to, p, QueueFlags::default());
+    }
+
+    /// deadline.c: push_dl_tasks(). The queue is locked.
+    pub(crate) fn push_dl_tasks(&mut self, cpu: CpuId) {
+        while self.push_dl_task(cpu) {}
+    }
+
+    /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now.
+    /// Differs: its bandwidth stays in the root domain.
+    pub(super) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
+        let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_online_mask);
+        let to = self.find_later_rq(p).filter(|&later| later != cpu).or_else(|| allowed.first());
+        let to = to.or_else(|| self.cpu_online_mask.first()).expect("one CPU is online");
+        let se = super::DlSe::Task(p);
+        self.sub_running_bw(se);
+        self.sub_rq_bw(se);
+        self.set_task_cpu(p, to);
+        self.add_rq_bw(se);
+        self.add_running_bw(se);
+        self.update_rq_clock(to);
+        to
+    }
+
+    // Pulling.
+
+    /// deadline.c: balance_dl(), since v5.4. Whether something of this class or above is to run.
+    pub(crate) fn balance_dl(&mut self, cpu: CpuId, prev: Option<TaskId>) -> bool {
+        let left = prev.is_some_and(|p| self.task[p].sched_class == SchedClass::Dl && !self.on_dl_rq(p));
+        if left && self.rq[cpu].online {
+            self.pull_dl_task(cpu);
+        }
+        self.rq[cpu].stop_queued || self.dl[cpu].dl_nr_running > 0
+    }
+
+    /// deadline.c: pull_dl_task(). Gets what waits elsewhere with a deadline before all here. The queue of `this_cpu` is locked.
+    /// Differs: costs nothing where nobody has too much.
+    pub(crate) fn pull_dl_task(&mut self, this_cpu: CpuId) {
+        if self.dl_overloaded(this_cpu) {
+            self.pull_from_overloaded(this_cpu);
+        }
+    }
+
+    #[fentry(pull_dl_task)]
+    fn pull_from_overloaded(&mut self, this_cpu: CpuId) {
+        self.read_root_domain(this_cpu);
+        let mut resched = false;
+        let mut earliest_pulled: Option<u64> = None;
+        let overloaded = self.root_domain(this_cpu).dlo_mask.clone();
+        for cpu in overloaded.iter().filter(|&cpu| cpu != this_cpu) {
+            self.read_rq_dl(cpu);
+            let here = self.dl[this_cpu].earliest_dl.curr;
+            if here.is_some_and(|here| dl_time_before(here, self.dl[cpu].earliest_dl.next)) {
+                continue;
+            }
+            self.rq_lock(cpu);
+            if let Some(p) = self.pullable_dl_task(cpu, this_cpu)
+                && earliest_pulled.is_none_or(|earliest| dl_time_before(self.dl_se[p].deadline, earliest))
+            {
+                resched = true;
+                earliest_pulled = Some(self.dl_se[p].deadline);
+                self.migrate_dl_task(p, cpu, this_cpu);
+            }
+            self.rq_unlock(cpu);
+        }
+        if resched {
+            self.resched_curr(this_cpu);
+        }
+    }
+
+    /// What pull_dl_task() may take from one CPU: the earliest that waits there and comes before all here.
+    fn pullable_dl_task(&self, cpu: CpuId, this_cpu: CpuId) -> Option<TaskId> {
+        if self.dl[cpu].dl_nr_running <= 1 {
+            return None;
+        }
+        let p = self.pick_earliest_pushable_dl_task(cpu, this_cpu)?;
+        if !self.dl_task_is_earliest_deadline(p, this_cpu) {
+            return None;
+        }
+        // One that is about to preempt there is left alone.
+        let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
+        let about_to_run = curr.is_some_and(|curr| self.dl_entity_preempt(p, curr));
+        (!about_to_run).then_some(p)
+    }
+
+    /// deadline.c: pick_earliest_pushable_dl_task().
+    fn pick_earliest_pushable_dl_task(&self, from: CpuId, to: CpuId) -> Option<TaskId> {
+        let mut waiting = self.dl[from].pushable_dl_tasks.iter().map(|&(_, p)| p);
+        waiting.find(|&p| !self.task[p].on_cpu && self.cpumask_test(to, p))
+    }
+
+    /// deadline.c: task_woken_dl().
+    pub(crate) fn task_woken_dl(&mut self, cpu: CpuId, p: TaskId) {
+        if self.task[p].on_cpu || self.rq[cpu].need_resched || self.task[p].nr_cpus_allowed < 2 {
+            return;
+        }
+        let Some(curr) = self.rq[cpu].curr else { return };
+        let dl = self.task[curr].sched_class == SchedClass::Dl;
+        if dl && (self.task[curr].nr_cpus_allowed < 2 || !self.dl_entity_preempt(p, curr)) {
+            self.push_dl_tasks(cpu);
+        }
+    }
+}

@@ -1,0 +1,617 @@
+//! deadline.c: the deadline class: earliest deadline first, each task within a budget of its own (CBS).
+//!
+//! ```text
+//! mod.rs        the queue, and what the class answers
+//! budget.rs     budgets: when they are given, used up and given again; the timer
+//! bandwidth.rs  how much all of them may ask for (admission), and who may use what others leave (GRUB)
+//! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
+//! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
+//! ```
+//!
+//! Absent: priority inheritance, SCHED_FLAG_DL_OVERRUN, the special tasks of schedutil, and the choice by capacity on machines with
+//! unequal CPUs (v5.9).
+
+pub mod bandwidth;
+pub mod budget;
+pub mod migrate;
+pub mod server;
+
+use crate::arch::Arch;
+use crate::attr::SchedFlags;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::core::class::Pick;
+use crate::cpudeadline::dl_time_before;
+use crate::cpupri::CpuPriority;
+use crate::features::Feature;
+use crate::rt::RtStatistics;
+use crate::sched::*;
+use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim};
+use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
+use fentry::fentry;
+use migrate::LaterChoice;
+use units::CpuId;
+
+behaviour! {
+    /// When a waiting task whose parameters change preempts.
+    pub enum DlPrioChanged = "dl.prio_changed" {
+        EarliestHere = "earliest-here", since "v3.14", commit "",
+            "when its deadline is behind the earliest one here, as the running task is looked at";
+        Preempts = "preempts", since "v6.6", commit "", "when its deadline comes before the running task's";
+    }
+}
+
+behaviour! {
+    /// Whether real-time tasks are pushed to CPUs that run deadline tasks.
+    pub enum DlCpus = "dl.cpus_of_rt" {
+        AsFree = "as-free", since "v3.14", commit "", "they are: such a CPU counts by its real-time tasks alone";
+        Higher = "higher", since "v5.9", commit "", "they are not (CPUPRI_HIGHER)";
+    }
+}
+
+/// deadline.c's own differences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DlRules {
+    pub tracking: BandwidthTracking,
+    pub admission: Admission,
+    pub period_limits: PeriodLimits,
+    pub reclaim: Reclaim,
+    pub overflow: Overflow,
+    pub constrained: Constrained,
+    pub new_budget: NewBudget,
+    pub runtime_scale: RuntimeScale,
+    pub later_choice: LaterChoice,
+    pub prio_changed: DlPrioChanged,
+    pub cpus_of_rt: DlCpus,
+}
+
+impl DlRules {
+    pub const V4_5: DlRules = DlRules {
+        tracking: BandwidthTracking::TotalOnly,
+        admission: Admission::Cpus,
+        period_limits: PeriodLimits::None,
+        reclaim: Reclaim::OfAll,
+        overflow: Overflow::Period,
+        constrained: Constrained::AsImplicit,
+        new_budget: NewBudget::NewTasks,
+        runtime_scale: RuntimeScale::Wall,
+        later_choice: LaterChoice::AnyFree,
+        prio_changed: DlPrioChanged::EarliestHere,
+        cpus_of_rt: DlCpus::AsFree,
+    };
+    pub const V4_15: DlRules = DlRules {
+        tracking: BandwidthTracking::Running,
+        overflow: Overflow::Deadline,
+        constrained: Constrained::NextPeriod,
+        new_budget: NewBudget::Expired,
+        later_choice: LaterChoice::Nearest,
+        ..DlRules::V4_5
+    };
+    pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
+    pub const V6_1: DlRules = DlRules {
+        admission: Admission::Capacity,
+        period_limits: PeriodLimits::Sysctl,
+        cpus_of_rt: DlCpus::Higher,
+        ..DlRules::V4_16
+    };
+    pub const V6_12: DlRules =
+        DlRules { reclaim: Reclaim::OfDeadlineShare, prio_changed: DlPrioChanged::Preempts, ..DlRules::V6_1 };
+}
+
+/// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DlSe {
+    Task(TaskId),
+    FairServer(CpuId),
+}
+
+/// sched.h: struct sched_dl_entity. Times in ns, `deadline` on the run queue's clock; bandwidths are out of 2^20.
+#[derive(Clone, Debug, Default)]
+pub struct SchedDlEntity {
+    pub dl_runtime: u64,
+    pub dl_deadline: u64,
+    pub dl_period: u64,
+    pub dl_bw: u64,
+    pub dl_density: u64,
+    /// What is left of the budget; below zero by what was overrun.
+    pub runtime: i64,
+    pub deadline: u64,
+    pub flags: SchedFlags,
+    pub dl_throttled: bool,
+    pub dl_yielded: bool,
+    /// Asleep, and its bandwidth still counts as used (until the 0-lag time).
+    pub dl_non_contending: bool,
+    /// It has had a budget since it came to the class (`!dl_new`, until v4.6).
+    pub started: bool,
+    pub dl_server: bool,
+    pub dl_server_active: bool,
+    pub dl_defer: bool,
+    pub dl_defer_armed: bool,
+    pub dl_defer_running: bool,
+    /// In the tree (`!RB_EMPTY_NODE(&dl_se->rb_node)`).
+    pub queued: bool,
+    pub pushable: bool,
+}
+
+/// `dl_rq->earliest_dl`: of all that are queued (`None`: nobody is), and of those that could be pushed elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EarliestDl {
+    pub curr: Option<u64>,
+    pub next: u64,
+}
+
+/// kernel/sched/sched.h: struct dl_rq.
+#[derive(Clone, Debug, Default)]
+pub struct DlRq {
+    /// By deadline, then in order of arrival.
+    pub root: Vec<(u64, DlSe)>,
+    pub dl_nr_running: u32,
+    pub earliest_dl: EarliestDl,
+    pub dl_nr_migratory: u32,
+    pub overloaded: bool,
+    pub pushable_dl_tasks: Vec<(u64, TaskId)>,
+    /// Bandwidth of the tasks that run, wait or have just gone to sleep (GRUB's active utilization).
+    pub running_bw: u64,
+    /// Bandwidth of all tasks of this CPU, asleep or not.
+    pub this_bw: u64,
+    /// What nobody has reserved, each CPU's part of it.
+    pub extra_bw: u64,
+    pub max_bw: u64,
+    /// The inverse of what the class may have of a CPU, out of 2^8.
+    pub bw_ratio: u64,
+    pub fair_server: SchedDlEntity,
+}
+
+impl DlRq {
+    /// deadline.c: has_pushable_dl_tasks().
+    pub(crate) fn has_pushable_dl_tasks(&self) -> bool {
+        !self.pushable_dl_tasks.is_empty()
+    }
+
+    /// deadline.c: is_leftmost().
+    fn is_leftmost(&self, se: DlSe) -> bool {
+        self.root.first().is_some_and(|&(_, first)| first == se)
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    #[inline]
+    pub fn dl_entity(&self, se: DlSe) -> &SchedDlEntity {
+        match se {
+            DlSe::Task(p) => &self.dl_se[p],
+            DlSe::FairServer(cpu) => &self.dl[cpu].fair_server,
+        }
+    }
+
+    #[inline]
+    pub(super) fn dl_mut(&mut self, se: DlSe) -> &mut SchedDlEntity {
+        match se {
+            DlSe::Task(p) => &mut self.dl_se[p],
+            DlSe::FairServer(cpu) => &mut self.dl[cpu].fair_server,
+        }
+    }
+
+    /// deadline.c: rq_of_dl_se().
+    #[inline]
+    pub(super) fn rq_of_dl_se(&self, se: DlSe) -> CpuId {
+        match se {
+            DlSe::Task(p) => self.task[p].cpu,
+            DlSe::FairServer(cpu) => cpu,
+        }
+    }
+
+    /// deadline.c: on_dl_rq().
+    pub(crate) fn on_dl_rq(&self, p: TaskId) -> bool {
+        p.index() < self.dl_se.len() && self.dl_se[p].queued
+    }
+
+    /// deadline.c: dl_entity_preempt().
+    pub(super) fn dl_entity_preempt(&self, p: TaskId, other: TaskId) -> bool {
+        dl_time_before(self.dl_se[p].deadline, self.dl_se[other].deadline)
+    }
+
+    /// deadline.c: enqueue_task_dl().
+    #[fentry]
+    pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        self.dl_se.ensure(p);
+        self.update_stats_wait_start_dl(p, flags);
+        let migrating = self.task[p].on_rq == OnRq::Migrating;
+        self.enqueue_dl_entity(DlSe::Task(p), flags, migrating);
+        let waits = self.rq[cpu].curr != Some(p) && self.dl_se[p].queued;
+        if waits && self.task[p].nr_cpus_allowed > 1 {
+            self.enqueue_pushable_dl_task(cpu, p);
+        }
+    }
+
+    /// deadline.c: dequeue_task_dl().
+    #[fentry]
+    pub(crate) fn dequeue_task_dl(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        self.update_curr_dl(cpu);
+        self.update_stats_dequeue_dl(p, flags);
+        let migrating = self.task[p].on_rq == OnRq::Migrating;
+        self.dequeue_dl_entity(DlSe::Task(p), flags, migrating);
+        self.dequeue_pushable_dl_task(cpu, p);
+    }
+
+    /// deadline.c: enqueue_dl_entity().
+    pub(super) fn enqueue_dl_entity(&mut self, se: DlSe, flags: QueueFlags, migrating: bool) {
+        let cpu = self.rq_of_dl_se(se);
+        debug_assert!(!self.dl_entity(se).queued, "{se:?} is queued already");
+        if self.kernel.dl.constrained == Constrained::NextPeriod
+            && !self.dl_entity(se).dl_throttled
+            && !self.dl_entity(se).dl_is_implicit()
+        {
+            self.dl_check_constrained_dl(se);
+        }
+        if flags.save_restore || migrating {
+            self.add_rq_bw(se);
+            self.add_running_bw(se);
+        }
+        let entity = self.dl_entity(se);
+        if !entity.dl_defer && entity.dl_throttled && !flags.replenish {
+            if flags.wakeup {
+                self.task_contending(se, flags);
+            }
+            return;
+        }
+        if flags.wakeup {
+            self.task_contending(se, flags);
+            self.update_dl_entity(se);
+        } else if flags.replenish {
+            self.replenish_dl_entity(se);
+        } else if flags.save_restore && self.needs_new_budget(cpu, se) {
+            self.setup_new_dl_entity(se);
+        }
+        // What is deferred waits for its timer first.
+        if self.dl_entity(se).dl_throttled {
+            if self.start_dl_timer(se) {
+                return;
+            }
+            self.cancel_dl_timer(se);
+            let entity = self.dl_mut(se);
+            (entity.dl_defer_armed, entity.dl_throttled) = (false, false);
+        }
+        self.__enqueue_dl_entity(cpu, se);
+    }
+
+    /// deadline.c: dequeue_dl_entity().
+    pub(super) fn dequeue_dl_entity(&mut self, se: DlSe, flags: QueueFlags, migrating: bool) {
+        self.__dequeue_dl_entity(se);
+        if flags.save_restore || migrating {
+            self.sub_running_bw(se);
+            self.sub_rq_bw(se);
+        }
+        if flags.sleep {
+            self.task_non_contending(se);
+        }
+    }
+
+    /// deadline.c: __enqueue_dl_entity().
+    fn __enqueue_dl_entity(&mut self, cpu: CpuId, se: DlSe) {
+        self.write_rq_dl(cpu);
+        let deadline = self.dl_entity(se).deadline;
+        self.dl_mut(se).queued = true;
+        let root = &mut self.dl[cpu].root;
+        let at = root.partition_point(|&(other, _)| !dl_time_before(deadline, other));
+        root.insert(at, (deadline, se));
+        self.inc_dl_tasks(cpu, se);
+    }
+
+    /// deadline.c: __dequeue_dl_entity().
+    fn __dequeue_dl_entity(&mut self, se: DlSe) {
+        if !self.dl_entity(se).queued {
+            return;
+        }
+        let cpu = self.rq_of_dl_se(se);
+        self.write_rq_dl(cpu);
+        self.dl_mut(se).queued = false;
+        self.dl[cpu].root.retain(|&(_, other)| other != se);
+        self.dec_dl_tasks(cpu, se);
+    }
+
+    /// deadline.c: inc_dl_tasks() and inc_dl_deadline().
+    #[doc(alias = "inc_dl_deadline")]
+    #[doc(alias = "inc_dl_migration")]
+    fn inc_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
+        self.dl[cpu].dl_nr_running += 1;
+        if let DlSe::Task(p) = se {
+            self.add_nr_running(cpu, 1);
+            self.dl[cpu].dl_nr_migratory += u32::from(self.task[p].nr_cpus_allowed > 1);
+        }
+        let deadline = self.dl_entity(se).deadline;
+        let earliest = self.dl[cpu].earliest_dl.curr;
+        if earliest.is_none_or(|earliest| dl_time_before(deadline, earliest)) {
+            if earliest.is_none() && self.kernel.dl.cpus_of_rt == DlCpus::Higher {
+                self.cpupri_set(cpu, CpuPriority::Higher);
+            }
+            self.dl[cpu].earliest_dl.curr = Some(deadline);
+            self.cpudl_set(cpu, deadline);
+        }
+        self.update_dl_migration(cpu);
+    }
+
+    /// deadline.c: dec_dl_tasks() and dec_dl_deadline().
+    #[doc(alias = "dec_dl_deadline")]
+    #[doc(alias = "dec_dl_migration")]
+    fn dec_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
+        self.dl[cpu].dl_nr_running -= 1;
+        if let DlSe::Task(p) = se {
+            self.sub_nr_running(cpu, 1);
+            self.dl[cpu].dl_nr_migratory -= u32::from(self.task[p].nr_cpus_allowed > 1);
+        }
+        match self.dl[cpu].root.first() {
+            Some(&(deadline, _)) => {
+                self.dl[cpu].earliest_dl.curr = Some(deadline);
+                self.cpudl_set(cpu, deadline);
+            }
+            None => {
+                self.dl[cpu].earliest_dl = EarliestDl::default();
+                self.cpudl_clear(cpu, true);
+                if self.kernel.dl.cpus_of_rt == DlCpus::Higher {
+                    self.cpupri_set(cpu, CpuPriority::Queued(self.rt[cpu].highest_prio.curr));
+                }
+            }
+        }
+        self.update_dl_migration(cpu);
+    }
+
+    /// deadline.c: yield_task_dl(). The rest of the budget is given up: the task runs again in its next period.
+    /// Differs: until v4.6 a task that has run for no time at all since its last tick keeps its budget.
+    #[fentry]
+    pub(crate) fn yield_task_dl(&mut self, cpu: CpuId) {
+        let curr = self.rq[cpu].curr.expect("only a task yields");
+        self.dl_se[curr].dl_yielded = true;
+        self.update_rq_clock(cpu);
+        self.update_curr_dl(cpu);
+        self.rq_clock_skip_update(cpu, true);
+    }
+
+    /// deadline.c: check_preempt_curr_dl() (wakeup_preempt_dl() since v6.6).
+    #[doc(alias = "wakeup_preempt_dl")]
+    #[fentry]
+    pub(crate) fn check_preempt_curr_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let curr = self.rq[cpu].curr.expect("it is of this class");
+        if self.dl_entity_preempt(p, curr) {
+            self.resched_curr(cpu);
+        } else if self.dl_se[p].deadline == self.dl_se[curr].deadline && !self.rq[cpu].need_resched {
+            self.check_preempt_equal_dl(cpu, curr, p);
+        }
+    }
+
+    /// deadline.c: check_preempt_equal_dl().
+    fn check_preempt_equal_dl(&mut self, cpu: CpuId, curr: TaskId, p: TaskId) {
+        if self.task[curr].nr_cpus_allowed == 1 || !self.cpudl_has_later(curr) {
+            return;
+        }
+        if self.task[p].nr_cpus_allowed != 1 && self.cpudl_has_later(p) {
+            return;
+        }
+        self.resched_curr(cpu);
+    }
+
+    /// deadline.c: pick_task_dl(): what has the earliest deadline; a fair task where that is the server's.
+    #[doc(alias = "__pick_task_dl")]
+    #[doc(alias = "pick_next_dl_entity")]
+    pub(crate) fn pick_task_dl(&mut self, cpu: CpuId) -> Option<DlSe> {
+        self.dl[cpu].root.first().map(|&(_, se)| se)
+    }
+
+    /// deadline.c: pick_next_task_dl(), until v5.3: first pulls what waits elsewhere, after a task of this class.
+    /// Differs: costs nothing where nothing comes of it.
+    pub(crate) fn pick_next_task_dl(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
+        let after_one = prev.is_some_and(|p| self.task[p].sched_class == SchedClass::Dl);
+        if after_one {
+            self.pull_dl_task(cpu);
+            if self.rq[cpu].stop_queued {
+                return Pick::Retry;
+            }
+            // It may throttle.
+            self.update_curr_dl(cpu);
+        }
+        match self.pick_task_dl(cpu) {
+            Some(DlSe::Task(p)) => {
+                self.take_next_task_dl(cpu, prev, p);
+                Pick::Task(p)
+            }
+            Some(DlSe::FairServer(_)) => self.pick_by_server(cpu, prev),
+            None => Pick::Nothing,
+        }
+    }
+
+    /// The part of pick_next_task_dl() that finds a task.
+    #[fentry(pick_next_task_dl)]
+    pub(crate) fn take_next_task_dl(&mut self, cpu: CpuId, prev: Option<TaskId>, p: TaskId) {
+        self.put_prev_task(cpu, prev);
+        self.set_next_task_dl(cpu, p, true);
+    }
+
+    /// deadline.c: set_next_task_dl() (set_curr_task_dl() until v5.3). `first`: it is about to run, and did not only change.
+    #[doc(alias = "set_curr_task_dl")]
+    pub(crate) fn set_next_task_dl(&mut self, cpu: CpuId, p: TaskId, first: bool) {
+        let se = self.task[p].se;
+        self.se[se].exec_start = self.rq[cpu].clock_task;
+        if self.on_dl_rq(p) {
+            self.update_stats_wait_end_dl(p);
+        }
+        self.dequeue_pushable_dl_task(cpu, p);
+        if !first {
+            return;
+        }
+        if self.hrtick_enabled_dl(cpu) {
+            self.start_hrtick_dl(cpu, p);
+        }
+        if self.curr_class(cpu) != SchedClass::Dl {
+            // What went before was no time of this class.
+            self.update_dl_rq_load_avg(cpu, false);
+        }
+        self.deadline_queue_push_tasks(cpu);
+    }
+
+    /// deadline.c: put_prev_task_dl().
+    #[fentry]
+    pub(crate) fn put_prev_task_dl(&mut self, cpu: CpuId, p: TaskId) {
+        if self.on_dl_rq(p) {
+            self.stats_wait_starts(p);
+        }
+        self.update_curr_dl(cpu);
+        self.update_dl_rq_load_avg(cpu, true);
+        if self.on_dl_rq(p) && self.task[p].nr_cpus_allowed > 1 {
+            self.enqueue_pushable_dl_task(cpu, p);
+        }
+    }
+
+    /// deadline.c: task_tick_dl(). `queued`: by the timer that ends a budget.
+    #[fentry]
+    pub(crate) fn task_tick_dl(&mut self, cpu: CpuId, p: TaskId, queued: bool) {
+        self.update_curr_dl(cpu);
+        self.update_dl_rq_load_avg(cpu, true);
+        let left = self.dl_se[p].runtime > 0 && self.dl[cpu].is_leftmost(DlSe::Task(p));
+        if queued && left && self.hrtick_enabled_dl(cpu) {
+            self.start_hrtick_dl(cpu, p);
+        }
+    }
+
+    /// kernel/sched/sched.h: hrtick_enabled_dl(): HRTICK_DL, until v5.9 HRTICK.
+    fn hrtick_enabled_dl(&self, cpu: CpuId) -> bool {
+        let feature = match self.features.has(Feature::HRTICK_DL) {
+            true => Feature::HRTICK_DL,
+            false => Feature::HRTICK,
+        };
+        self.sched_feat(feature) && self.rq[cpu].online
+    }
+
+    /// deadline.c: start_hrtick_dl().
+    fn start_hrtick_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let left = self.dl_se[p].runtime.max(0) as u64;
+        self.hrtick_start(cpu, left);
+    }
+
+    /// deadline.c: switched_from_dl(). Its bandwidth is free again once what it has used would have been replenished (0-lag).
+    pub(crate) fn switched_from_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let (se, queued) = (DlSe::Task(p), self.task[p].on_rq == OnRq::Queued);
+        match self.kernel.dl.tracking {
+            BandwidthTracking::TotalOnly => {
+                if !self.start_dl_timer(se) {
+                    self.dl_se[p].__dl_clear_params();
+                }
+            }
+            BandwidthTracking::Running => {
+                if queued && self.dl_se[p].dl_runtime > 0 {
+                    self.task_non_contending(se);
+                }
+                if !queued {
+                    if self.dl_se[p].dl_non_contending {
+                        self.sub_running_bw(se);
+                    }
+                    self.sub_rq_bw(se);
+                }
+                self.dl_se[p].dl_non_contending = false;
+            }
+        }
+        if queued && self.dl[cpu].dl_nr_running == 0 {
+            self.deadline_queue_pull_task(cpu);
+        }
+    }
+
+    /// deadline.c: switched_to_dl().
+    pub(crate) fn switched_to_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let tracked = self.kernel.dl.tracking == BandwidthTracking::Running;
+        if tracked {
+            self.cancel_inactive_timer(DlSe::Task(p));
+        }
+        if self.task[p].on_rq != OnRq::Queued {
+            self.add_rq_bw(DlSe::Task(p));
+            return;
+        }
+        if self.rq[cpu].curr == Some(p) {
+            self.update_dl_rq_load_avg(cpu, false);
+            return;
+        }
+        if self.task[p].nr_cpus_allowed > 1 && self.dl[cpu].overloaded {
+            self.deadline_queue_push_tasks(cpu);
+        }
+        if self.curr_class(cpu) == SchedClass::Dl {
+            self.check_preempt_curr_dl(cpu, p);
+        } else {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// deadline.c: prio_changed_dl(): its parameters have changed.
+    pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId) {
+        if self.task[p].on_rq != OnRq::Queued {
+            return;
+        }
+        let runs = self.rq[cpu].curr == Some(p);
+        let deadline = self.dl_se[p].deadline;
+        if runs || self.kernel.dl.prio_changed == DlPrioChanged::EarliestHere {
+            if !self.dl[cpu].overloaded {
+                self.deadline_queue_pull_task(cpu);
+            }
+            let earliest = self.dl[cpu].earliest_dl.curr.unwrap_or(0);
+            if dl_time_before(earliest, deadline) {
+                self.resched_curr(cpu);
+            }
+            return;
+        }
+        let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
+        if curr.is_none_or(|curr| dl_time_before(deadline, self.dl_se[curr].deadline)) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// deadline.c: rq_online_dl().
+    pub(crate) fn rq_online_dl(&mut self, cpu: CpuId) {
+        if self.dl[cpu].overloaded {
+            self.dl_set_overload(cpu);
+        }
+        match self.dl[cpu].earliest_dl.curr {
+            Some(deadline) => self.cpudl_set(cpu, deadline),
+            None => self.cpudl_clear(cpu, true),
+        }
+    }
+
+    /// deadline.c: rq_offline_dl().
+    pub(crate) fn rq_offline_dl(&mut self, cpu: CpuId) {
+        if self.dl[cpu].overloaded {
+            self.dl_clear_overload(cpu);
+        }
+        self.cpudl_clear(cpu, false);
+    }
+
+    // Statistics, since v5.15 as of real-time tasks.
+
+    fn stats_wait_starts(&mut self, p: TaskId) {
+        if self.kernel.rt.statistics == RtStatistics::Told {
+            let (cfs, se) = self.statistics_of(p);
+            self.update_stats_wait_start(cfs, se);
+        }
+    }
+
+    /// deadline.c: update_stats_wait_start_dl() and update_stats_enqueue_dl().
+    #[doc(alias = "update_stats_enqueue_dl")]
+    #[doc(alias = "update_stats_enqueue_sleeper_dl")]
+    fn update_stats_wait_start_dl(&mut self, p: TaskId, flags: QueueFlags) {
+        self.stats_wait_starts(p);
+        if flags.wakeup && self.kernel.rt.statistics == RtStatistics::Told && self.schedstat_enabled() {
+            let (cfs, se) = self.statistics_of(p);
+            self.update_stats_enqueue_sleeper(cfs, se);
+        }
+    }
+
+    /// deadline.c: update_stats_wait_end_dl().
+    fn update_stats_wait_end_dl(&mut self, p: TaskId) {
+        if self.kernel.rt.statistics == RtStatistics::Told {
+            let (cfs, se) = self.statistics_of(p);
+            self.update_stats_wait_end(cfs, se);
+        }
+    }
+
+    /// deadline.c: update_stats_dequeue_dl().
+    fn update_stats_dequeue_dl(&mut self, p: TaskId, flags: QueueFlags) {
+        if self.kernel.rt.statistics == RtStatistics::Told && flags.sleep && self.schedstat_enabled() {
+            let (cfs, se) = self.statistics_of(p);
+            self.count_sleep_start(cfs, se, p);
+        }
+    }
+}

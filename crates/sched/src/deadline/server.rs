@@ -1,0 +1,169 @@
+//! deadline.c: dl_server: a deadline entity on each CPU that runs fair tasks, 50 ms in each second, when nobody else lets them run
+//! (v6.12, in place of the budget of real-time tasks). Fair tasks that run by themselves use its budget as well, so that as long
+//! as they do the server has nothing to do: it is deferred until its last chance, `deadline - runtime`.
+//!
+//! Differs: its parameters are the defaults (`/sys/kernel/debug/sched/fair_server`).
+
+use super::bandwidth::to_ratio;
+use super::{DlSe, SchedDlEntity};
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::core::class::Pick;
+use crate::cpudeadline::dl_time_before;
+use crate::rt::bandwidth::RtBandwidth;
+use crate::sched::*;
+use fentry::fentry;
+use units::CpuId;
+
+/// Nanoseconds.
+const RUNTIME: u64 = 50_000_000;
+const PERIOD: u64 = 1_000_000_000;
+/// deadline.c: dl_server_min_res. A timer that is so early is taken for one in time.
+#[allow(non_upper_case_globals)]
+const dl_server_min_res: u64 = 1_000_000;
+
+impl<A: Arch> Sched<A> {
+    /// Whether this kernel's CPUs have servers.
+    #[inline]
+    pub(crate) fn has_fair_server(&self) -> bool {
+        self.kernel.rt.bandwidth == RtBandwidth::FairServer
+    }
+
+    /// fair.c: fair_server_init() and dl_server_apply_params(): every CPU has run something while the machine booted.
+    #[doc(alias = "dl_server_init")]
+    #[doc(alias = "dl_server_apply_params")]
+    pub(crate) fn fair_server_init(&mut self, cpu: CpuId) {
+        if !self.has_fair_server() {
+            return;
+        }
+        let bw = to_ratio(PERIOD, RUNTIME);
+        self.dl[cpu].fair_server = SchedDlEntity {
+            dl_runtime: RUNTIME,
+            dl_deadline: PERIOD,
+            dl_period: PERIOD,
+            dl_bw: bw,
+            dl_density: bw,
+            dl_server: true,
+            dl_defer: true,
+            ..SchedDlEntity::default()
+        };
+        self.reserve_for_server(cpu, bw);
+        self.setup_new_dl_entity(DlSe::FairServer(cpu));
+    }
+
+    /// deadline.c: dl_server_start(). The CPU has fair tasks.
+    pub(crate) fn dl_server_start(&mut self, cpu: CpuId) {
+        if !self.has_fair_server() || self.dl[cpu].fair_server.dl_server_active {
+            return;
+        }
+        let se = DlSe::FairServer(cpu);
+        self.dl[cpu].fair_server.dl_server_active = true;
+        self.enqueue_dl_entity(se, QueueFlags { wakeup: true, ..QueueFlags::default() }, false);
+        if self.preempts_curr(cpu, se) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// The part of enqueue_task_fair() that sees the CPU's first fair task.
+    pub(crate) fn fair_server_wakes(&mut self, cpu: CpuId) {
+        if self.rq[cpu].nr_running == 0 {
+            self.dl_server_update_idle_time(cpu);
+        }
+        self.dl_server_start(cpu);
+    }
+
+    /// Whether an entity comes before what runs on `cpu`.
+    fn preempts_curr(&self, cpu: CpuId, se: DlSe) -> bool {
+        let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
+        curr.is_none_or(|curr| dl_time_before(self.dl_entity(se).deadline, self.dl_se[curr].deadline))
+    }
+
+    /// deadline.c: dl_server_stop(). It was asked for a task, and there is none.
+    pub(crate) fn dl_server_stop(&mut self, cpu: CpuId) {
+        if !self.has_fair_server() {
+            return;
+        }
+        let se = DlSe::FairServer(cpu);
+        self.dequeue_dl_entity(se, QueueFlags { sleep: true, ..QueueFlags::default() }, false);
+        self.cancel_dl_timer(se);
+        let server = &mut self.dl[cpu].fair_server;
+        (server.dl_defer_armed, server.dl_throttled, server.dl_server_active) = (false, false, false);
+    }
+
+    /// deadline.c: dl_server_update(). A fair task has run `delta_exec` ns, for the server or by itself.
+    #[inline]
+    pub(crate) fn dl_server_update(&mut self, cpu: CpuId, delta_exec: u64) {
+        if self.dl[cpu].fair_server.dl_server_active {
+            self.update_curr_dl_se(cpu, DlSe::FairServer(cpu), delta_exec);
+        }
+    }
+
+    /// deadline.c: dl_server_update_idle_time(). Nobody starved while the CPU idled.
+    pub(crate) fn dl_server_update_idle_time(&mut self, cpu: CpuId) {
+        let now = self.rq[cpu].clock_task;
+        let server = &mut self.dl[cpu].fair_server;
+        if !server.dl_defer || server.runtime < 0 {
+            return;
+        }
+        let delta_exec = now.wrapping_sub(self.rq[cpu].idle.exec_start) as i64;
+        if delta_exec < 0 {
+            return;
+        }
+        server.runtime -= delta_exec;
+        if server.runtime < 0 {
+            server.dl_defer_running = false;
+            server.runtime = 0;
+        }
+        self.rq[cpu].idle.exec_start = now;
+    }
+
+    /// deadline.c: dl_server_timer(). Fair tasks had no turn until now, or the server's next period begins.
+    #[fentry]
+    pub(crate) fn dl_server_timer(&mut self, cpu: CpuId) {
+        let se = DlSe::FairServer(cpu);
+        self.rq_lock(cpu);
+        if self.dl[cpu].fair_server.dl_throttled {
+            self.update_rq_clock(cpu);
+            let clock = self.rq[cpu].clock;
+            let server = &mut self.dl[cpu].fair_server;
+            let chance = server.deadline.wrapping_sub(server.runtime as u64);
+            if server.dl_defer_armed && dl_time_before(clock, chance.wrapping_sub(dl_server_min_res)) {
+                // Fair tasks have run meanwhile: it may wait longer.
+                let now = self.arch.sched_clock(self.this_cpu).0;
+                self.hrtimer_start(self.this_cpu, crate::hrtimer::SchedTimer::DlServer(cpu), now + (chance - clock));
+            } else {
+                server.dl_defer_running |= server.dl_defer_armed;
+                self.enqueue_dl_entity(se, QueueFlags { replenish: true, ..QueueFlags::default() }, false);
+                if self.preempts_curr(cpu, se) {
+                    self.resched_curr(cpu);
+                }
+                if self.dl[cpu].has_pushable_dl_tasks() {
+                    self.push_dl_task(cpu);
+                }
+            }
+        }
+        self.rq_unlock(cpu);
+    }
+
+    /// deadline.c: inactive_task_timer() of a server.
+    pub(crate) fn dl_server_inactive_timer(&mut self, cpu: CpuId) {
+        self.rq_lock(cpu);
+        if self.dl[cpu].fair_server.dl_non_contending {
+            self.update_rq_clock(cpu);
+            self.sub_running_bw(DlSe::FairServer(cpu));
+            self.dl[cpu].fair_server.dl_non_contending = false;
+        }
+        self.rq_unlock(cpu);
+    }
+
+    /// The server is first: `server_pick_task()`, or it stops where there is no fair task, and the next entity is asked.
+    pub(crate) fn pick_by_server(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
+        if self.cfs_rq[self.rq[cpu].cfs].nr_running > 0
+            && let Some(p) = self.pick_next_task_fair(cpu, prev)
+        {
+            return Pick::Task(p);
+        }
+        self.dl_server_stop(cpu);
+        Pick::Retry
+    }
+}
