@@ -5,6 +5,7 @@
 //! budget.rs     budgets: when they are given, used up and given again; the timer
 //! bandwidth.rs  how much all of them may ask for (admission), and who may use what others leave (GRUB)
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
+//! statistics.rs schedstats, since v5.15 as of real-time tasks
 //! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
 //! ```
 //!
@@ -15,6 +16,7 @@ pub mod bandwidth;
 pub mod budget;
 pub mod migrate;
 pub mod server;
+mod statistics;
 
 use crate::arch::Arch;
 use crate::attr::SchedFlags;
@@ -24,7 +26,6 @@ use crate::core::class::Pick;
 use crate::cpudeadline::dl_time_before;
 use crate::cpupri::CpuPriority;
 use crate::features::Feature;
-use crate::rt::RtStatistics;
 use crate::sched::*;
 use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim};
 use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
@@ -577,41 +578,5 @@ impl<A: Arch> Sched<A> {
             self.dl_clear_overload(cpu);
         }
         self.cpudl_clear(cpu, false);
-    }
-
-    // Statistics, since v5.15 as of real-time tasks.
-
-    fn stats_wait_starts(&mut self, p: TaskId) {
-        if self.kernel.rt.statistics == RtStatistics::Told {
-            let (cfs, se) = self.statistics_of(p);
-            self.update_stats_wait_start(cfs, se);
-        }
-    }
-
-    /// deadline.c: update_stats_wait_start_dl() and update_stats_enqueue_dl().
-    #[doc(alias = "update_stats_enqueue_dl")]
-    #[doc(alias = "update_stats_enqueue_sleeper_dl")]
-    fn update_stats_wait_start_dl(&mut self, p: TaskId, flags: QueueFlags) {
-        self.stats_wait_starts(p);
-        if flags.wakeup && self.kernel.rt.statistics == RtStatistics::Told && self.schedstat_enabled() {
-            let (cfs, se) = self.statistics_of(p);
-            self.update_stats_enqueue_sleeper(cfs, se);
-        }
-    }
-
-    /// deadline.c: update_stats_wait_end_dl().
-    fn update_stats_wait_end_dl(&mut self, p: TaskId) {
-        if self.kernel.rt.statistics == RtStatistics::Told {
-            let (cfs, se) = self.statistics_of(p);
-            self.update_stats_wait_end(cfs, se);
-        }
-    }
-
-    /// deadline.c: update_stats_dequeue_dl().
-    fn update_stats_dequeue_dl(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.kernel.rt.statistics == RtStatistics::Told && flags.sleep && self.schedstat_enabled() {
-            let (cfs, se) = self.statistics_of(p);
-            self.count_sleep_start(cfs, se, p);
-        }
     }
 }
