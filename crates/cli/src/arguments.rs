@@ -146,6 +146,10 @@ pub struct TraceArguments {
     #[arg(long, value_enum, default_value_t = TraceFormat::Perfetto)]
     pub format: TraceFormat,
 
+    /// Tracepoints, by name or pattern (sched_stat_*), divided by commas [default: the kernel's events in tracefs]
+    #[arg(long, value_name = "LIST")]
+    pub events: Option<String>,
+
     /// Beginning, in ms since boot of the simulated machine [default: boot; gantt: the workload's start]
     #[arg(long, value_name = "MS", allow_hyphen_values = true)]
     pub from: Option<String>,

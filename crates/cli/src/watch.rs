@@ -12,7 +12,7 @@ use lab::mistake::{Location, Written};
 use lab::proc::{ProcFile, Reading};
 use lab::run::{Run, Wanted, run};
 use lab::setup::Setup;
-use lab::trace::{self, Cut, trace};
+use lab::trace::{self, Cut, Wish, trace};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -92,7 +92,13 @@ pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
 
 /// `fairground trace`.
 pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
-    let (_, setup) = one_run(&arguments.selectors)?;
+    let (experiment, setup) = one_run(&arguments.selectors)?;
+    let arm = &experiment.arms[0];
+    let chosen = arguments.events.as_ref().map(|list| trace::events(&Written::option("--events", list), &arm.build));
+    let events = chosen.transpose()?;
+    if events.is_some() && arguments.format == TraceFormat::Gantt {
+        return Err(Failure::Mistake("--events: found a picture; expected --format perfetto or ftrace".to_string()));
+    }
     let cut = Cut {
         from: arguments.from.as_ref().map(|text| trace::milliseconds(&Written::option("--from", text))).transpose()?,
         to: arguments.to.as_ref().map(|text| trace::milliseconds(&Written::option("--to", text))).transpose()?,
@@ -108,10 +114,15 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
             Failure::Mistake(format!("{path}: cannot be written: {error}; expected the name of a file: --out FILE"))
         })?),
     };
+    if let Some(warning) = events.and_then(|it| trace::schedstat_required(it, arm.collects_schedstats()))
+        && !arguments.selectors.quiet
+    {
+        say(&warning);
+    }
+    let wish = Wish { format, cut, columns: COLUMNS, events };
     let patience = Patience::watch();
-    let traced = guarded(&setup, Keep::Aside, || {
-        trace(&setup, format, cut, COLUMNS, writer, &|| patience.is_over()).map_err(Failure::from)
-    })?;
+    let traced =
+        guarded(&setup, Keep::Aside, || trace(&setup, wish, writer, &|| patience.is_over()).map_err(Failure::from))?;
     let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
     writer.keep().map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Closed,

@@ -51,6 +51,46 @@ fn files_and_moments_that_are_not_there_are_told() {
     }
 }
 
+/// What a trace of [`PAIR`] says on both outputs.
+fn traced(place: &std::path::Path, arm: &str, events: &str) -> program::Said {
+    let machine = ["trace", "--machine", "pack:1 l3:1 core:4 pu:1", "--workload", "script:file=pair.txt", "--arm", arm];
+    let more = ["--format", "ftrace", "--out", "-", "--to", "150", "--events", events];
+    run(place, &[&machine[..], &more].concat())
+}
+
+#[test]
+fn tracepoints_are_chosen_by_name_and_statistics_that_are_off_are_told_once() {
+    let place = folder("events");
+    fs::write(place.join("pair.txt"), PAIR).unwrap();
+    let names = |text: &str| {
+        let name = |line: &str| Some(line.get(33..)?.split(": ").nth(1)?.to_string());
+        let mut names: Vec<String> = text.lines().filter(|line| !line.starts_with('#')).filter_map(name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    };
+    let bare = traced(&place, "v6.1", "sched_switch,pelt_?fs_tp,pelt_se_tp,sched_update_nr_running_tp");
+    assert_eq!(bare.code, 2, "a question mark is a letter like others: {}", bare.stderr);
+    let bare = traced(&place, "v6.1", "sched_switch,pelt_*s*_tp,sched_util_est_*,sched_update_nr_running_tp");
+    let expected = [
+        "pelt_cfs_tp",
+        "pelt_se_tp",
+        "sched_switch",
+        "sched_update_nr_running_tp",
+        "sched_util_est_cfs_tp",
+        "sched_util_est_se_tp",
+    ];
+    assert_eq!(names(&bare.stdout), expected, "{}", bare.stderr);
+    let warnings = |said: &program::Said| said.stderr.lines().filter(|line| line.starts_with("warning")).count();
+    let off = traced(&place, "v6.1", "sched_stat_*");
+    assert_eq!((warnings(&off), names(&off.stdout)), (1, vec!["sched_stat_runtime".to_string()]), "{}", off.stderr);
+    let on = traced(&place, "on=v6.1,schedstats=enable", "sched_stat_*");
+    assert_eq!(warnings(&on), 0);
+    assert_eq!(names(&on.stdout), ["sched_stat_runtime", "sched_stat_sleep", "sched_stat_wait"], "{}", on.stderr);
+    // Until v4.5 they are always collected.
+    assert_eq!(warnings(&traced(&place, "v4.5-rc1", "sched_stat_wait")), 0);
+}
+
 const CASE: &str = "\
 machine = \"pack:1 core:1 pu:1\"
 costs = false

@@ -39,6 +39,8 @@ const SLICE: Ns = Ns::from_ms(1);
 pub struct Wanted<'a> {
     /// Hears every tracepoint.
     pub sink: Option<Box<dyn Sink>>,
+    /// It hears bare ones too.
+    pub bare_tracepoints: bool,
     pub profile: bool,
     pub schedstat: bool,
     /// Files of procfs and debugfs.
@@ -51,7 +53,15 @@ pub struct Wanted<'a> {
 
 impl Default for Wanted<'_> {
     fn default() -> Self {
-        Wanted { sink: None, profile: false, schedstat: false, reading: None, until: None, interrupted: &|| false }
+        Wanted {
+            sink: None,
+            bare_tracepoints: false,
+            profile: false,
+            schedstat: false,
+            reading: None,
+            until: None,
+            interrupted: &|| false,
+        }
     }
 }
 
@@ -212,6 +222,9 @@ fn simulate<const COSTS: bool>(
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);
+        if wanted.bare_tracepoints {
+            hardware.trace_bare();
+        }
         // One frequency for the whole run, so far.
         let khz = u32::try_from(1_000_000_000 / hardware.prices.ps_per_cycle).unwrap_or(u32::MAX);
         for cpu in (0..nr_cpus).map(CpuId::new) {

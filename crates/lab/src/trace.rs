@@ -1,11 +1,13 @@
 //! Traces of one run, streamed to a writer while it runs.
 
-use crate::mistake::{Mistake, Written};
+use crate::kernels::Build;
+use crate::mistake::{Mistake, Written, listed};
 use crate::run::{Run, Wanted, run, start};
 use crate::setup::Setup;
 use machine::description::{self, Unit, scaled};
 use machine::topology::Location;
-use observe::{Ftrace, Gantt, Perfetto, PrevState, Statistics, Window};
+use observe::proc::Formats;
+use observe::{Absent, Ftrace, Gantt, Perfetto, Selection, Statistics, Tracepoint, Window};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
 use std::cell::RefCell;
@@ -30,6 +32,82 @@ pub enum TraceFormat {
 pub struct Cut {
     pub from: Option<Ns>,
     pub to: Option<Ns>,
+}
+
+/// What a trace is to show, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    pub format: TraceFormat,
+    pub cut: Cut,
+    /// Of a picture.
+    pub columns: usize,
+    /// `None`: every event that the kernel has in tracefs and the format can show as such.
+    pub events: Option<Selection>,
+}
+
+/// The tracepoints of a list of names and patterns (`*`), divided by commas.
+///
+/// # Errors
+/// A name that this kernel does not have, or that never passes here; a pattern that fits none.
+pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
+    let known = || Tracepoint::of_kernel(build.formats);
+    let mut selection = Selection::NONE;
+    let mut start = 0;
+    for word in list.text.split(',') {
+        let part = list.part(start, word);
+        start += word.len() + 1;
+        let before = selection;
+        known().filter(|tracepoint| fits(word, tracepoint.name())).for_each(|it| selection.add(it));
+        let found = known().any(|tracepoint| fits(word, tracepoint.name()));
+        if found {
+            continue;
+        }
+        debug_assert_eq!(before, selection);
+        let kernel = build.sched.name;
+        return Err(match Tracepoint::absent(word, build.formats) {
+            Some(Absent::InThisKernel) => part
+                .mistake(format!("the tracepoint {}, which {kernel} does not have", part.quoted()), "one that it has"),
+            Some(Absent::Here(why)) => {
+                let found = format!("the tracepoint {}, which never passes here: {why}", part.quoted());
+                part.mistake(found, "another one")
+            }
+            None if word.contains('*') => {
+                let expected = format!("a part of the name of one of {}", listed(known().map(Tracepoint::name)));
+                part.mistake(format!("the pattern {}, which fits no tracepoint of {kernel}", part.quoted()), expected)
+            }
+            None => part.unknown(&format!("tracepoint of {kernel}"), known().map(Tracepoint::name)),
+        });
+    }
+    Ok(selection)
+}
+
+/// Whether a pattern fits a name: `*` stands for any letters, or none.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// What a kernel says, once, of tracepoints that are enabled while the statistics they need are off
+/// (fair.c: check_schedstat_required()).
+pub fn schedstat_required(events: Selection, collects: bool) -> Option<String> {
+    let asked: Vec<&str> = events.of_schedstats().map(Tracepoint::name).collect();
+    if collects || asked.is_empty() {
+        return None;
+    }
+    let told = "only sched_stat_runtime tells anything without";
+    Some(format!(
+        "warning: {} want scheduler statistics, which are off: boot with schedstats=enable or set \
+         kernel.sched_schedstats=1 ({told})",
+        asked.join(", ")
+    ))
 }
 
 /// How much a picture shows unless told otherwise.
@@ -95,12 +173,14 @@ impl<S: Sink> Sink for Shared<S> {
 pub(crate) fn listen<S: Sink + 'static>(
     setup: &Setup,
     sink: S,
+    bare_tracepoints: bool,
     until: Option<Ns>,
     interrupted: &dyn Fn() -> bool,
     at: &Location,
 ) -> Result<Option<(S, Run)>, Mistake> {
     let shared = Rc::new(RefCell::new(sink));
-    let wanted = Wanted { sink: Some(Box::new(Shared(shared.clone()))), until, interrupted, ..Wanted::default() };
+    let sink = Some(Box::new(Shared(shared.clone())) as Box<dyn Sink>);
+    let wanted = Wanted { sink, bare_tracepoints, until, interrupted, ..Wanted::default() };
     let Some(run) = run(setup, wanted, at)? else { return Ok(None) };
     let sink = Rc::into_inner(shared).expect("the run has dropped its listener").into_inner();
     Ok(Some((sink, run)))
@@ -113,13 +193,14 @@ pub(crate) fn listen<S: Sink + 'static>(
 /// more CPUs than the format can show.
 pub fn trace<W: Write + 'static>(
     setup: &Setup,
-    format: TraceFormat,
-    cut: Cut,
-    columns: usize,
+    wish: Wish,
     writer: W,
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Option<(W, Run, Ns, Ns)>, TraceError> {
+    let Wish { format, cut, columns, events } = wish;
     let at = Location::of("--from and --to");
+    let formats = formats(setup);
+    let bare = events.is_some_and(Selection::has_bare);
     let nr_cpus =
         description::parse(&setup.machine.file, &setup.machine.name).map_err(Mistake::from)?.topology().nr_cpus();
     let (first_task, _) = start(setup, nr_cpus);
@@ -134,22 +215,24 @@ pub fn trace<W: Write + 'static>(
     let until = cut.to.is_some().then_some(to + TAIL).or(picture.then_some(to + TAIL));
     let done = match format {
         TraceFormat::Perfetto => {
-            let sink = Window::new(Perfetto::new(writer, nr_cpus, from)?, nr_cpus, from, to);
-            match listen(setup, sink, until, interrupted, &at)? {
+            let events = events.unwrap_or_else(|| Selection::with_message(formats));
+            let sink = Window::new(Perfetto::new(writer, nr_cpus, from, formats, events)?, nr_cpus, from, to);
+            match listen(setup, sink, bare, until, interrupted, &at)? {
                 None => return Ok(None),
                 Some((sink, run)) => (sink.finish().finish()?, run),
             }
         }
         TraceFormat::Ftrace => {
-            let sink = Window::new(Ftrace::new(writer, nr_cpus, prev_state(&setup.kernel.name)), nr_cpus, from, to);
-            match listen(setup, sink, until, interrupted, &at)? {
+            let events = events.unwrap_or_else(|| Selection::events(formats));
+            let sink = Window::new(Ftrace::new(writer, nr_cpus, formats, events), nr_cpus, from, to);
+            match listen(setup, sink, bare, until, interrupted, &at)? {
                 None => return Ok(None),
                 Some((sink, run)) => (sink.finish().finish()?, run),
             }
         }
         TraceFormat::Gantt => {
             let columns = columns.min((to - from).0 as usize);
-            match listen(setup, Gantt::new(nr_cpus, from, to, columns), until, interrupted, &at)? {
+            match listen(setup, Gantt::new(nr_cpus, from, to, columns), false, until, interrupted, &at)? {
                 None => return Ok(None),
                 Some((sink, run)) => {
                     let mut writer = writer;
@@ -169,9 +252,9 @@ pub fn trace<W: Write + 'static>(
     Ok(Some((writer, run, from, to)))
 }
 
-/// v4.14 (8ef9925b02) reports states as /proc shows them.
-fn prev_state(kernel: &str) -> PrevState {
-    if kernel == "v4.5-rc1" { PrevState::Raw } else { PrevState::Reported }
+/// A setup's kernel is known: it was made from an experiment.
+fn formats(setup: &Setup) -> Formats {
+    Build::named(&setup.kernel.name).map_or(Formats::V4_5, |build| build.formats)
 }
 
 /// Runs `setup` and adds up the scheduler's statistics, without the tasks that never ran. `None` when interrupted.
@@ -183,10 +266,61 @@ pub fn statistics(
     let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name)?.topology().nr_cpus();
     let (first_task, _) = start(setup, nr_cpus);
     let sink = Statistics::new(nr_cpus, first_task);
-    let listened = listen(setup, sink, None, interrupted, at)?;
+    let listened = listen(setup, sink, false, None, interrupted, at)?;
     Ok(listened.map(|(sink, run)| {
         let mut report = sink.report(Ns(run.outcome.simulated_ns));
         report.names.retain(|_, totals| totals.switches > 0 || totals.wait > Ns::ZERO);
         (report, run)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(kernel: &str, list: &str) -> Result<Vec<&'static str>, String> {
+        let build = Build::named(kernel).expect("a kernel that is built");
+        let selection = events(&Written::option("--events", list), &build).map_err(|mistake| mistake.to_string())?;
+        Ok(selection.iter().map(Tracepoint::name).collect())
+    }
+
+    #[test]
+    fn names_and_patterns_choose() {
+        assert_eq!(chosen("v4.15", "sched_switch,cpu_*").unwrap(), ["sched_switch", "cpu_idle", "cpu_frequency"]);
+        let bare = ["pelt_cfs_tp", "pelt_se_tp", "pelt_rt_tp", "pelt_dl_tp", "pelt_irq_tp"];
+        assert_eq!(chosen("v6.1", "pelt_*").unwrap(), bare);
+        assert_eq!(chosen("v6.12", "*_est_*_tp").unwrap(), ["sched_util_est_cfs_tp", "sched_util_est_se_tp"]);
+        let new = chosen("v4.5-rc1", "sched_wak*g,sched_wakeup*").unwrap();
+        assert_eq!(new, ["sched_waking", "sched_wakeup", "sched_wakeup_new"]);
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_told() {
+        for (kernel, list, part) in [
+            ("v4.15", "sched_swich", "found the unknown tracepoint of v4.15 `sched_swich`; expected `sched_switch`"),
+            (
+                "v4.16",
+                "sched_switch,pelt_se_tp",
+                "column 14: found the tracepoint `pelt_se_tp`, which v4.16 does not have",
+            ),
+            ("v4.16", "pelt_*", "which fits no tracepoint of v4.16"),
+            ("v6.1", "sched_process_exec", "which never passes here: tasks execute no other program"),
+            ("v6.1", "", "found the unknown tracepoint of v6.1 ``"),
+        ] {
+            let error = chosen(kernel, list).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn statistics_that_are_off_are_asked_for_once() {
+        let build = Build::named("v6.1").expect("a kernel");
+        let of = |list: &str| events(&Written::option("--events", list), &build).expect("known");
+        let said = schedstat_required(of("sched_stat_*"), false).expect("a warning");
+        assert!(said.contains("sched_stat_wait, sched_stat_sleep") && said.contains("schedstats=enable"), "{said}");
+        assert_eq!(said.lines().count(), 1);
+        assert!(schedstat_required(of("sched_stat_runtime"), false).is_some(), "as the kernel has it");
+        assert_eq!(schedstat_required(of("sched_stat_*"), true), None);
+        assert_eq!(schedstat_required(of("sched_w*,sched_switch"), false), None);
+    }
 }

@@ -79,6 +79,8 @@ pub struct Hardware<const COSTS: bool> {
     layout: Layout,
     outbox: Vec<Message>,
     sink: Option<Box<dyn Sink>>,
+    /// It hears bare tracepoints too.
+    bare_tracepoints: bool,
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -120,6 +122,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             outbox: Vec::new(),
             profile: None,
             sink: None,
+            bare_tracepoints: false,
             topology,
             prices,
         }
@@ -129,7 +132,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.sink = Some(sink);
     }
 
+    /// The listener is to hear bare tracepoints as well.
+    pub fn trace_bare(&mut self) {
+        self.bare_tracepoints = true;
+    }
+
     pub fn take_sink(&mut self) -> Option<Box<dyn Sink>> {
+        self.bare_tracepoints = false;
         self.sink.take()
     }
 
@@ -528,6 +537,11 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     #[inline]
     fn tracing(&self) -> bool {
         self.sink.is_some()
+    }
+
+    #[inline]
+    fn tracing_bare(&self) -> bool {
+        self.bare_tracepoints
     }
 
     fn new_task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {

@@ -1,7 +1,7 @@
 //! The text of `/sys/kernel/tracing/trace`.
 //!
-//! Fields and their order are those of include/trace/events/sched.h and power.h from v4.5 to v6.1, the head of the
-//! lines and of the file that of v4.5 to v4.16. Lines are merged over the CPUs in order of time, as the kernel merges
+//! Fields and their order are those of each kernel's include/trace/events/sched.h and power.h, the head of the lines and of
+//! the file too. Lines are merged over the CPUs in order of time, as the kernel merges
 //! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags only `irqs-off` is known, from
 //! where the kernel passes each tracepoint; need-resched, interrupt context and preempt depth are printed as `.` (a
 //! kernel without CONFIG_PREEMPT prints the depth so too). The header's line `entries-in-buffer/entries-written` is
@@ -9,7 +9,9 @@
 
 use crate::STRAGGLER;
 use crate::output::Output;
+use crate::proc::Formats;
 use crate::tasks::{Tasks, Who};
+use crate::tracepoints::{self, Selection, Tracepoint};
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
 use std::cmp::Ordering;
@@ -17,27 +19,19 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use units::{CpuId, Ns};
 
-/// What `sched_switch` says of the task it takes off the CPU.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PrevState {
-    /// `p->state`, every bit of it: an exiting task is `x` (TASK_DEAD). Until v4.13.
-    Raw,
-    /// Only what /proc shows: an exiting task is `X` (EXIT_DEAD). 8ef9925b02, v4.14. A real kernel prints `Z` where a
-    /// parent has still to wait for the child; whether it has is not known here.
-    Reported,
-}
-
-impl PrevState {
-    fn letters(self, state: TaskState, preempt: bool) -> &'static str {
-        match (state, self) {
-            (_, _) if preempt => "R+",
-            (TaskState::Interruptible, _) => "S",
-            (TaskState::Uninterruptible, _) => "D",
-            (TaskState::Dead, PrevState::Raw) => "x",
-            (TaskState::Dead, PrevState::Reported) => "X",
-            (TaskState::Waking, PrevState::Raw) => "W",
-            (TaskState::Running | TaskState::New | TaskState::Waking, _) => "R",
-        }
+/// The letter that `sched_switch` has for the task it takes off the CPU. Until v4.13 it shows every bit of `p->state`: an exiting
+/// task is `x` (TASK_DEAD). Since (8ef9925b02, v4.14) only what /proc shows: it is `X` (EXIT_DEAD). A real kernel prints `Z` where a
+/// parent has still to wait for the child; whether it has is not known here.
+fn prev_state(formats: Formats, state: TaskState, preempt: bool) -> &'static str {
+    let raw = formats == Formats::V4_5;
+    match state {
+        _ if preempt => "R+",
+        TaskState::Interruptible => "S",
+        TaskState::Uninterruptible => "D",
+        TaskState::Dead if raw => "x",
+        TaskState::Dead => "X",
+        TaskState::Waking if raw => "W",
+        TaskState::Running | TaskState::New | TaskState::Waking => "R",
     }
 }
 
@@ -53,11 +47,26 @@ const HEADER: &str = "\
 #              | |       |   ||||       |         |
 ";
 
+/// Recorded from kernels v6.1 and v6.12.
+const HEADER_WITH_MIGRATE_DISABLE: &str = "\
+# tracer: nop
+#
+#                                _-----=> irqs-off/BH-disabled
+#                               / _----=> need-resched
+#                              | / _---=> hardirq/softirq
+#                              || / _--=> preempt-depth
+#                              ||| / _-=> migrate-disable
+#                              |||| /     delay
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+";
+
 /// Writes the text. Memory: the lines of the last millisecond of simulated time, and the living tasks' names.
 pub struct Ftrace<W: Write> {
     output: Output<W>,
     tasks: Tasks,
-    prev_state: PrevState,
+    formats: Formats,
+    selection: Selection,
     /// Lines that a straggler of another CPU may still precede.
     waiting: BinaryHeap<Line>,
     newest: Ns,
@@ -65,11 +74,12 @@ pub struct Ftrace<W: Write> {
 }
 
 impl<W: Write> Ftrace<W> {
-    pub fn new(writer: W, nr_cpus: usize, prev_state: PrevState) -> Ftrace<W> {
+    pub fn new(writer: W, nr_cpus: usize, formats: Formats, selection: Selection) -> Ftrace<W> {
         let mut output = Output::new(writer);
-        output.write(HEADER.as_bytes());
+        let header = if formats < Formats::V6_1 { HEADER } else { HEADER_WITH_MIGRATE_DISABLE };
+        output.write(header.as_bytes());
         let tasks = Tasks::new(nr_cpus);
-        Ftrace { output, tasks, prev_state, waiting: BinaryHeap::new(), newest: Ns::ZERO, sequence: 0 }
+        Ftrace { output, tasks, formats, selection, waiting: BinaryHeap::new(), newest: Ns::ZERO, sequence: 0 }
     }
 
     /// Writes what waits.
@@ -89,12 +99,15 @@ impl<W: Write> Ftrace<W> {
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
         let (pid, flags, body) = (context.pid, irq_flags(event), self.body(cpu, event)?);
-        Some(format!("{comm:>16}-{pid:<5} [{:03}] {flags} {seconds:>5}.{us:06}: {body}\n", cpu.0))
+        // Since v5.12 a pid has two columns more, and whether the task may migrate has one.
+        let (width, migrate_disable) = if self.formats < Formats::V6_1 { (5, "") } else { (7, ".") };
+        let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
+        Some(format!("{comm:>16}-{pid:<width$} [{:03}] {stamp}: {body}\n", cpu.0))
     }
 
     fn body(&self, cpu: CpuId, event: &Event) -> Option<String> {
         Some(match event {
-            Event::SchedSwitch { prev, prev_state, preempt, next } => {
+            Event::SchedSwitch { prev, prev_state: state, preempt, next } => {
                 let (prev, next) = (self.tasks.who(*prev, cpu), self.tasks.who(*next, cpu));
                 format!(
                     "sched_switch: prev_comm={} prev_pid={} prev_prio={} prev_state={} ==> \
@@ -102,7 +115,7 @@ impl<W: Write> Ftrace<W> {
                     prev.comm,
                     prev.pid,
                     prev.prio,
-                    self.prev_state.letters(*prev_state, *preempt),
+                    prev_state(self.formats, *state, *preempt),
                     next.comm,
                     next.pid,
                     next.prio
@@ -126,21 +139,26 @@ impl<W: Write> Ftrace<W> {
                 let Who { pid, comm, prio } = self.who(*task);
                 format!("sched_process_exit: comm={comm} pid={pid} prio={prio}")
             }
-            Event::SchedStatWait { task, delay } => self.delay("sched_stat_wait", *task, *delay),
-            Event::SchedStatSleep { task, delay } => self.delay("sched_stat_sleep", *task, *delay),
-            Event::SchedStatIowait { task, delay } => self.delay("sched_stat_iowait", *task, *delay),
-            Event::SchedStatBlocked { task, delay } => self.delay("sched_stat_blocked", *task, *delay),
-            Event::SchedStatRuntime { task, runtime, vruntime } => {
-                let Who { pid, comm, .. } = self.who(*task);
-                format!("sched_stat_runtime: comm={comm} pid={pid} runtime={} [ns] vruntime={vruntime} [ns]", runtime.0)
+            Event::SchedProcessFree { task } => {
+                let Who { pid, comm, prio } = self.who(*task);
+                format!("sched_process_free: comm={comm} pid={pid} prio={prio}")
             }
-            Event::SchedWakeIdleWithoutIpi { cpu } => format!("sched_wake_idle_without_ipi: cpu={cpu}"),
+            // Name and priority are those of who waits.
+            Event::SchedProcessWait { child } => {
+                let Who { comm, prio, .. } = self.tasks.who(self.tasks.running(cpu), cpu);
+                let pid = child.map_or(0, |child| self.who(child).pid);
+                format!("sched_process_wait: comm={comm} pid={pid} prio={prio}")
+            }
             // PWR_EVENT_EXIT is (u32)-1.
             Event::CpuIdle { state } => {
                 format!("cpu_idle: state={} cpu_id={cpu}", state.map_or(u32::MAX, u32::from))
             }
             Event::CpuFrequency { khz } => format!("cpu_frequency: state={khz} cpu_id={cpu}"),
-            Event::NrRunning { .. } => return None,
+            _ => {
+                let fields = tracepoints::fields(event, &self.tasks, self.formats)?;
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                format!("{}: {}", Tracepoint::of(event)?.name(), fields.join(" "))
+            }
         })
     }
 
@@ -152,24 +170,25 @@ impl<W: Write> Ftrace<W> {
         let Who { pid, comm, prio } = self.who(task);
         format!("{name}: comm={comm} pid={pid} prio={prio} target_cpu={:03}", target_cpu.0)
     }
-
-    fn delay(&self, name: &str, task: TaskId, delay: Ns) -> String {
-        let Who { pid, comm, .. } = self.who(task);
-        format!("{name}: comm={comm} pid={pid} delay={} [ns]", delay.0)
-    }
 }
 
 /// Forks, exits and frequency changes are traced with interrupts on, all else under a lock that turns them off.
 fn irq_flags(event: &Event) -> &'static str {
     match event {
-        Event::SchedProcessFork { .. } | Event::SchedProcessExit { .. } | Event::CpuFrequency { .. } => "....",
+        Event::SchedProcessFork { .. }
+        | Event::SchedProcessExit { .. }
+        | Event::SchedProcessWait { .. }
+        | Event::SchedProcessFree { .. }
+        | Event::CpuFrequency { .. } => "....",
         _ => "d...",
     }
 }
 
 impl<W: Write> Sink for Ftrace<W> {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
-        if let Some(text) = self.line(time, cpu, event) {
+        if self.selection.shows(event)
+            && let Some(text) = self.line(time, cpu, event)
+        {
             self.sequence += 1;
             self.waiting.push(Line { time, sequence: self.sequence, text });
         }
@@ -221,12 +240,14 @@ impl Eq for Line {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sched::trace::{Averages, Estimate};
 
     const PING: TaskId = TaskId(0);
     const PONG: TaskId = TaskId(1);
 
-    fn started(prev_state: PrevState) -> Ftrace<Vec<u8>> {
-        let mut trace = Ftrace::new(Vec::new(), 2, prev_state);
+    fn started(formats: Formats) -> Ftrace<Vec<u8>> {
+        let all = Tracepoint::of_kernel(formats).collect();
+        let mut trace = Ftrace::new(Vec::new(), 2, formats, all);
         trace.task(PING, 101, "ping", 120);
         trace.task(PONG, 20_102, "pong-with-a-long-name", 139);
         trace
@@ -243,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_event_prints_as_the_kernel_prints_it() {
-        let mut trace = started(PrevState::Reported);
+        let mut trace = started(Formats::V4_15);
         let events = [
             Event::SchedProcessFork { parent: None, child: PING },
             Event::SchedWakeupNew { task: PING, target_cpu: CpuId(1) },
@@ -292,6 +313,68 @@ mod tests {
     }
 
     #[test]
+    fn later_kernels_have_other_columns_and_bare_tracepoints() {
+        let mut trace = started(Formats::V6_12);
+        let avg = Averages { load: 1, runnable: 2, util: 3, update_time: 4 };
+        let (cpu, path) = (CpuId(1), "/a/b".to_string());
+        let estimate = Estimate { enqueued: 5, ewma: 6, util: 7 };
+        let events = [
+            Event::SchedProcessWait { child: None },
+            Event::SchedProcessFree { task: PING },
+            Event::SchedStatRuntime { task: PING, runtime: Ns(9), vruntime: 77 },
+            Event::PeltCfs { cpu, path: path.clone(), avg },
+            Event::PeltSe { cpu, path: path.clone(), task: None, avg },
+            Event::PeltSe { cpu, path: path.clone(), task: Some(PING), avg },
+            Event::PeltRt { cpu, avg },
+            Event::PeltDl { cpu, avg },
+            Event::PeltIrq { cpu, avg },
+            Event::SchedCpuCapacity { cpu, capacity: 900, capacity_orig: 1024 },
+            Event::SchedOverutilized { overutilized: true, span: [CpuId(0), CpuId(1)].into_iter().collect() },
+            Event::SchedUtilEstCfs { cpu, path: path.clone(), estimate },
+            Event::SchedUtilEstSe { cpu, path, task: PONG, estimate },
+            Event::SchedUpdateNrRunning { cpu, change: -1, nr_running: 2 },
+        ];
+        for (i, event) in events.iter().enumerate() {
+            trace.event(Ns(5_000_000_000 + 1_000 * i as u64), CpuId(0), event);
+        }
+        let text = String::from_utf8(trace.finish().expect("memory does not fail")).expect("text");
+        let lines: Vec<&str> = text.strip_prefix(HEADER_WITH_MIGRATE_DISABLE).expect("the header").lines().collect();
+        let head = "          <idle>-0       [000] .....     5.000000: ";
+        assert_eq!(lines[0], format!("{head}sched_process_wait: comm=swapper/0 pid=0 prio=120"));
+        let bodies: Vec<&str> = lines[1..].iter().map(|line| &line[head.len()..]).collect();
+        assert_eq!(
+            bodies,
+            [
+                "sched_process_free: comm=ping pid=101 prio=120",
+                "sched_stat_runtime: comm=ping pid=101 runtime=9 [ns]",
+                "pelt_cfs_tp: cpu=1 path=/a/b load=1 runnable=2 util=3 update_time=4",
+                "pelt_se_tp: cpu=1 path=/a/b comm=(null) pid=-1 load=1 runnable=2 util=3 update_time=4",
+                "pelt_se_tp: cpu=1 path=/a/b comm=ping pid=101 load=1 runnable=2 util=3 update_time=4",
+                "pelt_rt_tp: cpu=1 load=1 runnable=2 util=3 update_time=4",
+                "pelt_dl_tp: cpu=1 load=1 runnable=2 util=3 update_time=4",
+                "pelt_irq_tp: cpu=1 load=1 runnable=2 util=3 update_time=4",
+                "sched_cpu_capacity_tp: cpu=1 capacity=900 capacity_orig=1024",
+                "sched_overutilized_tp: overutilized=1 span=0x3",
+                "sched_util_est_cfs_tp: cpu=1 path=/a/b util_est=5 util=7",
+                "sched_util_est_se_tp: cpu=1 path=/a/b comm=pong-with-a-lon pid=20102 util_est=5 util=7",
+                "sched_update_nr_running_tp: cpu=1 change=-1 nr_running=2",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_is_selected_is_shown_and_the_context_stays_true() {
+        let wanted = [Tracepoint::SchedWakeup].into_iter().collect();
+        let mut trace = Ftrace::new(Vec::new(), 2, Formats::V4_5, wanted);
+        trace.task(PING, 101, "ping", 120);
+        trace.event(Ns(1_000), CpuId(0), &switch(None, TaskState::Running, false, Some(PING)));
+        trace.event(Ns(2_000), CpuId(0), &Event::SchedWakeup { task: PING, target_cpu: CpuId(1) });
+        let expected =
+            "            ping-101   [000] d...     0.000002: sched_wakeup: comm=ping pid=101 prio=120 target_cpu=001\n";
+        assert_eq!(body(trace), expected);
+    }
+
+    #[test]
     fn an_exit_shows_another_letter_before_v4_14() {
         let states = [
             (TaskState::Running, "R", "R"),
@@ -301,14 +384,14 @@ mod tests {
             (TaskState::Dead, "x", "X"),
         ];
         for (state, raw, reported) in states {
-            assert_eq!(PrevState::Raw.letters(state, false), raw);
-            assert_eq!(PrevState::Reported.letters(state, false), reported);
+            assert_eq!(prev_state(Formats::V4_5, state, false), raw);
+            assert_eq!(prev_state(Formats::V4_15, state, false), reported);
         }
     }
 
     #[test]
     fn lines_of_all_cpus_come_in_order_of_time_and_times_round_to_the_nearest_microsecond() {
-        let mut trace = started(PrevState::Raw);
+        let mut trace = started(Formats::V4_5);
         trace.event(Ns(3_600), CpuId(0), &Event::CpuIdle { state: Some(0) });
         trace.event(Ns(1_400), CpuId(1), &Event::CpuIdle { state: Some(1) });
         trace.event(Ns(3_600), CpuId(1), &Event::CpuIdle { state: Some(2) });
@@ -330,6 +413,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "TaskId(7), which was never announced")]
     fn an_unknown_task_is_our_own_bug() {
-        started(PrevState::Raw).event(Ns(0), CpuId(0), &Event::SchedProcessExit { task: TaskId(7) });
+        started(Formats::V4_5).event(Ns(0), CpuId(0), &Event::SchedProcessExit { task: TaskId(7) });
     }
 }

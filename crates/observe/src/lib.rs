@@ -16,9 +16,10 @@ mod schedstat;
 mod statistics;
 mod tasks;
 mod tee;
+mod tracepoints;
 mod window;
 
-pub use ftrace::{Ftrace, PrevState};
+pub use ftrace::Ftrace;
 pub use gantt::{Gantt, Picture};
 pub use histogram::Histogram;
 pub use per_task::{PerTask, TaskFigures};
@@ -27,6 +28,7 @@ pub use profile::{Object, Profile, Stack};
 pub use schedstat::Schedstat;
 pub use statistics::{NameTotals, Report, Statistics};
 pub use tee::Tee;
+pub use tracepoints::{Absent, Selection, Tracepoint};
 pub use window::Window;
 
 use units::Ns;

@@ -4,7 +4,8 @@
 //! Each wakeup is a flow as well: an arrow from an instant `wakes` on the waker's track (that of its CPU, where an interrupt
 //! wakes from the idle task) to an instant `woken` on the task's, when it gets to run.
 //!
-//! Left out, because Perfetto's schema has no place for them: `sched_stat_*` and `sched_wake_idle_without_ipi`. Every
+//! Events for which Perfetto's schema has no message of their own (`sched_stat_*`, `sched_wake_idle_without_ipi`, bare
+//! tracepoints) are written as its generic ones, with the kernel's name and fields, where they are asked for. Every
 //! task is shown as a process of its own: the stream does not say which tasks share an address space.
 //!
 //! On one CPU events are read in the order in which they were passed, even within a nanosecond; that is why the compact
@@ -15,7 +16,9 @@
 mod schema;
 
 use crate::output::Output;
+use crate::proc::Formats;
 use crate::tasks::{Tasks, Who};
+use crate::tracepoints::{self, Selection, Tracepoint, Value};
 use prost::Message;
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
@@ -56,6 +59,8 @@ pub struct Perfetto<W: Write> {
     described: BTreeSet<u64>,
     start: Ns,
     packet: Vec<u8>,
+    formats: Formats,
+    selection: Selection,
 }
 
 impl<W: Write> Perfetto<W> {
@@ -63,7 +68,13 @@ impl<W: Write> Perfetto<W> {
     ///
     /// # Errors
     /// More CPUs than Perfetto can show ([`PERFETTO_MAX_CPUS`]).
-    pub fn new(writer: W, nr_cpus: usize, start: Ns) -> io::Result<Perfetto<W>> {
+    pub fn new(
+        writer: W,
+        nr_cpus: usize,
+        start: Ns,
+        formats: Formats,
+        selection: Selection,
+    ) -> io::Result<Perfetto<W>> {
         if nr_cpus > PERFETTO_MAX_CPUS {
             let what = format!("Perfetto shows at most {PERFETTO_MAX_CPUS} CPUs, the machine has {nr_cpus}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -79,9 +90,12 @@ impl<W: Write> Perfetto<W> {
             described: BTreeSet::new(),
             start,
             packet: Vec::new(),
+            formats,
+            selection,
         };
         trace.open_counters();
-        for cpu in (0..nr_cpus).map(CpuId::new) {
+        let switches = trace.selection.contains(Tracepoint::SchedSwitch);
+        for cpu in (0..nr_cpus).map(CpuId::new).filter(|_| switches) {
             let idle = trace.tasks.who(None, cpu).clone();
             let switch = switch_fields(&idle, 0, &idle);
             trace.push(start, cpu, FtraceFields::SchedSwitch(switch));
@@ -332,15 +346,34 @@ impl<W: Write> Perfetto<W> {
             }
             Event::CpuIdle { state } => FtraceFields::CpuIdle(power(state.map_or(u32::MAX, u32::from))),
             Event::CpuFrequency { khz } => FtraceFields::CpuFrequency(power(*khz)),
-            Event::SchedProcessFork { .. }
-            | Event::SchedStatWait { .. }
-            | Event::SchedStatSleep { .. }
-            | Event::SchedStatIowait { .. }
-            | Event::SchedStatBlocked { .. }
-            | Event::SchedStatRuntime { .. }
-            | Event::SchedWakeIdleWithoutIpi { .. }
-            | Event::NrRunning { .. } => return None,
+            Event::SchedProcessFree { task } => FtraceFields::SchedProcessFree(self.process(Some(*task), cpu)),
+            Event::SchedProcessWait { child } => {
+                let pid = child.map_or(0, |child| self.tasks.who(Some(child), cpu).pid);
+                let who = self.process(self.tasks.running(cpu), cpu);
+                FtraceFields::SchedProcessWait(SchedProcess { pid: Some(pid as i32), ..who })
+            }
+            Event::SchedProcessFork { .. } | Event::NrRunning { .. } => return None,
+            _ => FtraceFields::Generic(self.generic(event)?),
         })
+    }
+
+    fn process(&self, task: Option<TaskId>, cpu: CpuId) -> SchedProcess {
+        let who = self.tasks.who(task, cpu);
+        SchedProcess { comm: Some(who.comm.clone()), pid: Some(who.pid as i32), prio: Some(who.prio) }
+    }
+
+    fn generic(&self, event: &Event) -> Option<GenericFtraceEvent> {
+        let field = |(name, value): (&str, Value)| {
+            let value = match value {
+                Value::Text(text) => GenericValue::StrValue(text),
+                Value::Signed(number) => GenericValue::IntValue(number),
+                Value::Unsigned(number) | Value::Ns(number) => GenericValue::UintValue(number),
+            };
+            GenericField { name: Some(name.to_string()), value: Some(value) }
+        };
+        let fields = tracepoints::fields(event, &self.tasks, self.formats)?;
+        let event_name = Some(Tracepoint::of(event)?.name().to_string());
+        Some(GenericFtraceEvent { event_name, field: fields.into_iter().map(field).collect() })
     }
 }
 
@@ -353,7 +386,8 @@ fn mentioned(event: &Event) -> [Option<TaskId>; 2] {
         | Event::SchedWaking { task, .. }
         | Event::SchedWakeup { task, .. }
         | Event::SchedWakeupNew { task, .. }
-        | Event::SchedMigrateTask { task, .. } => [Some(task), None],
+        | Event::SchedMigrateTask { task, .. }
+        | Event::SchedProcessFree { task } => [Some(task), None],
         _ => [None, None],
     }
 }
@@ -389,9 +423,12 @@ impl<W: Write> Sink for Perfetto<W> {
         }
         match event {
             Event::NrRunning { cpu, nr_running } => self.count_runnable(time, *cpu, *nr_running),
+            // It names the child, so it is not left out.
             Event::SchedProcessFork { parent, child } => self.fork(time, cpu, *parent, *child),
             _ => {
-                if let Some(fields) = self.fields(cpu, event) {
+                if self.selection.shows(event)
+                    && let Some(fields) = self.fields(cpu, event)
+                {
                     self.push(time, cpu, fields);
                 }
             }

@@ -1,6 +1,7 @@
 //! One random stream, several listeners: what they say of it must agree.
 
-use observe::{Ftrace, Gantt, PrevState, Statistics, Tee, Window};
+use observe::proc::Formats;
+use observe::{Ftrace, Gantt, Selection, Statistics, Tee, Window};
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
 use std::collections::BTreeMap;
@@ -41,6 +42,10 @@ fn play(seed: u64, sink: &mut dyn Sink) -> Ns {
     Ns(clock.iter().max().copied().unwrap_or(0))
 }
 
+fn text_trace() -> Ftrace<Vec<u8>> {
+    Ftrace::new(Vec::new(), NR_CPUS, Formats::V4_5, Selection::events(Formats::V4_5))
+}
+
 /// Run time of each pid within `from..to`, read back from the text.
 fn run_times(text: &str, from: Ns, to: Ns) -> BTreeMap<u32, Ns> {
     let mut since = [(0_u32, from); NR_CPUS];
@@ -66,8 +71,7 @@ fn run_times(text: &str, from: Ns, to: Ns) -> BTreeMap<u32, Ns> {
 #[test]
 fn text_statistics_and_chart_tell_the_same_run_times() {
     for seed in 0..20 {
-        let (mut ftrace, mut statistics) =
-            (Ftrace::new(Vec::new(), NR_CPUS, PrevState::Raw), Statistics::new(NR_CPUS, Ns::ZERO));
+        let (mut ftrace, mut statistics) = (text_trace(), Statistics::new(NR_CPUS, Ns::ZERO));
         let end = play(seed, &mut Tee(vec![&mut ftrace, &mut statistics]));
         // A column for each microsecond, so that every cell is wholly one task's.
         let mut gantt = Gantt::new(NR_CPUS, Ns::ZERO, end, (end.0 / US) as usize);
@@ -98,8 +102,7 @@ fn a_window_cuts_without_changing_what_is_inside() {
         assert!(window.is_past());
         assert_eq!(window.finish().finish().picture(), whole.finish().picture(), "seed {seed}");
 
-        let text = Ftrace::new(Vec::new(), NR_CPUS, PrevState::Raw);
-        let mut window = Window::new(text, NR_CPUS, from, to);
+        let mut window = Window::new(text_trace(), NR_CPUS, from, to);
         play(seed, &mut window);
         let text = String::from_utf8(window.finish().finish().expect("memory does not fail")).expect("text");
         let mut statistics = Window::new(Statistics::new(NR_CPUS, from), NR_CPUS, from, to);

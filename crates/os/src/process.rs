@@ -6,6 +6,7 @@ use sched::arch::Arch;
 use sched::layout::{Line, Region};
 use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
+use sched::trace::Event;
 use units::CpuId;
 
 /// One process as its relatives see it.
@@ -95,6 +96,10 @@ impl Os {
     /// kernel/exit.c: do_wait(): collects one dead child, or sleeps for one. Returns 0 when there are no children left.
     pub(crate) fn wait4<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, queued: &mut bool) -> Step {
         charge(sched, cpu, paths::SYS_WAIT4);
+        if !*queued && sched.arch().tracing() {
+            // Nobody here waits for one child alone.
+            sched.arch_mut().trace(cpu, &Event::SchedProcessWait { child: None });
+        }
         let tasklist_lock = self.processes.tasklist_lock;
         let process = self.processes.get(task);
         if process.zombies > 0 {

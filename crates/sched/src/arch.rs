@@ -94,6 +94,12 @@ pub trait Arch {
         false
     }
 
+    /// Whether somebody listens to bare tracepoints as well, which pass more often than all others together.
+    #[inline]
+    fn tracing_bare(&self) -> bool {
+        false
+    }
+
     /// A task came to be: what names it in traces and profiles. `prio` is the kernel's (120 = nice 0).
     #[inline]
     fn new_task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}

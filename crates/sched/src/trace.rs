@@ -1,7 +1,44 @@
 //! Tracepoints, with the kernel's names and fields (include/trace/events/sched.h), and who may listen to them.
 
+use crate::pelt::{SchedAvg, UTIL_AVG_UNCHANGED};
 use crate::sched::{TaskId, TaskState};
-use units::{CpuId, Ns};
+use units::{CpuId, CpuMask, Ns};
+
+/// Load averages as a bare tracepoint hands them on: 1024 is one task, or one CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Averages {
+    pub load: u64,
+    pub runnable: u64,
+    pub util: u64,
+    /// `last_update_time`, in ns.
+    pub update_time: u64,
+}
+
+impl From<&SchedAvg> for Averages {
+    fn from(avg: &SchedAvg) -> Averages {
+        Averages {
+            load: avg.load_avg,
+            runnable: avg.runnable_avg,
+            util: avg.util_avg,
+            update_time: avg.last_update_time,
+        }
+    }
+}
+
+/// What utilization is estimated at: see [`UtilEst`](crate::pelt::UtilEst).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Estimate {
+    pub enqueued: u32,
+    pub ewma: u32,
+    pub util: u64,
+}
+
+impl From<&SchedAvg> for Estimate {
+    fn from(avg: &SchedAvg) -> Estimate {
+        let util_est = avg.util_est;
+        Estimate { enqueued: util_est.enqueued & !UTIL_AVG_UNCHANGED, ewma: util_est.ewma, util: avg.util_avg }
+    }
+}
 
 /// One passed tracepoint. `None` as a task is the idle task of the CPU that passed it (pid 0, `swapper/N`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +49,14 @@ pub enum Event {
         child: TaskId,
     },
     SchedProcessExit {
+        task: TaskId,
+    },
+    /// The parent collects a dead child. `child` is the one it asked for; `None` is any.
+    SchedProcessWait {
+        child: Option<TaskId>,
+    },
+    /// Nobody holds the dead task any more.
+    SchedProcessFree {
         task: TaskId,
     },
     SchedWaking {
@@ -61,6 +106,57 @@ pub enum Event {
     },
     SchedWakeIdleWithoutIpi {
         cpu: CpuId,
+    },
+    // What follows up to `SchedUpdateNrRunning` are bare tracepoints: hooks that the kernel has for modules, without an event in
+    // tracefs (v5.4 and later). They pass only where somebody asks for them (`Arch::tracing_bare`).
+    PeltCfs {
+        cpu: CpuId,
+        path: String,
+        avg: Averages,
+    },
+    /// `task` is `None` for a group's entity.
+    PeltSe {
+        cpu: CpuId,
+        path: String,
+        task: Option<TaskId>,
+        avg: Averages,
+    },
+    PeltRt {
+        cpu: CpuId,
+        avg: Averages,
+    },
+    PeltDl {
+        cpu: CpuId,
+        avg: Averages,
+    },
+    PeltIrq {
+        cpu: CpuId,
+        avg: Averages,
+    },
+    SchedCpuCapacity {
+        cpu: CpuId,
+        capacity: u64,
+        capacity_orig: u64,
+    },
+    SchedOverutilized {
+        overutilized: bool,
+        span: CpuMask,
+    },
+    SchedUtilEstCfs {
+        cpu: CpuId,
+        path: String,
+        estimate: Estimate,
+    },
+    SchedUtilEstSe {
+        cpu: CpuId,
+        path: String,
+        task: TaskId,
+        estimate: Estimate,
+    },
+    SchedUpdateNrRunning {
+        cpu: CpuId,
+        change: i32,
+        nr_running: u32,
     },
     /// power.h: cpu_idle. `state` counts from 0 (the shallowest); `None` is the exit.
     CpuIdle {

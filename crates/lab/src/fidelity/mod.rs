@@ -44,7 +44,7 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
 fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<figure::Tasks>, Mistake> {
     let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name)?.topology().nr_cpus();
     let at = Location::of("the case");
-    let listened = listen(setup, PerTask::new(nr_cpus), None, interrupted, &at)?;
+    let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
     Ok(listened
         .map(|(sink, _)| sink.finish().into_iter().map(|(name, of)| (name, figure::Values::from(&of))).collect()))
 }

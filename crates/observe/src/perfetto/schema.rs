@@ -52,7 +52,7 @@ pub struct FtraceEvent {
     /// Who ran when the event was passed.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
-    #[prost(oneof = "FtraceFields", tags = "4, 11, 13, 17, 20, 114, 235, 238, 239, 491")]
+    #[prost(oneof = "FtraceFields", tags = "4, 11, 13, 17, 20, 114, 235, 238, 239, 240, 242, 327, 491")]
     pub event: Option<FtraceFields>,
 }
 
@@ -76,6 +76,13 @@ pub enum FtraceFields {
     SchedProcessExit(SchedProcessExit),
     #[prost(message, tag = "239")]
     SchedProcessFork(SchedProcessFork),
+    #[prost(message, tag = "240")]
+    SchedProcessFree(SchedProcess),
+    #[prost(message, tag = "242")]
+    SchedProcessWait(SchedProcess),
+    /// Of any name.
+    #[prost(message, tag = "327")]
+    Generic(GenericFtraceEvent),
     #[prost(message, tag = "491")]
     SchedMigrateTask(SchedMigrateTask),
 }
@@ -145,6 +152,45 @@ pub struct SchedProcessExit {
     pub pid: Option<i32>,
     #[prost(int32, optional, tag = "4")]
     pub prio: Option<i32>,
+}
+
+/// SchedProcessFreeFtraceEvent and SchedProcessWaitFtraceEvent are alike.
+#[derive(Clone, PartialEq, Message)]
+pub struct SchedProcess {
+    #[prost(string, optional, tag = "1")]
+    pub comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub prio: Option<i32>,
+}
+
+/// An event without a message of its own.
+#[derive(Clone, PartialEq, Message)]
+pub struct GenericFtraceEvent {
+    #[prost(string, optional, tag = "1")]
+    pub event_name: Option<String>,
+    #[prost(message, repeated, tag = "2")]
+    pub field: Vec<GenericField>,
+}
+
+/// GenericFtraceEvent.Field
+#[derive(Clone, PartialEq, Message)]
+pub struct GenericField {
+    #[prost(string, optional, tag = "1")]
+    pub name: Option<String>,
+    #[prost(oneof = "GenericValue", tags = "3, 4, 5")]
+    pub value: Option<GenericValue>,
+}
+
+#[derive(Clone, PartialEq, Oneof)]
+pub enum GenericValue {
+    #[prost(string, tag = "3")]
+    StrValue(String),
+    #[prost(int64, tag = "4")]
+    IntValue(i64),
+    #[prost(uint64, tag = "5")]
+    UintValue(u64),
 }
 
 #[derive(Clone, PartialEq, Message)]

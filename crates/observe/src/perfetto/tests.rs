@@ -3,8 +3,12 @@ use super::*;
 const PING: TaskId = TaskId(0);
 const PONG: TaskId = TaskId(1);
 
+fn trace_of(nr_cpus: usize, selection: Selection) -> Perfetto<Vec<u8>> {
+    Perfetto::new(Vec::new(), nr_cpus, Ns(100), Formats::V6_1, selection).expect("few CPUs")
+}
+
 fn trace(nr_cpus: usize) -> Perfetto<Vec<u8>> {
-    Perfetto::new(Vec::new(), nr_cpus, Ns(100)).expect("few CPUs")
+    trace_of(nr_cpus, Selection::with_message(Formats::V6_1))
 }
 
 fn switch(prev: Option<TaskId>, prev_state: TaskState, preempt: bool, next: Option<TaskId>) -> Event {
@@ -240,8 +244,36 @@ fn reused_ids_are_told_apart_by_their_pids() {
 
 #[test]
 fn more_cpus_than_perfetto_shows_are_refused() {
-    assert!(Perfetto::new(Vec::new(), PERFETTO_MAX_CPUS, Ns::ZERO).is_ok());
-    let refused = Perfetto::new(Vec::new(), PERFETTO_MAX_CPUS + 1, Ns::ZERO).map(|_| ());
+    let begun = |nr_cpus| Perfetto::new(Vec::new(), nr_cpus, Ns::ZERO, Formats::V6_1, Selection::NONE).map(|_| ());
+    assert!(begun(PERFETTO_MAX_CPUS).is_ok());
+    let refused = begun(PERFETTO_MAX_CPUS + 1);
     let message = refused.expect_err("too many").to_string();
     assert_eq!(message, "Perfetto shows at most 1024 CPUs, the machine has 1025");
+}
+
+#[test]
+fn events_without_a_message_of_their_own_are_generic_ones_where_asked_for() {
+    let wanted = [Tracepoint::SchedStatRuntime, Tracepoint::PeltCfs, Tracepoint::SchedProcessFree];
+    let mut trace = trace_of(1, wanted.into_iter().collect());
+    trace.task(PING, 101, "ping", 120);
+    let avg = sched::trace::Averages { load: 1, runnable: 2, util: 3, update_time: 4 };
+    let events = [
+        switch(None, TaskState::Running, false, Some(PING)),
+        Event::SchedStatRuntime { task: PING, runtime: Ns(5), vruntime: 6 },
+        Event::PeltCfs { cpu: CpuId(0), path: "/".to_string(), avg },
+        Event::SchedUpdateNrRunning { cpu: CpuId(0), change: -1, nr_running: 2 },
+        Event::SchedProcessFree { task: PING },
+    ];
+    for (i, event) in events.iter().enumerate() {
+        trace.event(Ns(300 + i as u64), CpuId(0), event);
+    }
+    let bundle = bundles(&packets(trace)).remove(0);
+    let shown: Vec<String> = bundle.event.iter().map(|event| text(&event.encode_to_vec())).collect();
+    let expected = [
+        "1:301 2:101 327(1:sched_stat_runtime 2(1:comm 3:ping) 2(1:pid 5:101) 2(1:runtime 5:5) 2(1:vruntime 5:6))",
+        "1:302 2:101 327(1:pelt_cfs_tp 2(1:cpu 5:0) 2(1:path 3:/) 2(1:load 5:1) 2(1:runnable 5:2) 2(1:util 5:3) \
+         2(1:update_time 5:4))",
+        "1:304 2:101 240(1:ping 2:101 3:120)",
+    ];
+    assert_eq!(shown, expected);
 }

@@ -172,8 +172,13 @@ impl<A: Arch> Sched<A> {
     }
 
     /// Gives a dead task's memory back: core.c finish_task_switch() puts the last reference.
+    ///
+    /// Differs: `sched_process_free` passes at once, where the kernel waits for a grace period.
     pub(super) fn put_task_struct(&mut self, p: TaskId) {
         self.task_dead(p);
+        if self.arch.tracing() {
+            self.trace(Event::SchedProcessFree { task: p });
+        }
         self.arch.task_gone(p);
         self.task[p].alive = false;
         self.end_deadline(p);

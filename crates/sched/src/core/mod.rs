@@ -336,6 +336,8 @@ impl<A: Arch> Sched<A> {
         let rq = &mut self.rq[cpu];
         let was_one_at_most = rq.nr_running < 2;
         rq.nr_running += count;
+        self.trace_sched_update_nr_running_tp(cpu, count as i32);
+        let rq = &self.rq[cpu];
         if was_one_at_most && rq.nr_running >= 2 {
             self.read_root_domain(cpu);
             if !self.root_domain(cpu).overload {
@@ -349,6 +351,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn sub_nr_running(&mut self, cpu: CpuId, count: u32) {
         self.write_rq_load(cpu);
         self.rq[cpu].nr_running -= count;
+        self.trace_sched_update_nr_running_tp(cpu, -(count as i32));
     }
 
     /// core.c: activate_task().

@@ -124,6 +124,7 @@ impl<A: Arch> Sched<A> {
         if self.sched_energy_enabled() {
             self.write_root_domain(cpu);
             self.root_domain_mut(cpu).overutilized = overutilized;
+            self.trace_sched_overutilized_tp(cpu, overutilized);
         }
     }
 

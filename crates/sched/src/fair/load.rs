@@ -8,6 +8,7 @@
 //! cpu.rs        loads of a whole CPU                others.rs  time of other classes and of interrupts
 //! util_est.rs   what a task will use when it wakes  tg.rs      a group's sum over all CPUs
 //! rules.rs      what differs between versions
+//! tracepoints.rs bare tracepoints
 //! ```
 //!
 //! Absent: telling the frequency governor (`cfs_rq_util_change()`).
@@ -18,6 +19,7 @@ mod cpu;
 mod others;
 mod rules;
 mod tg;
+mod tracepoints;
 mod util_est;
 
 pub(crate) use clock::is_full_scale;
@@ -206,7 +208,27 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn update_cfs_rq_load_avg(&mut self, cfs: CfsRqId) -> bool {
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
-        self.bring_up_to_now(cfs, None).queue
+        let aged = self.bring_up_to_now(cfs, None);
+        self.trace_aged(cfs, None, aged);
+        aged.queue
+    }
+
+    /// The tracepoints in `__update_load_avg_se()` and `__update_load_avg_cfs_rq()`.
+    ///
+    /// Differs: a queue is told of too where load was taken from it within a period.
+    #[inline]
+    fn trace_aged(&mut self, cfs: CfsRqId, se: Option<SeId>, aged: Aged) {
+        if !self.arch.tracing_bare() {
+            return;
+        }
+        if let Some(se) = se
+            && aged.entity
+        {
+            self.trace_pelt_se_tp(se);
+        }
+        if aged.queue {
+            self.trace_pelt_cfs_tp(cfs);
+        }
     }
 
     /// fair.c: propagate_entity_load_avg(). A group's entity follows what came to the group's queue and what left it.
@@ -216,6 +238,8 @@ impl<A: Arch> Sched<A> {
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::propagate_entity_load_avg(self.kernel.pelt, scale, cfs_rq, avg, load, &news);
+        self.trace_pelt_cfs_tp(cfs);
+        self.trace_pelt_se_tp(se);
         true
     }
 
@@ -229,6 +253,7 @@ impl<A: Arch> Sched<A> {
         let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
         let ages = self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load;
         let aged = self.bring_up_to_now(cfs, ages.then_some(se));
+        self.trace_aged(cfs, Some(se), aged);
         if aged.entity && self.kernel.load.util_est != UtilEstimate::Absent {
             pelt::cfs_se_util_change(&mut self.se[se].avg);
         }

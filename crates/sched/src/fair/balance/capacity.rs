@@ -98,6 +98,9 @@ impl<A: Arch> Sched<A> {
             rq: &mut self.rq,
         };
         self.domains.update_group_capacity(sd, cpu, clock, &mut run_queues);
+        if self.domains[sd].child.is_none() {
+            self.trace_sched_cpu_capacity_tp(cpu);
+        }
     }
 
     /// fair.c: check_cpu_capacity(). Whether real-time tasks and interrupts take a noticeable part of the CPU.

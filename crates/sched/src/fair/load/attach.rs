@@ -20,6 +20,7 @@ impl<A: Arch> Sched<A> {
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::attach_entity_load_avg(self.kernel.pelt, scale, age, cfs_rq, avg, load);
+        self.trace_pelt_cfs_tp(cfs);
     }
 
     /// fair.c: detach_entity_load_avg().
@@ -28,6 +29,7 @@ impl<A: Arch> Sched<A> {
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::detach_entity_load_avg(self.kernel.pelt, scale, cfs_rq, avg, load);
+        self.trace_pelt_cfs_tp(cfs);
     }
 
     /// fair.c: attach_entity_cfs_rq(); until v4.7 only the attaching.

@@ -25,7 +25,11 @@ impl<A: Arch> Sched<A> {
         }
         let now = self.rq_clock_pelt(cpu);
         self.write_rq_avg_rt(cpu);
-        pelt::update_rt_rq_load_avg(now, &mut self.rq[cpu].avg_rt, running)
+        let aged = pelt::update_rt_rq_load_avg(now, &mut self.rq[cpu].avg_rt, running);
+        if aged {
+            self.trace_pelt_rt_tp(cpu);
+        }
+        aged
     }
 
     /// pelt.c: update_dl_rq_load_avg(). The same for a deadline task.
@@ -35,7 +39,11 @@ impl<A: Arch> Sched<A> {
         }
         let now = self.rq_clock_pelt(cpu);
         self.write_rq_avg_dl(cpu);
-        pelt::update_dl_rq_load_avg(now, &mut self.rq[cpu].avg_dl, running)
+        let aged = pelt::update_dl_rq_load_avg(now, &mut self.rq[cpu].avg_dl, running);
+        if aged {
+            self.trace_pelt_dl_tp(cpu);
+        }
+        aged
     }
 
     /// pelt.c: update_irq_load_avg(). `running` ns of interrupts before now.
@@ -43,7 +51,11 @@ impl<A: Arch> Sched<A> {
         let scale = self.scale(cpu);
         self.write_rq_avg_irq(cpu);
         let rq = &mut self.rq[cpu];
-        pelt::update_irq_load_avg(rq.clock, scale, &mut rq.avg_irq, running)
+        let aged = pelt::update_irq_load_avg(rq.clock, scale, &mut rq.avg_irq, running);
+        if aged {
+            self.trace_pelt_irq_tp(cpu);
+        }
+        aged
     }
 
     /// sched.h: cpu_util_rt(). 1024 = a whole CPU.

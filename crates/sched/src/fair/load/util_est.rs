@@ -36,6 +36,7 @@ impl<A: Arch> Sched<A> {
         if self.estimates_util() {
             let task = self.se[self.task[p].se].avg.util_est;
             self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_enqueue(task);
+            self.trace_sched_util_est_cfs_tp(cpu);
         }
     }
 
@@ -45,6 +46,7 @@ impl<A: Arch> Sched<A> {
         if self.estimates_util() {
             let task = self.se[self.task[p].se].avg.util_est;
             self.cfs_rq[self.rq[cpu].cfs].avg.util_est.util_est_dequeue(task);
+            self.trace_sched_util_est_cfs_tp(cpu);
         }
     }
 
@@ -70,6 +72,7 @@ impl<A: Arch> Sched<A> {
             let fastup = self.on_or_lacking(Feature::UTIL_EST_FASTUP);
             let avg = &mut self.se[self.task[p].se].avg;
             pelt::util_est_update(self.kernel.load.util_est, avg, capacity, fastup);
+            self.trace_sched_util_est_se_tp(p);
         }
     }
 }

@@ -1,0 +1,343 @@
+//! Tracepoints by name: which a kernel has, which are wanted, and the fields of those that print as `name=value`.
+//!
+//! A *bare* tracepoint is a hook for modules, without an event in tracefs. Its fields here are those with which such modules
+//! commonly show it; its name is the kernel's.
+
+use crate::proc::Formats;
+use crate::tasks::Tasks;
+use sched::sched::TaskId;
+use sched::trace::{Averages, Estimate, Event};
+use units::CpuId;
+
+macro_rules! tracepoints {
+    ($( $variant:ident = $name:literal, $kind:ident, $first:ident; )+) => {
+        /// A tracepoint that something here passes.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub enum Tracepoint { $( $variant, )+ }
+
+        impl Tracepoint {
+            pub const ALL: &'static [Tracepoint] = &[ $( Tracepoint::$variant, )+ ];
+
+            /// The kernel's name for it.
+            pub fn name(self) -> &'static str {
+                match self { $( Tracepoint::$variant => $name, )+ }
+            }
+
+            fn kind(self) -> Kind {
+                match self { $( Tracepoint::$variant => Kind::$kind, )+ }
+            }
+
+            /// The first kernel that has it.
+            fn first(self) -> Formats {
+                match self { $( Tracepoint::$variant => Formats::$first, )+ }
+            }
+        }
+    };
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// An event of include/trace/events.
+    Event,
+    /// The same, and it tells nothing while schedstats are off.
+    Schedstat,
+    /// DECLARE_TRACE().
+    Bare,
+}
+
+tracepoints! {
+    SchedProcessFork = "sched_process_fork", Event, V4_5;
+    SchedProcessExit = "sched_process_exit", Event, V4_5;
+    SchedProcessWait = "sched_process_wait", Event, V4_5;
+    SchedProcessFree = "sched_process_free", Event, V4_5;
+    SchedWaking = "sched_waking", Event, V4_5;
+    SchedWakeup = "sched_wakeup", Event, V4_5;
+    SchedWakeupNew = "sched_wakeup_new", Event, V4_5;
+    SchedSwitch = "sched_switch", Event, V4_5;
+    SchedMigrateTask = "sched_migrate_task", Event, V4_5;
+    SchedStatWait = "sched_stat_wait", Schedstat, V4_5;
+    SchedStatSleep = "sched_stat_sleep", Schedstat, V4_5;
+    SchedStatIowait = "sched_stat_iowait", Schedstat, V4_5;
+    SchedStatBlocked = "sched_stat_blocked", Schedstat, V4_5;
+    // Told without schedstats too, but the kernel asks for them all the same.
+    SchedStatRuntime = "sched_stat_runtime", Schedstat, V4_5;
+    SchedWakeIdleWithoutIpi = "sched_wake_idle_without_ipi", Event, V4_5;
+    CpuIdle = "cpu_idle", Event, V4_5;
+    CpuFrequency = "cpu_frequency", Event, V4_5;
+    PeltCfs = "pelt_cfs_tp", Bare, V6_1;
+    PeltSe = "pelt_se_tp", Bare, V6_1;
+    PeltRt = "pelt_rt_tp", Bare, V6_1;
+    PeltDl = "pelt_dl_tp", Bare, V6_1;
+    PeltIrq = "pelt_irq_tp", Bare, V6_1;
+    SchedCpuCapacity = "sched_cpu_capacity_tp", Bare, V6_1;
+    SchedOverutilized = "sched_overutilized_tp", Bare, V6_1;
+    SchedUtilEstCfs = "sched_util_est_cfs_tp", Bare, V6_1;
+    SchedUtilEstSe = "sched_util_est_se_tp", Bare, V6_1;
+    SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V6_1;
+}
+
+/// Tracepoints of the trees' include/trace/events/sched.h that nothing here passes: in which kernels, and why not.
+const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
+    ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
+    ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
+    ("sched_kthread_work_queue_work", Formats::V6_1, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_start", Formats::V6_1, None, "kthread_worker is not modelled"),
+    ("sched_kthread_work_execute_end", Formats::V6_1, None, "kthread_worker is not modelled"),
+    ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
+    ("sched_process_exec", Formats::V4_5, None, "tasks execute no other program"),
+    ("sched_prepare_exec", Formats::V6_12, None, "tasks execute no other program"),
+    ("sched_pi_setprio", Formats::V4_5, None, "priorities are not inherited"),
+    ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
+    ("sched_move_numa", Formats::V4_5, None, "it is not traced"),
+    ("sched_stick_numa", Formats::V4_5, None, "it is not traced"),
+    ("sched_swap_numa", Formats::V4_5, None, "it is not traced"),
+    ("sched_skip_vma_numa", Formats::V6_12, None, "it is not traced"),
+    ("pelt_thermal_tp", Formats::V6_1, Some(Formats::V6_12), "thermal pressure is not modelled"),
+    ("pelt_hw_tp", Formats::V6_12, None, "hardware pressure is not modelled"),
+    ("sched_compute_energy_tp", Formats::V6_12, None, "it is not traced"),
+];
+
+impl Tracepoint {
+    /// Which one was passed; `None`: a counter of ours.
+    pub fn of(event: &Event) -> Option<Tracepoint> {
+        Some(match event {
+            Event::SchedProcessFork { .. } => Tracepoint::SchedProcessFork,
+            Event::SchedProcessExit { .. } => Tracepoint::SchedProcessExit,
+            Event::SchedProcessWait { .. } => Tracepoint::SchedProcessWait,
+            Event::SchedProcessFree { .. } => Tracepoint::SchedProcessFree,
+            Event::SchedWaking { .. } => Tracepoint::SchedWaking,
+            Event::SchedWakeup { .. } => Tracepoint::SchedWakeup,
+            Event::SchedWakeupNew { .. } => Tracepoint::SchedWakeupNew,
+            Event::SchedSwitch { .. } => Tracepoint::SchedSwitch,
+            Event::SchedMigrateTask { .. } => Tracepoint::SchedMigrateTask,
+            Event::SchedStatWait { .. } => Tracepoint::SchedStatWait,
+            Event::SchedStatSleep { .. } => Tracepoint::SchedStatSleep,
+            Event::SchedStatIowait { .. } => Tracepoint::SchedStatIowait,
+            Event::SchedStatBlocked { .. } => Tracepoint::SchedStatBlocked,
+            Event::SchedStatRuntime { .. } => Tracepoint::SchedStatRuntime,
+            Event::SchedWakeIdleWithoutIpi { .. } => Tracepoint::SchedWakeIdleWithoutIpi,
+            Event::CpuIdle { .. } => Tracepoint::CpuIdle,
+            Event::CpuFrequency { .. } => Tracepoint::CpuFrequency,
+            Event::PeltCfs { .. } => Tracepoint::PeltCfs,
+            Event::PeltSe { .. } => Tracepoint::PeltSe,
+            Event::PeltRt { .. } => Tracepoint::PeltRt,
+            Event::PeltDl { .. } => Tracepoint::PeltDl,
+            Event::PeltIrq { .. } => Tracepoint::PeltIrq,
+            Event::SchedCpuCapacity { .. } => Tracepoint::SchedCpuCapacity,
+            Event::SchedOverutilized { .. } => Tracepoint::SchedOverutilized,
+            Event::SchedUtilEstCfs { .. } => Tracepoint::SchedUtilEstCfs,
+            Event::SchedUtilEstSe { .. } => Tracepoint::SchedUtilEstSe,
+            Event::SchedUpdateNrRunning { .. } => Tracepoint::SchedUpdateNrRunning,
+            Event::NrRunning { .. } => return None,
+        })
+    }
+
+    /// Those that a kernel has.
+    pub fn of_kernel(formats: Formats) -> impl Iterator<Item = Tracepoint> + Clone {
+        Tracepoint::ALL.iter().copied().filter(move |tracepoint| tracepoint.first() <= formats)
+    }
+
+    /// Why a tracepoint of this name never passes in this kernel; `None` for a name that passes, or is nobody's.
+    pub fn absent(name: &str, formats: Formats) -> Option<Absent> {
+        if let Some(tracepoint) = Tracepoint::ALL.iter().find(|tracepoint| tracepoint.name() == name) {
+            return (tracepoint.first() > formats).then_some(Absent::InThisKernel);
+        }
+        let (_, first, end, why) = NEVER_PASSED.iter().find(|row| row.0 == name)?;
+        let there = *first <= formats && end.is_none_or(|end| formats < end);
+        Some(if there { Absent::Here(why) } else { Absent::InThisKernel })
+    }
+}
+
+/// Why a tracepoint does not pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Absent {
+    /// Other kernels have it.
+    InThisKernel,
+    /// What it tells of does not happen in the simulation.
+    Here(&'static str),
+}
+
+/// A set of tracepoints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Selection(u64);
+
+impl Selection {
+    pub const NONE: Selection = Selection(0);
+
+    /// Every event that a kernel has in tracefs.
+    pub fn events(formats: Formats) -> Selection {
+        Tracepoint::of_kernel(formats).filter(|tracepoint| tracepoint.kind() != Kind::Bare).collect()
+    }
+
+    /// Of these, those that Perfetto's schema has a message for.
+    pub fn with_message(formats: Formats) -> Selection {
+        let has = |tracepoint: &Tracepoint| {
+            tracepoint.kind() == Kind::Event && *tracepoint != Tracepoint::SchedWakeIdleWithoutIpi
+        };
+        Tracepoint::of_kernel(formats).filter(has).collect()
+    }
+
+    pub fn add(&mut self, tracepoint: Tracepoint) {
+        self.0 |= 1 << tracepoint as u32;
+    }
+
+    pub fn contains(self, tracepoint: Tracepoint) -> bool {
+        self.0 & 1 << tracepoint as u32 != 0
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Tracepoint> {
+        Tracepoint::ALL.iter().copied().filter(move |tracepoint| self.contains(*tracepoint))
+    }
+
+    /// Whether the listener must ask for bare tracepoints.
+    pub fn has_bare(self) -> bool {
+        self.iter().any(|tracepoint| tracepoint.kind() == Kind::Bare)
+    }
+
+    /// Those for which the kernel asks for schedstats.
+    pub fn of_schedstats(self) -> impl Iterator<Item = Tracepoint> {
+        self.iter().filter(|tracepoint| tracepoint.kind() == Kind::Schedstat)
+    }
+
+    /// Whether to show an event.
+    pub(crate) fn shows(self, event: &Event) -> bool {
+        Tracepoint::of(event).is_none_or(|tracepoint| self.contains(tracepoint))
+    }
+}
+
+impl FromIterator<Tracepoint> for Selection {
+    fn from_iter<I: IntoIterator<Item = Tracepoint>>(tracepoints: I) -> Selection {
+        let mut selection = Selection::NONE;
+        tracepoints.into_iter().for_each(|tracepoint| selection.add(tracepoint));
+        selection
+    }
+}
+
+/// A field's value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Signed(i64),
+    Unsigned(u64),
+    /// Nanoseconds, which the kernel marks with their unit.
+    Ns(u64),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Text(text) => f.write_str(text),
+            Value::Signed(number) => write!(f, "{number}"),
+            Value::Unsigned(number) => write!(f, "{number}"),
+            Value::Ns(ns) => write!(f, "{ns} [ns]"),
+        }
+    }
+}
+
+/// Names and values, in the order of printing.
+pub(crate) type Fields = Vec<(&'static str, Value)>;
+
+/// The fields of an event whose text is nothing but its fields, and which Perfetto's schema has no message for.
+pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<Fields> {
+    let unsigned = Value::Unsigned;
+    let cpu_of = |cpu: &CpuId| ("cpu", unsigned(cpu.0.into()));
+    let who = |task: TaskId| {
+        let who = tasks.who(Some(task), CpuId(0));
+        [("comm", Value::Text(who.comm.clone())), ("pid", unsigned(who.pid.into()))]
+    };
+    let path_of = |path: &String| ("path", Value::Text(path.clone()));
+    let delay = |task: TaskId, name, ns| who(task).into_iter().chain([(name, Value::Ns(ns))]).collect::<Fields>();
+    Some(match event {
+        Event::SchedStatWait { task, delay: ns }
+        | Event::SchedStatSleep { task, delay: ns }
+        | Event::SchedStatIowait { task, delay: ns }
+        | Event::SchedStatBlocked { task, delay: ns } => delay(*task, "delay", ns.0),
+        Event::SchedStatRuntime { task, runtime, vruntime } => {
+            let mut fields = delay(*task, "runtime", runtime.0);
+            // Dropped in v6.8.
+            if formats < Formats::V6_12 {
+                fields.push(("vruntime", Value::Ns(*vruntime)));
+            }
+            fields
+        }
+        Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
+        Event::PeltCfs { cpu, path, avg } => [cpu_of(cpu), path_of(path)].into_iter().chain(averages(avg)).collect(),
+        Event::PeltSe { cpu, path, task, avg } => {
+            let nobody = || [("comm", Value::Text("(null)".to_string())), ("pid", Value::Signed(-1))];
+            let names = task.map_or_else(nobody, who);
+            [cpu_of(cpu), path_of(path)].into_iter().chain(names).chain(averages(avg)).collect()
+        }
+        Event::PeltRt { cpu, avg } | Event::PeltDl { cpu, avg } | Event::PeltIrq { cpu, avg } => {
+            [cpu_of(cpu)].into_iter().chain(averages(avg)).collect()
+        }
+        Event::SchedCpuCapacity { cpu, capacity, capacity_orig } => {
+            vec![cpu_of(cpu), ("capacity", unsigned(*capacity)), ("capacity_orig", unsigned(*capacity_orig))]
+        }
+        Event::SchedOverutilized { overutilized, span } => {
+            let last = span.iter().last().map_or(0, |cpu| cpu.index());
+            let span = format!("0x{}", span.hex(last + 1));
+            vec![("overutilized", unsigned((*overutilized).into())), ("span", Value::Text(span))]
+        }
+        Event::SchedUtilEstCfs { cpu, path, estimate: of } => {
+            [cpu_of(cpu), path_of(path)].into_iter().chain(estimate(of, formats)).collect()
+        }
+        Event::SchedUtilEstSe { cpu, path, task, estimate: of } => {
+            [cpu_of(cpu), path_of(path)].into_iter().chain(who(*task)).chain(estimate(of, formats)).collect()
+        }
+        Event::SchedUpdateNrRunning { cpu, change, nr_running } => vec![
+            cpu_of(cpu),
+            ("change", Value::Signed((*change).into())),
+            ("nr_running", unsigned((*nr_running).into())),
+        ],
+        _ => return None,
+    })
+}
+
+fn averages(avg: &Averages) -> [(&'static str, Value); 4] {
+    [("load", avg.load), ("runnable", avg.runnable), ("util", avg.util), ("update_time", avg.update_time)]
+        .map(|(name, value)| (name, Value::Unsigned(value)))
+}
+
+/// Since v6.8 there is one number (`util_est`) in place of two.
+fn estimate(of: &Estimate, formats: Formats) -> Fields {
+    let number = |number: u32| Value::Unsigned(number.into());
+    let mut fields = if formats < Formats::V6_12 {
+        vec![("enqueued", number(of.enqueued)), ("ewma", number(of.ewma))]
+    } else {
+        vec![("util_est", number(of.enqueued))]
+    };
+    fields.push(("util", Value::Unsigned(of.util)));
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_tracepoint_has_a_name_and_a_place_of_its_own() {
+        let mut names: Vec<&str> = Tracepoint::ALL.iter().map(|tracepoint| tracepoint.name()).collect();
+        names.extend(NEVER_PASSED.iter().map(|row| row.0));
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(Tracepoint::ALL.len() <= 64, "a selection is a word");
+        for &tracepoint in Tracepoint::ALL {
+            let alone: Selection = [tracepoint].into_iter().collect();
+            assert_eq!(alone.iter().collect::<Vec<_>>(), [tracepoint]);
+        }
+    }
+
+    #[test]
+    fn kernels_have_what_their_headers_declare() {
+        assert!(!Selection::events(Formats::V6_12).has_bare(), "hooks have no event");
+        let has = |formats, name: &str| Tracepoint::of_kernel(formats).any(|tracepoint| tracepoint.name() == name);
+        assert!(has(Formats::V6_1, "pelt_se_tp") && !has(Formats::V4_15, "pelt_se_tp"));
+        assert_eq!(Tracepoint::absent("pelt_se_tp", Formats::V4_5), Some(Absent::InThisKernel));
+        assert_eq!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_12), Some(Absent::InThisKernel));
+        assert!(matches!(Tracepoint::absent("pelt_thermal_tp", Formats::V6_1), Some(Absent::Here(_))));
+        assert_eq!(Tracepoint::absent("sched_switch", Formats::V4_5), None);
+        assert_eq!(Tracepoint::absent("sched_load_cfs_rq", Formats::V6_1), None);
+    }
+}
