@@ -365,9 +365,9 @@ impl<W: Write> Perfetto<W> {
     fn generic(&self, event: &Event) -> Option<GenericFtraceEvent> {
         let field = |(name, value): (&str, Value)| {
             let value = match value {
-                Value::Text(text) => GenericValue::StrValue(text),
-                Value::Signed(number) => GenericValue::IntValue(number),
-                Value::Unsigned(number) | Value::Ns(number) => GenericValue::UintValue(number),
+                Value::Text(text) => GenericValue::Str(text),
+                Value::Signed(number) => GenericValue::Int(number),
+                Value::Unsigned(number) | Value::Ns(number) => GenericValue::Uint(number),
             };
             GenericField { name: Some(name.to_string()), value: Some(value) }
         };

@@ -186,11 +186,11 @@ pub struct GenericField {
 #[derive(Clone, PartialEq, Oneof)]
 pub enum GenericValue {
     #[prost(string, tag = "3")]
-    StrValue(String),
+    Str(String),
     #[prost(int64, tag = "4")]
-    IntValue(i64),
+    Int(i64),
     #[prost(uint64, tag = "5")]
-    UintValue(u64),
+    Uint(u64),
 }
 
 #[derive(Clone, PartialEq, Message)]
