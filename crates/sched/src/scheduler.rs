@@ -8,7 +8,9 @@ use crate::core::cgroup::GroupFile;
 use crate::core::{ClampRequest, Sched, TaskInit};
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
+use crate::features::Feature;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
+use crate::sysctl::Tunable;
 use units::{CpuId, CpuMask, Ns};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
@@ -83,6 +85,10 @@ pub trait Scheduler {
     fn is_online(&self, cpu: CpuId) -> bool;
     /// Exclusive cpusets: the CPUs of each balance among themselves; those in none are one more. EINVAL if they overlap.
     fn set_partitions(&mut self, cpu: CpuId, partitions: &[CpuMask]) -> Answer;
+    /// `echo VALUE > FILE` of a tunable, while the kernel runs.
+    fn sysctl_write(&mut self, cpu: CpuId, tunable: Tunable, value: u64) -> Answer;
+    /// `echo FEATURE > sched_features`, or `NO_FEATURE`.
+    fn sched_feat_set(&mut self, cpu: CpuId, feature: Feature, on: bool) -> Answer;
     /// A new group below `parent` with `shares` (1024 = a default group).
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId;
     /// A new group with the default weight: mkdir in the cgroup file system.
@@ -288,6 +294,16 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn set_partitions(&mut self, cpu: CpuId, partitions: &[CpuMask]) -> Answer {
         self.on_cpu(cpu);
         Sched::set_partitions(self, partitions)
+    }
+
+    fn sysctl_write(&mut self, cpu: CpuId, tunable: Tunable, value: u64) -> Answer {
+        self.on_cpu(cpu);
+        Sched::sysctl_write(self, tunable, value)
+    }
+
+    fn sched_feat_set(&mut self, cpu: CpuId, feature: Feature, on: bool) -> Answer {
+        self.on_cpu(cpu);
+        Sched::sched_feat_set(self, feature, on)
     }
 
     fn create_group(&mut self, parent: TgId, name: &str, shares: u64) -> TgId {

@@ -4,6 +4,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::errno::{Answer, Errno, Refusal};
 use crate::layout::Statistic;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
@@ -33,6 +34,19 @@ impl SchedstatsState {
 }
 
 impl<A: Arch> Sched<A> {
+    /// core.c: sysctl_schedstats(). Statistics are collected from now on, or no longer; what was collected stays.
+    ///
+    /// # Errors
+    /// ENOENT where they cannot be switched.
+    pub(crate) fn sysctl_schedstats(&mut self, enabled: bool) -> Answer {
+        if self.kernel.schedstats == Schedstats::Always {
+            return Err(Refusal::new(Errno::ENOENT, "this kernel collects statistics always"));
+        }
+        self.sysctl.sched_schedstats = u64::from(enabled);
+        self.schedstats.enabled = enabled;
+        Ok(())
+    }
+
     /// stats.h: schedstat_enabled().
     #[inline]
     pub fn schedstat_enabled(&self) -> bool {

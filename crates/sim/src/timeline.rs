@@ -3,8 +3,12 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::hardware::{Hardware, Notice};
+use sched::core::cgroup::GroupFile;
 use sched::errno::{Answer, Refusal};
+use sched::features::Feature;
+use sched::sched::TgId;
 use sched::scheduler::Scheduler;
+use sched::sysctl::Tunable;
 use std::collections::VecDeque;
 use units::{CpuId, CpuMask, Ns, Ps};
 
@@ -17,6 +21,12 @@ pub enum Change {
     CpuOnline(CpuId),
     /// Exclusive cpusets: the CPUs of each balance among themselves, those in none are one more.
     Partitions(Vec<CpuMask>),
+    /// A tunable of the scheduler.
+    Sysctl(Tunable, u64),
+    /// `/sys/kernel/debug/sched_features`
+    Feature(Feature, bool),
+    /// A file of a task group.
+    Group { group: TgId, file: GroupFile, text: String },
 }
 
 /// A change that the kernel refused.
@@ -49,6 +59,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.timeline.entries.insert(place, (at, change));
     }
 
+    /// What is still to be done, the earliest first.
+    pub fn ahead(&self) -> impl Iterator<Item = (Ns, &Change)> {
+        self.timeline.entries.iter().map(|(at, change)| (at.ns(), change))
+    }
+
     /// Does what is due at `self.timeline.next()`.
     pub(crate) fn change_machine(&mut self) {
         let (at, change) = self.timeline.entries.pop_front().expect("something is due");
@@ -64,7 +79,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn administrator(&self, change: &Change) -> CpuId {
         let target = match change {
             Change::CpuOffline(cpu) | Change::CpuOnline(cpu) => Some(*cpu),
-            Change::Partitions(_) => None,
+            Change::Partitions(_) | Change::Sysctl(..) | Change::Feature(..) | Change::Group { .. } => None,
         };
         let up = || (0..self.sched.nr_cpus()).map(CpuId::new).filter(|&cpu| self.sched.is_online(cpu));
         let other = up().find(|&cpu| Some(cpu) != target);
@@ -76,6 +91,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Change::CpuOffline(cpu) => self.sched.cpu_down(by, *cpu),
             Change::CpuOnline(cpu) => self.sched.cpu_up(by, *cpu),
             Change::Partitions(partitions) => self.sched.set_partitions(by, partitions),
+            Change::Sysctl(tunable, value) => self.sched.sysctl_write(by, *tunable, *value),
+            Change::Feature(feature, on) => self.sched.sched_feat_set(by, *feature, *on),
+            Change::Group { group, file, text } => self.sched.cgroup_write(by, *group, *file, text),
         }
     }
 

@@ -9,6 +9,7 @@ mod fork;
 mod hotplug;
 mod hrtick;
 mod schedule;
+mod sysctl_write;
 mod ttwu;
 mod uclamp;
 

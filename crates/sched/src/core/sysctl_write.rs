@@ -1,0 +1,169 @@
+//! Writes to the kernel's tunables and features while it runs: what each `proc_handler` checks and does beside storing the value.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::deadline::bandwidth::to_ratio;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::features::Feature;
+use crate::sysctl::{Sysctl, Tunable};
+use crate::topology::EnergyAware;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// `echo VALUE > FILE` of a tunable.
+    ///
+    /// # Errors
+    /// ENOENT for one that this kernel lacks, EINVAL for a value out of range or against another tunable, EBUSY for a real-time
+    /// runtime below what deadline tasks have reserved, EOPNOTSUPP for `sched_energy_aware` on a machine without an energy model.
+    pub(crate) fn sysctl_write(&mut self, tunable: Tunable, value: u64) -> Answer {
+        if !self.kernel.tunables.iter().any(|&(_, known)| known == tunable) {
+            return Err(Refusal::new(Errno::ENOENT, "this kernel has no such tunable"));
+        }
+        let (low, high) = tunable.row().range;
+        if !(low..=high).contains(&value) {
+            return Err(Refusal::new(Errno::EINVAL, "the value is out of range"));
+        }
+        let before = self.sysctl;
+        let mut after = before;
+        after.set(tunable, value);
+        match tunable {
+            Tunable::sched_rt_period | Tunable::sched_rt_runtime => self.sched_rt_handler(after),
+            Tunable::sched_uclamp_util_min | Tunable::sched_uclamp_util_max => {
+                self.sysctl_sched_uclamp_handler(after.sched_uclamp_util_min, after.sched_uclamp_util_max)?;
+                self.sysctl = after;
+                Ok(())
+            }
+            Tunable::sched_energy_aware => self.sched_energy_aware_handler(after),
+            Tunable::sched_schedstats => self.sysctl_schedstats(value != 0),
+            _ => {
+                self.sysctl = after;
+                Ok(())
+            }
+        }
+    }
+
+    /// debug.c: sched_feat_set(). Who reads a feature sees it from now on.
+    ///
+    /// # Errors
+    /// EINVAL for one that this kernel lacks.
+    pub(crate) fn sched_feat_set(&mut self, feature: Feature, on: bool) -> Answer {
+        if !self.features.has(feature) {
+            return Err(Refusal::new(Errno::EINVAL, "this kernel has no such feature"));
+        }
+        self.features.set(feature, on);
+        Ok(())
+    }
+
+    /// rt.c: sched_rt_handler(). Period and runtime of the real-time and the deadline class.
+    fn sched_rt_handler(&mut self, after: Sysctl) -> Answer {
+        if after.contradiction().is_some() {
+            return Err(Refusal::new(Errno::EINVAL, "sched_rt_runtime_us is above sched_rt_period_us"));
+        }
+        let before = std::mem::replace(&mut self.sysctl, after);
+        if let Err(refusal) = self.sched_dl_global_validate() {
+            self.sysctl = before;
+            return Err(refusal);
+        }
+        // Non-group scheduling's sched_rt_global_constraints(), and sched_dl_do_global().
+        let runtime = self.global_rt_runtime();
+        for cpu in (0..self.nr_cpus()).map(CpuId::new) {
+            self.rt[cpu].rt_runtime = runtime;
+            self.init_dl_rq_bw_ratio(cpu);
+        }
+        Ok(())
+    }
+
+    /// deadline.c: sched_dl_global_validate(). Whether what is reserved fits the new limit.
+    ///
+    /// Differs: the limit is that of all CPUs of a root domain; v4.16 and older compare with a single one's.
+    fn sched_dl_global_validate(&self) -> Answer {
+        let new_bw = to_ratio(self.global_rt_period(), self.global_rt_runtime());
+        for rd in &self.root_domains {
+            let cpus = rd.span.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu)).count() as u64;
+            if new_bw * cpus < rd.total_bw {
+                return Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than that"));
+            }
+        }
+        Ok(())
+    }
+
+    /// topology.c: sched_energy_aware_handler(): domains are built anew, with or without an eye on energy.
+    fn sched_energy_aware_handler(&mut self, after: Sysctl) -> Answer {
+        if self.kernel.wake.energy == EnergyAware::ByPerformance && self.topology.energy_model.is_none() {
+            return Err(Refusal::new(Errno::EOPNOTSUPP, "the machine has no energy model"));
+        }
+        self.sysctl = after;
+        self.rebuild_sched_domains();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Boot;
+    use crate::cpu_topology::CpuTopology;
+    use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
+    use units::Ns;
+
+    struct Still;
+
+    impl Arch for Still {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns(1_000_000_000)
+        }
+        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    }
+
+    fn machine(kernel: Kernel) -> Sched<Still> {
+        let topology = CpuTopology::symmetric(1, 1, 2, 1, 1);
+        let sysctl = kernel.sysctl(topology.nr_cpus);
+        let boot = Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() };
+        Sched::new(Still, boot)
+    }
+
+    fn refused(answer: Answer) -> Option<Errno> {
+        answer.err().map(|refusal| refusal.errno)
+    }
+
+    #[test]
+    fn a_kernel_without_the_tunable_has_no_such_file() {
+        assert_eq!(refused(machine(V6_12).sysctl_write(Tunable::sched_latency, 1_000_000)), Some(Errno::ENOENT));
+        assert_eq!(refused(machine(V4_5_RC1).sysctl_write(Tunable::sched_schedstats, 1)), Some(Errno::ENOENT));
+        assert_eq!(refused(machine(V4_15).sched_feat_set(Feature::SIS_UTIL, true)), Some(Errno::EINVAL));
+    }
+
+    #[test]
+    fn values_hold_from_the_write_on() {
+        let mut s = machine(V4_15);
+        assert!(!s.schedstat_enabled());
+        assert_eq!(s.sysctl_write(Tunable::sched_schedstats, 1), Ok(()));
+        assert!(s.schedstat_enabled() && s.sysctl.sched_schedstats == 1);
+        assert_eq!(s.sysctl_write(Tunable::sched_latency, 1_000_000), Ok(()));
+        assert_eq!(s.sysctl.sched_latency, 1_000_000);
+        assert_eq!(refused(s.sysctl_write(Tunable::sched_latency, 1)), Some(Errno::EINVAL));
+        assert_eq!(s.sched_feat_set(Feature::SIS_PROP, false), Ok(()));
+        assert!(!s.sched_feat(Feature::SIS_PROP));
+    }
+
+    #[test]
+    fn a_real_time_runtime_reaches_the_queues_or_nothing_does() {
+        let mut s = machine(V4_15);
+        assert_eq!(s.sysctl_write(Tunable::sched_rt_runtime, 400_000), Ok(()));
+        assert!(s.rt.iter().all(|(_, rt)| rt.rt_runtime == 400_000_000));
+        assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_period, 300_000)), Some(Errno::EINVAL));
+        assert_eq!(s.sysctl.sched_rt_period, 1_000_000);
+        // Two CPUs, of which a deadline task has a half and a bit.
+        s.root_domains[0].total_bw = 600_000;
+        assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_runtime, 200_000)), Some(Errno::EBUSY));
+        assert_eq!(s.sysctl.sched_rt_runtime, 400_000);
+        assert!(s.rt.iter().all(|(_, rt)| rt.rt_runtime == 400_000_000));
+    }
+
+    #[test]
+    fn energy_awareness_needs_an_energy_model_where_the_kernel_looks() {
+        assert_eq!(refused(machine(V6_12).sysctl_write(Tunable::sched_energy_aware, 0)), Some(Errno::EOPNOTSUPP));
+        assert_eq!(machine(V6_1).sysctl_write(Tunable::sched_energy_aware, 0), Ok(()));
+    }
+}
