@@ -25,6 +25,7 @@ pub mod setup;
 pub mod statistics;
 pub mod symbols;
 pub mod tables;
+pub mod timeline;
 pub mod trace;
 
 /// What the program calls its version.

@@ -5,6 +5,7 @@
 //! line lives.
 
 use crate::experiment::{RT_APP, SCRIPT, application, script};
+use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::Mistake;
 use crate::prices::{path_name, prices};
@@ -12,6 +13,7 @@ use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
 use crate::symbols::Symbols;
+use crate::timeline;
 use machine::description::Description;
 use machine::hardware::Hardware;
 use machine::prices::Prices;
@@ -22,13 +24,14 @@ use observe::proc::Formats;
 use os::Os;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched};
+use sched::errno::Refusal;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
 use workloads::script::Script;
-use workloads::{Instance, Values};
+use workloads::{GroupSpec, Groups, Instance, Values};
 
 /// The longest idle time before the first task.
 pub const LONGEST_START: Ns = Ns::from_ms(10);
@@ -207,20 +210,48 @@ fn registered(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake
     Ok((workload.build)(&values))
 }
 
-fn simulate<const COSTS: bool>(
+/// The task groups that a setup's workload creates.
+///
+/// # Errors
+/// As of [`run`].
+pub fn groups(setup: &Setup, at: &Location) -> Result<Vec<GroupSpec>, Mistake> {
+    Ok(prepare(setup, at)?.2.instance().groups())
+}
+
+/// Goes through the timeline of a setup on its machine without its tasks. The first change that the kernel refuses, and its answer.
+///
+/// # Errors
+/// As of [`run`].
+pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>, Mistake> {
+    let (machine, _, model) = prepare(setup, at)?;
+    let (mut sim, build) = boot::<false>(setup, &machine, Prices::free(), None, at)?;
+    let mut groups = Groups::default();
+    workloads::start_among(model.instance(), &mut sim, &mut groups);
+    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
+    for (index, (at, change)) in changes.into_iter().enumerate() {
+        sim.at(at, change);
+        sim.idle(at + Ns(1));
+        if let Some(refused) = sim.refused.first() {
+            return Ok(Some((index, refused.refusal)));
+        }
+    }
+    Ok(None)
+}
+
+/// A machine that has just booted.
+fn boot<const COSTS: bool>(
     setup: &Setup,
     machine: &Description,
     prices: Prices,
-    model: &Model,
-    mut wanted: Wanted,
+    sink: Option<Box<dyn Sink>>,
     at: &Location,
-) -> Result<Option<Run>, Mistake> {
+) -> Result<(LinuxSim<COSTS>, Build), Mistake> {
     let topology = machine.topology();
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
     // Before the scheduler is born: it announces its own tasks.
-    if let Some(sink) = wanted.sink.take() {
+    if let Some(sink) = sink {
         hardware.set_sink(sink);
         if wanted.bare_tracepoints {
             hardware.trace_bare();
@@ -239,13 +270,30 @@ fn simulate<const COSTS: bool>(
         sysctl,
         isolated: Default::default(),
     };
-    let mut sim = LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz);
-    let (start, cpu) = start(setup, nr_cpus);
+    Ok((LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz), build))
+}
+
+fn simulate<const COSTS: bool>(
+    setup: &Setup,
+    machine: &Description,
+    prices: Prices,
+    model: &Model,
+    mut wanted: Wanted,
+    at: &Location,
+) -> Result<Option<Run>, Mistake> {
+    let (mut sim, build) = boot::<COSTS>(setup, machine, prices, wanted.sink.take(), at)?;
+    let (start, cpu) = start(setup, sim.sched.nr_cpus());
     sim.idle(start);
     if wanted.profile {
         sim.sched.arch.start_profile(start.into());
     }
-    for task in workloads::start(model.instance(), &mut sim) {
+    let mut groups = Groups::default();
+    let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups);
+    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
+    for (at, change) in &changes {
+        sim.at(start + *at, change.clone());
+    }
+    for task in tasks {
         sim.spawn(cpu, task);
     }
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
@@ -271,7 +319,7 @@ fn simulate<const COSTS: bool>(
         files = read_all(&sim, &wanted, build.formats, end_of(&sim))?;
     }
     Ok(Some(Run {
-        outcome: outcome(&sim, end, model),
+        outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim)),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
@@ -290,13 +338,14 @@ fn read_all<const COSTS: bool>(
     wanted.files.iter().map(|file| proc::read(sim, file, formats, now)).collect()
 }
 
-fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model) -> Outcome {
+fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of_timeline: Vec<String>) -> Outcome {
     let end = match end {
         End::Finished => Ending::Finished,
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
     let mut warnings = model.warnings(&sim.samples);
+    warnings.extend(of_timeline);
     if let Ending::Deadlock { sleeping } = end {
         warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));
     }

@@ -41,6 +41,42 @@ pub struct Setup {
     pub costs: bool,
     /// Simulated time after which the run is given up, in nanoseconds.
     pub time_limit_ns: u64,
+    /// What changes while it runs, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<ChangeSetup>,
+}
+
+/// What an administrator does while a run is on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangeSetup {
+    /// From the start of the workload, in nanoseconds.
+    pub at_ns: u64,
+    pub change: ChangeKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ChangeKind {
+    Sysctl {
+        name: String,
+        value: u64,
+    },
+    Feature {
+        name: String,
+        on: bool,
+    },
+    /// A CPU's number.
+    Offline(u32),
+    Online(u32),
+    /// Exclusive cpusets: a list of CPUs for each.
+    Partitions(Vec<String>),
+    /// A file of a task group.
+    Group {
+        path: String,
+        file: String,
+        text: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,9 +3,10 @@
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
+use crate::setup::ChangeSetup;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
-use sched::sysctl::{Sysctl, Tunable, short_name};
+use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
 use sched::versions::{KERNELS, Switched};
 
 /// CONFIG_HZ can be one of these.
@@ -24,6 +25,8 @@ pub struct Arm {
     pub features: Features,
     pub sysctl: Sysctl,
     pub hz: u32,
+    /// What changes while it runs.
+    pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
     pub said: Vec<String>,
 }
@@ -44,6 +47,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         sysctl: build.sched.sysctl(nr_cpus),
         build,
         hz,
+        timeline: Vec::new(),
         said: Vec::new(),
     };
     let mut settings = Vec::new();
@@ -179,12 +183,7 @@ impl Arm {
     }
 
     fn set_sysctl(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
-        let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
-        let (low, high) = tunable.row().range;
-        let number = value.whole(name, low, high)?;
-        if tunable == Tunable::sched_schedstats {
-            self.needs_schedstats_switch(key)?;
-        }
+        let (name, tunable, number) = self.tunable_value(key, value)?;
         let mut sysctl = self.sysctl;
         sysctl.set(tunable, number);
         if let Some(expected) = sysctl.contradiction() {
@@ -192,6 +191,24 @@ impl Arm {
         }
         self.sysctl = sysctl;
         Ok(())
+    }
+
+    /// A tunable of this arm's kernel by its full name, and the value that is meant for it.
+    pub(super) fn tunable_value(
+        &self,
+        key: &Written,
+        value: &Written,
+    ) -> Result<(&'static str, Tunable, u64), Mistake> {
+        let Some((name, tunable)) = self.build.sched.tunable(&key.text) else { return Err(self.unknown_tunable(key)) };
+        let (low, high) = tunable.row().range;
+        let number = match value.text.as_str() {
+            "-1" if tunable == Tunable::sched_rt_runtime => RUNTIME_UNLIMITED,
+            _ => value.whole(name, low, high)?,
+        };
+        if tunable == Tunable::sched_schedstats {
+            self.needs_schedstats_switch(key)?;
+        }
+        Ok((name, tunable, number))
     }
 
     /// Another kernel's tunable, perhaps under another name here, or nobody's.
@@ -223,25 +240,30 @@ impl Arm {
 
     /// `X`, `NO_X`, `X=0` or `X=1`.
     fn set_feature(&mut self, setting: &DraftSetting) -> Result<(), Mistake> {
-        let key = &setting.key;
+        let (feature, on) = self.feature_value(&setting.key, setting.value.as_ref())?;
+        self.features.set(feature, on);
+        self.said.push(said_of_feature(feature, on));
+        Ok(())
+    }
+
+    /// A feature of this arm's kernel, and whether it is to be on.
+    pub(super) fn feature_value(&self, key: &Written, value: Option<&Written>) -> Result<(Feature, bool), Mistake> {
         let (name, mut on) = match key.text.strip_prefix("NO_") {
             Some(name) => (name, false),
             None => (key.text.as_str(), true),
         };
-        if let Some(value) = &setting.value {
+        if let Some(value) = value {
             on ^= value.whole(&key.text, 0, 1)? == 0;
         }
         match Feature::from_name(name).filter(|&feature| self.features.has(feature)) {
             // A toggle that nothing here reads may be named, but not turned: it would change nothing in silence.
             Some(feature) if !feature.has_effect() && self.features.sched_feat(feature) != on => {
                 let found = format!("the feature {}, which is not modelled yet", key.quoted());
-                return Err(key.mistake(found, "another feature, or none"));
+                Err(key.mistake(found, "another feature, or none"))
             }
-            Some(feature) => self.features.set(feature, on),
-            None => return Err(self.unknown_feature(key, name)),
+            Some(feature) => Ok((feature, on)),
+            None => Err(self.unknown_feature(key, name)),
         }
-        self.said.push(if on { name.to_string() } else { format!("NO_{name}") });
-        Ok(())
     }
 
     fn unknown_feature(&self, key: &Written, name: &str) -> Mistake {
@@ -270,6 +292,11 @@ impl Arm {
     pub fn summary(&self) -> String {
         std::iter::once(&self.kernel).chain(&self.said).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// As it is written into `sched_features`.
+pub(super) fn said_of_feature(feature: Feature, on: bool) -> String {
+    if on { feature.name().to_string() } else { format!("NO_{}", feature.name()) }
 }
 
 /// CONFIG_HZ.

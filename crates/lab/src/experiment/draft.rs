@@ -21,6 +21,8 @@ pub struct Draft {
     pub time_limit_ms: Option<Written>,
     pub vintage: Option<Written>,
     pub stars: Option<Written>,
+    /// What changes in the middle of every run.
+    pub timeline: Vec<DraftChange>,
     /// What a real kernel did, to be compared with.
     pub figures: Vec<DraftFigure>,
     /// The file with the real kernel's figures.
@@ -45,6 +47,27 @@ pub struct DraftArm {
     /// `None`: an arm of the file is meant, or a kernel by its own name.
     pub kernel: Option<Written>,
     pub settings: Vec<DraftSetting>,
+}
+
+/// A moment of the timeline as written.
+#[derive(Clone, Debug)]
+pub struct DraftChange {
+    pub at: Written,
+    /// The arms that it happens in; `None`: all.
+    pub arms: Option<Vec<Written>>,
+    /// In the order of the text.
+    pub actions: Vec<DraftAction>,
+}
+
+/// One thing done at such a moment.
+#[derive(Clone, Debug)]
+pub enum DraftAction {
+    Sysctl { key: Written, value: Written },
+    Feature(Written),
+    Offline(Written),
+    Online(Written),
+    Partitions(Vec<Written>),
+    Group { path: Written, file: Written, text: Written },
 }
 
 /// A figure of a real kernel as written: see [`crate::fidelity`].

@@ -8,6 +8,7 @@ mod draft;
 mod plan;
 mod rt_app;
 mod script;
+mod timeline;
 mod toml_file;
 mod workload;
 
@@ -126,7 +127,8 @@ impl Draft {
             None if is_hz(machine.description.tick_hertz()) => machine.description.tick_hertz() as u32,
             None => DEFAULT_HZ,
         };
-        let arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
+        let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
+        let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
         let experiment = Experiment {
             name: self.result_name(&machine)?,
@@ -143,6 +145,7 @@ impl Draft {
             arms,
         };
         experiment.check_size(&nowhere)?;
+        timeline::rehearse(&experiment, &said)?;
         Ok(experiment)
     }
 
@@ -348,6 +351,7 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
         };
         assert_eq!(names(&schema), sorted(toml_file::TOP));
         assert_eq!(names(&schema["$defs"]["arm"]), sorted(toml_file::ARM));
+        assert_eq!(names(&schema["$defs"]["moment"]), sorted(toml_file::MOMENT));
         let choices = |name: &str| schema["properties"]["report"]["properties"][name]["enum"].clone();
         assert_eq!(choices("vintage"), serde_json::json!(VINTAGES.map(|(name, _)| name)));
         assert_eq!(choices("stars"), serde_json::json!(STARS.map(|(name, _)| name)));

@@ -64,6 +64,7 @@ impl Experiment {
             seed: iteration_seed(self.seed, job.iteration),
             costs: self.costs,
             time_limit_ns: self.time_limit(job).0,
+            timeline: self.arms[job.arm].timeline.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Experiment files: TOML in, [`Draft`] out. `docs/experiments.md` describes them, `docs/experiment.schema.json` is their schema.
 
-use super::draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+use super::draft::{Draft, DraftAction, DraftArm, DraftChange, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 use super::workload::SCRIPT;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::description::nearest_name;
@@ -21,11 +21,13 @@ pub(super) const TOP: &[&str] = &[
     "report",
     "workload",
     "arm",
+    "timeline",
     "recording",
     "figure",
 ];
 pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
+pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
@@ -61,11 +63,58 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     for table in root.tables("arm")? {
         draft.arms.push(arm(&table)?);
     }
+    for table in root.tables("timeline")? {
+        draft.timeline.push(moment(&table)?);
+    }
     draft.recording = root.text("recording")?;
     for table in root.tables("figure")? {
         draft.figures.push(figure(&table)?);
     }
     Ok(draft)
+}
+
+/// A moment of the timeline: what is done, in the order of the text.
+fn moment(table: &Table) -> Result<DraftChange, Mistake> {
+    for entry in table.entries.iter().filter(|entry| ["hz", "cmdline", "behaviour", "kernel"].contains(&entry.name)) {
+        let found = format!("`{}` in {}", entry.name, table.title);
+        let expected = "what can change while a kernel runs: sysctl, features, offline, online, partitions or cgroup";
+        return Err(Mistake::new(&table.source.at(entry.name_span.start), found, expected));
+    }
+    table.only(MOMENT)?;
+    let mut actions = Vec::new();
+    for entry in &table.entries {
+        match entry.name {
+            "sysctl" => {
+                let settings = table.table("sysctl")?.expect("the entry is there").leaves()?;
+                actions.extend(settings.into_iter().map(|(key, value)| DraftAction::Sysctl { key, value }));
+            }
+            "features" => actions.extend(table.texts("features")?.into_iter().map(DraftAction::Feature)),
+            "offline" => actions.push(DraftAction::Offline(table.plain(entry.name, entry.value)?)),
+            "online" => actions.push(DraftAction::Online(table.plain(entry.name, entry.value)?)),
+            "partitions" => actions.push(DraftAction::Partitions(table.texts("partitions")?)),
+            "cgroup" => group_files(&table.table("cgroup")?.expect("the entry is there"), &mut actions)?,
+            _ => {}
+        }
+    }
+    let at = table.required("at", "when, from the start of the workload, such as at = \"500ms\"")?;
+    if actions.is_empty() {
+        let expected = "sysctl, features, offline, online, partitions or cgroup";
+        return Err(at.mistake(format!("nothing to do at {}", at.quoted()), expected));
+    }
+    let arms = table.get("arms").map(|_| table.texts("arms")).transpose()?;
+    Ok(DraftChange { at, arms, actions })
+}
+
+/// `cgroup = { "/web" = { "cpu.max" = "50000 100000" } }`
+fn group_files(groups: &Table, actions: &mut Vec<DraftAction>) -> Result<(), Mistake> {
+    for group in &groups.entries {
+        let path = groups.source.written(group.name_span.clone(), group.name);
+        let Some(files) = groups.table(group.name)? else { continue };
+        for (file, text) in files.leaves()? {
+            actions.push(DraftAction::Group { path: path.clone(), file, text });
+        }
+    }
+    Ok(())
 }
 
 fn figure(table: &Table) -> Result<DraftFigure, Mistake> {

@@ -11,7 +11,7 @@
 //! # of unequal CPUs, 1024 the biggest; and what one draws at each frequency, with which the governor becomes schedutil
 //! capacity 0-1 400
 //! energy 0-1 500MHz=50mW 1000MHz=120mW
-//! # what an administrator does: offline, online CPU; partitions LIST LIST ...
+//! # what an administrator does: offline, online CPU; partitions LIST LIST ...; set KEY=VALUE of a sysctl or feature
 //! at 5ms offline 1
 //! picture 0ms..40ms in 40 columns
 //! cpu0 ...
@@ -31,6 +31,7 @@ use os::pipe::PipeRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
+use sched::features::Feature;
 use sched::sched::{TaskId, TgId};
 use sched::sysctl::RUNTIME_UNLIMITED;
 use sched::trace::{Event, Sink};
@@ -112,7 +113,7 @@ impl Scenario {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
-                "at" => scenario.timeline.push(change(rest)),
+                "at" => scenario.timeline.push(change(rest, &scenario.kernel)),
                 "isolcpus" => scenario.isolated = cpus(rest),
                 "task" | "group" => tasks.push_str(line),
                 "picture" => {
@@ -179,7 +180,7 @@ impl Scenario {
         let mut sysctl = kernel.sysctl(topology.nr_cpus());
         for (key, value) in &self.settings {
             let number = if value == "-1" { RUNTIME_UNLIMITED } else { value.parse().unwrap_or(0) };
-            if let Some(feature) = sched::features::Feature::from_name(key) {
+            if let Some(feature) = Feature::from_name(key) {
                 kernel.features.set(feature, number != 0);
             } else if let Some((_, tunable)) = kernel.tunable(key) {
                 sysctl.set(tunable, number);
@@ -214,10 +215,22 @@ fn energy(text: &str) -> EmPerfDomain {
 }
 
 /// `20ms offline 3`
-fn change(text: &str) -> (Ns, Change) {
+fn change(text: &str, kernel: &str) -> (Ns, Change) {
     let mut words = text.split(' ');
     let at = time(words.next().expect("a time"));
     let what = words.next().expect("what to do");
+    if what == "set" {
+        let (key, value) = words.next().and_then(|set| set.split_once('=')).expect("set KEY=VALUE");
+        let value = value.parse().expect("a number");
+        let change = match Feature::from_name(key) {
+            Some(feature) => Change::Feature(feature, value != 0),
+            None => {
+                let kernel = sched::versions::kernel(kernel).expect("the kernel stands before its timeline");
+                Change::Sysctl(kernel.tunable(key).expect("a tunable of this kernel").1, value)
+            }
+        };
+        return (at, change);
+    }
     let mut cpu = || CpuId(words.next().and_then(|word| word.parse().ok()).expect("a CPU"));
     let change = match what {
         "offline" => Change::CpuOffline(cpu()),

@@ -1,0 +1,283 @@
+//! What changes in the middle of a run: the moments of an experiment file, checked for each arm that they happen in.
+
+use super::Experiment;
+use super::arm::{Arm, said_of_feature};
+use super::draft::{DraftAction, DraftChange};
+use super::plan::Job;
+use crate::mistake::{Mistake, Written, listed};
+use crate::setup::{ChangeKind, ChangeSetup};
+use machine::topology::{Location, parse_list};
+use sched::core::cgroup::GroupFile;
+use units::Ns;
+
+/// The latest moment: an hour, which no run exceeds.
+const LATEST: Ns = Ns(3_600_000_000_000);
+/// Changes of one experiment.
+const MOST: usize = 10_000;
+
+/// Where each arm's changes stand in the file, in the order of the arms and of their timelines.
+pub type Places = Vec<Vec<Location>>;
+
+/// Checks the moments and gives each arm its own, the earliest first, at equal times in the order of the file.
+pub fn resolve(moments: &[DraftChange], arms: &mut [Arm], nr_cpus: usize) -> Result<Places, Mistake> {
+    let mut places = vec![Vec::new(); arms.len()];
+    if let Some(one_too_many) = moments.get(MOST) {
+        return Err(one_too_many.at.mistake(format!("{} moments", moments.len()), format!("at most {MOST}")));
+    }
+    let mut in_order = Vec::new();
+    for moment in moments {
+        in_order.push((time(&moment.at)?, moment));
+        for (index, arm) in moment.arms.iter().flatten().enumerate() {
+            if !arms.iter().any(|known| known.name == arm.text) {
+                return Err(arm.unknown("arm", arms.iter().map(|arm| arm.name.as_str())));
+            }
+            if moment.arms.iter().flatten().take(index).any(|other| other.text == arm.text) {
+                return Err(arm.mistake(format!("the arm {} for the second time", arm.quoted()), "each arm once"));
+            }
+        }
+    }
+    in_order.sort_by_key(|(at, _)| *at);
+    for (at, moment) in in_order {
+        for (arm, places) in arms.iter_mut().zip(&mut places) {
+            if moment.arms.as_ref().is_none_or(|arms| arms.iter().any(|name| name.text == arm.name)) {
+                add(arm, places, at, moment, nr_cpus)?;
+            }
+        }
+    }
+    Ok(places)
+}
+
+fn add(arm: &mut Arm, places: &mut Vec<Location>, at: Ns, moment: &DraftChange, nr_cpus: usize) -> Result<(), Mistake> {
+    for action in &moment.actions {
+        let (place, changes, said) = changes(arm, action, nr_cpus)?;
+        arm.said.push(format!("{said} at {}", moment.at.text));
+        for change in changes {
+            arm.timeline.push(ChangeSetup { at_ns: at.0, change });
+            places.push(place.clone());
+        }
+    }
+    Ok(())
+}
+
+/// One action as an arm's kernel takes it: where it stands, what it does, and in the user's words.
+fn changes(arm: &Arm, action: &DraftAction, nr_cpus: usize) -> Result<(Location, Vec<ChangeKind>, String), Mistake> {
+    Ok(match action {
+        DraftAction::Sysctl { key, value } => {
+            let (name, _, number) = arm.tunable_value(key, value)?;
+            let change = ChangeKind::Sysctl { name: name.to_string(), value: number };
+            (value.at.clone(), vec![change], format!("{}={}", key.text, value.text))
+        }
+        DraftAction::Feature(key) => {
+            let (feature, on) = arm.feature_value(key, None)?;
+            let change = ChangeKind::Feature { name: feature.name().to_string(), on };
+            (key.at.clone(), vec![change], said_of_feature(feature, on))
+        }
+        DraftAction::Offline(list) => {
+            let cpus = cpus(list, nr_cpus)?.into_iter().map(ChangeKind::Offline);
+            (list.at.clone(), cpus.collect(), format!("offline={}", list.text))
+        }
+        DraftAction::Online(list) => {
+            let cpus = cpus(list, nr_cpus)?.into_iter().map(ChangeKind::Online);
+            (list.at.clone(), cpus.collect(), format!("online={}", list.text))
+        }
+        DraftAction::Partitions(lists) => {
+            for list in lists {
+                cpus(list, nr_cpus)?;
+            }
+            let texts: Vec<String> = lists.iter().map(|list| list.text.clone()).collect();
+            let place = lists.first().map_or_else(|| Location::of("timeline"), |list| list.at.clone());
+            let said = format!("partitions={}", texts.join("+"));
+            (place, vec![ChangeKind::Partitions(texts)], said)
+        }
+        DraftAction::Group { path, file, text } => {
+            let names = || GroupFile::ALL.iter().map(|file| file.name());
+            if !names().any(|name| name == file.text) {
+                return Err(file.unknown("file of a group", names()));
+            }
+            let said = format!("{}/{}={}", path.text, file.text, text.text);
+            let change =
+                ChangeKind::Group { path: path.text.clone(), file: file.text.clone(), text: text.text.clone() };
+            (text.at.clone(), vec![change], said)
+        }
+    })
+}
+
+/// The CPUs of a list, which the machine has.
+fn cpus(list: &Written, nr_cpus: usize) -> Result<Vec<u32>, Mistake> {
+    let expected = format!("CPUs of the machine, 0 to {}, such as 3 or 2-3", nr_cpus - 1);
+    let mask = parse_list(&list.text).map_err(|error| list.mistake(error.found, &expected))?;
+    match mask.iter().find(|cpu| cpu.index() >= nr_cpus) {
+        Some(missing) => Err(list.mistake(format!("CPU {missing}"), expected)),
+        None if mask.is_empty() => Err(list.mistake("no CPU", expected)),
+        None => Ok(mask.iter().map(|cpu| u32::from(cpu.0)).collect()),
+    }
+}
+
+/// `500ms`, in nanoseconds.
+fn time(written: &Written) -> Result<Ns, Mistake> {
+    let text = &written.text;
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let factor = match unit {
+        "ns" => Some(1),
+        "us" => Some(1_000),
+        "ms" => Some(1_000_000),
+        "s" => Some(1_000_000_000),
+        _ => None,
+    };
+    let number = text[..text.len() - unit.len()].parse::<u64>().ok();
+    let time = number.zip(factor).and_then(|(number, factor)| number.checked_mul(factor)).map(Ns);
+    time.filter(|&time| time <= LATEST).ok_or_else(|| {
+        let expected = "a time from the start of the workload, with ns, us, ms or s, up to an hour: 500ms";
+        written.mistake(format!("at = {}", written.quoted()), expected)
+    })
+}
+
+/// Does what the timeline of each arm does, on its machine before any task runs: what the kernel refuses there it refuses always.
+pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake> {
+    for (arm, places) in places.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+        for (table, of) in experiment.tables.iter().enumerate() {
+            for point in 0..of.points.len() {
+                // Groups are all that a workload has to do with it.
+                if point > 0 && of.source.file().is_none() {
+                    break;
+                }
+                let setup = experiment.setup(&Job { table, point, arm, iteration: 0 });
+                let groups = crate::run::groups(&setup, &places[0])?;
+                for (change, place) in setup.timeline.iter().zip(places) {
+                    if let ChangeKind::Group { path, .. } = &change.change
+                        && path != "/"
+                        && !groups.iter().any(|group| group.path == *path)
+                    {
+                        let names = groups.iter().map(|group| group.path.as_str());
+                        let expected = format!("a group of the workload {}: {}", setup.workload.name, listed(names));
+                        return Err(Mistake::new(place, format!("the unknown group `{path}`"), expected));
+                    }
+                }
+                if let Some((index, refusal)) = crate::run::rehearse(&setup, &places[0])? {
+                    let found = format!("what {} refuses: {refusal}", setup.kernel.name);
+                    return Err(Mistake::new(&places[index], found, "a change that it allows at that time"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Experiment, Purpose, parse};
+    use crate::machines::tests::Table;
+
+    const TEXT: &str = "\
+machine = \"core-i7-3770\"
+[[workload]]
+name = \"script\"
+tasks = \"\"\"
+group /web: cpu.weight 300
+task a group=/web: run 30ms
+\"\"\"
+[[arm]]
+name = \"old\"
+kernel = \"v4.15\"
+[[arm]]
+name = \"new\"
+kernel = \"v6.12\"
+";
+
+    fn resolve(timeline: &str) -> Result<Experiment, String> {
+        parse(&format!("{TEXT}{timeline}"), "x.toml")
+            .and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default()))
+            .map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn moments_become_each_arms_timeline_in_order() {
+        let experiment = resolve(
+            "[[timeline]]
+at = \"20ms\"
+sysctl.kernel.sched_schedstats = 1
+offline = \"2-3\"
+[[timeline]]
+at = \"10ms\"
+arms = [\"old\"]
+features = [\"NO_SIS_PROP\"]
+cgroup = { \"/web\" = { \"cpu.weight\" = 50 } }
+",
+        )
+        .unwrap();
+        let [old, new] = &experiment.arms[..] else { panic!("two arms") };
+        let times = |arm: &super::Arm| arm.timeline.iter().map(|change| change.at_ns / 1_000_000).collect::<Vec<_>>();
+        assert_eq!((times(old), times(new)), (vec![10, 10, 20, 20, 20], vec![20, 20, 20]));
+        assert_eq!(new.summary(), "v6.12 kernel.sched_schedstats=1 at 20ms offline=2-3 at 20ms");
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        assert_eq!(serde_json::from_str::<crate::setup::Setup>(&setup.to_json()).unwrap(), setup);
+        let json = setup.to_json();
+        let part = r#"{"at_ns":20000000,"change":{"sysctl":{"name":"kernel.sched_schedstats","value":1}}}"#;
+        assert!(json.contains(part), "{json}");
+    }
+
+    #[test]
+    fn mistakes_are_found_where_they_stand() {
+        for (timeline, message) in [
+            ("at = \"5\"\noffline = 1", "x.toml:15:6: found at = `5`; expected a time from the start"),
+            ("at = \"2h\"\noffline = 1", "x.toml:15:6: found at = `2h`"),
+            ("offline = 1", "x.toml:14:1: found no `at` in timeline"),
+            ("at = \"5ms\"", "x.toml:15:6: found nothing to do at `5ms`; expected sysctl, features"),
+            (
+                "at = \"5ms\"\nofline = 1",
+                "x.toml:16:1: found the unknown name `ofline` in timeline; expected `offline`",
+            ),
+            ("at = \"5ms\"\nhz = 1000", "x.toml:16:1: found `hz` in timeline; expected what can change while"),
+            ("at = \"5ms\"\noffline = \"8\"", "x.toml:16:11: found CPU 8; expected CPUs of the machine, 0 to 7"),
+            ("at = \"5ms\"\noffline = \"x\"", "x.toml:16:11: found"),
+            (
+                "at = \"5ms\"\noffline = \"0-7\"",
+                "x.toml:16:11: found what v4.15 refuses: EBUSY: it is the last CPU that is up; expected a change",
+            ),
+            (
+                "at = \"5ms\"\npartitions = [\"0-1\", \"1-2\"]",
+                "x.toml:16:15: found what v4.15 refuses: EINVAL: no CPU belongs to two partitions",
+            ),
+            (
+                "at = \"5ms\"\nsysctl = { \"kernel.sched_latency_ns\" = 5000000 }",
+                "x.toml:16:12: found the tunable `kernel.sched_latency_ns`, which v6.12 does not have",
+            ),
+            (
+                "at = \"5ms\"\nsysctl = { \"kernel.sched_schedstat\" = 1 }",
+                "x.toml:16:12: found the unknown sysctl `kernel.sched_schedstat`; expected `kernel.sched_schedstats`",
+            ),
+            (
+                "at = \"5ms\"\nsysctl = { \"kernel.sched_schedstats\" = 2 }",
+                "x.toml:16:40: found kernel.sched_schedstats = 2; expected a whole number from 0 to 1",
+            ),
+            (
+                "at = \"5ms\"\narms = [\"new\"]\nsysctl = { \"kernel.sched_energy_aware\" = 0 }",
+                "x.toml:17:42: found what v6.12 refuses: EOPNOTSUPP: the machine has no energy model",
+            ),
+            (
+                "at = \"5ms\"\nsysctl = { \"kernel.sched_rt_runtime_us\" = 2000000 }",
+                "x.toml:16:43: found what v4.15 refuses: EINVAL: sched_rt_runtime_us is above",
+            ),
+            (
+                "at = \"5ms\"\nfeatures = [\"SIS_PROP\"]",
+                "x.toml:16:13: found the feature `SIS_PROP`, which v6.12 does not have",
+            ),
+            ("at = \"5ms\"\narms = [\"ald\"]\noffline = 1", "x.toml:16:9: found the unknown arm `ald`; expected `old`"),
+            (
+                "at = \"5ms\"\ncgroup = { \"/wob\" = { \"cpu.weight\" = 5 } }",
+                "x.toml:16:38: found the unknown group `/wob`; expected a group of the workload script: /web",
+            ),
+            (
+                "at = \"5ms\"\ncgroup = { \"/web\" = { \"cpu.wieght\" = 5 } }",
+                "x.toml:16:23: found the unknown file of a group `cpu.wieght`; expected `cpu.weight`, perhaps",
+            ),
+            (
+                "at = \"5ms\"\ncgroup = { \"/web\" = { \"cpu.weight\" = 0 } }",
+                "x.toml:16:38: found what v4.15 refuses: ERANGE",
+            ),
+        ] {
+            let error = resolve(&format!("[[timeline]]\n{timeline}\n")).unwrap_err();
+            assert!(error.starts_with(message), "{timeline}:\n{error}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! A run's timeline: what its setup says becomes what the simulated administrator does, and what came of it is told.
+
+use crate::mistake::Mistake;
+use crate::setup::{ChangeKind, ChangeSetup, Setup};
+use machine::topology::{Location, parse_list};
+use sched::core::cgroup::GroupFile;
+use sched::features::Feature;
+use sched::sched::TgId;
+use sched::versions::Kernel;
+use sim::engine::LinuxSim;
+use sim::timeline::Change;
+use std::fmt;
+use units::{CpuId, Ns};
+
+/// The timeline of a setup for the kernel and the groups of its run.
+pub fn changes(
+    setup: &Setup,
+    kernel: &Kernel,
+    group: impl Fn(&str) -> Option<TgId>,
+    at: &Location,
+) -> Result<Vec<(Ns, Change)>, Mistake> {
+    let unknown = |change: &ChangeKind| {
+        Mistake::new(
+            at,
+            format!("`{change}` in the timeline, which this program does not know"),
+            "a record of this version",
+        )
+    };
+    let known = |change: &ChangeSetup| {
+        change_of(&change.change, kernel, &group)
+            .map(|known| (Ns(change.at_ns), known))
+            .ok_or_else(|| unknown(&change.change))
+    };
+    setup.timeline.iter().map(known).collect()
+}
+
+fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Option<TgId>) -> Option<Change> {
+    let cpu = |number: u32| u16::try_from(number).ok().map(CpuId);
+    Some(match change {
+        ChangeKind::Sysctl { name, value } => Change::Sysctl(kernel.tunable(name)?.1, *value),
+        ChangeKind::Feature { name, on } => Change::Feature(Feature::from_name(name)?, *on),
+        ChangeKind::Offline(number) => Change::CpuOffline(cpu(*number)?),
+        ChangeKind::Online(number) => Change::CpuOnline(cpu(*number)?),
+        ChangeKind::Partitions(lists) => {
+            Change::Partitions(lists.iter().map(|list| parse_list(list)).collect::<Result<_, _>>().ok()?)
+        }
+        ChangeKind::Group { path, file, text } => Change::Group {
+            group: group(path)?,
+            file: GroupFile::ALL.iter().copied().find(|known| known.name() == file)?,
+            text: text.clone(),
+        },
+    })
+}
+
+/// What the kernel refused, and what the run's end came before.
+pub fn warnings<const COSTS: bool>(setup: &Setup, changes: &[(Ns, Change)], sim: &LinuxSim<COSTS>) -> Vec<String> {
+    // They are tried in order, so the next that is the same is meant.
+    let mut next = 0;
+    let refused = sim.refused.iter().map(|refused| {
+        let same = changes[next..].iter().position(|(_, change)| *change == refused.change);
+        let index = next + same.expect("nobody else changes the machine");
+        next = index + 1;
+        let ChangeSetup { at_ns, change } = &setup.timeline[index];
+        format!("timeline: `{change}` at {} ms was refused: {}", milliseconds(Ns(*at_ns)), refused.refusal)
+    });
+    let refused: Vec<String> = refused.collect();
+    // What is left is the end of the list.
+    let done = changes.len() - sim.ahead().count();
+    let missed = setup.timeline[done..].iter().map(|missed| {
+        let at = milliseconds(Ns(missed.at_ns));
+        format!("timeline: `{}` at {at} ms did not come, the run had ended", missed.change)
+    });
+    refused.into_iter().chain(missed).collect()
+}
+
+/// As few digits as there are.
+fn milliseconds(time: Ns) -> String {
+    let text = format!("{}.{:06}", time.0 / 1_000_000, time.0 % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+impl fmt::Display for ChangeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChangeKind::Sysctl { name, value } => write!(f, "{name}={value}"),
+            ChangeKind::Feature { name, on } => write!(f, "{}{name}", if *on { "" } else { "NO_" }),
+            ChangeKind::Offline(cpu) => write!(f, "offline={cpu}"),
+            ChangeKind::Online(cpu) => write!(f, "online={cpu}"),
+            ChangeKind::Partitions(lists) => write!(f, "partitions={}", lists.join("+")),
+            ChangeKind::Group { path, file, text } => write!(f, "{path}/{file}={text}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Purpose, parse};
+    use crate::machines::tests::Table;
+    use crate::run::{Run, Wanted, run};
+
+    /// A run of a CPU hog of 40 ms beside another, with a timeline.
+    fn outcome(kernel: &str, timeline: &str) -> Run {
+        let text = format!(
+            "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+             task a cpus=0: 20 x (run 1ms; sleep 1ms)\ntask b cpus=0: 20 x (run 1ms; sleep 1ms)\n\"\"\"\n\
+             [[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n{timeline}"
+        );
+        let experiment =
+            parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default())).unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let wanted = Wanted { schedstat: true, ..Wanted::default() };
+        run(&setup, wanted, &Location::of("x.toml")).unwrap().expect("nobody interrupted")
+    }
+
+    /// Of `/proc/schedstat`: calls of schedule() on CPU 0, which only schedstats count.
+    fn schedules(run: &Run) -> u64 {
+        let text = run.schedstat.as_ref().unwrap();
+        let cpu = text.lines().find(|line| line.starts_with("cpu0 ")).unwrap();
+        cpu.split(' ').nth(3).unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn statistics_that_are_switched_on_in_the_middle_count_from_then_on() {
+        let moment = |at: &str, on: u8| {
+            format!("[[timeline]]\nat = \"{at}\"\nsysctl = {{ \"kernel.sched_schedstats\" = {on} }}\n")
+        };
+        for kernel in ["v4.15", "v6.12"] {
+            let never = schedules(&outcome(kernel, ""));
+            let always = schedules(&outcome(kernel, &moment("0ms", 1)));
+            let late = schedules(&outcome(kernel, &moment("20ms", 1)));
+            let twice = schedules(&outcome(kernel, &(moment("20ms", 1) + &moment("20ms", 0))));
+            assert_eq!((never, twice), (0, 0));
+            assert!(late > 0 && 3 * late < 2 * always && 3 * late > always, "{kernel}: {late} of {always}");
+        }
+    }
+
+    #[test]
+    fn what_came_too_late_or_was_refused_is_told() {
+        let run = outcome("v4.15", "[[timeline]]\nat = \"10s\"\noffline = 1\nfeatures = [\"NO_SIS_PROP\"]\n");
+        let expected = [
+            "timeline: `offline=1` at 10000 ms did not come, the run had ended",
+            "timeline: `NO_SIS_PROP` at 10000 ms did not come, the run had ended",
+        ];
+        assert_eq!(run.outcome.warnings, expected);
+        assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
+    }
+}
