@@ -28,6 +28,8 @@ pub(super) const TOP: &[&str] = &[
 pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
+/// What cannot change while a kernel runs.
+const ARM_ONLY: &[&str] = &["hz", "cmdline", "behaviour", "kernel"];
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
@@ -75,7 +77,7 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
 
 /// A moment of the timeline: what is done, in the order of the text.
 fn moment(table: &Table) -> Result<DraftChange, Mistake> {
-    for entry in table.entries.iter().filter(|entry| ["hz", "cmdline", "behaviour", "kernel"].contains(&entry.name)) {
+    if let Some(entry) = table.entries.iter().find(|entry| ARM_ONLY.contains(&entry.name)) {
         let found = format!("`{}` in {}", entry.name, table.title);
         let expected = "what can change while a kernel runs: sysctl, features, offline, online, partitions or cgroup";
         return Err(Mistake::new(&table.source.at(entry.name_span.start), found, expected));
