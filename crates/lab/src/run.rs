@@ -224,7 +224,7 @@ pub fn groups(setup: &Setup, at: &Location) -> Result<Vec<GroupSpec>, Mistake> {
 /// As of [`run`].
 pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>, Mistake> {
     let (machine, _, model) = prepare(setup, at)?;
-    let (mut sim, build) = boot::<false>(setup, &machine, Prices::free(), None, at)?;
+    let (mut sim, build) = boot::<false>(setup, &machine, Prices::free(), &mut Wanted::default(), at)?;
     let mut groups = Groups::default();
     workloads::start_among(model.instance(), &mut sim, &mut groups);
     let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
@@ -243,7 +243,7 @@ fn boot<const COSTS: bool>(
     setup: &Setup,
     machine: &Description,
     prices: Prices,
-    sink: Option<Box<dyn Sink>>,
+    wanted: &mut Wanted,
     at: &Location,
 ) -> Result<(LinuxSim<COSTS>, Build), Mistake> {
     let topology = machine.topology();
@@ -251,7 +251,7 @@ fn boot<const COSTS: bool>(
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
     // Before the scheduler is born: it announces its own tasks.
-    if let Some(sink) = sink {
+    if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);
         if wanted.bare_tracepoints {
             hardware.trace_bare();
@@ -281,7 +281,7 @@ fn simulate<const COSTS: bool>(
     mut wanted: Wanted,
     at: &Location,
 ) -> Result<Option<Run>, Mistake> {
-    let (mut sim, build) = boot::<COSTS>(setup, machine, prices, wanted.sink.take(), at)?;
+    let (mut sim, build) = boot::<COSTS>(setup, machine, prices, &mut wanted, at)?;
     let (start, cpu) = start(setup, sim.sched.nr_cpus());
     sim.idle(start);
     if wanted.profile {
