@@ -64,10 +64,11 @@ pub fn schedstat(arguments: &WatchArguments) -> Result<(), Failure> {
 
 /// `fairground proc`. Several files stand below their names, as head(1) shows them.
 pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
-    let read = |path: &String| ProcFile::parse(&Written::option("--file", path));
+    let (experiment, setup) = one_run(&arguments.selectors)?;
+    let build = &experiment.arms[0].build;
+    let read = |path: &String| ProcFile::parse(&Written::option("--file", path), build);
     let files = arguments.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let at = arguments.at.as_ref().map(|text| trace::milliseconds(&Written::option("--at", text))).transpose()?;
-    let (_, setup) = one_run(&arguments.selectors)?;
     let patience = Patience::watch();
     let wanted = Wanted {
         reading: Some(Reading { files, at }),

@@ -1,12 +1,14 @@
 //! Files of procfs and debugfs of the simulated machine, read at one moment of a run.
 
-use crate::mistake::{Mistake, Written};
+use crate::kernels::Build;
+use crate::mistake::{Mistake, Written, listed};
 use machine::hardware::Hardware;
 use observe::Schedstat;
-use observe::proc::{Formats, TaskSched, task_schedstat};
+use observe::proc::{Formats, SchedDebug, TaskSched, task_schedstat};
 use sched::core::Sched;
 use sched::sched::TaskId;
 use sim::engine::LinuxSim;
+use std::ops::RangeInclusive;
 use units::Ns;
 
 /// A file, and whose.
@@ -17,14 +19,45 @@ pub enum ProcFile {
     TaskSched(Written),
     /// `/proc/PID/schedstat`
     TaskSchedstat(Written),
+    /// `/proc/sched_debug`, `/sys/kernel/debug/sched/debug`
+    SchedDebug,
 }
 
-/// What can be read, for help and messages.
-pub const FILES: &[(&str, &str)] = &[
-    ("/proc/schedstat", "counters of CPUs and scheduling domains"),
-    ("/proc/PID/sched", "a task's scheduling state, averages and statistics"),
-    ("/proc/PID/schedstat", "a task's time on CPUs, its time waiting, and its switches"),
+/// A file that can be read.
+struct Row {
+    /// `PID` stands for a pid or a task's name.
+    name: &'static str,
+    kernels: RangeInclusive<Formats>,
+    file: fn(Written) -> ProcFile,
+}
+
+const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V6_12;
+
+/// What can be read, in which kernels.
+const FILES: &[Row] = &[
+    Row { name: "/proc/schedstat", kernels: ALL, file: |_| ProcFile::Schedstat },
+    Row { name: "/proc/PID/sched", kernels: ALL, file: ProcFile::TaskSched },
+    Row { name: "/proc/PID/schedstat", kernels: ALL, file: ProcFile::TaskSchedstat },
+    Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
+    // Moved there in v5.13.
+    Row {
+        name: "/sys/kernel/debug/sched/debug",
+        kernels: Formats::V6_1..=Formats::V6_12,
+        file: |_| ProcFile::SchedDebug,
+    },
 ];
+
+impl Row {
+    /// The part of `path` that stands for `PID`; an empty one where the name has none.
+    fn matches(&self, path: &Written) -> Option<Written> {
+        let text = path.text.as_str();
+        let Some((before, after)) = self.name.split_once("PID") else {
+            return (text == self.name).then(|| path.part(0, ""));
+        };
+        let of = text.strip_prefix(before)?.strip_suffix(after)?;
+        (!of.is_empty() && !of.contains('/')).then(|| path.part(before.len(), of))
+    }
+}
 
 /// Which files to read, and when: in simulated time since boot, or at the end of the run.
 #[derive(Clone, Debug)]
@@ -35,21 +68,21 @@ pub struct Reading {
 
 impl ProcFile {
     /// A path; in the place of PID a task's name may stand.
-    pub fn parse(path: &Written) -> Result<ProcFile, Mistake> {
-        let text = path.text.as_str();
-        if text == "/proc/schedstat" {
-            return Ok(ProcFile::Schedstat);
-        }
-        if let Some((of, file)) = text.strip_prefix("/proc/").and_then(|rest| rest.split_once('/')) {
-            let of = path.part("/proc/".len(), of);
-            match file {
-                "sched" => return Ok(ProcFile::TaskSched(of)),
-                "schedstat" => return Ok(ProcFile::TaskSchedstat(of)),
-                _ => {}
+    ///
+    /// # Errors
+    /// No path of a file, or of one that this kernel does not have.
+    pub fn parse(path: &Written, build: &Build) -> Result<ProcFile, Mistake> {
+        let there = |row: &&Row| row.kernels.contains(&build.formats);
+        let names = || listed(FILES.iter().filter(there).map(|row| row.name));
+        let mut found = FILES.iter().filter_map(|row| Some((row, row.matches(path)?)));
+        match found.next() {
+            Some((row, of)) if there(&row) => Ok((row.file)(of)),
+            Some(_) => {
+                let found = format!("the file {}, which {} does not have", path.quoted(), build.sched.name);
+                Err(path.mistake(found, format!("one of {}", names())))
             }
+            None => Err(path.mistake(format!("the file {}", path.quoted()), format!("one of {}", names()))),
         }
-        let names = FILES.iter().map(|(name, _)| *name);
-        Err(path.mistake(format!("the file {}", path.quoted()), format!("one of {}", crate::mistake::listed(names))))
     }
 }
 
@@ -84,6 +117,11 @@ pub(crate) fn read<const COSTS: bool>(
     match file {
         ProcFile::Schedstat => Ok(schedstat(sim, formats, now)),
         ProcFile::TaskSchedstat(of) => Ok(task_schedstat(&sim.sched, find(&sim.sched, of)?)),
+        ProcFile::SchedDebug => {
+            let release = sim.sched.kernel.name.trim_start_matches('v');
+            let khz = 1_000_000_000 / sim.sched.arch.prices.ps_per_cycle;
+            Ok(SchedDebug { sched: &sim.sched, formats, release, now, khz }.to_string())
+        }
         ProcFile::TaskSched(of) => {
             let sched = &sim.sched;
             let task = find(sched, of)?;
@@ -120,7 +158,8 @@ mod tests {
 
     #[test]
     fn paths_are_read_with_their_owners() {
-        let parse = |path: &str| ProcFile::parse(&Written::option("--file", path));
+        let built = |kernel| Build::named(kernel).expect("a kernel that is built");
+        let parse = |path: &str| ProcFile::parse(&Written::option("--file", path), &built("v4.15"));
         assert_eq!(parse("/proc/schedstat").unwrap(), ProcFile::Schedstat);
         let Ok(ProcFile::TaskSched(of)) = parse("/proc/hog0/sched") else { panic!("a task's file") };
         assert_eq!((of.text.as_str(), of.at.column), ("hog0", Some(7)));
@@ -129,5 +168,12 @@ mod tests {
             let error = parse(wrong).unwrap_err().to_string();
             assert!(error.contains("expected one of /proc/schedstat, "), "{error}");
         }
+        assert_eq!(parse("/proc/sched_debug").unwrap(), ProcFile::SchedDebug);
+        let error = ProcFile::parse(&Written::option("--file", "/proc/sched_debug"), &built("v6.1")).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("which v6.1 does not have") && error.contains("/sys/kernel/debug/sched/debug"),
+            "{error}"
+        );
     }
 }

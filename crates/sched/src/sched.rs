@@ -492,6 +492,8 @@ pub struct Rq {
     pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
     /// Jiffies.
     pub last_load_update_tick: u64,
+    /// Until v5.2.
+    pub nr_load_updates: u64,
     pub nr_switches: u64,
     pub leaf_cfs_rq_list: ListHead,
     /// v4.15: where the next child queue is inserted (`tmp_alone_branch`); `None` is the list's head.

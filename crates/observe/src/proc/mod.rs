@@ -3,8 +3,10 @@
 //! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
 //! stable, memory policies) is what such a machine without load shows.
 
+mod sched_debug;
 mod task_sched;
 
+pub use sched_debug::SchedDebug;
 pub use task_sched::{TaskSched, task_schedstat};
 
 use std::fmt;

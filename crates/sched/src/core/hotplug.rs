@@ -78,7 +78,7 @@ impl<A: Arch> Sched<A> {
 
     /// `cpu_rq(cpu)->rd`
     #[inline]
-    pub(crate) fn root_domain(&self, cpu: CpuId) -> &RootDomain {
+    pub fn root_domain(&self, cpu: CpuId) -> &RootDomain {
         &self.root_domains[self.rq[cpu].rd.index()]
     }
 

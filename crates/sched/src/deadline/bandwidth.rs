@@ -64,7 +64,7 @@ const BW_UNIT: u64 = 1 << BW_SHIFT;
 const RATIO_SHIFT: u32 = 8;
 
 /// kernel/sched/core.c: to_ratio(): `runtime / period` out of 2^20.
-pub(crate) fn to_ratio(period: u64, runtime: u64) -> u64 {
+pub fn to_ratio(period: u64, runtime: u64) -> u64 {
     match (runtime, period) {
         (RUNTIME_INF, _) => BW_UNIT,
         (_, 0) => 0,
@@ -81,7 +81,7 @@ const fn invalid(why: &'static str) -> Answer {
 
 impl<A: Arch> Sched<A> {
     /// `dl_b->bw`: what deadline tasks may have of each CPU, out of 2^20; `None` is all that anybody asks for.
-    fn dl_bw_limit(&self) -> Option<u64> {
+    pub fn dl_bw_limit(&self) -> Option<u64> {
         self.rt_bandwidth_enabled().then(|| to_ratio(self.global_rt_period(), self.global_rt_runtime()))
     }
 

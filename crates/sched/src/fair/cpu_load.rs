@@ -181,6 +181,7 @@ impl<A: Arch> Sched<A> {
 
     fn count_ticks(&mut self, cpu: CpuId, this_load: u64, pending_updates: u64, tickless_load: u64) {
         self.write_rq_load(cpu);
+        self.rq[cpu].nr_load_updates += 1;
         cpu_load_update(&mut self.rq[cpu].cpu_load, this_load, pending_updates, tickless_load);
         self.sched_avg_update(cpu);
     }

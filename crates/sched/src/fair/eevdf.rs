@@ -118,17 +118,28 @@ impl<A: Arch> Sched<A> {
     /// fair.c: avg_vruntime(). The queue's virtual time, rounded towards the past, so that who stands there is eligible. The sums
     /// count from it afterwards.
     pub fn avg_vruntime(&mut self, cfs: CfsRqId) -> u64 {
-        let delta = if self.cfs_rq[cfs].avg_load != 0 {
+        let delta = self.avg_vruntime_delta(cfs);
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        cfs_rq.update_zero_vruntime(delta);
+        cfs_rq.zero_vruntime
+    }
+
+    /// The same, for who only looks.
+    pub fn shown_avg_vruntime(&self, cfs: CfsRqId) -> u64 {
+        self.cfs_rq[cfs].zero_vruntime.wrapping_add_signed(self.avg_vruntime_delta(cfs))
+    }
+
+    /// How far `avg_vruntime()` is ahead of `zero_vruntime`.
+    #[inline]
+    fn avg_vruntime_delta(&self, cfs: CfsRqId) -> i64 {
+        if self.cfs_rq[cfs].avg_load != 0 {
             let ZeroLag { avg, load, .. } = self.zero_lag(cfs);
             // Division rounds towards zero: from below it must be held back.
             let avg = if avg < 0 { avg.wrapping_sub(load - 1) } else { avg };
             avg / load
         } else {
             self.queued_curr(cfs).map_or(0, |curr| self.cfs_rq[cfs].entity_key(&self.se[curr]))
-        };
-        let cfs_rq = &mut self.cfs_rq[cfs];
-        cfs_rq.update_zero_vruntime(delta);
-        cfs_rq.zero_vruntime
+        }
     }
 
     /// fair.c: entity_lag(). In ns of virtual time; at most two slices, or a tick if that is more, either way.
@@ -148,7 +159,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: entity_eligible().
     #[inline]
-    pub(super) fn entity_eligible(&self, cfs: CfsRqId, se: SeId) -> bool {
+    pub fn entity_eligible(&self, cfs: CfsRqId, se: SeId) -> bool {
         self.zero_lag(cfs).vruntime_eligible(self.se[se].vruntime)
     }
 

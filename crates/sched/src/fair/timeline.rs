@@ -104,6 +104,12 @@ impl Timeline {
         self.entries.last().map(|e| e.vruntime)
     }
 
+    /// The smallest vruntime of all, whatever the order (v6.6: `min_vruntime` of the tree's root).
+    pub fn min_vruntime(&self) -> Option<u64> {
+        let vruntimes = self.entries.iter().map(|e| e.vruntime);
+        vruntimes.reduce(|least, vruntime| if entity_before(vruntime, least) { vruntime } else { least })
+    }
+
     /// The first whose vruntime is `eligible`, with its key.
     #[inline]
     pub fn first_eligible(&self, eligible: impl Fn(u64) -> bool) -> Option<(u64, SeId)> {

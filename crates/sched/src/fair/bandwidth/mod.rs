@@ -170,7 +170,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: cfs_rq_throttled().
     #[inline]
-    pub(crate) fn cfs_rq_throttled(&self, cfs: CfsRqId) -> bool {
+    pub fn cfs_rq_throttled(&self, cfs: CfsRqId) -> bool {
         self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).throttled
     }
 
