@@ -382,6 +382,7 @@ pub const ARGUMENTS: &[&str] = &[
     "--seed ",
     "--from ",
     "--at ",
+    "--events sched_*,pelt_",
     "--file ",
     "=",
     ",",

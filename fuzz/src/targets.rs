@@ -2,6 +2,7 @@
 
 use crate::{Target, seeds};
 use lab::experiment::{Draft, Experiment, Purpose, parse as parse_experiment};
+use lab::kernels::Build;
 use lab::machines::{Files, Machine};
 use lab::mistake::{Location, Mistake, Unreadable, Written};
 use lab::proc::ProcFile;
@@ -181,6 +182,11 @@ pub fn script(data: &[u8]) {
     }
 }
 
+/// A kernel with the most files and tracepoints.
+fn newest() -> Build {
+    Build::named("v6.12").expect("a kernel that is built")
+}
+
 /// Options of the command line, one to a line: `--arm a=v4.15`.
 pub fn arguments(data: &[u8]) {
     let text = text(data);
@@ -213,7 +219,8 @@ pub fn arguments(data: &[u8]) {
                 Ok(())
             }
             "--from" | "--to" | "--at" => trace::milliseconds(&written()).map(drop),
-            "--file" => ProcFile::parse(&written()).map(drop),
+            "--file" => ProcFile::parse(&written(), &newest()).map(drop),
+            "--events" => trace::events(&written(), &newest()).map(drop),
             _ => Ok(()),
         };
         if let Err(mistake) = done {
