@@ -383,6 +383,18 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
+    /// One of `pieces` of a long function's straight-line work, with nothing below it.
+    pub fn work_piece(&mut self, cpu: CpuId, path: Path, pieces: u32) {
+        if COSTS {
+            if self.profile.is_some() {
+                self.enter_profile(path);
+            }
+            let cycles = self.paths[path.0 as usize].0 / u64::from(pieces);
+            self.charge(Ps(cycles * self.executing.ps_per_cycle));
+            self.leave(cpu);
+        }
+    }
+
     /// What runs on `cpu` from now on, by the number of its name.
     pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
         if let Some(profile) = &mut self.profile {

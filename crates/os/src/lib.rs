@@ -2,16 +2,17 @@
 //! [`sched::scheduler::Scheduler`], so any scheduler can stand behind it.
 //!
 //! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
-//! task has been woken and runs. Between two steps nothing preempts it, as in a kernel built with PREEMPT_NONE or
-//! PREEMPT_VOLUNTARY.
+//! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
 pub mod paths;
 pub mod pipe;
+pub mod preempt;
 pub mod process;
 pub mod sync;
 pub mod wait;
 
 use pipe::{Pipe, PipeCall, PipeId, PipeRules};
+use preempt::Preempt;
 use process::Processes;
 use sched::access::Path;
 use sched::arch::Arch;
@@ -25,6 +26,8 @@ use units::{CpuId, Ns};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OsRules {
     pub pipe: PipeRules,
+    /// A choice of the build or the command line.
+    pub preempt: Preempt,
 }
 
 /// Everything the rest of the kernel keeps.
@@ -65,6 +68,8 @@ pub enum Step {
     Done(u64),
     /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
     Sleep { until: Option<Ns> },
+    /// It is preempted where it stands, and goes on there.
+    Preempted,
 }
 
 impl Os {
@@ -114,6 +119,11 @@ impl Os {
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
         }
     }
+}
+
+/// preempt.h: preempt_enable(): whether who executes on `cpu` is preempted there, `rules` allowing it.
+pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules) -> bool {
+    rules.preempt == Preempt::Full && sched.need_resched(cpu)
 }
 
 /// kernel/time/hrtimer.c: hrtimer_nanosleep().

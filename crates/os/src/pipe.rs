@@ -4,6 +4,7 @@
 //! gives a page back when it has drained it. The mutex is held over the copy; its holder never sleeps in the simulated
 //! calls, so a contender always spins, as an optimistic spinner does while the owner runs.
 
+use crate::preempt::Preempt;
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
 use sched::access::Path;
@@ -134,7 +135,8 @@ impl Os {
     ) -> Step {
         let pass = match self.rules.pipe {
             PipeRules::Single => Pipe::write_single,
-            PipeRules::Split => Pipe::write_split,
+            PipeRules::Split if self.rules.preempt == Preempt::Full => Pipe::write_split::<S, true>,
+            PipeRules::Split => Pipe::write_split::<S, false>,
         };
         self.pipe_call(sched, cpu, task, call, [paths::SYS_WRITE, paths::PIPE_WRITE], pass)
     }
@@ -361,7 +363,13 @@ impl Pipe {
     }
 
     /// v5.6: a writer that found the pipe empty wakes one reader; if room is left, the next writer follows.
-    fn write_split<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+    fn write_split<S: Scheduler, const PREEMPTIBLE: bool>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+    ) -> Step {
         self.enter(sched, cpu, task, call, true);
         call.was_full_or_empty |= self.bufs.is_empty();
         let woke_from_sleep = std::mem::take(&mut call.asleep);
@@ -371,6 +379,11 @@ impl Pipe {
             self.unlock(sched, cpu);
             if std::mem::take(&mut call.was_full_or_empty) {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+                if PREEMPTIBLE && sched.need_resched(cpu) {
+                    // It looks again before it sleeps.
+                    call.asleep = true;
+                    return Step::Preempted;
+                }
             }
             return wait_exclusive(&mut self.wr_wait, sched, cpu, task, call);
         }

@@ -1,7 +1,8 @@
 //! kernel/fork.c and kernel/exit.c: parents, children and the wait for them.
 
 use crate::wait::WaitQueue;
-use crate::{Os, Step, charge, paths};
+use crate::{Os, Step, charge, paths, preempt_enable};
+use sched::access::Path;
 use sched::arch::Arch;
 use sched::layout::{Line, Region};
 use sched::sched::{TaskId, WakeFlags};
@@ -49,17 +50,19 @@ impl Processes {
 }
 
 impl Os {
-    /// kernel/fork.c: copy_process(), as far as relatives are concerned. `thread` shares its parent's address space.
+    /// kernel/fork.c: copy_process(), as far as relatives are concerned. `work`: what it takes, if that is not paid yet.
     pub fn fork<S: Scheduler>(
         &mut self,
         sched: &mut S,
         cpu: CpuId,
         parent: Option<TaskId>,
         child: TaskId,
-        thread: bool,
+        work: Option<Path>,
     ) {
         if let Some(parent) = parent {
-            charge(sched, cpu, if thread { paths::DO_CLONE_THREAD } else { paths::DO_FORK });
+            if let Some(work) = work {
+                charge(sched, cpu, work);
+            }
             sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
             self.processes.get(parent).children += 1;
             sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
@@ -73,9 +76,12 @@ impl Os {
         self.processes.processes[child.index()] = Some(Process { parent, children: 0, zombies: 0, wait_chldexit });
     }
 
-    /// kernel/exit.c: do_exit(): the running task becomes a zombie and its parent is woken if it waits.
-    pub fn exit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
-        charge(sched, cpu, paths::DO_EXIT);
+    /// kernel/exit.c: do_exit() up to the end of exit_notify(): the running task becomes a zombie and its parent is woken if it waits.
+    /// `work`: what it takes, if that is not paid yet. Returns whether it is preempted now; the scheduler's do_exit() is left.
+    pub fn exit_notify<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Option<Path>) -> bool {
+        if let Some(work) = work {
+            charge(sched, cpu, work);
+        }
         sched.exit_signals(cpu);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
@@ -90,7 +96,7 @@ impl Os {
             self.processes.forget_original_parent(task);
         }
         sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
-        sched.do_exit(cpu);
+        preempt_enable(sched, cpu, self.rules)
     }
 
     /// kernel/exit.c: do_wait(): collects one dead child, or sleeps for one. Returns 0 when there are no children left.

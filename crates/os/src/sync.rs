@@ -3,7 +3,7 @@
 //! An uncontended operation stays in user space. A waiter queues in arrival order; a wakeup is a futex wake, without the sync hint.
 //! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them.
 
-use crate::{Os, Step, charge, paths};
+use crate::{Os, Step, charge, paths, preempt_enable};
 use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
@@ -59,6 +59,8 @@ pub struct Sync {
     conds: Vec<Cond>,
     barriers: Vec<Barrier>,
     semaphores: Vec<Semaphore>,
+    /// Whom wakers that were preempted in the middle still have to wake.
+    wake_qs: Vec<(TaskId, VecDeque<TaskId>)>,
 }
 
 /// What a thread asks for.
@@ -91,6 +93,8 @@ enum Stage {
     Waiting,
     /// Asleep on a barrier of this generation.
     AtBarrier(u64),
+    /// Preempted while it wakes others; the call returns this.
+    Waking(u64),
 }
 
 impl SyncCall {
@@ -133,12 +137,17 @@ impl Os {
         task: TaskId,
         call: &mut SyncCall,
     ) -> Step {
+        if let Stage::Waking(value) = call.stage {
+            let place = self.sync.wake_qs.iter().position(|(waker, _)| *waker == task).expect("it was preempted");
+            let (_, wake_q) = self.sync.wake_qs.swap_remove(place);
+            return self.wake_up_q(sched, cpu, task, call, wake_q, value);
+        }
         match call.op {
             SyncOp::Lock(mutex) => self.lock(sched, cpu, task, mutex, call),
             SyncOp::Unlock(mutex) => self.unlock(sched, cpu, task, mutex),
             SyncOp::Wait(cond, mutex) => self.cond_wait(sched, cpu, task, cond, mutex, call),
-            SyncOp::Signal(cond) => self.cond_wake(sched, cpu, cond, 1),
-            SyncOp::Broadcast(cond) => self.cond_wake(sched, cpu, cond, usize::MAX),
+            SyncOp::Signal(cond) => self.cond_wake(sched, cpu, task, cond, 1, call),
+            SyncOp::Broadcast(cond) => self.cond_wake(sched, cpu, task, cond, usize::MAX, call),
             SyncOp::Barrier(barrier) => self.barrier(sched, cpu, task, barrier, call),
             SyncOp::SemaphorePost(semaphore) => self.post(sched, cpu, semaphore),
             SyncOp::SemaphoreWait(semaphore) => self.semaphore_wait(sched, cpu, task, semaphore),
@@ -202,21 +211,46 @@ impl Os {
         }
     }
 
-    fn cond_wake<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: CondId, most: usize) -> Step {
+    fn cond_wake<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        id: CondId,
+        most: usize,
+        call: &mut SyncCall,
+    ) -> Step {
         let cond = &mut self.sync.conds[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, cond.line);
-        let mut woken = 0;
-        while woken < most
-            && let Some(waiter) = cond.waiters.pop_front()
-        {
-            if woken == 0 {
-                charge(sched, cpu, paths::FUTEX_WAKE);
-            }
-            sched.wake(cpu, waiter, WakeFlags::NONE);
-            woken += 1;
+        let wake_q: VecDeque<TaskId> = cond.waiters.drain(..most.min(cond.waiters.len())).collect();
+        let woken = wake_q.len() as u64;
+        if woken > 0 {
+            charge(sched, cpu, paths::FUTEX_WAKE);
         }
-        Step::Done(woken as u64)
+        self.wake_up_q(sched, cpu, task, call, wake_q, woken)
+    }
+
+    /// kernel/sched/core.c: wake_up_q(). Wakes those that have left a futex already, one after the other; who is preempted by one of
+    /// them goes on with the next when it runs again.
+    fn wake_up_q<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut SyncCall,
+        mut wake_q: VecDeque<TaskId>,
+        value: u64,
+    ) -> Step {
+        while let Some(waiter) = wake_q.pop_front() {
+            sched.wake(cpu, waiter, WakeFlags::NONE);
+            if !wake_q.is_empty() && preempt_enable(sched, cpu, self.rules) {
+                call.stage = Stage::Waking(value);
+                self.sync.wake_qs.push((task, wake_q));
+                return Step::Preempted;
+            }
+        }
+        Step::Done(value)
     }
 
     fn barrier<S: Scheduler>(
@@ -239,10 +273,8 @@ impl Os {
         }
         barrier.generation += 1;
         charge(sched, cpu, paths::FUTEX_WAKE);
-        for waiter in std::mem::take(&mut barrier.waiters) {
-            sched.wake(cpu, waiter, WakeFlags::NONE);
-        }
-        Step::Done(1)
+        let wake_q = std::mem::take(&mut barrier.waiters).into();
+        self.wake_up_q(sched, cpu, task, call, wake_q, 1)
     }
 
     fn post<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: SemaphoreId) -> Step {

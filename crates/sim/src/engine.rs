@@ -150,7 +150,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let cpu = if self.sched.is_online(cpu) { cpu } else { up().expect("a CPU is up") };
         self.beside(cpu, |sim| {
             let session = spec.session;
-            let task = sim.fork_task(cpu, None, spec)?;
+            let task = sim.fork_task(cpu, None, spec, false)?;
             if session.is_none() {
                 // Who happens to run there has nothing to do with it.
                 sim.sched.set_session(cpu, task, Session::Init);
@@ -275,7 +275,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let Some(task) = self.sched.current(cpu) else {
             return self.leave_or_enter_idle(cpu);
         };
-        if self.must_reschedule(cpu, now) {
+        if self.must_reschedule(cpu, now) && self.preemptible(task) {
             self.clear_monitor(cpu);
             return self.switch(cpu, true);
         }

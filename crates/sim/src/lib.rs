@@ -14,4 +14,5 @@ pub mod tournament;
 mod cpu;
 mod idle;
 mod interrupt;
+mod kernel_mode;
 mod task;

@@ -34,6 +34,9 @@ pub enum Op {
     Wait,
     Sync(SyncOp),
     Yield,
+    /// cond_resched() and might_sleep(): where a kernel thread gives way, by the kernel's preemption model. In user mode everybody does.
+    CondResched,
+    MightSleep,
     /// sched_setaffinity(); the outcome is 1 where the kernel refused it, because no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.

@@ -16,13 +16,21 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps};
 
 /// What a task is in the middle of.
-#[derive(Debug)]
 pub(crate) enum Pending {
     /// Its program is asked for the next operation.
     Nothing,
     Work(Cycles),
     RunFor(Ps),
     Syscall(Syscall),
+    /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to.
+    Long {
+        path: Path,
+        pieces: u32,
+        left: u32,
+        op: Box<Op>,
+    },
+    /// It has told its parent that it ends, and was preempted before it did.
+    Dying,
 }
 
 /// A task outside the scheduler: its program and how far it is.
@@ -46,7 +54,14 @@ const MOST_INSTANT_OPS: u32 = 10_000;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Creates a task on behalf of what runs on `cpu`. It is not runnable yet.
-    pub(crate) fn fork_task(&mut self, cpu: CpuId, parent: Option<TaskId>, spec: TaskSpec) -> Answer<TaskId> {
+    /// `paid`: the time that it takes has passed.
+    pub(crate) fn fork_task(
+        &mut self,
+        cpu: CpuId,
+        parent: Option<TaskId>,
+        spec: TaskSpec,
+        paid: bool,
+    ) -> Answer<TaskId> {
         let mm = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => self.context(parent).mm,
             (AddressSpace::Kernel, _) => 0,
@@ -73,7 +88,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if let Some(session) = session {
             self.sched.set_session(cpu, task, session);
         }
-        self.os.fork(&mut self.sched, cpu, leader.or(parent), task, leader.is_some());
+        let work = if leader.is_some() { paths::DO_CLONE_THREAD } else { paths::DO_FORK };
+        self.os.fork(&mut self.sched, cpu, leader.or(parent), task, (!paid).then_some(work));
         if self.tasks.len() <= task.index() {
             self.tasks.resize_with(task.index() + 1, || None);
         }
@@ -134,6 +150,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.resume_user(cpu, now);
             }
             Pending::Syscall(_) => self.step_syscall(cpu, task),
+            Pending::Long { .. } => self.step_long(cpu, task),
+            Pending::Dying => self.finish_exit(cpu, task),
         }
     }
 
@@ -157,7 +175,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.samples.push(Sample { at, series, value });
                 return true;
             }
-            other => return self.act(cpu, task, other),
+            Op::CondResched | Op::MightSleep => return self.preemption_point(cpu, &op),
+            other => match self.long_part(cpu, other) {
+                Ok(long) => long,
+                Err(op) => return self.act(cpu, task, op),
+            },
         };
         // Locks between threads stay in user space until they must wait.
         if matches!(pending, Pending::Syscall(ref call) if !matches!(call, Syscall::Sync(_))) {
@@ -170,6 +192,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// The operations that act on the task itself.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        self.act_in_kernel(cpu, task, op, false)
+    }
+
+    /// The same inside of the system call. `paid`: its time has passed, piece by piece.
+    pub(crate) fn act_in_kernel(&mut self, cpu: CpuId, task: TaskId, op: Op, paid: bool) -> bool {
         let frames: &[Path] = match op {
             Op::Fork(_) => &[paths::ENTRY_SYSCALL, paths::DO_FORK],
             Op::Exit => &[paths::ENTRY_SYSCALL, paths::DO_EXIT],
@@ -177,17 +204,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             _ => &[paths::ENTRY_SYSCALL],
         };
         self.sched.arch_mut().profile_stand(cpu, frames);
-        let goes_on = self.acted(cpu, task, op);
+        let goes_on = self.acted(cpu, task, op, paid);
         if goes_on {
             self.sched.arch_mut().profile_stand(cpu, &[]);
         }
         goes_on
     }
 
-    fn acted(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
+    fn acted(&mut self, cpu: CpuId, task: TaskId, op: Op, paid: bool) -> bool {
         match op {
             Op::Fork(spec) => {
-                let forked = self.fork_task(cpu, Some(task), *spec);
+                let forked = self.fork_task(cpu, Some(task), *spec, paid);
                 if let Ok(child) = forked {
                     self.sched.wake_up_new_task(cpu, child);
                 }
@@ -240,10 +267,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 true
             }
             Op::Exit => {
-                self.os.exit(&mut self.sched, cpu, task);
-                self.tasks[task.index()] = None;
-                self.live_tasks -= 1;
-                self.switch(cpu, false);
+                if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
+                    self.set_pending(task, Pending::Dying);
+                    self.switch(cpu, true);
+                } else {
+                    self.finish_exit(cpu, task);
+                }
                 false
             }
             _ => unreachable!("begun elsewhere"),
@@ -289,6 +318,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
                 self.switch(cpu, false);
             }
+            Step::Preempted => self.switch(cpu, true),
         }
     }
 
@@ -326,7 +356,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             // It was done when the sibling's coming or going changed its speed.
             Pending::Nothing => {}
-            Pending::Syscall(_) => unreachable!("user mode is no system call"),
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Dying => unreachable!("user mode is no system call"),
         }
     }
 
@@ -337,7 +367,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let length = match self.context(task).pending {
             Pending::Work(left) => Ps(left.0 * ps_per_cycle),
             Pending::RunFor(left) => left,
-            Pending::Nothing | Pending::Syscall(_) => Ps::ZERO,
+            _ => Ps::ZERO,
         };
         let this = &mut self.cpus[cpu];
         this.run = Run::User { since: now };

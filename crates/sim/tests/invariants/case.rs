@@ -6,6 +6,7 @@ use machine::idle::PollRule;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
+use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::features::Feature;
@@ -350,7 +351,7 @@ impl Case {
             sysctl,
             isolated: Default::default(),
         };
-        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: self.pipes }), self.hz)
+        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: self.pipes, preempt: Preempt::None }), self.hz)
     }
 
     /// The ensembles' tasks in order of their start.

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
-//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` is the boot parameter. `on=` is the CPU that
+//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` is the boot parameter, as is `preempt full` (none
+//! where nothing is said). `on=` is the CPU that
 //! forks the task, `at=` when. Run with `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at
 //! each of them.
 
@@ -28,6 +29,7 @@ use machine::prices::Prices;
 use machine::topology::{Numbering, Topology, from_synthetic, parse_list};
 use observe::Gantt;
 use os::pipe::PipeRules;
+use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
@@ -52,6 +54,7 @@ pub struct Scenario {
     capacities: Vec<(CpuMask, u32)>,
     energy: Vec<EmPerfDomain>,
     settings: Vec<(String, String)>,
+    preempt: Preempt,
     script: Script,
     timeline: Vec<(Ns, Change)>,
     isolated: CpuMask,
@@ -86,6 +89,7 @@ impl Scenario {
             capacities: Vec::new(),
             energy: Vec::new(),
             settings: Vec::new(),
+            preempt: Preempt::None,
             script: Script::default(),
             timeline: Vec::new(),
             isolated: CpuMask::default(),
@@ -114,6 +118,7 @@ impl Scenario {
                     scenario.settings.push((key.to_string(), value.to_string()));
                 }
                 "at" => scenario.timeline.push(change(rest, &scenario.kernel)),
+                "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
                 "isolcpus" => scenario.isolated = cpus(rest),
                 "task" | "group" => tasks.push_str(line),
                 "picture" => {
@@ -198,7 +203,11 @@ impl Scenario {
             sysctl,
             isolated: self.isolated.clone(),
         };
-        Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), self.hz)
+        Sim::new(
+            Sched::new(hardware, boot),
+            Os::new(OsRules { pipe: PipeRules::Single, preempt: self.preempt }),
+            self.hz,
+        )
     }
 }
 

@@ -17,6 +17,7 @@
 //! | `until T` | sleeps until `T` since the start |
 //! | `every T` | sleeps until `T` after the end of its last `every` or `until`: a period that does not drift |
 //! | `yield` | sched_yield() |
+//! | `cond_resched`, `might_sleep` | where a kernel thread may be preempted by kernels that are not built to preempt it anywhere |
 //! | `enter /GROUP` | moves to the task group of that path, `/` being the root |
 //! | `setsid` | begins a session of its own, and with it an autogroup |
 //! | `autogroup N` | gives its session's autogroup the nice level N |
@@ -110,6 +111,8 @@ enum Step {
     Until(Ns),
     Every(Ns),
     Yield,
+    CondResched,
+    MightSleep,
     Setsid,
     Autogroup(i32),
     /// A place among the script's groups; `None` is the root.

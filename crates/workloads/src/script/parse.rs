@@ -220,8 +220,8 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, policy P, read PIPE, write PIPE, enter GROUP, \
-                            setsid, autogroup NICE, or N x (steps)";
+    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, cond_resched, might_sleep, policy P, read PIPE, write PIPE, \
+                            enter GROUP, setsid, autogroup NICE, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -239,6 +239,8 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             });
         }
         "yield" => steps.push(Step::Yield),
+        "cond_resched" => steps.push(Step::CondResched),
+        "might_sleep" => steps.push(Step::MightSleep),
         "policy" => {
             let policy = reader.word();
             steps.push(Step::Policy(reader.policy(policy, 0)?));

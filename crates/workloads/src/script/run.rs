@@ -100,6 +100,8 @@ impl Program for Playing {
                 Op::SleepUntil(self.period)
             }
             Step::Yield => Op::Yield,
+            Step::CondResched => Op::CondResched,
+            Step::MightSleep => Op::MightSleep,
             Step::Policy(attr) => {
                 self.answer_counts = true;
                 Op::SetAttr(Box::new(attr))

@@ -8,6 +8,7 @@ use machine::idle::PollRule;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
+use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::sysctl::Sysctl;
@@ -40,7 +41,11 @@ impl<const COSTS: bool> Ran<COSTS> {
             sysctl,
             isolated: Default::default(),
         };
-        let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Single }), 250);
+        let mut sim = Sim::new(
+            Sched::new(hardware, boot),
+            Os::new(OsRules { pipe: PipeRules::Single, preempt: Preempt::None }),
+            250,
+        );
         let rt_app = instance(app(text), cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {
             sim.spawn(CpuId(0), task);

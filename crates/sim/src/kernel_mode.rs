@@ -1,0 +1,78 @@
+//! Tasks that execute in the kernel: where the preemption model lets others take their place. [`os::preempt`] says what is modelled.
+
+use crate::engine::Sim;
+use crate::program::{AddressSpace, Op};
+use crate::task::Pending;
+use machine::hardware::Hardware;
+use os::paths;
+use os::preempt::{PIECES, PIECES_OF_CLONE, Preempt};
+use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Whether who runs may be preempted between two of its steps: always on the way to user mode, which kernel threads never are.
+    #[inline]
+    pub(crate) fn preemptible(&self, task: TaskId) -> bool {
+        if self.os.rules.preempt == Preempt::Full {
+            return true;
+        }
+        let context = self.tasks.get(task.index()).and_then(Option::as_ref);
+        context.is_none_or(|context| context.mm != 0 || matches!(context.pending, Pending::Long { .. }))
+    }
+
+    /// core.c: cond_resched(); kernel.h: might_sleep(). Returns whether the task goes on at once.
+    pub(crate) fn preemption_point(&mut self, cpu: CpuId, op: &Op) -> bool {
+        let model = self.os.rules.preempt;
+        let looks = if matches!(op, Op::CondResched) { model.cond_resched() } else { model.might_resched() };
+        if looks && self.must_reschedule(cpu, self.sched.arch().now(cpu)) {
+            self.switch(cpu, true);
+            return false;
+        }
+        true
+    }
+
+    /// The long function before an operation, if it is one that is preempted in the middle; otherwise the operation.
+    pub(crate) fn long_part(&mut self, cpu: CpuId, op: Op) -> Result<Pending, Op> {
+        if !COSTS || self.os.rules.preempt == Preempt::None {
+            return Err(op);
+        }
+        let (path, pieces) = match &op {
+            Op::Fork(spec) if spec.memory == AddressSpace::Parent => (paths::DO_CLONE_THREAD, PIECES_OF_CLONE),
+            Op::Fork(_) => (paths::DO_FORK, PIECES),
+            Op::Exit => (paths::DO_EXIT, PIECES),
+            _ => return Err(op),
+        };
+        self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        Ok(Pending::Long { path, pieces, left: pieces, op: Box::new(op) })
+    }
+
+    /// Executes a piece of it, and after the last one the operation.
+    pub(crate) fn step_long(&mut self, cpu: CpuId, task: TaskId) {
+        let Pending::Long { path, pieces, left, .. } = &mut self.context(task).pending else {
+            unreachable!("a long function is pending")
+        };
+        let (path, pieces) = (*path, *pieces);
+        *left -= 1;
+        let last = *left == 0;
+        self.sched.arch_mut().profile_stand(cpu, &[paths::ENTRY_SYSCALL]);
+        self.sched.arch_mut().work_piece(cpu, path, pieces);
+        self.sched.arch_mut().profile_stand(cpu, &[]);
+        if !last {
+            return self.pause(cpu);
+        }
+        let pending = std::mem::replace(&mut self.context(task).pending, Pending::Nothing);
+        let Pending::Long { op, .. } = pending else { unreachable!("it was a moment ago") };
+        if self.act_in_kernel(cpu, task, *op, true) {
+            self.pause(cpu);
+        }
+    }
+
+    /// The end of a task that has told its parent.
+    pub(crate) fn finish_exit(&mut self, cpu: CpuId, task: TaskId) {
+        self.sched.do_exit(cpu);
+        self.tasks[task.index()] = None;
+        self.live_tasks -= 1;
+        self.switch(cpu, false);
+    }
+}

@@ -1,0 +1,118 @@
+//! Where a task that executes in the kernel gives way, by the kernel's preemption model.
+
+use machine::hardware::Hardware;
+use machine::idle::PollRule;
+use machine::prices::Prices;
+use machine::topology::{Numbering, from_synthetic};
+use os::pipe::PipeRules;
+use os::preempt::Preempt;
+use os::sync::SyncOp;
+use os::{Os, OsRules, paths};
+use sched::attr::SchedAttr;
+use sched::core::{Boot, Sched};
+use sched::sched::Policy;
+use sched::versions::V6_1;
+use sim::engine::{End, LinuxSim, Sim};
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::collections::VecDeque;
+use units::{CpuId, Cycles, Ns};
+
+/// Does what is on its list, then exits.
+struct List(VecDeque<Op>);
+
+impl Program for List {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.0.pop_front().unwrap_or(Op::Exit)
+    }
+}
+
+fn task(comm: &str, attr: SchedAttr, ops: impl IntoIterator<Item = Op>) -> TaskSpec {
+    TaskSpec { attr: Some(attr), ..TaskSpec::new(comm, List(ops.into_iter().collect())) }
+}
+
+fn fifo(priority: u32) -> SchedAttr {
+    SchedAttr { sched_policy: Policy::Fifo, sched_priority: priority, ..SchedAttr::NORMAL }
+}
+
+/// One CPU of 1 GHz on which only forks take time: 10 ms.
+fn machine(preempt: Preempt) -> LinuxSim<true> {
+    let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let mut prices = Prices::free();
+    prices.paths[paths::DO_FORK.0 as usize] = Cycles(10_000_000);
+    let kernel = V6_1;
+    let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, 1);
+    let boot = Boot {
+        kernel,
+        topology: topology.cpu_topology(),
+        hz: 250,
+        features: kernel.features,
+        sysctl: kernel.sysctl(1),
+        isolated: Default::default(),
+    };
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Split, preempt }), 250)
+}
+
+fn run(sim: &mut LinuxSim<true>) {
+    assert_eq!(sim.run(Ns::from_ms(1000)), End::Finished);
+}
+
+/// Series of the samples in the order of their reports.
+fn order(sim: &LinuxSim<true>) -> Vec<u32> {
+    sim.samples.iter().map(|sample| sample.series).collect()
+}
+
+#[test]
+fn a_fork_is_preempted_in_the_middle_where_might_sleep_reschedules() {
+    let late = |preempt| {
+        let mut sim = machine(preempt);
+        let child = task("child", SchedAttr::NORMAL, []);
+        sim.spawn(
+            CpuId(0),
+            task("forker", SchedAttr::NORMAL, [Op::SleepFor(Ns::from_ms(1)), Op::Fork(Box::new(child))]),
+        );
+        let waker = [Op::SleepUntil(Ns::from_ms(5)), Op::Report { series: 0, value: 0 }];
+        sim.spawn(CpuId(0), task("sleeper", fifo(50), waker));
+        run(&mut sim);
+        sim.samples[0].at.0 - 5_000_000
+    };
+    // A fork of 10 ms, begun at 1 ms, is one piece, or many.
+    assert!((5_000_000..7_000_000).contains(&late(Preempt::None)), "{}", late(Preempt::None));
+    for preempt in [Preempt::Voluntary, Preempt::Full] {
+        assert!(late(preempt) < 10_000_000 / 32 + 100_000, "{preempt:?}: {}", late(preempt));
+    }
+}
+
+#[test]
+fn a_waker_of_many_is_preempted_between_them_only_by_full_preemption() {
+    let first = |preempt| {
+        let mut sim = machine(preempt);
+        let barrier = sim.os.create_barrier(3);
+        let waiter = |series| [Op::Sync(SyncOp::Barrier(barrier)), Op::Report { series, value: 0 }];
+        sim.spawn(CpuId(0), task("low", fifo(10), waiter(10)));
+        sim.run(Ns::from_ms(1));
+        sim.spawn(CpuId(0), task("high", fifo(20), waiter(20)));
+        sim.run(Ns::from_ms(2));
+        sim.spawn(CpuId(0), task("last", SchedAttr::NORMAL, waiter(0)));
+        run(&mut sim);
+        order(&sim)
+    };
+    // Who came first is woken first; with both awake the higher priority decides.
+    assert_eq!(first(Preempt::None), [20, 10, 0]);
+    assert_eq!(first(Preempt::Voluntary), [20, 10, 0]);
+    assert_eq!(first(Preempt::Full), [10, 20, 0]);
+}
+
+#[test]
+fn a_dying_task_is_preempted_by_the_parent_that_it_wakes() {
+    let switches = |preempt| {
+        let mut sim = machine(preempt);
+        let child = task("child", SchedAttr::NORMAL, []);
+        let parent = [Op::Fork(Box::new(child)), Op::Wait, Op::Report { series: 0, value: 0 }];
+        sim.spawn(CpuId(0), task("parent", fifo(10), parent));
+        run(&mut sim);
+        sim.sched.rq[CpuId(0)].nr_switches
+    };
+    // The child is switched to once more, to die.
+    assert_eq!(switches(Preempt::Full), switches(Preempt::Voluntary) + 1);
+    assert_eq!(switches(Preempt::None), switches(Preempt::Voluntary));
+}
