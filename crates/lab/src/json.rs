@@ -58,7 +58,7 @@ pub struct ArmDefinition {
 
 impl ArmDefinition {
     pub fn of(arm: &Arm) -> ArmDefinition {
-        let KernelSetup { name: kernel, hz, behaviours, features, sysctls } = KernelSetup::of(arm);
+        let KernelSetup { name: kernel, hz, behaviours, features, sysctls, .. } = KernelSetup::of(arm);
         ArmDefinition { name: arm.name.clone(), kernel, hz, set: arm.said.clone(), behaviours, features, sysctls }
     }
 }

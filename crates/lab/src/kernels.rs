@@ -5,6 +5,7 @@ use machine::idle::PollRule;
 use observe::proc::Formats;
 use os::OsRules;
 use os::pipe::PipeRules;
+use os::preempt::Preempt;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: every behaviour that differs between versions, in one space of keys.
@@ -13,25 +14,32 @@ pub struct Build {
     pub sched: Kernel,
     pub os: OsRules,
     pub poll: PollRule,
+    /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
+    pub preempt_dynamic: bool,
     /// How its files read.
     pub formats: Formats,
 }
 
-/// What each version does outside kernel/sched.
-const ELSEWHERE: &[(&str, PipeRules, PollRule, Formats)] = &[
-    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity, Formats::V4_5),
-    ("v4.15", PipeRules::Single, PollRule::NextTimer, Formats::V4_15),
-    ("v4.16", PipeRules::Single, PollRule::NextTimer, Formats::V4_15),
-    ("v6.1", PipeRules::Split, PollRule::NextTimer, Formats::V6_1),
-    ("v6.12", PipeRules::Split, PollRule::NextTimer, Formats::V6_12),
+/// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
+/// nobody does, the others as Debian's.
+const ELSEWHERE: &[(&str, PipeRules, PollRule, Preempt, Formats)] = &[
+    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity, Preempt::None, Formats::V4_5),
+    ("v4.15", PipeRules::Single, PollRule::NextTimer, Preempt::None, Formats::V4_15),
+    ("v4.16", PipeRules::Single, PollRule::NextTimer, Preempt::None, Formats::V4_15),
+    ("v6.1", PipeRules::Split, PollRule::NextTimer, Preempt::Voluntary, Formats::V6_1),
+    ("v6.12", PipeRules::Split, PollRule::NextTimer, Preempt::Voluntary, Formats::V6_12),
 ];
+
+/// Kernels that were built before PREEMPT_DYNAMIC.
+const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];
 
 impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let (_, pipe, poll, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
-        Some(Build { sched, os: OsRules { pipe: *pipe }, poll: *poll, formats: *formats })
+        let &(_, pipe, poll, preempt, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
+        Some(Build { sched, os: OsRules { pipe, preempt }, poll, preempt_dynamic, formats })
     }
 
     /// As [`Build::named`], with a message.

@@ -1,6 +1,6 @@
 //! What there is: machines, kernels and workloads, as text.
 
-use crate::experiment::PARAMETERS;
+use crate::experiment::{CONFIGS, PARAMETERS};
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
 use machine::description::{Description, builtin};
@@ -89,10 +89,13 @@ pub fn kernel(build: &Build) -> String {
         let _ = writeln!(text, "{name:<40}{} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
-    for (name, values, meaning) in PARAMETERS {
+    let has = |name: &str| name != "preempt" || build.preempt_dynamic;
+    for (name, values, meaning) in PARAMETERS.iter().filter(|parameter| has(parameter.0)) {
         let _ = writeln!(text, "{name}={}: {meaning}", values.join("|"));
     }
     let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
+    let choices: Vec<String> = CONFIGS.iter().map(|name| format!("{name}=y")).collect();
+    let _ = writeln!(text, "{}: its preemption model, {} here", choices.join("|"), build.os.preempt.config());
     text
 }
 

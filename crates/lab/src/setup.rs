@@ -5,6 +5,7 @@ use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
 use machine::topology::Location;
+use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::sysctl::Sysctl;
 use sched::versions::Switched;
@@ -96,6 +97,9 @@ pub struct KernelSetup {
     pub behaviours: BTreeMap<String, String>,
     pub features: BTreeMap<String, bool>,
     pub sysctls: BTreeMap<String, u64>,
+    /// Its preemption model, where that is another than the kernel's own: `none`, `voluntary` or `full`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempt: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,12 +134,15 @@ impl Setup {
 impl KernelSetup {
     pub fn of(arm: &Arm) -> KernelSetup {
         let behaviours = arm.build.settings().into_iter();
+        let own = Build::named(&arm.kernel).map(|build| build.os.preempt);
+        let preempt = arm.build.os.preempt;
         KernelSetup {
             name: arm.kernel.clone(),
             hz: arm.hz,
             behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
             sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
+            preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }
     }
 
@@ -149,6 +156,9 @@ impl KernelSetup {
             if build.set(key, value) != Switched::Done {
                 return Err(unknown(at, &format!("behaviour {key} = {value}")));
             }
+        }
+        if let Some(name) = &self.preempt {
+            build.os.preempt = Preempt::from_name(name).ok_or_else(|| unknown(at, &format!("preempt = {name}")))?;
         }
         let mut features = build.sched.features;
         for (name, &on) in &self.features {

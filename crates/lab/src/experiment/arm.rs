@@ -4,6 +4,7 @@ use super::draft::{DraftArm, DraftSetting, SettingKind};
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::ChangeSetup;
+use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
@@ -32,8 +33,13 @@ pub struct Arm {
 }
 
 /// Parameters of the kernel command line that are modelled: name, values, meaning.
-pub const PARAMETERS: &[(&str, &[&str], &str)] =
-    &[("schedstats", &["enable", "disable"], "collect scheduler statistics from boot on")];
+pub const PARAMETERS: &[(&str, &[&str], &str)] = &[
+    ("schedstats", &["enable", "disable"], "collect scheduler statistics from boot on"),
+    ("preempt", &["none", "voluntary", "full"], "where a task that executes in the kernel gives way (since v5.12)"),
+];
+
+/// Choices of the build that are modelled.
+pub const CONFIGS: &[&str] = &["CONFIG_PREEMPT_NONE", "CONFIG_PREEMPT_VOLUNTARY", "CONFIG_PREEMPT"];
 
 /// Checks and applies what an arm says. `hz` holds where the arm does not set its own.
 pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake> {
@@ -76,7 +82,7 @@ fn check_name(name: &Written) -> Result<(), Mistake> {
 fn order(kind: SettingKind) -> u8 {
     match kind {
         SettingKind::Behaviour => 0,
-        SettingKind::Hz => 1,
+        SettingKind::Hz | SettingKind::Config => 1,
         SettingKind::Parameter => 2,
         SettingKind::Sysctl => 3,
         SettingKind::Feature => 4,
@@ -93,6 +99,8 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     let toggle = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if key == "hz" {
         Ok(SettingKind::Hz)
+    } else if key.starts_with("CONFIG_") {
+        Ok(SettingKind::Config)
     } else if PARAMETERS.iter().any(|parameter| parameter.0 == key) {
         Ok(SettingKind::Parameter)
     } else if keys.contains(&key) {
@@ -116,6 +124,8 @@ fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> R
             build.sched.tunable(&setting.key.text).map_or(setting.key.text.as_str(), |(name, _)| name).to_string()
         }
         SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
+        // They are one choice.
+        SettingKind::Config => "preempt".to_string(),
         _ => setting.key.text.clone(),
     };
     for (index, setting) in settings.iter().enumerate() {
@@ -151,6 +161,7 @@ impl Arm {
             SettingKind::Parameter => self.set_parameter(key, value)?,
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
             SettingKind::Hz => self.hz = read_hz(value)?,
+            SettingKind::Config => self.set_config(key, value)?,
             SettingKind::Feature => unreachable!("handled above"),
         }
         self.said.push(format!("{}={}", key.text, value.text));
@@ -174,11 +185,49 @@ impl Arm {
         let Some((_, values, _)) = PARAMETERS.iter().find(|parameter| parameter.0 == key.text) else {
             return Err(key.unknown("kernel parameter", PARAMETERS.iter().map(|parameter| parameter.0)));
         };
+        if key.text == "preempt" {
+            return self.set_preempt(key, value);
+        }
         if !values.contains(&value.text.as_str()) {
             return Err(value.unknown(&format!("value of {}", key.text), values.iter().copied()));
         }
         self.needs_schedstats_switch(key)?;
         self.sysctl.sched_schedstats = u64::from(value.text == "enable");
+        Ok(())
+    }
+
+    /// core.c: setup_preempt_mode().
+    fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        if !self.build.preempt_dynamic {
+            let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
+            return Err(
+                key.mistake(found, format!("the choice of its build: one of {}", listed(CONFIGS.iter().copied())))
+            );
+        }
+        match Preempt::from_name(&value.text) {
+            Some(preempt) => self.build.os.preempt = preempt,
+            None if value.text == "lazy" => {
+                let found = format!("preempt = {}, which {} does not have", value.quoted(), self.kernel);
+                return Err(value.mistake(found, "none, voluntary or full: lazy preemption came with v6.13"));
+            }
+            None => return Err(value.unknown("value of preempt", Preempt::ALL.map(Preempt::name))),
+        }
+        Ok(())
+    }
+
+    /// `CONFIG_PREEMPT=y`.
+    fn set_config(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        if value.text != "y" {
+            return Err(value.mistake(format!("{} = {}", key.text, value.quoted()), "y: what is chosen"));
+        }
+        match Preempt::ALL.into_iter().find(|preempt| preempt.config() == key.text) {
+            Some(preempt) => self.build.os.preempt = preempt,
+            None if ["CONFIG_PREEMPT_LAZY", "CONFIG_PREEMPT_RT"].contains(&key.text.as_str()) => {
+                let found = format!("{}, which is not modelled", key.quoted());
+                return Err(key.mistake(found, format!("one of {}", listed(CONFIGS.iter().copied()))));
+            }
+            None => return Err(key.unknown("choice of the build", CONFIGS.iter().copied())),
+        }
         Ok(())
     }
 
@@ -363,6 +412,19 @@ mod tests {
     }
 
     #[test]
+    fn preemption_is_a_choice_of_the_build_or_of_the_command_line() {
+        let preempt = |text: &str| arm(text).unwrap().build.os.preempt;
+        assert_eq!((preempt("a=v4.16"), preempt("a=v6.1")), (Preempt::None, Preempt::Voluntary));
+        assert_eq!(preempt("a=v4.16,CONFIG_PREEMPT=y"), Preempt::Full);
+        // The command line overrides what was built, wherever it stands.
+        assert_eq!(preempt("a=v6.12,preempt=none,CONFIG_PREEMPT=y"), Preempt::None);
+        let build = arm("a=v6.12,preempt=none").unwrap();
+        let setup = crate::setup::KernelSetup::of(&build);
+        let (again, ..) = setup.build(8, &machine::topology::Location::of("a test")).unwrap();
+        assert_eq!(again, build.build);
+    }
+
+    #[test]
     fn wrong_settings_are_named() {
         for (text, message) in [
             (
@@ -402,6 +464,26 @@ mod tests {
             ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),
             ("a=v4.15,NO_SIS_PROP,SIS_PROP", "found `SIS_PROP` for the second time"),
             ("a=v4.15,pipe.wait=splitt", "found the unknown value of pipe.wait `splitt`; expected `split`, perhaps"),
+            (
+                "a=v4.15,preempt=full",
+                "the parameter `preempt`, which v4.15 does not have; expected the choice of its build",
+            ),
+            (
+                "a=v6.12,preempt=lazy",
+                "preempt = `lazy`, which v6.12 does not have; expected none, voluntary or full: lazy",
+            ),
+            ("a=v6.1,preempt=ful", "found the unknown value of preempt `ful`; expected `full`, perhaps"),
+            ("a=v6.1,preempt", "found `preempt` without a value"),
+            ("a=v4.15,CONFIG_PREEMPT=n", "found CONFIG_PREEMPT = `n`; expected y"),
+            (
+                "a=v4.15,CONFIG_PREEMPT_RT=y",
+                "found `CONFIG_PREEMPT_RT`, which is not modelled; expected one of CONFIG_PREEMPT_NONE",
+            ),
+            (
+                "a=v4.15,CONFIG_PREEMT=y",
+                "found the unknown choice of the build `CONFIG_PREEMT`; expected `CONFIG_PREEMPT`",
+            ),
+            ("a=v4.15,CONFIG_PREEMPT=y,CONFIG_PREEMPT_NONE=y", "found `CONFIG_PREEMPT_NONE` for the second time"),
             ("a b=v4.15", "found the arm's name `a b`; expected 1 to 60 letters"),
             ("a=", "found the unknown kernel ``"),
         ] {

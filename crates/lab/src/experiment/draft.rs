@@ -105,6 +105,8 @@ pub enum SettingKind {
     Behaviour,
     /// The build: CONFIG_HZ.
     Hz,
+    /// The build: another of its choices.
+    Config,
 }
 
 impl Draft {

@@ -12,7 +12,7 @@ mod timeline;
 mod toml_file;
 mod workload;
 
-pub use arm::{Arm, PARAMETERS, is_hz, resolve as resolve_arm};
+pub use arm::{Arm, CONFIGS, PARAMETERS, is_hz, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 pub use plan::Job;
 pub(crate) use rt_app::application;

@@ -25,11 +25,11 @@ pub(super) const TOP: &[&str] = &[
     "recording",
     "figure",
 ];
-pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "cmdline", "sysctl", "features", "behaviour"];
+pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 /// What cannot change while a kernel runs.
-const ARM_ONLY: &[&str] = &["hz", "cmdline", "behaviour", "kernel"];
+const ARM_ONLY: &[&str] = &["hz", "config", "cmdline", "behaviour", "kernel"];
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
@@ -167,6 +167,11 @@ fn arm(table: &Table) -> Result<DraftArm, Mistake> {
         for (names, value) in inner.leaves()? {
             settings.push(DraftSetting { kind: Some(kind), key: names, value: Some(value) });
         }
+    }
+    for choice in table.texts("config")? {
+        let (key, value) = choice.text.split_once('=').map_or((choice.text.as_str(), None), |(k, v)| (k, Some(v)));
+        let written = |text: &str| Written { text: text.to_string(), at: choice.at.clone() };
+        settings.push(DraftSetting { kind: Some(SettingKind::Config), key: written(key), value: value.map(written) });
     }
     if let Some(cmdline) = table.text("cmdline")? {
         settings.extend(parameters_of(&cmdline));
