@@ -2,7 +2,7 @@
 //! sends, its idle states, and the profile of it all.
 
 use crate::idle::{Menu, PollRule};
-use crate::lines::{Directory, Request, Seat};
+use crate::lines::{Directory, Seat};
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
 use crate::topology::Topology;
@@ -302,16 +302,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
         this.idle_state.map(|state| (state, this.idle_since))
     }
 
-    // Lines: the usual cases in one short function for each kind of access, all others behind them.
-
-    #[inline(always)]
-    fn request(&self, line: Line) -> Request {
-        Request { by: self.executing.seat, line, now: self.executing.clock }
-    }
+    // Lines that are not here: the usual cases in one short function for each kind of access, all others behind them.
 
     #[inline(never)]
     fn read_line(&mut self, line: Line) {
-        match self.lines.read_usual(self.request(line)) {
+        match self.lines.read_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.read_any_line(line),
         }
@@ -319,13 +314,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn read_any_line(&mut self, line: Line) {
-        let stall = self.lines.read(self.request(line));
+        let stall = self.lines.read(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     fn write_line(&mut self, line: Line) {
-        match self.lines.write_usual(self.request(line)) {
+        match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.write_any_line(line),
         }
@@ -333,13 +328,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn write_any_line(&mut self, line: Line) {
-        let stall = self.lines.write(self.request(line));
+        let stall = self.lines.write(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     fn atomic_line(&mut self, line: Line) {
-        match self.lines.atomic_usual(self.request(line)) {
+        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.atomic_any_line(line),
         }
@@ -347,13 +342,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn atomic_any_line(&mut self, line: Line) {
-        let stall = self.lines.atomic(self.request(line));
+        let stall = self.lines.atomic(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     fn lock_line(&mut self, line: Line) {
-        match self.lines.lock_usual(self.request(line)) {
+        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.lock_any_line(line),
         }
@@ -361,7 +356,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_any_line(&mut self, line: Line) {
-        let stall = self.lines.lock(self.request(line));
+        let stall = self.lines.lock(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
@@ -467,7 +462,8 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         // The watcher fetches the line back: the next store to it is a transfer again.
         if COSTS {
             let line = self.layout.idle_thread_info(to);
-            self.lines.read(Request { by: self.lines.seat(to), line, now: self.executing.clock });
+            let watcher = self.lines.seat(to);
+            self.lines.read(&watcher, line, self.executing.clock);
         }
         self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });
     }
@@ -476,7 +472,9 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn read(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-            self.read_line(line);
+            if !self.lines.reads_here(&self.executing.seat, line) {
+                self.read_line(line);
+            }
         }
     }
 
@@ -484,7 +482,9 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn write(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-            self.write_line(line);
+            if !self.lines.writes_here(&self.executing.seat, line, self.executing.clock) {
+                self.write_line(line);
+            }
         }
     }
 
@@ -492,7 +492,9 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn atomic(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-            self.atomic_line(line);
+            if !self.lines.writes_here(&self.executing.seat, line, self.executing.clock) {
+                self.atomic_line(line);
+            }
         }
     }
 
@@ -500,11 +502,13 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn lock(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-            self.lock_line(line);
+            if !self.lines.locks_here(&self.executing.seat, line, self.executing.clock) {
+                self.lock_line(line);
+            }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn unlock(&mut self, _by: CpuId, line: Line) {
         if COSTS {
             self.lines.unlock(line, self.executing.clock);

@@ -1,0 +1,137 @@
+//! How far lines travel between cores.
+
+use super::{LinePrices, Seat};
+use crate::topology::{Distance, Part, Topology};
+use sched::layout::Line;
+use units::{CpuId, Ps};
+
+/// How long a modified line travels between two cores, and how far its slice is.
+pub(super) struct Ways {
+    /// In picoseconds, from each core to another one: `[seat.row + from]`.
+    table: Vec<u32>,
+    /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`].
+    topology: Option<Topology>,
+    transfer: Vec<Ps>,
+    /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
+    slice_spread: u64,
+    slices: u64,
+    /// A transfer within one core, one within one last level cache, and the shortest one that leaves it.
+    same: Ps,
+    pub(super) near: Ps,
+    outside: Ps,
+    /// What the seed makes of an address.
+    salt: u64,
+}
+
+/// Entries: 4 MB.
+const LARGEST_TABLE: usize = 1 << 20;
+
+/// Cores of one place are equally far from every core elsewhere, and from each other.
+pub(super) struct Places {
+    /// The place of each core.
+    pub(super) of_core: Vec<u16>,
+    /// One CPU of each.
+    cpus: Vec<CpuId>,
+    /// Between two cores of one place.
+    within: Distance,
+}
+
+impl Places {
+    pub(super) fn new(topology: &Topology) -> Places {
+        let clustered = topology.clusters().len() < topology.cores().len();
+        // What tells cores apart, seen from others: last level cache, NUMA node and, where they hold several, cluster.
+        let mut keys: Vec<(u16, u16, u16)> = Vec::new();
+        let mut cpus = Vec::new();
+        let place = |core: &Part| {
+            let first = core.cpus.first().expect("a core has a CPU");
+            let cpu = topology.cpu(first);
+            let key = (cpu.llc, cpu.node, if clustered { cpu.cluster } else { 0 });
+            let known = keys.iter().position(|&k| k == key);
+            known.unwrap_or_else(|| {
+                keys.push(key);
+                cpus.push(first);
+                keys.len() - 1
+            }) as u16
+        };
+        let of_core = topology.cores().iter().map(place).collect();
+        Places { of_core, cpus, within: if clustered { Distance::Cluster } else { Distance::Llc } }
+    }
+
+    /// From each core to each place, by `[place * cores + core]`.
+    fn distances(&self, topology: &Topology) -> impl Iterator<Item = Distance> {
+        let distance = |from: u16, to: usize| match from as usize == to {
+            true => self.within,
+            false => topology.distance(self.cpus[from as usize], self.cpus[to]),
+        };
+        (0..self.cpus.len()).flat_map(move |to| self.of_core.iter().map(move |&from| distance(from, to)))
+    }
+}
+
+impl Ways {
+    pub(super) fn new(topology: &Topology, places: &Places, prices: &LinePrices, seed: u64) -> Ways {
+        let fits = places.cpus.len() * places.of_core.len() <= LARGEST_TABLE;
+        let way = |distance: Distance| prices.transfer[distance.index()].0 as u32;
+        let near = prices.transfer[Distance::Llc.index()];
+        let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
+        let slice_spread = near.0 * prices.slice_spread / 1000;
+        Ways {
+            table: if fits { places.distances(topology).map(way).collect() } else { Vec::new() },
+            topology: (!fits).then(|| topology.clone()),
+            transfer: prices.transfer.clone(),
+            slice_spread,
+            slices: 2 * slice_spread + 1,
+            same: prices.transfer[Distance::Same.index()],
+            near,
+            outside: prices.transfer.get(leaves.index()).copied().unwrap_or(near),
+            salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        }
+    }
+
+    /// From core `from` to another one, where `to` sits, if there is a table.
+    #[inline(always)]
+    pub(super) fn known(&self, from: u16, to: &Seat) -> Option<Ps> {
+        self.table.get(to.row as usize + from as usize).map(|&way| Ps(u64::from(way)))
+    }
+
+    /// From core `from` to another one, where `to` sits.
+    #[inline(always)]
+    pub(super) fn between(&self, from: u16, to: &Seat) -> Ps {
+        self.known(from, to).unwrap_or_else(|| self.by_distance(from, to.core))
+    }
+
+    /// As on a machine too large for a table.
+    #[cfg(test)]
+    pub(super) fn forget_table(&mut self, topology: &Topology) {
+        self.table.clear();
+        self.topology = Some(topology.clone());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn by_distance(&self, from: u16, to: u16) -> Ps {
+        let topology = self.topology.as_ref().expect("a table holds the ways between all cores");
+        let cpu = |core: u16| topology.cores()[core as usize].cpus.first().expect("a core has a CPU");
+        self.transfer[topology.distance(cpu(from), cpu(to)).index()]
+    }
+
+    /// A write goes as far as the farthest copy, where one is outside the own cache: as far as the last writer (`way`, unless that was
+    /// the same core), or one step out.
+    #[inline(always)]
+    pub(super) fn to_farthest(&self, way: Ps, own: bool) -> Ps {
+        let writer = if own { self.same } else { way };
+        writer.max(self.outside)
+    }
+
+    /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
+    #[inline(always)]
+    pub(super) fn by_slice(&self, line: Line, way: Ps) -> Ps {
+        if way == Ps::ZERO {
+            return way;
+        }
+        let address = (line.region as u64) << 32 | u64::from(line.index);
+        let hash = (address ^ self.salt).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        // -spread ..= +spread.
+        let offset = ((hash >> 32) * self.slices) >> 32;
+        Ps((way.0 + offset).saturating_sub(self.slice_spread))
+    }
+}
