@@ -159,7 +159,8 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
             let before = thread_cpu_ns(since);
             let Some((report, run)) = statistics(&setup, give_up, &here())? else { return Ok(None) };
             let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
-            let text = format!("{report}\n{}", hardware_text(&run));
+            let stats = run.group_stats.iter().map(|(path, text)| format!("\ncpu.stat of {path}\n{text}"));
+            let text = format!("{report}\n{}{}", hardware_text(&run), stats.collect::<String>());
             Ok(Some((run, cpu_ns, text)))
         })
     };

@@ -125,3 +125,92 @@ fn sched_debug_of_older_kernels_has_the_fields_of_their_trees() {
         assert!(rows.iter().any(|row| row.contains(&curr["curr->pid"])), "who runs is in the table");
     }
 }
+
+/// `some avg10=1.23 avg60=... total=N`, by the name of its line.
+fn pressure(text: &str) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let line = |line: &str| {
+        let (name, fields) = line.split_once(' ').expect("a name");
+        let field = |field: &str| {
+            let (key, value) = field.split_once('=').expect("a key and a value");
+            (key.to_string(), value.parse().expect("a number"))
+        };
+        (name.to_string(), fields.split(' ').map(field).collect())
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn pressure_is_that_of_the_hogs_that_share_a_cpu() {
+    let place = folder("pressure");
+    let script = "task inside cpus=1 group=/g: spin 20s\ntask outside cpus=1: spin 20s\n";
+    fs::write(place.join("script.txt"), script).unwrap();
+    let files =
+        ["/proc/pressure/cpu", "/sys/fs/cgroup/g/cpu.pressure", "/proc/pressure/io", "/sys/fs/cgroup/g/cpu.stat"];
+    for kernel in ["on=v6.1,psi=1", "on=v6.12,psi=1"] {
+        let machine =
+            ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
+        let read = files.iter().flat_map(|file| ["--file", file]).collect::<Vec<_>>();
+        let text = run_well(&place, &[&machine[..], &read, &["--arm", kernel, "--at", "12000"]].concat()).stdout;
+        let parts: Vec<&str> =
+            text.split("==> ").skip(1).map(|part| part.split_once(" <==\n").unwrap().1.trim()).collect();
+        let (system, group, io) = (pressure(parts[0]), pressure(parts[1]), pressure(parts[2]));
+        assert_eq!(system.keys().collect::<Vec<_>>(), ["full", "some"]);
+        assert_eq!(system["some"].keys().collect::<Vec<_>>(), ["avg10", "avg300", "avg60", "total"]);
+        // Both hogs have been there from the first 10 ms on: six periods of 2.004 s, of all but the first wholly. The group's own
+        // waits half of the time, and nothing else of the group runs then.
+        for (key, seconds) in [("avg10", 10.0), ("avg60", 60.0), ("avg300", 300.0)] {
+            let expected = 100.0 * (1.0 - (-2.0_f64 * 5.0 / seconds).exp());
+            assert!((system["some"][key] - expected).abs() < 3.0, "{kernel}: {key}: {parts:?}, {expected}");
+            assert!((group["some"][key] - expected / 2.0).abs() < 3.0, "{kernel}: {key}: {parts:?}");
+            assert_eq!(system["full"][key], 0.0);
+        }
+        assert!((system["some"]["total"] - 11.99e6).abs() < 0.02e6, "{kernel}: {parts:?}");
+        assert!((group["some"]["total"] - 6e6).abs() < 0.02e6, "{kernel}: {parts:?}");
+        assert_eq!(group["full"], group["some"], "who waits has nobody of the group beside it");
+        assert_eq!(io["some"]["total"], 0.0);
+        let usage = parts[3].lines().find_map(|line| line.strip_prefix("usage_usec ")).expect("cpu.stat");
+        assert!((usage.parse::<f64>().unwrap() - 6e6).abs() < 0.02e6, "{kernel}: {usage}");
+    }
+    let refused = program::run(
+        &place,
+        &[
+            "proc",
+            "--machine",
+            "pack:1 l3:1 core:2 pu:1",
+            "--workload",
+            "script:file=script.txt",
+            "--arm",
+            "v6.1",
+            "--at",
+            "20",
+            "--file",
+            "/proc/pressure/cpu",
+        ],
+    );
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("EOPNOTSUPP") && refused.stderr.contains("psi=1"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_run_shows_how_its_groups_were_throttled() {
+    let place = folder("cpu-stat");
+    let script = "group /half: cpu.max 50000 100000\ntask hog group=/half: run 600ms\n";
+    fs::write(place.join("script.txt"), script).unwrap();
+    let machine = ["run", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
+    for (kernel, fields) in [("v4.15", 6), ("v6.1", 8), ("v6.12", 9)] {
+        let text = run_well(&place, &[&machine[..], &["--arm", kernel]].concat()).stdout;
+        let stat = text.split("cpu.stat of /half\n").nth(1).unwrap_or_else(|| panic!("{kernel}: {text}"));
+        let stat: BTreeMap<&str, u64> = stat
+            .lines()
+            .map_while(|line| line.split_once(' '))
+            .map(|(key, value)| (key, value.parse().unwrap()))
+            .collect();
+        assert_eq!(stat.len(), fields, "{kernel}: {stat:?}");
+        assert!(
+            (11..=13).contains(&stat["nr_periods"]) && stat["nr_periods"] - stat["nr_throttled"] <= 2,
+            "{kernel}: {stat:?}"
+        );
+        assert!((500_000..=620_000).contains(&stat["throttled_usec"]), "{kernel}: {stat:?}");
+        assert!(stat["usage_usec"].abs_diff(600_000) < 5_000, "{kernel}: {stat:?}");
+    }
+}

@@ -89,9 +89,8 @@ pub fn kernel(build: &Build) -> String {
         let _ = writeln!(text, "{name:<40}{} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
-    let has = |name: &str| name != "preempt" || build.preempt_dynamic;
-    for (name, values, meaning) in PARAMETERS.iter().filter(|parameter| has(parameter.0)) {
-        let _ = writeln!(text, "{name}={}: {meaning}", values.join("|"));
+    for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
+        let _ = writeln!(text, "{}={}: {}", parameter.name, parameter.values.join("|"), parameter.meaning);
     }
     let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
     let choices: Vec<String> = CONFIGS.iter().map(|name| format!("{name}=y")).collect();

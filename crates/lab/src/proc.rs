@@ -3,10 +3,15 @@
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use machine::hardware::Hardware;
+use machine::topology::Location;
 use observe::Schedstat;
-use observe::proc::{Formats, SchedDebug, TaskSched, task_schedstat};
+use observe::proc::{Formats, SchedDebug, TaskSched, pressure_text, task_schedstat};
 use sched::core::Sched;
-use sched::sched::TaskId;
+use sched::core::cgroup::GroupFile;
+use sched::errno::Answer;
+use sched::fair::bandwidth::RUNTIME_INF;
+use sched::psi::PsiRes;
+use sched::sched::{ROOT_TASK_GROUP, TaskId, TgId};
 use sim::engine::LinuxSim;
 use std::ops::RangeInclusive;
 use units::Ns;
@@ -21,15 +26,22 @@ pub enum ProcFile {
     TaskSchedstat(Written),
     /// `/proc/sched_debug`, `/sys/kernel/debug/sched/debug`
     SchedDebug,
+    /// `/proc/pressure/cpu`, `/proc/pressure/io`
+    Pressure(PsiRes),
+    /// A group's file: its directory, and the file's name.
+    Group(Written, Written),
 }
 
 /// A file that can be read.
 struct Row {
-    /// `PID` stands for a pid or a task's name.
+    /// `PID` stands for a pid or a task's name, `GROUP` for a group's path.
     name: &'static str,
     kernels: RangeInclusive<Formats>,
     file: fn(Written) -> ProcFile,
 }
+
+/// Where groups have their directories.
+const CGROUP: &str = "/sys/fs/cgroup";
 
 const ALL: RangeInclusive<Formats> = Formats::V4_5..=Formats::V6_12;
 
@@ -39,6 +51,16 @@ const FILES: &[Row] = &[
     Row { name: "/proc/PID/sched", kernels: ALL, file: ProcFile::TaskSched },
     Row { name: "/proc/PID/schedstat", kernels: ALL, file: ProcFile::TaskSchedstat },
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
+    Row {
+        name: "/proc/pressure/cpu",
+        kernels: Formats::V6_1..=Formats::V6_12,
+        file: |_| ProcFile::Pressure(PsiRes::Cpu),
+    },
+    Row {
+        name: "/proc/pressure/io",
+        kernels: Formats::V6_1..=Formats::V6_12,
+        file: |_| ProcFile::Pressure(PsiRes::Io),
+    },
     // Moved there in v5.13.
     Row {
         name: "/sys/kernel/debug/sched/debug",
@@ -46,6 +68,9 @@ const FILES: &[Row] = &[
         file: |_| ProcFile::SchedDebug,
     },
 ];
+
+/// The same for help and messages: `cpu.stat`, `cpu.pressure` and whatever else the kernel has.
+const GROUP_FILE: &str = "/sys/fs/cgroup/GROUP/cpu.stat";
 
 impl Row {
     /// The part of `path` that stands for `PID`; an empty one where the name has none.
@@ -73,7 +98,11 @@ impl ProcFile {
     /// No path of a file, or of one that this kernel does not have.
     pub fn parse(path: &Written, build: &Build) -> Result<ProcFile, Mistake> {
         let there = |row: &&Row| row.kernels.contains(&build.formats);
-        let names = || listed(FILES.iter().filter(there).map(|row| row.name));
+        let names = || listed(FILES.iter().filter(there).map(|row| row.name).chain([GROUP_FILE]));
+        if let Some((above, file)) = path.text.strip_prefix(CGROUP).and_then(|rest| rest.rsplit_once('/')) {
+            let group = path.part(CGROUP.len(), if above.is_empty() { "/" } else { above });
+            return Ok(ProcFile::Group(group, path.part(CGROUP.len() + above.len() + 1, file)));
+        }
         let mut found = FILES.iter().filter_map(|row| Some((row, row.matches(path)?)));
         match found.next() {
             Some((row, of)) if there(&row) => Ok((row.file)(of)),
@@ -117,6 +146,10 @@ pub(crate) fn read<const COSTS: bool>(
     match file {
         ProcFile::Schedstat => Ok(schedstat(sim, formats, now)),
         ProcFile::TaskSchedstat(of) => Ok(task_schedstat(&sim.sched, find(&sim.sched, of)?)),
+        ProcFile::Pressure(res) => pressure(sim, ROOT_TASK_GROUP, *res, now).map_err(|refused| {
+            Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "psi=1 on the arm")
+        }),
+        ProcFile::Group(group, file) => group_file(sim, group, file, now),
         ProcFile::SchedDebug => {
             let release = sim.sched.kernel.name.trim_start_matches('v');
             let khz = 1_000_000_000 / sim.sched.arch.prices.ps_per_cycle;
@@ -130,6 +163,51 @@ pub(crate) fn read<const COSTS: bool>(
             Ok(TaskSched { sched, task, threads, formats }.to_string())
         }
     }
+}
+
+fn pressure<const COSTS: bool>(sim: &LinuxSim<COSTS>, group: TgId, res: PsiRes, now: Ns) -> Answer<String> {
+    sim.sched.psi_show(group, res, now.0).map(|lines| pressure_text(&lines))
+}
+
+/// Every group with its path but the root: those that the workload made.
+fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> impl Iterator<Item = (String, TgId)> {
+    let made = sched.tg.iter().map(|(tg, _)| tg).filter(|&tg| tg != ROOT_TASK_GROUP && !sched.is_autogroup(tg));
+    made.map(|tg| (sched.cgroup_path(tg), tg))
+}
+
+fn group_file<const COSTS: bool>(
+    sim: &LinuxSim<COSTS>,
+    group: &Written,
+    file: &Written,
+    now: Ns,
+) -> Result<String, Mistake> {
+    let sched = &sim.sched;
+    let root = [("/".to_string(), ROOT_TASK_GROUP)];
+    let Some((_, tg)) = root.into_iter().chain(groups(sched)).find(|(path, _)| *path == group.text) else {
+        let paths: Vec<String> = groups(sched).map(|(path, _)| path).collect();
+        return Err(group.unknown("group", paths.iter().map(String::as_str)));
+    };
+    let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
+    if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {
+        // Of cgroup v1 there is the whole system's alone.
+        return pressure(sim, tg, res, now).map_err(|refused| {
+            file.mistake(format!("{}: {refused}", file.quoted()), "psi=1 on the arm, and a kernel that has it")
+        });
+    }
+    let known = || GroupFile::ALL.iter().copied().filter(|&file| sched.has_group_file(file));
+    let Some(which) = known().find(|known| known.name() == file.text) else {
+        return Err(file.unknown("file of a group", known().map(GroupFile::name).chain(["cpu.pressure"])));
+    };
+    sched
+        .cgroup_read(tg, which)
+        .map_err(|refused| file.mistake(format!("{}: {refused}", file.quoted()), "another file"))
+}
+
+/// Paths and `cpu.stat` of the groups that have a quota.
+pub(crate) fn quota_groups<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Vec<(String, String)> {
+    let sched = &sim.sched;
+    let limited = groups(sched).filter(|(_, tg)| sched.tg[*tg].cfs_bandwidth.quota != RUNTIME_INF);
+    limited.filter_map(|(path, tg)| Some((path, sched.cgroup_read(tg, GroupFile::Stat).ok()?))).collect()
 }
 
 fn living<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> impl Iterator<Item = TaskId> {

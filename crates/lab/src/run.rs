@@ -78,6 +78,8 @@ pub struct Run {
     /// The texts of the files that were asked for, in their order.
     pub files: Vec<String>,
     pub hardware: HardwareTotals,
+    /// Paths and `cpu.stat` at the end of the groups that have a quota.
+    pub group_stats: Vec<(String, String)>,
     /// Files that the benchmark itself would write: names and texts.
     pub logs: Vec<(String, String)>,
     /// When the workload's first task was started, in simulated time.
@@ -270,7 +272,11 @@ fn boot<const COSTS: bool>(
         sysctl,
         isolated: Default::default(),
     };
-    Ok((LinuxSim::<COSTS>::new(Sched::new(hardware, boot), Os::new(build.os), setup.kernel.hz), build))
+    let mut sched = Sched::new(hardware, boot);
+    if setup.kernel.parameters.get("psi").is_some_and(|value| value == "1") {
+        sched.psi_init().expect("a kernel that knows the parameter");
+    }
+    Ok((LinuxSim::<COSTS>::new(sched, Os::new(build.os), setup.kernel.hz), build))
 }
 
 fn simulate<const COSTS: bool>(
@@ -325,6 +331,7 @@ fn simulate<const COSTS: bool>(
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
         hardware: hardware_totals(&sim),
+        group_stats: proc::quota_groups(&sim),
         start,
     }))
 }

@@ -1,6 +1,6 @@
 //! Everything one run depends on, as a value: same setup, same bytes out.
 
-use crate::experiment::Arm;
+use crate::experiment::{Arm, PARAMETERS};
 use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
@@ -100,6 +100,9 @@ pub struct KernelSetup {
     /// Its preemption model, where that is another than the kernel's own: `none`, `voluntary` or `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt: Option<String>,
+    /// Of the kernel's command line, what sets neither a tunable nor the preemption model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +145,7 @@ impl KernelSetup {
             behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
             sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
+            parameters: arm.parameters.clone(),
             preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }
     }
@@ -173,6 +177,12 @@ impl KernelSetup {
             match known.filter(|(_, tunable)| (tunable.row().range.0..=tunable.row().range.1).contains(&value)) {
                 Some((_, tunable)) => sysctl.set(*tunable, value),
                 None => return Err(unknown(at, &format!("sysctl {name} = {value}"))),
+            }
+        }
+        for (name, value) in &self.parameters {
+            let known = PARAMETERS.iter().find(|parameter| parameter.name == name && (parameter.has)(&build));
+            if known.is_none_or(|parameter| !parameter.values.contains(&value.as_str())) {
+                return Err(unknown(at, &format!("parameter {name}={value}")));
             }
         }
         if !crate::experiment::is_hz(u64::from(self.hz)) {

@@ -6,6 +6,7 @@
 
 mod glance;
 mod path;
+mod statistics;
 
 pub(crate) use glance::Glance;
 pub use path::Path;

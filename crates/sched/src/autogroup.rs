@@ -245,7 +245,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: cpu_cgroup_attach(). A task becomes a member of a cgroup.
     pub(crate) fn cpu_cgroup_attach(&mut self, p: TaskId, css: TgId) {
-        self.task_cold[p].css = css;
+        self.cgroup_move_task(p, css);
         let tg = self.autogroup_task_group(p, css);
         self.sched_move_task(p, tg);
     }

@@ -21,6 +21,7 @@ pub mod hrtimer;
 pub mod layout;
 pub mod load_weight;
 pub mod pelt;
+pub mod psi;
 pub mod rt;
 pub mod sched;
 pub mod scheduler;

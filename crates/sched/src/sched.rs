@@ -247,6 +247,8 @@ pub struct TaskStruct {
     pub state: TaskState,
     pub on_rq: OnRq,
     pub on_cpu: bool,
+    /// What it counts as in `psi`.
+    pub(crate) psi_flags: u8,
     /// When its CPU had finished switching away from it (`on_cpu = 0`), in ns of that CPU's clock.
     pub off_cpu_at: u64,
     pub policy: Policy,

@@ -1,6 +1,7 @@
 //! One side of a comparison: a kernel and what is set on it.
 
 use super::draft::{DraftArm, DraftSetting, SettingKind};
+use super::parameters;
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::ChangeSetup;
@@ -9,6 +10,7 @@ use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
 use sched::versions::{KERNELS, Switched};
+use std::collections::BTreeMap;
 
 /// CONFIG_HZ can be one of these.
 const HZ: &[u64] = &[100, 250, 300, 1000];
@@ -26,17 +28,13 @@ pub struct Arm {
     pub features: Features,
     pub sysctl: Sysctl,
     pub hz: u32,
+    /// Of the kernel's command line, beside those that set a tunable or the preemption model.
+    pub parameters: BTreeMap<String, String>,
     /// What changes while it runs.
     pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
     pub said: Vec<String>,
 }
-
-/// Parameters of the kernel command line that are modelled: name, values, meaning.
-pub const PARAMETERS: &[(&str, &[&str], &str)] = &[
-    ("schedstats", &["enable", "disable"], "collect scheduler statistics from boot on"),
-    ("preempt", &["none", "voluntary", "full"], "where a task that executes in the kernel gives way (since v5.12)"),
-];
 
 /// Choices of the build that are modelled.
 pub const CONFIGS: &[&str] = &["CONFIG_PREEMPT_NONE", "CONFIG_PREEMPT_VOLUNTARY", "CONFIG_PREEMPT"];
@@ -53,6 +51,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         sysctl: build.sched.sysctl(nr_cpus),
         build,
         hz,
+        parameters: BTreeMap::new(),
         timeline: Vec::new(),
         said: Vec::new(),
     };
@@ -101,7 +100,7 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         Ok(SettingKind::Hz)
     } else if key.starts_with("CONFIG_") {
         Ok(SettingKind::Config)
-    } else if PARAMETERS.iter().any(|parameter| parameter.0 == key) {
+    } else if parameters::names().any(|name| name == key) {
         Ok(SettingKind::Parameter)
     } else if keys.contains(&key) {
         Ok(SettingKind::Behaviour)
@@ -112,7 +111,7 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     } else {
         let mut known = keys;
         known.extend(tunable_names(&arm.build).flat_map(|name| [name, short_name(name)]));
-        known.extend(PARAMETERS.iter().map(|parameter| parameter.0).chain(["hz"]));
+        known.extend(parameters::names().chain(["hz"]));
         known.extend(arm.features.iter().map(|(feature, _)| feature.name()));
         Err(setting.key.unknown("setting", known))
     }
@@ -181,23 +180,8 @@ impl Arm {
         }
     }
 
-    fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
-        let Some((_, values, _)) = PARAMETERS.iter().find(|parameter| parameter.0 == key.text) else {
-            return Err(key.unknown("kernel parameter", PARAMETERS.iter().map(|parameter| parameter.0)));
-        };
-        if key.text == "preempt" {
-            return self.set_preempt(key, value);
-        }
-        if !values.contains(&value.text.as_str()) {
-            return Err(value.unknown(&format!("value of {}", key.text), values.iter().copied()));
-        }
-        self.needs_schedstats_switch(key)?;
-        self.sysctl.sched_schedstats = u64::from(value.text == "enable");
-        Ok(())
-    }
-
     /// core.c: setup_preempt_mode().
-    fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+    pub(super) fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         if !self.build.preempt_dynamic {
             let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
             return Err(
@@ -276,7 +260,7 @@ impl Arm {
     }
 
     /// Before statistics could be switched, nothing switched them.
-    fn needs_schedstats_switch(&self, key: &Written) -> Result<(), Mistake> {
+    pub(super) fn needs_schedstats_switch(&self, key: &Written) -> Result<(), Mistake> {
         match self.build.sched.schedstats {
             Schedstats::Tunable => Ok(()),
             Schedstats::Always => {

@@ -5,6 +5,7 @@
 
 mod arm;
 mod draft;
+mod parameters;
 mod plan;
 mod rt_app;
 mod script;
@@ -12,8 +13,9 @@ mod timeline;
 mod toml_file;
 mod workload;
 
-pub use arm::{Arm, CONFIGS, PARAMETERS, is_hz, resolve as resolve_arm};
+pub use arm::{Arm, CONFIGS, is_hz, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+pub use parameters::PARAMETERS;
 pub use plan::Job;
 pub(crate) use rt_app::application;
 pub(crate) use script::script;

@@ -3,9 +3,11 @@
 //! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
 //! stable, memory policies) is what such a machine without load shows.
 
+mod pressure;
 mod sched_debug;
 mod task_sched;
 
+pub use pressure::pressure_text;
 pub use sched_debug::SchedDebug;
 pub use task_sched::{TaskSched, task_schedstat};
 

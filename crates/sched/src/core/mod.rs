@@ -28,6 +28,7 @@ use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::layout::{Layout, Statistic};
+use crate::psi::PsiState;
 use crate::rt::bandwidth::RUNTIME_INF;
 use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
@@ -83,6 +84,7 @@ pub struct Sched<A: Arch> {
     /// Static key `sched_smt_present`: cores with more than one thread online.
     pub(crate) sched_smt_present: u32,
     pub schedstats: SchedstatsState,
+    pub(crate) psi: PsiState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
     pub uclamp: UclampState,
@@ -201,6 +203,7 @@ impl<A: Arch> Sched<A> {
             partitions: Vec::new(),
             isolated: boot.isolated,
             sched_smt_present: 0,
+            psi: PsiState::default(),
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
             nr_wakeups: 0,
             next_pid: 1,
@@ -317,6 +320,7 @@ impl<A: Arch> Sched<A> {
         if after {
             self.uclamp_rq_inc(cpu, p);
         }
+        self.psi_enqueue(p, flags);
     }
 
     /// core.c: dequeue_task(). False, only for a sleeper: its class keeps it queued for a while.
@@ -327,6 +331,7 @@ impl<A: Arch> Sched<A> {
         if !flags.save_restore {
             self.sched_info_dequeued(cpu, p);
         }
+        self.psi_dequeue(p, flags);
         self.uclamp_rq_dec(cpu, p);
         self.class_dequeue_task(cpu, p, flags)
     }

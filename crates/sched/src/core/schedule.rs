@@ -86,6 +86,7 @@ impl<A: Arch> Sched<A> {
                 task.nivcsw += 1;
             }
         }
+        self.psi_sched_switch(cpu, prev, next);
         if self.arch.tracing() {
             let prev_state = prev.map_or(TaskState::Running, |p| self.task[p].state);
             self.trace(Event::SchedSwitch { prev, prev_state, preempt, next });

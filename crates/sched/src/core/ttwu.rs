@@ -94,6 +94,7 @@ impl<A: Arch> Sched<A> {
                 cpu = self.select_task_rq(p, self.task[p].wake_cpu, SdFlags::SD_BALANCE_WAKE, flags);
                 if self.task[p].cpu != cpu {
                     flags.migrated = true;
+                    self.psi_ttwu_dequeue(p);
                     self.set_task_cpu(p, cpu);
                 }
                 self.ttwu_queue(p, cpu, flags);

@@ -287,6 +287,7 @@ impl<A: Arch> Sched<A> {
         }
         self.online_fair_sched_group(tg);
         self.sched_group_set_shares(tg, shares);
+        self.psi_cgroup_alloc(tg);
         tg
     }
 
@@ -374,6 +375,7 @@ impl<A: Arch> Sched<A> {
         let inhabited = self.task.iter().any(|(_, task)| task.alive && task.sched_task_group == tg);
         assert!(!inhabited, "group {} has tasks", self.tg[tg].name);
         self.destroy_cfs_bandwidth(tg);
+        self.psi_cgroup_free(tg);
         for cpu in 0..self.nr_cpus() {
             let (se, cfs) = (self.tg[tg].se[cpu], self.tg[tg].cfs_rq[cpu]);
             self.end_delayed_dequeue(CpuId::new(cpu), se);

@@ -29,6 +29,7 @@ use crate::features::Features;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
@@ -83,6 +84,7 @@ pub struct Kernel {
     pub rt: RtRules,
     pub dl: DlRules,
     pub schedstats: Schedstats,
+    pub psi: Psi,
     pub features: Features,
     pub tunables: TunableNames,
     pub layout: Layout,
@@ -166,7 +168,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    load_resolution, pelt, schedstats;
+    load_resolution, pelt, schedstats, psi;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,

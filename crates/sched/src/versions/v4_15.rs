@@ -15,6 +15,7 @@ use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, NiceChange, PolicyChange};
@@ -45,6 +46,7 @@ pub const V4_15: Kernel = Kernel {
     rt: RtRules::V4_15,
     dl: DlRules::V4_15,
     schedstats: Schedstats::Tunable,
+    psi: Psi::Absent,
     features: FEATURES,
     tunables: V4_5_RC1.tunables,
 };

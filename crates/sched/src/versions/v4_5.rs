@@ -16,6 +16,7 @@ use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
 use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
@@ -55,6 +56,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     rt: RtRules::V4_5,
     dl: DlRules::V4_5,
     schedstats: Schedstats::Always,
+    psi: Psi::Absent,
     features: FEATURES,
     tunables: sysctl::V4,
     layout: Layout::LOAD_AVG_ALIGNED,

@@ -15,6 +15,7 @@ use crate::features::{Feature, Features};
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::syscalls::{IdleWeight, NiceResched, PolicyChange};
 use crate::sysctl;
@@ -47,6 +48,7 @@ pub const V6_1: Kernel = Kernel {
     autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
     dl: DlRules::V6_1,
+    psi: Psi::PerGroupClock,
     features: FEATURES,
     layout: Layout::V6_1,
     tunables: sysctl::V6_1,

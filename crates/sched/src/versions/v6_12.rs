@@ -12,6 +12,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::layout::Layout;
+use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -29,6 +30,7 @@ pub const V6_12: Kernel = Kernel {
     cgroup: CgroupRules::V6_12,
     rt: RtRules::V6_12,
     dl: DlRules::V6_12,
+    psi: Psi::PerChangeClock,
     features: FEATURES,
     layout: Layout::V6_12,
     tunables: sysctl::V6_12,

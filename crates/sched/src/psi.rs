@@ -1,0 +1,558 @@
+//! psi.c: pressure stall information: for how much of the time tasks of a group waited for a CPU or a block device.
+//!
+//! A CPU is, for a group, in some states at each moment, by how many of the group's tasks are queued or wait there:
+//!
+//! ```text
+//! IO_SOME   a task waits for a device          CPU_SOME  more tasks are queued than run
+//! IO_FULL   ... and none is queued             CPU_FULL  tasks are queued and none of the group runs
+//! NONIDLE   any of this
+//! ```
+//!
+//! Times in these states are summed up for each CPU, and every two seconds averaged over the CPUs, each weighted by the time in
+//! which it was not idle. Averages over 10, 60 and 300 s are those of the load average's fixed point.
+//!
+//! Off unless booted with `psi=1` (CONFIG_PSI_DEFAULT_DISABLED): then one flag is read.
+//!
+//! Differs: what a kworker does every two seconds is done when the group next changes, with the states as they were at its time;
+//! no time is taken for it. Memory stalls do not happen here, and time of interrupts is not accounted as pressure
+//! (CONFIG_IRQ_TIME_ACCOUNTING off). Triggers (poll()) are absent.
+
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::core::cgroup::Hierarchy;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::sched::*;
+use fentry::fentry;
+use units::CpuId;
+
+behaviour! {
+    /// Whether pressure is accounted, and what that takes.
+    pub enum Psi = "psi" {
+        Absent = "absent", since "v2.6.23", commit "", "there is no pressure stall information";
+        /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v6.1's.
+        PerGroupClock = "per-group-clock", since "v4.20", commit "eb414681d5a0",
+            "time some and all tasks wait for CPUs and devices; each group of a task reads the clock";
+        PerChangeClock = "per-change-clock", since "v6.12", commit "", "the clock is read once for all groups";
+    }
+}
+
+/// psi_types.h: TSK_IOWAIT, TSK_RUNNING, TSK_ONCPU: what a task counts as.
+const TSK_IOWAIT: u8 = 1 << NR_IOWAIT;
+const TSK_RUNNING: u8 = 1 << NR_RUNNING;
+const TSK_ONCPU: u8 = 1 << 2;
+const NR_IOWAIT: usize = 0;
+const NR_RUNNING: usize = 1;
+const NR_PSI_TASK_COUNTS: usize = 2;
+
+/// psi_types.h: enum psi_states, without memory and interrupts.
+const PSI_IO_SOME: usize = 0;
+const PSI_IO_FULL: usize = 1;
+const PSI_CPU_SOME: usize = 2;
+const PSI_CPU_FULL: usize = 3;
+const PSI_NONIDLE: usize = 4;
+const NR_PSI_STATES: usize = 5;
+/// Behind the states: a task of the group runs.
+const PSI_ONCPU: u8 = 1 << NR_PSI_STATES;
+
+/// loadavg.h: FSHIFT, FIXED_1: averages are out of 2^11.
+const FSHIFT: u32 = 11;
+const FIXED_1: u64 = 1 << FSHIFT;
+/// psi.c: EXP_10s, EXP_60s, EXP_300s: what is left of an average after two seconds.
+const EXP: [u64; 3] = [1677, 1981, 2034];
+
+/// What pressure is on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PsiRes {
+    Io,
+    Cpu,
+}
+
+/// psi_types.h: struct psi_group_cpu. Times in ns, 32 bits as in the kernel: differences count.
+#[derive(Clone, Copy, Debug, Default)]
+struct PsiGroupCpu {
+    tasks: [u32; NR_PSI_TASK_COUNTS],
+    state_mask: u8,
+    times: [u32; NR_PSI_STATES],
+    times_prev: [u32; NR_PSI_STATES],
+    state_start: u64,
+}
+
+/// psi_types.h: struct psi_group.
+#[derive(Clone, Debug)]
+pub struct PsiGroup {
+    pcpu: Vec<PsiGroupCpu>,
+    avg_last_update: u64,
+    avg_next_update: u64,
+    /// When the averages' work is due, in ns; `u64::MAX`: it is not pending.
+    avgs_work: u64,
+    avg_total: [u64; NR_PSI_STATES - 1],
+    /// In ns.
+    total: [u64; NR_PSI_STATES - 1],
+    /// Percent, over 10, 60 and 300 s, out of 2^11.
+    avg: [[u64; 3]; NR_PSI_STATES - 1],
+}
+
+/// The state of the accounting: `psi_system`, and a group for each cgroup.
+#[derive(Clone, Debug, Default)]
+pub struct PsiState {
+    /// `!psi_disabled`
+    enabled: bool,
+    /// By task group; the root's is `psi_system`. Sessions' groups have none.
+    groups: Vec<Option<PsiGroup>>,
+    /// In ns.
+    psi_period: u64,
+    tick_nsec: u64,
+}
+
+/// psi.c: test_states() (test_state() until v6.11). The states of a CPU with these tasks.
+#[doc(alias = "test_state")]
+fn test_states(tasks: &[u32; NR_PSI_TASK_COUNTS], mut state_mask: u8) -> u8 {
+    let oncpu = u32::from(state_mask & PSI_ONCPU != 0);
+    let (waiting, running) = (tasks[NR_IOWAIT], tasks[NR_RUNNING]);
+    if waiting != 0 {
+        state_mask |= 1 << PSI_IO_SOME;
+        if running == 0 {
+            state_mask |= 1 << PSI_IO_FULL;
+        }
+    }
+    if running > oncpu {
+        state_mask |= 1 << PSI_CPU_SOME;
+    }
+    if running != 0 && oncpu == 0 {
+        state_mask |= 1 << PSI_CPU_FULL;
+    }
+    if waiting != 0 || running != 0 {
+        state_mask |= 1 << PSI_NONIDLE;
+    }
+    state_mask
+}
+
+/// loadavg.h: calc_load(). One step of an average towards `active`.
+fn calc_load(load: u64, exp: u64, active: u64) -> u64 {
+    let newload = load * exp + active * (FIXED_1 - exp);
+    // A rising average is rounded up.
+    let up = if active >= load { FIXED_1 - 1 } else { 0 };
+    (newload + up) / FIXED_1
+}
+
+/// loadavg.c: fixed_power_int(). `x` to the power of `n`, out of 2^11.
+fn fixed_power_int(mut x: u64, mut n: u64) -> u64 {
+    let times = |a: u64, b: u64| (a * b + (1 << (FSHIFT - 1))) >> FSHIFT;
+    let mut result = FIXED_1;
+    while n != 0 {
+        if n & 1 == 1 {
+            result = times(result, x);
+        }
+        n >>= 1;
+        if n != 0 {
+            x = times(x, x);
+        }
+    }
+    result
+}
+
+/// loadavg.c: calc_load_n(). `n` steps at once.
+fn calc_load_n(load: u64, exp: u64, active: u64, n: u64) -> u64 {
+    calc_load(load, fixed_power_int(exp, n), active)
+}
+
+/// psi.c: calc_avgs(). `time` of `period` ns were stalled, after periods without activity.
+fn calc_avgs(avg: &mut [u64; 3], missed_periods: u64, time: u64, period: u64) {
+    if missed_periods != 0 {
+        for (avg, exp) in avg.iter_mut().zip(EXP) {
+            *avg = calc_load_n(*avg, exp, 0, missed_periods);
+        }
+    }
+    let percent = (time * 100).checked_div(period).unwrap_or(0) * FIXED_1;
+    for (avg, exp) in avg.iter_mut().zip(EXP) {
+        *avg = calc_load(*avg, exp, percent);
+    }
+}
+
+impl PsiGroupCpu {
+    /// psi.c: record_times(). What has passed since the last change belongs to the states that were.
+    fn record_times(&mut self, now: u64) {
+        let delta = now.saturating_sub(self.state_start) as u32;
+        self.state_start = self.state_start.max(now);
+        // Nothing is full that is not some.
+        for state in (0..NR_PSI_STATES).filter(|state| self.state_mask & 1 << state != 0) {
+            self.times[state] = self.times[state].wrapping_add(delta);
+        }
+    }
+
+    /// psi.c: get_recent_times(). Times since the last look, what goes on now included.
+    fn get_recent_times(&mut self, now: u64) -> [u32; NR_PSI_STATES] {
+        let running = now.saturating_sub(self.state_start) as u32;
+        std::array::from_fn(|state| {
+            let on = self.state_mask & 1 << state != 0;
+            let time = self.times[state].wrapping_add(if on { running } else { 0 });
+            time.wrapping_sub(std::mem::replace(&mut self.times_prev[state], time))
+        })
+    }
+}
+
+impl PsiGroup {
+    /// psi.c: group_init().
+    fn group_init(nr_cpus: usize, now: u64, psi_period: u64) -> PsiGroup {
+        PsiGroup {
+            pcpu: vec![PsiGroupCpu { state_start: now, ..PsiGroupCpu::default() }; nr_cpus],
+            avg_last_update: now,
+            avg_next_update: now + psi_period,
+            avgs_work: u64::MAX,
+            avg_total: [0; NR_PSI_STATES - 1],
+            total: [0; NR_PSI_STATES - 1],
+            avg: [[0; 3]; NR_PSI_STATES - 1],
+        }
+    }
+
+    /// psi.c: collect_percpu_times(). Returns whether any CPU was not idle.
+    fn collect_percpu_times(&mut self, now: u64, tick_nsec: u64) -> bool {
+        let mut deltas = [0_u64; NR_PSI_STATES - 1];
+        let (mut nonidle_total, mut nonidle_changed) = (0, false);
+        for groupc in &mut self.pcpu {
+            let times = groupc.get_recent_times(now);
+            nonidle_changed |= times[PSI_NONIDLE] != 0;
+            let nonidle = u64::from(times[PSI_NONIDLE]) / tick_nsec;
+            nonidle_total += nonidle;
+            for (delta, time) in deltas.iter_mut().zip(times) {
+                *delta += u64::from(time) * nonidle;
+            }
+        }
+        for (total, delta) in self.total.iter_mut().zip(deltas) {
+            *total += delta / nonidle_total.max(1);
+        }
+        nonidle_changed
+    }
+
+    /// psi.c: update_averages(). Returns when they are due next.
+    fn update_averages(&mut self, now: u64, psi_period: u64) -> u64 {
+        let expires = self.avg_next_update;
+        let missed_periods = (now - expires) / psi_period;
+        let next = expires + (1 + missed_periods) * psi_period;
+        let period = now - (self.avg_last_update + missed_periods * psi_period);
+        self.avg_last_update = now;
+        for state in 0..NR_PSI_STATES - 1 {
+            // More than the period has is told with the next one.
+            let sample = (self.total[state] - self.avg_total[state]).min(period);
+            self.avg_total[state] += sample;
+            calc_avgs(&mut self.avg[state], missed_periods, sample, period);
+        }
+        next
+    }
+
+    /// psi.c: psi_avgs_work().
+    ///
+    /// Differs: there is no kworker whose own running must not keep the work alive.
+    fn psi_avgs_work(&mut self, psi_period: u64, tick_nsec: u64) {
+        let now = self.avgs_work;
+        let nonidle = self.collect_percpu_times(now, tick_nsec);
+        if now >= self.avg_next_update {
+            self.avg_next_update = self.update_averages(now, psi_period);
+        }
+        self.avgs_work = match nonidle {
+            true => now + ((self.avg_next_update - now) / tick_nsec + 1) * tick_nsec,
+            false => u64::MAX,
+        };
+    }
+
+    /// The works that were due by `now`.
+    #[inline]
+    fn catch_up(&mut self, now: u64, psi_period: u64, tick_nsec: u64) {
+        while self.avgs_work <= now {
+            self.psi_avgs_work(psi_period, tick_nsec);
+        }
+    }
+}
+
+/// One line of a pressure file: averages in hundredths of a percent over 10, 60 and 300 s, and the total in us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pressure {
+    pub avg: [u64; 3],
+    pub total: u64,
+}
+
+impl<A: Arch> Sched<A> {
+    /// psi.c: psi_init(), with `psi=1`. To be called before any task is created.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP for a kernel without.
+    pub fn psi_init(&mut self) -> Answer {
+        if self.kernel.psi == Psi::Absent {
+            return Err(Refusal::new(Errno::EOPNOTSUPP, "this kernel has no pressure stall information"));
+        }
+        let ticks_per_second = 1_000_000_000 / self.tick_nsec;
+        self.psi.psi_period = (2 * ticks_per_second + 1) * self.tick_nsec;
+        self.psi.tick_nsec = self.tick_nsec;
+        self.psi.enabled = true;
+        self.psi_cgroup_alloc(ROOT_TASK_GROUP);
+        Ok(())
+    }
+
+    /// Whether pressure is accounted.
+    #[inline]
+    pub fn psi_enabled(&self) -> bool {
+        self.psi.enabled
+    }
+
+    /// psi.c: psi_cgroup_alloc().
+    pub(crate) fn psi_cgroup_alloc(&mut self, tg: TgId) {
+        if !self.psi.enabled {
+            return;
+        }
+        let now = self.arch.sched_clock(self.this_cpu).0;
+        let nr_cpus = self.nr_cpus();
+        let groups = &mut self.psi.groups;
+        if groups.len() <= tg.index() {
+            groups.resize_with(tg.index() + 1, || None);
+        }
+        groups[tg.index()] = Some(PsiGroup::group_init(nr_cpus, now, self.psi.psi_period));
+    }
+
+    /// psi.c: psi_cgroup_free().
+    pub(crate) fn psi_cgroup_free(&mut self, tg: TgId) {
+        if let Some(group) = self.psi.groups.get_mut(tg.index()) {
+            *group = None;
+        }
+    }
+
+    /// psi.c: task_psi_group(). Of cgroup v1 there is the system's alone.
+    fn task_psi_group(&self, p: TaskId) -> TgId {
+        match self.cgroup_hierarchy {
+            Hierarchy::Legacy => ROOT_TASK_GROUP,
+            Hierarchy::Unified => self.task_cold[p].css,
+        }
+    }
+
+    /// psi.c: psi_group_change(). `now` of [`Psi::PerChangeClock`].
+    #[fentry]
+    fn psi_group_change(&mut self, group: TgId, cpu: CpuId, clear: u8, set: u8, now: Option<u64>) {
+        self.write_psi_group(group, cpu);
+        let now = now.unwrap_or_else(|| self.local_clock());
+        let PsiState { groups, psi_period, tick_nsec, .. } = &mut self.psi;
+        let group = groups[group.index()].as_mut().expect("a cgroup that is there has its pressure");
+        group.catch_up(now, *psi_period, *tick_nsec);
+        let groupc = &mut group.pcpu[cpu.index()];
+        let state_mask = match (clear & TSK_ONCPU != 0, set & TSK_ONCPU != 0) {
+            (true, _) => 0,
+            (false, true) => PSI_ONCPU,
+            (false, false) => groupc.state_mask & PSI_ONCPU,
+        };
+        for task in 0..NR_PSI_TASK_COUNTS {
+            if clear & 1 << task != 0 {
+                groupc.tasks[task] = groupc.tasks[task].checked_sub(1).expect("psi: task underflow");
+            }
+            groupc.tasks[task] += u32::from(set & 1 << task != 0);
+        }
+        let state_mask = test_states(&groupc.tasks, state_mask);
+        groupc.record_times(now);
+        groupc.state_mask = state_mask;
+        if group.avgs_work == u64::MAX {
+            group.avgs_work = (now / *tick_nsec) * *tick_nsec + *psi_period;
+        }
+    }
+
+    /// psi.c: psi_flags_change().
+    fn psi_flags_change(&mut self, p: TaskId, clear: u8, set: u8) {
+        let flags = &mut self.task[p].psi_flags;
+        assert!(*flags & set == 0 && *flags & clear == clear, "psi: inconsistent task state: {flags} -{clear} +{set}");
+        *flags = *flags & !clear | set;
+    }
+
+    fn psi_clock(&mut self) -> Option<u64> {
+        (self.kernel.psi == Psi::PerChangeClock).then(|| self.local_clock())
+    }
+
+    /// psi.c: psi_task_change(). In the task's group and all above.
+    fn psi_task_change(&mut self, p: TaskId, clear: u8, set: u8) {
+        let cpu = self.task[p].cpu;
+        self.psi_flags_change(p, clear, set);
+        let now = self.psi_clock();
+        let mut level = Some(self.task_psi_group(p));
+        while let Some(group) = level {
+            self.psi_group_change(group, cpu, clear, set, now);
+            level = self.tg[group].parent;
+        }
+    }
+
+    /// psi.c: psi_task_switch(). `sleep`: `prev` has left its queue.
+    fn psi_task_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, sleep: bool) {
+        let now = self.psi_clock();
+        let mut common = None;
+        if let Some(next) = next {
+            self.psi_flags_change(next, 0, TSK_ONCPU);
+            let mut level = Some(self.task_psi_group(next));
+            while let Some(group) = level {
+                let groupc = self.psi.groups[group.index()].as_ref().expect("a cgroup's pressure").pcpu[cpu.index()];
+                if groupc.state_mask & PSI_ONCPU != 0 {
+                    common = Some(group);
+                    break;
+                }
+                self.psi_group_change(group, cpu, 0, TSK_ONCPU, now);
+                level = self.tg[group].parent;
+            }
+        }
+        let Some(prev) = prev else { return };
+        let (mut clear, mut set) = (TSK_ONCPU, 0);
+        if sleep {
+            clear |= TSK_RUNNING;
+            if self.task[prev].in_iowait {
+                set |= TSK_IOWAIT;
+            }
+        }
+        self.psi_flags_change(prev, clear, set);
+        let mut level = Some(self.task_psi_group(prev));
+        while let Some(group) = level.filter(|&group| Some(group) != common) {
+            self.psi_group_change(group, cpu, clear, set, now);
+            level = self.tg[group].parent;
+        }
+        let next_flags = next.map_or(0, |next| self.task[next].psi_flags);
+        if (self.task[prev].psi_flags ^ next_flags) & !TSK_ONCPU != 0 {
+            clear &= !TSK_ONCPU;
+            while let Some(group) = level {
+                self.psi_group_change(group, cpu, clear, set, now);
+                level = self.tg[group].parent;
+            }
+        }
+    }
+
+    /// stats.h: psi_enqueue().
+    ///
+    /// Differs: called after the class's own, as since v6.12, and knows of delayed sleepers always.
+    #[inline]
+    pub(crate) fn psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
+        if self.psi.enabled && !flags.save_restore {
+            self.count_psi_enqueue(p, flags);
+        }
+    }
+
+    fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
+        let task = &self.task[p];
+        let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
+        if task.on_cpu {
+            // The switch will tell.
+            return;
+        }
+        let (clear, set) = match (self.se[task.se].sched_delayed, flags.migrated) {
+            (true, _) => (0, waits),
+            (false, true) => (0, TSK_RUNNING),
+            (false, false) => (waits, TSK_RUNNING),
+        };
+        self.psi_task_change(p, clear, set);
+    }
+
+    /// stats.h: psi_dequeue().
+    #[inline]
+    pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
+        if self.psi.enabled && !flags.save_restore && !flags.sleep {
+            self.psi_task_change(p, self.task[p].psi_flags, 0);
+        }
+    }
+
+    /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: what it waited for is no longer waited for on the old one.
+    #[inline]
+    pub(crate) fn psi_ttwu_dequeue(&mut self, p: TaskId) {
+        if self.psi.enabled && self.task[p].psi_flags != 0 {
+            self.psi_task_change(p, self.task[p].psi_flags, 0);
+        }
+    }
+
+    /// stats.h: psi_sched_switch().
+    #[inline]
+    pub(crate) fn psi_sched_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
+        if self.psi.enabled {
+            let sleep = prev.is_some_and(|p| {
+                let task = &self.task[p];
+                task.on_rq != OnRq::Queued || self.se[task.se].sched_delayed
+            });
+            self.psi_task_switch(cpu, prev, next, sleep);
+        }
+    }
+
+    /// psi.c: cgroup_move_task(). A task becomes a member of another cgroup.
+    pub(crate) fn cgroup_move_task(&mut self, p: TaskId, to: TgId) {
+        let flags = self.task[p].psi_flags;
+        if flags != 0 {
+            self.psi_task_change(p, flags, 0);
+        }
+        self.task_cold[p].css = to;
+        if flags != 0 {
+            self.psi_task_change(p, 0, flags);
+        }
+    }
+
+    /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may lie after the last
+    /// change. Reading changes nothing.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP while nothing is accounted.
+    pub fn psi_show(&self, group: TgId, res: PsiRes, now: u64) -> Answer<[Pressure; 2]> {
+        let off = Refusal::new(Errno::EOPNOTSUPP, "pressure is not accounted: boot with psi=1");
+        let found = self.psi.groups.get(group.index()).and_then(Option::as_ref).filter(|_| self.psi.enabled);
+        let mut of = found.ok_or(off)?.clone();
+        of.catch_up(now, self.psi.psi_period, self.psi.tick_nsec);
+        of.collect_percpu_times(now, self.psi.tick_nsec);
+        if now >= of.avg_next_update {
+            of.avg_next_update = of.update_averages(now, self.psi.psi_period);
+        }
+        let states = match res {
+            PsiRes::Io => [PSI_IO_SOME, PSI_IO_FULL],
+            PsiRes::Cpu => [PSI_CPU_SOME, PSI_CPU_FULL],
+        };
+        Ok(states.map(|state| {
+            // Of the whole system that is not defined: something runs where anything is queued.
+            if group == ROOT_TASK_GROUP && state == PSI_CPU_FULL {
+                return Pressure { avg: [0; 3], total: 0 };
+            }
+            // LOAD_INT() and LOAD_FRAC().
+            let hundredths = |avg: u64| (avg >> FSHIFT) * 100 + (((avg & (FIXED_1 - 1)) * 100) >> FSHIFT);
+            Pressure { avg: of.avg[state].map(hundredths), total: of.total[state] / 1000 }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_follow_from_the_counts() {
+        let names = |waiting, running, oncpu: bool| {
+            let mask = test_states(&[waiting, running], if oncpu { PSI_ONCPU } else { 0 });
+            let name = ["io some", "io full", "cpu some", "cpu full", "nonidle"];
+            (0..NR_PSI_STATES).filter(|state| mask & 1 << state != 0).map(|state| name[state]).collect::<Vec<_>>()
+        };
+        assert!(names(0, 0, false).is_empty());
+        assert_eq!(names(0, 1, true), ["nonidle"]);
+        assert_eq!(names(0, 2, true), ["cpu some", "nonidle"]);
+        assert_eq!(names(0, 1, false), ["cpu some", "cpu full", "nonidle"]);
+        assert_eq!(names(1, 0, false), ["io some", "io full", "nonidle"]);
+        assert_eq!(names(1, 1, true), ["io some", "nonidle"]);
+    }
+
+    #[test]
+    fn averages_are_the_load_averages_fixed_point() {
+        // Half of each period for a minute: 30 steps towards 50%.
+        let mut avg = [0; 3];
+        for _ in 0..30 {
+            calc_avgs(&mut avg, 0, 1_000_000_000, 2_000_000_000);
+        }
+        // 50 (1 - (1677/2048)^30) and so on, but for each step's rounding up.
+        let percent = avg.map(|avg| avg * 100 / FIXED_1);
+        for (percent, exact) in percent.into_iter().zip([4988, 3157, 930]) {
+            assert!(percent.abs_diff(exact) < 40, "{percent} of {exact}");
+        }
+        // Periods that were missed decay at once as they would have one by one, up to rounding.
+        let mut at_once = avg;
+        calc_avgs(&mut at_once, 9, 0, 2_000_000_000);
+        let mut by_steps = avg;
+        for _ in 0..10 {
+            calc_avgs(&mut by_steps, 0, 0, 2_000_000_000);
+        }
+        for (once, steps) in at_once.into_iter().zip(by_steps) {
+            assert!(once.abs_diff(steps) < 40, "{at_once:?} {by_steps:?}");
+        }
+        assert_eq!(fixed_power_int(EXP[0], 0), FIXED_1);
+        assert_eq!(fixed_power_int(EXP[0], 1), EXP[0]);
+    }
+}
