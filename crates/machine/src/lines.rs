@@ -138,7 +138,6 @@ pub struct Directory {
     /// The sharer set of each line, `words` words long, one bit for each core. Of a line that is not shared it means nothing.
     sharers: [Vec<u64>; Region::ALL.len()],
     words: usize,
-    transfers: u64,
     ways: Ways,
     prices: LinePrices,
     stalled: Ps,
@@ -182,13 +181,12 @@ impl Directory {
             ways: Ways::new(topology, &places, &prices, seed),
             llc_cores,
             prices,
-            transfers: 0,
             stalled: Ps::ZERO,
         }
     }
 
     pub fn totals(&self) -> LineTotals {
-        LineTotals { transfers: self.transfers, stalled: self.stalled }
+        LineTotals { transfers: self.ways.travelled, stalled: self.stalled }
     }
 
     #[inline]
@@ -449,10 +447,8 @@ impl Directory {
         self.sharers[line.region as usize].resize(grown * self.words, 0);
     }
 
-    /// Counts an access that did not find the line here.
     #[inline(always)]
     fn stalls(&mut self, stall: Ps) -> Ps {
-        self.transfers += 1;
         self.stalled += stall;
         stall
     }

@@ -74,33 +74,29 @@ impl CpuMask {
     }
 
     /// Members in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
-        let mut from = 0;
-        std::iter::from_fn(move || {
-            let cpu = self.next_from(from)?;
-            from = cpu.index() + 1;
-            Some(cpu)
-        })
+    #[inline]
+    pub fn iter(&self) -> Members<'_> {
+        let word = self.words.first().copied().unwrap_or(0);
+        Members { words: &self.words, at: 0, word, left: self.words.len().saturating_sub(1), last: u64::MAX }
     }
 
     /// Members in ascending order from `start`, wrapping round (`for_each_cpu_wrap`).
-    pub fn iter_wrap(&self, start: CpuId) -> impl Iterator<Item = CpuId> + '_ {
-        let start = start.index();
-        let mut from = start;
-        let mut wrapped = false;
-        std::iter::from_fn(move || {
-            if !wrapped {
-                if let Some(cpu) = self.next_from(from) {
-                    from = cpu.index() + 1;
-                    return Some(cpu);
-                }
-                wrapped = true;
-                from = 0;
-            }
-            let cpu = self.next_from(from)?;
-            from = cpu.index() + 1;
-            (cpu.index() < start).then_some(cpu)
-        })
+    #[inline]
+    pub fn iter_wrap(&self, start: CpuId) -> Members<'_> {
+        let (at, from) = (start.index() / 64, u64::MAX << (start.index() % 64));
+        match self.words.get(at) {
+            // The word it starts in comes again at the end, for the members before the start.
+            Some(word) => Members { words: &self.words, at, word: word & from, left: self.words.len(), last: !from },
+            None => self.iter(),
+        }
+    }
+
+    /// Takes the members of `other` out (`cpumask_andnot`).
+    #[inline]
+    pub fn subtract(&mut self, other: &CpuMask) {
+        for (word, out) in self.words.iter_mut().zip(&other.words) {
+            *word &= !out;
+        }
     }
 
     pub fn intersects(&self, other: &CpuMask) -> bool {
@@ -167,6 +163,40 @@ impl CpuMask {
             .map(|i| format!("{:0width$x}", half(i), width = if i + 1 == words { top_bits.div_ceil(4) } else { 8 }))
             .collect::<Vec<_>>()
             .join(",")
+    }
+}
+
+/// A walk along a set.
+#[derive(Clone, Debug)]
+pub struct Members<'a> {
+    words: &'a [u64],
+    /// The word at which it stands, and what is left of it.
+    at: usize,
+    word: u64,
+    /// Words still to come, and what counts of the last one.
+    left: usize,
+    last: u64,
+}
+
+impl Iterator for Members<'_> {
+    type Item = CpuId;
+
+    #[inline]
+    fn next(&mut self) -> Option<CpuId> {
+        while self.word == 0 {
+            self.left = self.left.checked_sub(1)?;
+            self.at += 1;
+            if self.at >= self.words.len() {
+                self.at = 0;
+            }
+            self.word = self.words[self.at];
+            if self.left == 0 {
+                self.word &= self.last;
+            }
+        }
+        let bit = self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        Some(CpuId((self.at * 64 + bit) as u16))
     }
 }
 
@@ -252,6 +282,32 @@ mod tests {
         assert_eq!(order(65), [130, 1, 3, 64]);
         assert_eq!(order(131), [1, 3, 64, 130]);
         assert_eq!(order(0), [1, 3, 64, 130]);
+        assert_eq!(order(200), [1, 3, 64, 130]);
+        assert_eq!(mask(&[7]).iter_wrap(CpuId(8)).collect::<Vec<_>>(), [CpuId(7)]);
+        assert_eq!(CpuMask::default().iter_wrap(CpuId(8)).next(), None);
+    }
+
+    #[test]
+    fn walks_agree_with_looking_at_every_cpu() {
+        let mut random = crate::Prng::stream(3, "cpumask", 0);
+        for _ in 0..500 {
+            let nr_cpus = 1 + random.below(200) as usize;
+            let density = 1 + random.below(20);
+            let members: Vec<usize> = (0..nr_cpus).filter(|_| random.below(20) < density).collect();
+            let mask = mask(&members);
+            let start = random.below(nr_cpus as u64 + 70) as usize;
+            let of = |cpus: Members| cpus.map(CpuId::index).collect::<Vec<_>>();
+            assert_eq!(of(mask.iter()), members);
+            let (before, from): (Vec<usize>, Vec<usize>) = members.iter().partition(|&&cpu| cpu < start);
+            assert_eq!(of(mask.iter_wrap(CpuId::new(start))), [from, before].concat());
+        }
+    }
+
+    #[test]
+    fn what_is_subtracted_is_gone() {
+        let mut rest = mask(&[1, 2, 70, 130]);
+        rest.subtract(&mask(&[2, 3, 70]));
+        assert_eq!(rest, mask(&[1, 130]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod cpumask;
 mod prng;
 mod time;
 
-pub use cpumask::{CpuMask, PerCpu};
+pub use cpumask::{CpuMask, Members, PerCpu};
 pub use prng::Prng;
 pub use time::{Cycles, Ns, Ps};
 

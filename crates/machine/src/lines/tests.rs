@@ -116,7 +116,7 @@ struct Plain<'a> {
     prices: &'a LinePrices,
     lines: Vec<PlainLine>,
     /// How far a line's slice is: the one thing taken from the other implementation.
-    by_slice: &'a dyn Fn(Line, Ps) -> Ps,
+    by_slice: &'a mut dyn FnMut(Line, Ps) -> Ps,
 }
 
 impl Plain<'_> {
@@ -240,10 +240,10 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
         if !table {
             directory.ways.forget_table(&topology);
         }
-        let ways = Ways::new(&topology, &Places::new(&topology), &prices, 1);
-        let by_slice = |line: Line, way: Ps| ways.by_slice(line, way);
+        let mut ways = Ways::new(&topology, &Places::new(&topology), &prices, 1);
+        let by_slice = &mut |line: Line, way: Ps| ways.by_slice(line, way);
         let lines = vec![PlainLine::default(); 16 * Region::ALL.len()];
-        let mut plain = Plain { topology: &topology, prices: &prices, lines, by_slice: &by_slice };
+        let mut plain = Plain { topology: &topology, prices: &prices, lines, by_slice };
         let mut random = Prng::stream(7, "lines", 0);
         let mut clock = 0;
         for step in 0..30_000 {

@@ -21,6 +21,8 @@ pub(super) struct Ways {
     outside: Ps,
     /// What the seed makes of an address.
     salt: u64,
+    /// How many lines have gone one.
+    pub(super) travelled: u64,
 }
 
 /// Entries: 4 MB.
@@ -84,6 +86,7 @@ impl Ways {
             near,
             outside: prices.transfer.get(leaves.index()).copied().unwrap_or(near),
             salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            travelled: 0,
         }
     }
 
@@ -124,7 +127,8 @@ impl Ways {
 
     /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
     #[inline(always)]
-    pub(super) fn by_slice(&self, line: Line, way: Ps) -> Ps {
+    pub(super) fn by_slice(&mut self, line: Line, way: Ps) -> Ps {
+        self.travelled += 1;
         if way == Ps::ZERO {
             return way;
         }

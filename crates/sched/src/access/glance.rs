@@ -38,28 +38,31 @@ impl<'a, A: Arch> Glance<'a, A> {
     }
 
     /// [`Sched::idle_cpu`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
         self.arch.enter(self.by, Path::idle_cpu);
         self.arch.leave(self.by);
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
-        let rq = &self.rq[cpu];
-        if rq.curr.is_some() {
-            return false;
-        }
+        self.rq[cpu].curr.is_none() && self.nobody_waits(cpu)
+    }
+
+    /// The part of `idle_cpu()` about those who wait for a CPU that runs its idle task.
+    #[inline(never)]
+    fn nobody_waits(&mut self, cpu: CpuId) -> bool {
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
         self.arch.read(self.by, self.layout.rq(cpu, self.pending));
+        let rq = &self.rq[cpu];
         rq.nr_running == 0 && rq.wake_list.is_empty()
     }
 
     /// `available_idle_cpu(cpu) || sched_idle_cpu(cpu)`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
         self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
     }
 
     /// fair.c: sched_idle_cpu().
-    #[inline]
+    #[inline(never)]
     pub(crate) fn sched_idle_cpu(&mut self, cpu: CpuId) -> bool {
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Lock));
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Cfs));
@@ -85,7 +88,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
         self.glance().is_free(cpu)
     }

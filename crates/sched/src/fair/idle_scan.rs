@@ -28,20 +28,27 @@ enum After {
 }
 
 /// cpumask.h: for_each_cpu_wrap(), over a mask that shrinks meanwhile.
-struct Wrap {
+pub(super) struct Wrap {
     start: usize,
     from: usize,
     wrapped: bool,
 }
 
 impl Wrap {
+    /// From `target` on; after the last one from the first.
+    pub(super) fn at(target: CpuId) -> Wrap {
+        let start = target.index();
+        Wrap { start, from: start, wrapped: false }
+    }
+
     /// From the CPU after `target` on; after the last one from the first.
     fn after(target: CpuId) -> Wrap {
         let start = target.index() + 1;
         Wrap { start, from: start, wrapped: false }
     }
 
-    fn next(&mut self, mask: &CpuMask) -> Option<CpuId> {
+    #[inline]
+    pub(super) fn next(&mut self, mask: &CpuMask) -> Option<CpuId> {
         if !self.wrapped {
             if let Some(cpu) = mask.next_from(self.from) {
                 self.from = cpu.index() + 1;
@@ -183,9 +190,7 @@ impl<A: Arch> Search<'_, A> {
                 return After::Return(Some(cpu));
             }
         }
-        for cpu in span.iter() {
-            self.cpus.clear(cpu);
-        }
+        self.cpus.subtract(span);
         After::GoOn
     }
 
@@ -234,9 +239,7 @@ impl<A: Arch> Search<'_, A> {
         if idle {
             return Some(core);
         }
-        for cpu in self.smt[core].iter() {
-            self.cpus.clear(cpu);
-        }
+        self.cpus.subtract(&self.smt[core]);
         None
     }
 }

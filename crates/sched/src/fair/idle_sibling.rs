@@ -1,6 +1,7 @@
 //! fair.c: select_idle_sibling(): an idle CPU in the cache of the CPU that a wakeup was meant for.
 
 use super::fit::Needs;
+use super::idle_scan::Wrap;
 use super::wake::{ClusterScan, IdleSibling, KthreadStacking, RecentUsedCpu};
 use crate::access::Glance;
 use crate::arch::Arch;
@@ -146,7 +147,15 @@ impl<A: Arch> Sched<A> {
         }
         self.read_task_policy(p);
         let mut search = self.search(p);
-        let found = search.candidates(sd, target).find(|&core| search.is_idle_core(core));
+        search.cpus.assign_and(search.domains.sched_domain_span(sd), search.allowed);
+        let mut order = Wrap::at(target);
+        let mut found = None;
+        while let Some(core) = order.next(search.cpus) {
+            if search.is_idle_core(core) {
+                found = Some(core);
+                break;
+            }
+        }
         if found.is_none() {
             self.set_idle_cores(target, false);
         }
@@ -172,12 +181,14 @@ impl<A: Arch> Sched<A> {
         let begin = self.local_clock();
         let mut search = self.search(p);
         let mut found = None;
-        for cpu in search.domains.sched_domain_span(sd).iter_wrap(target) {
+        let span = search.domains.sched_domain_span(sd);
+        let anywhere = span.is_subset(search.allowed);
+        for cpu in span.iter_wrap(target) {
             nr -= 1;
             if nr == 0 {
                 return None;
             }
-            if search.allowed.contains(cpu) && search.glance.is_free(cpu) {
+            if (anywhere || search.allowed.contains(cpu)) && search.glance.is_free(cpu) {
                 found = Some(cpu);
                 break;
             }
@@ -255,28 +266,19 @@ impl<'a, A: Arch> Search<'a, A> {
         if idle { span.iter().find(|&cpu| self.allowed.contains(cpu)) } else { None }
     }
 
-    /// Cores of the domain from the target's on, each by the first of its CPUs that the task may use, in the order of
-    /// `for_each_cpu_wrap()`.
-    /// Differs: the kernel clears the threads of a core it has seen in a copy of the mask.
-    fn candidates(&self, sd: SdId, target: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
-        let (span, allowed, smt) = (self.domains.sched_domain_span(sd), self.allowed, self.smt);
-        let usable = move |cpu| span.contains(cpu) && allowed.contains(cpu);
-        span.iter_wrap(target)
-            .filter(move |&cpu| usable(cpu) && smt[cpu].iter_wrap(target).find(|&sibling| usable(sibling)) == Some(cpu))
-    }
-
     /// The threads of a core that are up.
     pub(super) fn threads_of(&self, cpu: CpuId) -> impl Iterator<Item = CpuId> + use<'a, A> {
         let online = self.online;
         self.smt[cpu].iter().filter(|&thread| online.contains(thread))
     }
 
-    /// Looks at every thread, also after one that is busy.
+    /// Looks at every thread, also after one that is busy; none of them is left to look at.
     fn is_idle_core(&mut self, core: CpuId) -> bool {
         let mut idle = true;
         for thread in self.threads_of(core) {
             idle &= self.glance.idle_cpu(thread);
         }
+        self.cpus.subtract(&self.smt[core]);
         idle
     }
 }
