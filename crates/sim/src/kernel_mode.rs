@@ -21,7 +21,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         context.is_none_or(|context| context.mm != 0 || matches!(context.pending, Pending::Long { .. }))
     }
 
-    /// core.c: cond_resched(); kernel.h: might_sleep(). Returns whether the task goes on at once.
+    /// What cond_resched() and might_sleep() do. Returns whether the task goes on at once.
     pub(crate) fn preemption_point(&mut self, cpu: CpuId, op: &Op) -> bool {
         let model = self.os.rules.preempt;
         let looks = if matches!(op, Op::CondResched) { model.cond_resched() } else { model.might_resched() };

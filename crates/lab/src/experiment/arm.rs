@@ -180,7 +180,7 @@ impl Arm {
         }
     }
 
-    /// core.c: setup_preempt_mode().
+    /// As setup_preempt_mode() takes it, but that it refuses what that one warns of.
     pub(super) fn set_preempt(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         if !self.build.preempt_dynamic {
             let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
