@@ -79,6 +79,8 @@ timers! {
     /// `dl_se->inactive_timer` of the same.
     DlInactive(TaskId) => inactive_task_timer;
     DlServerInactive(CpuId) => dl_server_inactive_timer;
+    /// What does a CPU's tick once a second, `tick_work_cpu`.
+    TickRemote(CpuId) => sched_tick_remote;
     /// `rq->hrtick_timer`
     Hrtick(CpuId) => hrtick;
 }

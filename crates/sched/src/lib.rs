@@ -18,6 +18,7 @@ pub mod errno;
 pub mod fair;
 pub mod features;
 pub mod hrtimer;
+pub mod isolation;
 pub mod layout;
 pub mod load_weight;
 pub mod pelt;

@@ -544,7 +544,7 @@ pub struct Rq {
     pub online: bool,
     pub hotplug: HotplugState,
     // nohz
-    /// tick-sched.c: `ts->tick_stopped`. The CPU idles and has no tick.
+    /// tick-sched.c: `ts->tick_stopped`. The CPU has no tick: it idles, or runs a single task (nohz_full=).
     pub tick_stopped: bool,
     /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
     pub nohz_tick_stopped: bool,

@@ -9,6 +9,7 @@ use crate::core::{ClampRequest, Sched, TaskInit};
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::features::Feature;
+use crate::isolation::{FullTick, IdleExit};
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::sysctl::Tunable;
 use units::{CpuId, CpuMask, Ns};
@@ -65,9 +66,19 @@ pub trait Scheduler {
     /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's
     /// `sched_idle_set_state()`. A CPU that idles without one is in no state.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
-    /// The tick of an idle CPU stops; and restarts.
+    /// The tick of an idle CPU stops; and restarts when it leaves the idle loop. Returns whether it does.
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId);
-    fn tick_nohz_idle_restart(&mut self, cpu: CpuId);
+    fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
+
+    /// Whether some CPUs run without ticks, so that the first one always ticks for them; and whether `cpu` is one of those.
+    fn tick_nohz_full_enabled(&self) -> bool;
+    fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool;
+    /// The end of an interrupt on such a CPU while a task runs there.
+    fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick;
+    /// On which CPU a timer waits that a task on `cpu` arms.
+    fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId;
+    /// Where a kernel thread may run that nobody binds; `None`: everywhere.
+    fn kthread_cpus(&self) -> Option<CpuMask>;
 
     fn need_resched(&self, cpu: CpuId) -> bool;
     /// What runs on `cpu`; `None` is idle.
@@ -243,14 +254,48 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
+        let ran_without = self.rq[cpu].tick_stopped && self.tick_nohz_full_cpu(cpu);
         self.rq[cpu].tick_stopped = true;
+        if ran_without {
+            return;
+        }
         self.nohz_balance_enter_idle(cpu);
     }
 
-    fn tick_nohz_idle_restart(&mut self, cpu: CpuId) {
+    fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
+        if self.tick_nohz_full_cpu(cpu)
+            && self.kernel.isolation.idle_exit == IdleExit::StaysStopped
+            && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
+        {
+            return false;
+        }
         self.rq[cpu].tick_stopped = false;
         self.tick_nohz_idle_exit(cpu);
+        true
+    }
+
+    #[inline]
+    fn tick_nohz_full_enabled(&self) -> bool {
+        Sched::tick_nohz_full_enabled(self)
+    }
+
+    fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool {
+        Sched::tick_nohz_full_cpu(self, cpu)
+    }
+
+    fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick {
+        self.on_cpu(cpu);
+        Sched::tick_nohz_full_update_tick(self, cpu)
+    }
+
+    #[inline]
+    fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId {
+        Sched::get_nohz_timer_target(self, cpu)
+    }
+
+    fn kthread_cpus(&self) -> Option<CpuMask> {
+        Sched::kthread_cpus(self)
     }
 
     #[inline]

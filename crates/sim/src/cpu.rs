@@ -25,6 +25,8 @@ pub(crate) struct Cpu {
     pub at: Ps,
     /// The next tick; NEVER while it is stopped.
     pub tick_at: Ps,
+    /// Those that there have been.
+    pub ticks: u64,
     /// Pending notices, the earliest of each kind.
     pub reschedule_at: Ps,
     pub monitor_at: Ps,
@@ -41,6 +43,7 @@ impl Cpu {
             run: Run::EnteringIdle,
             at: Ps::ZERO,
             tick_at: Ps::NEVER,
+            ticks: 0,
             reschedule_at: Ps::NEVER,
             monitor_at: Ps::NEVER,
             timers: Timers::default(),

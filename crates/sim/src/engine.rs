@@ -114,6 +114,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.busy + since
     }
 
+    /// How often `cpu` has had a tick.
+    pub fn ticks(&self, cpu: CpuId) -> u64 {
+        self.cpus[cpu].ticks
+    }
+
     /// Lets the machine idle until `until`.
     pub fn idle(&mut self, until: Ns) {
         let until = Ps::from(until);
@@ -215,6 +220,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::User { since } => {
                 self.account_user(cpu, since, now);
                 self.sched.arch_mut().begin(cpu, now);
+                if self.cpus[cpu].interrupt_at() <= now {
+                    self.track_context(cpu);
+                }
                 self.interrupts(cpu);
                 self.continue_task(cpu);
             }

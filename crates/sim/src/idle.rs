@@ -29,7 +29,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let now = self.sched.arch().now(cpu);
         self.reprogram(cpu);
         let timer = self.cpus[cpu].timers.next();
-        if self.cpus[cpu].tick_at != Ps::NEVER && timer > now + self.tick_period {
+        // Somebody keeps the time for CPUs that run without ticks.
+        let keeps_time = cpu == CpuId(0) && self.sched.tick_nohz_full_enabled();
+        if self.cpus[cpu].tick_at != Ps::NEVER && timer > now + self.tick_period && !keeps_time {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
             self.cpus[cpu].tick_at = Ps::NEVER;
             self.sched.tick_nohz_idle_stop(cpu);
@@ -95,8 +97,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].monitor_at = Ps::NEVER;
         if self.cpus[cpu].tick_at == Ps::NEVER {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_EXIT);
-            self.cpus[cpu].tick_at = self.next_tick(now);
-            self.sched.tick_nohz_idle_restart(cpu);
+            if self.sched.tick_nohz_idle_restart(cpu) {
+                self.cpus[cpu].tick_at = self.next_tick(now);
+            }
         }
         self.sched.set_polling(cpu, false);
         if self.sched.idle_loop_exit(cpu) {

@@ -6,6 +6,7 @@ use machine::hardware::Hardware;
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
+use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ps};
@@ -37,6 +38,27 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().leave(cpu);
         }
         self.sched.irq_exit(cpu);
+        if self.sched.tick_nohz_full_enabled() {
+            self.tick_irq_exit(cpu);
+        }
+    }
+
+    /// tick-sched.c: tick_nohz_irq_exit() on a CPU of nohz_full= that does not idle: its tick stops, or goes on.
+    #[cold]
+    fn tick_irq_exit(&mut self, cpu: CpuId) {
+        if !self.sched.tick_nohz_full_cpu(cpu) || self.sched.current(cpu).is_none() {
+            return;
+        }
+        let update = self.sched.tick_nohz_full_update_tick(cpu);
+        self.tick_updated(cpu, update);
+    }
+
+    pub(crate) fn tick_updated(&mut self, cpu: CpuId, update: FullTick) {
+        match update {
+            FullTick::Unchanged => {}
+            FullTick::Restarted => self.cpus[cpu].tick_at = self.next_tick(self.sched.arch().now(cpu)),
+            FullTick::Stopped(until) => self.cpus[cpu].tick_at = until.map_or(Ps::NEVER, Ps::from),
+        }
     }
 
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
@@ -57,6 +79,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     return false;
                 }
                 sim.cpus[cpu].tick_at = sim.next_tick(now);
+                sim.cpus[cpu].ticks += 1;
                 sim.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
                     sim.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| sim.sched.scheduler_tick(cpu))
                 })

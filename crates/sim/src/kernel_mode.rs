@@ -21,6 +21,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         context.is_none_or(|context| context.mm != 0 || matches!(context.pending, Pending::Long { .. }))
     }
 
+    /// A system call's way into the kernel and back.
+    pub(crate) fn enter_kernel(&mut self, cpu: CpuId) {
+        self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        self.track_context(cpu);
+    }
+
+    /// context_tracking.c: on CPUs of nohz_full= RCU and the accounting of time, which see no tick there, are told when user mode ends and
+    /// begins again.
+    #[inline]
+    pub(crate) fn track_context(&mut self, cpu: CpuId) {
+        if self.sched.tick_nohz_full_enabled() && self.sched.tick_nohz_full_cpu(cpu) {
+            self.within(cpu, paths::CONTEXT_TRACKING, |_| ());
+        }
+    }
+
     /// What cond_resched() and might_sleep() do. Returns whether the task goes on at once.
     pub(crate) fn preemption_point(&mut self, cpu: CpuId, op: &Op) -> bool {
         let model = self.os.rules.preempt;
@@ -43,7 +58,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Exit => (paths::DO_EXIT, PIECES),
             _ => return Err(op),
         };
-        self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        self.enter_kernel(cpu);
         Ok(Pending::Long { path, pieces, left: pieces, op: Box::new(op) })
     }
 

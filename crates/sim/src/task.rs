@@ -79,7 +79,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let init = TaskInit {
             comm: spec.comm,
             attr: spec.attr,
-            cpus_allowed: spec.cpus,
+            cpus_allowed: match spec.memory {
+                AddressSpace::Kernel => spec.cpus.or_else(|| self.sched.kthread_cpus()),
+                _ => spec.cpus,
+            },
             mm,
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
         };
@@ -183,7 +186,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         };
         // Locks between threads stay in user space until they must wait.
         if matches!(pending, Pending::Syscall(ref call) if !matches!(call, Syscall::Sync(_))) {
-            self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+            self.enter_kernel(cpu);
         }
         self.set_pending(task, pending);
         true
@@ -191,7 +194,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The operations that act on the task itself.
     fn act(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
-        self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
+        self.enter_kernel(cpu);
         self.act_in_kernel(cpu, task, op, false)
     }
 
@@ -329,7 +332,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.context(task).sleep = sleep;
         let soft = Ps::from(until);
         let hard = soft + self.timer_slack;
-        self.cpus[cpu].timers.arm(soft, hard, task, sleep);
+        let on = self.timer_base(cpu, hard);
+        self.cpus[on].timers.arm(soft, hard, task, sleep);
+        if on != cpu {
+            self.requeue(on);
+        }
+    }
+
+    /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's
+    /// clock would have to be set from here.
+    fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
+        let target = self.sched.get_nohz_timer_target(cpu);
+        if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
     }
 
     // User mode.

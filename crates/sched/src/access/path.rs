@@ -51,6 +51,7 @@ paths! {
     task_tick_dl select_task_rq_dl find_later_rq push_dl_task pull_dl_task cpudl_find cpudl_set start_dl_timer dl_task_timer
     inactive_task_timer dl_server_timer
     psi_group_change
+    sched_tick_remote
 }
 
 impl Path {

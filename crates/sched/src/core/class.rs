@@ -243,7 +243,7 @@ impl<A: Arch> Sched<A> {
 
     /// `rq->curr->sched_class->task_tick()`. `queued`: by the timer that ends a slice (core/hrtick.rs).
     #[inline]
-    pub(super) fn task_tick(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
+    pub(crate) fn task_tick(&mut self, cpu: CpuId, curr: TaskId, queued: bool) {
         match self.task[curr].sched_class {
             SchedClass::Fair => self.task_tick_fair(cpu, curr, queued),
             SchedClass::Rt => self.task_tick_rt(cpu, curr),

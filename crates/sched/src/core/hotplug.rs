@@ -107,6 +107,9 @@ impl<A: Arch> Sched<A> {
         if self.cpu_active_mask.weight() == 1 {
             return Err(Refusal::new(Errno::EBUSY, "it is the last CPU that is up"));
         }
+        if self.keeps_time(cpu) {
+            return Err(Refusal::new(Errno::EBUSY, "it keeps the time for the CPUs of nohz_full="));
+        }
         self.release_per_cpu_kthreads(cpu);
         self.sched_cpu_deactivate(cpu);
         match self.kernel.core.hotplug {

@@ -27,6 +27,7 @@ use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
+use crate::isolation::Isolation;
 use crate::layout::{Layout, Statistic};
 use crate::psi::PsiState;
 use crate::rt::bandwidth::RUNTIME_INF;
@@ -93,6 +94,7 @@ pub struct Sched<A: Arch> {
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
     pub hrtimers: HrTimers,
+    pub(crate) isolation: Isolation,
     pub(crate) bandwidth: Bandwidth,
     pub(crate) autogroups: Autogroups,
     /// Which files its groups have.
@@ -192,6 +194,7 @@ impl<A: Arch> Sched<A> {
             sched_energy_present: false,
             select_rq_mask: CpuMask::new(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
+            isolation: Isolation::default(),
             bandwidth: Bandwidth::new(nr_cpus),
             autogroups: Autogroups::default(),
             cgroup_hierarchy: Hierarchy::of(boot.kernel.cgroup.files),
@@ -340,17 +343,18 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
         self.write_rq_load(cpu);
         let rq = &mut self.rq[cpu];
-        let was_one_at_most = rq.nr_running < 2;
+        let prev_nr = rq.nr_running;
         rq.nr_running += count;
         self.trace_sched_update_nr_running_tp(cpu, count as i32);
         let rq = &self.rq[cpu];
-        if was_one_at_most && rq.nr_running >= 2 {
+        if prev_nr < 2 && rq.nr_running >= 2 {
             self.read_root_domain(cpu);
             if !self.root_domain(cpu).overload {
                 self.write_root_domain(cpu);
                 self.root_domain_mut(cpu).overload = true;
             }
         }
+        self.sched_update_tick_dependency(cpu, prev_nr);
     }
 
     /// kernel/sched/sched.h: sub_nr_running().
@@ -358,6 +362,7 @@ impl<A: Arch> Sched<A> {
         self.write_rq_load(cpu);
         self.rq[cpu].nr_running -= count;
         self.trace_sched_update_nr_running_tp(cpu, -(count as i32));
+        self.sched_update_tick_dependency(cpu, self.rq[cpu].nr_running + count);
     }
 
     /// core.c: activate_task().
@@ -552,6 +557,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::calc_global_load_tick);
         self.rq_unlock(cpu);
         self.rq[cpu].idle_balance = self.rq[cpu].curr.is_none() && self.rq[cpu].nr_running == 0;
+        self.rq_last_tick_reset(cpu);
         self.trigger_load_balance(cpu)
     }
 

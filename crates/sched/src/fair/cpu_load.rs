@@ -118,7 +118,7 @@ impl<A: Arch> Sched<A> {
     fn update_cpu_load_of_tick(&mut self, cpu: CpuId) {
         let load = self.weighted_cpuload(cpu);
         match self.kernel.balance.tickless_load {
-            TicklessLoad::Recorded if self.rq[cpu].tick_stopped => self.cpu_load_update_nohz(cpu, load),
+            TicklessLoad::Recorded if self.rq[cpu].tick_stopped => self.cpu_load_update_nohz(cpu, load, true),
             TicklessLoad::Recorded | TicklessLoad::Idle | TicklessLoad::Absent => {
                 self.rq[cpu].last_load_update_tick = self.jiffies();
                 self.count_ticks(cpu, load, 1, 0);
@@ -130,12 +130,12 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "update_idle_cpu_load")]
     pub(super) fn cpu_load_update_idle(&mut self, cpu: CpuId) {
         if self.weighted_cpuload(cpu) == 0 {
-            self.cpu_load_update_nohz(cpu, 0);
+            self.cpu_load_update_nohz(cpu, 0, false);
         }
     }
 
     /// fair.c: cpu_load_update_nohz_start(). The load with which a time without ticks begins.
-    pub(super) fn cpu_load_update_nohz_start(&mut self, cpu: CpuId) {
+    pub(crate) fn cpu_load_update_nohz_start(&mut self, cpu: CpuId) {
         match self.kernel.balance.tickless_load {
             TicklessLoad::Idle | TicklessLoad::Absent => {}
             TicklessLoad::Recorded => {
@@ -147,23 +147,25 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: cpu_load_update_nohz_stop(). The ticks come back.
     #[doc(alias = "update_cpu_load_nohz")]
-    pub(super) fn cpu_load_update_nohz_stop(&mut self, cpu: CpuId) {
+    ///
+    /// `active`: those of a CPU that was busy without them.
+    pub(crate) fn cpu_load_update_nohz_stop(&mut self, cpu: CpuId, active: bool) {
         if self.jiffies() <= self.rq[cpu].last_load_update_tick {
             return;
         }
         let load = match self.kernel.balance.tickless_load {
             TicklessLoad::Absent => return,
-            TicklessLoad::Idle => 0,
-            TicklessLoad::Recorded => self.weighted_cpuload(cpu),
+            TicklessLoad::Idle if !active => 0,
+            TicklessLoad::Idle | TicklessLoad::Recorded => self.weighted_cpuload(cpu),
         };
         self.rq_lock(cpu);
         self.update_rq_clock_of_caller(cpu);
-        self.cpu_load_update_nohz(cpu, load);
+        self.cpu_load_update_nohz(cpu, load, active);
         self.rq_unlock(cpu);
     }
 
     /// fair.c: cpu_load_update_nohz(). All ticks since the last update, of which only the last one saw `load`.
-    fn cpu_load_update_nohz(&mut self, cpu: CpuId, load: u64) {
+    fn cpu_load_update_nohz(&mut self, cpu: CpuId, load: u64, active: bool) {
         // A CPU's clock may be a jiffy behind the one that wrote here.
         let curr_jiffies = self.jiffies();
         let pending_updates = curr_jiffies.saturating_sub(self.rq[cpu].last_load_update_tick);
@@ -172,8 +174,8 @@ impl<A: Arch> Sched<A> {
         }
         let tickless_load = match self.kernel.balance.tickless_load {
             TicklessLoad::Absent => return,
-            TicklessLoad::Idle => 0,
-            TicklessLoad::Recorded => self.rq[cpu].cpu_load[0],
+            TicklessLoad::Idle if !active => 0,
+            TicklessLoad::Idle | TicklessLoad::Recorded => self.rq[cpu].cpu_load[0],
         };
         self.rq[cpu].last_load_update_tick = curr_jiffies;
         self.count_ticks(cpu, load, pending_updates, tickless_load);

@@ -330,6 +330,7 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].cfs_tasks.list_move(&mut self.task, p);
         }
         self.hrtick_picked(cpu, p);
+        self.sched_fair_update_stop_tick(cpu, p);
         self.update_misfit_status(cpu, Some(p));
         Some(p)
     }

@@ -154,7 +154,7 @@ impl<A: Arch> Sched<A> {
 
     /// tick-sched.c: tick_nohz_idle_exit(), the scheduler's part. The tick is back; the CPU counts as idle until it hits.
     pub(crate) fn tick_nohz_idle_exit(&mut self, cpu: CpuId) {
-        self.cpu_load_update_nohz_stop(cpu);
+        self.cpu_load_update_nohz_stop(cpu, false);
     }
 
     /// fair.c: on_null_domain().

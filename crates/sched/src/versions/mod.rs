@@ -26,6 +26,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
+use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
@@ -83,6 +84,7 @@ pub struct Kernel {
     pub autogroup: AutogroupRules,
     pub rt: RtRules,
     pub dl: DlRules,
+    pub isolation: IsolationRules,
     pub schedstats: Schedstats,
     pub psi: Psi,
     pub features: Features,
@@ -206,6 +208,7 @@ behaviours! {
         kick_ilb,
     }
     autogroup: AutogroupRules { default, exit }
+    isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, kthreads, ilb }
     cgroup: CgroupRules { files, nice_time }
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,

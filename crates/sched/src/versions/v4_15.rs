@@ -12,6 +12,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
@@ -45,6 +46,7 @@ pub const V4_15: Kernel = Kernel {
     cgroup: CgroupRules::V4_15,
     rt: RtRules::V4_15,
     dl: DlRules::V4_15,
+    isolation: IsolationRules::V4_15,
     schedstats: Schedstats::Tunable,
     psi: Psi::Absent,
     features: FEATURES,

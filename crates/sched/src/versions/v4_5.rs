@@ -13,6 +13,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
@@ -55,6 +56,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     cgroup: CgroupRules::V4_5,
     rt: RtRules::V4_5,
     dl: DlRules::V4_5,
+    isolation: IsolationRules::V4_5,
     schedstats: Schedstats::Always,
     psi: Psi::Absent,
     features: FEATURES,

@@ -12,6 +12,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
@@ -49,6 +50,7 @@ pub const V6_1: Kernel = Kernel {
     rt: RtRules::V6_1,
     dl: DlRules::V6_1,
     psi: Psi::PerGroupClock,
+    isolation: IsolationRules::V6_1,
     features: FEATURES,
     layout: Layout::V6_1,
     tunables: sysctl::V6_1,

@@ -11,6 +11,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
+use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::psi::Psi;
 use crate::rt::RtRules;
@@ -31,6 +32,7 @@ pub const V6_12: Kernel = Kernel {
     rt: RtRules::V6_12,
     dl: DlRules::V6_12,
     psi: Psi::PerChangeClock,
+    isolation: IsolationRules::V6_12,
     features: FEATURES,
     layout: Layout::V6_12,
     tunables: sysctl::V6_12,

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
-//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` is the boot parameter, as is `preempt full` (none
+//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` and `nohz_full LIST` are boot parameters, as is `preempt full` (none
 //! where nothing is said). `on=` is the CPU that
 //! forks the task, `at=` when. Run with `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at
 //! each of them.
@@ -58,6 +58,7 @@ pub struct Scenario {
     script: Script,
     timeline: Vec<(Ns, Change)>,
     isolated: CpuMask,
+    nohz_full: CpuMask,
     from: Ns,
     to: Ns,
     columns: usize,
@@ -93,6 +94,7 @@ impl Scenario {
             script: Script::default(),
             timeline: Vec::new(),
             isolated: CpuMask::default(),
+            nohz_full: CpuMask::default(),
             from: Ns::ZERO,
             to: Ns::ZERO,
             columns: 0,
@@ -119,6 +121,7 @@ impl Scenario {
                 }
                 "at" => scenario.timeline.push(change(rest, &scenario.kernel)),
                 "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
+                "nohz_full" => scenario.nohz_full = cpus(rest),
                 "isolcpus" => scenario.isolated = cpus(rest),
                 "task" | "group" => tasks.push_str(line),
                 "picture" => {
@@ -203,11 +206,9 @@ impl Scenario {
             sysctl,
             isolated: self.isolated.clone(),
         };
-        Sim::new(
-            Sched::new(hardware, boot),
-            Os::new(OsRules { pipe: PipeRules::Single, preempt: self.preempt }),
-            self.hz,
-        )
+        let mut sched = Sched::new(hardware, boot);
+        sched.tick_nohz_full_setup(&self.nohz_full);
+        Sim::new(sched, Os::new(OsRules { pipe: PipeRules::Single, preempt: self.preempt }), self.hz)
     }
 }
 

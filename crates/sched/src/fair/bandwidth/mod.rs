@@ -341,6 +341,13 @@ impl<A: Arch> Sched<A> {
 
     // CPUs come and go.
 
+    /// Whether a quota holds for a fair task: one of its group, or of one above.
+    pub(crate) fn task_has_quota(&self, p: TaskId) -> bool {
+        let cfs = self.se[self.task[p].se].cfs_rq;
+        let tg = self.cfs_rq[cfs].tg;
+        self.cfs_rq_runtime(cfs).runtime_enabled || self.tg[tg].cfs_bandwidth.hierarchical_quota != RUNTIME_INF
+    }
+
     /// fair.c: update_runtime_enabled(): a CPU is online again.
     pub fn update_runtime_enabled(&mut self, cpu: CpuId) {
         for tg in self.groups_below_root() {

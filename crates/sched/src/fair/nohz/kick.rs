@@ -4,6 +4,7 @@ use super::NohzFlags;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::{KickIlb, MisfitStatus, NewIlb, NohzBalance, PackingOrder};
+use crate::isolation::IlbCpus;
 use crate::topology::SdId;
 use fentry::fentry;
 use units::CpuId;
@@ -14,6 +15,10 @@ impl<A: Arch> Sched<A> {
     /// fair.c: find_new_ilb(). Who is to balance for all others.
     fn find_new_ilb(&mut self) -> Option<CpuId> {
         self.read_nohz();
+        if self.tick_nohz_full_enabled() && self.kernel.isolation.ilb == IlbCpus::Housekeeping {
+            let mask = self.nohz.idle_cpus_mask.clone();
+            return mask.iter().find(|&cpu| self.may_balance_for_others(cpu) && self.idle_cpu(cpu));
+        }
         match self.kernel.balance.new_ilb {
             NewIlb::FirstOfMask => {
                 let ilb = self.nohz.idle_cpus_mask.first()?;

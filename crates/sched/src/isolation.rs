@@ -1,0 +1,383 @@
+//! kernel/sched/isolation.c, and what kernel/time/tick-sched.c asks the scheduler: CPUs of `nohz_full=`, on which a single task runs
+//! without a tick, and housekeeping CPUs, which do for them what every CPU does for itself elsewhere.
+//!
+//! ```text
+//! a second task comes    sched_update_tick_dependency: the CPU is interrupted, and ticks again
+//! the interrupt ends     tick_nohz_full_update_tick: stops the tick, or restarts it
+//! once a second          the CPU itself (until v4.16), or sched_tick_remote on a housekeeping CPU
+//! ```
+//!
+//! Absent: dependencies of POSIX CPU timers, perf events and RCU; isolcpus=nohz without the rest of nohz_full=.
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::hrtimer::SchedTimer;
+use crate::sched::{Policy, SchedClass, TaskId};
+use units::{CpuId, CpuMask, Ns, PerCpu};
+
+behaviour! {
+    /// What needs the tick of a CPU that could run without.
+    pub enum CanStopTick = "tick.can_stop" {
+        ByPolicy = "by-policy", since "v3.18", commit "",
+            "a second task, unless what runs is SCHED_FIFO, or SCHED_RR alone at its priority; looked at when an interrupt ends";
+        ByClasses = "by-classes", since "v4.6", commit "",
+            "a deadline task, a second SCHED_RR one, or without real-time tasks a second one; a dependency that is kept (after v4.5, by v4.15)";
+        AndBandwidth = "and-bandwidth", since "v6.6", commit "",
+            "the same, fair tasks counted alone, and a single one whose group has a quota (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// Who looks after a queue that runs without a tick.
+    pub enum ResidualTick = "tick.residual" {
+        Local = "local", since "v3.10", commit "", "the CPU itself: it is never without a tick for more than a second";
+        Remote = "remote", since "v4.17", commit "", "a housekeeping CPU does its tick once a second (sched_tick_remote)";
+    }
+}
+
+behaviour! {
+    /// Which CPUs are in the mask of those that idle without ticks.
+    pub enum StoppedTick = "tick.stopped" {
+        Balanced = "balanced", since "v3.10", commit "", "all whose tick has been stopped, busy ones of nohz_full= with them";
+        IdleFirst = "idle-first", since "v4.11", commit "",
+            "those whose tick was stopped while they idled, so not those of nohz_full= that ran without one before (after v4.5, by v4.15)";
+    }
+}
+
+behaviour! {
+    /// What a CPU of nohz_full= does with its tick when it leaves the idle loop.
+    pub enum IdleExit = "tick.idle_exit" {
+        Restarts = "restarts", since "v3.10", commit "", "it restarts, and is stopped at the first interrupt's end";
+        StaysStopped = "stays-stopped", since "v5.14", commit "", "it stays stopped for a single task (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Where the timers of nohz_full= CPUs go.
+    pub enum TimerTarget = "tick.timer_target" {
+        First = "first", since "v4.1", commit "", "to the first housekeeping CPU: the search for a busy one asks about the wrong CPU";
+        Busy = "busy", since "v4.2", commit "", "to the nearest housekeeping CPU that is busy, else the first (after v4.5, by v4.15)";
+    }
+}
+
+behaviour! {
+    /// Where kernel threads that nobody binds may run.
+    pub enum KthreadCpus = "tick.kthreads" {
+        All = "all", since "v2.6.0", commit "", "everywhere";
+        Housekeeping = "housekeeping", since "v5.9", commit "", "on housekeeping CPUs (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Who balances for CPUs that idle without ticks.
+    pub enum IlbCpus = "tick.ilb" {
+        All = "all", since "v2.6.21", commit "", "any of them";
+        Housekeeping = "housekeeping", since "v4.17", commit "", "housekeeping ones (after v4.16, by v6.1)";
+    }
+}
+
+/// How isolated CPUs are treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IsolationRules {
+    pub can_stop: CanStopTick,
+    pub residual: ResidualTick,
+    pub stopped: StoppedTick,
+    pub idle_exit: IdleExit,
+    pub timer_target: TimerTarget,
+    pub kthreads: KthreadCpus,
+    pub ilb: IlbCpus,
+}
+
+impl IsolationRules {
+    pub const V4_5: IsolationRules = IsolationRules {
+        can_stop: CanStopTick::ByPolicy,
+        residual: ResidualTick::Local,
+        stopped: StoppedTick::Balanced,
+        idle_exit: IdleExit::Restarts,
+        timer_target: TimerTarget::First,
+        kthreads: KthreadCpus::All,
+        ilb: IlbCpus::All,
+    };
+
+    pub const V4_15: IsolationRules = IsolationRules {
+        can_stop: CanStopTick::ByClasses,
+        stopped: StoppedTick::IdleFirst,
+        timer_target: TimerTarget::Busy,
+        ..IsolationRules::V4_5
+    };
+
+    pub const V6_1: IsolationRules = IsolationRules {
+        residual: ResidualTick::Remote,
+        idle_exit: IdleExit::StaysStopped,
+        kthreads: KthreadCpus::Housekeeping,
+        ilb: IlbCpus::Housekeeping,
+        ..IsolationRules::V4_15
+    };
+
+    pub const V6_12: IsolationRules = IsolationRules { can_stop: CanStopTick::AndBandwidth, ..IsolationRules::V6_1 };
+}
+
+/// The CPUs of `nohz_full=`.
+#[derive(Clone, Debug, Default)]
+pub struct Isolation {
+    /// Static key: there are any.
+    enabled: bool,
+    nohz_full: CpuMask,
+    /// TICK_DEP_BIT_SCHED of each CPU: something needs its tick (v4.6).
+    dep: PerCpu<bool>,
+    /// `rq->last_sched_tick`, in jiffies.
+    last_sched_tick: PerCpu<u64>,
+}
+
+/// Ticks of a CPU after an interrupt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FullTick {
+    /// As before: they go on, if they went.
+    Unchanged,
+    /// They go on from now.
+    Restarted,
+    /// There is none before this time, if ever.
+    Stopped(Option<Ns>),
+}
+
+impl<A: Arch> Sched<A> {
+    /// tick-sched.c: tick_nohz_full_setup() and tick_nohz_init(). `nohz_full=` of the command line; the CPU that boots keeps the time, and is
+    /// taken out. Before the first task comes.
+    #[doc(alias = "tick_nohz_init")]
+    pub fn tick_nohz_full_setup(&mut self, cpus: &CpuMask) {
+        let mut nohz_full: CpuMask = cpus.iter().filter(|cpu| cpu.index() < self.nr_cpus()).collect();
+        nohz_full.clear(CpuId(0));
+        let nr_cpus = self.nr_cpus();
+        self.isolation = Isolation {
+            enabled: !nohz_full.is_empty(),
+            nohz_full,
+            dep: PerCpu::from_fn(nr_cpus, |_| false),
+            last_sched_tick: PerCpu::from_fn(nr_cpus, |_| 0),
+        };
+    }
+
+    /// include/linux/tick.h: tick_nohz_full_enabled().
+    #[inline]
+    pub fn tick_nohz_full_enabled(&self) -> bool {
+        self.isolation.enabled
+    }
+
+    /// include/linux/tick.h: tick_nohz_full_cpu().
+    #[inline]
+    pub fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool {
+        self.isolation.enabled && self.isolation.nohz_full.contains(cpu)
+    }
+
+    /// isolation.c: housekeeping_any_cpu().
+    ///
+    /// Differs: the first that is up; since v5.19 it is the nearest.
+    fn housekeeping_any_cpu(&self) -> CpuId {
+        let mut online = self.cpu_online_mask.iter();
+        online.find(|&cpu| !self.isolation.nohz_full.contains(cpu)).expect("the CPU that keeps the time stays up")
+    }
+
+    /// Where kernel threads that nobody binds may run: isolation.c's housekeeping_affine() of kthreadd. `None`: everywhere.
+    pub fn kthread_cpus(&self) -> Option<CpuMask> {
+        let kept = self.isolation.enabled && self.kernel.isolation.kthreads == KthreadCpus::Housekeeping;
+        kept.then(|| {
+            (0..self.nr_cpus()).map(CpuId::new).filter(|&cpu| !self.isolation.nohz_full.contains(cpu)).collect()
+        })
+    }
+
+    /// Whether `cpu` may balance for others that idle without ticks.
+    pub(crate) fn may_balance_for_others(&self, cpu: CpuId) -> bool {
+        self.kernel.isolation.ilb == IlbCpus::All || !self.tick_nohz_full_cpu(cpu)
+    }
+
+    /// core.c: get_nohz_timer_target(). Where a timer goes that this CPU arms for nobody in particular.
+    ///
+    /// Differs: asked only for CPUs of nohz_full=; timers of others stay where they are armed.
+    pub fn get_nohz_timer_target(&self, cpu: CpuId) -> CpuId {
+        if !self.tick_nohz_full_cpu(cpu) {
+            return cpu;
+        }
+        if self.kernel.isolation.timer_target == TimerTarget::Busy {
+            for sd in self.domains.for_each_domain(cpu) {
+                let busy = |&other: &CpuId| !self.isolation.nohz_full.contains(other) && self.rq[other].curr.is_some();
+                if let Some(target) = self.domains.sched_domain_span(sd).iter().find(busy) {
+                    return target;
+                }
+            }
+        }
+        self.housekeeping_any_cpu()
+    }
+
+    // The tick of a CPU that runs a single task.
+
+    /// core.c: sched_can_stop_tick(). Whether nothing that runs on `cpu` needs a tick.
+    pub(crate) fn sched_can_stop_tick(&self, cpu: CpuId) -> bool {
+        let (rq, rt) = (&self.rq[cpu], &self.rt[cpu]);
+        if self.kernel.isolation.can_stop == CanStopTick::ByPolicy {
+            let policy = rq.curr.map(|p| self.task[p].policy);
+            return match policy {
+                Some(Policy::Fifo) => true,
+                Some(Policy::Rr) => rt.rr_nr_running <= 1,
+                _ => rq.nr_running <= 1,
+            };
+        }
+        if self.dl[cpu].dl_nr_running > 0 {
+            return false;
+        }
+        if rt.rr_nr_running > 0 {
+            return rt.rr_nr_running == 1;
+        }
+        if rt.rt_nr_running > 0 {
+            return true;
+        }
+        match self.kernel.isolation.can_stop {
+            CanStopTick::AndBandwidth => self.cfs_h_nr_running(cpu) <= 1 && !self.needs_bandwidth_check(cpu),
+            CanStopTick::ByClasses | CanStopTick::ByPolicy => rq.nr_running <= 1,
+        }
+    }
+
+    /// core.c: __need_bw_check(). And whether the single task that runs has a quota, which ticks account for.
+    #[doc(alias = "__need_bw_check")]
+    fn needs_bandwidth_check(&self, cpu: CpuId) -> bool {
+        let Some(curr) = self.rq[cpu].curr.filter(|_| self.rq[cpu].nr_running == 1) else { return false };
+        self.task[curr].sched_class == SchedClass::Fair && self.cfs_task_bw_constrained(curr)
+    }
+
+    /// fair.c: cfs_task_bw_constrained().
+    fn cfs_task_bw_constrained(&self, p: TaskId) -> bool {
+        self.cfs_bandwidth_used() && self.task_has_quota(p)
+    }
+
+    /// sched.h: sched_update_tick_dependency(). The number of `cpu`'s tasks was `prev_nr`.
+    #[inline]
+    pub(crate) fn sched_update_tick_dependency(&mut self, cpu: CpuId, prev_nr: u32) {
+        if self.tick_nohz_full_cpu(cpu) {
+            self.update_tick_dependency(cpu, prev_nr);
+        }
+    }
+
+    #[cold]
+    fn update_tick_dependency(&mut self, cpu: CpuId, prev_nr: u32) {
+        if self.kernel.isolation.can_stop == CanStopTick::ByPolicy {
+            if prev_nr < 2 && self.rq[cpu].nr_running >= 2 {
+                self.tick_nohz_full_kick_cpu(cpu);
+            }
+            return;
+        }
+        let needed = !self.sched_can_stop_tick(cpu);
+        self.set_tick_dependency(cpu, needed);
+    }
+
+    /// tick-sched.c: tick_nohz_dep_set_cpu() and tick_nohz_dep_clear_cpu(). Who sets it first has the CPU look.
+    #[doc(alias = "tick_nohz_dep_set_cpu")]
+    fn set_tick_dependency(&mut self, cpu: CpuId, needed: bool) {
+        let before = std::mem::replace(&mut self.isolation.dep[cpu], needed);
+        if needed && !before {
+            self.tick_nohz_full_kick_cpu(cpu);
+        }
+    }
+
+    /// fair.c: sched_fair_update_stop_tick(). A fair task was picked.
+    #[inline]
+    pub(crate) fn sched_fair_update_stop_tick(&mut self, cpu: CpuId, p: TaskId) {
+        if self.tick_nohz_full_cpu(cpu)
+            && self.kernel.isolation.can_stop == CanStopTick::AndBandwidth
+            && self.rq[cpu].nr_running == 1
+            && self.cfs_task_bw_constrained(p)
+        {
+            self.set_tick_dependency(cpu, true);
+        }
+    }
+
+    /// tick-sched.c: tick_nohz_full_kick_cpu(). At the end of the interrupt `cpu` looks at its tick.
+    fn tick_nohz_full_kick_cpu(&mut self, cpu: CpuId) {
+        self.arch.smp_send_reschedule(self.this_cpu, cpu);
+    }
+
+    /// tick-sched.c: tick_nohz_full_update_tick(). At the end of an interrupt on a CPU that does not idle, or when it leaves the idle loop.
+    pub(crate) fn tick_nohz_full_update_tick(&mut self, cpu: CpuId) -> FullTick {
+        let can_stop = match self.kernel.isolation.can_stop {
+            CanStopTick::ByPolicy => self.sched_can_stop_tick(cpu),
+            CanStopTick::ByClasses | CanStopTick::AndBandwidth => !self.isolation.dep[cpu],
+        };
+        let stopped = self.rq[cpu].tick_stopped;
+        if !can_stop {
+            if !stopped {
+                return FullTick::Unchanged;
+            }
+            self.rq[cpu].tick_stopped = false;
+            self.cpu_load_update_nohz_stop(cpu, true);
+            return FullTick::Restarted;
+        }
+        if !stopped {
+            self.rq[cpu].tick_stopped = true;
+            match self.kernel.isolation.stopped {
+                StoppedTick::Balanced => self.nohz_balance_enter_idle(cpu),
+                StoppedTick::IdleFirst => self.cpu_load_update_nohz_start(cpu),
+            }
+        }
+        FullTick::Stopped(match self.kernel.isolation.residual {
+            ResidualTick::Local => Some(self.scheduler_tick_max_deferment(cpu)),
+            ResidualTick::Remote => {
+                self.sched_tick_start(cpu);
+                None
+            }
+        })
+    }
+
+    /// CONFIG_HZ
+    fn hz(&self) -> u64 {
+        1_000_000_000 / self.tick_nsec
+    }
+
+    /// core.c: rq_last_tick_reset(), on each tick.
+    #[inline]
+    pub(crate) fn rq_last_tick_reset(&mut self, cpu: CpuId) {
+        if self.isolation.enabled {
+            self.isolation.last_sched_tick[cpu] = self.jiffies();
+        }
+    }
+
+    /// core.c: scheduler_tick_max_deferment(), until v4.16. Returns when the next tick is due.
+    fn scheduler_tick_max_deferment(&self, cpu: CpuId) -> Ns {
+        let next = self.isolation.last_sched_tick[cpu] + self.hz();
+        Ns(next.max(self.jiffies() + 1) * self.tick_nsec)
+    }
+
+    /// core.c: sched_tick_start(). The CPU's tick is done for it from the next whole second on.
+    ///
+    /// Differs: while its tick is not stopped, when there is nothing to do, nobody looks.
+    fn sched_tick_start(&mut self, cpu: CpuId) {
+        if self.hrtimers.is_queued(SchedTimer::TickRemote(cpu)) {
+            return;
+        }
+        let second = self.hz() * self.tick_nsec;
+        let expires = (self.arch.sched_clock(self.this_cpu).0 / second + 1) * second;
+        let by = self.housekeeping_any_cpu();
+        self.hrtimer_start(by, SchedTimer::TickRemote(cpu), expires);
+    }
+
+    /// core.c: sched_tick_remote().
+    ///
+    /// Differs: the interrupt of its timer does it, not a worker of system_unbound_wq that the timer has queued.
+    pub(crate) fn sched_tick_remote(&mut self, cpu: CpuId) {
+        if !self.rq[cpu].tick_stopped || self.rq[cpu].curr.is_none() || !self.rq[cpu].hotplug.is_online() {
+            return;
+        }
+        self.enter(Path::sched_tick_remote);
+        self.rq_lock(cpu);
+        self.update_rq_clock(cpu);
+        if let Some(curr) = self.rq[cpu].curr {
+            self.task_tick(cpu, curr, false);
+        }
+        self.rq_unlock(cpu);
+        self.leave();
+        self.sched_tick_start(cpu);
+    }
+
+    /// tick-sched.c: tick_nohz_cpu_down(). Whether `cpu` keeps the time, which somebody must while others run without ticks.
+    pub(crate) fn keeps_time(&self, cpu: CpuId) -> bool {
+        self.isolation.enabled && cpu == CpuId(0)
+    }
+}
