@@ -122,6 +122,7 @@ pub fn run(setup: &Setup, wanted: Wanted, at: &Location) -> Result<Option<Run>, 
 /// As of [`run`].
 pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
     let (machine, ..) = prepare(setup, at)?;
+    setup.kernel.isolation(machine.topology().nr_cpus(), at)?;
     setup.kernel.build(machine.topology().nr_cpus(), at).map(drop)
 }
 
@@ -251,6 +252,7 @@ fn boot<const COSTS: bool>(
     let topology = machine.topology();
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
+    let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
@@ -270,12 +272,13 @@ fn boot<const COSTS: bool>(
         hz: setup.kernel.hz,
         features,
         sysctl,
-        isolated: Default::default(),
+        isolated: isolated.clone(),
     };
     let mut sched = Sched::new(hardware, boot);
     if setup.kernel.parameters.get("psi").is_some_and(|value| value == "1") {
         sched.psi_init().expect("a kernel that knows the parameter");
     }
+    sched.tick_nohz_full_setup(&nohz_full);
     Ok((LinuxSim::<COSTS>::new(sched, Os::new(build.os), setup.kernel.hz), build))
 }
 
@@ -289,6 +292,9 @@ fn simulate<const COSTS: bool>(
 ) -> Result<Option<Run>, Mistake> {
     let (mut sim, build) = boot::<COSTS>(setup, machine, prices, &mut wanted, at)?;
     let (start, cpu) = start(setup, sim.sched.nr_cpus());
+    // Whoever starts the workload has init's affinity: not on CPUs that are set aside.
+    let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
+    let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
     if wanted.profile {
         sim.sched.arch.start_profile(start.into());

@@ -4,7 +4,7 @@ use crate::experiment::{Arm, PARAMETERS};
 use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
-use machine::topology::Location;
+use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::sysctl::Sysctl;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use units::Prng;
+use units::{CpuMask, Prng};
 
 /// The program that runs setups: its version, and a hash of the sources that decide what a run does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +103,11 @@ pub struct KernelSetup {
     /// Of the kernel's command line, what sets neither a tunable nor the preemption model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// Lists of CPUs, where they stand on its command line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nohz_full: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolcpus: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,8 +151,20 @@ impl KernelSetup {
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
             sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
             parameters: arm.parameters.clone(),
+            nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
+            isolcpus: (!arm.isolcpus.is_empty()).then(|| arm.isolcpus.list()),
             preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }
+    }
+
+    /// `nohz_full=` and `isolcpus=` of a machine with so many CPUs.
+    pub fn isolation(&self, nr_cpus: usize, at: &Location) -> Result<(CpuMask, CpuMask), Mistake> {
+        let list = |name: &str, text: &Option<String>| match text.as_deref().map(parse_list) {
+            None => Ok(CpuMask::default()),
+            Some(Ok(cpus)) if cpus.iter().all(|cpu| cpu.index() < nr_cpus) => Ok(cpus),
+            Some(_) => Err(unknown(at, &format!("{name} = {}", text.as_deref().unwrap_or_default()))),
+        };
+        Ok((list("nohz_full", &self.nohz_full)?, list("isolcpus", &self.isolcpus)?))
     }
 
     /// The kernel that a run is booted with. `at` is where the setup stands.

@@ -376,7 +376,7 @@ impl<A: Arch> Sched<A> {
         self.sched_tick_start(cpu);
     }
 
-    /// tick-sched.c: tick_nohz_cpu_down(). Whether `cpu` keeps the time, which somebody must while others run without ticks.
+    /// Whether `cpu` keeps the time, which somebody must while others run without ticks: what tick_nohz_cpu_down() asks.
     pub(crate) fn keeps_time(&self, cpu: CpuId) -> bool {
         self.isolation.enabled && cpu == CpuId(0)
     }

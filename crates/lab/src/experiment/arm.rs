@@ -1,6 +1,7 @@
 //! One side of a comparison: a kernel and what is set on it.
 
 use super::draft::{DraftArm, DraftSetting, SettingKind};
+use super::isolation;
 use super::parameters;
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
@@ -11,6 +12,7 @@ use sched::stats::Schedstats;
 use sched::sysctl::{RUNTIME_UNLIMITED, Sysctl, Tunable, short_name};
 use sched::versions::{KERNELS, Switched};
 use std::collections::BTreeMap;
+use units::CpuMask;
 
 /// CONFIG_HZ can be one of these.
 const HZ: &[u64] = &[100, 250, 300, 1000];
@@ -30,6 +32,9 @@ pub struct Arm {
     pub hz: u32,
     /// Of the kernel's command line, beside those that set a tunable or the preemption model.
     pub parameters: BTreeMap<String, String>,
+    /// `nohz_full=` and `isolcpus=`
+    pub nohz_full: CpuMask,
+    pub isolcpus: CpuMask,
     /// What changes while it runs.
     pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
@@ -52,6 +57,8 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         build,
         hz,
         parameters: BTreeMap::new(),
+        nohz_full: CpuMask::default(),
+        isolcpus: CpuMask::default(),
         timeline: Vec::new(),
         said: Vec::new(),
     };
@@ -65,6 +72,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
     for (kind, setting) in settings {
         arm.set(kind, setting)?;
     }
+    isolation::check(&mut arm, draft, nr_cpus)?;
     Ok(arm)
 }
 

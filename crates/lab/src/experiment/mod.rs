@@ -5,6 +5,7 @@
 
 mod arm;
 mod draft;
+mod isolation;
 mod parameters;
 mod plan;
 mod rt_app;

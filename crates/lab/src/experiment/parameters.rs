@@ -28,6 +28,18 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |build| build.preempt_dynamic,
     },
     Parameter {
+        name: "nohz_full",
+        values: &["CPUS"],
+        meaning: "CPUs that run a single task without a tick",
+        has: |_| true,
+    },
+    Parameter {
+        name: "isolcpus",
+        values: &["CPUS"],
+        meaning: "CPUs that are not balanced, where tasks come only by affinity",
+        has: |_| true,
+    },
+    Parameter {
         name: "psi",
         values: &["0", "1"],
         meaning: "account for the time in which tasks wait for CPUs and devices; off unless asked for",
@@ -45,8 +57,11 @@ impl Arm {
         let Some(parameter) = PARAMETERS.iter().find(|parameter| parameter.name == key.text) else {
             return Err(key.unknown("kernel parameter", names()));
         };
-        if parameter.name == "preempt" {
-            return self.set_preempt(key, value);
+        match parameter.name {
+            "preempt" => return self.set_preempt(key, value),
+            // Looked at together: see `isolation`.
+            "nohz_full" | "isolcpus" => return Ok(()),
+            _ => {}
         }
         if !(parameter.has)(&self.build) {
             let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
