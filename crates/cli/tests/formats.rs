@@ -214,3 +214,87 @@ fn a_run_shows_how_its_groups_were_throttled() {
         assert!(stat["usage_usec"].abs_diff(600_000) < 5_000, "{kernel}: {stat:?}");
     }
 }
+
+/// The pair of the recording: 50 rounds of 200 us of work on each side, a pipe each way.
+const PAIR: &str = "\
+task pt-A: 50 x (run 200us; write there; read back)
+task pt-B: 50 x (read there; run 200us; write back)
+task other: 40 x (sleep 2ms); sleep 7ms; sleep 700ms
+";
+
+/// Records of a latency file: count, sum and maximum in us, and the place, the innermost function first.
+fn latencies(text: &str) -> Vec<(u64, u64, u64, Vec<&str>)> {
+    let records = text.strip_prefix("Latency Top version : v0.1\n").expect("the version").lines();
+    let record = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse().expect("a number");
+        assert!(line.len() > words[..3].join(" ").len(), "a place behind the numbers: {line}");
+        (number(0), number(1), number(2))
+    };
+    records
+        .map(|line| {
+            let (count, sum, max) = record(line);
+            (count, sum, max, line.split(' ').skip(3).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn latencytop_tells_where_tasks_slept() {
+    let place = folder("latencytop");
+    let read = |arm: &str, path: &str| file(&place, PAIR, arm, path);
+    for (kernel, innermost, outermost) in [
+        ("v4.5-rc1", "pipe_wait", "entry_SYSCALL_64_fastpath"),
+        ("v4.15", "pipe_wait", "entry_SYSCALL_64_fastpath"),
+        ("v6.12", "pipe_read", "entry_SYSCALL_64_after_hwframe"),
+    ] {
+        let arm = format!("on={kernel},kernel.latencytop=1");
+        let text = read(&arm, "/proc/latency_stats");
+        let records = latencies(&text);
+        // The third is the wait of the task that starts the others.
+        assert_eq!(records.len(), 3, "{kernel}: {text}");
+        assert!(records[2].3.contains(&"do_wait"), "{kernel}: {text}");
+        // Recorded of a real 6.1 with latencytop: 107 sleeps, 23239 us, the longest 669, in pipe_read; with other tasks' pipes.
+        let (count, sum, max, names) = records.iter().find(|record| record.3.contains(&"pipe_read")).expect("readers");
+        assert!(
+            (96..=100).contains(count) && (18_000..=32_000).contains(sum) && (200..=400).contains(max),
+            "{kernel}: {text}"
+        );
+        let at =
+            names.iter().position(|name| *name == innermost || name.starts_with("prepare_to_wait")).expect("the place");
+        assert!(at <= 1 && names.last() == Some(&outermost), "{kernel}: {text}");
+        // Sleeps of more than 5 ms are what the task wanted.
+        let (count, _, max, _) = records.iter().find(|record| record.3.contains(&"do_nanosleep")).expect("a sleeper");
+        assert!(*count == 40 && *max < 5000, "{kernel}: {text}");
+        assert_eq!(latencies(&read(&arm, "/proc/other/latency")).len(), 1);
+        // It has turned schedstats on.
+        assert!(read(&arm, "/proc/other/sched").contains("wait_sum"), "{kernel}");
+    }
+    assert_eq!(read("v4.15", "/proc/latency_stats"), "Latency Top version : v0.1\n");
+}
+
+#[test]
+fn a_profile_of_the_scheduler_has_readprofiles_lines() {
+    let place = folder("profile");
+    let text = file(&place, PAIR, "on=v4.15,profile=schedule", "/proc/profile");
+    let lines: Vec<(u64, &str)> = text
+        .lines()
+        .map(|line| line.trim_start().split_once(' ').expect("hits and a name"))
+        .map(|(hits, name)| (hits.parse().expect("a number"), name))
+        .collect();
+    assert_eq!(lines.iter().map(|line| line.1).collect::<Vec<_>>(), ["schedule", "total"], "{text}");
+    assert!(lines[0].0 == lines[1].0 && lines[0].0 > 150, "{text}");
+    // Nobody here sleeps uninterruptibly: an empty histogram, and schedstats on.
+    assert_eq!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/profile"), "     0 total\n");
+    assert!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/other/sched").contains("wait_sum"));
+    let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
+    for (arm, part) in [
+        ("a=v6.1,profile=sleep", "profile=sleep, which does nothing in v6.1"),
+        ("a=v4.15,psi=1", "`psi`, which v4.15 does not have; expected a kernel that has it (v6.1, v6.12)"),
+        ("a=v6.1,psi=2", "found the unknown value of psi `2`"),
+    ] {
+        let said = program::run(&place, &[&machine[..], &["--arm", arm, "--file", "/proc/profile"]].concat());
+        assert_eq!(said.code, 2);
+        assert!(said.stderr.contains(part), "{}", said.stderr);
+    }
+}

@@ -2,14 +2,18 @@
 
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
+use crate::prices::path_name;
+use crate::symbols::Symbols;
 use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::Schedstat;
-use observe::proc::{Formats, SchedDebug, TaskSched, pressure_text, task_schedstat};
+use observe::proc::{Formats, SchedDebug, TaskSched, latency_text, pressure_text, readprofile_text, task_schedstat};
+use sched::access::Path;
 use sched::core::Sched;
 use sched::core::cgroup::GroupFile;
 use sched::errno::Answer;
 use sched::fair::bandwidth::RUNTIME_INF;
+use sched::latencytop::LatencyRecord;
 use sched::psi::PsiRes;
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TgId};
 use sim::engine::LinuxSim;
@@ -26,6 +30,12 @@ pub enum ProcFile {
     TaskSchedstat(Written),
     /// `/proc/sched_debug`, `/sys/kernel/debug/sched/debug`
     SchedDebug,
+    /// `/proc/latency_stats`
+    LatencyStats,
+    /// `/proc/PID/latency`
+    Latency(Written),
+    /// `/proc/profile`, as readprofile(8) shows it.
+    Profile,
     /// `/proc/pressure/cpu`, `/proc/pressure/io`
     Pressure(PsiRes),
     /// A group's file: its directory, and the file's name.
@@ -50,6 +60,9 @@ const FILES: &[Row] = &[
     Row { name: "/proc/schedstat", kernels: ALL, file: |_| ProcFile::Schedstat },
     Row { name: "/proc/PID/sched", kernels: ALL, file: ProcFile::TaskSched },
     Row { name: "/proc/PID/schedstat", kernels: ALL, file: ProcFile::TaskSchedstat },
+    Row { name: "/proc/latency_stats", kernels: ALL, file: |_| ProcFile::LatencyStats },
+    Row { name: "/proc/PID/latency", kernels: ALL, file: ProcFile::Latency },
+    Row { name: "/proc/profile", kernels: ALL, file: |_| ProcFile::Profile },
     Row { name: "/proc/sched_debug", kernels: Formats::V4_5..=Formats::V4_15, file: |_| ProcFile::SchedDebug },
     Row {
         name: "/proc/pressure/cpu",
@@ -146,6 +159,22 @@ pub(crate) fn read<const COSTS: bool>(
     match file {
         ProcFile::Schedstat => Ok(schedstat(sim, formats, now)),
         ProcFile::TaskSchedstat(of) => Ok(task_schedstat(&sim.sched, find(&sim.sched, of)?)),
+        ProcFile::LatencyStats => Ok(latency(sim, sim.sched.latency_records())),
+        ProcFile::Latency(of) => {
+            let task = find(&sim.sched, of)?;
+            Ok(latency(sim, &sim.sched.task_cold[task].latency_record))
+        }
+        ProcFile::Profile => {
+            let hits = sim.sched.profile_histogram().ok_or_else(|| {
+                Mistake::new(
+                    &Location::of("--file"),
+                    "/proc/profile, and nothing is profiled",
+                    "profile=schedule on the arm",
+                )
+            })?;
+            let symbols = symbols(sim);
+            Ok(readprofile_text(hits, |path| innermost(&symbols, path)))
+        }
         ProcFile::Pressure(res) => pressure(sim, ROOT_TASK_GROUP, *res, now).map_err(|refused| {
             Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "psi=1 on the arm")
         }),
@@ -162,6 +191,23 @@ pub(crate) fn read<const COSTS: bool>(
             let threads = if mm == 0 { 1 } else { living(sched).filter(|&other| sched.task[other].mm == mm).count() };
             Ok(TaskSched { sched, task, threads, formats }.to_string())
         }
+    }
+}
+
+fn symbols<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Symbols<'_> {
+    Symbols::of(sim.sched.kernel.name, &sim.sched.arch.prices, path_name)
+}
+
+fn latency<const COSTS: bool>(sim: &LinuxSim<COSTS>, records: &[LatencyRecord]) -> String {
+    let symbols = symbols(sim);
+    latency_text(records, |place| symbols.asleep(place))
+}
+
+/// The function of the kernel that a sleep in `path` is in.
+fn innermost(symbols: &Symbols<'_>, path: Path) -> String {
+    match path {
+        Path::schedule => "schedule".to_string(),
+        _ => symbols.asleep(&[path]).pop().unwrap_or_else(|| path_name(path).to_string()),
     }
 }
 

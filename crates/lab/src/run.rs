@@ -25,6 +25,7 @@ use os::Os;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
+use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
@@ -279,6 +280,16 @@ fn boot<const COSTS: bool>(
         sched.psi_init().expect("a kernel that knows the parameter");
     }
     sched.tick_nohz_full_setup(&nohz_full);
+    let profiled = match setup.kernel.parameters.get("profile").map(String::as_str) {
+        Some("sleep") => Some(ProfileType::Sleep),
+        Some("schedule") => Some(ProfileType::Sched),
+        _ => None,
+    };
+    if let Some(kind) = profiled {
+        sched.profile_setup(kind).map_err(|refused| {
+            Mistake::new(at, format!("the parameter profile: {refused}"), "a record of this version")
+        })?;
+    }
     Ok((LinuxSim::<COSTS>::new(sched, Os::new(build.os), setup.kernel.hz), build))
 }
 

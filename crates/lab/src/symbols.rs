@@ -193,6 +193,16 @@ impl Symbols<'_> {
         }
     }
 
+    /// Where a task sleeps: what stands above each other, the outermost first, up to the call of the scheduler.
+    pub fn asleep(&self, place: &[Path]) -> Vec<String> {
+        let who = [Frame::Comm(1)];
+        let frames: Vec<Frame> =
+            who.into_iter().chain(place.iter().chain([&Path::schedule]).map(|&path| Frame::Kernel(path))).collect();
+        let mut frames = self.stack(&frames, &[String::new(), String::new()], Ps::ZERO).frames;
+        frames.retain(|frame| frame != "schedule" && frame != "__schedule");
+        frames
+    }
+
     /// The driver's function, on the way that every idle state is entered.
     fn idle(&self, state: u8) -> Vec<&'static str> {
         let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);

@@ -38,8 +38,8 @@ pub enum Region {
     Global,
     /// Everything of the rest of the kernel: pipes, wait queues, futex buckets. Numbered by `os`.
     Os,
-    /// `struct psi_group_cpu` of each group and CPU.
-    Psi,
+    /// latencytop's lock, then `struct psi_group_cpu` of each group and CPU.
+    Statistics,
 }
 
 impl Region {
@@ -52,7 +52,7 @@ impl Region {
         Region::Domain,
         Region::Global,
         Region::Os,
-        Region::Psi,
+        Region::Statistics,
     ];
 }
 
@@ -376,7 +376,7 @@ impl Layout {
             Region::CfsRq => (line.index / self.cfs_rq_lines, line.index % self.cfs_rq_lines),
             Region::Se => (line.index / self.se_lines, line.index % self.se_lines),
             Region::Domain => (line.index / DOMAIN_LINES, line.index % DOMAIN_LINES),
-            Region::TaskGroup | Region::Global | Region::Os | Region::Psi => (line.index, 0),
+            Region::TaskGroup | Region::Global | Region::Os | Region::Statistics => (line.index, 0),
         };
         match line.region {
             Region::Rq if offset == self.rq_lines - 1 => format!("cpu{object} idle flags"),
@@ -395,7 +395,7 @@ impl Layout {
                 None => format!("root_domain {}", object as usize - GLOBAL_NAMES.len() + 1),
             },
             Region::Os => format!("os line {object}"),
-            Region::Psi => format!("psi_group_cpu {object}"),
+            Region::Statistics => format!("statistics line {object}"),
         }
     }
 

@@ -7,6 +7,7 @@ use crate::core::cgroup::GroupTicks;
 use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
+use crate::latencytop::{LatencyRecord, WaitChannel};
 use crate::pelt::{ClockPelt, SchedAvg};
 use crate::topology::{RdId, SdId};
 use units::{CpuId, CpuMask};
@@ -297,6 +298,10 @@ pub struct TaskCold {
     /// PF_EXITING
     pub exiting: bool,
     pub statistics: SchedStatistics,
+    /// Where it sleeps or last slept, while somebody asks (`keeps_wait_channels`).
+    pub wchan: WaitChannel,
+    /// Its own sleeps, by place.
+    pub latency_record: Vec<LatencyRecord>,
     /// Utilization clamps, as asked for.
     pub uclamp_req: Clamps,
     /// The effective ones, while the task is queued.

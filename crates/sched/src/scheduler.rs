@@ -10,6 +10,8 @@ use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::features::Feature;
 use crate::isolation::{FullTick, IdleExit};
+use crate::latencytop::WaitChannel;
+use crate::profile::ProfileType;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::sysctl::Tunable;
 use units::{CpuId, CpuMask, Ns};
@@ -31,6 +33,12 @@ pub trait Scheduler {
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
     /// The running task sleeps for a block device.
     fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool);
+    /// Whether somebody wants to know where in the kernel tasks sleep.
+    fn keeps_wait_channels(&self) -> bool {
+        false
+    }
+    /// Where `task` is about to sleep.
+    fn set_wait_channel(&mut self, _task: TaskId, _channel: WaitChannel) {}
     /// Chooses what runs next and switches to it; `None` is idle. `preempt`: nobody asked for it, a wakeup or tick did.
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
     fn sched_yield(&mut self, cpu: CpuId);
@@ -167,6 +175,15 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {
         let p = self.rq[cpu].curr.expect("only a task waits for a device");
         self.task[p].in_iowait = in_iowait;
+    }
+
+    #[inline]
+    fn keeps_wait_channels(&self) -> bool {
+        self.latencytop.enabled || self.profiles(ProfileType::Sleep)
+    }
+
+    fn set_wait_channel(&mut self, task: TaskId, channel: WaitChannel) {
+        self.task_cold[task].wchan = channel;
     }
 
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId> {

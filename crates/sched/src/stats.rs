@@ -29,7 +29,8 @@ pub struct SchedstatsState {
 
 impl SchedstatsState {
     pub fn new(kernel: &Kernel, sysctl: &Sysctl) -> SchedstatsState {
-        SchedstatsState { enabled: kernel.schedstats == Schedstats::Always || sysctl.sched_schedstats != 0 }
+        let forced = sysctl.latencytop != 0;
+        SchedstatsState { enabled: kernel.schedstats == Schedstats::Always || sysctl.sched_schedstats != 0 || forced }
     }
 }
 
@@ -45,6 +46,12 @@ impl<A: Arch> Sched<A> {
         self.sysctl.sched_schedstats = u64::from(enabled);
         self.schedstats.enabled = enabled;
         Ok(())
+    }
+
+    /// core.c: force_schedstat_enabled(). Who needs statistics turns them on.
+    pub(crate) fn force_schedstat_enabled(&mut self) {
+        self.sysctl.sched_schedstats = 1;
+        self.schedstats.enabled = true;
     }
 
     /// stats.h: schedstat_enabled().

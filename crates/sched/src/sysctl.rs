@@ -82,6 +82,7 @@ tunables! {
     sched_dl_period_max: default 4194304, 100..=4294967295 "us", None, "longest period of a deadline task";
     sched_dl_period_min: default 100, 0..=4194304 "us", None, "shortest period of a deadline task";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
+    latencytop: default 0, 0..=1 "bool", None, "add up where tasks sleep; turns schedstats on";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
     sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
@@ -119,6 +120,7 @@ pub const V4: TunableNames = &[
     ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
     ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
 ];
 
 /// sched_init_debug() and the tables of sysctls of v6.1.
@@ -141,6 +143,7 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
     ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
 ];
 
 /// sched_init_debug() and the tables of sysctls of v6.12.
@@ -159,6 +162,7 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_deadline_period_max_us", Tunable::sched_dl_period_max),
     ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
+    ("kernel.latencytop", Tunable::latencytop),
 ];
 
 /// A tunable's name without its place: what a user may leave out.

@@ -316,6 +316,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 if sched.arch().profiling() {
                     sched.arch_mut().profile_stand(cpu, os.frames(call, true));
                 }
+                if sched.keeps_wait_channels() {
+                    sched.set_wait_channel(task, os.frames(call, true));
+                }
                 if let Some(until) = until {
                     self.arm(cpu, task, until);
                 }

@@ -326,7 +326,8 @@ impl Arm {
 
     /// Whether statistics are collected from boot on.
     pub fn collects_schedstats(&self) -> bool {
-        self.build.sched.schedstats == Schedstats::Always || self.sysctl.sched_schedstats != 0
+        let forced = self.sysctl.latencytop != 0 || self.parameters.get("profile").is_some_and(|of| of == "sleep");
+        self.build.sched.schedstats == Schedstats::Always || self.sysctl.sched_schedstats != 0 || forced
     }
 
     /// `v4.15 NO_SIS_PROP hz=1000`.

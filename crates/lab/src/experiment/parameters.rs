@@ -3,6 +3,7 @@
 use super::Arm;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
+use sched::profile::SleepProfile;
 use sched::psi::Psi;
 
 /// A parameter that is modelled.
@@ -45,6 +46,12 @@ pub const PARAMETERS: &[Parameter] = &[
         meaning: "account for the time in which tasks wait for CPUs and devices; off unless asked for",
         has: |build| build.sched.psi != Psi::Absent,
     },
+    Parameter {
+        name: "profile",
+        values: &["sleep", "schedule"],
+        meaning: "count where tasks are blocked (turns schedstats on), or calls of the scheduler: /proc/profile",
+        has: |_| true,
+    },
 ];
 
 /// Their names.
@@ -76,6 +83,10 @@ impl Arm {
             self.needs_schedstats_switch(key)?;
             self.sysctl.sched_schedstats = u64::from(value.text == "enable");
             return Ok(());
+        }
+        if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {
+            let found = format!("profile=sleep, which does nothing in {}", self.kernel);
+            return Err(value.mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16)"));
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())

@@ -3,10 +3,12 @@
 //! `/proc/schedstat` is in `crate::schedstat`. What a file shows of a kernel's build that is not modelled (clocks that are not
 //! stable, memory policies) is what such a machine without load shows.
 
+mod latency;
 mod pressure;
 mod sched_debug;
 mod task_sched;
 
+pub use latency::{latency_text, readprofile_text};
 pub use pressure::pressure_text;
 pub use sched_debug::SchedDebug;
 pub use task_sched::{TaskSched, task_schedstat};

@@ -52,6 +52,7 @@ paths! {
     inactive_task_timer dl_server_timer
     psi_group_change
     sched_tick_remote
+    __account_scheduler_latency
 }
 
 impl Path {

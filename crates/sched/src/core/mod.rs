@@ -28,7 +28,9 @@ use crate::fair::bandwidth::Bandwidth;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::isolation::Isolation;
+use crate::latencytop::Latencytop;
 use crate::layout::{Layout, Statistic};
+use crate::profile::ProfileState;
 use crate::psi::PsiState;
 use crate::rt::bandwidth::RUNTIME_INF;
 use crate::rt::{RtRq, SchedRtEntity};
@@ -86,6 +88,8 @@ pub struct Sched<A: Arch> {
     pub(crate) sched_smt_present: u32,
     pub schedstats: SchedstatsState,
     pub(crate) psi: PsiState,
+    pub(crate) latencytop: Latencytop,
+    pub(crate) profile: ProfileState,
     pub nohz: crate::fair::nohz::Nohz,
     pub(crate) balance: crate::fair::balance::BalanceState,
     pub uclamp: UclampState,
@@ -207,11 +211,15 @@ impl<A: Arch> Sched<A> {
             isolated: boot.isolated,
             sched_smt_present: 0,
             psi: PsiState::default(),
+            latencytop: Latencytop::default(),
+            profile: ProfileState::default(),
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
             nr_wakeups: 0,
             next_pid: 1,
             kernel: boot.kernel,
         };
+        // What is set at boot is written before anything runs.
+        sched.latencytop.enabled = boot.sysctl.latencytop != 0;
         sched.init_root_task_group();
         sched.init_hotplug();
         sched.tg[ROOT_TASK_GROUP].clamps = GroupClamps::root();

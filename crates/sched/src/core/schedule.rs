@@ -4,6 +4,7 @@ use super::{HotplugState, Sched};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::features::Feature;
+use crate::profile::ProfileType;
 use crate::sched::*;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
@@ -22,6 +23,7 @@ impl<A: Arch> Sched<A> {
             // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
             self.rq[cpu].sched_count += 1;
         }
+        self.profile_hits(ProfileType::Sched, Path::schedule, 1);
         if self.sched_feat(Feature::HRTICK) {
             self.hrtick_clear(cpu);
         }

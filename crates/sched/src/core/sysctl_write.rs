@@ -34,6 +34,7 @@ impl<A: Arch> Sched<A> {
                 Ok(())
             }
             Tunable::sched_energy_aware => self.sched_energy_aware_handler(after),
+            Tunable::latencytop => self.sysctl_latencytop(value != 0),
             Tunable::sched_schedstats => self.sysctl_schedstats(value != 0),
             _ => {
                 self.sysctl = after;

@@ -1,11 +1,10 @@
 //! fair.c, "Scheduling class statistics methods": what schedstats tell of an entity: how long it waited, slept, was
 //! blocked. All of it stands behind [`Sched::schedstat_enabled`]: switched off, nothing is read, written or charged.
-//!
-//! Absent: latencytop and sleep profiling.
 
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::layout::Statistic;
+use crate::profile::ProfileType;
 use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
@@ -99,10 +98,11 @@ impl<A: Arch> Sched<A> {
             statistics.sleep_max = statistics.sleep_max.max(delta);
             statistics.sleep_start = 0;
             statistics.sum_sleep_runtime += delta;
-            if let Some(task) = task
-                && self.arch.tracing()
-            {
-                self.trace(Event::SchedStatSleep { task, delay: Ns(delta) });
+            if let Some(task) = task {
+                self.account_scheduler_latency(task, delta >> 10, true);
+                if self.arch.tracing() {
+                    self.trace(Event::SchedStatSleep { task, delay: Ns(delta) });
+                }
             }
         }
         if block_start != 0 {
@@ -130,6 +130,15 @@ impl<A: Arch> Sched<A> {
                 self.trace(Event::SchedStatIowait { task, delay: Ns(delta) });
             }
             self.trace(Event::SchedStatBlocked { task, delay: Ns(delta) });
+        }
+        if let Some(task) = task {
+            if self.profiles(ProfileType::Sleep)
+                && let Some(&place) = self.task_cold[task].wchan.last()
+            {
+                // 2^20 ns stand for a millisecond.
+                self.profile_hits(ProfileType::Sleep, place, delta >> 20);
+            }
+            self.account_scheduler_latency(task, delta >> 10, false);
         }
     }
 

@@ -30,6 +30,7 @@ use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
@@ -87,6 +88,7 @@ pub struct Kernel {
     pub isolation: IsolationRules,
     pub schedstats: Schedstats,
     pub psi: Psi,
+    pub sleep_profile: SleepProfile,
     pub features: Features,
     pub tunables: TunableNames,
     pub layout: Layout,
@@ -170,7 +172,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    load_resolution, pelt, schedstats, psi;
+    load_resolution, pelt, schedstats, psi, sleep_profile;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,

@@ -16,6 +16,7 @@ use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
@@ -48,6 +49,7 @@ pub const V4_15: Kernel = Kernel {
     dl: DlRules::V4_15,
     isolation: IsolationRules::V4_15,
     schedstats: Schedstats::Tunable,
+    sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
     features: FEATURES,
     tunables: V4_5_RC1.tunables,

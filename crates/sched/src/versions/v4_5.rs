@@ -17,6 +17,7 @@ use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::Schedstats;
@@ -58,6 +59,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     dl: DlRules::V4_5,
     isolation: IsolationRules::V4_5,
     schedstats: Schedstats::Always,
+    sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
     features: FEATURES,
     tunables: sysctl::V4,

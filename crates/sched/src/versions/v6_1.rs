@@ -16,6 +16,7 @@ use crate::isolation::IsolationRules;
 use crate::layout::Layout;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::syscalls::{IdleWeight, NiceResched, PolicyChange};
@@ -49,6 +50,7 @@ pub const V6_1: Kernel = Kernel {
     autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,
     dl: DlRules::V6_1,
+    sleep_profile: SleepProfile::Absent,
     psi: Psi::PerGroupClock,
     isolation: IsolationRules::V6_1,
     features: FEATURES,

@@ -1,9 +1,14 @@
 //! Schedstats: what they say, and that they cost nothing when off.
 
 use super::*;
+use crate::access::Path;
 use crate::features::Feature;
+use crate::latencytop::{LatencyRecord, WaitChannel};
 use crate::layout::{Region, RqLine, SeLine, TaskLine};
+use crate::profile::ProfileType;
+use crate::scheduler::Scheduler;
 use crate::stats::SchedstatsState;
+use crate::sysctl::Tunable;
 
 fn with_schedstats(kernel: Kernel, on: u64) -> Sched<Hand> {
     let mut s = machine(kernel, 1);
@@ -113,6 +118,47 @@ fn delay(event: &Event) -> Option<(TaskId, String)> {
         _ => return None,
     };
     Some((*task, format!("{name} {}", ns.0 / MS)))
+}
+
+#[test]
+fn sleeps_are_added_up_by_place() {
+    const PIPE: WaitChannel = &[Path(300), Path(301)];
+    const DISK: WaitChannel = &[Path(302)];
+    let mut s = with_schedstats(V4_15, 0);
+    let profiled = s.profile_setup(ProfileType::Sleep).and(s.sysctl_write(Tunable::latencytop, 1));
+    assert_eq!(profiled, Ok(()));
+    assert!(s.schedstat_enabled() && s.sysctl.sched_schedstats == 1, "both need them");
+    let p = s.runner(CPU0);
+    s.task[p].mm = 5;
+    let sleep = |s: &mut Sched<Hand>, place: WaitChannel, state: TaskState, ns: u64| {
+        s.pass(MS);
+        Scheduler::set_wait_channel(s, p, place);
+        s.sleep_in(CPU0, state);
+        s.pass(ns);
+        s.wake_from(CPU0, p);
+        assert_eq!(s.reschedule(CPU0), Some(p));
+    };
+    sleep(&mut s, PIPE, TaskState::Interruptible, 3 * MS);
+    sleep(&mut s, PIPE, TaskState::Interruptible, 2 * MS);
+    // Longer than 5 ms, and wanted.
+    sleep(&mut s, PIPE, TaskState::Interruptible, 6 * MS);
+    sleep(&mut s, DISK, TaskState::Uninterruptible, 6 * MS);
+    // Units are 1024 ns, and milliseconds of 2^20 ns.
+    let us = |ns: u64| ns >> 10;
+    let of_pipe = LatencyRecord { backtrace: PIPE, count: 2, time: us(3 * MS) + us(2 * MS), max: us(3 * MS) };
+    let of_disk = LatencyRecord { backtrace: DISK, count: 1, time: us(6 * MS), max: us(6 * MS) };
+    assert_eq!(s.latency_records(), [of_pipe, of_disk]);
+    assert_eq!(s.task_cold[p].latency_record, [of_pipe, of_disk]);
+    let hits: Vec<_> = s.profile_histogram().expect("it is on").collect();
+    assert_eq!(hits, [(Path(302), (6 * MS) >> 20)]);
+    // A kernel thread has its own alone; off, nothing is added, and schedstats stay on.
+    s.task[p].mm = 0;
+    sleep(&mut s, DISK, TaskState::Uninterruptible, MS);
+    assert_eq!((s.latency_records()[1].count, s.task_cold[p].latency_record[1].count), (1, 2));
+    assert_eq!(s.sysctl_write(Tunable::latencytop, 0), Ok(()));
+    sleep(&mut s, DISK, TaskState::Uninterruptible, MS);
+    assert_eq!(s.task_cold[p].latency_record[1].count, 2);
+    assert!(s.schedstat_enabled());
 }
 
 #[test]

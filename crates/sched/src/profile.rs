@@ -1,0 +1,72 @@
+//! kernel/profile.c: `profile=` on the command line: a histogram over the kernel's functions.
+//!
+//! Differs: functions are counted, not addresses. `profile=2` and its kin (a sample at each tick that interrupts the kernel) are
+//! absent: nothing here is interrupted within a path, so there would be none.
+
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::errno::{Answer, Errno, Refusal};
+use std::collections::BTreeMap;
+
+behaviour! {
+    /// Whether the histogram can be of sleeps.
+    pub enum SleepProfile = "stats.sleep_profile" {
+        Blocked = "blocked", since "v2.6.22", commit "", "profile=sleep counts milliseconds of uninterruptible sleeps by their place";
+        Absent = "absent", since "v6.1", commit "",
+            "it is gone, also from 6.1.y (the tree is 6.1.192): the parameter does nothing";
+    }
+}
+
+/// profile.h: SLEEP_PROFILING, SCHED_PROFILING.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ProfileType {
+    Sleep,
+    Sched,
+}
+
+/// The histogram.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileState {
+    prof_on: Option<ProfileType>,
+    /// By the function's number.
+    hits: BTreeMap<u16, u64>,
+}
+
+impl<A: Arch> Sched<A> {
+    /// profile.c: profile_setup(). To be called at boot. Profiling sleeps turns schedstats on.
+    ///
+    /// # Errors
+    /// EINVAL for what this kernel cannot profile.
+    pub fn profile_setup(&mut self, kind: ProfileType) -> Answer {
+        if kind == ProfileType::Sleep {
+            if self.kernel.sleep_profile == SleepProfile::Absent {
+                return Err(Refusal::new(Errno::EINVAL, "this kernel profiles no sleeps"));
+            }
+            self.force_schedstat_enabled();
+        }
+        self.profile.prof_on = Some(kind);
+        Ok(())
+    }
+
+    /// `prof_on == kind`
+    #[inline]
+    pub(crate) fn profiles(&self, kind: ProfileType) -> bool {
+        self.profile.prof_on == Some(kind)
+    }
+
+    /// profile.c: profile_hits().
+    #[inline]
+    pub(crate) fn profile_hits(&mut self, kind: ProfileType, function: Path, hits: u64) {
+        if self.profiles(kind) {
+            *self.profile.hits.entry(function.0).or_default() += hits;
+        }
+    }
+
+    /// The histogram, by function; `None` while nothing is profiled.
+    pub fn profile_histogram(&self) -> Option<impl Iterator<Item = (Path, u64)> + '_> {
+        self.profile.prof_on?;
+        Some(self.profile.hits.iter().map(|(&number, &hits)| (Path(number), hits)))
+    }
+}
