@@ -9,7 +9,8 @@ use sched::cpu_topology::CpuTopology;
 use sched::layout::{Layout, Line};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
-use sched::sysctl::Sysctl;
+use sched::sysctl::{Sysctl, Tunable};
+use std::cell::Cell;
 use std::path::Path;
 use units::{CpuId, Ns};
 
@@ -20,6 +21,10 @@ struct Recorder {
     depth: usize,
     listening: bool,
     out: String,
+    /// How often the clock was looked at, priced or not.
+    clock_reads: Cell<u32>,
+    /// What names lines; `None`: that of v4.15.
+    layout: Option<Layout>,
 }
 
 impl Recorder {
@@ -32,13 +37,14 @@ impl Recorder {
     }
 
     fn line(&mut self, how: &str, line: Line) {
-        let name = Layout::LOAD_AVG_ALIGNED.describe(line);
+        let name = self.layout.unwrap_or(Layout::LOAD_AVG_ALIGNED).describe(line);
         self.note(&format!("{how} {name}"));
     }
 }
 
 impl Arch for Recorder {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        self.clock_reads.set(self.clock_reads.get() + 1);
         Ns(self.now)
     }
     fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
@@ -73,8 +79,19 @@ impl Arch for Recorder {
 
 /// A waker on CPU 0 of four, its wakee asleep on the idle CPU 1.
 fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, TaskId) {
+    waker_and_wakee_of(kernel, &[("stats.schedstats", schedstats)], |_| ())
+}
+
+/// The same with other behaviours, and with what is set before anything runs.
+fn waker_and_wakee_of(
+    kernel: &str,
+    behaviours: &[(&str, &str)],
+    set: impl Fn(&mut Sched<Recorder>),
+) -> (Sched<Recorder>, TaskId, TaskId) {
     let mut kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
-    kernel.set("stats.schedstats", schedstats).expect("a behaviour");
+    for (key, value) in behaviours {
+        kernel.set(key, value).expect("a behaviour");
+    }
     let boot = Boot {
         kernel,
         topology: CpuTopology::symmetric(1, 1, 1, 4, 1),
@@ -83,7 +100,9 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
         sysctl: Sysctl::new(4),
         isolated: Default::default(),
     };
-    let mut sched = Sched::new(Recorder::default(), boot);
+    let layout = (!kernel.name.starts_with("v4")).then_some(kernel.layout);
+    let mut sched = Sched::new(Recorder { layout, ..Recorder::default() }, boot);
+    set(&mut sched);
     for cpu in 0..4 {
         sched.set_polling(CpuId(cpu), true);
     }
@@ -114,13 +133,23 @@ fn waker_and_wakee(kernel: &str, schedstats: &str) -> (Sched<Recorder>, TaskId, 
 
 /// What the waker's CPU touches in the wakeup, then the wakee's in its switch.
 fn one_wakeup(kernel: &str, schedstats: &str) -> String {
-    let (mut sched, _waker, wakee) = waker_and_wakee(kernel, schedstats);
+    let (sched, _waker, wakee) = waker_and_wakee(kernel, schedstats);
+    recorded(sched, wakee).0
+}
+
+/// The same, and how often the clock was read.
+fn recorded(mut sched: Sched<Recorder>, wakee: TaskId) -> (String, u32) {
     sched.arch.listening = true;
+    sched.arch.clock_reads.set(0);
     assert!(sched.wake(CpuId(0), wakee, WakeFlags::SYNC));
     sched.arch.note("--");
     sched.set_polling(CpuId(1), false);
+    if !sched.rq[CpuId(1)].wake_list.is_empty() {
+        // Since v6.0 an idle CPU finishes its wakeups itself.
+        sched.idle_loop_exit(CpuId(1));
+    }
     assert_eq!(Scheduler::schedule(&mut sched, CpuId(1), false), Some(wakee));
-    std::mem::take(&mut sched.arch.out)
+    (std::mem::take(&mut sched.arch.out), sched.arch.clock_reads.get())
 }
 
 fn compare(name: &str, actual: &str) {
@@ -149,17 +178,78 @@ fn every_schedule_is_counted() {
     assert_eq!((sched.rq[CpuId(1)].sched_count, sched.rq[CpuId(1)].sched_goidle), (0, 0));
 }
 
-#[test]
-fn schedstats_that_are_off_touch_nothing() {
-    let touched = |schedstats| -> Vec<String> {
-        let text = one_wakeup("v4.5-rc1", schedstats);
-        text.lines().map(str::trim).map(String::from).collect()
-    };
+/// Lines and functions of statistics that can be turned off.
+fn is_statistics(line: &str) -> bool {
+    let functions =
+        ["ttwu_stat()", "update_stats_", "enqueue_sleeper()", "psi_group_change()", "__account_scheduler_latency()"];
     // The entity's links share a line with the last statistics; reading them is no statistics.
-    let statistics =
-        |lines: &[String]| lines.iter().filter(|l| l.contains("SeStatistics") && !l.starts_with("read")).count();
-    let (on, off) = (touched("always"), touched("tunable"));
-    assert!(statistics(&on) > 0, "statistics that are on touch their lines");
-    assert_eq!(statistics(&off), 0, "statistics that are off touch nothing: {off:#?}");
-    assert!(!off.iter().any(|l| l.starts_with("ttwu_stat") || l.starts_with("update_stats")));
+    functions.iter().any(|name| line.starts_with(name)) || line.contains("SeStatistics") && !line.starts_with("read")
+}
+
+/// Every kernel, with statistics that have a switch.
+const KERNELS: [&str; 5] = ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"];
+
+/// What a wakeup and a switch touch, and clock reads, with the kernel's statistics as `set` leaves them.
+fn wakeup_with(kernel: &str, more: &[(&str, &str)], set: impl Fn(&mut Sched<Recorder>)) -> (Vec<String>, u32) {
+    let behaviours = [&[("stats.schedstats", "tunable")][..], more].concat();
+    let (sched, _waker, wakee) = waker_and_wakee_of(kernel, &behaviours, set);
+    let (text, reads) = recorded(sched, wakee);
+    (text.lines().map(|line| line.trim().to_string()).collect(), reads)
+}
+
+fn set_tunable(sched: &mut Sched<Recorder>, tunable: Tunable) {
+    Scheduler::sysctl_write(sched, CpuId(0), tunable, 1).expect("a tunable of this kernel");
+}
+
+#[test]
+fn statistics_that_are_off_touch_nothing() {
+    for kernel in KERNELS {
+        let (off, off_reads) = wakeup_with(kernel, &[], |_| ());
+        assert!(!off.iter().any(|line| is_statistics(line)), "{kernel}: {off:#?}");
+        assert!(!off.iter().any(|line| line.contains("statistics line")), "{kernel}: {off:#?}");
+        // With them on the same happens in the same order, and between it nothing but statistics.
+        let (on, on_reads) = wakeup_with(kernel, &[], |sched| set_tunable(sched, Tunable::sched_schedstats));
+        let mut rest = off.iter();
+        let mut next = rest.next();
+        let mut within = false;
+        for line in &on {
+            if Some(line) == next {
+                next = rest.next();
+                within = false;
+                continue;
+            }
+            // A function of statistics may touch a line that they share with the entity's times.
+            let shared = line.contains("rq.Stats") || line.starts_with("write domain ") || within;
+            assert!(is_statistics(line) || shared, "{kernel}: {line} is no statistics: {on:#?}");
+            within = line.ends_with("()");
+        }
+        assert_eq!(next, None, "{kernel}: with statistics something else is missing");
+        assert!(on.iter().filter(|line| is_statistics(line)).count() >= 4, "{kernel}: they are on");
+        assert_eq!(off_reads, on_reads, "{kernel}: the run queue's clock is all that schedstats need");
+    }
+}
+
+#[test]
+fn a_kernel_that_could_account_pressure_and_does_not_is_one_that_cannot() {
+    for kernel in ["v6.1", "v6.12"] {
+        let without = wakeup_with(kernel, &[("psi", "absent"), ("stats.sleep_profile", "absent")], |_| ());
+        assert_eq!(wakeup_with(kernel, &[], |_| ()), without, "{kernel}");
+        let (on, reads) = wakeup_with(kernel, &[], |sched| sched.psi_init().expect("it has it"));
+        assert!(on.iter().any(|line| line == "psi_group_change()") && reads > without.1, "{kernel}");
+    }
+}
+
+#[test]
+fn latencytop_pays_for_itself_and_for_schedstats() {
+    const PLACE: &[Function] = &[Function::schedule];
+    for kernel in KERNELS {
+        let (mut sched, _waker, wakee) = waker_and_wakee_of(kernel, &[("stats.schedstats", "tunable")], |sched| {
+            set_tunable(sched, Tunable::latencytop);
+        });
+        sched.set_wait_channel(wakee, PLACE);
+        let (text, _) = recorded(sched, wakee);
+        assert_eq!(text.matches("__account_scheduler_latency()").count(), 1, "{kernel}: {text}");
+        assert_eq!(text.matches("lock statistics line 0").count(), 2, "{kernel}: its lock is taken and given back");
+        assert!(text.contains("ttwu_stat()"), "{kernel}: schedstats are on");
+    }
 }
