@@ -298,3 +298,179 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
         assert!(said.stderr.contains(part), "{}", said.stderr);
     }
 }
+
+#[test]
+fn schedstat_has_the_fields_of_its_version() {
+    let place = folder("schedstat");
+    for (kernel, version) in [("v4.5-rc1", 15), ("v4.15", 15), ("v4.16", 15), ("v6.1", 15), ("v6.12", 16)] {
+        let on = if kernel == "v4.5-rc1" { kernel.to_string() } else { format!("on={kernel},schedstats=enable") };
+        let text = file(&place, PAIR, &on, "/proc/schedstat");
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(format!("version {version}").as_str()));
+        assert!(lines.next().and_then(|line| line.strip_prefix("timestamp ")).expect("jiffies").parse::<u64>().is_ok());
+        let (mut cpus, mut domains) = (0, 0);
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let numbers =
+                |from: usize| words[from..].iter().map(|word| word.parse::<u64>().expect("a counter")).collect();
+            if words[0].starts_with("cpu") {
+                let counters: Vec<u64> = numbers(1);
+                assert_eq!(counters.len(), 9, "{kernel}: {line}");
+                // Switches, time run, time waited and slices count with and without statistics; wakeups with them only.
+                assert!(counters[2] > 0 && counters[6] > 0 && counters[8] > 0, "{kernel}: {line}");
+                cpus += 1;
+            } else {
+                assert_eq!(words[0], "domain0", "{kernel}: {line}");
+                let counters: Vec<u64> = numbers(2);
+                assert_eq!((words[1], counters.len()), ("3", 36), "{kernel}: {line}");
+                domains += 1;
+            }
+        }
+        assert_eq!((cpus, domains), (2, 2), "{kernel}");
+        let switched = |text: &str| -> u64 {
+            let wakeups = |line: &str| line.split(' ').nth(5).unwrap().parse::<u64>().unwrap();
+            text.lines().filter(|line| line.starts_with("cpu")).map(wakeups).sum()
+        };
+        assert!(switched(&text) >= 140, "{kernel}: {text}");
+        if kernel != "v4.5-rc1" {
+            assert_eq!(switched(&file(&place, PAIR, kernel, "/proc/schedstat")), 0, "{kernel}: off");
+        }
+    }
+}
+
+#[test]
+fn a_tasks_files_are_read_by_their_names() {
+    let place = folder("task-files");
+    for kernel in ["v4.5-rc1", "v4.15", "v4.16", "v6.1", "v6.12"] {
+        let on = if kernel == "v4.5-rc1" { kernel.to_string() } else { format!("on={kernel},schedstats=enable") };
+        let text = file(&place, PAIR, &on, "/proc/other/sched");
+        let mut lines = text.lines();
+        let head = lines.next().expect("a head");
+        let (comm, rest) = head.split_once(" (").expect("name and pid");
+        assert!(comm == "other" && rest.ends_with(", #threads: 1)"), "{head}");
+        assert_eq!(lines.next(), Some("-".repeat(67).as_str()));
+        let fields: BTreeMap<&str, f64> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.trim_end(), value.trim().parse().expect("a number")))
+            .collect();
+        let prefix = if kernel.starts_with("v4") { "se.statistics." } else { "" };
+        let of = |name: &str| fields[format!("{prefix}{name}").as_str()];
+        // 40 sleeps of 2 ms, one of 7 and one that goes on: all but the last are over.
+        assert_eq!((of("nr_wakeups"), of("nr_wakeups_local") + of("nr_wakeups_remote")), (41.0, 41.0), "{kernel}");
+        assert!(
+            (of("sum_sleep_runtime") - 87.0).abs() < 5.0 && (of("sleep_max") - 7.0).abs() < 0.2,
+            "{kernel}: {text}"
+        );
+        assert_eq!(fields["nr_switches"], 42.0, "{kernel}: {text}");
+        assert_eq!((fields["policy"], fields["prio"]), (0.0, 120.0));
+        // /proc/PID/schedstat: run, waited, slices; the first is also told above, in ms.
+        let stat = file(&place, PAIR, &on, "/proc/other/schedstat");
+        let stat: Vec<u64> = stat.trim_end().split(' ').map(|word| word.parse().expect("a counter")).collect();
+        assert_eq!((stat.len(), stat[2]), (3, 42), "{kernel}: {stat:?}");
+        assert!((stat[0] as f64 / 1e6 - fields["se.sum_exec_runtime"]).abs() < 1e-6, "{kernel}");
+    }
+}
+
+/// One line of ftrace's text, as scripts cut it.
+struct Line<'a> {
+    pid: u32,
+    cpu: usize,
+    flags: &'a str,
+    event: &'a str,
+    fields: Vec<(&'a str, &'a str)>,
+}
+
+fn line_of_trace(line: &str) -> Line<'_> {
+    let (context, rest) = line.split_once(" [").expect("a CPU");
+    let (_, pid) = context.trim_end().rsplit_once('-').expect("a pid");
+    let (cpu, rest) = rest.split_once("] ").expect("the CPU's end");
+    let mut parts = rest.splitn(2, ": ");
+    let mut head = parts.next().expect("flags and time").split_whitespace();
+    let (flags, time) = (head.next().expect("flags"), head.next().expect("a time"));
+    assert_eq!(time.split_once('.').expect("seconds").1.len(), 6, "{line}");
+    let (event, body) = parts.next().expect("an event").split_once(": ").expect("its fields");
+    // Times have their unit behind a blank.
+    let words = body.split(' ').filter(|word| *word != "==>" && *word != "[ns]");
+    let fields = words.map(|word| word.split_once('=').expect("name=value")).collect();
+    Line { pid: pid.parse().expect("a pid"), cpu: cpu.parse().expect("a CPU"), flags, event, fields }
+}
+
+/// The fields of each event, from the trees' include/trace/events/sched.h and power.h.
+fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
+    match event {
+        "sched_switch" => {
+            vec!["prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm", "next_pid", "next_prio"]
+        }
+        "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => vec!["comm", "pid", "prio", "target_cpu"],
+        "sched_migrate_task" => vec!["comm", "pid", "prio", "orig_cpu", "dest_cpu"],
+        "sched_process_fork" => vec!["comm", "pid", "child_comm", "child_pid"],
+        "sched_process_exit" | "sched_process_free" | "sched_process_wait" => vec!["comm", "pid", "prio"],
+        "sched_stat_wait" | "sched_stat_sleep" => vec!["comm", "pid", "delay"],
+        "sched_stat_runtime" if kernel == "v6.12" => vec!["comm", "pid", "runtime"],
+        "sched_stat_runtime" => vec!["comm", "pid", "runtime", "vruntime"],
+        "sched_wake_idle_without_ipi" => vec!["cpu"],
+        "cpu_idle" | "cpu_frequency" => vec!["state", "cpu_id"],
+        other => panic!("{other} was not asked for"),
+    }
+}
+
+#[test]
+fn ftraces_text_has_each_kernels_columns_and_fields() {
+    let place = folder("ftrace");
+    fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "sleep 7ms")).unwrap();
+    for (kernel, columns) in [("v4.5-rc1", 4), ("v4.16", 4), ("v6.1", 5), ("v6.12", 5)] {
+        let machine =
+            ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
+        let arm = if kernel == "v4.5-rc1" { kernel.to_string() } else { format!("on={kernel},schedstats=enable") };
+        let more = ["--arm", &arm, "--format", "ftrace", "--out", "-"];
+        let text = run_well(&place, &[&machine[..], &more].concat()).stdout;
+        let mut running = [0; 2];
+        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let read = line_of_trace(line);
+            *seen.entry(read.event.to_string()).or_default() += 1;
+            assert_eq!(read.flags.len(), columns, "{kernel}: {line}");
+            let names: Vec<&str> = read.fields.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names, fields_of(read.event, kernel), "{kernel}: {line}");
+            assert_eq!(read.pid, running[read.cpu], "{kernel}: who runs passes what is passed: {line}");
+            if read.event == "sched_switch" {
+                let pid = |at: usize| read.fields[at].1.parse::<u32>().expect("a pid");
+                assert_eq!(pid(1), running[read.cpu], "{kernel}: {line}");
+                running[read.cpu] = pid(5);
+            }
+        }
+        assert_eq!(running, [0, 0], "{kernel}: all is over");
+        for event in ["sched_process_fork", "sched_process_exit", "sched_process_free", "sched_process_wait"] {
+            assert!(seen.contains_key(event), "{kernel}: {event}: {seen:?}");
+        }
+        assert!(
+            seen["sched_stat_sleep"] > 100 && seen["sched_wakeup"] >= seen["sched_stat_sleep"],
+            "{kernel}: {seen:?}"
+        );
+    }
+}
+
+#[test]
+fn latencytop_in_the_middle_of_a_run_turns_statistics_on() {
+    let place = folder("latencytop-timeline");
+    fs::write(place.join("script.txt"), PAIR).unwrap();
+    let experiment = "\
+machine = \"pack:1 l3:1 core:2 pu:1\"
+[[workload]]
+name = \"script\"
+file = \"script.txt\"
+[[arm]]
+name = \"new\"
+kernel = \"v4.15\"
+[[timeline]]
+at = \"10ms\"
+sysctl.kernel.latencytop = 1
+";
+    fs::write(place.join("x.toml"), experiment).unwrap();
+    let read = |path: &str| run_well(&place, &["proc", "x.toml", "--file", path, "--at", "210", "--quiet"]).stdout;
+    let text = read("/proc/latency_stats");
+    let records = latencies(&text);
+    let sleeper = records.iter().find(|record| record.3.contains(&"do_nanosleep")).expect("a sleeper");
+    assert!((30..=36).contains(&sleeper.0), "10 ms of 2 ms sleeps are missing: {text}");
+    assert!(read("/proc/other/sched").contains("nr_wakeups"));
+}

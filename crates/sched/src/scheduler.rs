@@ -34,11 +34,9 @@ pub trait Scheduler {
     /// The running task sleeps for a block device.
     fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool);
     /// Whether somebody wants to know where in the kernel tasks sleep.
-    fn keeps_wait_channels(&self) -> bool {
-        false
-    }
+    fn keeps_wait_channels(&self) -> bool;
     /// Where `task` is about to sleep.
-    fn set_wait_channel(&mut self, _task: TaskId, _channel: WaitChannel) {}
+    fn set_wait_channel(&mut self, task: TaskId, channel: WaitChannel);
     /// Chooses what runs next and switches to it; `None` is idle. `preempt`: nobody asked for it, a wakeup or tick did.
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId>;
     fn sched_yield(&mut self, cpu: CpuId);

@@ -8,6 +8,7 @@ mod clock;
 mod fork;
 mod hotplug;
 mod hrtick;
+mod irq_work;
 mod schedule;
 mod sysctl_write;
 mod ttwu;
@@ -527,27 +528,6 @@ impl<A: Arch> Sched<A> {
         }
         self.path(Path::cpuacct_charge);
         Some(delta_exec)
-    }
-
-    // Interrupts for other CPUs.
-
-    /// irq_work.c: irq_work_queue_on(). `cpu` does it once it is interrupted.
-    pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
-        self.irq_work[cpu].push(work);
-        if self.irq_work[cpu].len() == 1 {
-            self.arch.smp_send_reschedule(self.this_cpu, cpu);
-        }
-    }
-
-    /// irq_work.c: irq_work_run().
-    pub(crate) fn irq_work_run(&mut self) {
-        let cpu = self.this_cpu;
-        for work in std::mem::take(&mut self.irq_work[cpu]) {
-            match work {
-                IrqWork::RtoPush(rd) => self.rto_push_irq_work_func(rd),
-                IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
-            }
-        }
     }
 
     // Tick.

@@ -1,0 +1,27 @@
+//! irq_work.c: what an interrupt does on another CPU.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::sched::IrqWork;
+use units::CpuId;
+
+impl<A: Arch> Sched<A> {
+    /// irq_work.c: irq_work_queue_on(). `cpu` does it once it is interrupted.
+    pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
+        self.irq_work[cpu].push(work);
+        if self.irq_work[cpu].len() == 1 {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        }
+    }
+
+    /// irq_work.c: irq_work_run().
+    pub(crate) fn irq_work_run(&mut self) {
+        let cpu = self.this_cpu;
+        for work in std::mem::take(&mut self.irq_work[cpu]) {
+            match work {
+                IrqWork::RtoPush(rd) => self.rto_push_irq_work_func(rd),
+                IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
+            }
+        }
+    }
+}
