@@ -284,7 +284,7 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
         .collect();
     assert_eq!(lines.iter().map(|line| line.1).collect::<Vec<_>>(), ["schedule", "total"], "{text}");
     assert!(lines[0].0 == lines[1].0 && lines[0].0 > 150, "{text}");
-    // Nobody here sleeps uninterruptibly: an empty histogram, and schedstats on.
+    // Nobody of the pair sleeps uninterruptibly: an empty histogram, and schedstats on.
     assert_eq!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/profile"), "     0 total\n");
     assert!(file(&place, PAIR, "on=v4.16,profile=sleep", "/proc/other/sched").contains("wait_sum"));
     let machine = ["proc", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt"];
@@ -473,4 +473,54 @@ sysctl.kernel.latencytop = 1
     let sleeper = records.iter().find(|record| record.3.contains(&"do_nanosleep")).expect("a sleeper");
     assert!((30..=36).contains(&sleeper.0), "10 ms of 2 ms sleeps are missing: {text}");
     assert!(read("/proc/other/sched").contains("nr_wakeups"));
+}
+
+/// Reads of a block device of 3 ms, one after the other, by two tasks that share a CPU with a hog.
+const READERS: &str = "\
+task reader count=2 cpus=1 group=/g: 20 x (io 3ms; run 100us); sleep 700ms
+task hog nice=19 cpus=1: spin 3s
+";
+
+#[test]
+fn waits_for_a_device_are_told_everywhere() {
+    let place = folder("readers");
+    // A profile of sleeps: 40 reads of 3 ms, in units of 2^20 ns; each waits a little for the CPU's interrupt.
+    let text = file(&place, READERS, "on=v4.16,profile=sleep", "/proc/profile");
+    let hits: u64 = text.trim_start().split_once(" blkdev_direct_IO\n").expect("the place").0.parse().expect("hits");
+    assert!((80..=125).contains(&hits), "{text}");
+    let text = file(&place, READERS, "on=v6.1,kernel.latencytop=1", "/proc/latency_stats");
+    let records = latencies(&text);
+    let (count, sum, _, names) = records.iter().find(|record| record.3.contains(&"blkdev_read_iter")).expect("readers");
+    assert!(*count == 40 && (115_000..=125_000).contains(sum), "{text}");
+    assert_eq!(names[0], "blk_io_schedule", "{text}");
+    for kernel in ["v4.15", "v6.1", "v6.12"] {
+        let on = format!("on={kernel},schedstats=enable");
+        let text = file(&place, READERS, &on, "/proc/reader0/sched");
+        let of = |name: &str| -> f64 {
+            let line =
+                text.lines().find(|line| line.split(':').next().unwrap().trim_end().ends_with(name)).expect(name);
+            line.split(':').nth(1).unwrap().trim().parse().expect("a number")
+        };
+        assert!((19.0..=20.0).contains(&of("iowait_count")), "{kernel}: {text}");
+        // In v6.12 a sleeper with negative lag stays queued for a while, and waits until it is not.
+        assert!((of("iowait_sum") - 60.0).abs() < 4.0 && (of("block_max") - 3.0).abs() < 0.5, "{kernel}: {text}");
+        let machine =
+            ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
+        let events =
+            ["--events", "sched_stat_iowait,sched_stat_blocked", "--format", "ftrace", "--out", "-", "--to", "200"];
+        let text = run_well(&place, &[&machine[..], &["--arm", &on], &events].concat()).stdout;
+        let count = |event: &str| text.lines().filter(|line| line.contains(event)).count();
+        let (waited, blocked) = (count(" sched_stat_iowait: "), count(" sched_stat_blocked: "));
+        // Who is woken before it has left the queue slept not at all.
+        let most_of_them = if kernel == "v6.12" { 37..=40 } else { 40..=40 };
+        assert!(waited == blocked && most_of_them.contains(&waited), "{kernel}: {waited} {blocked}");
+    }
+    // Both wait most of the time; beside the hog the system is never all stalled, the group is.
+    for kernel in ["on=v6.1,psi=1", "on=v6.12,psi=1"] {
+        let system = pressure(&file(&place, READERS, kernel, "/proc/pressure/io"));
+        let group = pressure(&file(&place, READERS, kernel, "/sys/fs/cgroup/g/io.pressure"));
+        assert!((system["some"]["total"] - 62e3).abs() < 4e3, "{kernel}: {system:?}");
+        assert!((group["some"]["total"] - system["some"]["total"]).abs() < 4e3, "{kernel}: {group:?}");
+        assert!(group["full"]["total"] > 50e3 && system["full"]["total"] < 1e3, "{kernel}: {group:?} {system:?}");
+    }
 }

@@ -40,6 +40,7 @@ const V4_5: &[Row] = &[
     ),
     ("", "__wake_up_sync_key", "__wake_up_sync_key* __wake_up_common autoremove_wake_function default_wake_function"),
     ("", "hrtimer_nanosleep", "sys_clock_nanosleep common_nsleep hrtimer_nanosleep* do_nanosleep"),
+    ("", "blkdev_direct_IO", "blkdev_read_iter generic_file_read_iter blkdev_direct_IO* io_schedule"),
     ("", "_do_fork", "sys_clone _do_fork*"),
     ("_do_fork", "_do_fork", "copy_process*"),
     ("_do_fork", "clone_thread", "copy_process*"),
@@ -93,6 +94,11 @@ const V6_1: &[Row] = &[
     ("", "pipe_wait", "prepare_to_wait_event*"),
     ("", "alloc_page", "alloc_pages __alloc_pages*"),
     ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
+    (
+        "",
+        "blkdev_direct_IO",
+        "blkdev_read_iter blkdev_direct_IO* __blkdev_direct_IO_simple blk_io_schedule io_schedule",
+    ),
     ("", "hrtimer_nanosleep", "__x64_sys_clock_nanosleep common_nsleep_timens hrtimer_nanosleep* do_nanosleep"),
     ("", "_do_fork", "__x64_sys_clone kernel_clone*"),
     ("", "do_exit", "__x64_sys_exit_group do_group_exit do_exit*"),
@@ -199,7 +205,8 @@ impl Symbols<'_> {
         let frames: Vec<Frame> =
             who.into_iter().chain(place.iter().chain([&Path::schedule]).map(|&path| Frame::Kernel(path))).collect();
         let mut frames = self.stack(&frames, &[String::new(), String::new()], Ps::ZERO).frames;
-        frames.retain(|frame| frame != "schedule" && frame != "__schedule");
+        // What of kernel/sched stands in it no backtrace of a sleeper shows (in_sched_functions()).
+        frames.retain(|frame| !["io_schedule", "schedule", "__schedule"].contains(&frame.as_str()));
         frames
     }
 

@@ -4,6 +4,7 @@
 //! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
 //! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
+mod block;
 pub mod paths;
 pub mod pipe;
 pub mod preempt;
@@ -54,6 +55,11 @@ pub enum Syscall {
         until: Ns,
         armed: bool,
     },
+    /// A read of a block device that takes it `time` to answer; `until`: when it will have.
+    BlockIo {
+        time: Ns,
+        until: Option<Ns>,
+    },
     /// wait4() for any one child.
     Wait {
         queued: bool,
@@ -96,6 +102,7 @@ impl Os {
             Syscall::Write(call) => (&[ENTRY_SYSCALL, SYS_WRITE, PIPE_WRITE, PIPE_WAIT], call),
             Syscall::Poll { .. } => return &[ENTRY_SYSCALL, SYS_POLL],
             Syscall::Sleep { .. } => return &[ENTRY_SYSCALL, HRTIMER_NANOSLEEP],
+            Syscall::BlockIo { .. } => return &[ENTRY_SYSCALL, SYS_READ, BLKDEV_DIRECT_IO],
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
             Syscall::Sync(_) => return &[],
@@ -115,6 +122,7 @@ impl Os {
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
+            Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
         }

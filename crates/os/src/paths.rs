@@ -49,6 +49,7 @@ os_paths! {
     TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";
     MENU_SELECT = "menu_select": "choosing an idle state";
     CPUIDLE_ENTER = "cpuidle_enter_state": "entering and leaving an idle state, without the state's own latency";
+    BLKDEV_DIRECT_IO = "blkdev_direct_IO": "making a request of a block device and submitting it";
     CONTEXT_TRACKING = "user_exit": "context tracking, on CPUs of nohz_full= only: the end of user mode and its next beginning";
 }
 

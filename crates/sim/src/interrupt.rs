@@ -87,10 +87,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on.
+    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a block device's answer.
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
-        if context.sleep == timer.sleep && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. })) {
+        if context.sleep == timer.sleep
+            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::BlockIo { .. }))
+        {
             self.sched.wake(cpu, timer.task, WakeFlags::NONE);
         }
     }

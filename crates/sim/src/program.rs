@@ -28,6 +28,8 @@ pub enum Op {
     },
     SleepFor(Ns),
     SleepUntil(Ns),
+    /// A read of a block device that answers after that time, past the page cache.
+    BlockIo(Ns),
     /// The outcome is the child's id, or minus the number of the error where the kernel refuses its policy.
     Fork(Box<TaskSpec>),
     /// wait4() for any child; the outcome is 0 when there is none left.

@@ -171,6 +171,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 Pending::Syscall(Syscall::Sleep { until, armed: false })
             }
             Op::SleepUntil(until) => Pending::Syscall(Syscall::Sleep { until, armed: false }),
+            Op::BlockIo(time) => Pending::Syscall(Syscall::BlockIo { time, until: None }),
             Op::Wait => Pending::Syscall(Syscall::Wait { queued: false }),
             Op::Sync(op) => Pending::Syscall(Syscall::Sync(SyncCall::new(op))),
             Op::Report { series, value } => {
@@ -332,9 +333,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
         self.sleeps += 1;
         let sleep = self.sleeps;
-        self.context(task).sleep = sleep;
+        let context = self.context(task);
+        context.sleep = sleep;
+        // A device's interrupt has no slack.
+        let of_device = matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. }));
         let soft = Ps::from(until);
-        let hard = soft + self.timer_slack;
+        let hard = if of_device { soft } else { soft + self.timer_slack };
         let on = self.timer_base(cpu, hard);
         self.cpus[on].timers.arm(soft, hard, task, sleep);
         if on != cpu {

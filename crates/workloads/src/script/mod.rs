@@ -14,6 +14,7 @@
 //! | `run T` | user-mode work until it has had that much CPU time |
 //! | `spin T` | looks at the clock until it shows `T` since the start; its last look comes at most 1 ms late |
 //! | `sleep T` | sleeps so long |
+//! | `io T` | reads a block device that answers after so long, past the page cache |
 //! | `until T` | sleeps until `T` since the start |
 //! | `every T` | sleeps until `T` after the end of its last `every` or `until`: a period that does not drift |
 //! | `yield` | sched_yield() |
@@ -108,6 +109,7 @@ enum Step {
     Run(Ns),
     Spin(Ns),
     Sleep(Ns),
+    Io(Ns),
     Until(Ns),
     Every(Ns),
     Yield,

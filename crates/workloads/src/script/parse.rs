@@ -220,20 +220,21 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, until T, every T, yield, cond_resched, might_sleep, policy P, read PIPE, write PIPE, \
+    const EXPECTED: &str = "run T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, read PIPE, write PIPE, \
                             enter GROUP, setsid, autogroup NICE, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
     let word = reader.word();
     match word {
-        "run" | "spin" | "sleep" | "until" | "every" => {
+        "run" | "spin" | "sleep" | "io" | "until" | "every" => {
             let amount = reader.word();
             let time = reader.time(amount, u64::from(word != "until"))?;
             steps.push(match word {
                 "run" => Step::Run(time),
                 "spin" => Step::Spin(time),
                 "sleep" => Step::Sleep(time),
+                "io" => Step::Io(time),
                 "every" => Step::Every(time),
                 _ => Step::Until(time),
             });

@@ -91,6 +91,7 @@ impl Program for Playing {
         match step {
             Step::Run(time) => Op::RunFor(time),
             Step::Sleep(time) => Op::SleepFor(time),
+            Step::Io(time) => Op::BlockIo(time),
             Step::Until(time) => {
                 self.period = self.shared.start + time;
                 Op::SleepUntil(self.period)

@@ -1,0 +1,29 @@
+//! Block devices, as far as a task meets one: block/fops.c, a read that bypasses the page cache (O_DIRECT).
+//!
+//! The device answers after a given time, whatever else it has to do; its interrupt comes to the CPU that asked, as that of a timer
+//! without slack.
+
+use crate::{Step, charge, paths};
+use sched::arch::Arch;
+use sched::sched::TaskState;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ns};
+
+/// block/fops.c: blkdev_direct_IO(), with core.c's io_schedule(): the current task of `cpu` sleeps until the device has answered.
+pub(crate) fn blkdev_direct_io<S: Scheduler>(sched: &mut S, cpu: CpuId, time: Ns, until: &mut Option<Ns>) -> Step {
+    let due = match *until {
+        Some(due) => due,
+        None => {
+            charge(sched, cpu, paths::SYS_READ);
+            charge(sched, cpu, paths::BLKDEV_DIRECT_IO);
+            sched.set_in_iowait(cpu, true);
+            *until.insert(sched.arch().sched_clock(cpu) + time)
+        }
+    };
+    if sched.arch().sched_clock(cpu) >= due {
+        sched.set_in_iowait(cpu, false);
+        return Step::Done(0);
+    }
+    sched.set_current_state(cpu, TaskState::Uninterruptible);
+    Step::Sleep { until: Some(due) }
+}
