@@ -8,19 +8,25 @@ use machine::topology::{Numbering, from_synthetic};
 use os::Os;
 use os::pipe::PipeId;
 use sched::core::{Boot, Sched};
+use sched::sched::ROOT_TASK_GROUP;
 use sched::sysctl::Sysctl;
 use sim::engine::LinuxSim;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use units::{CpuId, Cycles, Ns};
 use workloads::{Values, workload};
 
-pub const NAMES: &[&str] = &["pingpong-8", "pingpong-48", "pingpong-256", "idle-1024", "hackbench-48"];
+pub const NAMES: &[&str] = &[
+    "pingpong-8",
+    "pingpong-48",
+    "pingpong-256",
+    "idle-1024",
+    "hackbench-48",
+    "pingpong-8-groups",
+    "pingpong-48-groups",
+];
 
-/// Messages per pair of hackbench's case.
-const HACKBENCH_LOOPS: u64 = 50;
-
-/// Simulated time before the measurement.
-const WARM_UP_MS: u64 = 5;
+/// Simulated time before the measurement, unless it is said otherwise.
+pub const WARM_UP_MS: u64 = 5;
 
 /// What one run took and did.
 pub struct Counts {
@@ -38,9 +44,11 @@ pub struct Case {
 }
 
 enum Load {
-    /// Pairs of processes handing a token to and fro, each working a little before it passes it on.
+    /// Pairs of processes handing a token to and fro, each working a little before it passes it on; all of them in one cgroup, so
+    /// many levels below the root.
     PingPong {
         pairs: u64,
+        depth: u32,
     },
     /// One task in 64 CPUs that wakes every 10 ms.
     MostlyIdle,
@@ -51,9 +59,11 @@ enum Load {
 
 pub fn case(name: &str) -> Option<Case> {
     let (topology, load) = match name {
-        "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4 }),
-        "pingpong-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480 }),
-        "pingpong-256" => ("pack:4 [numa] l3:1 core:32 pu:2", Load::PingPong { pairs: 2560 }),
+        "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 0 }),
+        "pingpong-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 0 }),
+        "pingpong-256" => ("pack:4 [numa] l3:1 core:32 pu:2", Load::PingPong { pairs: 2560, depth: 0 }),
+        "pingpong-8-groups" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 3 }),
+        "pingpong-48-groups" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 3 }),
         "idle-1024" => ("pack:16 [numa] l3:1 core:32 pu:2", Load::MostlyIdle),
         "hackbench-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
         _ => return None,
@@ -62,17 +72,18 @@ pub fn case(name: &str) -> Option<Case> {
 }
 
 impl Case {
-    pub fn run<const COSTS: bool>(&self, simulated_ms: u64) -> Counts {
+    /// `length`: simulated milliseconds to measure or, of hackbench, messages from each sender to each receiver.
+    pub fn run<const COSTS: bool>(&self, length: u64, warm_up_ms: u64) -> Counts {
         let mut sim: LinuxSim<COSTS> = boot(self.topology);
-        self.start(&mut sim);
+        self.start(&mut sim, length);
         // Forks and first placements are not what is measured; hackbench is run whole, since with the cost model off its
         // messages take no time and a length of time would never pass.
         let whole = matches!(self.load, Load::Hackbench { .. });
         if !whole {
-            sim.run(Ns::from_ms(WARM_UP_MS));
+            sim.run(Ns::from_ms(warm_up_ms));
         }
         let before = (cpu_ns(), scheduling_events(&sim), sim.events, sim.now());
-        sim.run(if whole { Ns::from_ms(3_600_000) } else { Ns::from_ms(WARM_UP_MS + simulated_ms) });
+        sim.run(if whole { Ns::from_ms(3_600_000) } else { Ns::from_ms(warm_up_ms + length) });
         Counts {
             cpu_ns: cpu_ns() - before.0,
             scheduling_events: scheduling_events(&sim) - before.1,
@@ -81,14 +92,21 @@ impl Case {
         }
     }
 
-    fn start<const COSTS: bool>(&self, sim: &mut LinuxSim<COSTS>) {
+    fn start<const COSTS: bool>(&self, sim: &mut LinuxSim<COSTS>, length: u64) {
         match self.load {
-            Load::PingPong { pairs } => {
+            Load::PingPong { pairs, depth } => {
+                let group = (0..depth).fold(ROOT_TASK_GROUP, |above, _| {
+                    sim.sched.cgroup_mkdir(above, "bench").expect("a name that is free")
+                });
                 for pair in 0..pairs {
                     let (there, back) = (sim.os.create_pipe(), sim.os.create_pipe());
                     let cpu = CpuId::new((pair as usize * 7) % sim.sched.nr_cpus());
-                    sim.spawn(cpu, TaskSpec::new("ping", Player { from: back, to: there, state: State::Write }));
-                    sim.spawn(cpu, TaskSpec::new("pong", Player { from: there, to: back, state: State::Read }));
+                    let player = |comm, from, to, state| {
+                        let group = (depth > 0).then_some(group);
+                        TaskSpec { group, ..TaskSpec::new(comm, Player { from, to, state }) }
+                    };
+                    sim.spawn(cpu, player("ping", back, there, State::Write));
+                    sim.spawn(cpu, player("pong", there, back, State::Read));
                 }
             }
             Load::MostlyIdle => {
@@ -100,7 +118,7 @@ impl Case {
                 let hackbench = workload("hackbench-pipes").expect("a registered workload");
                 let mut values = Values::defaults(hackbench);
                 values.set("groups", groups);
-                values.set("loops", HACKBENCH_LOOPS);
+                values.set("loops", length);
                 for spec in (hackbench.build)(&values).start(&mut sim.os) {
                     sim.spawn(CpuId(0), spec);
                 }

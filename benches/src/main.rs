@@ -1,28 +1,31 @@
 //! Speed of the simulator: one case per process, one line of figures per run.
 //!
 //! `cargo xtask bench` runs every case several times, with the cost model on and off, and prints the table of medians. Alone:
-//! `bench CASE on|off SIMULATED_MS`. CPU time is the process's own, from the kernel's accounting, so a busy machine does
+//! `bench CASE on|off LENGTH [WARM_UP_MS]`. CPU time is the process's own, from the kernel's accounting, so a busy machine does
 //! not count; peak memory is the process's.
 
 mod cases;
 
 use std::process::ExitCode;
 
+const USAGE: &str = "usage: bench CASE on|off LENGTH [WARM_UP_MS]
+LENGTH in simulated milliseconds, of hackbench in messages per pair";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [name, costs, simulated_ms] = arguments.as_slice() else {
-        eprintln!("usage: bench CASE on|off SIMULATED_MS\ncases: {}", cases::NAMES.join(", "));
-        return ExitCode::from(2);
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (name, costs, length, warm_up) = match words[..] {
+        [name, costs, length] => (name, on_or_off(costs), length.parse(), Ok(cases::WARM_UP_MS)),
+        [name, costs, length, warm_up] => (name, on_or_off(costs), length.parse(), warm_up.parse()),
+        _ => return usage("a case, on or off, and a length"),
     };
-    let (Ok(simulated_ms), Some(costs)) = (simulated_ms.parse(), on_or_off(costs)) else {
-        eprintln!("bench: {costs} {simulated_ms}: on or off, then a number of milliseconds");
-        return ExitCode::from(2);
+    let (Some(costs), Ok(length), Ok(warm_up)) = (costs, length, warm_up) else {
+        return usage(&format!("{}: on or off, then whole numbers", words[1..].join(" ")));
     };
     let Some(case) = cases::case(name) else {
-        eprintln!("bench: no case {name}; there are {}", cases::NAMES.join(", "));
-        return ExitCode::from(2);
+        return usage(&format!("no case {name}"));
     };
-    let counts = if costs { case.run::<true>(simulated_ms) } else { case.run::<false>(simulated_ms) };
+    let counts = if costs { case.run::<true>(length, warm_up) } else { case.run::<false>(length, warm_up) };
     println!(
         "{} {} {} {} {}",
         counts.cpu_ns,
@@ -32,6 +35,11 @@ fn main() -> ExitCode {
         peak_memory_kib()
     );
     ExitCode::SUCCESS
+}
+
+fn usage(found: &str) -> ExitCode {
+    eprintln!("bench: {found}\n{USAGE}\ncases: {}", cases::NAMES.join(", "));
+    ExitCode::from(2)
 }
 
 fn on_or_off(word: &str) -> Option<bool> {

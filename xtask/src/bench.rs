@@ -1,48 +1,161 @@
 //! `cargo xtask bench`: CPU time per event, instructions per event, memory and simulated time, each the median of several runs.
 
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-/// Gates and goals for ns of CPU time per scheduling event, cost model off and on, where the case has them.
+/// A load, and what is asked of it.
 struct Case {
     name: &'static str,
     title: &'static str,
-    simulated_ms: u64,
-    gate: Option<(u64, u64)>,
-    goal: Option<(u64, u64)>,
+    /// What to measure with the cost model off and on: simulated milliseconds (of hackbench messages per pair), for one to three
+    /// seconds of CPU time.
+    length: [u64; 2],
+    gate: Gate,
+    /// ns of CPU time per scheduling event, off and on.
+    goal: Option<[f64; 2]>,
+}
+
+/// The most CPU time per scheduling event.
+enum Gate {
+    None,
+    /// In ns, with the cost model off and on.
+    Ns([f64; 2]),
+    /// So many times that of another case.
+    Times(f64, &'static str),
 }
 
 const CASES: &[Case] = &[
     Case {
         name: "pingpong-8",
         title: "8 CPUs, 4 ping-pong pairs",
-        simulated_ms: 2_000,
-        gate: Some((120, 240)),
-        goal: Some((60, 120)),
+        length: [600, 2_000],
+        gate: Gate::Ns([120.0, 240.0]),
+        goal: Some([60.0, 120.0]),
     },
     Case {
         name: "pingpong-48",
-        title: "48 CPUs, 960 ping-ponging tasks",
-        simulated_ms: 200,
-        gate: Some((200, 400)),
-        goal: Some((100, 200)),
+        title: "48 CPUs, 960 tasks",
+        length: [60, 60],
+        gate: Gate::Ns([200.0, 400.0]),
+        goal: Some([100.0, 200.0]),
     },
     Case {
         name: "pingpong-256",
-        title: "256 CPUs, 5120 ping-ponging tasks",
-        simulated_ms: 40,
-        gate: Some((300, 600)),
-        goal: Some((150, 300)),
+        title: "256 CPUs, 5120 tasks",
+        length: [10, 10],
+        gate: Gate::Ns([300.0, 600.0]),
+        goal: Some([150.0, 300.0]),
     },
-    Case { name: "idle-1024", title: "1024 CPUs, mostly idle", simulated_ms: 2_000, gate: None, goal: None },
-    Case { name: "hackbench-48", title: "48 CPUs, hackbench 48 groups", simulated_ms: 1, gate: None, goal: None },
+    Case {
+        name: "idle-1024",
+        title: "1024 CPUs, mostly idle",
+        length: [500_000, 500_000],
+        gate: Gate::None,
+        goal: None,
+    },
+    Case {
+        name: "hackbench-48",
+        title: "48 CPUs, hackbench 48 groups",
+        length: [60, 200],
+        gate: Gate::None,
+        goal: None,
+    },
+    Case {
+        name: "pingpong-8-groups",
+        title: "8 CPUs, groups 3 deep",
+        length: [400, 1_500],
+        gate: Gate::Times(1.5, "pingpong-8"),
+        goal: None,
+    },
+    Case {
+        name: "pingpong-48-groups",
+        title: "48 CPUs, groups 3 deep",
+        length: [40, 40],
+        gate: Gate::Times(1.5, "pingpong-48"),
+        goal: None,
+    },
 ];
 
-/// One run's line: CPU ns, scheduling events, engine events, simulated ns, peak KiB.
-type Figures = [u64; 5];
+/// Peak memory of the 48-CPU case, in MiB; and how much of it may come with four times the simulated time.
+const MEMORY_GATE: f64 = 64.0;
+const MEMORY_GROWTH: f64 = 1.05;
+
+const COSTS: [&str; 2] = ["off", "on"];
+
+/// One run's line.
+#[derive(Clone, Copy)]
+struct Figures {
+    cpu_ns: u64,
+    scheduling_events: u64,
+    engine_events: u64,
+    simulated_ns: u64,
+    peak_kib: u64,
+}
+
+impl Figures {
+    fn ns_per_scheduling_event(&self) -> f64 {
+        self.cpu_ns as f64 / self.scheduling_events.max(1) as f64
+    }
+}
+
+/// The runs of one row of the table: a case's index, whether costs are on.
+struct Row {
+    case: usize,
+    costs: usize,
+    runs: Vec<Figures>,
+}
+
+impl Row {
+    fn case(&self) -> &'static Case {
+        &CASES[self.case]
+    }
+
+    fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    }
+
+    fn ns_per_scheduling_event(&self) -> f64 {
+        self.median(Figures::ns_per_scheduling_event)
+    }
+}
 
 /// `arguments`: a case's name, `--runs N`, or nothing.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let (runs, only) = selection(arguments)?;
+    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "bench"]).current_dir(root).status();
+    if !built.is_ok_and(|s| s.success()) {
+        return Err("the benchmark does not build".to_string());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let program = target.join("release/bench");
+    let chosen = (0..CASES.len()).filter(|&case| only.is_none_or(|name| name == CASES[case].name));
+    let mut rows: Vec<Row> =
+        chosen.flat_map(|case| [0, 1].map(|costs| Row { case, costs, runs: Vec::new() })).collect();
+    // Round by round, so that what else the computer does meets all rows alike.
+    for round in 1..=runs {
+        eprintln!("round {round} of {runs}");
+        for row in &mut rows {
+            let case = row.case();
+            row.runs.push(once(&program, case, row.costs, case.length[row.costs])?);
+        }
+    }
+    println!(
+        "{:<28} {:>5} {:>9} {:>6} {:>7} {:>6} {:>9} {:>11} {:>7} {:>9}",
+        "case", "costs", "ns/sched", "gate", "", "goal", "ns/event", "instr/sched", "MB", "sim s/s"
+    );
+    for row in &rows {
+        print(&program, row, &rows);
+    }
+    if only.is_none_or(|name| name == "pingpong-48") {
+        memory(&program)?;
+    }
+    Ok(())
+}
+
+/// How many runs, and of which case if not of all.
+fn selection<'a>(arguments: &[&'a str]) -> Result<(usize, Option<&'a str>), String> {
     let mut runs = 5;
     let mut only = None;
     let mut words = arguments.iter();
@@ -60,85 +173,94 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         let names: Vec<&str> = CASES.iter().map(|c| c.name).collect();
         return Err(format!("no case {name}; there are {}", names.join(", ")));
     }
-    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "bench"]).current_dir(root).status();
-    if !built.is_ok_and(|s| s.success()) {
-        return Err("the benchmark does not build".to_string());
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let program = target.join("release/bench");
-    println!(
-        "{:<34} {:>5} {:>9} {:>9} {:>11} {:>11} {:>8} {:>9}  gate / goal",
-        "case", "costs", "ns/sched", "ns/event", "instr/sched", "events/s", "MB", "sim s/s"
-    );
-    for case in CASES.iter().filter(|c| only.is_none_or(|name| name == c.name)) {
-        for costs in ["off", "on"] {
-            row(&program, case, costs, runs)?;
+    Ok((runs, only))
+}
+
+fn print(program: &Path, row: &Row, rows: &[Row]) {
+    let case = row.case();
+    let measured = row.ns_per_scheduling_event();
+    let gate = match case.gate {
+        Gate::None => None,
+        Gate::Ns(gate) => Some(gate[row.costs]),
+        Gate::Times(times, other) => {
+            let flat = rows.iter().find(|r| r.case().name == other && r.costs == row.costs);
+            flat.map(|flat| times * flat.ns_per_scheduling_event())
         }
+    };
+    println!(
+        "{:<28} {:>5} {:>9.1} {:>6} {:>7} {:>6} {:>9.1} {:>11} {:>7.1} {:>9.4}",
+        case.title,
+        COSTS[row.costs],
+        measured,
+        gate.map_or("-".to_string(), |gate| format!("{gate:.0}")),
+        gate.map_or("", |gate| verdict(measured <= gate)),
+        case.goal.map_or("-".to_string(), |goal| format!("{:.0}", goal[row.costs])),
+        row.median(|f| f.cpu_ns as f64 / f.engine_events.max(1) as f64),
+        instructions(program, case, row.costs).map_or("-".to_string(), |n| format!("{n:.0}")),
+        row.median(|f| f.peak_kib as f64 / 1024.0),
+        row.median(|f| f.simulated_ns as f64 / f.cpu_ns.max(1) as f64),
+    );
+}
+
+fn verdict(met: bool) -> &'static str {
+    if met { "met" } else { "MISSED" }
+}
+
+/// Peak memory of the 48-CPU case, and whether it grows with simulated time.
+fn memory(program: &Path) -> Result<(), String> {
+    let case = CASES.iter().find(|c| c.name == "pingpong-48").expect("a case");
+    for (costs, length) in case.length.into_iter().enumerate() {
+        let peak = |length| once(program, case, costs, length).map(|f| f.peak_kib as f64 / 1024.0);
+        let (short, long) = (peak(length)?, peak(4 * length)?);
+        println!(
+            "memory of 48 CPUs, 960 tasks, costs {}: {short:.1} MB after {length} ms, {long:.1} MB after {} ms; gate {MEMORY_GATE:.0} MB, \
+             flat: {}",
+            COSTS[costs],
+            4 * length,
+            verdict(long <= MEMORY_GATE && long <= short * MEMORY_GROWTH)
+        );
     }
     Ok(())
 }
 
-fn row(program: &Path, case: &Case, costs: &str, runs: usize) -> Result<(), String> {
-    let figures: Vec<Figures> =
-        (0..runs).map(|_| once(program, case, costs, case.simulated_ms)).collect::<Result<_, _>>()?;
-    let median = |of: &dyn Fn(&Figures) -> f64| {
-        let mut values: Vec<f64> = figures.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let per_scheduling_event = median(&|f| f[0] as f64 / f[1].max(1) as f64);
-    let index = usize::from(costs == "on");
-    let of_pair = |pair: Option<(u64, u64)>| pair.map_or("-".to_string(), |p| [p.0, p.1][index].to_string());
-    let verdict = match case.gate {
-        Some(gate) if per_scheduling_event > [gate.0, gate.1][index] as f64 => "  ABOVE THE GATE",
-        _ => "",
-    };
-    println!(
-        "{:<34} {:>5} {:>9.1} {:>9.1} {:>11} {:>11.0} {:>8.1} {:>9.4}  {} / {}{}",
-        case.title,
-        costs,
-        per_scheduling_event,
-        median(&|f| f[0] as f64 / f[2].max(1) as f64),
-        instructions(program, case, costs).map_or("-".to_string(), |n| format!("{n:.0}")),
-        median(&|f| f[2] as f64 * 1e9 / f[0].max(1) as f64),
-        median(&|f| f[4] as f64 / 1024.0),
-        median(&|f| f[3] as f64 / f[0].max(1) as f64),
-        of_pair(case.gate),
-        of_pair(case.goal),
-        verdict
-    );
-    Ok(())
-}
-
-fn once(program: &Path, case: &Case, costs: &str, simulated_ms: u64) -> Result<Figures, String> {
+fn once(program: &Path, case: &Case, costs: usize, length: u64) -> Result<Figures, String> {
     let output = Command::new(program)
-        .args([case.name, costs, &simulated_ms.to_string()])
+        .args([case.name, COSTS[costs], &length.to_string()])
         .output()
         .map_err(|e| format!("{}: {e}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-    Figures::try_from(numbers)
-        .map_err(|_| format!("{} {costs}: {}", case.name, String::from_utf8_lossy(&output.stderr)))
+    match numbers[..] {
+        [cpu_ns, scheduling_events, engine_events, simulated_ns, peak_kib] => {
+            Ok(Figures { cpu_ns, scheduling_events, engine_events, simulated_ns, peak_kib })
+        }
+        _ => Err(format!("{} {}: {}", case.name, COSTS[costs], String::from_utf8_lossy(&output.stderr))),
+    }
 }
 
 /// Instructions per scheduling event under callgrind, where valgrind is installed: the difference of two lengths, so that
-/// building and starting the simulation cancels out.
-fn instructions(program: &Path, case: &Case, costs: &str) -> Option<f64> {
-    let count = |simulated_ms: u64| -> Option<(f64, f64)> {
-        let output = Command::new("valgrind")
+/// building and starting the simulation cancels out, and nothing needs to be warmed up.
+fn instructions(program: &Path, case: &Case, costs: usize) -> Option<f64> {
+    let start = |length: u64| {
+        Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .arg(program)
-            .args([case.name, costs, &simulated_ms.to_string()])
-            .output()
-            .ok()?;
+            .args([case.name, COSTS[costs], &length.to_string(), "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    };
+    let count = |child: Child| -> Option<(f64, f64)> {
+        let output = child.wait_with_output().ok()?;
         let events = String::from_utf8_lossy(&output.stdout).split_whitespace().nth(1)?.parse().ok()?;
         let text = String::from_utf8_lossy(&output.stderr).to_string();
         let line = text.lines().find(|l| l.contains("Collected :"))?;
         let collected = line.rsplit(':').next()?.trim().parse().ok()?;
         Some((collected, events))
     };
-    let short = (case.simulated_ms / 200).max(1);
-    let (few, fewer_events) = count(short)?;
-    let (many, more_events) = count(2 * short)?;
+    let short = (case.length[costs] / 200).max(1);
+    // Both at once: instructions are the same on a busy computer.
+    let both = [start(short), start(2 * short)].map(|child| child.ok().and_then(count));
+    let [(few, fewer_events), (many, more_events)] = [both[0]?, both[1]?];
     (more_events > fewer_events).then(|| (many - few) / (more_events - fewer_events))
 }
