@@ -92,6 +92,13 @@ mod tests {
         for (name, text) in builtin() {
             let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
             check(&machine).unwrap_or_else(|error| panic!("{error}"));
+            // `default_path_cycles` is for machine files that list a few functions only.
+            let unlisted = |table: &'static str, names: &'static [&'static str]| {
+                let full = names.iter().map(move |name| format!("{table}.{name}"));
+                full.filter(|name| machine.figure(name).is_none()).collect::<Vec<_>>()
+            };
+            let missing = [unlisted("paths", Path::NAMES), unlisted("os", paths::NAMES)].concat();
+            assert!(missing.is_empty(), "{name} has no price for {missing:?}");
             let prices = prices(&machine);
             let distances = machine.topology().distances();
             assert!(distances.iter().all(|distance| distance.index() < prices.lines.transfer.len()), "{name}");

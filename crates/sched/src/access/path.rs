@@ -52,6 +52,8 @@ paths! {
     inactive_task_timer dl_server_timer
     psi_group_change
     sched_tick_remote
+    pick_eevdf place_entity avg_vruntime update_entity_lag update_deadline requeue_delayed_entity util_est_update
+    nohz_run_idle_balance flush_smp_call_function_queue dl_server_start dl_server_stop update_curr_dl_se
     __account_scheduler_latency
 }
 

@@ -288,8 +288,16 @@ impl<A: Arch> Sched<A> {
     /// kernel/smp.c: flush_smp_call_function_queue(): what other CPUs left for this one to do.
     /// Differs: wakeups stand on a list of their own, as they did until v5.8.
     pub(crate) fn flush_smp_call_function_queue(&mut self) {
+        // Before it was the scheduler's own list that was looked at.
+        let of_all_calls = self.kernel.core.wake_list != WakeList::RunQueue;
+        if of_all_calls {
+            self.enter(Path::flush_smp_call_function_queue);
+        }
         self.sched_ttwu_pending();
         self.__cfsb_csd_unthrottle(self.this_cpu);
+        if of_all_calls {
+            self.leave();
+        }
     }
 
     /// core.c: scheduler_ipi(). Returns whether the balancing softirq is to run (a nohz idle kick arrived).

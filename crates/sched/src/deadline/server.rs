@@ -6,6 +6,7 @@
 
 use super::bandwidth::to_ratio;
 use super::{DlSe, SchedDlEntity};
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::core::class::Pick;
@@ -56,6 +57,7 @@ impl<A: Arch> Sched<A> {
         if !self.has_fair_server() || self.dl[cpu].fair_server.dl_server_active {
             return;
         }
+        self.path(Path::dl_server_start);
         let se = DlSe::FairServer(cpu);
         self.dl[cpu].fair_server.dl_server_active = true;
         self.enqueue_dl_entity(se, QueueFlags { wakeup: true, ..QueueFlags::default() }, false);
@@ -83,6 +85,7 @@ impl<A: Arch> Sched<A> {
         if !self.has_fair_server() {
             return;
         }
+        self.path(Path::dl_server_stop);
         let se = DlSe::FairServer(cpu);
         self.dequeue_dl_entity(se, QueueFlags { sleep: true, ..QueueFlags::default() }, false);
         self.cancel_dl_timer(se);
@@ -94,6 +97,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn dl_server_update(&mut self, cpu: CpuId, delta_exec: u64) {
         if self.dl[cpu].fair_server.dl_server_active {
+            self.path(Path::update_curr_dl_se);
             self.update_curr_dl_se(cpu, DlSe::FairServer(cpu), delta_exec);
         }
     }

@@ -5,6 +5,7 @@
 //! is runnable leave both out.
 
 use super::load::UpdateLoad;
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -62,6 +63,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: requeue_delayed_entity(). It is woken, and still queued.
     pub(super) fn requeue_delayed_entity(&mut self, se: SeId) {
+        self.path(Path::requeue_delayed_entity);
         let cfs = self.se[se].cfs_rq;
         debug_assert!(self.se[se].sched_delayed && self.se[se].on_rq);
         if self.sched_feat(Feature::DELAY_ZERO) {

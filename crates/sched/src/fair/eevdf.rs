@@ -13,6 +13,7 @@
 //! Absent: the fair server, which lends fair tasks a deadline entity's time while realtime tasks starve them; core scheduling.
 
 use super::timeline::entity_before;
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -118,6 +119,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: avg_vruntime(). The queue's virtual time, rounded towards the past, so that who stands there is eligible. The sums
     /// count from it afterwards.
     pub fn avg_vruntime(&mut self, cfs: CfsRqId) -> u64 {
+        self.path(Path::avg_vruntime);
         let delta = self.avg_vruntime_delta(cfs);
         let cfs_rq = &mut self.cfs_rq[cfs];
         cfs_rq.update_zero_vruntime(delta);
@@ -153,6 +155,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_entity_lag(). What a queued entity is owed, before it leaves.
     pub(super) fn update_entity_lag(&mut self, cfs: CfsRqId, se: SeId) {
         debug_assert!(self.se[se].on_rq);
+        self.path(Path::update_entity_lag);
         let avruntime = self.avg_vruntime(cfs);
         self.se[se].vlag = self.entity_lag(avruntime, se);
     }
@@ -169,6 +172,7 @@ impl<A: Arch> Sched<A> {
         if entity_before(self.se[se].vruntime, self.se[se].deadline) {
             return false;
         }
+        self.path(Path::update_deadline);
         self.renew_slice(se);
         let resolution = self.kernel.load_resolution;
         let se = &mut self.se[se];
@@ -222,6 +226,7 @@ impl<A: Arch> Sched<A> {
     /// V moves when it joins, against it: of a lag of `vl` remains `vl * W / (W + w)`, `W` being the weight of the others. So it joins
     /// with `(W + w) / W` times the lag that it is to have.
     pub(super) fn place_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        self.path(Path::place_entity);
         let resolution = self.kernel.load_resolution;
         let avruntime = self.avg_vruntime(cfs);
         self.renew_slice(se);
@@ -322,6 +327,7 @@ impl<A: Arch> Sched<A> {
             debug_assert!(!self.se[next].sched_delayed, "a buddy is never delayed");
             return Some(next);
         }
+        self.path(Path::pick_eevdf);
         let se = self.pick_eevdf(cfs).expect("of those on a queue one is eligible");
         if self.se[se].sched_delayed {
             let flags = QueueFlags { sleep: true, delayed: true, ..QueueFlags::default() };

@@ -1,5 +1,6 @@
 //! fair.c: estimated utilization, where it is kept: in each task, and summed up over a CPU's queued tasks in its root queue.
 
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::features::Feature;
@@ -68,6 +69,7 @@ impl<A: Arch> Sched<A> {
 
     fn util_est_update(&mut self, cpu: CpuId, p: TaskId) {
         if self.estimates_util() {
+            self.path(Path::util_est_update);
             let capacity = u64::from(self.topology.capacity[cpu]);
             let fastup = self.on_or_lacking(Feature::UTIL_EST_FASTUP);
             let avg = &mut self.se[self.task[p].se].avg;

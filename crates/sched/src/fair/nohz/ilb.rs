@@ -1,6 +1,7 @@
 //! fair.c: the idle load balancer: one CPU at work for all that idle without ticks.
 
 use super::NohzFlags;
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::NohzBalance;
@@ -134,6 +135,7 @@ impl<A: Arch> Sched<A> {
         if self.kernel.balance.nohz == NohzBalance::OneKick {
             return;
         }
+        self.path(Path::nohz_run_idle_balance);
         self.atomic_nohz_flags(cpu);
         let flags = self.rq[cpu].nohz_flags;
         self.rq[cpu].nohz_flags = flags.without(NohzFlags::NOHZ_NEWILB_KICK);
