@@ -4,6 +4,7 @@ use crate::mistake::{Mistake, Written};
 use machine::idle::PollRule;
 use observe::proc::Formats;
 use os::OsRules;
+use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use sched::versions::{self, Kernel, Setting, Switched};
@@ -22,13 +23,18 @@ pub struct Build {
 
 /// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
 /// nobody does, the others as Debian's.
-const ELSEWHERE: &[(&str, PipeRules, PollRule, Preempt, Formats)] = &[
-    ("v4.5-rc1", PipeRules::Single, PollRule::Interactivity, Preempt::None, Formats::V4_5),
-    ("v4.15", PipeRules::Single, PollRule::NextTimer, Preempt::None, Formats::V4_15),
-    ("v4.16", PipeRules::Single, PollRule::NextTimer, Preempt::None, Formats::V4_15),
-    ("v6.1", PipeRules::Split, PollRule::NextTimer, Preempt::Voluntary, Formats::V6_1),
-    ("v6.12", PipeRules::Split, PollRule::NextTimer, Preempt::Voluntary, Formats::V6_12),
+const ELSEWHERE: &[(&str, OsRules, PollRule, Formats)] = &[
+    ("v4.5-rc1", OS_V4, PollRule::Interactivity, Formats::V4_5),
+    ("v4.15", OS_V4, PollRule::NextTimer, Formats::V4_15),
+    ("v4.16", OS_V4, PollRule::NextTimer, Formats::V4_15),
+    ("v6.1", OS_V6, PollRule::NextTimer, Formats::V6_1),
+    ("v6.12", OS_V6, PollRule::NextTimer, Formats::V6_12),
 ];
+
+const OS_V4: OsRules =
+    OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit: MigrationLimit::PerWindow };
+const OS_V6: OsRules =
+    OsRules { pipe: PipeRules::Split, preempt: Preempt::Voluntary, migration_limit: MigrationLimit::None };
 
 /// Kernels that were built before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];
@@ -37,9 +43,9 @@ impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, pipe, poll, preempt, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        let &(_, os, poll, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        Some(Build { sched, os: OsRules { pipe, preempt }, poll, preempt_dynamic, formats })
+        Some(Build { sched, os, poll, preempt_dynamic, formats })
     }
 
     /// As [`Build::named`], with a message.
@@ -50,7 +56,7 @@ impl Build {
     /// Every behaviour, as this kernel has it.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = self.sched.settings();
-        settings.extend([self.os.pipe.setting(), self.poll.setting()]);
+        settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting(), self.poll.setting()]);
         settings
     }
 
@@ -58,6 +64,7 @@ impl Build {
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             PipeRules::KEY => self.os.pipe.switch(value),
+            MigrationLimit::KEY => self.os.migration_limit.switch(value),
             PollRule::KEY => self.poll.switch(value),
             _ => self.sched.set(key, value),
         }

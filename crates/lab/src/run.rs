@@ -290,7 +290,9 @@ fn boot<const COSTS: bool>(
             Mistake::new(at, format!("the parameter profile: {refused}"), "a record of this version")
         })?;
     }
-    Ok((LinuxSim::<COSTS>::new(sched, Os::new(build.os), setup.kernel.hz), build))
+    let mut os = Os::new(build.os);
+    os.memory.set_seed(setup.seed);
+    Ok((LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz), build))
 }
 
 fn simulate<const COSTS: bool>(

@@ -6,7 +6,7 @@
 use crate::proc::Formats;
 use crate::tasks::Tasks;
 use sched::sched::TaskId;
-use sched::trace::{Averages, Estimate, Event};
+use sched::trace::{Averages, Estimate, Event, NumaSide};
 use units::CpuId;
 
 macro_rules! tracepoints {
@@ -62,6 +62,9 @@ tracepoints! {
     // Told without schedstats too, but the kernel asks for them all the same.
     SchedStatRuntime = "sched_stat_runtime", Schedstat, V4_5;
     SchedWakeIdleWithoutIpi = "sched_wake_idle_without_ipi", Event, V4_5;
+    SchedMoveNuma = "sched_move_numa", Event, V4_5;
+    SchedStickNuma = "sched_stick_numa", Event, V4_5;
+    SchedSwapNuma = "sched_swap_numa", Event, V4_5;
     CpuIdle = "cpu_idle", Event, V4_5;
     CpuFrequency = "cpu_frequency", Event, V4_5;
     PeltCfs = "pelt_cfs_tp", Bare, V6_1;
@@ -88,9 +91,6 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_prepare_exec", Formats::V6_12, None, "tasks execute no other program"),
     ("sched_pi_setprio", Formats::V4_5, None, "priorities are not inherited"),
     ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
-    ("sched_move_numa", Formats::V4_5, None, "it is not traced"),
-    ("sched_stick_numa", Formats::V4_5, None, "it is not traced"),
-    ("sched_swap_numa", Formats::V4_5, None, "it is not traced"),
     ("sched_skip_vma_numa", Formats::V6_12, None, "it is not traced"),
     ("pelt_thermal_tp", Formats::V6_1, Some(Formats::V6_12), "thermal pressure is not modelled"),
     ("pelt_hw_tp", Formats::V6_12, None, "hardware pressure is not modelled"),
@@ -116,6 +116,9 @@ impl Tracepoint {
             Event::SchedStatBlocked { .. } => Tracepoint::SchedStatBlocked,
             Event::SchedStatRuntime { .. } => Tracepoint::SchedStatRuntime,
             Event::SchedWakeIdleWithoutIpi { .. } => Tracepoint::SchedWakeIdleWithoutIpi,
+            Event::SchedMoveNuma { .. } => Tracepoint::SchedMoveNuma,
+            Event::SchedStickNuma { .. } => Tracepoint::SchedStickNuma,
+            Event::SchedSwapNuma { .. } => Tracepoint::SchedSwapNuma,
             Event::CpuIdle { .. } => Tracepoint::CpuIdle,
             Event::CpuFrequency { .. } => Tracepoint::CpuFrequency,
             Event::PeltCfs { .. } => Tracepoint::PeltCfs,
@@ -172,7 +175,13 @@ impl Selection {
     /// Of these, those that Perfetto's schema has a message for.
     pub fn with_message(formats: Formats) -> Selection {
         let has = |tracepoint: &Tracepoint| {
-            tracepoint.kind() == Kind::Event && *tracepoint != Tracepoint::SchedWakeIdleWithoutIpi
+            let generic = [
+                Tracepoint::SchedWakeIdleWithoutIpi,
+                Tracepoint::SchedMoveNuma,
+                Tracepoint::SchedStickNuma,
+                Tracepoint::SchedSwapNuma,
+            ];
+            tracepoint.kind() == Kind::Event && !generic.contains(tracepoint)
         };
         Tracepoint::of_kernel(formats).filter(has).collect()
     }
@@ -261,6 +270,13 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
             fields
         }
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
+        Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
+        // Tells of both sides since v5.7.
+        Event::SchedStickNuma { src, dst } if formats < Formats::V6_1 => numa_move(src, dst, tasks),
+        Event::SchedStickNuma { src, dst } | Event::SchedSwapNuma { src, dst } => {
+            let [src, dst] = [(src, SRC), (dst, DST)].map(|(side, names)| numa_side(side, names, tasks));
+            src.into_iter().chain(dst).collect()
+        }
         Event::PeltCfs { cpu, path, avg } => [cpu_of(cpu), path_of(path)].into_iter().chain(averages(avg)).collect(),
         Event::PeltSe { cpu, path, task, avg } => {
             let nobody = || [("comm", Value::Text("(null)".to_string())), ("pid", Value::Signed(-1))];
@@ -291,6 +307,23 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
         ],
         _ => return None,
     })
+}
+
+const SRC: [&str; 5] = ["src_pid", "src_tgid", "src_ngid", "src_cpu", "src_nid"];
+const DST: [&str; 5] = ["dst_pid", "dst_tgid", "dst_ngid", "dst_cpu", "dst_nid"];
+
+/// One side of a migration between nodes, under these names.
+fn numa_side(side: &NumaSide, names: [&'static str; 5], tasks: &Tasks) -> [(&'static str, Value); 5] {
+    let pid = side.task.map_or(0, |task| tasks.who(Some(task), CpuId(0)).pid);
+    let place = |number: Option<u16>| number.map_or(-1, i64::from);
+    let values = [pid.into(), side.tgid.into(), side.ngid.into(), place(side.cpu.map(|cpu| cpu.0)), place(side.nid)];
+    std::array::from_fn(|at| (names[at], Value::Signed(values[at])))
+}
+
+/// A task, and the places between which it moves.
+fn numa_move(src: &NumaSide, dst: &NumaSide, tasks: &Tasks) -> Fields {
+    let src = numa_side(src, ["pid", "tgid", "ngid", "src_cpu", "src_nid"], tasks);
+    src.into_iter().chain(numa_side(dst, DST, tasks).into_iter().skip(3)).collect()
 }
 
 fn averages(avg: &Averages) -> [(&'static str, Value); 4] {
@@ -327,6 +360,33 @@ mod tests {
             let alone: Selection = [tracepoint].into_iter().collect();
             assert_eq!(alone.iter().collect::<Vec<_>>(), [tracepoint]);
         }
+    }
+
+    #[test]
+    fn migrations_between_nodes_print_as_each_kernel_prints_them() {
+        let mut tasks = Tasks::new(4);
+        tasks.task(TaskId(1), 21, "a", 120);
+        tasks.task(TaskId(2), 22, "b", 120);
+        let side = |task, cpu: u16| NumaSide {
+            task,
+            tgid: if task.is_some() { 20 } else { 0 },
+            ngid: if task == Some(TaskId(1)) { 21 } else { 0 },
+            cpu: Some(CpuId(cpu)),
+            nid: Some(cpu / 2),
+        };
+        let (src, dst) = (side(Some(TaskId(1)), 0), side(Some(TaskId(2)), 3));
+        let printed = |event: &Event, formats| {
+            let fields = fields(event, &tasks, formats).unwrap();
+            fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+        };
+        let one = "pid=21 tgid=20 ngid=21 src_cpu=0 src_nid=0 dst_cpu=3 dst_nid=1";
+        let both = "src_pid=21 src_tgid=20 src_ngid=21 src_cpu=0 src_nid=0 dst_pid=22 dst_tgid=20 dst_ngid=0 dst_cpu=3 dst_nid=1";
+        assert_eq!(printed(&Event::SchedMoveNuma { src, dst }, Formats::V6_12), one);
+        assert_eq!(printed(&Event::SchedStickNuma { src, dst }, Formats::V4_15), one);
+        assert_eq!(printed(&Event::SchedStickNuma { src, dst }, Formats::V6_1), both);
+        assert_eq!(printed(&Event::SchedSwapNuma { src, dst }, Formats::V4_5), both);
+        let nowhere = printed(&Event::SchedStickNuma { src, dst: NumaSide::default() }, Formats::V6_1);
+        assert!(nowhere.ends_with("src_nid=0 dst_pid=0 dst_tgid=0 dst_ngid=0 dst_cpu=-1 dst_nid=-1"), "{nowhere}");
     }
 
     #[test]

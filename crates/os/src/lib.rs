@@ -1,10 +1,11 @@
-//! The rest of the kernel that a task meets: processes, pipes, wait queues, locks in user space, sleeps. Written against
+//! The rest of the kernel that a task meets: processes, their memory, pipes, wait queues, locks in user space, sleeps. Written against
 //! [`sched::scheduler::Scheduler`], so any scheduler can stand behind it.
 //!
 //! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
 //! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
 mod block;
+pub mod memory;
 pub mod paths;
 pub mod pipe;
 pub mod preempt;
@@ -12,6 +13,7 @@ pub mod process;
 pub mod sync;
 pub mod wait;
 
+use memory::{Memory, MigrationLimit};
 use pipe::{Pipe, PipeCall, PipeId, PipeRules};
 use preempt::Preempt;
 use process::Processes;
@@ -29,6 +31,7 @@ pub struct OsRules {
     pub pipe: PipeRules,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
+    pub migration_limit: MigrationLimit,
 }
 
 /// Everything the rest of the kernel keeps.
@@ -36,6 +39,7 @@ pub struct Os {
     pub rules: OsRules,
     pipes: Vec<Pipe>,
     pub processes: Processes,
+    pub memory: Memory,
     pub sync: Sync,
     next_line: u32,
 }
@@ -80,8 +84,14 @@ pub enum Step {
 
 impl Os {
     pub fn new(rules: OsRules) -> Os {
-        let mut os =
-            Os { rules, pipes: Vec::new(), processes: Processes::default(), sync: Sync::default(), next_line: 0 };
+        let mut os = Os {
+            rules,
+            pipes: Vec::new(),
+            processes: Processes::default(),
+            memory: Memory::new(rules.migration_limit),
+            sync: Sync::default(),
+            next_line: 0,
+        };
         os.processes.tasklist_lock = os.allocate(1);
         os
     }

@@ -51,6 +51,10 @@ os_paths! {
     CPUIDLE_ENTER = "cpuidle_enter_state": "entering and leaving an idle state, without the state's own latency";
     BLKDEV_DIRECT_IO = "blkdev_direct_IO": "making a request of a block device and submitting it";
     CONTEXT_TRACKING = "user_exit": "context tracking, on CPUs of nohz_full= only: the end of user mode and its next beginning";
+    DO_ANONYMOUS_PAGE = "do_anonymous_page": "the first touch of a page, or of a huge one";
+    DO_NUMA_PAGE = "do_numa_page": "a hinting fault, without what the scheduler makes of it";
+    MIGRATE_MISPLACED_PAGE = "migrate_misplaced_page": "unmapping and mapping a page that moves; its copy is apart";
+    CHANGE_PROT_NUMA = "change_prot_numa": "taking a page, or a huge one, away until it is touched";
 }
 
 #[cfg(test)]

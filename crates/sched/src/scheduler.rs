@@ -8,6 +8,7 @@ use crate::core::cgroup::GroupFile;
 use crate::core::{ClampRequest, Sched, TaskInit};
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
+use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
 use crate::isolation::{FullTick, IdleExit};
 use crate::latencytop::WaitChannel;
@@ -64,8 +65,8 @@ pub trait Scheduler {
     fn hrtimer_run(&mut self, cpu: CpuId) -> bool;
     /// The balancing softirq.
     fn run_rebalance_domains(&mut self, cpu: CpuId);
-    /// The work of a `migration/N` task.
-    fn cpu_stopper_thread(&mut self, cpu: CpuId);
+    /// The work of a `migration/N` task. Returns false if it waits for another CPU, and is to be called again soon.
+    fn cpu_stopper_thread(&mut self, cpu: CpuId) -> bool;
 
     /// The idle loop begins to watch its flags word (or stops to).
     fn set_polling(&mut self, cpu: CpuId, polling: bool);
@@ -128,6 +129,34 @@ pub trait Scheduler {
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer;
     /// sched_setattr() of utilization clamps.
     fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer;
+
+    // NUMA balancing. A scheduler without it leaves these as they are.
+
+    /// topology.h: cpu_to_node().
+    fn cpu_to_node(&self, cpu: CpuId) -> u16;
+    /// mmap(): the address space `mm` gets an area of so many pages of 4 KiB, `area` being its number in the page tables.
+    fn numa_map(&mut self, _mm: u32, _pages: u64, _area: u32) {}
+    /// Pages of that address space came to be there, or went.
+    fn add_mm_rss(&mut self, _mm: u32, _pages: i64) {}
+    /// A task of that address space has ended. Returns whether it was the last.
+    fn exit_numa_mm(&mut self, _mm: u32) -> bool {
+        false
+    }
+    /// Whether `task` is to call `task_numa_work` on its way to user mode.
+    fn numa_work_pending(&self, _task: TaskId) -> bool {
+        false
+    }
+    /// The running task takes a stretch of its memory away.
+    fn task_numa_work(&mut self, _cpu: CpuId, _tables: &mut dyn PageTables) {}
+    /// The running task was seen to touch that area.
+    fn vma_set_access_pid_bit(&mut self, _cpu: CpuId, _area: u32) {}
+    /// Whether a page of `src_nid`, which the running task touches and `page` touched before, comes to this node. `page` becomes
+    /// the running task.
+    fn should_numa_migrate_memory(&mut self, _cpu: CpuId, _page: &mut CpuPid, _src_nid: u16) -> bool {
+        false
+    }
+    /// The running task touched a page that had been taken away.
+    fn task_numa_fault(&mut self, _cpu: CpuId, _fault: HintingFault) {}
 }
 
 impl<A: Arch> Scheduler for Sched<A> {
@@ -254,9 +283,9 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::run_rebalance_domains(self);
     }
 
-    fn cpu_stopper_thread(&mut self, cpu: CpuId) {
+    fn cpu_stopper_thread(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
-        Sched::cpu_stopper_thread(self);
+        Sched::cpu_stopper_thread(self)
     }
 
     fn set_polling(&mut self, cpu: CpuId, polling: bool) {
@@ -426,5 +455,47 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {
         self.on_cpu(cpu);
         Sched::set_util_clamps(self, task, min, max)
+    }
+
+    fn cpu_to_node(&self, cpu: CpuId) -> u16 {
+        Sched::cpu_to_node(self, cpu)
+    }
+
+    fn numa_map(&mut self, mm: u32, pages: u64, area: u32) {
+        Sched::numa_map(self, mm, pages, area);
+    }
+
+    fn add_mm_rss(&mut self, mm: u32, pages: i64) {
+        Sched::add_mm_rss(self, mm, pages);
+    }
+
+    fn exit_numa_mm(&mut self, mm: u32) -> bool {
+        Sched::exit_numa_mm(self, mm)
+    }
+
+    #[inline]
+    fn numa_work_pending(&self, task: TaskId) -> bool {
+        self.numa.task(task).is_some_and(|task| task.numa_work)
+    }
+
+    fn task_numa_work(&mut self, cpu: CpuId, tables: &mut dyn PageTables) {
+        self.on_cpu(cpu);
+        Sched::task_numa_work(self, tables);
+    }
+
+    fn vma_set_access_pid_bit(&mut self, cpu: CpuId, area: u32) {
+        self.on_cpu(cpu);
+        Sched::vma_set_access_pid_bit(self, area);
+    }
+
+    fn should_numa_migrate_memory(&mut self, cpu: CpuId, page: &mut CpuPid, src_nid: u16) -> bool {
+        self.on_cpu(cpu);
+        let p = self.rq[cpu].curr.expect("only a task touches memory");
+        Sched::should_numa_migrate_memory(self, p, page, src_nid, cpu)
+    }
+
+    fn task_numa_fault(&mut self, cpu: CpuId, fault: HintingFault) {
+        self.on_cpu(cpu);
+        Sched::task_numa_fault(self, fault);
     }
 }

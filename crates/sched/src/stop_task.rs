@@ -18,6 +18,10 @@ pub enum StopWork {
     TakeCpuDown,
     /// __balance_push_cpu_stop(): move one task away, the CPU goes offline (v5.11).
     BalancePush(TaskId),
+    /// migration_cpu_stop(): move a task to that CPU, where its memory is.
+    MigrateTo(TaskId, CpuId),
+    /// migrate_swap_stop(), as multi_cpu_stop() on both CPUs: two tasks change places. The number of the swap.
+    Swap(u32),
 }
 
 impl<A: Arch> Sched<A> {
@@ -45,17 +49,58 @@ impl<A: Arch> Sched<A> {
         self.try_to_wake_up(stopper, WakeFlags::NONE);
     }
 
-    /// stop_machine.c: cpu_stopper_thread(): does everything that is queued. Runs as the stopper of this CPU.
-    pub(crate) fn cpu_stopper_thread(&mut self) {
+    /// stop_machine.c: stop_two_cpus(). Queued on both at once, so that two of them never wait for each other.
+    pub(crate) fn stop_two_cpus(&mut self, cpu1: CpuId, cpu2: CpuId, work: StopWork) {
+        self.stop_one_cpu(cpu1, work);
+        self.stop_one_cpu(cpu2, work);
+    }
+
+    /// stop_machine.c: multi_cpu_stop(). Returns false while the other CPU has not stopped.
+    fn multi_cpu_stop(&mut self, cpu: CpuId, number: u32) -> bool {
+        let swap = self.numa.swap_mut(number);
+        if cpu == swap.src_cpu {
+            swap.src_stopped = true;
+        } else {
+            swap.dst_stopped = true;
+        }
+        let swap = *swap;
+        if !(swap.src_stopped && swap.dst_stopped) {
+            return false;
+        }
+        if swap.swapped.is_some() {
+            self.numa.end_swap(number);
+            return true;
+        }
+        let swapped = self.migrate_swap_stop(swap);
+        self.numa.swap_mut(number).swapped = Some(swapped);
+        self.numa.rq[swap.dst_cpu].numa_migrate_on = false;
+        if !swapped && self.task[swap.src_task].alive {
+            let other = Some(swap.dst_task).filter(|&task| self.task[task].alive);
+            self.trace_stick_numa(swap.src_task, swap.src_cpu, other, Some(swap.dst_cpu));
+        }
+        true
+    }
+
+    /// stop_machine.c: cpu_stopper_thread(): does everything that is queued. Runs as the stopper of this CPU. Returns false if it
+    /// waits for another CPU to stop, and must look again.
+    pub(crate) fn cpu_stopper_thread(&mut self) -> bool {
         let cpu = self.this_cpu;
-        while !self.balance.stop_work[cpu.index()].is_empty() {
+        while let Some(&work) = self.balance.stop_work[cpu.index()].first() {
+            if let StopWork::Swap(number) = work
+                && !self.multi_cpu_stop(cpu, number)
+            {
+                return false;
+            }
             match self.balance.stop_work[cpu.index()].remove(0) {
+                StopWork::Swap(_) => {}
+                StopWork::MigrateTo(p, dest_cpu) => self.migrate_task_to_stop(p, dest_cpu),
                 StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
                 StopWork::Migrate(p, dest_cpu) => self.migration_cpu_stop(p, dest_cpu),
                 StopWork::TakeCpuDown => self.take_cpu_down(cpu),
                 StopWork::BalancePush(p) => self.__balance_push_cpu_stop(p),
             }
         }
+        true
     }
 
     /// stop_task.c: enqueue_task_stop().

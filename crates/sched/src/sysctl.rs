@@ -83,6 +83,11 @@ tunables! {
     sched_dl_period_min: default 100, 0..=4194304 "us", None, "shortest period of a deadline task";
     sched_schedstats: default 0, 0..=1 "bool", None, "collect scheduler statistics";
     latencytop: default 0, 0..=1 "bool", None, "add up where tasks sleep; turns schedstats on";
+    numa_balancing: default 1, 0..=1 "bool", None, "bring tasks and their memory to one node, where there are several";
+    numa_balancing_scan_delay: default 1000, 0..=3600000 "ms", None, "before the first scan of a new process's memory";
+    numa_balancing_scan_period_min: default 1000, 1..=3600000 "ms", None, "shortest time in which all memory of a task is scanned";
+    numa_balancing_scan_period_max: default 60000, 1..=3600000 "ms", None, "longest";
+    numa_balancing_scan_size: default 256, 1..=1048576 "MB", None, "memory that is scanned at once";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
     sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
@@ -121,6 +126,11 @@ pub const V4: TunableNames = &[
     ("kernel.sched_rr_timeslice_ms", Tunable::sched_rr_timeslice),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
     ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("kernel.numa_balancing_scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("kernel.numa_balancing_scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("kernel.numa_balancing_scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("kernel.numa_balancing_scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
 /// sched_init_debug() and the tables of sysctls of v6.1.
@@ -144,6 +154,11 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
     ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
 /// sched_init_debug() and the tables of sysctls of v6.12.
@@ -163,6 +178,11 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_deadline_period_min_us", Tunable::sched_dl_period_min),
     ("kernel.sched_schedstats", Tunable::sched_schedstats),
     ("kernel.latencytop", Tunable::latencytop),
+    ("kernel.numa_balancing", Tunable::numa_balancing),
+    ("sched/numa_balancing/scan_delay_ms", Tunable::numa_balancing_scan_delay),
+    ("sched/numa_balancing/scan_period_min_ms", Tunable::numa_balancing_scan_period_min),
+    ("sched/numa_balancing/scan_period_max_ms", Tunable::numa_balancing_scan_period_max),
+    ("sched/numa_balancing/scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
 /// A tunable's name without its place: what a user may leave out.

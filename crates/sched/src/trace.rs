@@ -40,6 +40,17 @@ impl From<&SchedAvg> for Estimate {
     }
 }
 
+/// One side of a migration between nodes: a task, with the numbers of its process and its group (0: none), and where it is; `None`
+/// where there is no such thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct NumaSide {
+    pub task: Option<TaskId>,
+    pub tgid: u32,
+    pub ngid: u32,
+    pub cpu: Option<CpuId>,
+    pub nid: Option<u16>,
+}
+
 /// One passed tracepoint. `None` as a task is the idle task of the CPU that passed it (pid 0, `swapper/N`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -106,6 +117,22 @@ pub enum Event {
     },
     SchedWakeIdleWithoutIpi {
         cpu: CpuId,
+    },
+    /// A task goes to its memory.
+    SchedMoveNuma {
+        src: NumaSide,
+        dst: NumaSide,
+    },
+    /// It wanted to, and could not: no CPU was found (told from v5.7 on), or what was to be done failed. Its other side has the task
+    /// with which it was to change places.
+    SchedStickNuma {
+        src: NumaSide,
+        dst: NumaSide,
+    },
+    /// Two tasks change places.
+    SchedSwapNuma {
+        src: NumaSide,
+        dst: NumaSide,
     },
     // What follows up to `SchedUpdateNrRunning` are bare tracepoints: hooks that the kernel has for modules, without an event in
     // tracefs (v5.4 and later). They pass only where somebody asks for them (`Arch::tracing_bare`).

@@ -32,6 +32,8 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub samples: Vec<Sample>,
     pub(crate) live_tasks: usize,
     pub(crate) next_mm: u32,
+    /// Address spaces that tasks share who are not each other's threads, by the number they have for it.
+    pub(crate) joined: Vec<(u32, u32)>,
     pub(crate) comms: Vec<String>,
     pub(crate) sleeps: u64,
     /// Engine events so far: paths executed.
@@ -61,6 +63,9 @@ pub enum End {
     Deadlock { sleeping: usize },
 }
 
+/// Between two looks of a stopper that waits for another CPU to stop.
+const STOPPER_LOOK: Ps = Ps::from_ns(1000);
+
 /// Default slack of user timers (include/linux/init_task.h: timer_slack_ns).
 const TIMER_SLACK: Ns = Ns(50_000);
 
@@ -79,6 +84,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             samples: Vec::new(),
             live_tasks: 0,
             next_mm: 1,
+            joined: Vec::new(),
             comms: vec!["swapper".to_string()],
             sleeps: 0,
             events: 0,
@@ -288,7 +294,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.switch(cpu, true);
         }
         if self.sched.is_stopper(task) {
-            self.sched.cpu_stopper_thread(cpu);
+            if !self.sched.cpu_stopper_thread(cpu) {
+                // It spins with interrupts off until the other CPU has stopped as well.
+                self.pause(cpu);
+                self.cpus[cpu].at += STOPPER_LOOK;
+                return;
+            }
             self.sched.set_current_state(cpu, sched::sched::TaskState::Interruptible);
             return self.switch(cpu, false);
         }

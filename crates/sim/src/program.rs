@@ -1,5 +1,6 @@
 //! What tasks do: programs as state machines, and the closed set of operations they are made of.
 
+use os::memory::RegionId;
 use os::pipe::PipeId;
 use os::sync::SyncOp;
 use sched::attr::SchedAttr;
@@ -51,6 +52,11 @@ pub enum Op {
     /// sched_setattr(). As for SetPolicy the outcome is 0, or minus the number of the error as the kernel returns it.
     SetAttr(Box<SchedAttr>),
     MoveToGroup(TgId),
+    /// From now on it touches so many bytes of a region in each second of its run time; 0 leaves the region alone.
+    Touch {
+        region: RegionId,
+        bytes_per_second: u64,
+    },
     /// `echo TEXT > FILE` in a group's directory; the outcome is 1 where the kernel refuses it.
     WriteGroup(Box<GroupWrite>),
     /// setsid(): the process begins a session of its own.
@@ -95,6 +101,8 @@ pub enum AddressSpace {
     Own,
     /// A thread of the task that starts it.
     Parent,
+    /// That of the others with the same number: clone(CLONE_VM) by one of them, whoever its relatives are.
+    Joined(u32),
     /// None: a kernel thread.
     Kernel,
 }

@@ -65,10 +65,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let mm = match (spec.memory, parent) {
             (AddressSpace::Parent, Some(parent)) => self.context(parent).mm,
             (AddressSpace::Kernel, _) => 0,
-            _ => {
-                self.next_mm += 1;
-                self.next_mm - 1
+            (AddressSpace::Joined(number), _) => {
+                let known = self.joined.iter().find(|joined| joined.0 == number).map(|joined| joined.1);
+                known.unwrap_or_else(|| {
+                    let mm = self.new_mm();
+                    self.joined.push((number, mm));
+                    mm
+                })
             }
+            _ => self.new_mm(),
         };
         let comm = self.comm_number(&spec.comm);
         // Threads are their leader's family, whichever of them starts them: the starter may be gone when they end.
@@ -111,6 +116,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Ok(task)
     }
 
+    fn new_mm(&mut self) -> u32 {
+        self.next_mm += 1;
+        self.next_mm - 1
+    }
+
     /// The number of the name of what runs next on `cpu`: who has no program is the CPU's stopper.
     pub(crate) fn comm_of(&mut self, cpu: CpuId, task: TaskId) -> u16 {
         match self.tasks.get(task.index()).and_then(Option::as_ref) {
@@ -149,6 +159,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match &mut self.context(task).pending {
             Pending::Nothing => unreachable!("the loop above ends with something pending"),
             Pending::Work(_) | Pending::RunFor(_) => {
+                if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                    return self.pause(cpu);
+                }
                 let now = self.sched.arch().now(cpu);
                 self.resume_user(cpu, now);
             }
@@ -270,6 +283,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.move_to_group(cpu, task, group);
                 true
             }
+            Op::Touch { region, bytes_per_second } => {
+                let mm = self.context(task).mm;
+                self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
+                true
+            }
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.set_pending(task, Pending::Dying);
@@ -361,6 +379,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().profile_user(cpu, spent);
         let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
         let task = self.sched.current(cpu).expect("user mode belongs to a task");
+        if self.os.memory.is_used() {
+            self.os.memory.ran(task, spent);
+        }
         let pending = &mut self.context(task).pending;
         match pending {
             Pending::Work(left) => {
@@ -385,11 +406,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn resume_user(&mut self, cpu: CpuId, now: Ps) {
         let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
         let task = self.sched.current(cpu).expect("user mode belongs to a task");
-        let length = match self.context(task).pending {
+        let mut length = match self.context(task).pending {
             Pending::Work(left) => Ps(left.0 * ps_per_cycle),
             Pending::RunFor(left) => left,
             _ => Ps::ZERO,
         };
+        if self.os.memory.is_used() {
+            length = length.min(self.os.memory.next_touch(task).unwrap_or(length));
+        }
         let this = &mut self.cpus[cpu];
         this.run = Run::User { since: now };
         this.at = now + length;

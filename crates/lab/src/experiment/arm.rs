@@ -418,6 +418,19 @@ mod tests {
     }
 
     #[test]
+    fn numa_balancing_is_switched_on_the_command_line_and_as_a_sysctl() {
+        for (text, on) in [
+            ("a=v6.1", 1),
+            ("a=v6.1,numa_balancing=disable", 0),
+            ("a=v4.5-rc1,kernel.numa_balancing=0", 0),
+            ("a=v6.12,numa_balancing=enable,sched/numa_balancing/scan_size_mb=64", 1),
+        ] {
+            let sysctl = arm(text).map(|arm| arm.sysctl);
+            assert_eq!(sysctl.map(|sysctl| sysctl.numa_balancing), Ok(on), "{text}");
+        }
+    }
+
+    #[test]
     fn wrong_settings_are_named() {
         for (text, message) in [
             (
@@ -452,6 +465,11 @@ mod tests {
             ("a=v4.15,sched/latency=5", "found the unknown sysctl `sched/latency`; expected"),
             ("a=v4.15,sched_nr_migrate", "found `sched_nr_migrate` without a value; expected key=value"),
             ("a=v4.15,hz=251", "found hz = 251; expected 100, 250, 300 or 1000"),
+            ("a=v4.15,numa_balancing=0", "found the unknown value of numa_balancing `0`; expected"),
+            (
+                "a=v6.1,kernel.numa_balancing_scan_size_mb=64",
+                "expected `sched/numa_balancing/scan_size_mb`, as it is called",
+            ),
             ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),
             ("a=v4.15,WARN_DOUBLE_CLOCK", "found the feature `WARN_DOUBLE_CLOCK`, which is not modelled yet"),
             ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),

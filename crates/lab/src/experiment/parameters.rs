@@ -23,6 +23,12 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |_| true,
     },
     Parameter {
+        name: "numa_balancing",
+        values: &["enable", "disable"],
+        meaning: "bring tasks and their memory to one node, where there are several",
+        has: |_| true,
+    },
+    Parameter {
         name: "preempt",
         values: &["none", "voluntary", "full"],
         meaning: "where a task that executes in the kernel gives way (since v5.12)",
@@ -82,6 +88,10 @@ impl Arm {
         if parameter.name == "schedstats" {
             self.needs_schedstats_switch(key)?;
             self.sysctl.sched_schedstats = u64::from(value.text == "enable");
+            return Ok(());
+        }
+        if parameter.name == "numa_balancing" {
+            self.sysctl.numa_balancing = u64::from(value.text == "enable");
             return Ok(());
         }
         if value.text == "sleep" && self.build.sched.sleep_profile == SleepProfile::Absent {

@@ -9,8 +9,7 @@ use std::fmt::{self, Write};
 
 /// The file of one task; [`fmt::Display`] prints it.
 ///
-/// Differs: the numbers of NUMA balancing are those of a task that it has never looked at, and `clock-delta` is zero: reading
-/// the clock takes no time here.
+/// Differs: `clock-delta` is zero: reading the clock takes no time here.
 pub struct TaskSched<'a, A: Arch> {
     pub sched: &'a Sched<A>,
     pub task: TaskId,
@@ -136,22 +135,31 @@ impl<A: Arch> TaskSched<'_, A> {
         }
     }
 
-    fn numa(&self, lines: &mut Lines) {
+    /// debug.c: sched_show_numa().
+    fn sched_show_numa(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
+        let numa = &self.sched.numa;
+        let of = numa.task(self.task);
         if task.mm != 0 {
-            lines.number("mm->numa_scan_seq", 0);
+            lines.number("mm->numa_scan_seq", numa.mm.get(&task.mm).map_or(0, |mm| mm.numa_scan_seq.into()));
         }
-        lines.number("numa_pages_migrated", 0);
-        lines.number("numa_preferred_nid", -1);
-        lines.number("total_numa_faults", 0);
-        let node = &self.sched.topology.node;
-        let _ = writeln!(lines.0, "current_node={}, numa_group_id=0", node[task.cpu]);
-        let mut nodes: Vec<_> = (0..self.sched.rq.len()).map(|cpu| node[units::CpuId::new(cpu)]).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        for node in nodes {
-            let zeros = "task_private=0 task_shared=0 group_private=0 group_shared=0";
-            let _ = writeln!(lines.0, "numa_faults node={node} {zeros}");
+        lines.count("numa_pages_migrated", of.map_or(0, |of| of.numa_pages_migrated));
+        lines.number("numa_preferred_nid", of.and_then(|of| of.numa_preferred_nid).map_or(-1, i64::from));
+        lines.count("total_numa_faults", of.map_or(0, |of| of.total_numa_faults));
+        let node = self.sched.topology.node[task.cpu];
+        let group = self.sched.task_numa_group_id(self.task);
+        let _ = writeln!(lines.0, "current_node={node}, numa_group_id={group}");
+        for node in 0..self.sched.topology.nr_nodes() as u16 {
+            let (mut task, mut group) = (numa.faults_on(self.task, node), numa.group_faults_on(self.task, node));
+            if self.formats < Formats::V6_1 {
+                // Each is called by the other's name.
+                (task, group) = ((task.1, task.0), (group.1, group.0));
+            }
+            let _ = writeln!(
+                lines.0,
+                "numa_faults node={node} task_private={} task_shared={} group_private={} group_shared={}",
+                task.0, task.1, group.0, group.1
+            );
         }
     }
 }
@@ -199,7 +207,7 @@ impl<A: Arch> fmt::Display for TaskSched<'_, A> {
         lines.number("policy", policy_number(task.policy));
         lines.number("prio", i64::from(task.prio));
         lines.number("clock-delta", 0);
-        self.numa(&mut lines);
+        self.sched_show_numa(&mut lines);
         f.write_str(&lines.0)
     }
 }

@@ -55,6 +55,7 @@ paths! {
     pick_eevdf place_entity avg_vruntime update_entity_lag update_deadline requeue_delayed_entity util_est_update
     nohz_run_idle_balance flush_smp_call_function_queue dl_server_start dl_server_stop update_curr_dl_se
     __account_scheduler_latency
+    task_numa_work task_numa_fault task_numa_placement task_numa_migrate update_numa_stats task_numa_compare sched_setnuma
 }
 
 impl Path {

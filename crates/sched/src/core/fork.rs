@@ -64,6 +64,9 @@ impl<A: Arch> Sched<A> {
         self.se[se].load = set_load_weight(self.kernel.load_resolution, attr.sched_policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;
         self.arch.new_task(p, pid, &self.task_cold[p].comm, prio);
+        if self.numa.is_used() {
+            self.init_numa_balancing(parent, p);
+        }
         self.set_task_rq(p, cpu);
         self.init_entity_runnable_average(se);
         self.task_fork(p);
@@ -195,6 +198,7 @@ impl<A: Arch> Sched<A> {
         let cold = self.task_cold.remove(p);
         self.rt_se.reset(p);
         self.dl_se.reset(p);
+        self.task_numa_free(p);
         self.sched_autogroup_exit(cold.autogroup);
     }
 }

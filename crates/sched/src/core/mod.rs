@@ -9,6 +9,7 @@ mod fork;
 mod hotplug;
 mod hrtick;
 mod irq_work;
+mod numa;
 mod schedule;
 mod sysctl_write;
 mod ttwu;
@@ -26,6 +27,7 @@ use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
 use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
+use crate::fair::numa::Numa;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::isolation::Isolation;
@@ -101,6 +103,7 @@ pub struct Sched<A: Arch> {
     pub hrtimers: HrTimers,
     pub(crate) isolation: Isolation,
     pub(crate) bandwidth: Bandwidth,
+    pub numa: Numa,
     pub(crate) autogroups: Autogroups,
     /// Which files its groups have.
     pub cgroup_hierarchy: Hierarchy,
@@ -201,6 +204,7 @@ impl<A: Arch> Sched<A> {
             hrtimers: HrTimers::new(nr_cpus),
             isolation: Isolation::default(),
             bandwidth: Bandwidth::new(nr_cpus),
+            numa: Numa::new(&boot.topology, &boot.sysctl),
             autogroups: Autogroups::default(),
             cgroup_hierarchy: Hierarchy::of(boot.kernel.cgroup.files),
             domains,
@@ -491,6 +495,9 @@ impl<A: Arch> Sched<A> {
                 self.trace(Event::SchedMigrateTask { task: p, orig_cpu, dest_cpu: new_cpu });
             }
             self.migrate_task_rq(p);
+            if self.numa.is_on() && self.task[p].sched_class == SchedClass::Fair {
+                self.update_scan_period(p, new_cpu);
+            }
             let se = self.task[p].se;
             self.se[se].nr_migrations += 1;
         }

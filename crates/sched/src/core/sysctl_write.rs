@@ -35,6 +35,11 @@ impl<A: Arch> Sched<A> {
             }
             Tunable::sched_energy_aware => self.sched_energy_aware_handler(after),
             Tunable::latencytop => self.sysctl_latencytop(value != 0),
+            Tunable::numa_balancing => {
+                self.sysctl = after;
+                self.numa.set_numabalancing_state(value != 0);
+                Ok(())
+            }
             Tunable::sched_schedstats => self.sysctl_schedstats(value != 0),
             _ => {
                 self.sysctl = after;

@@ -121,6 +121,9 @@ impl<A: Arch> Sched<A> {
         if let Some(p) = task {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_add(&mut self.task, p);
+            if self.numa.is_used() {
+                self.account_numa_enqueue(cpu, p);
+            }
         }
         self.cfs_rq[cfs].idle_nr_running += u32::from(self.se_is_idle(se));
     }
@@ -140,6 +143,9 @@ impl<A: Arch> Sched<A> {
         if let Some(p) = task {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_del(&mut self.task, p);
+            if self.numa.is_used() {
+                self.account_numa_dequeue(cpu, p);
+            }
         }
         self.cfs_rq[cfs].idle_nr_running -= u32::from(self.se_is_idle(se));
     }

@@ -1,6 +1,7 @@
 //! fair.c: find_idlest_group() since v5.5, which tells groups apart by the types of load balancing.
 
 use super::balance::{GroupType, SgLbStats, adjust_numa_imbalance, group_classify};
+use super::numa::NewThreads;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -12,8 +13,6 @@ use units::CpuId;
 impl<A: Arch> Sched<A> {
     /// fair.c: find_idlest_group(). The group in which a new task, or one that does not want to be near its waker, finds most
     /// room. `None`: that of `this_cpu`, which is to be kept.
-    ///
-    /// Differs: no node is preferred (NUMA balancing).
     #[fentry(find_idlest_group)]
     #[doc(alias = "sched_balance_find_dst_group")]
     pub(super) fn find_idlest_group_by_type(&mut self, sd: SdId, p: TaskId, this_cpu: CpuId) -> Option<SgId> {
@@ -47,7 +46,9 @@ impl<A: Arch> Sched<A> {
         let leaves = match local_sgs.group_type.cmp(&idlest_sgs.group_type) {
             std::cmp::Ordering::Less => false,
             std::cmp::Ordering::Greater => true,
-            std::cmp::Ordering::Equal => self.leaves_equal_type(sd, p, (local, &local_sgs), (idlest, &idlest_sgs)),
+            std::cmp::Ordering::Equal => {
+                self.leaves_equal_type(sd, p, this_cpu, (local, &local_sgs), (idlest, &idlest_sgs))
+            }
         };
         leaves.then_some(idlest)
     }
@@ -57,6 +58,7 @@ impl<A: Arch> Sched<A> {
         &mut self,
         sd: SdId,
         p: TaskId,
+        this_cpu: CpuId,
         (local, local_sgs): (SgId, &SgLbStats),
         (idlest, idlest_sgs): (SgId, &SgLbStats),
     ) -> bool {
@@ -76,6 +78,9 @@ impl<A: Arch> Sched<A> {
             GroupType::Imbalanced | GroupType::AsymPacking | GroupType::SmtBalance => false,
             GroupType::MisfitTask => self.max_capacity_of(local) < self.max_capacity_of(idlest),
             GroupType::HasSpare => {
+                if numa && let Some(leaves) = self.leaves_for_memory(p, this_cpu, idlest) {
+                    return leaves;
+                }
                 if numa {
                     let span = self.domains.sched_group_span(local);
                     let usable = span.iter().filter(|&cpu| self.task_cold[p].cpus_allowed.contains(cpu)).count();
@@ -88,6 +93,19 @@ impl<A: Arch> Sched<A> {
                 local_sgs.idle_cpus < idlest_sgs.idle_cpus
             }
         }
+    }
+
+    /// Whether a new thread stays for the node that its creator prefers, or goes there; `None`: neither.
+    fn leaves_for_memory(&self, p: TaskId, this_cpu: CpuId, idlest: SgId) -> Option<bool> {
+        if self.kernel.numa.new_threads == NewThreads::Anywhere {
+            return None;
+        }
+        let preferred = self.numa_preferred_nid(p)?;
+        let first = self.domains.sched_group_span(idlest).first().expect("a group has CPUs");
+        if self.cpu_to_node(this_cpu) == preferred {
+            return Some(false);
+        }
+        (self.cpu_to_node(first) == preferred).then_some(true)
     }
 
     fn max_capacity_of(&self, group: SgId) -> u64 {

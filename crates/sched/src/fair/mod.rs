@@ -9,10 +9,10 @@
 //! bandwidth/*.rs what a group may use of each period
 //! wake.rs        which CPU a woken task goes to       balance*.rs   load balancing
 //! nohz.rs        balancing for CPUs without a tick   cpu_load.rs   rq->cpu_load[]
-//! hrtick.rs      the timer that ends a slice
+//! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
 //! ```
 //!
-//! Absent: NUMA balancing, capacity-aware placement, cpufreq hooks.
+//! Absent: cpufreq hooks.
 
 pub mod balance;
 pub mod bandwidth;
@@ -33,6 +33,7 @@ mod idlest_group;
 pub(crate) mod list;
 pub mod load;
 pub mod nohz;
+pub mod numa;
 mod preempt;
 pub mod rules;
 mod sched_idle;
@@ -506,6 +507,9 @@ impl<A: Arch> Sched<A> {
         while let Some(se) = level {
             self.entity_tick(self.se[se].cfs_rq, se, queued);
             level = self.se[se].parent;
+        }
+        if self.numa.is_on() {
+            self.task_tick_numa(curr);
         }
         self.update_misfit_status(cpu, Some(curr));
         self.check_update_overutilized_status(cpu);

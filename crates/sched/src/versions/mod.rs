@@ -23,6 +23,7 @@ use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
@@ -80,6 +81,7 @@ pub struct Kernel {
     pub load: LoadRules,
     pub wake: WakeRules,
     pub balance: BalanceRules,
+    pub numa: NumaRules,
     pub bandwidth: BandwidthRules,
     pub cgroup: CgroupRules,
     pub autogroup: AutogroupRules,
@@ -208,6 +210,10 @@ behaviours! {
         misfit_failures, one_pinned, per_cpu_kthreads, should_we_balance, newidle_bail, newidle_gate, newidle_cost,
         newidle_decay, newidle_due, newidle_stop, newidle_interval, busy_interval, idle_policy_cpu, nohz, new_ilb,
         kick_ilb,
+    }
+    numa: NumaRules {
+        active_nodes, scan_bounds, scan_adjust, scan_reset, locality_reset, early_migration, placement, preference,
+        destination, second_choice, nearby_nodes, locality, new_threads, first_scan, scan_areas, memory_nodes,
     }
     autogroup: AutogroupRules { default, exit }
     isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, kthreads, ilb }

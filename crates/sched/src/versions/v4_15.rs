@@ -9,6 +9,7 @@ use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -42,6 +43,7 @@ pub const V4_15: Kernel = Kernel {
     load: LoadRules::V4_15,
     wake: WakeRules::V4_15,
     balance: BalanceRules::V4_15,
+    numa: NumaRules::V4_15,
     bandwidth: BandwidthRules::V4_15,
     autogroup: AutogroupRules::V4_15,
     cgroup: CgroupRules::V4_15,

@@ -10,6 +10,7 @@ use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::hrtick::HrtickTasks;
 use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -52,6 +53,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     load: LoadRules::V4_5,
     wake: WakeRules::V4_5,
     balance: BalanceRules::V4_5,
+    numa: NumaRules::V4_5,
     bandwidth: BandwidthRules::V4_5,
     autogroup: AutogroupRules::V4_5,
     cgroup: CgroupRules::V4_5,

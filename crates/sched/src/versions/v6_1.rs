@@ -9,6 +9,7 @@ use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -46,6 +47,7 @@ pub const V6_1: Kernel = Kernel {
     load: LoadRules::V6_1,
     wake: WakeRules::V6_1,
     balance: BalanceRules::V6_1,
+    numa: NumaRules::V6_1,
     bandwidth: BandwidthRules::V6_1,
     autogroup: AutogroupRules::V6_1,
     rt: RtRules::V6_1,

@@ -8,6 +8,7 @@ use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
 use crate::fair::load::LoadRules;
+use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
@@ -26,6 +27,7 @@ pub const V6_12: Kernel = Kernel {
     entity: EntityRules::V6_12,
     wake: WakeRules::V6_12,
     balance: BalanceRules::V6_12,
+    numa: NumaRules::V6_12,
     bandwidth: BandwidthRules::V6_12,
     autogroup: AutogroupRules::V6_12,
     cgroup: CgroupRules::V6_12,

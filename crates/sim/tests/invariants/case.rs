@@ -5,6 +5,7 @@ use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
+use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -356,7 +357,8 @@ impl Case {
         if self.seed.is_multiple_of(2) {
             let _ = sched.psi_init();
         }
-        Sim::new(sched, Os::new(OsRules { pipe: self.pipes, preempt: Preempt::None }), self.hz)
+        let migration_limit = MigrationLimit::None;
+        Sim::new(sched, Os::new(OsRules { pipe: self.pipes, preempt: Preempt::None, migration_limit }), self.hz)
     }
 
     /// The ensembles' tasks in order of their start.

@@ -11,6 +11,8 @@
 //! # of unequal CPUs, 1024 the biggest; and what one draws at each frequency, with which the governor becomes schedutil
 //! capacity 0-1 400
 //! energy 0-1 500MHz=50mW 1000MHz=120mW
+//! # between NUMA nodes, a row for each
+//! distances 10 20; 20 10
 //! # what an administrator does: offline, online CPU; partitions LIST LIST ...; set KEY=VALUE of a sysctl or feature
 //! at 5ms offline 1
 //! picture 0ms..40ms in 40 columns
@@ -28,6 +30,7 @@ use machine::idle::PollRule;
 use machine::prices::Prices;
 use machine::topology::{Numbering, Topology, from_synthetic, parse_list};
 use observe::Gantt;
+use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -53,6 +56,8 @@ pub struct Scenario {
     /// CPUs and their capacity.
     capacities: Vec<(CpuMask, u32)>,
     energy: Vec<EmPerfDomain>,
+    /// Between nodes, by rows; none: as far as the machine says.
+    distances: Vec<Vec<u32>>,
     settings: Vec<(String, String)>,
     preempt: Preempt,
     script: Script,
@@ -89,6 +94,7 @@ impl Scenario {
             hz: 250,
             capacities: Vec::new(),
             energy: Vec::new(),
+            distances: Vec::new(),
             settings: Vec::new(),
             preempt: Preempt::None,
             script: Script::default(),
@@ -115,6 +121,7 @@ impl Scenario {
                     scenario.capacities.push((parse_list(cpus).expect("a list of CPUs"), capacity));
                 }
                 "energy" => scenario.energy.push(energy(rest)),
+                "distances" => scenario.distances = distances(rest),
                 "set" => {
                     let (key, value) = rest.split_once('=').expect("set KEY=VALUE");
                     scenario.settings.push((key.to_string(), value.to_string()));
@@ -123,7 +130,7 @@ impl Scenario {
                 "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
                 "nohz_full" => scenario.nohz_full = cpus(rest),
                 "isolcpus" => scenario.isolated = cpus(rest),
-                "task" | "group" => tasks.push_str(line),
+                "task" | "group" | "memory" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
                     let (from, to) = window.split_once("..").expect("FROM..TO");
@@ -146,7 +153,16 @@ impl Scenario {
     pub fn picture(&self) -> String {
         let topology = self.topology();
         let gantt = Rc::new(RefCell::new(Gantt::new(topology.nr_cpus(), self.from, self.to, self.columns)));
-        let mut sim = self.boot(topology, Box::new(Shared(gantt.clone())));
+        let sim = self.run(topology, Box::new(Shared(gantt.clone())));
+        assert_eq!(sim.refused, [], "the kernel refused");
+        drop(sim);
+        let gantt = Rc::try_unwrap(gantt).unwrap_or_else(|_| panic!("the simulation is gone")).into_inner();
+        gantt.finish().to_string()
+    }
+
+    /// Runs it up to the end of the picture.
+    pub fn run(&self, topology: Topology, sink: Box<dyn Sink>) -> LinuxSim<false> {
+        let mut sim = self.boot(topology, sink);
         for (at, change) in &self.timeline {
             sim.at(*at, change.clone());
         }
@@ -165,13 +181,10 @@ impl Scenario {
             sim.spawn(task.on, task.spec(number, group, &shared));
         }
         sim.run(self.to);
-        assert_eq!(sim.refused, [], "the kernel refused");
-        drop(sim);
-        let gantt = Rc::try_unwrap(gantt).unwrap_or_else(|_| panic!("the simulation is gone")).into_inner();
-        gantt.finish().to_string()
+        sim
     }
 
-    fn topology(&self) -> Topology {
+    pub fn topology(&self) -> Topology {
         let mut topology = from_synthetic(&self.machine, "scenario", Numbering::LinuxX86).expect("a valid machine");
         for (cpus, capacity) in &self.capacities {
             topology = topology.with_capacity(cpus, *capacity);
@@ -186,7 +199,18 @@ impl Scenario {
     fn boot(&self, topology: Topology, sink: Box<dyn Sink>) -> LinuxSim<false> {
         let mut kernel = *sched::versions::kernel(&self.kernel).expect("a kernel that is built");
         let mut sysctl = kernel.sysctl(topology.nr_cpus());
+        // As lab's table of kernels has it.
+        let limited = self.kernel.starts_with("v4.");
+        let mut os = OsRules {
+            pipe: PipeRules::Single,
+            preempt: self.preempt,
+            migration_limit: if limited { MigrationLimit::PerWindow } else { MigrationLimit::None },
+        };
         for (key, value) in &self.settings {
+            if key == MigrationLimit::KEY {
+                os.migration_limit.switch(value).expect("a behaviour of this kernel");
+                continue;
+            }
             let number = if value == "-1" { RUNTIME_UNLIMITED } else { value.parse().unwrap_or(0) };
             if let Some(feature) = Feature::from_name(key) {
                 kernel.features.set(feature, number != 0);
@@ -198,9 +222,13 @@ impl Scenario {
         }
         let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
         hardware.set_sink(sink);
+        let mut cpu_topology = topology.cpu_topology();
+        if !self.distances.is_empty() {
+            cpu_topology.distance = self.distances.clone();
+        }
         let boot = Boot {
             kernel,
-            topology: topology.cpu_topology(),
+            topology: cpu_topology,
             hz: self.hz,
             features: kernel.features,
             sysctl,
@@ -208,7 +236,7 @@ impl Scenario {
         };
         let mut sched = Sched::new(hardware, boot);
         sched.tick_nohz_full_setup(&self.nohz_full);
-        Sim::new(sched, Os::new(OsRules { pipe: PipeRules::Single, preempt: self.preempt }), self.hz)
+        Sim::new(sched, Os::new(os), self.hz)
     }
 }
 
@@ -222,6 +250,12 @@ fn energy(text: &str) -> EmPerfDomain {
         EmState { frequency_khz: number(frequency) * 1000, power_uw: power * 1000 }
     };
     EmPerfDomain { cpus: parse_list(cpus).expect("a list of CPUs"), states: states.split(' ').map(state).collect() }
+}
+
+/// `10 20; 20 10`
+fn distances(text: &str) -> Vec<Vec<u32>> {
+    let row = |row: &str| row.split_whitespace().map(|number| number.parse().expect("a distance")).collect();
+    text.split(';').map(row).collect()
 }
 
 /// `20ms offline 3`

@@ -24,6 +24,8 @@
 //! | `autogroup N` | gives its session's autogroup the nice level N |
 //! | `policy P` | sched_setattr() of a policy as `policy=` names them; refused, the task ends |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
+//! | `touch M R` | from now on it touches so much of the memory `M` in each second of its run time |
+//! | `leave M` | touches it no longer |
 //! | `N x (...)` | the steps in the parentheses, N times |
 //!
 //! Times are whole numbers with `ns`, `us`, `ms` or `s`. A task is a process of its own or, with `kind=kthread`, a kernel
@@ -32,10 +34,15 @@
 //! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
 //! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
+//! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
+//! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
+//! touch is shared between them. Sizes are whole numbers with `MB` or `GB`, rates the same with `/s`.
+//!
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
 //! well, as the kernel makes them.
 
 mod parse;
+mod reader;
 mod run;
 
 pub use parse::ScriptError;
@@ -43,6 +50,7 @@ pub use run::Playing;
 
 use crate::GroupSpec;
 use os::Os;
+use os::memory::{RegionId, RegionSpec};
 use os::pipe::PipeId;
 use sched::attr::SchedAttr;
 use sched::autogroup::Session;
@@ -63,6 +71,16 @@ pub struct Script {
     pub groups: Vec<Group>,
     /// Names of the sessions, in the order of their first mention.
     pub sessions: Vec<String>,
+    /// Names of the processes with several tasks, in the order of their first mention.
+    pub processes: Vec<String>,
+    pub memory: Vec<Region>,
+}
+
+/// Memory that tasks touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    pub name: String,
+    pub spec: RegionSpec,
 }
 
 /// One task group.
@@ -99,7 +117,7 @@ pub struct Task {
     pub group: Option<String>,
     /// The session it joins, a place among the script's; `None`: the one that the script is started in.
     pub session: Option<u32>,
-    /// A process of its own, or a kernel thread.
+    /// A process of its own, a thread of one with several tasks, or a kernel thread.
     pub memory: AddressSpace,
     steps: Arc<[Step]>,
 }
@@ -122,6 +140,11 @@ enum Step {
     Policy(SchedAttr),
     Read(u32),
     Write(u32),
+    /// A place among the script's memory, and bytes in each second.
+    Touch {
+        region: u32,
+        rate: u64,
+    },
     /// Goes back to the step at `to` until the steps from there on were done `times` times.
     Again {
         to: u32,
@@ -133,6 +156,7 @@ enum Step {
 #[derive(Clone, Debug)]
 pub struct Shared {
     pipes: Vec<PipeId>,
+    regions: Vec<RegionId>,
     /// Ids of the script's groups.
     groups: Vec<TgId>,
     start: Ns,
@@ -147,7 +171,12 @@ impl Script {
     /// Creates what the tasks share. `start` is the moment that `until`, `spin` and `at=` count from.
     /// `groups` are the ids of [`Script::groups`].
     pub fn share(&self, os: &mut Os, groups: Vec<TgId>, start: Ns) -> Shared {
-        Shared { pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(), groups, start }
+        let pipes = self.pipes.iter().map(|_| os.create_pipe()).collect();
+        Shared { pipes, regions: self.create_memory(os), groups, start }
+    }
+
+    fn create_memory(&self, os: &mut Os) -> Vec<RegionId> {
+        self.memory.iter().map(|region| os.memory.create_region(region.spec)).collect()
     }
 
     /// The script's groups, without those above them that it does not name.

@@ -1,10 +1,11 @@
 //! The text of a script.
 
-use super::{Group, GroupLine, Script, Step, Task};
+use super::reader::Reader;
+use super::{Group, GroupLine, Region, Script, Step, Task};
 use machine::description::nearest_name;
-use sched::attr::{SchedAttr, SchedFlags};
+use os::memory::RegionSpec;
+use sched::attr::SchedAttr;
 use sched::core::cgroup::GroupFile;
-use sched::sched::Policy;
 use sim::program::AddressSpace;
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +13,6 @@ use units::{CpuId, Ns};
 
 /// Most steps of one task, loops counted once, and most tasks of a script.
 const MOST: usize = 100_000;
-/// Longest time: an hour.
-const LONGEST: Ns = Ns(3_600_000_000_000);
 /// Loops in loops.
 const DEEPEST: u32 = 32;
 /// As many bytes of a name as the kernel keeps (TASK_COMM_LEN without the end).
@@ -49,8 +48,9 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
         match word {
             "task" => task(&mut reader, &mut script)?,
             "group" => group(&mut reader, &mut script)?,
+            "memory" => memory(&mut reader, &mut script)?,
             _ => {
-                let expected = "task NAME [key=value...]: steps, or group PATH: FILE TEXT; FILE TEXT";
+                let expected = "task NAME [key=value...]: steps, group PATH: FILE TEXT; FILE TEXT, or memory NAME SIZE";
                 return Err(reader.wrong_at(word, format!("`{word}`"), expected));
             }
         }
@@ -91,6 +91,10 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     let mut steps = Vec::new();
     while !reader.rest.is_empty() {
         step(reader, &mut steps, script, 0)?;
+    }
+    if task.memory == AddressSpace::Kernel && steps.iter().any(|step| matches!(step, Step::Touch { .. })) {
+        let expected = "a process: a kernel thread has no memory of its own";
+        return Err(reader.wrong_at(name, format!("the kernel thread `{name}` that touches memory"), expected));
     }
     task.steps = Arc::from(steps);
     let Some(count) = count else {
@@ -148,6 +152,7 @@ fn attribute(
                 script.sessions.len() - 1
             }) as u32);
         }
+        "process" => task.memory = AddressSpace::Joined(process(reader, value, script)?),
         "kind" => {
             task.memory = match value {
                 "process" => AddressSpace::Own,
@@ -157,11 +162,61 @@ fn attribute(
         }
         "count" => *count = Some(reader.number(value, 1, 10_000)?),
         _ => {
-            let expected = "nice, policy, slice, cpus, on, at, group, session, kind or count";
+            let expected = "nice, policy, slice, cpus, on, at, group, session, process, kind or count";
             return Err(reader.wrong_at(word, format!("`{key}`"), expected));
         }
     }
     Ok(())
+}
+
+/// The number of the process of that name.
+fn process(reader: &Reader, name: &str, script: &mut Script) -> Result<u32, ScriptError> {
+    if name.is_empty() {
+        return Err(reader.wrong_at(name, "no process".to_string(), "a process's name"));
+    }
+    let known = script.processes.iter().position(|process| process == name);
+    let place = known.unwrap_or_else(|| {
+        script.processes.push(name.to_string());
+        script.processes.len() - 1
+    });
+    Ok(place as u32)
+}
+
+/// `NAME SIZE [node=N] [pinned]`
+fn memory(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
+    let name = reader.word();
+    if name.is_empty() {
+        return Err(reader.wrong(excerpt(reader.rest), "memory NAME SIZE"));
+    }
+    if script.memory.iter().any(|region| region.name == name) {
+        return Err(reader.wrong_at(name, format!("the memory `{name}` for the second time"), "each memory once"));
+    }
+    let size = reader.word();
+    let mut spec = RegionSpec { bytes: reader.bytes(size, "")?, ..RegionSpec::default() };
+    while !reader.rest.is_empty() {
+        let word = reader.word();
+        match word.split_once('=') {
+            Some(("node", value)) => spec.node = Some(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as u16),
+            None if word == "pinned" => spec.pinned = true,
+            _ => return Err(reader.wrong_at(word, excerpt(word), "node=N or pinned")),
+        }
+    }
+    script.memory.push(Region { name: name.to_string(), spec });
+    Ok(())
+}
+
+/// The place of that memory among the script's.
+fn named_memory(reader: &mut Reader, script: &Script) -> Result<u32, ScriptError> {
+    let name = reader.word();
+    if let Some(place) = script.memory.iter().position(|region| region.name == name) {
+        return Ok(place as u32);
+    }
+    let names = script.memory.iter().map(|region| region.name.as_str());
+    let expected = match nearest_name(name, names) {
+        Some(nearest) => format!("`{nearest}`, perhaps"),
+        None => "the name of a line `memory NAME SIZE` above".to_string(),
+    };
+    Err(reader.wrong_at(name, excerpt(name), &expected))
 }
 
 /// `PATH: FILE TEXT; FILE TEXT`
@@ -221,7 +276,7 @@ fn excerpt(text: &str) -> String {
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
     const EXPECTED: &str = "run T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, read PIPE, write PIPE, \
-                            enter GROUP, setsid, autogroup NICE, or N x (steps)";
+                            enter GROUP, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -265,6 +320,11 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
                 script.pipes.len() - 1
             }) as u32;
             steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
+        }
+        "touch" | "leave" => {
+            let region = named_memory(reader, script)?;
+            let rate = if word == "leave" { 0 } else { reader.rate()? };
+            steps.push(Step::Touch { region, rate });
         }
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
             repetition(reader, times, steps, script, depth)?;
@@ -310,112 +370,6 @@ fn repetition(
     Ok(())
 }
 
-/// A line, and how far it was read.
-struct Reader<'a> {
-    whole: &'a str,
-    rest: &'a str,
-    line: u32,
-}
-
-impl<'a> Reader<'a> {
-    /// The next word, up to a blank or one of `:;()`; empty where one of these stands.
-    fn word(&mut self) -> &'a str {
-        let end = self.rest.find(|c: char| c.is_whitespace() || ":;()".contains(c)).unwrap_or(self.rest.len());
-        let word = &self.rest[..end];
-        self.rest = self.rest[end..].trim_start();
-        word
-    }
-
-    fn skip(&mut self, bytes: usize) {
-        self.rest = self.rest[bytes..].trim_start();
-    }
-
-    /// Where `piece` of the line stands, counted from 1.
-    fn column(&self, piece: &str) -> u32 {
-        // Every piece is a part of the line.
-        let offset = (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len());
-        self.whole[..offset].chars().count() as u32 + 1
-    }
-
-    /// A mistake at `piece` of the line.
-    fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
-        let column = self.column(piece);
-        ScriptError { line: self.line, column, found, expected: expected.to_string() }
-    }
-
-    /// A mistake where reading has come to.
-    fn wrong(&self, found: String, expected: &str) -> ScriptError {
-        self.wrong_at(self.rest, found, expected)
-    }
-
-    fn number(&self, text: &str, low: i64, high: i64) -> Result<i64, ScriptError> {
-        match text.parse() {
-            Ok(number) if (low..=high).contains(&number) => Ok(number),
-            _ => Err(self.wrong_at(text, format!("`{text}`"), &format!("a whole number from {low} to {high}"))),
-        }
-    }
-
-    /// `normal`, `fifo/50`.
-    fn policy(&self, text: &'a str, nice: i32) -> Result<SchedAttr, ScriptError> {
-        let (name, rest) = text.split_once('/').map_or((text, None), |(name, rest)| (name, Some(rest)));
-        let policy = match name {
-            "normal" => Policy::Normal,
-            "batch" => Policy::Batch,
-            "idle" => Policy::Idle,
-            "fifo" => Policy::Fifo,
-            "rr" => Policy::Rr,
-            "deadline" | "reclaim" => return self.deadline(text, rest.unwrap_or_default(), name == "reclaim"),
-            _ => {
-                let expected =
-                    "normal, batch, idle, fifo/N, rr/N, deadline/RUNTIME/DEADLINE or reclaim/RUNTIME/DEADLINE";
-                return Err(self.wrong_at(text, format!("`{text}`"), expected));
-            }
-        };
-        let mut attr = SchedAttr::fair(policy, nice);
-        match (policy.rt_policy(), rest) {
-            (true, Some(rest)) => attr.sched_priority = self.number(rest, 1, 99)? as u32,
-            (true, None) => {
-                let expected = format!("{name}/N with a priority from 1 to 99");
-                return Err(self.wrong_at(text, format!("`{text}`"), &expected));
-            }
-            (false, Some(rest)) => return Err(self.wrong_at(rest, format!("`/{rest}`"), &format!("just `{name}`"))),
-            (false, None) => {}
-        }
-        Ok(attr)
-    }
-
-    /// `2ms/8ms/10ms`: runtime, deadline and, where it is another one, period.
-    fn deadline(&self, text: &'a str, times: &'a str, reclaim: bool) -> Result<SchedAttr, ScriptError> {
-        let mut given = times.split('/');
-        let mut next = |default| given.next().map_or(Ok(default), |time| self.time(time, 1));
-        let (runtime, deadline) = (next(Ns::ZERO)?, next(Ns::ZERO)?);
-        let period = next(deadline)?;
-        if deadline == Ns::ZERO || given.next().is_some() {
-            let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";
-            return Err(self.wrong_at(text, format!("`{text}`"), expected));
-        }
-        let sched_flags = SchedFlags { reclaim, ..SchedFlags::default() };
-        let attr = SchedAttr { sched_policy: Policy::Deadline, sched_flags, ..SchedAttr::NORMAL };
-        Ok(SchedAttr { sched_runtime: runtime.0, sched_deadline: deadline.0, sched_period: period.0, ..attr })
-    }
-
-    fn time(&self, text: &str, low: u64) -> Result<Ns, ScriptError> {
-        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-        let unit_ns = match unit {
-            "ns" => Some(1),
-            "us" => Some(1_000),
-            "ms" => Some(1_000_000),
-            "s" => Some(1_000_000_000),
-            _ => None,
-        };
-        let time = unit_ns.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
-        match time {
-            Some(time) if (low..=LONGEST.0).contains(&time) => Ok(Ns(time)),
-            _ => Err(self.wrong_at(text, format!("`{text}`"), "a time such as 3ms: ns, us, ms or s, up to an hour")),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -456,6 +410,20 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_declared_and_touched() {
+        let text = "memory heap 512MB\nmemory ring 2GB node=1 pinned\n\
+                    task a process=p: touch ring 3GB/s; touch heap 100MB/s; leave ring\ntask b process=p: run 1ms";
+        let script = Script::parse(text, 1).unwrap();
+        let specs: Vec<_> = script.memory.iter().map(|region| (region.name.as_str(), region.spec)).collect();
+        let heap = RegionSpec { bytes: 512 << 20, node: None, pinned: false };
+        let ring = RegionSpec { bytes: 2 << 30, node: Some(1), pinned: true };
+        assert_eq!(specs, [("heap", heap), ("ring", ring)]);
+        let touch = |region, rate| Step::Touch { region, rate };
+        assert_eq!(script.tasks[0].steps[..], [touch(1, 3 << 30), touch(0, 100 << 20), touch(1, 0)]);
+        assert!(script.tasks.iter().all(|task| task.memory == AddressSpace::Joined(0)));
+    }
+
+    #[test]
     fn mistakes_have_places() {
         for (text, message) in [
             ("", "4:1: found no task; expected task NAME"),
@@ -484,12 +452,21 @@ mod tests {
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (
                 "task a groop=/a: run 1ms",
-                "4:8: found `groop`; expected nice, policy, slice, cpus, on, at, group, session, kind or count",
+                "4:8: found `groop`; expected nice, policy, slice, cpus, on, at, group, session, process, kind or count",
             ),
             ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
             ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),
             ("group /a: cpu.max ; cpu.weight 3", "4:19: found nothing for cpu.max"),
             ("group /: cpu.weight 3", "4:7: found `/`; expected another group"),
+            ("task a process=: run 1ms", "4:16: found no process; expected a process's name"),
+            ("memory heap 12", "4:13: found `12`; expected so much as 512MB or 2GB"),
+            ("memory heap 0MB", "4:13: found `0MB`; expected so much"),
+            ("memory heap 1MB nod=1", "4:17: found `nod=1`; expected node=N or pinned"),
+            ("memory heap 1MB\nmemory heap 1MB", "5:8: found the memory `heap` for the second time"),
+            ("memory heap 1MB\ntask a: touch hep 1GB/s", "5:15: found `hep`; expected `heap`, perhaps"),
+            ("task a: touch heap 1GB/s", "4:15: found `heap`; expected the name of a line `memory NAME SIZE` above"),
+            ("memory heap 1MB\ntask a: touch heap 1GB", "5:20: found `1GB`; expected so much as 512MB/s"),
+            ("memory heap 1MB\ntask a kind=kthread: touch heap 1GB/s", "5:6: found the kernel thread `a` that"),
             ("task a session=: run 1ms", "4:16: found no session; expected a session's name"),
             ("task a: enter b", "4:15: found `b`; expected a group's path"),
             ("task a: enter /b/..", "4:15: found `/b/..`; expected a group's path"),

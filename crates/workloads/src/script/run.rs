@@ -4,6 +4,7 @@ use super::{Script, Shared, Step};
 use crate::Instance;
 use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
+use os::memory::RegionId;
 use os::pipe::PipeId;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
@@ -112,6 +113,9 @@ impl Program for Playing {
             Step::Enter(place) => {
                 Op::MoveToGroup(place.map_or(ROOT_TASK_GROUP, |place| self.shared.groups[place as usize]))
             }
+            Step::Touch { region, rate } => {
+                Op::Touch { region: self.shared.regions[region as usize], bytes_per_second: rate }
+            }
             Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),
@@ -123,6 +127,7 @@ impl Program for Playing {
 struct Main {
     script: Script,
     pipes: Vec<PipeId>,
+    regions: Vec<RegionId>,
     /// Ids of the script's groups.
     groups: Vec<TgId>,
     /// Numbers of the tasks still to be forked, the last first.
@@ -143,7 +148,8 @@ impl Program for Main {
             return Op::SleepUntil(start + task.at);
         }
         self.order.pop();
-        let shared = Shared { pipes: self.pipes.clone(), groups: self.groups.clone(), start };
+        let (pipes, regions, groups) = (self.pipes.clone(), self.regions.clone(), self.groups.clone());
+        let shared = Shared { pipes, regions, groups, start };
         let group = task.group.as_deref().map(|path| self.script.group_id(path, &self.groups));
         Op::Fork(Box::new(task.spec(number, group, &shared)))
     }
@@ -177,6 +183,7 @@ impl Instance for Script {
         order.reverse();
         let main = Main {
             pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(),
+            regions: self.create_memory(os),
             groups,
             order,
             start: None,

@@ -62,8 +62,6 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: can_migrate_task(). Notes in the flags when affinity forbids it.
-    ///
-    /// Differs: locality does not count.
     #[fentry]
     pub(super) fn can_migrate_task(&mut self, p: TaskId, env: &mut LbEnv) -> bool {
         if self.throttled_lb_pair(self.task[p].sched_task_group, env.src_cpu, env.dst_cpu) {
@@ -91,7 +89,10 @@ impl<A: Arch> Sched<A> {
         if env.flags.active_lb {
             return true;
         }
-        let hot = self.task_hot(p, env);
+        let hot = match self.degrades_locality(p, env) {
+            Some(degrades) => degrades,
+            None => self.task_hot(p, env),
+        };
         let sd = &self.domains[env.sd];
         if hot && sd.nr_balance_failed <= sd.cache_nice_tries {
             self.count_migration(p, |statistics| statistics.nr_failed_migrations_hot += 1);
@@ -104,6 +105,15 @@ impl<A: Arch> Sched<A> {
             }
         }
         true
+    }
+
+    /// What NUMA balancing says of the move, if it has anything to say.
+    #[inline]
+    fn degrades_locality(&self, p: TaskId, env: &LbEnv) -> Option<bool> {
+        if !self.numa.is_on() || !self.domains[env.sd].flags.has(SdFlags::SD_NUMA) {
+            return None;
+        }
+        self.migrate_degrades_locality(p, env.src_cpu, env.dst_cpu, env.idle)
     }
 
     fn count_forced_migration(&mut self, p: TaskId, env: &LbEnv) {

@@ -20,8 +20,7 @@
 //! Each step reads what other CPUs write: the price of a pass grows with the CPUs it looks at, and `idle_balance` times
 //! itself and gives up where that costs more than the CPU is going to idle.
 //!
-//! Absent: NUMA balancing (`fbq_type`, `migrate_degrades_locality()`, preferred nodes), as in a kernel without
-//! CONFIG_NUMA_BALANCING; bandwidth throttling.
+//! What it asks NUMA balancing stands there ([`crate::fair::numa`]).
 
 mod active;
 mod by_group_type;
@@ -40,6 +39,7 @@ pub(super) use by_group_type::groups::{GroupType, SgLbStats, group_classify};
 pub(super) use by_group_type::imbalance::adjust_numa_imbalance;
 pub use rules::*;
 
+use super::numa::FbqType;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
@@ -127,6 +127,7 @@ pub(super) struct LbEnv {
     pub idle: CpuIdleType,
     pub imbalance: i64,
     pub migration_type: MigrationType,
+    pub fbq_type: FbqType,
     /// The CPUs under consideration.
     pub cpus: CpuMask,
     pub flags: LbFlags,
@@ -149,6 +150,7 @@ impl LbEnv {
             idle,
             imbalance: 0,
             migration_type: MigrationType::Load,
+            fbq_type: FbqType::All,
             cpus: CpuMask::default(),
             flags: LbFlags::default(),
             loop_: 0,
@@ -244,6 +246,27 @@ impl<A: Arch> Sched<A> {
             Mechanism::ByLoad => self.find_busiest_queue_by_load(env, group),
             Mechanism::ByGroupType => self.find_busiest_queue_by_group_type(env, group),
         }
+    }
+
+    /// The part of update_sd_lb_stats() that says which of the busiest group's queues are asked first: between nodes those
+    /// without tasks that are where they should be. `nr_running`: the group's fair tasks.
+    fn classify_busiest(&self, env: &mut LbEnv, busiest: Option<SgId>, nr_running: u32) {
+        let Some(busiest) = busiest.filter(|_| self.numa.is_used()) else { return };
+        if !self.domains[env.sd].flags.has(SdFlags::SD_NUMA) {
+            return;
+        }
+        let (mut numa, mut preferred) = (0, 0);
+        for cpu in self.domains.sched_group_span(busiest).iter().filter(|&cpu| env.cpus.contains(cpu)) {
+            numa += self.numa.rq[cpu].nr_numa_running;
+            preferred += self.numa.rq[cpu].nr_preferred_running;
+        }
+        env.fbq_type = FbqType::classify(nr_running, numa, preferred);
+    }
+
+    /// Whether find_busiest_queue() passes a queue by, because others have tasks that had rather go.
+    #[inline]
+    fn spares_queue(&self, env: &LbEnv, cpu: CpuId) -> bool {
+        self.numa.is_used() && self.fbq_classify_rq(cpu) > env.fbq_type
     }
 
     /// load_balance() from `redo` on.

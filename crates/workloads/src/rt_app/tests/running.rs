@@ -7,6 +7,7 @@ use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
+use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -43,7 +44,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         };
         let mut sim = Sim::new(
             Sched::new(hardware, boot),
-            Os::new(OsRules { pipe: PipeRules::Single, preempt: Preempt::None }),
+            Os::new(OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit: MigrationLimit::None }),
             250,
         );
         let rt_app = instance(app(text), cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));

@@ -83,6 +83,7 @@ impl<A: Arch> Sched<A> {
     #[fentry(find_busiest_group)]
     pub(in crate::fair::balance) fn find_busiest_group_by_group_type(&mut self, env: &mut LbEnv) -> Option<SgId> {
         let mut sds = self.update_sd_lb_stats(env);
+        self.classify_busiest(env, sds.busiest, sds.busiest_stat.sum_h_nr_running);
         env.imbalance = 0;
         if sds.busiest.is_none() || !self.is_unequal(env, &mut sds) {
             return None;
@@ -146,7 +147,7 @@ impl<A: Arch> Sched<A> {
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
             from = cpu.index() + 1;
-            if !env.cpus.contains(cpu) {
+            if !env.cpus.contains(cpu) || self.spares_queue(env, cpu) {
                 continue;
             }
             self.read_rq_cfs(cpu);

@@ -242,7 +242,7 @@ impl<A: Arch> Sched<A> {
         let mut from = 0;
         while let Some(cpu) = self.domains.sched_group_span(group).next_from(from) {
             from = cpu.index() + 1;
-            if !env.cpus.contains(cpu) {
+            if !env.cpus.contains(cpu) || self.spares_queue(env, cpu) {
                 continue;
             }
             self.read_rq_load(cpu);

@@ -39,6 +39,7 @@ impl<A: Arch> Sched<A> {
     #[fentry(find_busiest_group)]
     pub(in crate::fair::balance) fn find_busiest_group_by_load(&mut self, env: &mut LbEnv) -> Option<SgId> {
         let mut sds = self.update_sd_lb_stats_by_load(env);
+        self.classify_busiest(env, sds.busiest, sds.busiest_stat.sum_nr_running);
         if self.check_asym_packing(env, &sds) {
             return sds.busiest;
         }

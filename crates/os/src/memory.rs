@@ -1,0 +1,283 @@
+//! What a program touches of its memory: regions of pages, on the node where they were touched first, and the faults by which NUMA
+//! balancing learns of it (mm/memory.c, mm/mempolicy.c, mm/migrate.c).
+//!
+//! A region is so many mebibytes, in batches of 2 MiB that are touched, taken away and moved as a whole: a transparent huge page of
+//! a process's own memory, or 512 pages that always go together. A task that touches a region does so at a rate, in bytes
+//! per second of its run time, sweep after sweep, each in a random order of its own. Tasks of one address space share its areas and
+//! their marks; a region that several address spaces have is shared memory, with marks of each and one set of pages.
+//!
+//! Modelled: first touch, hinting faults, migration of pages. Absent: run time that depends on where memory lies (a program runs as
+//! fast far from its memory as near it), full nodes, memory policies, pages that are only read, the interrupts that tell other CPUs of a
+//! changed page table. What no region says touches nothing.
+
+mod fault;
+mod sweep;
+
+use crate::Os;
+use sched::behaviour;
+use sched::fair::numa::{CpuPid, PageTables};
+use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use sweep::Sweep;
+use units::{CpuId, Prng, Ps};
+
+/// Bytes and pages of a batch.
+pub const BATCH_BYTES: u64 = 2 << 20;
+const BATCH_PAGES: u64 = 512;
+
+behaviour! {
+    /// How much memory NUMA balancing moves to a node.
+    pub enum MigrationLimit = "memory.migration_limit" {
+        PerWindow = "per-window", since "v3.8", commit "", "128 MB in 100 ms; what is more stays, as failed";
+        None = "none", since "v4.20", commit "", "as much as faults ask for (after v4.16, by v6.1)";
+    }
+}
+
+/// A region of memory.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RegionId(pub u32);
+
+/// A region to create.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RegionSpec {
+    pub bytes: u64,
+    /// All of it is there from the start, on this node. `None`: each page on the node where it is touched first.
+    pub node: Option<u16>,
+    /// A device holds its pages: they cannot be moved.
+    pub pinned: bool,
+}
+
+/// A batch of a region's pages.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    /// `None`: not there yet.
+    node: Option<u16>,
+    last_cpupid: CpuPid,
+}
+
+#[derive(Clone, Debug)]
+struct Region {
+    batches: Vec<Batch>,
+    /// Batches that are not there yet.
+    absent: usize,
+    pinned: bool,
+    /// Areas in which it is mapped.
+    areas: Vec<u32>,
+}
+
+/// A region in an address space.
+#[derive(Clone, Debug)]
+struct Area {
+    mm: u32,
+    region: RegionId,
+    /// The next touch of the batch is a hinting fault.
+    marked: Vec<bool>,
+    nr_marked: usize,
+}
+
+/// What a task touches.
+#[derive(Clone, Debug)]
+struct TaskMemory {
+    sweeps: Vec<Sweep>,
+    /// Batches that it has come to, and that must be there before it goes on: area and number.
+    faults: VecDeque<(u32, u32)>,
+}
+
+/// What a node received of late (until v4.19).
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// End in ns.
+    until: u64,
+    pages: u64,
+}
+
+/// All memory that somebody touches.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    seed: u64,
+    limit: MigrationLimit,
+    regions: Vec<Region>,
+    areas: Vec<Area>,
+    /// By task.
+    tasks: Vec<Option<Box<TaskMemory>>>,
+    windows: Vec<Window>,
+    /// Tasks that touch memory.
+    touching: usize,
+    /// Pages that were moved.
+    pub pages_migrated: u64,
+}
+
+impl Memory {
+    pub(crate) fn new(limit: MigrationLimit) -> Memory {
+        Memory {
+            seed: 1,
+            limit,
+            regions: Vec::new(),
+            areas: Vec::new(),
+            tasks: Vec::new(),
+            windows: Vec::new(),
+            touching: 0,
+            pages_migrated: 0,
+        }
+    }
+
+    /// What the orders of sweeps are drawn from.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+    }
+
+    /// Whether any task touches memory.
+    #[inline]
+    pub fn is_used(&self) -> bool {
+        self.touching > 0
+    }
+
+    pub fn create_region(&mut self, spec: RegionSpec) -> RegionId {
+        let batches = spec.bytes.div_ceil(BATCH_BYTES).max(1) as usize;
+        self.regions.push(Region {
+            batches: vec![Batch { node: spec.node, last_cpupid: CpuPid::UNSET }; batches],
+            absent: if spec.node.is_some() { 0 } else { batches },
+            pinned: spec.pinned,
+            areas: Vec::new(),
+        });
+        RegionId(self.regions.len() as u32 - 1)
+    }
+
+    /// Pages of a region on a node.
+    pub fn pages_on(&self, region: RegionId, node: u16) -> u64 {
+        let on = self.regions[region.0 as usize].batches.iter().filter(|batch| batch.node == Some(node)).count();
+        on as u64 * BATCH_PAGES
+    }
+
+    fn task_mut(&mut self, task: TaskId) -> Option<&mut TaskMemory> {
+        self.tasks.get_mut(task.index())?.as_deref_mut()
+    }
+
+    /// The area of a region in an address space, which is mapped if it is new.
+    fn area_of<S: Scheduler>(&mut self, sched: &mut S, mm: u32, region: RegionId) -> u32 {
+        if let Some(&area) =
+            self.regions[region.0 as usize].areas.iter().find(|&&area| self.areas[area as usize].mm == mm)
+        {
+            return area;
+        }
+        let of = &mut self.regions[region.0 as usize];
+        let batches = of.batches.len();
+        self.areas.push(Area { mm, region, marked: vec![false; batches], nr_marked: 0 });
+        let area = self.areas.len() as u32 - 1;
+        of.areas.push(area);
+        sched.numa_map(mm, batches as u64 * BATCH_PAGES, area);
+        sched.add_mm_rss(mm, ((batches - of.absent) as u64 * BATCH_PAGES) as i64);
+        area
+    }
+
+    /// Whether some batch of an area may be a fault.
+    fn needs_faults(&self, area: u32) -> bool {
+        let of = &self.areas[area as usize];
+        of.nr_marked > 0 || self.regions[of.region.0 as usize].absent > 0
+    }
+
+    fn is_fault(&self, area: u32, batch: u32) -> bool {
+        let of = &self.areas[area as usize];
+        let batch = batch as usize;
+        of.marked[batch] || self.regions[of.region.0 as usize].batches[batch].node.is_none()
+    }
+
+    /// A task has been in user mode for so long.
+    pub fn ran(&mut self, task: TaskId, spent: Ps) {
+        let Some(mut of) = self.tasks.get_mut(task.index()).and_then(Option::take) else { return };
+        let TaskMemory { sweeps, faults } = &mut *of;
+        for sweep in sweeps {
+            let area = sweep.area;
+            let found = |batch| faults.push_back((area, batch));
+            sweep.advance(spent, self.needs_faults(area), |batch| self.is_fault(area, batch), found);
+        }
+        self.tasks[task.index()] = Some(of);
+    }
+
+    /// How long a task may stay in user mode until it comes to a batch that is a fault, or to one that it must look at again;
+    /// `None`: as long as it likes.
+    pub fn next_touch(&self, task: TaskId) -> Option<Ps> {
+        let of = self.tasks.get(task.index())?.as_deref()?;
+        let next = |sweep: &Sweep| {
+            let area = sweep.area;
+            self.needs_faults(area).then(|| sweep.next(|batch| self.is_fault(area, batch)))
+        };
+        of.sweeps.iter().filter_map(next).min()
+    }
+}
+
+impl PageTables for Memory {
+    fn change_prot_numa(&mut self, area: u32, from: u64, to: u64) -> u64 {
+        let of = &mut self.areas[area as usize];
+        let range = (from / BATCH_PAGES) as usize..to.div_ceil(BATCH_PAGES) as usize;
+        let batches = &self.regions[of.region.0 as usize].batches[range.clone()];
+        let mut updates = 0;
+        for (marked, _) in of.marked[range].iter_mut().zip(batches).filter(|(_, batch)| batch.node.is_some()) {
+            if !std::mem::replace(marked, true) {
+                of.nr_marked += 1;
+                updates += BATCH_PAGES;
+            }
+        }
+        updates
+    }
+}
+
+impl Os {
+    /// From now on `task`, of the address space `mm`, touches so many bytes of a region in each second of its run time; none: it
+    /// leaves it alone.
+    pub fn touch_memory<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        (task, mm): (TaskId, u32),
+        region: RegionId,
+        bytes_per_second: u64,
+    ) {
+        let memory = &mut self.memory;
+        let area = memory.area_of(sched, mm, region);
+        if memory.tasks.len() <= task.index() {
+            memory.tasks.resize_with(task.index() + 1, || None);
+        }
+        let of = memory.tasks[task.index()].get_or_insert_with(|| {
+            memory.touching += 1;
+            Box::new(TaskMemory { sweeps: Vec::new(), faults: VecDeque::new() })
+        });
+        of.sweeps.retain(|sweep| sweep.area != area);
+        if bytes_per_second > 0 {
+            let batches = memory.areas[area as usize].marked.len() as u32;
+            let owner = (task.index() as u64) << 32 | u64::from(area);
+            let random = Prng::stream(memory.seed, "memory", owner);
+            of.sweeps.push(Sweep::new(area, batches, bytes_per_second, random));
+        }
+    }
+
+    /// A task has ended; its address space goes with its last one. Regions stay as they are for whoever touches them next.
+    pub fn exit_memory<S: Scheduler>(&mut self, sched: &mut S, task: TaskId, mm: u32) {
+        let memory = &mut self.memory;
+        if memory.tasks.get_mut(task.index()).and_then(Option::take).is_some() {
+            memory.touching -= 1;
+        }
+        if mm != 0 && sched.exit_numa_mm(mm) {
+            for (number, area) in memory.areas.iter().enumerate().filter(|(_, area)| area.mm == mm) {
+                memory.regions[area.region.0 as usize].areas.retain(|&of| of as usize != number);
+            }
+        }
+    }
+
+    /// On its way to user mode `task` does what is to be done before: a scan of its memory, or a fault. Returns whether there was
+    /// anything.
+    pub fn exit_to_user_mode<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
+        if sched.numa_work_pending(task) {
+            self.scan_memory(sched, cpu);
+            return true;
+        }
+        while let Some((area, batch)) = self.memory.task_mut(task).and_then(|of| of.faults.pop_front()) {
+            // Another thread may have been first.
+            if self.memory.is_fault(area, batch) {
+                self.handle_mm_fault(sched, cpu, area, batch);
+                return true;
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,106 @@
+//! mm/memory.c and mm/migrate.c: what the touch of a page that is not there, or was taken away, does.
+
+use super::{BATCH_BYTES, BATCH_PAGES, Memory, MigrationLimit, Window};
+use crate::{Os, charge, paths, within};
+use sched::arch::Arch;
+use sched::fair::numa::HintingFault;
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// migrate.c: migrate_interval_millisecs, in ns, and ratelimit_pages: 128 MB.
+const WINDOW_NS: u64 = 100_000_000;
+const PAGES_PER_WINDOW: u64 = 128 << 8;
+
+impl Memory {
+    /// migrate.c: numamigrate_update_ratelimit() (until v4.19). Whether a node has received enough for now.
+    fn numamigrate_update_ratelimit(&mut self, node: u16, now_ns: u64) -> bool {
+        if self.limit == MigrationLimit::None {
+            return false;
+        }
+        if self.windows.len() <= usize::from(node) {
+            self.windows.resize(usize::from(node) + 1, Window::default());
+        }
+        let window = &mut self.windows[usize::from(node)];
+        if now_ns > window.until {
+            *window = Window { until: now_ns + WINDOW_NS, pages: 0 };
+        }
+        if window.pages > PAGES_PER_WINDOW {
+            return true;
+        }
+        window.pages += BATCH_PAGES;
+        false
+    }
+}
+
+impl Os {
+    /// fair.c: task_numa_work(), of the task that runs on `cpu`, with the price of what it does to the page tables.
+    pub(super) fn scan_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        let before: usize = self.memory.areas.iter().map(|area| area.nr_marked).sum();
+        sched.task_numa_work(cpu, &mut self.memory);
+        let after: usize = self.memory.areas.iter().map(|area| area.nr_marked).sum();
+        for _ in before..after {
+            charge(sched, cpu, paths::CHANGE_PROT_NUMA);
+        }
+    }
+
+    /// memory.c: handle_mm_fault().
+    pub(super) fn handle_mm_fault<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, area: u32, batch: u32) {
+        let of = &self.memory.areas[area as usize];
+        if of.marked[batch as usize] {
+            within(sched, cpu, paths::DO_NUMA_PAGE, |sched| self.do_numa_page(sched, cpu, area, batch));
+        } else {
+            charge(sched, cpu, paths::DO_ANONYMOUS_PAGE);
+            let node = sched.cpu_to_node(cpu);
+            let region = &mut self.memory.regions[of.region.0 as usize];
+            region.batches[batch as usize].node = Some(node);
+            region.absent -= 1;
+            for &area in &region.areas {
+                sched.add_mm_rss(self.memory.areas[area as usize].mm, BATCH_PAGES as i64);
+            }
+        }
+    }
+
+    /// memory.c: do_numa_page(), and huge_memory.c: do_huge_pmd_numa_page(). A page that was taken away by the scanner: brings it to
+    /// this node if the scheduler says so, gives it back, and tells.
+    fn do_numa_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, area: u32, batch: u32) {
+        let node = sched.cpu_to_node(cpu);
+        let of = &mut self.memory.areas[area as usize];
+        of.marked[batch as usize] = false;
+        of.nr_marked -= 1;
+        let region = &mut self.memory.regions[of.region.0 as usize];
+        let (pinned, shared) = (region.pinned, region.areas.len() > 1);
+        let page = &mut region.batches[batch as usize];
+        let (from, last_cpupid) = (page.node.expect("only what is there is taken away"), page.last_cpupid);
+        sched.vma_set_access_pid_bit(cpu, area);
+        let wanted = sched.should_numa_migrate_memory(cpu, &mut page.last_cpupid, from) && from != node;
+        let migrated = wanted && self.migrate_misplaced_page(sched, cpu, node, pinned);
+        if migrated {
+            let region = self.memory.areas[area as usize].region;
+            self.memory.regions[region.0 as usize].batches[batch as usize].node = Some(node);
+        }
+        sched.task_numa_fault(
+            cpu,
+            HintingFault {
+                last_cpupid,
+                mem_node: if migrated { node } else { from },
+                pages: BATCH_PAGES,
+                migrated,
+                shared,
+                local: from == node,
+                migrate_fail: wanted && !migrated,
+            },
+        );
+    }
+
+    /// migrate.c: migrate_misplaced_page(): copies a page to `node`. Returns whether that could be done.
+    fn migrate_misplaced_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, node: u16, pinned: bool) -> bool {
+        let now = sched.arch().sched_clock(cpu).0;
+        if self.memory.numamigrate_update_ratelimit(node, now) || pinned {
+            return false;
+        }
+        charge(sched, cpu, paths::MIGRATE_MISPLACED_PAGE);
+        sched.arch_mut().copy(cpu, BATCH_BYTES);
+        self.memory.pages_migrated += BATCH_PAGES;
+        true
+    }
+}

@@ -1,0 +1,220 @@
+//! What differs between kernel versions in NUMA balancing, each as a behaviour of its own.
+
+use crate::behaviour;
+
+behaviour! {
+    /// Which nodes a group of tasks counts as its own: memory is spread over these, and faults between them are local.
+    pub enum ActiveNodes = "numa.active_nodes" {
+        Mask = "mask", since "v3.14", commit "",
+            "a mask that a node enters with more than 6/16 of the most faults of a node, and leaves with less than 3/16";
+        Share = "share", since "v4.6", commit "",
+            "those with more than a third of the most faults; memory is spread by CPU use of the nodes";
+    }
+}
+
+behaviour! {
+    /// By what the scan period of a task is bounded.
+    pub enum ScanBounds = "numa.scan_bounds" {
+        Size = "size", since "v3.13", commit "", "by the size of its memory alone";
+        Sharing = "sharing", since "v4.14", commit "",
+            "a task of a group begins with, and may come to, a longer period: by the group's tasks and its share of shared faults";
+    }
+}
+
+behaviour! {
+    /// What the scan period follows.
+    pub enum ScanAdjust = "numa.scan_adjust" {
+        LocalFaults = "local-faults", since "v3.13", commit "",
+            "the share of local faults; shared memory keeps it from becoming shorter";
+        PrivateFaults = "private-faults", since "v4.14", commit "",
+            "the share of private faults, or else that of local ones: either makes it longer";
+    }
+}
+
+behaviour! {
+    /// When the scan period begins anew.
+    pub enum ScanReset = "numa.scan_reset" {
+        NumaMigration = "numa-migration", since "v3.13", commit "", "when NUMA balancing migrates the task";
+        NodeChange = "node-change", since "v4.20", commit "",
+            "when the task comes to another node, unless that is the preferred one or it was on the wrong one before \
+             (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What becomes of the count of local, remote and failed faults when the period is only doubled.
+    pub enum LocalityReset = "numa.locality_reset" {
+        Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
+        Cleared = "cleared", since "v6.12", commit "", "it is cleared as always (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// Whether a page must be found twice by tasks of a node before it moves there.
+    pub enum EarlyMigration = "numa.early_migration" {
+        Filtered = "filtered", since "v3.13", commit "", "always, but for its first fault";
+        AtOnce = "at-once", since "v4.20", commit "",
+            "not for the first and private faults of a task that prefers no node yet or was scanned at most four times \
+             (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When faults are averaged and the preferred node is chosen.
+    pub enum Placement = "numa.placement" {
+        EachScan = "each-scan", since "v3.13", commit "", "at the first fault after each scan of the whole memory, and the task migrates then";
+        WhenDue = "when-due", since "v4.20", commit "",
+            "the same, but only when another try to migrate is due, which is the one that migrates (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whose faults say which node a task of a group prefers.
+    pub enum Preference = "numa.preference" {
+        TaskAndGroup = "task-and-group", since "v3.14", commit "", "the group's, if the task has faults of its own";
+        Group = "group", since "v4.19", commit "", "the group's (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Where on another node a task goes.
+    pub enum Destination = "numa.destination" {
+        ByCapacity = "by-capacity", since "v3.13", commit "",
+            "to nodes of less load; to an idle CPU or for another task, as the sum of both weighs, if the loads of the \
+             nodes stay within imbalance_pct";
+        ByNodeType = "by-node-type", since "v5.7", commit "",
+            "to an idle CPU at once while the node has spare capacity (numa_type) and the load balancer would let it; \
+             else for another task, and never for little (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When a task of a group prefers from now on the node that it could go to.
+    pub enum SecondChoice = "numa.second_choice" {
+        ActiveNode = "active-node", since "v3.14", commit "", "when its group is active there: the last node looked at";
+        AnyNode = "any-node", since "v4.19", commit "", "always, and its own node if it can go nowhere (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Which nodes near another one count with it on a machine with a backplane.
+    pub enum NearbyNodes = "numa.nearby_nodes" {
+        UpToDistance = "up-to-distance", since "v3.19", commit "", "those at most as far as the two nodes that are compared";
+        Nearer = "nearer", since "v4.19", commit "", "those nearer than that (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What load balancing between nodes asks about a task whose memory is known.
+    pub enum Locality = "numa.locality" {
+        Faults = "faults", since "v4.3", commit "", "on which of both nodes it, or its group, has more faults";
+        FaultsIfBusy = "faults-if-busy", since "v4.13", commit "",
+            "the same, for a CPU that is busy: an idle one takes it (after v4.5, by v4.15)";
+        WeightsUnlessIdle = "weights-unless-idle", since "v4.19", commit "",
+            "what both weigh with the nodes around them, unless the CPU idles; newly idle ones ask (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether a new thread stays on the node that its creator prefers, when it is placed between nodes.
+    pub enum NewThreads = "numa.new_threads" {
+        Anywhere = "anywhere", since "v3.13", commit "", "no";
+        Preferred = "preferred", since "v5.7", commit "",
+            "yes, and one that prefers the idlest group's goes there (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When the first scan of a new thread may come.
+    pub enum FirstScan = "numa.first_scan" {
+        Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
+        Staggered = "staggered", since "v5.1", commit "", "later, the more tasks share the memory (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What the scanner walks over.
+    pub enum ScanAreas = "numa.scan_areas" {
+        All = "all", since "v3.8", commit "", "all memory of the process";
+        Accessed = "accessed", since "v6.4", commit "",
+            "areas that the scanning task was seen to touch, after a delay, and others only when none of these is left \
+             (after v6.1, by v6.12)";
+    }
+}
+
+behaviour! {
+    /// Whether a task may prefer a node without CPUs.
+    pub enum MemoryNodes = "numa.memory_nodes" {
+        AsOthers = "as-others", since "v3.13", commit "", "yes, though it cannot run there";
+        Nearest = "nearest", since "v5.18", commit "", "no: the nearest node with CPUs is meant (after v4.16, by v6.1)";
+    }
+}
+
+/// One kernel's way to balance memory and tasks between nodes. A version is its predecessor with a few fields changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NumaRules {
+    pub active_nodes: ActiveNodes,
+    pub scan_bounds: ScanBounds,
+    pub scan_adjust: ScanAdjust,
+    pub scan_reset: ScanReset,
+    pub locality_reset: LocalityReset,
+    pub early_migration: EarlyMigration,
+    pub placement: Placement,
+    pub preference: Preference,
+    pub destination: Destination,
+    pub second_choice: SecondChoice,
+    pub nearby_nodes: NearbyNodes,
+    pub locality: Locality,
+    pub new_threads: NewThreads,
+    pub first_scan: FirstScan,
+    pub scan_areas: ScanAreas,
+    pub memory_nodes: MemoryNodes,
+}
+
+impl NumaRules {
+    pub const V4_5: NumaRules = NumaRules {
+        active_nodes: ActiveNodes::Mask,
+        scan_bounds: ScanBounds::Size,
+        scan_adjust: ScanAdjust::LocalFaults,
+        scan_reset: ScanReset::NumaMigration,
+        locality_reset: LocalityReset::Kept,
+        early_migration: EarlyMigration::Filtered,
+        placement: Placement::EachScan,
+        preference: Preference::TaskAndGroup,
+        destination: Destination::ByCapacity,
+        second_choice: SecondChoice::ActiveNode,
+        nearby_nodes: NearbyNodes::UpToDistance,
+        locality: Locality::Faults,
+        new_threads: NewThreads::Anywhere,
+        first_scan: FirstScan::Together,
+        scan_areas: ScanAreas::All,
+        memory_nodes: MemoryNodes::AsOthers,
+    };
+
+    /// v4.16 has it unchanged.
+    pub const V4_15: NumaRules = NumaRules {
+        active_nodes: ActiveNodes::Share,
+        scan_bounds: ScanBounds::Sharing,
+        scan_adjust: ScanAdjust::PrivateFaults,
+        locality: Locality::FaultsIfBusy,
+        ..NumaRules::V4_5
+    };
+
+    pub const V6_1: NumaRules = NumaRules {
+        scan_reset: ScanReset::NodeChange,
+        early_migration: EarlyMigration::AtOnce,
+        placement: Placement::WhenDue,
+        preference: Preference::Group,
+        destination: Destination::ByNodeType,
+        second_choice: SecondChoice::AnyNode,
+        nearby_nodes: NearbyNodes::Nearer,
+        locality: Locality::WeightsUnlessIdle,
+        new_threads: NewThreads::Preferred,
+        first_scan: FirstScan::Staggered,
+        memory_nodes: MemoryNodes::Nearest,
+        ..NumaRules::V4_15
+    };
+
+    pub const V6_12: NumaRules =
+        NumaRules { locality_reset: LocalityReset::Cleared, scan_areas: ScanAreas::Accessed, ..NumaRules::V6_1 };
+}

@@ -1,0 +1,141 @@
+//! A line of a script, read word by word.
+
+use super::parse::ScriptError;
+use sched::attr::{SchedAttr, SchedFlags};
+use sched::sched::Policy;
+use units::Ns;
+
+/// Longest time: an hour.
+const LONGEST: Ns = Ns(3_600_000_000_000);
+/// Most bytes of memory, and touched in a second.
+const MOST_MEMORY: u64 = 1 << 40;
+
+/// A line, and how far it was read.
+pub(super) struct Reader<'a> {
+    pub whole: &'a str,
+    pub rest: &'a str,
+    pub line: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// The next word, up to a blank or one of `:;()`; empty where one of these stands.
+    pub fn word(&mut self) -> &'a str {
+        let end = self.rest.find(|c: char| c.is_whitespace() || ":;()".contains(c)).unwrap_or(self.rest.len());
+        let word = &self.rest[..end];
+        self.rest = self.rest[end..].trim_start();
+        word
+    }
+
+    pub fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest[bytes..].trim_start();
+    }
+
+    /// Where `piece` of the line stands, counted from 1.
+    pub fn column(&self, piece: &str) -> u32 {
+        // Every piece is a part of the line.
+        let offset = (piece.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize).min(self.whole.len());
+        self.whole[..offset].chars().count() as u32 + 1
+    }
+
+    /// A mistake at `piece` of the line.
+    pub fn wrong_at(&self, piece: &str, found: String, expected: &str) -> ScriptError {
+        let column = self.column(piece);
+        ScriptError { line: self.line, column, found, expected: expected.to_string() }
+    }
+
+    /// A mistake where reading has come to.
+    pub fn wrong(&self, found: String, expected: &str) -> ScriptError {
+        self.wrong_at(self.rest, found, expected)
+    }
+
+    pub fn number(&self, text: &str, low: i64, high: i64) -> Result<i64, ScriptError> {
+        match text.parse() {
+            Ok(number) if (low..=high).contains(&number) => Ok(number),
+            _ => Err(self.wrong_at(text, format!("`{text}`"), &format!("a whole number from {low} to {high}"))),
+        }
+    }
+
+    /// `2GB/s`.
+    pub fn rate(&mut self) -> Result<u64, ScriptError> {
+        let rate = self.word();
+        self.bytes(rate, "/s")
+    }
+
+    /// `512MB`, with `behind` after it.
+    pub fn bytes(&self, text: &str, behind: &str) -> Result<u64, ScriptError> {
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let scale = match unit.strip_suffix(behind) {
+            Some("MB") => Some(1u64 << 20),
+            Some("GB") => Some(1 << 30),
+            _ => None,
+        };
+        let bytes = scale.and_then(|scale| digits.parse::<u64>().ok()?.checked_mul(scale));
+        match bytes {
+            Some(bytes) if (1..=MOST_MEMORY).contains(&bytes) => Ok(bytes),
+            _ => {
+                let expected = format!("so much as 512MB{behind} or 2GB{behind}, at most 1024GB{behind}");
+                Err(self.wrong_at(text, format!("`{text}`"), &expected))
+            }
+        }
+    }
+
+    /// `normal`, `fifo/50`.
+    pub fn policy(&self, text: &'a str, nice: i32) -> Result<SchedAttr, ScriptError> {
+        let (name, rest) = text.split_once('/').map_or((text, None), |(name, rest)| (name, Some(rest)));
+        let policy = match name {
+            "normal" => Policy::Normal,
+            "batch" => Policy::Batch,
+            "idle" => Policy::Idle,
+            "fifo" => Policy::Fifo,
+            "rr" => Policy::Rr,
+            "deadline" | "reclaim" => return self.deadline(text, rest.unwrap_or_default(), name == "reclaim"),
+            _ => {
+                let expected =
+                    "normal, batch, idle, fifo/N, rr/N, deadline/RUNTIME/DEADLINE or reclaim/RUNTIME/DEADLINE";
+                return Err(self.wrong_at(text, format!("`{text}`"), expected));
+            }
+        };
+        let mut attr = SchedAttr::fair(policy, nice);
+        match (policy.rt_policy(), rest) {
+            (true, Some(rest)) => attr.sched_priority = self.number(rest, 1, 99)? as u32,
+            (true, None) => {
+                let expected = format!("{name}/N with a priority from 1 to 99");
+                return Err(self.wrong_at(text, format!("`{text}`"), &expected));
+            }
+            (false, Some(rest)) => return Err(self.wrong_at(rest, format!("`/{rest}`"), &format!("just `{name}`"))),
+            (false, None) => {}
+        }
+        Ok(attr)
+    }
+
+    /// `2ms/8ms/10ms`: runtime, deadline and, where it is another one, period.
+    pub fn deadline(&self, text: &'a str, times: &'a str, reclaim: bool) -> Result<SchedAttr, ScriptError> {
+        let mut given = times.split('/');
+        let mut next = |default| given.next().map_or(Ok(default), |time| self.time(time, 1));
+        let (runtime, deadline) = (next(Ns::ZERO)?, next(Ns::ZERO)?);
+        let period = next(deadline)?;
+        if deadline == Ns::ZERO || given.next().is_some() {
+            let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";
+            return Err(self.wrong_at(text, format!("`{text}`"), expected));
+        }
+        let sched_flags = SchedFlags { reclaim, ..SchedFlags::default() };
+        let attr = SchedAttr { sched_policy: Policy::Deadline, sched_flags, ..SchedAttr::NORMAL };
+        Ok(SchedAttr { sched_runtime: runtime.0, sched_deadline: deadline.0, sched_period: period.0, ..attr })
+    }
+
+    pub fn time(&self, text: &str, low: u64) -> Result<Ns, ScriptError> {
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let unit_ns = match unit {
+            "ns" => Some(1),
+            "us" => Some(1_000),
+            "ms" => Some(1_000_000),
+            "s" => Some(1_000_000_000),
+            _ => None,
+        };
+        let time = unit_ns.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
+        match time {
+            Some(time) if (low..=LONGEST.0).contains(&time) => Ok(Ns(time)),
+            _ => Err(self.wrong_at(text, format!("`{text}`"), "a time such as 3ms: ns, us, ms or s, up to an hour")),
+        }
+    }
+}
