@@ -4,6 +4,7 @@ use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
+use os::memory::RegionId;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
@@ -283,11 +284,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.move_to_group(cpu, task, group);
                 true
             }
-            Op::Touch { region, bytes_per_second } => {
-                let mm = self.context(task).mm;
-                self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
-                true
-            }
+            Op::Touch { region, bytes_per_second } => self.touch_memory(task, region, bytes_per_second),
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.set_pending(task, Pending::Dying);
@@ -299,6 +296,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             _ => unreachable!("begun elsewhere"),
         }
+    }
+
+    fn touch_memory(&mut self, task: TaskId, region: RegionId, bytes_per_second: u64) -> bool {
+        let mm = self.context(task).mm;
+        self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
+        true
     }
 
     /// What a system call that may be refused returns to its program.

@@ -49,7 +49,8 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
         sysctl: kernel.sysctl(1),
         isolated: Default::default(),
     };
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Split, preempt }), 250)
+    let migration_limit = os::memory::MigrationLimit::None;
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Split, preempt, migration_limit }), 250)
 }
 
 fn run(sim: &mut LinuxSim<true>) {

@@ -1,6 +1,7 @@
 //! core.c: a task's way through the scheduler: fork, wakeup, schedule, tick, exit.
 
 mod affinity;
+mod average;
 pub mod cfs_quota;
 pub mod cgroup;
 pub mod class;
@@ -16,6 +17,7 @@ mod ttwu;
 mod uclamp;
 
 pub use affinity::{AffinityDest, CpuAllowed};
+pub(crate) use average::update_avg;
 pub use hotplug::{Hotplug, HotplugState};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, ClampRequest, Clamps, GroupClamps, UclampState, UtilClamp};
@@ -567,28 +569,5 @@ impl<A: Arch> Sched<A> {
         }
         self.yield_task(cpu);
         self.rq_unlock(cpu);
-    }
-}
-
-/// core.c: update_avg(): an eighth of the way towards the sample.
-pub(crate) fn update_avg(avg: &mut u64, sample: u64) {
-    let diff = sample.wrapping_sub(*avg) as i64;
-    *avg = avg.wrapping_add_signed(diff >> 3);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn averages_move_an_eighth_of_the_way_in_both_directions() {
-        let mut avg = 800;
-        update_avg(&mut avg, 1600);
-        assert_eq!(avg, 900);
-        update_avg(&mut avg, 100);
-        assert_eq!(avg, 800);
-        // The kernel shifts a negative difference arithmetically: it rounds away from zero.
-        update_avg(&mut avg, 799);
-        assert_eq!(avg, 799);
     }
 }
