@@ -481,6 +481,12 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// Tasks of a group that wait for a device or are queued on `cpu`, and whether one runs there, as they are accounted.
+    pub fn psi_counts(&self, group: TgId, cpu: CpuId) -> Option<(u32, u32, bool)> {
+        let groupc = &self.psi.groups.get(group.index())?.as_ref()?.pcpu[cpu.index()];
+        Some((groupc.tasks[NR_IOWAIT], groupc.tasks[NR_RUNNING], groupc.state_mask & PSI_ONCPU != 0))
+    }
+
     /// psi.c: psi_show(). The lines `some` and `full` of a group's pressure file at `now` (ns), which may lie after the last
     /// change. Reading changes nothing.
     ///

@@ -7,6 +7,8 @@
 mod case;
 #[path = "invariants/checker.rs"]
 mod checker;
+#[path = "invariants/pressure.rs"]
+mod pressure;
 #[path = "invariants/program.rs"]
 mod program;
 

@@ -71,6 +71,7 @@ pub enum Step {
     Run(Ns),
     Work(Cycles),
     Sleep(Ns),
+    Io(Ns),
     Yield,
     Nice(i32),
     Policy(Policy),
@@ -243,7 +244,7 @@ impl Case {
 
     /// Every task alike, and balancing as it comes: no nice levels, policies, affinities, groups or yields anywhere.
     pub fn is_plain(&self) -> bool {
-        let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_));
+        let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_) | Step::Io(_));
         self.toggled.is_empty()
             && self.limits.is_empty()
             && self.sysctls.is_empty()
@@ -317,7 +318,7 @@ impl Case {
         let mut total = Ns::from_ms(1000);
         for ensemble in &self.ensembles {
             let per_step = ensemble.members.iter().flatten().map(|step| match step {
-                Step::Run(time) | Step::Sleep(time) => *time + Ns::from_ms(10),
+                Step::Run(time) | Step::Sleep(time) | Step::Io(time) => *time + Ns::from_ms(10),
                 Step::Work(cycles) => Ns(cycles.0) + Ns::from_ms(10),
                 _ => Ns::from_ms(10),
             });
@@ -477,7 +478,8 @@ impl Step {
         match random.below(if plain { 7 } else { 14 }) {
             0..=2 => Step::Run(Ns(length)),
             3 => Step::Work(Cycles(length)),
-            4..=6 => Step::Sleep(Ns(length)),
+            4 | 5 => Step::Sleep(Ns(length)),
+            6 => Step::Io(Ns(length)),
             7 | 8 => Step::Yield,
             9 => Step::Nice(random.below(40) as i32 - 20),
             10 => Step::Policy(POLICIES[random.below(3) as usize]),

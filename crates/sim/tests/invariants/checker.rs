@@ -1,6 +1,7 @@
 //! What must hold after every event, looked at from outside.
 
 use crate::case::Case;
+use crate::pressure::pressure;
 use crate::program::Ledger;
 use machine::hardware::Hardware;
 use sched::core::Sched;
@@ -134,6 +135,7 @@ impl Checker {
         if self.events.is_multiple_of(WALK_EVERY) {
             self.queues(&sim.sched);
             tasks(&sim.sched);
+            pressure(&sim.sched);
             self.averages(&sim.sched);
             groups(&sim.sched);
             self.budgets(sim);

@@ -127,6 +127,7 @@ impl Script {
             Step::Run(time) => Op::RunFor(time),
             Step::Work(cycles) => Op::Work(cycles),
             Step::Sleep(time) => Op::SleepFor(time),
+            Step::Io(time) => Op::BlockIo(time),
             Step::Yield => Op::Yield,
             Step::Nice(nice) => Op::SetNice(nice),
             Step::Policy(policy) => Op::SetPolicy { policy, priority: 0 },

@@ -1,0 +1,38 @@
+//! Pressure stall information counts who is there.
+
+use machine::hardware::Hardware;
+use sched::core::Sched;
+use sched::sched::{OnRq, TaskId, TaskState, TgId};
+use units::CpuId;
+
+/// The counts of each group and CPU are those of the tasks below it.
+pub fn pressure<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
+    if !sched.psi_enabled() {
+        return;
+    }
+    for (group, _) in sched.tg.iter().filter(|(group, _)| !sched.is_autogroup(*group)) {
+        for cpu in (0..sched.nr_cpus()).map(CpuId::new) {
+            let Some(counted) = sched.psi_counts(group, cpu) else { continue };
+            let (mut waiting, mut queued, mut runs) = (0, 0, false);
+            let members =
+                sched.task.iter().filter(|(p, task)| task.alive && task.cpu == cpu && is_below(sched, *p, group));
+            for (p, task) in members {
+                let asleep = match task.state {
+                    TaskState::Interruptible | TaskState::Uninterruptible => true,
+                    // Its CPU has yet to finish the wakeup; one that it was moved to for it counts no waiting of it.
+                    TaskState::Waking => !task.sched_remote_wakeup,
+                    TaskState::Running | TaskState::New | TaskState::Dead => false,
+                };
+                waiting += u32::from(asleep && task.in_iowait);
+                queued += u32::from(task.on_rq == OnRq::Queued && !sched.se[task.se].sched_delayed);
+                runs |= sched.rq[cpu].curr == Some(p);
+            }
+            assert_eq!(counted, (waiting, queued, runs), "pressure of {group:?} on {cpu:?}: waiting, queued, runs");
+        }
+    }
+}
+
+fn is_below<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, group: TgId) -> bool {
+    let above = std::iter::successors(Some(sched.task_cold[p].css), |&tg| sched.tg[tg].parent);
+    above.into_iter().any(|tg| tg == group)
+}
