@@ -45,10 +45,11 @@ fn watched<const COSTS: bool>(case: &Case) -> u64 {
     checker.longest_idle_beside_work.0
 }
 
-/// Every other case has limits on its groups.
+/// Every other case has limits on its groups, every third somebody who switches things.
 fn of(seed: u64) -> Case {
     let case = Case::random(seed);
-    if seed.is_multiple_of(2) { case.with_limits() } else { case }
+    let case = if seed.is_multiple_of(2) { case.with_limits() } else { case };
+    if seed.is_multiple_of(3) { case.with_administration() } else { case }
 }
 
 /// Makes a failing case smaller for as long as it fails, and for at most `limit`.

@@ -16,6 +16,7 @@ use sched::syscalls::{IdleWeight, NiceChange};
 use sched::sysctl::{Sysctl, Tunable};
 use sim::engine::{LinuxSim, Sim};
 use sim::program::TaskSpec;
+use sim::timeline::Change;
 use units::{CpuId, Cycles, Ns, Prng, Ps};
 
 #[derive(Clone, Debug)]
@@ -38,6 +39,24 @@ pub struct Case {
     /// What each of these groups begins with, by its place in [`LIMITS`]; the rest begin without.
     pub limits: Vec<usize>,
     pub ensembles: Vec<Ensemble>,
+    pub administration: Option<Administration>,
+}
+
+/// Another preemption model, CPUs without ticks, and what is switched in the middle of the run.
+#[derive(Clone, Debug)]
+pub struct Administration {
+    pub preempt: Preempt,
+    /// All CPUs but the first.
+    pub nohz_full: bool,
+    pub changes: Vec<(Ns, Switch)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Switch {
+    /// The other way round, if the kernel has it.
+    Feature(&'static str),
+    /// If the kernel has it.
+    Sysctl(Tunable, u64),
 }
 
 /// Tasks that belong together.
@@ -184,6 +203,7 @@ impl Case {
             groups: Vec::new(),
             limits: Vec::new(),
             ensembles: Vec::new(),
+            administration: None,
         };
         if pick(2) == 0 {
             case.toggled = (0..1 + pick(4)).map(|_| FEATURES[pick(FEATURES.len() as u64)]).collect();
@@ -242,12 +262,38 @@ impl Case {
         self
     }
 
+    /// The same with somebody who switches things while it runs.
+    pub fn with_administration(mut self) -> Case {
+        let mut random = Prng::stream(self.seed, "administration", 0);
+        let mut pick = |bound: usize| random.below(bound as u64) as usize;
+        let mut changes: Vec<(Ns, Switch)> = Vec::new();
+        for _ in 0..pick(12) {
+            let at = Ns::from_us(pick(60_000) as u64);
+            changes.push((
+                at,
+                match pick(3) {
+                    0 => {
+                        let (tunable, value) = SYSCTLS[pick(SYSCTLS.len())];
+                        Switch::Sysctl(tunable, value)
+                    }
+                    _ => Switch::Feature(FEATURES[pick(FEATURES.len())]),
+                },
+            ));
+        }
+        let preempt = Preempt::ALL[pick(3)];
+        // Before v6.6 nobody counts in time what a single task without a tick uses of a quota.
+        let counted = self.limits.is_empty() || self.kernel == "v6.12";
+        self.administration = Some(Administration { preempt, nohz_full: pick(2) == 0 && counted, changes });
+        self
+    }
+
     /// Every task alike, and balancing as it comes: no nice levels, policies, affinities, groups or yields anywhere.
     pub fn is_plain(&self) -> bool {
         let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_) | Step::Io(_));
         self.toggled.is_empty()
             && self.limits.is_empty()
             && self.sysctls.is_empty()
+            && self.administration.is_none()
             && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
     }
 
@@ -258,6 +304,12 @@ impl Case {
         let steps = || self.ensembles.iter().flat_map(|e| &e.members).flatten();
         let yields = steps().any(|step| matches!(step, Step::Yield));
         yields && steps().any(|step| matches!(step, Step::Nice(_) | Step::Policy(_)))
+    }
+
+    /// Whether slices change while tasks have lag of the old ones.
+    pub fn changes_slices(&self) -> bool {
+        let slice = |(_, switch): &(Ns, Switch)| matches!(switch, Switch::Sysctl(Tunable::sched_base_slice, _));
+        self.administration.as_ref().is_some_and(|it| it.changes.iter().any(slice))
     }
 
     /// Takes SCHED_IDLE out. From v4.15 to v6.10 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a
@@ -288,6 +340,14 @@ impl Case {
         }));
         if !self.limits.is_empty() {
             cases.push(Case { limits: Vec::new(), ..self.clone() });
+        }
+        if let Some(administration) = &self.administration {
+            cases.push(Case { administration: None, ..self.clone() });
+            for i in 0..administration.changes.len() {
+                let mut fewer = administration.clone();
+                fewer.changes.remove(i);
+                cases.push(Case { administration: Some(fewer), ..self.clone() });
+            }
         }
         for i in 0..self.ensembles.len() {
             for smaller in self.ensembles[i].smaller() {
@@ -359,7 +419,31 @@ impl Case {
             let _ = sched.psi_init();
         }
         let migration_limit = MigrationLimit::None;
-        Sim::new(sched, Os::new(OsRules { pipe: self.pipes, preempt: Preempt::None, migration_limit }), self.hz)
+        let administration = self.administration.as_ref();
+        if administration.is_some_and(|it| it.nohz_full) {
+            sched.tick_nohz_full_setup(&(0..sched.nr_cpus()).map(CpuId::new).collect());
+        }
+        let preempt = administration.map_or(Preempt::None, |it| it.preempt);
+        let mut sim = Sim::new(sched, Os::new(OsRules { pipe: self.pipes, preempt, migration_limit }), self.hz);
+        let mut features = kernel.features;
+        for &(at, switch) in administration.iter().flat_map(|it| &it.changes) {
+            match switch {
+                Switch::Feature(name) => {
+                    let feature = Feature::from_name(name).expect("a feature");
+                    if features.has(feature) {
+                        let on = !features.sched_feat(feature);
+                        features.set(feature, on);
+                        sim.at(at, Change::Feature(feature, on));
+                    }
+                }
+                Switch::Sysctl(tunable, value) => {
+                    if kernel.tunables.iter().any(|&(_, known)| known == tunable) {
+                        sim.at(at, Change::Sysctl(tunable, value));
+                    }
+                }
+            }
+        }
+        sim
     }
 
     /// The ensembles' tasks in order of their start.

@@ -120,7 +120,7 @@ impl Checker {
             patience: case.is_plain().then(|| patience(nr_cpus, case.hz)),
             idle_beside_work_since: vec![None; nr_cpus],
             budgets: Vec::new(),
-            lag_is_bounded: !case.yields_far(),
+            lag_is_bounded: !case.yields_far() && !case.changes_slices(),
             longest_idle_beside_work: Ns::ZERO,
         }
     }
