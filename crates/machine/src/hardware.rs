@@ -12,7 +12,7 @@ use sched::arch::Arch;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use units::{CpuId, Cycles, Ns, Prng, Ps};
+use units::{CpuId, Cycles, Ns, Prng, Ps, Slots};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +74,7 @@ pub struct Hardware<const COSTS: bool> {
     paths: [Cycles; NR_PATHS],
     pub topology: Topology,
     pub prices: Prices,
-    cpus: Vec<Cpu>,
+    cpus: Slots<Cpu>,
     warmth: Warmth,
     layout: Layout,
     outbox: Vec<Message>,

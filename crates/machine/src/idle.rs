@@ -34,6 +34,8 @@ pub struct Menu {
     rule: PollRule,
     correction_factor: [u64; BUCKETS],
     intervals: [u64; INTERVALS],
+    /// Their sum, and the sum of their squares (wrapping).
+    interval_sums: Sums,
     interval_ptr: usize,
     bucket: usize,
     next_timer_us: u64,
@@ -46,6 +48,7 @@ impl Menu {
             rule,
             correction_factor: [RESOLUTION * DECAY; BUCKETS],
             intervals: [IDLE_SINCE_BOOT_US; INTERVALS],
+            interval_sums: Sums::of(&[IDLE_SINCE_BOOT_US; INTERVALS]),
             interval_ptr: 0,
             bucket: 0,
             next_timer_us: 0,
@@ -105,31 +108,32 @@ impl Menu {
         } else {
             RESOLUTION
         };
-        self.intervals[self.interval_ptr] = measured;
+        let oldest = std::mem::replace(&mut self.intervals[self.interval_ptr], measured);
+        self.interval_sums.replace(oldest, measured);
         self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
     }
 
     /// menu.c: get_typical_interval(): the mean of the recent idles if they agree, the longest dropped one by one until they
     /// do or a quarter of them is gone.
-    /// Differs: one pass; the sum of squared differences follows from the sums of values and of squares.
+    /// Differs: the sum of squared differences follows from the sums of values and of squares, and those of all intervals are
+    /// kept, since they usually agree.
     fn get_typical_interval(&self) -> Option<u64> {
-        let mut threshold = u64::MAX;
+        let all = INTERVALS as u64;
+        let (mean, agree) = self.interval_sums.agree(all);
+        if agree { Some(mean) } else { self.typical_without_the_longest() }
+    }
+
+    fn typical_without_the_longest(&self) -> Option<u64> {
+        let mut threshold = self.intervals.iter().max().map_or(0, |longest| longest - 1);
         loop {
-            let (mut sum, mut squares, mut count, mut longest) = (0, 0u64, 0, 0);
-            for value in self.intervals {
-                let counts = value <= threshold;
-                let value = if counts { value } else { 0 };
-                sum += value;
-                squares = squares.wrapping_add(value.wrapping_mul(value));
-                count += u64::from(counts);
+            let (mut sums, mut count, mut longest) = (Sums::default(), 0, 0);
+            for &value in self.intervals.iter().filter(|&&value| value <= threshold) {
+                sums.replace(0, value);
+                count += 1;
                 longest = value.max(longest);
             }
-            let mean = average(sum, count);
-            // sum of (v - mean)^2 = sum of v^2 - 2 mean sum of v + count mean^2
-            let differences = squares.wrapping_sub(mean.wrapping_mul(2 * sum - count * mean));
-            let variance = average(differences, count);
-            let enough = count * 4 >= INTERVALS as u64 * 3;
-            if (mean * mean > 36 * variance && enough) || variance <= 400 {
+            let (mean, agree) = sums.agree(count);
+            if agree {
                 return Some(mean);
             }
             if count * 4 <= INTERVALS as u64 * 3 {
@@ -140,10 +144,37 @@ impl Menu {
     }
 }
 
-/// Divides by shifting in the usual case, as the kernel does.
-#[inline]
-fn average(sum: u64, count: u64) -> u64 {
-    if count == INTERVALS as u64 { sum / INTERVALS as u64 } else { sum / count }
+/// Sums of some intervals.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sums {
+    values: u64,
+    /// Of their squares, wrapping.
+    squares: u64,
+}
+
+impl Sums {
+    fn of(values: &[u64]) -> Sums {
+        let mut sums = Sums::default();
+        values.iter().for_each(|&value| sums.replace(0, value));
+        sums
+    }
+
+    #[inline]
+    fn replace(&mut self, old: u64, new: u64) {
+        self.values = self.values - old + new;
+        self.squares = self.squares.wrapping_sub(old.wrapping_mul(old)).wrapping_add(new.wrapping_mul(new));
+    }
+
+    /// The mean of `count` intervals, and whether they lie so close to it that it is typical.
+    #[inline]
+    fn agree(self, count: u64) -> (u64, bool) {
+        let mean = self.values / count;
+        // sum of (v - mean)^2 = sum of v^2 - 2 mean sum of v + count mean^2
+        let differences = self.squares.wrapping_sub(mean.wrapping_mul(2 * self.values - count * mean));
+        let variance = differences / count;
+        let enough = count * 4 >= INTERVALS as u64 * 3;
+        (mean, (mean * mean > 36 * variance && enough) || variance <= 400)
+    }
 }
 
 /// menu.c: which_bucket(), for CPUs without I/O waiters.

@@ -23,7 +23,7 @@ use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sync::{Sync, SyncCall};
-use units::{CpuId, Ns};
+use units::{CpuId, Ns, Slots};
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ pub struct OsRules {
 /// Everything the rest of the kernel keeps.
 pub struct Os {
     pub rules: OsRules,
-    pipes: Vec<Pipe>,
+    pipes: Slots<Pipe>,
     pub processes: Processes,
     pub memory: Memory,
     pub sync: Sync,
@@ -86,7 +86,7 @@ impl Os {
     pub fn new(rules: OsRules) -> Os {
         let mut os = Os {
             rules,
-            pipes: Vec::new(),
+            pipes: Slots::new(),
             processes: Processes::default(),
             memory: Memory::new(rules.migration_limit),
             sync: Sync::default(),

@@ -54,8 +54,18 @@ impl WaitQueue {
         // From the end: who was woken first, and so probably runs first, stands there.
         if let Some(at) = self.waiters.iter().rposition(|w| w.task == task) {
             sched.arch_mut().lock(cpu, self.line);
-            self.waiters.remove(at);
+            self.take_off(at);
             sched.arch_mut().unlock(cpu, self.line);
+        }
+    }
+
+    /// Usually the one who is woken first, at the end.
+    #[inline]
+    fn take_off(&mut self, at: usize) {
+        if at + 1 == self.waiters.len() {
+            self.waiters.pop();
+        } else {
+            self.waiters.remove(at);
         }
     }
 
@@ -83,7 +93,7 @@ impl WaitQueue {
                 }
                 woken += 1;
                 if !waiter.poll {
-                    self.waiters.remove(at);
+                    self.take_off(at);
                 }
                 if waiter.exclusive && nr_exclusive > 0 {
                     exclusive_left -= 1;

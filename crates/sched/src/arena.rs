@@ -1,16 +1,18 @@
 //! Arenas: objects of one kind in one vector, named by small numbers.
 
+use units::Slots;
+
 /// Objects of one kind, by id. Slots are given back and used again, the most recently freed first.
 #[derive(Clone, Debug)]
 pub struct Arena<I, T> {
-    slots: Vec<T>,
+    slots: Slots<T>,
     free: Vec<u32>,
     id: std::marker::PhantomData<I>,
 }
 
 impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
     pub fn new() -> Arena<I, T> {
-        Arena { slots: Vec::new(), free: Vec::new(), id: std::marker::PhantomData }
+        Arena { slots: Slots::new(), free: Vec::new(), id: std::marker::PhantomData }
     }
 
     pub fn insert(&mut self, value: T) -> I {
@@ -36,9 +38,7 @@ impl<I: From<u32> + Into<u32>, T: Default> Arena<I, T> {
     /// Makes room for `id`, for an arena whose ids another one gives out.
     pub fn ensure(&mut self, id: I) {
         let slot = id.into() as usize;
-        if self.slots.len() <= slot {
-            self.slots.resize_with(slot + 1, T::default);
-        }
+        self.slots.grow_with(slot + 1, T::default);
     }
 
     /// Forgets what `id` held there.

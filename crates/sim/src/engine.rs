@@ -13,7 +13,7 @@ use sched::core::Sched;
 use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Ns, PerCpu, Ps};
+use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots};
 
 /// A simulation of the Linux scheduler on the modelled machine.
 pub type LinuxSim<const COSTS: bool> = Sim<COSTS, Sched<Hardware<COSTS>>>;
@@ -24,8 +24,10 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub os: Os,
     pub(crate) cpus: PerCpu<Cpu>,
     pub(crate) queue: Tournament,
-    pub(crate) tasks: Vec<Option<TaskContext>>,
+    pub(crate) tasks: Slots<Option<TaskContext>>,
     pub(crate) tick_period: Ps,
+    /// Division by `tick_period`.
+    pub(crate) ticks: Divisor,
     /// What sleeping tasks' timers may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
     pub(crate) timer_slack: Ps,
     /// Measurements, in the order in which programs reported them.
@@ -78,8 +80,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             os,
             cpus: PerCpu::from_fn(nr_cpus, |_| Cpu::new()),
             queue: Tournament::new(nr_cpus),
-            tasks: Vec::new(),
+            tasks: Slots::new(),
             tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
+            ticks: Divisor::new(1_000_000_000_000 / u64::from(hz)),
             timer_slack: TIMER_SLACK.into(),
             samples: Vec::new(),
             live_tasks: 0,
@@ -208,7 +211,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.now = at;
         self.events += 1;
         self.event(cpu, at);
-        self.deliver();
+        if !self.sched.arch_mut().outbox().is_empty() {
+            self.deliver();
+        }
         self.requeue(cpu);
     }
 
@@ -220,7 +225,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle => self.idle_interrupted(cpu, now),
             Run::Kernel => {
                 self.sched.arch_mut().begin(cpu, now);
-                self.interrupts(cpu);
+                self.due_interrupts(cpu, now);
                 self.continue_task(cpu);
             }
             Run::User { since } => {
@@ -228,10 +233,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.arch_mut().begin(cpu, now);
                 if self.cpus[cpu].interrupt_at() <= now {
                     self.track_context(cpu);
+                    self.interrupts(cpu);
                 }
-                self.interrupts(cpu);
                 self.continue_task(cpu);
             }
+        }
+    }
+
+    /// Most paths begin where no interrupt waits.
+    #[inline(always)]
+    pub(crate) fn due_interrupts(&mut self, cpu: CpuId, now: Ps) {
+        if self.cpus[cpu].interrupt_at() <= now {
+            self.interrupts(cpu);
         }
     }
 

@@ -84,7 +84,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// An idle CPU executes: takes its interrupts, then reschedules or goes back to sleep.
     pub(crate) fn idle_interrupted(&mut self, cpu: CpuId, now: Ps) {
         self.sched.arch_mut().begin(cpu, now);
-        self.interrupts(cpu);
+        self.due_interrupts(cpu, now);
         self.leave_or_enter_idle(cpu);
     }
 
@@ -110,7 +110,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Ticks of all CPUs fall on the same multiples of the period.
     pub(crate) fn next_tick(&self, now: Ps) -> Ps {
-        Ps((now.0 / self.tick_period.0 + 1) * self.tick_period.0)
+        Ps((self.ticks.of(now.0) + 1) * self.tick_period.0)
     }
 
     /// `cpu` takes its share of its core or gives it up; what its sibling is doing takes another time from now on.

@@ -13,6 +13,7 @@ use units::{CpuId, Ps};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
+    #[inline(never)]
     pub(crate) fn interrupts(&mut self, cpu: CpuId) {
         let mut softirq = false;
         self.sched.irq_enter(cpu);

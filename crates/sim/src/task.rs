@@ -99,9 +99,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         let work = if leader.is_some() { paths::DO_CLONE_THREAD } else { paths::DO_FORK };
         self.os.fork(&mut self.sched, cpu, leader.or(parent), task, (!paid).then_some(work));
-        if self.tasks.len() <= task.index() {
-            self.tasks.resize_with(task.index() + 1, || None);
-        }
+        self.tasks.grow_with(task.index() + 1, || None);
         let last = self.started(cpu);
         self.tasks[task.index()] = Some(TaskContext {
             program: spec.program,
@@ -143,9 +141,23 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Lets `task`, current on `cpu`, take one step.
     pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) {
         let mut instant = 0;
-        while matches!(self.context(task).pending, Pending::Nothing) {
+        loop {
             let now = self.sched.arch().now(cpu);
             let context = self.context(task);
+            match context.pending {
+                Pending::Syscall(_) => return self.step_syscall(cpu, task),
+                Pending::Work(_) | Pending::RunFor(_) => {
+                    if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                        return self.pause(cpu);
+                    }
+                    // What was done on the way back took time.
+                    let now = self.sched.arch().now(cpu);
+                    return self.resume_user(cpu, now);
+                }
+                Pending::Long { .. } => return self.step_long(cpu, task),
+                Pending::Dying => return self.finish_exit(cpu, task),
+                Pending::Nothing => {}
+            }
             context.last.now = now.ns();
             let op = context.program.next(context.last);
             if !self.begin(cpu, task, op) {
@@ -156,19 +168,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if instant > MOST_INSTANT_OPS || self.sched.arch().now(cpu) > now || self.must_reschedule(cpu, now) {
                 return self.pause(cpu);
             }
-        }
-        match &mut self.context(task).pending {
-            Pending::Nothing => unreachable!("the loop above ends with something pending"),
-            Pending::Work(_) | Pending::RunFor(_) => {
-                if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
-                    return self.pause(cpu);
-                }
-                let now = self.sched.arch().now(cpu);
-                self.resume_user(cpu, now);
-            }
-            Pending::Syscall(_) => self.step_syscall(cpu, task),
-            Pending::Long { .. } => self.step_long(cpu, task),
-            Pending::Dying => self.finish_exit(cpu, task),
         }
     }
 

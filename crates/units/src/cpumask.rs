@@ -1,6 +1,6 @@
 //! Sets of CPUs, and arrays with one element for each.
 
-use crate::CpuId;
+use crate::{CpuId, Slots};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
@@ -227,7 +227,7 @@ impl fmt::Debug for CpuMask {
 
 /// One `T` for each CPU (`DEFINE_PER_CPU`).
 #[derive(Clone, Debug, Default)]
-pub struct PerCpu<T>(Vec<T>);
+pub struct PerCpu<T>(Slots<T>);
 
 impl<T> PerCpu<T> {
     pub fn from_fn(nr_cpus: usize, make: impl FnMut(CpuId) -> T) -> PerCpu<T> {

@@ -1,11 +1,15 @@
 //! Words of the house: time, work, CPUs and sets of them, and the random streams. No behaviour beyond arithmetic.
 
 mod cpumask;
+mod divisor;
 mod prng;
+mod slots;
 mod time;
 
 pub use cpumask::{CpuMask, Members, PerCpu};
+pub use divisor::Divisor;
 pub use prng::Prng;
+pub use slots::Slots;
 pub use time::{Cycles, Ns, Ps};
 
 /// A CPU in the kernel's sense: one hardware thread, by its Linux number. At most [`NR_CPUS`].

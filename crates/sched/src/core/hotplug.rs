@@ -349,7 +349,7 @@ impl<A: Arch> Sched<A> {
             // A CPU on its way down still is.
             online: self.cpu_online_mask.clone(),
             jiffies: self.jiffies(),
-            hz: (1_000_000_000 / self.tick_nsec) as u32,
+            hz: self.hz as u32,
             force_sd_overlap: self.features.sched_feat(Feature::FORCE_SD_OVERLAP),
             cpu_capacity: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity),
             cpu_capacity_orig: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity_orig),

@@ -48,7 +48,7 @@ use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
 use std::cmp::Ordering;
-use units::{CpuId, CpuMask, Ns, PerCpu};
+use units::{CpuId, CpuMask, Divisor, Ns, PerCpu};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
 pub struct Sched<A: Arch> {
@@ -65,6 +65,10 @@ pub struct Sched<A: Arch> {
     pub(crate) in_interrupt: bool,
     /// Length of a jiffy in nanoseconds (TICK_NSEC).
     pub tick_nsec: u64,
+    /// Division by `tick_nsec`.
+    ticks: Divisor,
+    /// Ticks in a second.
+    pub(crate) hz: u64,
     pub rq: PerCpu<Rq>,
     pub rt: PerCpu<RtRq>,
     /// Of tasks that were real-time ones; by the task's id.
@@ -172,6 +176,8 @@ impl<A: Arch> Sched<A> {
             this_cpu: CpuId(0),
             in_interrupt: false,
             tick_nsec: 1_000_000_000 / u64::from(boot.hz),
+            ticks: Divisor::new(1_000_000_000 / u64::from(boot.hz)),
+            hz: u64::from(boot.hz),
             rq: PerCpu::from_fn(nr_cpus, |cpu| Rq {
                 cpu,
                 cfs: CfsRqId(u32::from(cpu.0)),
@@ -249,7 +255,7 @@ impl<A: Arch> Sched<A> {
 
     /// The kernel's jiffies, counted from boot.
     pub fn jiffies(&self) -> u64 {
-        self.arch.sched_clock(self.this_cpu).0 / self.tick_nsec
+        self.ticks.of(self.arch.sched_clock(self.this_cpu).0)
     }
 
     #[inline]

@@ -143,7 +143,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: record_wakee(). Counts how often the waker turns from one task to another; halved at most once a second.
     #[fentry]
     pub(crate) fn record_wakee(&mut self, p: TaskId) {
-        let (jiffies, second) = (self.jiffies(), 1_000_000_000 / self.tick_nsec);
+        let (jiffies, second) = (self.jiffies(), self.hz);
         let current = self.rq[self.this_cpu].curr;
         let (flips, last_wakee, decay_ts) = match current {
             Some(current) => {

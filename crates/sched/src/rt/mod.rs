@@ -475,8 +475,7 @@ impl<A: Arch> Sched<A> {
 
     /// `sched_rr_timeslice`, in ticks.
     fn sched_rr_timeslice(&self) -> u64 {
-        let hz = (1_000_000_000 + self.tick_nsec / 2) / self.tick_nsec;
-        (self.sysctl.sched_rr_timeslice * hz).div_ceil(1_000)
+        (self.sysctl.sched_rr_timeslice * self.hz).div_ceil(1_000)
     }
 
     /// rt.c: get_rr_interval_rt(). In ns.

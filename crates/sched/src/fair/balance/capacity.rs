@@ -77,7 +77,7 @@ impl<A: Arch> Sched<A> {
     pub(in crate::fair) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
         BalanceClock {
             jiffies,
-            hz: self.balance.hz as u32,
+            hz: self.hz as u32,
             max_load_balance_interval: self.balance.max_load_balance_interval,
         }
     }

@@ -70,8 +70,6 @@ pub struct BalanceState {
     balancing: Balancing,
     /// In jiffies.
     max_load_balance_interval: u64,
-    /// Jiffies in a second (HZ).
-    pub(super) hz: u64,
 }
 
 /// fair.c: the lock `balancing`, which whoever balances a level with SD_SERIALIZE holds and nobody waits for. Passes follow
@@ -178,9 +176,7 @@ impl<A: Arch> Sched<A> {
     /// What sched_init() and update_max_interval() do for load balancing. Every CPU is due at boot;
     /// ticks alone spread them.
     pub(crate) fn init_balance(&mut self) {
-        let hz = 1_000_000_000 / self.tick_nsec;
         let jiffies = self.jiffies();
-        self.balance.hz = hz;
         self.update_max_interval();
         self.balance.load_balance_mask = CpuMask::new(self.nr_cpus());
         self.balance.distribute_cpu_mask_prev = PerCpu::from_fn(self.nr_cpus(), |_| 0);

@@ -32,7 +32,7 @@ impl<A: Arch> Sched<A> {
         if gate == NewidleGate::DomainCost && !self.rq[this_cpu].wake_list.is_empty() {
             return 0;
         }
-        let mut next_balance = self.jiffies() + self.balance.hz;
+        let mut next_balance = self.jiffies() + self.hz;
         self.write_rq_idle(this_cpu);
         self.rq[this_cpu].idle_stamp = self.rq[this_cpu].clock;
         if !self.cpu_active_mask.contains(this_cpu) {
@@ -171,7 +171,7 @@ impl<A: Arch> Sched<A> {
     /// pieces of code, of which the one that decays was never called with a cost.
     pub(super) fn update_newidle_cost(&mut self, sd: SdId, cost: u64) -> bool {
         let now = self.jiffies();
-        let hz = self.balance.hz;
+        let hz = self.hz;
         let sd = &mut self.domains[sd];
         let greatest = cost > sd.max_newidle_lb_cost;
         if greatest {

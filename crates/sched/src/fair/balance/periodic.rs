@@ -10,7 +10,7 @@ use units::{CpuId, Ns};
 impl<A: Arch> Sched<A> {
     /// fair.c: update_max_interval(). A tenth of a second for each CPU that is up.
     pub(crate) fn update_max_interval(&mut self) {
-        self.balance.max_load_balance_interval = self.balance.hz * self.cpu_online_mask.weight() as u64 / 10;
+        self.balance.max_load_balance_interval = self.hz * self.cpu_online_mask.weight() as u64 / 10;
     }
 
     /// fair.c: get_sd_balance_interval(). In jiffies.
@@ -44,7 +44,7 @@ impl<A: Arch> Sched<A> {
     pub(in crate::fair) fn rebalance_domains(&mut self, cpu: CpuId, idle: CpuIdleType) {
         let mut idle = idle;
         let mut continue_balancing = true;
-        let mut next_balance = self.jiffies() + 60 * self.balance.hz;
+        let mut next_balance = self.jiffies() + 60 * self.hz;
         let mut update_next_balance = false;
         let (mut need_decay, mut max_cost) = (false, 0);
         if self.kernel.balance.nohz == NohzBalance::OneKick {

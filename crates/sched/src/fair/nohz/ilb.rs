@@ -38,7 +38,7 @@ impl<A: Arch> Sched<A> {
 
     /// nohz_idle_balance() until v4.16: balances for every idle CPU without a tick that is due, but for this one.
     fn balance_for_others(&mut self, this_cpu: CpuId) {
-        let mut next_balance = self.jiffies() + 60 * self.balance.hz;
+        let mut next_balance = self.jiffies() + 60 * self.hz;
         let mut update_next_balance = false;
         let mut from = 0;
         self.read_nohz();
@@ -84,7 +84,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: _nohz_idle_balance(). For every idle CPU without ticks what the flags say, this one last.
     fn _nohz_idle_balance(&mut self, this_cpu: CpuId, flags: NohzFlags) {
         let now = self.jiffies();
-        let mut next_balance = now + 60 * self.balance.hz;
+        let mut next_balance = now + 60 * self.hz;
         let (mut update_next_balance, mut has_blocked_load) = (false, false);
         let ages = flags.has(NohzFlags::NOHZ_STATS_KICK);
         // Whoever idles from now on says so again.

@@ -100,7 +100,7 @@ impl<A: Arch> Sched<A> {
         if task.numa_faults.is_empty() {
             return;
         }
-        let interval = self.balance.hz.min(self.msecs_to_jiffies(task.numa_scan_period) / 16);
+        let interval = self.hz.min(self.msecs_to_jiffies(task.numa_scan_period) / 16);
         self.numa.task[p].numa_migrate_retry = self.jiffies() + interval;
         if self.task_node(p) != preferred {
             self.task_numa_migrate(p, preferred);

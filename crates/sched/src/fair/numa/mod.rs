@@ -337,7 +337,7 @@ impl<A: Arch> Sched<A> {
 
     /// jiffies.h: msecs_to_jiffies().
     fn msecs_to_jiffies(&self, ms: u64) -> u64 {
-        (ms * self.balance.hz).div_ceil(1000)
+        (ms * self.hz).div_ceil(1000)
     }
 
     /// `p->flags & PF_EXITING`

@@ -1,0 +1,47 @@
+//! Division by a number that stays the same.
+
+/// A divisor with its reciprocal: what the compiler does with constants, for a number that is known when a run begins. Exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Divisor {
+    by: u64,
+    /// 2^64 / `by`, rounded down.
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// # Panics
+    /// When `by` is below 2.
+    pub fn new(by: u64) -> Divisor {
+        assert!(by >= 2, "{by} divides nothing");
+        Divisor { by, reciprocal: ((1u128 << 64) / u128::from(by)) as u64 }
+    }
+
+    /// `number / by`, rounded down.
+    #[inline]
+    pub fn of(self, number: u64) -> u64 {
+        // The reciprocal is too small by less than 1, so the product is too small by less than number / 2^64 + 1 < 2.
+        let quotient = ((u128::from(number) * u128::from(self.reciprocal)) >> 64) as u64;
+        quotient + u64::from(number - quotient * self.by >= self.by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Prng;
+
+    #[test]
+    fn divides_as_the_machine_does() {
+        let mut random = Prng::stream(1, "divisor", 0);
+        let mut numbers = vec![0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, 4_000_000, 3_333_333];
+        numbers.extend((0..200).map(|bits| random.next_u64() >> (bits % 64)));
+        for &by in numbers.iter().filter(|&&by| by >= 2) {
+            let divisor = Divisor::new(by);
+            for &number in &numbers {
+                for number in [number, number.wrapping_mul(by), number.wrapping_mul(by).wrapping_sub(1)] {
+                    assert_eq!(divisor.of(number), number / by, "{number} / {by}");
+                }
+            }
+        }
+    }
+}
