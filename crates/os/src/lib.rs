@@ -45,7 +45,7 @@ pub struct Os {
 }
 
 /// A system call under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syscall {
     Read(PipeCall),
     Write(PipeCall),

@@ -60,7 +60,7 @@ pub struct Pipe {
 }
 
 /// A read or write under way.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PipeCall {
     pub pipe: PipeId,
     /// Bytes still to move.

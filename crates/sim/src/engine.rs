@@ -2,7 +2,7 @@
 
 use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
-use crate::task::{Pending, TaskContext};
+use crate::task::TaskContext;
 use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
@@ -379,7 +379,4 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Outcome { value: 0, now: self.sched.arch().now(cpu).ns() }
     }
 
-    pub(crate) fn set_pending(&mut self, task: TaskId, pending: Pending) {
-        self.context(task).pending = pending;
-    }
 }

@@ -47,8 +47,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         true
     }
 
-    /// The long function before an operation, if it is one that is preempted in the middle; otherwise the operation.
-    pub(crate) fn long_part(&mut self, cpu: CpuId, op: Op) -> Result<Pending, Op> {
+    /// Begins the long function before an operation, if it is one that is preempted in the middle; otherwise the operation.
+    pub(crate) fn long_part(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Result<(), Op> {
         if !COSTS || self.os.rules.preempt == Preempt::None {
             return Err(op);
         }
@@ -59,7 +59,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             _ => return Err(op),
         };
         self.enter_kernel(cpu);
-        Ok(Pending::Long { path, pieces, left: pieces, op: Box::new(op) })
+        let context = self.context(task);
+        context.pending = Pending::Long { path, pieces, left: pieces };
+        context.after_long = Some(Box::new(op));
+        Ok(())
     }
 
     /// Executes a piece of it, and after the last one the operation.
@@ -76,8 +79,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if !last {
             return self.pause(cpu);
         }
-        let pending = std::mem::replace(&mut self.context(task).pending, Pending::Nothing);
-        let Pending::Long { op, .. } = pending else { unreachable!("it was a moment ago") };
+        let context = self.context(task);
+        context.pending = Pending::Nothing;
+        let op = context.after_long.take().expect("a long function belongs to an operation");
         if self.act_in_kernel(cpu, task, *op, true) {
             self.pause(cpu);
         }

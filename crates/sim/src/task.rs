@@ -17,18 +17,19 @@ use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps};
 
 /// What a task is in the middle of.
+#[derive(Clone, Copy)]
 pub(crate) enum Pending {
     /// Its program is asked for the next operation.
     Nothing,
     Work(Cycles),
     RunFor(Ps),
     Syscall(Syscall),
-    /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to.
+    /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to
+    /// ([`TaskContext::after_long`]).
     Long {
         path: Path,
         pieces: u32,
         left: u32,
-        op: Box<Op>,
     },
     /// It has told its parent that it ends, and was preempted before it did.
     Dying,
@@ -38,6 +39,7 @@ pub(crate) enum Pending {
 pub(crate) struct TaskContext {
     pub program: Box<dyn Program>,
     pub pending: Pending,
+    pub after_long: Option<Box<Op>>,
     pub last: Outcome,
     pub working_set: u64,
     pub mm: u32,
@@ -104,6 +106,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.tasks[task.index()] = Some(TaskContext {
             program: spec.program,
             pending: Pending::Nothing,
+            after_long: None,
             last,
             working_set: spec.working_set,
             mm,
@@ -173,36 +176,46 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
-        let pending = match op {
-            Op::Work(cycles) => Pending::Work(cycles),
-            Op::RunFor(time) => Pending::RunFor(time.into()),
-            Op::Read { pipe, bytes } => Pending::Syscall(Syscall::Read(PipeCall::new(pipe, bytes))),
-            Op::Write { pipe, bytes } => Pending::Syscall(Syscall::Write(PipeCall::new(pipe, bytes))),
-            Op::Poll { pipe } => Pending::Syscall(Syscall::Poll { pipe, registered: false }),
-            Op::SleepFor(time) => {
-                let until = self.sched.arch().now(cpu).ns() + time;
-                Pending::Syscall(Syscall::Sleep { until, armed: false })
+        let call = match op {
+            Op::Work(cycles) => return self.set_pending(task, Pending::Work(cycles), op),
+            Op::RunFor(time) => return self.set_pending(task, Pending::RunFor(time.into()), op),
+            // Locks between threads stay in user space until they must wait.
+            Op::Sync(sync) => {
+                return self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op);
             }
-            Op::SleepUntil(until) => Pending::Syscall(Syscall::Sleep { until, armed: false }),
-            Op::BlockIo(time) => Pending::Syscall(Syscall::BlockIo { time, until: None }),
-            Op::Wait => Pending::Syscall(Syscall::Wait { queued: false }),
-            Op::Sync(op) => Pending::Syscall(Syscall::Sync(SyncCall::new(op))),
+            Op::Read { pipe, bytes } => Syscall::Read(PipeCall::new(pipe, bytes)),
+            Op::Write { pipe, bytes } => Syscall::Write(PipeCall::new(pipe, bytes)),
+            Op::Poll { pipe } => Syscall::Poll { pipe, registered: false },
+            Op::SleepFor(time) => Syscall::Sleep { until: self.sched.arch().now(cpu).ns() + time, armed: false },
+            Op::SleepUntil(until) => Syscall::Sleep { until, armed: false },
+            Op::BlockIo(time) => Syscall::BlockIo { time, until: None },
+            Op::Wait => Syscall::Wait { queued: false },
+            other => return self.begin_rarer(cpu, task, other),
+        };
+        self.enter_kernel(cpu);
+        self.set_pending(task, Pending::Syscall(call), op)
+    }
+
+    fn begin_rarer(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
+        match op {
             Op::Report { series, value } => {
                 let at = self.sched.arch().now(cpu).ns();
                 self.samples.push(Sample { at, series, value });
-                return true;
+                true
             }
-            Op::CondResched | Op::MightSleep => return self.preemption_point(cpu, &op),
-            other => match self.long_part(cpu, other) {
-                Ok(long) => long,
-                Err(op) => return self.act(cpu, task, op),
+            Op::CondResched | Op::MightSleep => self.preemption_point(cpu, &op),
+            other => match self.long_part(cpu, task, other) {
+                Ok(()) => true,
+                Err(op) => self.act(cpu, task, op),
             },
-        };
-        // Locks between threads stay in user space until they must wait.
-        if matches!(pending, Pending::Syscall(ref call) if !matches!(call, Syscall::Sync(_))) {
-            self.enter_kernel(cpu);
         }
-        self.set_pending(task, pending);
+    }
+
+    /// The operation goes on as `pending`, and owns nothing: it is forgotten, which spares this place a look at its kind.
+    #[inline(always)]
+    fn set_pending(&mut self, task: TaskId, pending: Pending, op: Op) -> bool {
+        self.context(task).pending = pending;
+        std::mem::forget(op);
         true
     }
 
@@ -286,7 +299,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Touch { region, bytes_per_second } => self.touch_memory(task, region, bytes_per_second),
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
-                    self.set_pending(task, Pending::Dying);
+                    self.context(task).pending = Pending::Dying;
                     self.switch(cpu, true);
                 } else {
                     self.finish_exit(cpu, task);

@@ -361,6 +361,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/sched/sched.h: add_nr_running(). The first CPU with more than it can run marks the root domain.
+    #[inline]
     pub(crate) fn add_nr_running(&mut self, cpu: CpuId, count: u32) {
         self.write_rq_load(cpu);
         let rq = &mut self.rq[cpu];
@@ -379,6 +380,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/sched/sched.h: sub_nr_running().
+    #[inline]
     pub(crate) fn sub_nr_running(&mut self, cpu: CpuId, count: u32) {
         self.write_rq_load(cpu);
         self.rq[cpu].nr_running -= count;
