@@ -287,6 +287,7 @@ impl Pipe {
         wrote
     }
 
+    #[inline]
     fn read_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
         if call.asleep {
             charge(sched, cpu, paths::PIPE_WAIT);
@@ -311,6 +312,7 @@ impl Pipe {
         Step::Done(call.done)
     }
 
+    #[inline]
     fn write_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
         if call.asleep {
             charge(sched, cpu, paths::PIPE_WAIT);

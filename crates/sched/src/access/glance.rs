@@ -88,7 +88,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
         self.glance().is_free(cpu)
     }
