@@ -255,9 +255,10 @@ fn latencytop_tells_where_tasks_slept() {
         assert_eq!(records.len(), 3, "{kernel}: {text}");
         assert!(records[2].3.contains(&"do_wait"), "{kernel}: {text}");
         // Recorded of a real 6.1 with latencytop: 107 sleeps, 23239 us, the longest 669, in pipe_read; with other tasks' pipes.
+        // In v6.12 some are woken before they have left the queue, and did not sleep.
         let (count, sum, max, names) = records.iter().find(|record| record.3.contains(&"pipe_read")).expect("readers");
         assert!(
-            (96..=100).contains(count) && (18_000..=32_000).contains(sum) && (200..=400).contains(max),
+            (80..=100).contains(count) && (18_000..=32_000).contains(sum) && (200..=400).contains(max),
             "{kernel}: {text}"
         );
         let at =

@@ -116,8 +116,8 @@ const FEATURES: [&[&str]; 4] = [
 
 /// The file; [`fmt::Display`] prints it.
 ///
-/// Differs: all clocks show the time of the reading; jiffies count from boot, where a kernel's begin five minutes below zero; no task
-/// has a NUMA group, and there are no real-time groups (CONFIG_RT_GROUP_SCHED is off).
+/// Differs: all clocks show the time of the reading; jiffies count from boot, where a kernel's begin five minutes below zero; there
+/// are no real-time groups (CONFIG_RT_GROUP_SCHED is off).
 pub struct SchedDebug<'a, A: Arch> {
     pub sched: &'a Sched<A>,
     pub formats: Formats,
@@ -461,15 +461,15 @@ impl<A: Arch> SchedDebug<'_, A> {
         let of = &cold.statistics;
         let (waited, slept) = (counted(of.wait_sum), counted(of.sum_sleep_runtime));
         let ran = split_ns(se.sum_exec_runtime);
-        let node = self.sched.topology.node[cpu];
+        let (node, group) = (self.sched.topology.node[cpu], self.sched.task_numa_group_id(p));
         let path = self.sched.task_group_path(task.sched_task_group);
         out.line(match self.formats {
             Formats::V4_5 | Formats::V4_15 => {
-                format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} 0 {path}")
+                format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {node} {group} {path}")
             }
             Formats::V6_1 => {
                 let blocked = counted(of.sum_block_runtime);
-                format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} 0 {path}")
+                format!("{head} {switches:>9} {prio:>5} {waited:9} {ran:9} {slept:9} {blocked:9} {node} {group} {path}")
             }
             Formats::V6_12 => {
                 let blocked = counted(of.sum_block_runtime);
@@ -478,7 +478,7 @@ impl<A: Arch> SchedDebug<'_, A> {
                 let (deadline, slice) = (split_ns(se.deadline), split_ns(se.slice));
                 format!(
                     "{head}   {eligible}   {deadline:9} {custom} {slice:9} {ran:9} {switches:>9}   {prio:>5} \
-                     {waited:9} {slept:9} {blocked:9}   {node}      0        {path}"
+                     {waited:9} {slept:9} {blocked:9}   {node}      {group}        {path}"
                 )
             }
         });
