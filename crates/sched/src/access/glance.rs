@@ -7,13 +7,14 @@ use crate::fair::wake::SchedIdleCpu;
 use crate::layout::{Layout, RqLine};
 use crate::sched::{Arena, CfsRq, CfsRqId, Rq};
 use crate::versions::Kernel;
-use units::{CpuId, PerCpu};
+use units::{CpuId, CpuMask, PerCpu};
 
 /// The run queues as one who looks for an idle CPU sees them, while walking along a mask of the same scheduler.
 pub(crate) struct Glance<'a, A: Arch> {
     pub arch: &'a mut A,
     pub layout: &'a Layout,
     pub rq: &'a PerCpu<Rq>,
+    pub running_idle: &'a CpuMask,
     pub cfs_rq: &'a Arena<CfsRqId, CfsRq>,
     /// Whether a CPU with nothing but SCHED_IDLE tasks serves as an idle one does.
     pub sched_idle: bool,
@@ -29,12 +30,13 @@ impl<'a, A: Arch> Glance<'a, A> {
         arch: &'a mut A,
         layout: &'a Layout,
         rq: &'a PerCpu<Rq>,
+        running_idle: &'a CpuMask,
         cfs_rq: &'a Arena<CfsRqId, CfsRq>,
         kernel: &Kernel,
         by: CpuId,
     ) -> Glance<'a, A> {
         let sched_idle = kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle;
-        Glance { arch, layout, rq, cfs_rq, sched_idle, pending: pending_line(kernel.core.wake_list), by }
+        Glance { arch, layout, rq, running_idle, cfs_rq, sched_idle, pending: pending_line(kernel.core.wake_list), by }
     }
 
     /// [`Sched::idle_cpu`].
@@ -43,7 +45,8 @@ impl<'a, A: Arch> Glance<'a, A> {
         self.arch.enter(self.by, Path::idle_cpu);
         self.arch.leave(self.by);
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
-        self.rq[cpu].curr.is_none() && self.nobody_waits(cpu)
+        debug_assert_eq!(self.running_idle.contains(cpu), self.rq[cpu].curr.is_none());
+        self.running_idle.contains(cpu) && self.nobody_waits(cpu)
     }
 
     /// The part of `idle_cpu()` about those who wait for a CPU that runs its idle task.
@@ -59,6 +62,12 @@ impl<'a, A: Arch> Glance<'a, A> {
     #[inline(always)]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
         self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
+    }
+
+    /// Whether [`Glance::is_free`] says no of all these CPUs, and need not be asked, because asking costs nothing.
+    #[inline]
+    pub(crate) fn looks_in_vain(&self, cpus: &CpuMask) -> bool {
+        !A::CHARGES && !self.sched_idle && !cpus.intersects(self.running_idle)
     }
 
     /// fair.c: sched_idle_cpu().
@@ -101,7 +110,8 @@ impl<A: Arch> Sched<A> {
 
     #[inline]
     fn glance(&mut self) -> Glance<'_, A> {
-        Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu)
+        let Sched { arch, layout, rq, running_idle, cfs_rq, kernel, this_cpu, .. } = self;
+        Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu)
     }
 
     /// Looks whether wakeups are queued for a CPU.

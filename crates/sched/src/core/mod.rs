@@ -106,6 +106,8 @@ pub struct Sched<A: Arch> {
     pub(crate) sched_energy_present: bool,
     /// fair.c: select_rq_mask, a scratch mask of searches at wakeups.
     pub(crate) select_rq_mask: CpuMask,
+    /// The CPUs whose `curr` is their idle task, for searches: a word of this instead of 64 run queues.
+    pub(crate) running_idle: CpuMask,
     pub hrtimers: HrTimers,
     pub(crate) isolation: Isolation,
     pub(crate) bandwidth: Bandwidth,
@@ -209,6 +211,7 @@ impl<A: Arch> Sched<A> {
             uclamp: UclampState::init_uclamp(nr_cpus),
             sched_energy_present: false,
             select_rq_mask: CpuMask::new(nr_cpus),
+            running_idle: CpuMask::all(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),
             isolation: Isolation::default(),
             bandwidth: Bandwidth::new(nr_cpus),

@@ -109,6 +109,16 @@ impl<A: Arch> Sched<A> {
         None
     }
 
+    /// `rq->curr = p`.
+    #[inline]
+    pub(crate) fn set_curr(&mut self, cpu: CpuId, p: Option<TaskId>) {
+        self.rq[cpu].curr = p;
+        match p {
+            Some(_) => self.running_idle.clear(cpu),
+            None => self.running_idle.set(cpu),
+        }
+    }
+
     /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
     #[fentry]
     fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
@@ -119,7 +129,7 @@ impl<A: Arch> Sched<A> {
             self.path(Path::switch_mm);
         }
         self.path(Path::switch_to);
-        self.rq[cpu].curr = next;
+        self.set_curr(cpu, next);
         if let Some(p) = next {
             self.write_task(p);
             self.task[p].on_cpu = true;

@@ -28,8 +28,9 @@ pub(super) struct Search<'a, A: Arch> {
 impl<A: Arch> Sched<A> {
     #[inline]
     pub(super) fn search(&mut self, p: TaskId) -> Search<'_, A> {
+        let Sched { arch, layout, rq, running_idle, cfs_rq, kernel, this_cpu, .. } = self;
         Search {
-            glance: Glance::new(&mut self.arch, &self.layout, &self.rq, &self.cfs_rq, &self.kernel, self.this_cpu),
+            glance: Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu),
             domains: &self.domains,
             allowed: &self.task_cold[p].cpus_allowed,
             smt: &self.topology.smt,
@@ -183,7 +184,11 @@ impl<A: Arch> Sched<A> {
         let mut found = None;
         let span = search.domains.sched_domain_span(sd);
         let anywhere = span.is_subset(search.allowed);
-        for cpu in span.iter_wrap(target) {
+        let in_vain = search.glance.looks_in_vain(span);
+        if in_vain && nr <= span.weight() as u64 {
+            return None;
+        }
+        for cpu in span.iter_wrap(target).take_while(|_| !in_vain) {
             nr -= 1;
             if nr == 0 {
                 return None;
@@ -243,8 +248,8 @@ impl<A: Arch> Sched<A> {
         if self.test_idle_cores(core, true) {
             return;
         }
-        let Sched { arch, layout, rq, cfs_rq, kernel, topology, cpu_online_mask, this_cpu, .. } = self;
-        let mut glance = Glance::new(arch, layout, rq, cfs_rq, kernel, *this_cpu);
+        let Sched { arch, layout, rq, running_idle, cfs_rq, kernel, topology, cpu_online_mask, this_cpu, .. } = self;
+        let mut glance = Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu);
         for cpu in topology.smt[core].iter() {
             if cpu != core && cpu_online_mask.contains(cpu) && !glance.idle_cpu(cpu) {
                 return;

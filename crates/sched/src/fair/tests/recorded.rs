@@ -170,12 +170,12 @@ impl Replay {
             s.task[prev].on_cpu = false;
         }
         if let Some(next) = next {
-            s.rq[cpu].curr = Some(next);
+            s.set_curr(cpu, Some(next));
             s.task[next].on_cpu = true;
             s.set_curr_task_fair(cpu);
         } else {
             s.update_idle_rq_clock_pelt(cpu);
-            s.rq[cpu].curr = None;
+            s.set_curr(cpu, None);
         }
     }
 

@@ -138,9 +138,9 @@ impl Machine {
         self.task[p].state = TaskState::Running;
         let cfs = self.rq[cpu(on)].cfs;
         self.cfs_rq[cfs].avg.runnable_avg += FULL;
-        let rq = &mut self.rq[cpu(on)];
-        rq.nr_running += 1;
-        rq.curr.get_or_insert(p);
+        self.rq[cpu(on)].nr_running += 1;
+        let curr = self.rq[cpu(on)].curr.unwrap_or(p);
+        self.set_curr(cpu(on), Some(curr));
         p
     }
 

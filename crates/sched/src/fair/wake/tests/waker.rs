@@ -224,9 +224,9 @@ fn ping_pong(kernel: Kernel) -> Vec<usize> {
         let from = m.task[waker].cpu;
         let to = cpu(m.select(from.index(), wakee, true));
         path.push(to.index());
-        m.rq[from].curr = None;
+        m.set_curr(from, None);
         m.rq[from].nr_running = 0;
-        m.rq[to].curr = Some(wakee);
+        m.set_curr(to, Some(wakee));
         m.rq[to].nr_running = 1;
         m.0.__set_task_cpu(wakee, to);
         m.0.__set_task_cpu(waker, to);
