@@ -378,5 +378,4 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn started(&self, cpu: CpuId) -> Outcome {
         Outcome { value: 0, now: self.sched.arch().now(cpu).ns() }
     }
-
 }

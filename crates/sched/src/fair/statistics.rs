@@ -6,6 +6,7 @@ use crate::core::Sched;
 use crate::layout::Statistic;
 use crate::profile::ProfileType;
 use crate::sched::*;
+use crate::stats::UnseenWait;
 use crate::trace::Event;
 use fentry::fentry;
 use units::Ns;
@@ -40,6 +41,10 @@ impl<A: Arch> Sched<A> {
 
     #[fentry(update_stats_wait_end)]
     fn count_wait_end(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.kernel.unseen_wait == UnseenWait::Ignored && self.statistics(se).wait_start == 0 {
+            self.read_statistic(se, Statistic::WaitStart);
+            return;
+        }
         self.write_statistic(se, Statistic::WaitStart);
         self.write_statistic(se, Statistic::WaitSum);
         let now = self.rq[self.cfs_rq[cfs].rq].clock;

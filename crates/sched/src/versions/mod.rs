@@ -34,7 +34,7 @@ use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
-use crate::stats::Schedstats;
+use crate::stats::{Schedstats, UnseenWait};
 use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
@@ -89,6 +89,7 @@ pub struct Kernel {
     pub dl: DlRules,
     pub isolation: IsolationRules,
     pub schedstats: Schedstats,
+    pub unseen_wait: UnseenWait,
     pub psi: Psi,
     pub sleep_profile: SleepProfile,
     pub features: Features,
@@ -174,7 +175,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
-    load_resolution, pelt, schedstats, psi, sleep_profile;
+    load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,

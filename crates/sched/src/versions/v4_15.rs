@@ -20,7 +20,7 @@ use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
-use crate::stats::Schedstats;
+use crate::stats::{Schedstats, UnseenWait};
 use crate::syscalls::{ChangeOrder, NiceChange, PolicyChange};
 use crate::topology::DomainRules;
 
@@ -51,6 +51,7 @@ pub const V4_15: Kernel = Kernel {
     dl: DlRules::V4_15,
     isolation: IsolationRules::V4_15,
     schedstats: Schedstats::Tunable,
+    unseen_wait: UnseenWait::Counts,
     sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
     features: FEATURES,

@@ -21,7 +21,7 @@ use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
-use crate::stats::Schedstats;
+use crate::stats::{Schedstats, UnseenWait};
 use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -61,6 +61,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     dl: DlRules::V4_5,
     isolation: IsolationRules::V4_5,
     schedstats: Schedstats::Always,
+    unseen_wait: UnseenWait::Counts,
     sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
     features: FEATURES,

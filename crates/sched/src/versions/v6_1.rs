@@ -20,6 +20,7 @@ use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
+use crate::stats::UnseenWait;
 use crate::syscalls::{IdleWeight, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -55,6 +56,7 @@ pub const V6_1: Kernel = Kernel {
     sleep_profile: SleepProfile::Absent,
     psi: Psi::PerGroupClock,
     isolation: IsolationRules::V6_1,
+    unseen_wait: UnseenWait::Ignored,
     features: FEATURES,
     layout: Layout::V6_1,
     tunables: sysctl::V6_1,

@@ -75,11 +75,7 @@ impl<A: Arch> Sched<A> {
 
     /// The clock that balancing goes by, at this time.
     pub(in crate::fair) fn balance_clock(&self, jiffies: u64) -> BalanceClock {
-        BalanceClock {
-            jiffies,
-            hz: self.hz as u32,
-            max_load_balance_interval: self.balance.max_load_balance_interval,
-        }
+        BalanceClock { jiffies, hz: self.hz as u32, max_load_balance_interval: self.balance.max_load_balance_interval }
     }
 
     /// core.c: sched_avg_period(). In ns.

@@ -213,3 +213,24 @@ fn a_wait_goes_on_across_a_migration() {
         assert_eq!((t.wait_count, t.wait_sum), (1, 5 * MS), "{}", kernel.name);
     }
 }
+
+#[test]
+fn a_wait_that_no_statistics_saw_begin_counts_from_boot_until_v5_10() {
+    let wait = |kernel| {
+        let mut s = with_schedstats(kernel, 0);
+        let p = s.runner(CPU0);
+        let waiting = s.task(CPU0, 0);
+        assert_eq!(s.sysctl_write(Tunable::sched_schedstats, 1), Ok(()));
+        s.pass(2 * MS);
+        assert_eq!(s.rq[CPU0].curr, Some(p));
+        s.sleep(CPU0);
+        assert_eq!(s.rq[CPU0].curr, Some(waiting));
+        (s.task_cold[waiting].statistics.wait_count, s.task_cold[waiting].statistics.wait_max, s.rq[CPU0].clock)
+    };
+    let (count, longest, now) = wait(V4_16);
+    assert_eq!((count, longest), (1, now));
+    for kernel in [V6_1, V6_12] {
+        let (count, longest, _) = wait(kernel);
+        assert_eq!((count, longest), (0, 0));
+    }
+}
