@@ -1,6 +1,6 @@
 //! A random setup as plain data: printed when it fails, made smaller while it still does.
 
-use crate::program::{Compiler, Ledger, POLICIES};
+use crate::program::{Compiler, Ledger};
 use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::{IdleState, Prices};
@@ -548,28 +548,6 @@ impl Ensemble {
             all.push(Ensemble { at: Ns::ZERO, ..self.clone() });
         }
         all
-    }
-}
-
-impl Step {
-    fn random(random: &mut Prng, nr_groups: usize, plain: bool) -> Step {
-        // Lengths from a microsecond to some ticks, all orders of magnitude alike.
-        let mut length = || {
-            let order = [1_000, 10_000, 100_000, 1_000_000, 10_000_000][random.below(5) as usize];
-            random.between(order / 2, 2 * order)
-        };
-        let length = length();
-        match random.below(if plain { 7 } else { 14 }) {
-            0..=2 => Step::Run(Ns(length)),
-            3 => Step::Work(Cycles(length)),
-            4 | 5 => Step::Sleep(Ns(length)),
-            6 => Step::Io(Ns(length)),
-            7 | 8 => Step::Yield,
-            9 => Step::Nice(random.below(40) as i32 - 20),
-            10 => Step::Policy(POLICIES[random.below(3) as usize]),
-            11 => Step::Affinity(if random.below(4) == 0 { u64::MAX } else { random.next_u64() & random.next_u64() }),
-            _ => Step::Group(random.below(nr_groups as u64 + 1) as usize),
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use sim::program::{AddressSpace, GroupWrite, Op, Outcome, Program, TaskSpec};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::{CpuId, CpuMask, Cycles, Ns};
+use units::{CpuId, CpuMask, Cycles, Ns, Prng};
 
 /// What was asked of one task, and whether it has done it.
 #[derive(Clone, Copy, Default, Debug)]
@@ -401,3 +401,25 @@ fn max(file: GroupFile, limit: Option<(u64, u64, u64)>) -> String {
 
 /// The fair policies that a step may choose.
 pub const POLICIES: [Policy; 3] = [Policy::Normal, Policy::Batch, Policy::Idle];
+
+impl Step {
+    pub fn random(random: &mut Prng, nr_groups: usize, plain: bool) -> Step {
+        // Lengths from a microsecond to some ticks, all orders of magnitude alike.
+        let mut length = || {
+            let order = [1_000, 10_000, 100_000, 1_000_000, 10_000_000][random.below(5) as usize];
+            random.between(order / 2, 2 * order)
+        };
+        let length = length();
+        match random.below(if plain { 7 } else { 14 }) {
+            0..=2 => Step::Run(Ns(length)),
+            3 => Step::Work(Cycles(length)),
+            4 | 5 => Step::Sleep(Ns(length)),
+            6 => Step::Io(Ns(length)),
+            7 | 8 => Step::Yield,
+            9 => Step::Nice(random.below(40) as i32 - 20),
+            10 => Step::Policy(POLICIES[random.below(3) as usize]),
+            11 => Step::Affinity(if random.below(4) == 0 { u64::MAX } else { random.next_u64() & random.next_u64() }),
+            _ => Step::Group(random.below(nr_groups as u64 + 1) as usize),
+        }
+    }
+}
