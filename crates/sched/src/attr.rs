@@ -17,15 +17,32 @@ pub struct SchedAttr {
     pub sched_deadline: u64,
     /// 0: as long as the deadline.
     pub sched_period: u64,
+    /// Least and most utilization that the task is served for.
+    pub sched_util_min: ClampRequest,
+    pub sched_util_max: ClampRequest,
 }
 
-/// SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_RECLAIM.
+/// SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_RECLAIM, SCHED_FLAG_KEEP_ALL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedFlags {
     /// Children begin with SCHED_NORMAL, and with nice 0 unless the parent is nicer.
     pub reset_on_fork: bool,
     /// GRUB: a deadline task also runs in time that others have reserved and do not use (since v4.13).
     pub reclaim: bool,
+    /// Policy and parameters stay what they are: only the clamps are asked for (since v5.3).
+    pub keep_all: bool,
+}
+
+/// What is asked of one utilization clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ClampRequest {
+    /// It stays.
+    #[default]
+    Keep,
+    /// -1: the task asks for none any more.
+    Reset,
+    /// 0 to 1024.
+    Set(u32),
 }
 
 impl SchedAttr {
@@ -37,11 +54,28 @@ impl SchedAttr {
     /// SCHED_NORMAL with nice 0.
     pub const NORMAL: SchedAttr = SchedAttr {
         sched_policy: Policy::Normal,
-        sched_flags: SchedFlags { reset_on_fork: false, reclaim: false },
+        sched_flags: SchedFlags { reset_on_fork: false, reclaim: false, keep_all: false },
         sched_nice: 0,
         sched_priority: 0,
         sched_runtime: 0,
         sched_deadline: 0,
         sched_period: 0,
+        sched_util_min: ClampRequest::Keep,
+        sched_util_max: ClampRequest::Keep,
     };
+
+    /// Clamps alone.
+    pub const fn clamps(min: ClampRequest, max: ClampRequest) -> SchedAttr {
+        SchedAttr {
+            sched_flags: SchedFlags { keep_all: true, ..SchedAttr::NORMAL.sched_flags },
+            sched_util_min: min,
+            sched_util_max: max,
+            ..SchedAttr::NORMAL
+        }
+    }
+
+    /// Whether clamps are asked for (SCHED_FLAG_UTIL_CLAMP).
+    pub(crate) fn asks_for_clamps(&self) -> bool {
+        (self.sched_util_min, self.sched_util_max) != (ClampRequest::Keep, ClampRequest::Keep)
+    }
 }

@@ -18,6 +18,7 @@ macro_rules! errnos {
 }
 
 errnos! {
+    E2BIG = 7: "argument list too long";
     EAGAIN = 11: "try again";
     EBUSY = 16: "device or resource busy";
     EEXIST = 17: "file exists";

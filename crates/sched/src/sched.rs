@@ -1,7 +1,7 @@
 //! sched.h: the structures of the scheduler. Fields bear the kernel's names; pointers become ids into arenas.
 
 pub use crate::arena::Arena;
-
+pub use crate::callbacks::{BalanceCallback, BalanceCallbacks, IrqWork};
 use crate::core::HotplugState;
 use crate::core::cgroup::GroupTicks;
 use crate::core::{Clamps, GroupClamps};
@@ -423,52 +423,6 @@ pub struct IdleTask {
     pub last_wakee: Option<TaskId>,
     /// Jiffies.
     pub wakee_flip_decay_ts: u64,
-}
-
-/// irq_work.h: struct irq_work of the scheduler's: what an interrupt sent to a CPU is to do there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IrqWork {
-    /// `rd->rto_push_work` (v4.15)
-    RtoPush(RdId),
-    /// `rt_rq->push_work` of the CPU that asks (until v4.14).
-    PushFor(CpuId),
-}
-
-/// kernel/sched/sched.h: struct balance_callback: what is to be done once the queue's lock is free or the switch is over.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BalanceCallback {
-    PushRtTasks,
-    PullRtTask,
-    PushDlTasks,
-    PullDlTask,
-}
-
-/// `rq->balance_callback`: what was queued last comes first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BalanceCallbacks {
-    queued: [Option<BalanceCallback>; 4],
-    len: u8,
-}
-
-impl BalanceCallbacks {
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// kernel/sched/sched.h: queue_balance_callback(). Queued already: stays where it is.
-    #[doc(alias = "queue_balance_callback")]
-    pub fn push(&mut self, callback: BalanceCallback) {
-        if !self.queued.contains(&Some(callback)) {
-            self.queued[usize::from(self.len)] = Some(callback);
-            self.len += 1;
-        }
-    }
-
-    pub fn pop(&mut self) -> Option<BalanceCallback> {
-        self.len = self.len.checked_sub(1)?;
-        self.queued[usize::from(self.len)].take()
-    }
 }
 
 /// Number of `cpu_load[]` averages (until v5.3: the load-index rework).

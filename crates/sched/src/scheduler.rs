@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
-use crate::core::{ClampRequest, Sched, TaskInit};
+use crate::core::{Sched, TaskInit};
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
@@ -127,8 +127,6 @@ pub trait Scheduler {
     fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy, priority: u32) -> Answer;
     /// Everything at once.
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer;
-    /// sched_setattr() of utilization clamps.
-    fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer;
 
     // NUMA balancing. A scheduler without it leaves these as they are.
 
@@ -450,11 +448,6 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer {
         self.on_cpu(cpu);
         Sched::sched_setattr(self, task, attr)
-    }
-
-    fn set_util_clamps(&mut self, cpu: CpuId, task: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {
-        self.on_cpu(cpu);
-        Sched::set_util_clamps(self, task, min, max)
     }
 
     fn cpu_to_node(&self, cpu: CpuId) -> u16 {

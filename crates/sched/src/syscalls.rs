@@ -79,7 +79,8 @@ pub(crate) struct TaskChange {
 
 impl TaskChange {
     pub(crate) const MOVE_GROUP: TaskChange = TaskChange { moves: true, put_prev: true };
-    pub(crate) const POLICY: TaskChange = TaskChange { moves: false, put_prev: true };
+    /// It comes back to its place.
+    pub(crate) const IN_PLACE: TaskChange = TaskChange { moves: false, put_prev: true };
 }
 
 /// core.c: __normal_prio(): the kernel's priority, smaller is more: -1 deadline, 0..=98 real-time, 100..=139 fair.
@@ -192,18 +193,36 @@ impl<A: Arch> Sched<A> {
 
     /// syscalls.c: sched_setscheduler(): another policy, and its priority; the nice level stays.
     pub fn sched_setscheduler(&mut self, p: TaskId, policy: Policy, priority: u32) -> Answer {
-        let task = &self.task[p];
-        let sched_flags = SchedFlags { reset_on_fork: task.sched_reset_on_fork, ..SchedFlags::default() };
-        let se = &self.se[task.se];
+        // Without SCHED_RESET_ON_FORK children no longer begin anew.
+        let sched_flags = SchedFlags::default();
+        let (static_prio, se) = (self.task[p].static_prio, &self.se[self.task[p].se]);
         let attr = SchedAttr {
             sched_policy: policy,
             sched_flags,
-            sched_nice: task.static_prio - DEFAULT_PRIO,
+            sched_nice: static_prio - DEFAULT_PRIO,
             sched_priority: priority,
             sched_runtime: if se.custom_slice { se.slice } else { 0 },
             ..SchedAttr::NORMAL
         };
         self.sched_setattr(p, &attr)
+    }
+
+    /// syscalls.c: get_params(): what the task has now, whether children begin anew among it.
+    pub(crate) fn get_params(&self, p: TaskId) -> SchedAttr {
+        let task = &self.task[p];
+        let se = &self.se[task.se];
+        let attr = SchedAttr {
+            sched_policy: task.policy,
+            sched_flags: SchedFlags { reset_on_fork: task.sched_reset_on_fork, ..SchedFlags::default() },
+            sched_nice: task.static_prio - DEFAULT_PRIO,
+            sched_priority: task.rt_priority.into(),
+            sched_runtime: if se.custom_slice { se.slice } else { 0 },
+            ..SchedAttr::NORMAL
+        };
+        match task.policy {
+            Policy::Deadline => self.__getparam_dl(p, attr),
+            _ => attr,
+        }
     }
 
     /// syscalls.c: sched_setattr().
@@ -212,7 +231,20 @@ impl<A: Arch> Sched<A> {
         if self.task[p].sched_class == SchedClass::Stop {
             return Err(Refusal::new(Errno::EINVAL, "the policy of a migration/N task cannot be changed"));
         }
+        let kept;
+        let attr = if attr.sched_flags.keep_all {
+            let SchedAttr { sched_util_min, sched_util_max, .. } = *attr;
+            let now = self.get_params(p);
+            let sched_flags = SchedFlags { keep_all: true, ..now.sched_flags };
+            kept = SchedAttr { sched_flags, sched_util_min, sched_util_max, ..now };
+            &kept
+        } else {
+            attr
+        };
         self.check_attr(attr, self.task[p].cpu, Some(&self.task_cold[p].cpus_allowed))?;
+        if attr.asks_for_clamps() {
+            self.uclamp_validate(p, attr)?;
+        }
         if self.attr_changes(p, attr) {
             if attr.sched_policy == Policy::Deadline || self.task[p].policy == Policy::Deadline {
                 self.sched_dl_overflow(p, attr)?;
@@ -249,11 +281,15 @@ impl<A: Arch> Sched<A> {
         }
         if same_prio && change == PolicyChange::Requeued {
             self.__setscheduler_params(p, attr);
+            self.__setscheduler_uclamp(p, attr);
         } else {
             let moves = change != PolicyChange::Requeued && !same_prio;
             self.requeue_changed(p, TaskChange { moves, put_prev: true }, |sched| {
-                sched.__setscheduler_params(p, attr);
-                sched.task[p].sched_class = next_class;
+                if !attr.sched_flags.keep_all {
+                    sched.__setscheduler_params(p, attr);
+                    sched.task[p].sched_class = next_class;
+                }
+                sched.__setscheduler_uclamp(p, attr);
             });
             self.check_class_changed(cpu, p, prev_class, old_prio);
         }
@@ -299,7 +335,8 @@ impl<A: Arch> Sched<A> {
     fn attr_changes(&self, p: TaskId, attr: &SchedAttr) -> bool {
         let task = &self.task[p];
         let policy = attr.sched_policy;
-        policy != task.policy
+        attr.asks_for_clamps()
+            || policy != task.policy
             || policy.fair_policy() && DEFAULT_PRIO + attr.sched_nice != task.static_prio
             || policy.fair_policy() && self.has_custom_slices() && attr.sched_runtime != self.se[task.se].slice
             || policy.rt_policy() && attr.sched_priority != u32::from(task.rt_priority)

@@ -91,6 +91,7 @@ tunables! {
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
     sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
+    sched_uclamp_util_min_rt_default: default 1024, 0..=1024 "capacity", None, "a real-time task's lower clamp if it asks for none";
 }
 
 impl Sysctl {
@@ -146,6 +147,7 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
     ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
     ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
     ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),
@@ -170,6 +172,7 @@ pub const V6_12: TunableNames = &[
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
+    ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
     ("kernel.sched_autogroup_enabled", Tunable::sched_autogroup_enabled),
     ("kernel.sched_rt_period_us", Tunable::sched_rt_period),
     ("kernel.sched_rt_runtime_us", Tunable::sched_rt_runtime),

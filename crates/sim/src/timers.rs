@@ -55,6 +55,7 @@ impl Timers {
     pub fn leave(&mut self) -> Vec<Timer> {
         let mut timers: Vec<Timer> = std::mem::take(&mut self.heap).into_iter().map(|timer| timer.0).collect();
         timers.sort_unstable();
+        self.set_sleeper(Ps::NEVER);
         timers
     }
 
@@ -96,6 +97,8 @@ mod tests {
         assert_eq!(timers.expire(us(60)).map(|t| t.task), Some(TaskId(2)));
         assert_eq!(timers.expire(us(60)), None);
         assert_eq!(timers.next(), us(115));
+        assert_eq!(timers.leave().len(), 1);
+        assert_eq!(timers.next(), Ps::NEVER, "a CPU that is gone waits for nothing");
     }
 
     #[test]

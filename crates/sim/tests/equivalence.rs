@@ -3,6 +3,9 @@
 #[path = "invariants/case.rs"]
 #[allow(dead_code)]
 mod case;
+#[path = "invariants/dimensions.rs"]
+#[allow(dead_code)]
+mod dimensions;
 #[path = "invariants/program.rs"]
 #[allow(dead_code)]
 mod program;

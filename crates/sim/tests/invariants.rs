@@ -7,33 +7,44 @@
 mod case;
 #[path = "invariants/checker.rs"]
 mod checker;
+#[path = "invariants/dimensions.rs"]
+mod dimensions;
 #[path = "invariants/pressure.rs"]
 mod pressure;
 #[path = "invariants/program.rs"]
 mod program;
 
 use case::Case;
-use checker::{Checker, Lives, Shared};
+use checker::{Checker, Lives, Seen, Shared};
 use sim::engine::End;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Runs a case under the checker's eyes. The longest idleness beside work, in ns.
-fn run(case: &Case) -> Result<u64, ()> {
+/// Seeds that once found something, each with what it was.
+const FOUND: [(u64, &str); 2] = [
+    (11, "a CPU that had gone offline with sleepers' timers interrupted itself for ever"),
+    (1_009_400, "a group that was throttled and unthrottled at one instant has the weight that it was made with"),
+];
+
+/// Runs a case under the checker's eyes. What it came across, and the longest idleness beside work, in ns.
+fn run(case: &Case) -> Result<(Seen, u64), ()> {
     catch_unwind(AssertUnwindSafe(|| uncaught(case))).map_err(|_| ())
 }
 
-fn uncaught(case: &Case) -> u64 {
+fn uncaught(case: &Case) -> (Seen, u64) {
     if case.costs { watched::<true>(case) } else { watched::<false>(case) }
 }
 
-fn watched<const COSTS: bool>(case: &Case) -> u64 {
+fn watched<const COSTS: bool>(case: &Case) -> (Seen, u64) {
     let mut sim = case.boot::<COSTS>(case.prices());
     let lives = Rc::new(RefCell::new(Lives::default()));
     sim.sched.arch.set_sink(Box::new(Shared(lives.clone())));
     let (starts, ledger) = case.tasks(&mut sim);
+    for (at, change) in &case.timeline {
+        sim.at(*at, change.clone());
+    }
     let mut checker = Checker::new(case, sim.sched.nr_cpus(), lives, ledger);
     for start in starts {
         start.go(&mut sim, |sim| checker.check(sim));
@@ -42,14 +53,14 @@ fn watched<const COSTS: bool>(case: &Case) -> u64 {
     let end = sim.run_watched(case.deadline(), |sim| checker.check(sim));
     assert_eq!(end, End::Finished, "at {}", sim.now());
     checker.finish(&sim);
-    checker.longest_idle_beside_work.0
+    (checker.seen, checker.longest_idle_beside_work.0)
 }
 
-/// Every other case has limits on its groups, every third somebody who switches things.
+/// Every other case has limits on its groups; every third somebody who switches things, the others some of the other dimensions.
 fn of(seed: u64) -> Case {
     let case = Case::random(seed);
     let case = if seed.is_multiple_of(2) { case.with_limits() } else { case };
-    if seed.is_multiple_of(3) { case.with_administration() } else { case }
+    if seed.is_multiple_of(3) { case.with_administration() } else { case.with_dimensions() }
 }
 
 /// Makes a failing case smaller for as long as it fails, and for at most `limit`.
@@ -71,6 +82,20 @@ fn shrink(mut case: Case, limit: Duration) -> Case {
 }
 
 #[test]
+fn what_was_found_once_is_found_no_more() {
+    for (seed, what) in FOUND {
+        assert!(run(&of(seed)).is_ok(), "seed {seed}: {what}");
+    }
+}
+
+#[test]
+fn random_cases_reach_every_corner() {
+    let seen = (1..=250).filter_map(|seed| run(&of(seed)).ok()).fold(Seen::default(), |all, (seen, _)| all.and(seen));
+    let all = format!("{seen:?}");
+    assert!(!all.contains("false"), "{all}");
+}
+
+#[test]
 fn they_hold_on_random_machines_kernels_and_programs() {
     let number = |name| std::env::var(name).ok().map(|n| n.parse::<u64>().expect("a number"));
     let soak = number("FAIRGROUND_SOAK").map(Duration::from_secs);
@@ -80,6 +105,9 @@ fn they_hold_on_random_machines_kernels_and_programs() {
         (Some(first), None) => first + 1,
         (None, None) => 6_000,
     };
+    if let (Some(seed), None) = (first, soak) {
+        println!("{:?}", of(seed));
+    }
     let first = first.unwrap_or(1);
     let end = Instant::now() + soak.unwrap_or(Duration::from_secs(3600));
     let hook = std::panic::take_hook();
@@ -89,7 +117,7 @@ fn they_hold_on_random_machines_kernels_and_programs() {
     let mut seed = first;
     while seed < last && Instant::now() < end {
         match run(&of(seed)) {
-            Ok(idle) => longest = longest.max((idle, seed)),
+            Ok((_, idle)) => longest = longest.max((idle, seed)),
             Err(_) => {
                 failed = Some(shrink(of(seed), Duration::from_secs(20)));
                 break;

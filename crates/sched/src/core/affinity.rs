@@ -93,8 +93,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: set_cpus_allowed_common().
+    /// core.c: set_cpus_allowed_common(), and what the deadline class does before it.
     fn set_cpus_allowed_common(&mut self, p: TaskId, mask: CpuMask) {
+        if self.task[p].sched_class == SchedClass::Dl {
+            self.set_cpus_allowed_dl(p, &mask);
+        }
         self.task[p].nr_cpus_allowed = mask.weight() as u32;
         self.task_cold[p].cpus_allowed = mask;
         self.set_task_max_allowed_capacity(p);

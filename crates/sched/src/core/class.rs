@@ -220,7 +220,7 @@ impl<A: Arch> Sched<A> {
     /// kernel/sched/sched.h: put_prev_task().
     #[inline]
     pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
-        let Some(p) = prev else { return };
+        let Some(p) = prev else { return self.put_prev_task_idle(cpu) };
         match self.task[p].sched_class {
             SchedClass::Fair => self.put_prev_task_fair(cpu, p),
             SchedClass::Rt => self.put_prev_task_rt(cpu, p),

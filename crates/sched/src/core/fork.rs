@@ -58,7 +58,7 @@ impl<A: Arch> Sched<A> {
         self.sched_autogroup_fork(parent, p);
         self.task[p].sched_task_group = self.autogroup_task_group(p, init.group);
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
-        self.uclamp_fork(p, parent);
+        self.uclamp_fork(p, parent, &attr);
         self.se[se].task = Some(p);
         self.set_slice(se, attr.sched_runtime);
         self.se[se].load = set_load_weight(self.kernel.load_resolution, attr.sched_policy, static_prio);
@@ -112,21 +112,11 @@ impl<A: Arch> Sched<A> {
     /// What sched_fork() hands on from the parent to its child.
     fn attr_of_child(&self, parent: Option<TaskId>) -> SchedAttr {
         let Some(parent) = parent else { return SchedAttr::NORMAL };
-        let parent = &self.task[parent];
-        let nice = parent.static_prio - DEFAULT_PRIO;
-        if !parent.sched_reset_on_fork {
-            let se = &self.se[parent.se];
-            return SchedAttr {
-                sched_policy: parent.policy,
-                sched_nice: nice,
-                sched_priority: parent.rt_priority.into(),
-                sched_runtime: if se.custom_slice { se.slice } else { 0 },
-                ..SchedAttr::NORMAL
-            };
-        }
-        match parent.policy.fair_policy() {
-            true => SchedAttr::fair(parent.policy, nice.max(0)),
-            false => SchedAttr::NORMAL,
+        let attr = self.get_params(parent);
+        match (attr.sched_flags.reset_on_fork, attr.sched_policy.fair_policy()) {
+            (false, _) => attr,
+            (true, true) => SchedAttr::fair(attr.sched_policy, attr.sched_nice.max(0)),
+            (true, false) => SchedAttr::NORMAL,
         }
     }
 

@@ -98,7 +98,8 @@ impl<A: Arch> Sched<A> {
     /// kernel/cpu.c: _cpu_down(), as far as the scheduler is concerned. Begins it; [`Sched::schedule`] on that CPU ends it.
     ///
     /// # Errors
-    /// EBUSY for the last CPU, EINVAL for one that the machine has not. One that is down, or on its way, is left as it is.
+    /// EBUSY for the last CPU and for one whose deadline tasks the others cannot take, EINVAL for one that the machine has not.
+    /// One that is down, or on its way, is left as it is.
     pub(crate) fn cpu_down(&mut self, cpu: CpuId) -> Answer {
         self.check_cpu(cpu)?;
         if !self.rq[cpu].hotplug.is_active() {
@@ -110,6 +111,7 @@ impl<A: Arch> Sched<A> {
         if self.keeps_time(cpu) {
             return Err(Refusal::new(Errno::EBUSY, "it keeps the time for the CPUs of nohz_full="));
         }
+        self.dl_bw_check_overflow(cpu)?;
         self.release_per_cpu_kthreads(cpu);
         self.sched_cpu_deactivate(cpu);
         match self.kernel.core.hotplug {
@@ -192,7 +194,8 @@ impl<A: Arch> Sched<A> {
         // The stopper is what runs, and is not to be picked.
         let stopper = std::mem::take(&mut self.rq[cpu].stop_queued);
         while self.rq[cpu].nr_running > u32::from(stopper) {
-            let next = self.pick_next_task(cpu, None).expect("something waits");
+            // A deadline server that waits stops when it is asked.
+            let Some(next) = self.pick_next_task(cpu, None) else { break };
             self.put_prev_task(cpu, Some(next));
             self.rq_unlock(cpu);
             let dest = self.select_fallback_rq(cpu, next);
@@ -239,6 +242,7 @@ impl<A: Arch> Sched<A> {
             self.resched_curr(cpu);
             return;
         }
+        self.dl_server_stop(cpu);
         self.rq[cpu].hotplug = HotplugState::Offline;
         self.cpu_online_mask.clear(cpu);
         self.update_max_interval();
@@ -315,7 +319,8 @@ impl<A: Arch> Sched<A> {
     /// affinity, which is their cpuset's affair.
     ///
     /// # Errors
-    /// EINVAL if a partition is empty, names a CPU that the machine has not, or shares one with another.
+    /// EINVAL if a partition is empty, names a CPU that the machine has not, or shares one with another; EBUSY if it shrinks below
+    /// what its deadline tasks have reserved.
     pub(crate) fn set_partitions(&mut self, partitions: &[CpuMask]) -> Answer {
         let possible = CpuMask::all(self.nr_cpus());
         let mut taken = CpuMask::new(self.nr_cpus());
@@ -327,6 +332,16 @@ impl<A: Arch> Sched<A> {
                 return Err(Refusal::new(Errno::EINVAL, "no CPU belongs to two partitions"));
             }
             taken.or_with(partition);
+        }
+        // cpuset.c: cpuset_cpumask_can_shrink().
+        let shrinks = |cur: &&CpuMask| partitions.iter().find(|trial| *trial != *cur && trial.is_subset(cur));
+        let too_small =
+            |cur: &CpuMask| shrinks(&cur).is_some_and(|trial| !self.dl_cpuset_cpumask_can_shrink(cur, trial));
+        if self.partitions.iter().any(too_small) {
+            return Err(Refusal::new(
+                Errno::EBUSY,
+                "deadline tasks have reserved more than the smaller partition can give",
+            ));
         }
         self.partitions = partitions.to_vec();
         self.rebuild_sched_domains();
@@ -387,6 +402,7 @@ impl<A: Arch> Sched<A> {
         for (number, span) in spans.into_iter().enumerate() {
             let known = before.iter_mut().find(|rd| rd.span == span).map(std::mem::take);
             let mut rd = known.unwrap_or_default();
+            self.dl_clear_root_domain(&mut rd);
             let capacities = span.iter().map(|cpu| self.rq[cpu].cpu_capacity_orig);
             rd.max_cpu_capacity = capacities.max().unwrap_or(0);
             for cpu in span.iter() {
@@ -400,7 +416,9 @@ impl<A: Arch> Sched<A> {
             if self.cpu_active_mask.contains(cpu) {
                 self.set_rq_online(cpu);
             }
+            self.dl_server_attach_root(cpu);
         }
+        self.dl_rebuild_root_domains();
         self.build_perf_domains();
     }
 }

@@ -19,7 +19,7 @@ impl<A: Arch> Sched<A> {
         let cpu = self.this_cpu;
         for work in std::mem::take(&mut self.irq_work[cpu]) {
             match work {
-                IrqWork::RtoPush(rd) => self.rto_push_irq_work_func(rd),
+                IrqWork::RtoPush => self.rto_push_irq_work_func(),
                 IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
             }
         }

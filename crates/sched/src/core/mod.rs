@@ -20,7 +20,7 @@ pub use affinity::{AffinityDest, CpuAllowed};
 pub(crate) use average::update_avg;
 pub use hotplug::{Hotplug, HotplugState};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
-pub use uclamp::{ClampId, ClampRequest, Clamps, GroupClamps, UclampState, UtilClamp};
+pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -239,8 +239,8 @@ impl<A: Arch> Sched<A> {
         sched.init_root_task_group();
         sched.init_hotplug();
         sched.tg[ROOT_TASK_GROUP].clamps = GroupClamps::root();
-        let (min, max) = (boot.sysctl.sched_uclamp_util_min, boot.sysctl.sched_uclamp_util_max);
-        sched.sysctl_sched_uclamp_handler(min, max).expect("who sets tunables asks whether they contradict each other");
+        let clamps = sched.sysctl_sched_uclamp_handler(&boot.sysctl);
+        clamps.expect("who sets tunables asks whether they contradict each other");
         sched.init_balance();
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sched.init_dl_rq_bw_ratio(cpu);

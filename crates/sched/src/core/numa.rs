@@ -14,7 +14,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: sched_setnuma(). Its queue counts tasks that prefer a node: the task leaves it meanwhile.
     #[fentry]
     pub(crate) fn sched_setnuma(&mut self, p: TaskId, nid: Option<u16>) {
-        self.change_task(p, TaskChange::POLICY, |sched| sched.numa.task[p].numa_preferred_nid = nid);
+        self.change_task(p, TaskChange::IN_PLACE, |sched| sched.numa.task[p].numa_preferred_nid = nid);
     }
 
     /// core.c: migrate_task_to(). Has the stopper of its CPU move a running task.

@@ -119,6 +119,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// idle.c: put_prev_task_idle(). Who is put back twice has not run in between.
+    #[inline]
+    pub(super) fn put_prev_task_idle(&mut self, cpu: CpuId) {
+        if self.has_fair_server() && self.rq[cpu].curr.is_none() {
+            self.dl_server_update_idle_time(cpu);
+        }
+    }
+
     /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
     #[fentry]
     fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {

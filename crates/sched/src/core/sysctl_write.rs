@@ -2,7 +2,7 @@
 
 use super::Sched;
 use crate::arch::Arch;
-use crate::deadline::bandwidth::to_ratio;
+use crate::deadline::bandwidth::{Admission, to_ratio};
 use crate::errno::{Answer, Errno, Refusal};
 use crate::features::Feature;
 use crate::sysctl::{Sysctl, Tunable};
@@ -28,8 +28,10 @@ impl<A: Arch> Sched<A> {
         after.set(tunable, value);
         match tunable {
             Tunable::sched_rt_period | Tunable::sched_rt_runtime => self.sched_rt_handler(after),
-            Tunable::sched_uclamp_util_min | Tunable::sched_uclamp_util_max => {
-                self.sysctl_sched_uclamp_handler(after.sched_uclamp_util_min, after.sched_uclamp_util_max)?;
+            Tunable::sched_uclamp_util_min
+            | Tunable::sched_uclamp_util_max
+            | Tunable::sched_uclamp_util_min_rt_default => {
+                self.sysctl_sched_uclamp_handler(&after)?;
                 self.sysctl = after;
                 Ok(())
             }
@@ -79,13 +81,15 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// deadline.c: sched_dl_global_validate(). Whether what is reserved fits the new limit.
-    ///
-    /// Differs: the limit is that of all CPUs of a root domain; v4.16 and older compare with a single one's.
+    /// deadline.c: sched_dl_global_validate(). Whether what is reserved fits the new limit. Until v5.9 what a root domain has
+    /// reserved is compared with a single CPU's limit.
     fn sched_dl_global_validate(&self) -> Answer {
         let new_bw = to_ratio(self.global_rt_period(), self.global_rt_runtime());
         for rd in &self.root_domains {
-            let cpus = rd.span.iter().filter(|&cpu| self.cpu_online_mask.contains(cpu)).count() as u64;
+            let cpus = match self.kernel.dl.admission {
+                Admission::Cpus => 1,
+                Admission::Capacity => rd.span.and(&self.cpu_active_mask).weight() as u64,
+            };
             if new_bw * cpus < rd.total_bw {
                 return Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than that"));
             }

@@ -15,8 +15,6 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-pub use requests::ClampRequest;
-
 use super::Sched;
 use crate::arch::Arch;
 use crate::behaviour;
@@ -155,6 +153,8 @@ pub struct UclampState {
     /// Static key: somebody has asked for a clamp.
     pub(crate) sched_uclamp_used: bool,
     uclamp_default: Clamps,
+    /// sysctl_sched_uclamp_util_min_rt_default
+    util_min_rt_default: u32,
     rq: PerCpu<RqClamps>,
 }
 
@@ -165,6 +165,7 @@ impl UclampState {
         UclampState {
             sched_uclamp_used: false,
             uclamp_default: Clamps::unlimited(),
+            util_min_rt_default: SCHED_CAPACITY_SCALE,
             rq: PerCpu::from_fn(nr_cpus, |_| RqClamps { of, idle: true }),
         }
     }

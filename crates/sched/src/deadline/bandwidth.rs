@@ -13,13 +13,14 @@
 use super::budget::{BW_SHIFT, DL_SCALE};
 use super::{DlSe, SchedDlEntity};
 use crate::arch::Arch;
-use crate::attr::SchedAttr;
+use crate::attr::{SchedAttr, SchedFlags};
 use crate::behaviour;
 use crate::core::Sched;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::hrtimer::SchedTimer;
 use crate::rt::bandwidth::RUNTIME_INF;
 use crate::sched::*;
+use crate::topology::RootDomain;
 use fentry::fentry;
 use units::{CpuId, CpuMask};
 
@@ -38,6 +39,14 @@ behaviour! {
     pub enum Admission = "dl.admission" {
         Cpus = "cpus", since "v3.14", commit "", "its CPUs, each alike";
         Capacity = "capacity", since "v5.9", commit "", "their capacities";
+    }
+}
+
+behaviour! {
+    /// What is known of reserved bandwidth once root domains are built anew.
+    pub enum RootDomainBandwidth = "dl.rebuild" {
+        Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
+        Counted = "counted", since "v5.4", commit "", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
     }
 }
 
@@ -188,38 +197,55 @@ impl<A: Arch> Sched<A> {
         se.dl_density = to_ratio(se.dl_deadline, se.dl_runtime);
     }
 
+    /// deadline.c: __getparam_dl(): what a deadline task has, beside what all tasks have.
+    pub(crate) fn __getparam_dl(&self, p: TaskId, attr: SchedAttr) -> SchedAttr {
+        let se = &self.dl_se[p];
+        SchedAttr {
+            sched_flags: SchedFlags { reclaim: se.flags.reclaim, ..attr.sched_flags },
+            sched_runtime: se.dl_runtime,
+            sched_deadline: se.dl_deadline,
+            sched_period: se.dl_period,
+            ..attr
+        }
+    }
+
     // Admission.
 
     /// deadline.c: dl_bw_cpus(): the CPUs that are up in the root domain of `cpu`.
     fn dl_bw_cpus(&self, cpu: CpuId) -> u64 {
-        self.root_domain(cpu).span.and(&self.cpu_online_mask).weight() as u64
+        self.root_domain(cpu).span.and(&self.cpu_active_mask).weight() as u64
     }
 
     /// deadline.c: dl_bw_capacity(). 1024 is a whole CPU.
     fn dl_bw_capacity(&self, cpu: CpuId) -> u64 {
-        let up = self.root_domain(cpu).span.and(&self.cpu_online_mask);
+        self.capacity_for_dl(&self.root_domain(cpu).span.and(&self.cpu_active_mask))
+    }
+
+    fn capacity_for_dl(&self, cpus: &CpuMask) -> u64 {
         match self.kernel.dl.admission {
-            Admission::Cpus => up.weight() as u64 * 1024,
-            Admission::Capacity => up.iter().map(|cpu| u64::from(self.topology.capacity[cpu])).sum(),
+            Admission::Cpus => cpus.weight() as u64 * 1024,
+            Admission::Capacity => cpus.iter().map(|cpu| u64::from(self.topology.capacity[cpu])).sum(),
         }
     }
 
     /// deadline.c: __dl_overflow().
     fn __dl_overflow(&self, cpu: CpuId, old_bw: u64, new_bw: u64) -> bool {
-        let total = self.root_domain(cpu).total_bw - old_bw + new_bw;
+        let total = self.root_domain(cpu).total_bw.wrapping_sub(old_bw).wrapping_add(new_bw);
         self.dl_bw_limit().is_some_and(|bw| (bw * self.dl_bw_capacity(cpu)) >> 10 < total)
     }
 
     /// deadline.c: __dl_add().
-    fn __dl_add(&mut self, cpu: CpuId, bw: u64) {
-        self.root_domain_mut(cpu).total_bw += bw;
+    pub(super) fn __dl_add(&mut self, cpu: CpuId, bw: u64) {
+        let total_bw = &mut self.root_domain_mut(cpu).total_bw;
+        *total_bw = total_bw.wrapping_add(bw);
         self.__dl_update(cpu, -(bw as i64));
     }
 
     /// deadline.c: __dl_sub() (__dl_clear() until v4.13).
     #[doc(alias = "__dl_clear")]
-    fn __dl_sub(&mut self, cpu: CpuId, bw: u64) {
-        self.root_domain_mut(cpu).total_bw -= bw;
+    pub(super) fn __dl_sub(&mut self, cpu: CpuId, bw: u64) {
+        let total_bw = &mut self.root_domain_mut(cpu).total_bw;
+        *total_bw = total_bw.wrapping_sub(bw);
         self.__dl_update(cpu, bw as i64);
     }
 
@@ -229,7 +255,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let each = bw / self.dl_bw_cpus(cpu).max(1) as i64;
-        let up = self.root_domain(cpu).span.and(&self.cpu_online_mask);
+        let up = self.root_domain(cpu).span.and(&self.cpu_active_mask);
         for cpu in up.iter() {
             let extra_bw = &mut self.dl[cpu].extra_bw;
             *extra_bw = extra_bw.wrapping_add_signed(each);
@@ -249,7 +275,8 @@ impl<A: Arch> Sched<A> {
         let was = self.task[p].policy == Policy::Deadline;
         let (cpu, old_bw) = (self.task[p].cpu, self.dl_se[p].dl_bw);
         let tracked = self.kernel.dl.tracking == BandwidthTracking::Running;
-        if new_bw == old_bw && was {
+        // Until v4.7 also one that left the class and comes back with what it had, before that was given back.
+        if new_bw == old_bw && (was || !tracked) {
             return Ok(());
         }
         if !comes {
@@ -296,6 +323,71 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn task_dead_dl(&mut self, p: TaskId) {
         if self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
             self.__dl_sub(self.task[p].cpu, self.dl_se[p].dl_bw);
+        }
+    }
+
+    /// deadline.c: dl_bw_check_overflow() (dl_cpu_busy() until v5.18). Before `cpu` goes offline.
+    ///
+    /// # Errors
+    /// EBUSY when the CPUs that stay cannot give what deadline tasks have reserved.
+    #[doc(alias = "dl_bw_manage")]
+    #[doc(alias = "dl_cpu_busy")]
+    pub(crate) fn dl_bw_check_overflow(&self, cpu: CpuId) -> Answer {
+        let mut stay = self.root_domain(cpu).span.and(&self.cpu_active_mask);
+        stay.clear(cpu);
+        let total = self.root_domain(cpu).total_bw;
+        match self.dl_bw_limit().is_some_and(|bw| (bw * self.capacity_for_dl(&stay)) >> 10 < total) {
+            true => Err(Refusal::new(Errno::EBUSY, "deadline tasks have reserved more than the other CPUs can give")),
+            false => Ok(()),
+        }
+    }
+
+    /// deadline.c: dl_cpuset_cpumask_can_shrink(). Whether `trial` could give what the deadline tasks of `cur` have reserved.
+    pub(crate) fn dl_cpuset_cpumask_can_shrink(&self, cur: &CpuMask, trial: &CpuMask) -> bool {
+        let Some(cpu) = cur.first() else { return true };
+        let total = self.root_domain(cpu).total_bw;
+        let stay = trial.and(&self.cpu_active_mask);
+        self.dl_bw_limit().is_none_or(|bw| (bw * self.capacity_for_dl(&stay)) >> 10 >= total)
+    }
+
+    /// deadline.c: set_cpus_allowed_dl(). A task whose new CPUs are all in another root domain leaves this one's books. (Only
+    /// where no bandwidth is enforced may it have any but all CPUs of its root domain.)
+    pub(crate) fn set_cpus_allowed_dl(&mut self, p: TaskId, new_mask: &CpuMask) {
+        let cpu = self.task[p].cpu;
+        if !self.root_domain(cpu).span.intersects(new_mask) {
+            self.__dl_sub(cpu, self.dl_se[p].dl_bw);
+        }
+    }
+
+    // Root domains that are built anew.
+
+    /// deadline.c: dl_clear_root_domain(). One that stays is counted again.
+    pub(crate) fn dl_clear_root_domain(&self, rd: &mut RootDomain) {
+        if self.kernel.dl.rebuild == RootDomainBandwidth::Counted {
+            rd.total_bw = 0;
+        }
+    }
+
+    /// deadline.c: __dl_server_attach_root(). A CPU has come to another root domain.
+    /// Differs: its CPUs come all at once.
+    #[doc(alias = "__dl_server_attach_root")]
+    pub(crate) fn dl_server_attach_root(&mut self, cpu: CpuId) {
+        if self.has_fair_server() && self.dl_bw_cpus(cpu) > 0 {
+            let bw = self.dl[cpu].fair_server.dl_bw;
+            self.__dl_add(cpu, bw);
+        }
+    }
+
+    /// deadline.c: dl_add_task_root_domain(), for all tasks (cpuset.c: rebuild_root_domains()).
+    #[doc(alias = "dl_add_task_root_domain")]
+    pub(crate) fn dl_rebuild_root_domains(&mut self) {
+        if self.kernel.dl.rebuild == RootDomainBandwidth::Lost {
+            return;
+        }
+        let of_class = |task: &TaskStruct| task.alive && task.sched_class == SchedClass::Dl;
+        let tasks: Vec<TaskId> = self.task.iter().filter(|(_, task)| of_class(task)).map(|(p, _)| p).collect();
+        for p in tasks {
+            self.__dl_add(self.task[p].cpu, self.dl_se[p].dl_bw);
         }
     }
 
@@ -352,22 +444,19 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: grub_reclaim(). What `delta` ns cost a reclaiming task.
     pub(super) fn grub_reclaim(&self, cpu: CpuId, p: TaskId, delta: u64) -> u64 {
         let (dl_rq, dl_bw) = (&self.dl[cpu], self.dl_se[p].dl_bw);
-        let u_inact = dl_rq.this_bw - dl_rq.running_bw;
-        match self.kernel.dl.reclaim {
-            Reclaim::OfAll => {
-                let u_act_min = (dl_bw * dl_rq.bw_ratio) >> RATIO_SHIFT;
-                let most = BW_UNIT - u_act_min;
-                let u_act =
-                    if u_inact + dl_rq.extra_bw > most { u_act_min } else { BW_UNIT - u_inact - dl_rq.extra_bw };
-                (delta * u_act) >> BW_SHIFT
-            }
-            Reclaim::OfDeadlineShare => {
-                let most = dl_rq.max_bw - dl_bw;
-                let u_act =
-                    if u_inact + dl_rq.extra_bw > most { dl_bw } else { dl_rq.max_bw - u_inact - dl_rq.extra_bw };
-                (delta * ((u_act * dl_rq.bw_ratio) >> RATIO_SHIFT)) >> BW_SHIFT
-            }
-        }
+        // Where sums were clamped at 0 (__sub_rq_bw) it may wrap, as the kernel's does.
+        let u_inact = dl_rq.this_bw.wrapping_sub(dl_rq.running_bw);
+        let used = u_inact.wrapping_add(dl_rq.extra_bw);
+        let (most, least) = match self.kernel.dl.reclaim {
+            Reclaim::OfAll => (BW_UNIT, (dl_bw * dl_rq.bw_ratio) >> RATIO_SHIFT),
+            Reclaim::OfDeadlineShare => (dl_rq.max_bw, dl_bw),
+        };
+        let u_act = if used > most.wrapping_sub(least) { least } else { most.wrapping_sub(used) };
+        let u_act = match self.kernel.dl.reclaim {
+            Reclaim::OfAll => u_act,
+            Reclaim::OfDeadlineShare => u_act.wrapping_mul(dl_rq.bw_ratio) >> RATIO_SHIFT,
+        };
+        delta.wrapping_mul(u_act) >> BW_SHIFT
     }
 
     /// deadline.c: task_contending(). A woken task's bandwidth is in use.
@@ -435,6 +524,7 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn inactive_task_timer(&mut self, p: TaskId) {
         let (cpu, se) = (self.task[p].cpu, DlSe::Task(p));
+        self.pi_lock(p);
         self.rq_lock(cpu);
         let dead = self.task[p].state == TaskState::Dead;
         if self.task[p].sched_class != SchedClass::Dl || dead {
@@ -450,6 +540,7 @@ impl<A: Arch> Sched<A> {
             self.dl_se[p].dl_non_contending = false;
         }
         self.rq_unlock(cpu);
+        self.pi_unlock(p);
         if dead {
             self.free_task_struct(p);
         }

@@ -196,7 +196,9 @@ impl<A: Arch> Sched<A> {
     pub(super) fn dl_check_constrained_dl(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
         let entity = self.dl_entity(se);
-        let between = dl_time_before(entity.deadline, clock) && dl_time_before(clock, entity.dl_next_period());
+        // One that never had a budget has no period either: its deadline, 0, is long past where a machine has booted.
+        let between =
+            entity.started && dl_time_before(entity.deadline, clock) && dl_time_before(clock, entity.dl_next_period());
         if between && self.start_dl_timer(se) {
             let entity = self.dl_mut(se);
             entity.dl_throttled = true;
@@ -254,26 +256,26 @@ impl<A: Arch> Sched<A> {
         let cpu = self.task[p].cpu;
         self.pi_lock(p);
         self.rq_lock(cpu);
-        self.dl_task_replenished(cpu, p);
+        let cpu = self.dl_task_replenished(cpu, p);
         self.rq_unlock(cpu);
         self.pi_unlock(p);
     }
 
-    /// The body of dl_task_timer(), under the locks.
-    fn dl_task_replenished(&mut self, cpu: CpuId, p: TaskId) {
+    /// The body of dl_task_timer(), under the locks. Returns whose queue is locked now.
+    fn dl_task_replenished(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         if self.task[p].sched_class != SchedClass::Dl {
             if self.kernel.dl.tracking == super::BandwidthTracking::TotalOnly {
                 self.dl_se[p].__dl_clear_params();
             }
-            return;
+            return cpu;
         }
         if !self.dl_se[p].dl_throttled {
-            return;
+            return cpu;
         }
         self.update_rq_clock(cpu);
         if self.task[p].on_rq != OnRq::Queued {
             self.replenish_dl_entity(DlSe::Task(p));
-            return;
+            return cpu;
         }
         let cpu = if self.rq[cpu].online { cpu } else { self.dl_task_offline_migration(cpu, p) };
         self.enqueue_task_dl(cpu, p, QueueFlags { replenish: true, ..QueueFlags::default() });
@@ -285,6 +287,7 @@ impl<A: Arch> Sched<A> {
         if self.dl[cpu].has_pushable_dl_tasks() {
             self.push_dl_task(cpu);
         }
+        cpu
     }
 
     /// deadline.c: update_curr_dl().

@@ -7,6 +7,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpudeadline::dl_time_before;
+use crate::push_pull::PushClass;
 use crate::rt::migrate::OverloadRule;
 use crate::sched::*;
 use crate::topology::SdFlags;
@@ -18,6 +19,14 @@ behaviour! {
     pub enum LaterChoice = "dl.later_choice" {
         AnyFree = "any-free", since "v3.14", commit "", "the one with the lowest number";
         Nearest = "nearest", since "v4.13", commit "", "one of the smallest domain that has one, as rt.lowest_choice says";
+    }
+}
+
+behaviour! {
+    /// What a throttled task takes along whose CPU goes offline.
+    pub enum OfflineMigration = "dl.offline_migration" {
+        Kept = "kept", since "v4.1", commit "", "nothing: its bandwidth stays with the CPU and the root domain that it left";
+        Moved = "moved", since "v5.3", commit "", "its bandwidth, on the CPU and in the root domain (after v4.16, by v6.1)";
     }
 }
 
@@ -58,61 +67,38 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: dl_overloaded().
     fn dl_overloaded(&mut self, cpu: CpuId) -> bool {
-        self.root_domain(cpu).dlo_count > 0
+        self.root_domain(cpu).dlo.count > 0
     }
 
     /// deadline.c: dl_set_overload().
     pub(super) fn dl_set_overload(&mut self, cpu: CpuId) {
-        if self.rq[cpu].online {
-            self.write_root_domain(cpu);
-            let rd = self.root_domain_mut(cpu);
-            rd.dlo_mask.set(cpu);
-            rd.dlo_count += 1;
-        }
+        self.tell_overloaded(cpu, PushClass::Dl, true);
     }
 
     /// deadline.c: dl_clear_overload().
     pub(super) fn dl_clear_overload(&mut self, cpu: CpuId) {
-        if self.rq[cpu].online {
-            self.write_root_domain(cpu);
-            let rd = self.root_domain_mut(cpu);
-            rd.dlo_mask.clear(cpu);
-            rd.dlo_count -= 1;
-        }
+        self.tell_overloaded(cpu, PushClass::Dl, false);
     }
 
     /// deadline.c: update_dl_migration(), until v6.6.
     pub(super) fn update_dl_migration(&mut self, cpu: CpuId) {
         if self.kernel.rt.overload == OverloadRule::Migratory {
             let dl_rq = &self.dl[cpu];
-            self.set_dl_overloaded(cpu, dl_rq.dl_nr_migratory > 0 && dl_rq.dl_nr_running > 1);
-        }
-    }
-
-    fn set_dl_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
-        if self.dl[cpu].overloaded == overloaded {
-            return;
-        }
-        self.dl[cpu].overloaded = overloaded;
-        match overloaded {
-            true => self.dl_set_overload(cpu),
-            false => self.dl_clear_overload(cpu),
+            self.set_overloaded(cpu, PushClass::Dl, dl_rq.dl_nr_migratory > 0 && dl_rq.dl_nr_running > 1);
         }
     }
 
     /// deadline.c: enqueue_pushable_dl_task().
     pub(super) fn enqueue_pushable_dl_task(&mut self, cpu: CpuId, p: TaskId) {
-        debug_assert!(!self.dl_se[p].pushable, "{p:?} waits already");
         let deadline = self.dl_se[p].deadline;
         self.dl_se[p].pushable = true;
-        let pushable = &mut self.dl[cpu].pushable_dl_tasks;
-        let at = pushable.partition_point(|&(other, _)| !dl_time_before(deadline, other));
-        pushable.insert(at, (deadline, p));
-        if at == 0 {
-            self.dl[cpu].earliest_dl.next = deadline;
+        let dl_rq = &mut self.dl[cpu];
+        dl_rq.pushable_dl_tasks.insert(deadline, p, dl_time_before);
+        if dl_rq.pushable_dl_tasks.first().is_some_and(|(_, first)| first == p) {
+            dl_rq.earliest_dl.next = deadline;
         }
         if self.kernel.rt.overload == OverloadRule::Pushable {
-            self.set_dl_overloaded(cpu, true);
+            self.set_overloaded(cpu, PushClass::Dl, true);
         }
     }
 
@@ -122,11 +108,11 @@ impl<A: Arch> Sched<A> {
             return;
         }
         let dl_rq = &mut self.dl[cpu];
-        dl_rq.pushable_dl_tasks.retain(|&(_, task)| task != p);
-        if let Some(&(deadline, _)) = dl_rq.pushable_dl_tasks.first() {
+        dl_rq.pushable_dl_tasks.remove(p);
+        if let Some((deadline, _)) = dl_rq.pushable_dl_tasks.first() {
             dl_rq.earliest_dl.next = deadline;
         } else if self.kernel.rt.overload == OverloadRule::Pushable {
-            self.set_dl_overloaded(cpu, false);
+            self.set_overloaded(cpu, PushClass::Dl, false);
         }
     }
 
@@ -177,31 +163,10 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         let later_mask = self.cpudl_find(p)?;
-        let cpu = self.task[p].cpu;
-        if later_mask.contains(cpu) {
-            return Some(cpu);
-        }
-        let this_cpu = Some(self.this_cpu).filter(|&this| later_mask.contains(this));
-        let domains: Vec<_> = self.domains.for_each_domain(cpu).collect();
-        for sd in domains {
-            self.read_domain(sd);
-            if !self.domains[sd].flags.has(SdFlags::SD_WAKE_AFFINE) {
-                continue;
-            }
-            let span = self.domains.sched_domain_span(sd);
-            if this_cpu.is_some_and(|this| span.contains(this)) {
-                return this_cpu;
-            }
-            let near = later_mask.and(span);
-            let best = match self.kernel.dl.later_choice {
-                LaterChoice::AnyFree => later_mask.first().filter(|&best| near.contains(best)),
-                LaterChoice::Nearest => self.cpumask_choose(&near),
-            };
-            if best.is_some() {
-                return best;
-            }
-        }
-        this_cpu.or_else(|| self.cpumask_choose(&later_mask))
+        self.nearest_cpu(p, &later_mask, |sched, later_mask, near| match sched.kernel.dl.later_choice {
+            LaterChoice::AnyFree => later_mask.first().filter(|&best| near.contains(best)),
+            LaterChoice::Nearest => sched.cpumask_choose(near),
+        })
     }
 
     // Pushing.
@@ -223,7 +188,7 @@ impl<A: Arch> Sched<A> {
         if !self.dl[cpu].overloaded {
             return false;
         }
-        let Some(&(_, next_task)) = self.dl[cpu].pushable_dl_tasks.first() else { return false };
+        let Some((_, next_task)) = self.dl[cpu].pushable_dl_tasks.first() else { return false };
         debug_assert!(self.rq[cpu].curr != Some(next_task), "what runs is not pushable");
         if let Some(curr) = self.rq[cpu].curr
             && self.task[curr].sched_class == SchedClass::Dl
@@ -234,18 +199,8 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         let Some(later) = self.find_lock_later_rq(next_task, cpu) else { return false };
-        self.migrate_dl_task(next_task, cpu, later);
-        self.resched_curr(later);
-        self.rq_unlock(later);
+        self.push_to(next_task, cpu, later);
         true
-    }
-
-    /// deactivate_task(), set_task_cpu(), activate_task(): both queues are locked.
-    fn migrate_dl_task(&mut self, p: TaskId, from: CpuId, to: CpuId) {
-        self.task[p].on_rq = OnRq::Migrating;
-        self.deactivate_task(from, p, QueueFlags::default());
-        self.set_task_cpu(p, to);
-        self.activate_task(to, p, QueueFlags::default());
     }
 
     /// deadline.c: push_dl_tasks(). The queue is locked.
@@ -253,20 +208,33 @@ impl<A: Arch> Sched<A> {
         while self.push_dl_task(cpu) {}
     }
 
-    /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now.
-    /// Differs: its bandwidth stays in the root domain.
+    /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now; that
+    /// queue is locked in place of the old one.
     pub(super) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
-        let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_online_mask);
-        let to = self.find_later_rq(p).filter(|&later| later != cpu).or_else(|| allowed.first());
-        let to = to.or_else(|| self.cpu_online_mask.first()).expect("one CPU is online");
-        let se = super::DlSe::Task(p);
-        self.sub_running_bw(se);
-        self.sub_rq_bw(se);
-        self.set_task_cpu(p, to);
-        self.add_rq_bw(se);
-        self.add_running_bw(se);
+        let to = self.find_lock_later_rq(p, cpu).unwrap_or_else(|| {
+            let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_active_mask);
+            let to = allowed.first().or_else(|| self.cpu_active_mask.first()).expect("one CPU is up");
+            self.rq_lock(to);
+            to
+        });
+        match self.kernel.dl.offline_migration {
+            OfflineMigration::Kept => self.set_task_cpu(p, to),
+            OfflineMigration::Moved => self.move_with_bandwidth(p, cpu, to),
+        }
+        self.rq_unlock(cpu);
         self.update_rq_clock(to);
         to
+    }
+
+    fn move_with_bandwidth(&mut self, p: TaskId, from: CpuId, to: CpuId) {
+        let (se, bw) = (super::DlSe::Task(p), self.dl_se[p].dl_bw);
+        self.sub_running_bw(se);
+        self.sub_rq_bw(se);
+        self.__dl_sub(from, bw);
+        self.set_task_cpu(p, to);
+        self.__dl_add(to, bw);
+        self.add_rq_bw(se);
+        self.add_running_bw(se);
     }
 
     // Pulling.
@@ -291,28 +259,13 @@ impl<A: Arch> Sched<A> {
     #[fentry(pull_dl_task)]
     fn pull_from_overloaded(&mut self, this_cpu: CpuId) {
         self.read_root_domain(this_cpu);
-        let mut resched = false;
-        let mut earliest_pulled: Option<u64> = None;
-        let overloaded = self.root_domain(this_cpu).dlo_mask.clone();
-        for cpu in overloaded.iter().filter(|&cpu| cpu != this_cpu) {
-            self.read_rq_dl(cpu);
-            let here = self.dl[this_cpu].earliest_dl.curr;
-            if here.is_some_and(|here| dl_time_before(here, self.dl[cpu].earliest_dl.next)) {
-                continue;
-            }
-            self.rq_lock(cpu);
-            if let Some(p) = self.pullable_dl_task(cpu, this_cpu)
-                && earliest_pulled.is_none_or(|earliest| dl_time_before(self.dl_se[p].deadline, earliest))
-            {
-                resched = true;
-                earliest_pulled = Some(self.dl_se[p].deadline);
-                self.migrate_dl_task(p, cpu, this_cpu);
-            }
-            self.rq_unlock(cpu);
-        }
-        if resched {
-            self.resched_curr(this_cpu);
-        }
+        let overloaded = self.root_domain(this_cpu).dlo.mask.clone();
+        let worth = |sched: &mut Self, cpu: CpuId| {
+            sched.read_rq_dl(cpu);
+            let here = sched.dl[this_cpu].earliest_dl.curr;
+            here.is_none_or(|here| !dl_time_before(here, sched.dl[cpu].earliest_dl.next))
+        };
+        self.pull_from(this_cpu, &overloaded, worth, |sched, cpu| sched.pullable_dl_task(cpu, this_cpu));
     }
 
     /// What pull_dl_task() may take from one CPU: the earliest that waits there and comes before all here.
@@ -332,7 +285,7 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: pick_earliest_pushable_dl_task().
     fn pick_earliest_pushable_dl_task(&self, from: CpuId, to: CpuId) -> Option<TaskId> {
-        let mut waiting = self.dl[from].pushable_dl_tasks.iter().map(|&(_, p)| p);
+        let mut waiting = self.dl[from].pushable_dl_tasks.tasks();
         waiting.find(|&p| !self.task[p].on_cpu && self.cpumask_test(to, p))
     }
 

@@ -5,6 +5,7 @@
 //! budget.rs     budgets: when they are given, used up and given again; the timer
 //! bandwidth.rs  how much all of them may ask for (admission), and who may use what others leave (GRUB)
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
+//! changes.rs    tasks that come to the class, change in it or leave it; CPUs that come and go
 //! statistics.rs schedstats, since v5.15 as of real-time tasks
 //! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
 //! ```
@@ -14,9 +15,12 @@
 
 pub mod bandwidth;
 pub mod budget;
+pub mod changes;
 pub mod migrate;
 pub mod server;
 mod statistics;
+#[cfg(test)]
+mod tests;
 
 use crate::arch::Arch;
 use crate::attr::SchedFlags;
@@ -26,21 +30,14 @@ use crate::core::class::Pick;
 use crate::cpudeadline::dl_time_before;
 use crate::cpupri::CpuPriority;
 use crate::features::Feature;
+use crate::push_pull::Pushable;
 use crate::sched::*;
-use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim};
+use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim, RootDomainBandwidth};
 use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
+use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
-use migrate::LaterChoice;
+use migrate::{LaterChoice, OfflineMigration};
 use units::CpuId;
-
-behaviour! {
-    /// When a waiting task whose parameters change preempts.
-    pub enum DlPrioChanged = "dl.prio_changed" {
-        EarliestHere = "earliest-here", since "v3.14", commit "",
-            "when its deadline is behind the earliest one here, as the running task is looked at";
-        Preempts = "preempts", since "v6.6", commit "", "when its deadline comes before the running task's";
-    }
-}
 
 behaviour! {
     /// Whether real-time tasks are pushed to CPUs that run deadline tasks.
@@ -56,6 +53,7 @@ pub struct DlRules {
     pub tracking: BandwidthTracking,
     pub admission: Admission,
     pub period_limits: PeriodLimits,
+    pub rebuild: RootDomainBandwidth,
     pub reclaim: Reclaim,
     pub overflow: Overflow,
     pub constrained: Constrained,
@@ -63,6 +61,9 @@ pub struct DlRules {
     pub runtime_scale: RuntimeScale,
     pub later_choice: LaterChoice,
     pub prio_changed: DlPrioChanged,
+    pub switched_to: DlSwitchedTo,
+    pub leave_asleep: DlLeaveAsleep,
+    pub offline_migration: OfflineMigration,
     pub cpus_of_rt: DlCpus,
 }
 
@@ -71,6 +72,7 @@ impl DlRules {
         tracking: BandwidthTracking::TotalOnly,
         admission: Admission::Cpus,
         period_limits: PeriodLimits::None,
+        rebuild: RootDomainBandwidth::Lost,
         reclaim: Reclaim::OfAll,
         overflow: Overflow::Period,
         constrained: Constrained::AsImplicit,
@@ -78,6 +80,9 @@ impl DlRules {
         runtime_scale: RuntimeScale::Wall,
         later_choice: LaterChoice::AnyFree,
         prio_changed: DlPrioChanged::EarliestHere,
+        switched_to: DlSwitchedTo::PushOnly,
+        leave_asleep: DlLeaveAsleep::KeepsRunning,
+        offline_migration: OfflineMigration::Kept,
         cpus_of_rt: DlCpus::AsFree,
     };
     pub const V4_15: DlRules = DlRules {
@@ -86,12 +91,16 @@ impl DlRules {
         constrained: Constrained::NextPeriod,
         new_budget: NewBudget::Expired,
         later_choice: LaterChoice::Nearest,
+        switched_to: DlSwitchedTo::Preempts,
         ..DlRules::V4_5
     };
     pub const V4_16: DlRules = DlRules { runtime_scale: RuntimeScale::Capacity, ..DlRules::V4_15 };
     pub const V6_1: DlRules = DlRules {
         admission: Admission::Capacity,
         period_limits: PeriodLimits::Sysctl,
+        rebuild: RootDomainBandwidth::Counted,
+        leave_asleep: DlLeaveAsleep::Subtracted,
+        offline_migration: OfflineMigration::Moved,
         cpus_of_rt: DlCpus::Higher,
         ..DlRules::V4_16
     };
@@ -150,7 +159,7 @@ pub struct DlRq {
     pub earliest_dl: EarliestDl,
     pub dl_nr_migratory: u32,
     pub overloaded: bool,
-    pub pushable_dl_tasks: Vec<(u64, TaskId)>,
+    pub pushable_dl_tasks: Pushable<u64>,
     /// Bandwidth of the tasks that run, wait or have just gone to sleep (GRUB's active utilization).
     pub running_bw: u64,
     /// Bandwidth of all tasks of this CPU, asleep or not.
@@ -202,7 +211,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: on_dl_rq().
-    pub(crate) fn on_dl_rq(&self, p: TaskId) -> bool {
+    pub fn on_dl_rq(&self, p: TaskId) -> bool {
         p.index() < self.dl_se.len() && self.dl_se[p].queued
     }
 
@@ -310,13 +319,13 @@ impl<A: Arch> Sched<A> {
         self.dec_dl_tasks(cpu, se);
     }
 
-    /// deadline.c: inc_dl_tasks() and inc_dl_deadline().
+    /// deadline.c: inc_dl_tasks() and inc_dl_deadline(). A server counts as a task does.
     #[doc(alias = "inc_dl_deadline")]
     #[doc(alias = "inc_dl_migration")]
     fn inc_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
         self.dl[cpu].dl_nr_running += 1;
+        self.add_nr_running(cpu, 1);
         if let DlSe::Task(p) = se {
-            self.add_nr_running(cpu, 1);
             self.dl[cpu].dl_nr_migratory += u32::from(self.task[p].nr_cpus_allowed > 1);
         }
         let deadline = self.dl_entity(se).deadline;
@@ -336,8 +345,8 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "dec_dl_migration")]
     fn dec_dl_tasks(&mut self, cpu: CpuId, se: DlSe) {
         self.dl[cpu].dl_nr_running -= 1;
+        self.sub_nr_running(cpu, 1);
         if let DlSe::Task(p) = se {
-            self.sub_nr_running(cpu, 1);
             self.dl[cpu].dl_nr_migratory -= u32::from(self.task[p].nr_cpus_allowed > 1);
         }
         match self.dl[cpu].root.first() {
@@ -347,7 +356,7 @@ impl<A: Arch> Sched<A> {
             }
             None => {
                 self.dl[cpu].earliest_dl = EarliestDl::default();
-                self.cpudl_clear(cpu, true);
+                self.cpudl_clear(cpu, self.rq[cpu].online);
                 if self.kernel.dl.cpus_of_rt == DlCpus::Higher {
                     self.cpupri_set(cpu, CpuPriority::Queued(self.rt[cpu].highest_prio.curr));
                 }
@@ -485,98 +494,5 @@ impl<A: Arch> Sched<A> {
     fn start_hrtick_dl(&mut self, cpu: CpuId, p: TaskId) {
         let left = self.dl_se[p].runtime.max(0) as u64;
         self.hrtick_start(cpu, left);
-    }
-
-    /// deadline.c: switched_from_dl(). Its bandwidth is free again once what it has used would have been replenished (0-lag).
-    pub(crate) fn switched_from_dl(&mut self, cpu: CpuId, p: TaskId) {
-        let (se, queued) = (DlSe::Task(p), self.task[p].on_rq == OnRq::Queued);
-        match self.kernel.dl.tracking {
-            BandwidthTracking::TotalOnly => {
-                if !self.start_dl_timer(se) {
-                    self.dl_se[p].__dl_clear_params();
-                }
-            }
-            BandwidthTracking::Running => {
-                if queued && self.dl_se[p].dl_runtime > 0 {
-                    self.task_non_contending(se);
-                }
-                if !queued {
-                    if self.dl_se[p].dl_non_contending {
-                        self.sub_running_bw(se);
-                    }
-                    self.sub_rq_bw(se);
-                }
-                self.dl_se[p].dl_non_contending = false;
-            }
-        }
-        if queued && self.dl[cpu].dl_nr_running == 0 {
-            self.deadline_queue_pull_task(cpu);
-        }
-    }
-
-    /// deadline.c: switched_to_dl().
-    pub(crate) fn switched_to_dl(&mut self, cpu: CpuId, p: TaskId) {
-        let tracked = self.kernel.dl.tracking == BandwidthTracking::Running;
-        if tracked {
-            self.cancel_inactive_timer(DlSe::Task(p));
-        }
-        if self.task[p].on_rq != OnRq::Queued {
-            self.add_rq_bw(DlSe::Task(p));
-            return;
-        }
-        if self.rq[cpu].curr == Some(p) {
-            self.update_dl_rq_load_avg(cpu, false);
-            return;
-        }
-        if self.task[p].nr_cpus_allowed > 1 && self.dl[cpu].overloaded {
-            self.deadline_queue_push_tasks(cpu);
-        }
-        if self.curr_class(cpu) == SchedClass::Dl {
-            self.check_preempt_curr_dl(cpu, p);
-        } else {
-            self.resched_curr(cpu);
-        }
-    }
-
-    /// deadline.c: prio_changed_dl(): its parameters have changed.
-    pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId) {
-        if self.task[p].on_rq != OnRq::Queued {
-            return;
-        }
-        let runs = self.rq[cpu].curr == Some(p);
-        let deadline = self.dl_se[p].deadline;
-        if runs || self.kernel.dl.prio_changed == DlPrioChanged::EarliestHere {
-            if !self.dl[cpu].overloaded {
-                self.deadline_queue_pull_task(cpu);
-            }
-            let earliest = self.dl[cpu].earliest_dl.curr.unwrap_or(0);
-            if dl_time_before(earliest, deadline) {
-                self.resched_curr(cpu);
-            }
-            return;
-        }
-        let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
-        if curr.is_none_or(|curr| dl_time_before(deadline, self.dl_se[curr].deadline)) {
-            self.resched_curr(cpu);
-        }
-    }
-
-    /// deadline.c: rq_online_dl().
-    pub(crate) fn rq_online_dl(&mut self, cpu: CpuId) {
-        if self.dl[cpu].overloaded {
-            self.dl_set_overload(cpu);
-        }
-        match self.dl[cpu].earliest_dl.curr {
-            Some(deadline) => self.cpudl_set(cpu, deadline),
-            None => self.cpudl_clear(cpu, true),
-        }
-    }
-
-    /// deadline.c: rq_offline_dl().
-    pub(crate) fn rq_offline_dl(&mut self, cpu: CpuId) {
-        if self.dl[cpu].overloaded {
-            self.dl_clear_overload(cpu);
-        }
-        self.cpudl_clear(cpu, false);
     }
 }

@@ -305,7 +305,7 @@ impl<A: Arch> Sched<A> {
 
     // Utilization as the frequency governor sees it.
 
-    /// syscalls.c: effective_cpu_util() (core.c until v6.11, ENERGY_UTIL). What all classes and interrupts run.
+    /// fair.c: effective_cpu_util() (core.c until v6.7, ENERGY_UTIL). What all classes and interrupts run.
     pub(crate) fn effective_cpu_util(&self, cpu: CpuId, util_cfs: u64) -> u64 {
         let scale = self.capacity_orig_of(cpu);
         let irq = self.cpu_util_irq(cpu);
@@ -321,9 +321,11 @@ impl<A: Arch> Sched<A> {
 
     /// `effective_cpu_util()` of v6.1 with FREQUENCY_UTIL: within the clamps of the queue and of a task that would come.
     ///
-    /// Differs: no class but the fair one asks for a frequency (realtime tasks: the highest; deadline tasks: their bandwidth).
     fn frequency_util(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
         let max = self.capacity_orig_of(cpu);
+        if self.rt_tasks_go_fast(cpu) {
+            return max;
+        }
         let irq = self.cpu_util_irq(cpu);
         if irq >= max {
             return max;
@@ -337,8 +339,6 @@ impl<A: Arch> Sched<A> {
 
     /// cpufreq_schedutil.c: sugov_effective_cpu_perf(), of what `eenv_pd_max_util()` hands it (v6.8): with headroom, but no more
     /// than the upper clamps allow nor less than the lower ones ask for.
-    ///
-    /// Differs: as [`Sched::frequency_util`].
     #[doc(alias = "sugov_effective_cpu_perf")]
     fn governor_perf(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
         let scale = self.capacity_orig_of(cpu);
@@ -348,6 +348,9 @@ impl<A: Arch> Sched<A> {
         if irq < scale {
             min = irq.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
             max = scale.min(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
+            if self.rt_tasks_go_fast(cpu) {
+                min = min.max(scale);
+            }
         }
         if let Some(p) = p
             && self.uclamp_is_used()
@@ -357,6 +360,13 @@ impl<A: Arch> Sched<A> {
             max = if self.uclamp.uclamp_rq_is_idle(cpu) { task_max } else { max.max(task_max) };
         }
         min.max(map_util_perf(actual).min(max))
+    }
+
+    /// Whether the CPU has real-time tasks, and nobody has said that they need less than the highest frequency.
+    #[doc(alias = "rt_rq_is_runnable")]
+    fn rt_tasks_go_fast(&self, cpu: CpuId) -> bool {
+        let rt_rq = &self.rt[cpu];
+        !self.uclamp_is_used() && rt_rq.rt_queued && rt_rq.rt_nr_running > 0
     }
 }
 

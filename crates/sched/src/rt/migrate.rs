@@ -8,6 +8,7 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::cpupri::CpuPriority;
 use crate::features::Feature;
+use crate::push_pull::PushClass;
 use crate::sched::*;
 use crate::topology::{RdId, SdFlags};
 use fentry::fentry;
@@ -61,45 +62,24 @@ impl<A: Arch> Sched<A> {
     /// rt.c: rt_overloaded().
     fn rt_overloaded(&mut self, cpu: CpuId) -> u32 {
         self.read_root_domain(cpu);
-        self.root_domain(cpu).rto_count
+        self.root_domain(cpu).rto.count
     }
 
     /// rt.c: rt_set_overload().
     pub(super) fn rt_set_overload(&mut self, cpu: CpuId) {
-        if self.rq[cpu].online {
-            self.write_root_domain(cpu);
-            let rd = self.root_domain_mut(cpu);
-            rd.rto_mask.set(cpu);
-            rd.rto_count += 1;
-        }
+        self.tell_overloaded(cpu, PushClass::Rt, true);
     }
 
     /// rt.c: rt_clear_overload().
     pub(super) fn rt_clear_overload(&mut self, cpu: CpuId) {
-        if self.rq[cpu].online {
-            self.write_root_domain(cpu);
-            let rd = self.root_domain_mut(cpu);
-            rd.rto_mask.clear(cpu);
-            rd.rto_count -= 1;
-        }
+        self.tell_overloaded(cpu, PushClass::Rt, false);
     }
 
     /// rt.c: update_rt_migration(), until v6.6.
     pub(super) fn update_rt_migration(&mut self, cpu: CpuId) {
         if self.kernel.rt.overload == OverloadRule::Migratory {
             let rt_rq = &self.rt[cpu];
-            self.set_rt_overloaded(cpu, rt_rq.rt_nr_migratory > 0 && rt_rq.rt_nr_total > 1);
-        }
-    }
-
-    fn set_rt_overloaded(&mut self, cpu: CpuId, overloaded: bool) {
-        if self.rt[cpu].overloaded == overloaded {
-            return;
-        }
-        self.rt[cpu].overloaded = overloaded;
-        match overloaded {
-            true => self.rt_set_overload(cpu),
-            false => self.rt_clear_overload(cpu),
+            self.set_overloaded(cpu, PushClass::Rt, rt_rq.rt_nr_migratory > 0 && rt_rq.rt_nr_total > 1);
         }
     }
 
@@ -107,24 +87,22 @@ impl<A: Arch> Sched<A> {
     pub(super) fn enqueue_pushable_task(&mut self, cpu: CpuId, p: TaskId) {
         let prio = self.task[p].prio;
         let pushable = &mut self.rt[cpu].pushable_tasks;
-        pushable.retain(|&(_, task)| task != p);
-        let at = pushable.partition_point(|&(other, _)| other <= prio);
-        pushable.insert(at, (prio, p));
+        pushable.remove(p);
+        pushable.insert(prio, p, |a, b| a < b);
         let next = &mut self.rt[cpu].highest_prio.next;
         *next = prio.min(*next);
         if self.kernel.rt.overload == OverloadRule::Pushable {
-            self.set_rt_overloaded(cpu, true);
+            self.set_overloaded(cpu, PushClass::Rt, true);
         }
     }
 
     /// rt.c: dequeue_pushable_task().
     pub(super) fn dequeue_pushable_task(&mut self, cpu: CpuId, p: TaskId) {
         let rt_rq = &mut self.rt[cpu];
-        rt_rq.pushable_tasks.retain(|&(_, task)| task != p);
-        let first = rt_rq.pushable_tasks.first();
-        rt_rq.highest_prio.next = first.map_or(MAX_RT_PRIO, |&(prio, _)| prio);
+        rt_rq.pushable_tasks.remove(p);
+        rt_rq.highest_prio.next = rt_rq.pushable_tasks.first().map_or(MAX_RT_PRIO, |(prio, _)| prio);
         if rt_rq.pushable_tasks.is_empty() && self.kernel.rt.overload == OverloadRule::Pushable {
-            self.set_rt_overloaded(cpu, false);
+            self.set_overloaded(cpu, PushClass::Rt, false);
         }
     }
 
@@ -172,41 +150,7 @@ impl<A: Arch> Sched<A> {
             return None;
         }
         let lowest_mask = self.cpupri_find(p)?;
-        let cpu = self.task[p].cpu;
-        if lowest_mask.contains(cpu) {
-            return Some(cpu);
-        }
-        let this_cpu = Some(self.this_cpu).filter(|&this| lowest_mask.contains(this));
-        let domains: Vec<_> = self.domains.for_each_domain(cpu).collect();
-        for sd in domains {
-            self.read_domain(sd);
-            if !self.domains[sd].flags.has(SdFlags::SD_WAKE_AFFINE) {
-                continue;
-            }
-            let span = self.domains.sched_domain_span(sd);
-            // This one is cheaper to preempt than one that must be told.
-            if this_cpu.is_some_and(|this| span.contains(this)) {
-                return this_cpu;
-            }
-            let near = lowest_mask.and(span);
-            if let Some(best) = self.cpumask_choose(&near) {
-                return Some(best);
-            }
-        }
-        this_cpu.or_else(|| self.cpumask_choose(&lowest_mask))
-    }
-
-    /// cpumask_any_and_distribute(), or cpumask_first_and(), which came before it.
-    pub(crate) fn cpumask_choose(&mut self, mask: &CpuMask) -> Option<CpuId> {
-        match self.kernel.rt.lowest_choice {
-            LowestChoice::First => mask.first(),
-            LowestChoice::Distributed => {
-                let prev = &mut self.distribute_cpu_mask_prev[self.this_cpu];
-                let next = mask.next_from(prev.index() + 1).or_else(|| mask.first())?;
-                *prev = next;
-                Some(next)
-            }
-        }
+        self.nearest_cpu(p, &lowest_mask, |sched, _, near| sched.cpumask_choose(near))
     }
 
     // Pushing.
@@ -229,25 +173,15 @@ impl<A: Arch> Sched<A> {
         if !rt_rq.overloaded {
             return false;
         }
-        let Some(&(prio, next_task)) = rt_rq.pushable_tasks.first() else { return false };
+        let Some((prio, next_task)) = rt_rq.pushable_tasks.first() else { return false };
         debug_assert!(self.rq[cpu].curr != Some(next_task), "what runs is not pushable");
         if prio < self.curr_prio(cpu) {
             self.resched_curr(cpu);
             return false;
         }
         let Some(lowest) = self.find_lock_lowest_rq(next_task, cpu) else { return false };
-        self.migrate_rt_task(next_task, cpu, lowest);
-        self.resched_curr(lowest);
-        self.rq_unlock(lowest);
+        self.push_to(next_task, cpu, lowest);
         true
-    }
-
-    /// deactivate_task(), set_task_cpu(), activate_task(): both queues are locked.
-    fn migrate_rt_task(&mut self, p: TaskId, from: CpuId, to: CpuId) {
-        self.task[p].on_rq = OnRq::Migrating;
-        self.deactivate_task(from, p, QueueFlags::default());
-        self.set_task_cpu(p, to);
-        self.activate_task(to, p, QueueFlags::default());
     }
 
     /// rt.c: push_rt_tasks(). The queue is locked.
@@ -261,7 +195,7 @@ impl<A: Arch> Sched<A> {
     /// anybody has something to give, which pull_rt_task() looks at first.
     pub(super) fn need_pull_rt_task(&self, cpu: CpuId, prev: Option<TaskId>) -> bool {
         let prev_prio = prev.map_or(MAX_PRIO, |p| self.task[p].prio);
-        self.root_domain(cpu).rto_count > 0 && self.rq[cpu].online && self.rt[cpu].highest_prio.curr > prev_prio
+        self.root_domain(cpu).rto.count > 0 && self.rq[cpu].online && self.rt[cpu].highest_prio.curr > prev_prio
     }
 
     /// rt.c: balance_rt(), since v5.4. Whether something of this class or one above it is to run.
@@ -279,39 +213,29 @@ impl<A: Arch> Sched<A> {
         if overloaded == 0 {
             return;
         }
-        let alone = overloaded == 1 && self.root_domain(this_cpu).rto_mask.contains(this_cpu);
+        let alone = overloaded == 1 && self.root_domain(this_cpu).rto.mask.contains(this_cpu);
         if alone && self.kernel.rt.push_ipi != PushIpi::ByAsker {
             return;
         }
         if self.sched_feat(Feature::RT_PUSH_IPI) {
             return self.tell_cpu_to_push(this_cpu);
         }
-        let mut resched = false;
-        let overloaded = self.root_domain(this_cpu).rto_mask.clone();
-        for cpu in overloaded.iter().filter(|&cpu| cpu != this_cpu) {
-            self.read_rq_rt(cpu);
-            let highest = self.rt[this_cpu].highest_prio.curr;
-            if self.rt[cpu].highest_prio.next >= highest {
-                continue;
-            }
-            self.rq_lock(cpu);
-            if let Some(p) = self.pick_highest_pushable_task(cpu, this_cpu)
-                && self.task[p].prio < highest
-                && self.task[p].prio >= self.curr_prio(cpu)
-            {
-                resched = true;
-                self.migrate_rt_task(p, cpu, this_cpu);
-            }
-            self.rq_unlock(cpu);
-        }
-        if resched {
-            self.resched_curr(this_cpu);
-        }
+        let overloaded = self.root_domain(this_cpu).rto.mask.clone();
+        let worth = |sched: &mut Self, cpu: CpuId| {
+            sched.read_rq_rt(cpu);
+            sched.rt[cpu].highest_prio.next < sched.rt[this_cpu].highest_prio.curr
+        };
+        self.pull_from(this_cpu, &overloaded, worth, |sched, cpu| {
+            let p = sched.pick_highest_pushable_task(cpu, this_cpu)?;
+            let prio = sched.task[p].prio;
+            // One that is about to preempt there is left alone.
+            (prio < sched.rt[this_cpu].highest_prio.curr && prio >= sched.curr_prio(cpu)).then_some(p)
+        });
     }
 
     /// rt.c: pick_highest_pushable_task(). The highest of those that wait on `from` and may run on `to`.
     fn pick_highest_pushable_task(&self, from: CpuId, to: CpuId) -> Option<TaskId> {
-        let mut waiting = self.rt[from].pushable_tasks.iter().map(|&(_, p)| p);
+        let mut waiting = self.rt[from].pushable_tasks.tasks();
         waiting.find(|&p| !self.task[p].on_cpu && self.cpumask_test(to, p))
     }
 
@@ -342,7 +266,7 @@ impl<A: Arch> Sched<A> {
         if self.root_domains[rd.index()].rto_cpu.is_none()
             && let Some(first) = self.rto_next_cpu(rd)
         {
-            self.irq_work_queue_on(first, IrqWork::RtoPush(rd));
+            self.irq_work_queue_on(first, IrqWork::RtoPush);
         }
     }
 
@@ -351,7 +275,7 @@ impl<A: Arch> Sched<A> {
         let rd = &mut self.root_domains[rd.index()];
         loop {
             let from = rd.rto_cpu.map_or(0, |cpu| cpu.index() + 1);
-            rd.rto_cpu = rd.rto_mask.next_from(from);
+            rd.rto_cpu = rd.rto.mask.next_from(from);
             if let Some(cpu) = rd.rto_cpu {
                 if cpu == self.this_cpu && self.kernel.rt.push_ipi == PushIpi::NotToSelf {
                     continue;
@@ -365,8 +289,8 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// rt.c: rto_push_irq_work_func(), since v4.15.
-    pub(crate) fn rto_push_irq_work_func(&mut self, rd: RdId) {
+    /// rt.c: rto_push_irq_work_func(), since v4.15. A CPU that has come to another root domain meanwhile asks nobody there.
+    pub(crate) fn rto_push_irq_work_func(&mut self) {
         let cpu = self.this_cpu;
         if self.rt[cpu].has_pushable_tasks() {
             self.rq_lock(cpu);
@@ -374,8 +298,11 @@ impl<A: Arch> Sched<A> {
             self.rq_unlock(cpu);
         }
         self.write_root_domain(cpu);
-        if let Some(next) = self.rto_next_cpu(rd) {
-            self.irq_work_queue_on(next, IrqWork::RtoPush(rd));
+        let rd = self.rq[cpu].rd;
+        if self.root_domain(cpu).rto_cpu == Some(cpu)
+            && let Some(next) = self.rto_next_cpu(rd)
+        {
+            self.irq_work_queue_on(next, IrqWork::RtoPush);
         }
     }
 
@@ -396,7 +323,7 @@ impl<A: Arch> Sched<A> {
     fn find_next_push_cpu(&mut self, asker: CpuId) -> Option<CpuId> {
         loop {
             let prev = self.rt[asker].push_cpu;
-            let rto_mask = &self.root_domain(asker).rto_mask;
+            let rto_mask = &self.root_domain(asker).rto.mask;
             let mut next = rto_mask.next_from(prev.index() + 1);
             if prev < asker {
                 next = next.filter(|&cpu| cpu < asker);

@@ -18,7 +18,9 @@ use crate::core::Sched;
 use crate::core::class::Pick;
 use crate::cpupri::CpuPriority;
 use crate::fair::list::Linked;
+use crate::push_pull::Pushable;
 use crate::sched::*;
+use crate::syscalls::PolicyChange;
 use bandwidth::{PeriodClock, PeriodStart, RtBandwidth};
 use fentry::fentry;
 use migrate::{LowestChoice, OverloadRule, PushIpi};
@@ -123,7 +125,7 @@ pub struct RtRq {
     pub rt_nr_total: u32,
     pub overloaded: bool,
     /// Those that wait and may run elsewhere: priority and task, the highest first, then in order of arrival.
-    pub pushable_tasks: Vec<(i32, TaskId)>,
+    pub pushable_tasks: Pushable<i32>,
     /// Its tasks are among `rq.nr_running`; not while it is throttled.
     pub rt_queued: bool,
     pub rt_throttled: bool,
@@ -148,7 +150,7 @@ impl RtRq {
             rt_nr_migratory: 0,
             rt_nr_total: 0,
             overloaded: false,
-            pushable_tasks: Vec::new(),
+            pushable_tasks: Pushable::default(),
             rt_queued: false,
             rt_throttled: false,
             rt_time: 0,
@@ -165,13 +167,14 @@ impl RtRq {
     }
 }
 
-/// rt.c: move_entity(). Whether a task leaves its place in the list: not when it is only changed and comes back with its
-/// priority.
-fn move_entity(flags: QueueFlags) -> bool {
-    !flags.save_restore || flags.move_
-}
-
 impl<A: Arch> Sched<A> {
+    /// rt.c: move_entity(), since v4.6. Whether a task leaves its place in the list: not when it is only changed and comes back with
+    /// its priority.
+    fn move_entity(&self, flags: QueueFlags) -> bool {
+        let requeued = self.kernel.core.policy_change == PolicyChange::Requeued;
+        requeued || !flags.save_restore || flags.move_
+    }
+
     /// rt.c: on_rt_rq().
     pub(crate) fn on_rt_rq(&self, p: TaskId) -> bool {
         p.index() < self.rt_se.len() && self.rt_se[p].on_rq
@@ -203,7 +206,7 @@ impl<A: Arch> Sched<A> {
         self.dequeue_top_rt_rq(cpu);
         self.write_rq_rt(cpu);
         let prio = self.task[p].prio;
-        if move_entity(flags) || !self.rt_se[p].on_list {
+        if self.move_entity(flags) || !self.rt_se[p].on_list {
             let array = &mut self.rt[cpu].active;
             let queue = &mut array.queue[prio as usize];
             if flags.head {
@@ -225,7 +228,7 @@ impl<A: Arch> Sched<A> {
     fn dequeue_rt_entity(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         self.dequeue_top_rt_rq(cpu);
         self.write_rq_rt(cpu);
-        if move_entity(flags) {
+        if self.move_entity(flags) {
             self.__delist_rt_entity(cpu, p);
         }
         self.rt_se[p].on_rq = false;

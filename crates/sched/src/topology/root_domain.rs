@@ -4,6 +4,7 @@
 use super::PerfDomain;
 use crate::cpudeadline::Cpudl;
 use crate::cpupri::Cpupri;
+use crate::push_pull::Overloaded;
 use units::{CpuId, CpuMask};
 
 /// A root domain.
@@ -32,14 +33,12 @@ pub struct RootDomain {
     /// The largest `cpu_capacity_orig` of its CPUs.
     pub max_cpu_capacity: u64,
     /// CPUs with deadline tasks that could run elsewhere.
-    pub dlo_mask: CpuMask,
-    pub dlo_count: u32,
+    pub dlo: Overloaded,
     pub cpudl: Cpudl,
     /// `dl_bw.total_bw`: what deadline tasks have reserved, out of 2^20 of a CPU.
     pub total_bw: u64,
     /// CPUs with real-time tasks that could run elsewhere.
-    pub rto_mask: CpuMask,
-    pub rto_count: u32,
+    pub rto: Overloaded,
     pub cpupri: Cpupri,
     /// Since v4.15: who was told last to push real-time tasks, on behalf of all that asked; `None` when all were.
     pub rto_cpu: Option<CpuId>,

@@ -4,7 +4,7 @@ use crate::program::{Compiler, Ledger};
 use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::{IdleState, Prices};
-use machine::topology::{Numbering, from_synthetic};
+use machine::topology::{Numbering, Topology, from_synthetic};
 use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
@@ -12,6 +12,7 @@ use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::features::Feature;
 use sched::sched::Policy;
+use sched::scheduler::Scheduler;
 use sched::syscalls::{IdleWeight, NiceChange};
 use sched::sysctl::{Sysctl, Tunable};
 use sim::engine::{LinuxSim, Sim};
@@ -40,6 +41,12 @@ pub struct Case {
     pub limits: Vec<usize>,
     pub ensembles: Vec<Ensemble>,
     pub administration: Option<Administration>,
+    /// What is done to the machine meanwhile.
+    pub timeline: Vec<(Ns, Change)>,
+    /// The capacity of every second CPU, of 1024.
+    pub small_cpus: Option<u32>,
+    /// Behaviours that are another kernel's.
+    pub mixed: Vec<(&'static str, &'static str)>,
 }
 
 /// Another preemption model, CPUs without ticks, and what is switched in the middle of the run.
@@ -102,6 +109,10 @@ pub enum Step {
     Limit(usize, usize),
     Setsid,
     Autogroup(i32),
+    /// sched_setattr(), by its place in [`ATTRS`](crate::dimensions::ATTRS).
+    Attr(usize),
+    /// The n-th group is weighed anew, by place in [`WEIGHTS`](crate::dimensions::WEIGHTS); ignored where the case has fewer groups.
+    Weigh(usize, usize),
 }
 
 /// What a group may use: quota and period in us, and what it may save up beyond the quota. No limit comes last.
@@ -204,6 +215,9 @@ impl Case {
             limits: Vec::new(),
             ensembles: Vec::new(),
             administration: None,
+            timeline: Vec::new(),
+            small_cpus: None,
+            mixed: Vec::new(),
         };
         if pick(2) == 0 {
             case.toggled = (0..1 + pick(4)).map(|_| FEATURES[pick(FEATURES.len() as u64)]).collect();
@@ -292,18 +306,42 @@ impl Case {
         let plain = |step: &Step| matches!(step, Step::Run(_) | Step::Work(_) | Step::Sleep(_) | Step::Io(_));
         self.toggled.is_empty()
             && self.limits.is_empty()
+            && self.timeline.is_empty()
+            && self.mixed.is_empty()
+            && self.small_cpus.is_none()
             && self.sysctls.is_empty()
             && self.administration.is_none()
-            && self.ensembles.iter().flat_map(|e| &e.members).flatten().all(plain)
+            && self.steps().all(plain)
     }
 
     /// Whether tasks both yield and change their weight. v6.12 keeps the deadline of a task whose weight changes as far away as its old
     /// weight had put it (core.c takes it off its queue meanwhile: PLACE_REL_DEADLINE), and a yield goes there: as far ahead as a
     /// slice of the lighter weight is long.
     pub fn yields_far(&self) -> bool {
-        let steps = || self.ensembles.iter().flat_map(|e| &e.members).flatten();
-        let yields = steps().any(|step| matches!(step, Step::Yield));
-        yields && steps().any(|step| matches!(step, Step::Nice(_) | Step::Policy(_)))
+        let yields = self.steps().any(|step| matches!(step, Step::Yield));
+        yields
+            && self
+                .steps()
+                .any(|step| matches!(step, Step::Nice(_) | Step::Policy(_) | Step::Attr(_) | Step::Weigh(..)))
+    }
+
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.ensembles.iter().flat_map(|e| &e.members).flatten()
+    }
+
+    pub fn nr_cpus(&self) -> usize {
+        self.topology().nr_cpus()
+    }
+
+    fn topology(&self) -> Topology {
+        let topology = from_synthetic(&self.machine, "case", Numbering::LinuxX86).expect("a valid machine");
+        match self.small_cpus {
+            Some(capacity) => {
+                let every_second = (0..topology.nr_cpus()).step_by(2).map(CpuId::new).collect();
+                topology.with_capacity(&every_second, capacity)
+            }
+            None => topology,
+        }
     }
 
     /// Whether slices change while tasks have lag of the old ones.
@@ -366,6 +404,19 @@ impl Case {
             case.sysctls.remove(i);
             cases.push(case);
         }
+        for i in 0..self.timeline.len() {
+            let mut case = self.clone();
+            case.timeline.remove(i);
+            cases.push(case);
+        }
+        for i in 0..self.mixed.len() {
+            let mut case = self.clone();
+            case.mixed.remove(i);
+            cases.push(case);
+        }
+        if self.small_cpus.is_some() {
+            cases.push(Case { small_cpus: None, ..self.clone() });
+        }
         if self.costs {
             cases.push(Case { costs: false, ..self.clone() });
         }
@@ -385,7 +436,9 @@ impl Case {
             let round: Ns = per_step.fold(Ns::from_ms(10), |sum, time| sum + time);
             total += ensemble.at + Ns(round.0 * u64::from(ensemble.rounds));
         }
-        Ns(total.0 * if self.limits.is_empty() { 10 } else { 10 * TIGHTEST })
+        let slow = !self.limits.is_empty() || self.has_classes();
+        let small = 1024 / u64::from(self.small_cpus.unwrap_or(1024));
+        Ns(total.0 * if slow { 10 * TIGHTEST } else { 10 } * small)
     }
 
     pub fn prices(&self) -> Prices {
@@ -393,12 +446,15 @@ impl Case {
     }
 
     pub fn boot<const COSTS: bool>(&self, prices: Prices) -> LinuxSim<COSTS> {
-        let topology = from_synthetic(&self.machine, "case", Numbering::LinuxX86).expect("a valid machine");
+        let topology = self.topology();
         let mut kernel = *sched::versions::kernel(self.kernel).expect("a kernel that is built");
         for feature in self.toggled.iter().map(|name| Feature::from_name(name).expect("a feature")) {
             if kernel.features.has(feature) {
                 kernel.features.set(feature, !kernel.features.sched_feat(feature));
             }
+        }
+        for (key, value) in &self.mixed {
+            kernel.set(key, value).expect("a behaviour of this kernel");
         }
         let mut sysctl = Sysctl::new(topology.nr_cpus());
         for (name, value) in &self.sysctls {
@@ -473,7 +529,9 @@ impl Start {
         if self.at > sim.now() && sim.run_watched(self.at, watch) != sim::engine::End::Time {
             sim.idle(self.at);
         }
-        let cpu = CpuId::new(self.on % sim.sched.nr_cpus());
+        let nr_cpus = sim.sched.nr_cpus();
+        let mut cpus = (self.on..self.on + nr_cpus).map(|cpu| CpuId::new(cpu % nr_cpus));
+        let cpu = cpus.find(|&cpu| sim.sched.is_online(cpu)).expect("a CPU is up");
         sim.spawn(cpu, self.spec);
     }
 }

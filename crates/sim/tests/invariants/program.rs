@@ -1,6 +1,7 @@
 //! What the tasks of a case do: scripts compiled from its ensembles, none of which can deadlock by itself.
 
 use crate::case::{Case, Ensemble, Kind, LIMITS, Step};
+use crate::dimensions::{ATTRS, WEIGHTS};
 use machine::hardware::Hardware;
 use os::pipe::PipeId;
 use os::sync::{CondId, MutexId, SemaphoreId, SyncOp};
@@ -139,6 +140,12 @@ impl Script {
                 Op::SetAffinity(mask)
             }
             Step::Group(number) => Op::MoveToGroup(*self.groups.get(number)?),
+            Step::Attr(number) => Op::SetAttr(Box::new(ATTRS[number])),
+            Step::Weigh(number, weight) => {
+                let group = *self.groups.get(number)?;
+                let (file, text) = WEIGHTS[weight];
+                Op::WriteGroup(Box::new(GroupWrite { group, file, text: text.to_string() }))
+            }
             Step::Setsid => Op::Setsid,
             Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
             Step::Limit(number, limit) => {

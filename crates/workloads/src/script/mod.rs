@@ -23,6 +23,7 @@
 //! | `setsid` | begins a session of its own, and with it an autogroup |
 //! | `autogroup N` | gives its session's autogroup the nice level N |
 //! | `policy P` | sched_setattr() of a policy as `policy=` names them; refused, the task ends |
+//! | `clamp MIN MAX` | sched_setattr() of utilization clamps: 0 to 1024, or `none`; refused, the task ends |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
 //! | `touch M R` | from now on it touches so much of the memory `M` in each second of its run time |
 //! | `leave M` | touches it no longer |
@@ -137,7 +138,8 @@ enum Step {
     Autogroup(i32),
     /// A place among the script's groups; `None` is the root.
     Enter(Option<u32>),
-    Policy(SchedAttr),
+    /// A policy, or clamps.
+    Attr(SchedAttr),
     Read(u32),
     Write(u32),
     /// A place among the script's memory, and bytes in each second.

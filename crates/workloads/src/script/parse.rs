@@ -275,7 +275,7 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, read PIPE, write PIPE, \
+    const EXPECTED: &str = "run T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, read PIPE, write PIPE, \
                             enter GROUP, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
@@ -299,7 +299,11 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
         "might_sleep" => steps.push(Step::MightSleep),
         "policy" => {
             let policy = reader.word();
-            steps.push(Step::Policy(reader.policy(policy, 0)?));
+            steps.push(Step::Attr(reader.policy(policy, 0)?));
+        }
+        "clamp" => {
+            let (min, max) = (reader.word(), reader.word());
+            steps.push(Step::Attr(SchedAttr::clamps(reader.clamp(min)?, reader.clamp(max)?)));
         }
         "setsid" => steps.push(Step::Setsid),
         "autogroup" => {
@@ -448,6 +452,8 @@ mod tests {
             ("task a policy=deadline/2ms: run 1ms", "4:15: found `deadline/2ms`; expected RUNTIME/DEADLINE"),
             ("task a policy=deadline/2ms/3: run 1ms", "4:28: found `3`; expected a time"),
             ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
+            ("task a: clamp 3", "4:16: found ``; expected a whole number from 0 to 1024, or none"),
+            ("task a: clamp 3 1025", "4:17: found `1025`; expected a whole number from 0 to 1024, or none"),
             ("task a slice=3: run 1ms", "4:14: found `3`; expected a time such as 3ms"),
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (

@@ -1,7 +1,7 @@
 //! A line of a script, read word by word.
 
 use super::parse::ScriptError;
-use sched::attr::{SchedAttr, SchedFlags};
+use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
 use sched::sched::Policy;
 use units::Ns;
 
@@ -76,6 +76,17 @@ impl<'a> Reader<'a> {
                 let expected = format!("so much as 512MB{behind} or 2GB{behind}, at most 1024GB{behind}");
                 Err(self.wrong_at(text, format!("`{text}`"), &expected))
             }
+        }
+    }
+
+    /// A utilization clamp, or `none`.
+    pub fn clamp(&self, text: &str) -> Result<ClampRequest, ScriptError> {
+        match text {
+            "none" => Ok(ClampRequest::Reset),
+            _ => match self.number(text, 0, 1024) {
+                Ok(clamp) => Ok(ClampRequest::Set(clamp as u32)),
+                Err(error) => Err(ScriptError { expected: format!("{}, or none", error.expected), ..error }),
+            },
         }
     }
 

@@ -71,7 +71,7 @@ impl Program for Playing {
             last.now
         });
         if std::mem::replace(&mut self.answer_counts, false) && last.value != 0 {
-            // Refused: whoever needs a policy cannot do without.
+            // Refused: whoever asks for one cannot do without.
             self.at = self.steps.len();
         }
         let Some(step) = self.step() else {
@@ -104,7 +104,7 @@ impl Program for Playing {
             Step::Yield => Op::Yield,
             Step::CondResched => Op::CondResched,
             Step::MightSleep => Op::MightSleep,
-            Step::Policy(attr) => {
+            Step::Attr(attr) => {
                 self.answer_counts = true;
                 Op::SetAttr(Box::new(attr))
             }

@@ -1,26 +1,15 @@
 //! Requests for clamps: of tasks (sched_setattr), groups (cpu.uclamp.min, cpu.uclamp.max) and the system (sysctls).
 
-use super::{ClampId, SCHED_CAPACITY_SCALE, UtilClamp, uclamp_none};
+use super::{ClampId, Clamps, SCHED_CAPACITY_SCALE, UtilClamp, uclamp_none};
 use crate::arch::Arch;
+use crate::attr::{ClampRequest, SchedAttr};
 use crate::core::Sched;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
-use crate::syscalls::TaskChange;
+use crate::sysctl::Sysctl;
 
 /// A percentage as cpu.uclamp.* has it, in hundredths (UCLAMP_PERCENT_SHIFT): 100%.
 const UCLAMP_PERCENT_SCALE: u32 = 100 * 100;
-
-/// What sched_setattr() asks of one clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ClampRequest {
-    /// It stays.
-    #[default]
-    Keep,
-    /// -1: the task asks for none any more.
-    Reset,
-    /// 0 to 1024.
-    Set(u32),
-}
 
 /// core.c: capacity_from_percent(), with cgroup_parse_float(): `max`, or a percentage of which two decimals count, rounded.
 /// In hundredths of a percent.
@@ -50,23 +39,13 @@ fn capacity_from_percent(text: &str) -> Answer<u32> {
 }
 
 impl<A: Arch> Sched<A> {
-    /// sched_setattr() with SCHED_FLAG_KEEP_ALL and clamps.
-    ///
-    /// # Errors
-    /// EINVAL for a clamp above 1024 or a lower one above the upper one, EOPNOTSUPP where there are none.
-    pub fn set_util_clamps(&mut self, p: TaskId, min: ClampRequest, max: ClampRequest) -> Answer {
-        self.uclamp_validate(p, [min, max])?;
-        self.change_task(p, TaskChange::POLICY, |sched| sched.__setscheduler_uclamp(p, [min, max]));
-        Ok(())
-    }
-
     /// core.c: uclamp_validate(). Whoever asks for a clamp switches clamping on.
     #[doc(alias = "syscalls.c")]
-    fn uclamp_validate(&mut self, p: TaskId, requests: [ClampRequest; 2]) -> Answer {
+    pub(crate) fn uclamp_validate(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
         if self.kernel.core.uclamp == UtilClamp::Absent {
-            return Err(Refusal::new(Errno::EOPNOTSUPP, "this kernel cannot clamp utilization"));
+            return Err(Refusal::new(Errno::E2BIG, "this kernel's struct sched_attr has no clamps"));
         }
-        let wanted = ClampId::BOTH.map(|id| match requests[id as usize] {
+        let wanted = ClampId::BOTH.map(|id| match requests(attr)[id as usize] {
             ClampRequest::Keep => Some(self.task_cold[p].uclamp_req[id].value),
             ClampRequest::Reset => None,
             ClampRequest::Set(value) => Some(value),
@@ -83,25 +62,48 @@ impl<A: Arch> Sched<A> {
         Ok(())
     }
 
-    /// core.c: __setscheduler_uclamp(). Clamps that nobody asked for, or no longer, become those of the task's class.
+    /// core.c: __setscheduler_uclamp(), of a task that has its new priority. Clamps that nobody asked for, or no longer, become
+    /// those of its class.
     #[doc(alias = "uclamp_reset")]
-    pub(crate) fn __setscheduler_uclamp(&mut self, p: TaskId, requests: [ClampRequest; 2]) {
-        let asked = requests != [ClampRequest::Keep; 2];
-        for id in ClampId::BOTH {
+    pub(crate) fn __setscheduler_uclamp(&mut self, p: TaskId, attr: &SchedAttr) {
+        if self.kernel.core.uclamp == UtilClamp::Absent {
+            return;
+        }
+        for (id, request) in ClampId::BOTH.into_iter().zip(requests(attr)) {
+            let of_class = match id {
+                ClampId::Min if self.task[p].prio < MAX_RT_PRIO => self.uclamp.util_min_rt_default,
+                _ => uclamp_none(id),
+            };
             let clamp = &mut self.task_cold[p].uclamp_req[id];
-            if !asked && !clamp.user_defined || requests[id as usize] == ClampRequest::Reset {
-                clamp.set(uclamp_none(id), false);
+            if !attr.asks_for_clamps() && !clamp.user_defined || request == ClampRequest::Reset {
+                clamp.set(of_class, false);
             }
-            if let ClampRequest::Set(value) = requests[id as usize] {
+            if let ClampRequest::Set(value) = request {
                 clamp.set(value, true);
             }
         }
     }
 
-    /// core.c: uclamp_fork(). A child asks for what its parent asks for, and is counted nowhere.
-    pub(crate) fn uclamp_fork(&mut self, p: TaskId, parent: Option<TaskId>) {
+    /// core.c: uclamp_fork() and uclamp_post_fork(). A child asks for what its parent asks for, unless that one's children begin
+    /// anew; it is counted nowhere.
+    #[doc(alias = "uclamp_post_fork")]
+    pub(in crate::core) fn uclamp_fork(&mut self, p: TaskId, parent: Option<TaskId>, attr: &SchedAttr) {
         if let Some(parent) = parent {
-            self.task_cold[p].uclamp_req = self.task_cold[parent].uclamp_req;
+            let anew = self.task[parent].sched_reset_on_fork;
+            let of_parent = self.task_cold[parent].uclamp_req;
+            self.task_cold[p].uclamp_req = if anew { Clamps::default() } else { of_parent };
+        }
+        self.uclamp_update_util_min_rt_default(p);
+        if attr.asks_for_clamps() {
+            self.__setscheduler_uclamp(p, attr);
+        }
+    }
+
+    /// core.c: uclamp_update_util_min_rt_default(). Real-time tasks ask for a default of their own.
+    fn uclamp_update_util_min_rt_default(&mut self, p: TaskId) {
+        let clamp = &mut self.task_cold[p].uclamp_req[ClampId::Min];
+        if self.kernel.core.uclamp != UtilClamp::Absent && self.task[p].prio < MAX_RT_PRIO && !clamp.user_defined {
+            clamp.set(self.uclamp.util_min_rt_default, false);
         }
     }
 
@@ -166,30 +168,46 @@ impl<A: Arch> Sched<A> {
 
     // The system.
 
-    /// core.c: sysctl_sched_uclamp_handler(), for kernel.sched_util_clamp_min and kernel.sched_util_clamp_max: the most that any
-    /// task's clamps may be.
+    /// core.c: sysctl_sched_uclamp_handler(), for kernel.sched_util_clamp_min and kernel.sched_util_clamp_max, the most that any
+    /// task's clamps may be, and kernel.sched_util_clamp_min_rt_default.
     ///
     /// # Errors
-    /// EINVAL for a limit above 1024, or a lower clamp's above the upper one's.
-    pub fn sysctl_sched_uclamp_handler(&mut self, min: u64, max: u64) -> Answer {
-        if max > u64::from(SCHED_CAPACITY_SCALE) {
+    /// EINVAL for a value above 1024, or a lower clamp's limit above the upper one's.
+    pub fn sysctl_sched_uclamp_handler(&mut self, sysctl: &Sysctl) -> Answer {
+        let limits = [sysctl.sched_uclamp_util_min, sysctl.sched_uclamp_util_max];
+        let of_rt = sysctl.sched_uclamp_util_min_rt_default;
+        if limits[1].max(of_rt) > u64::from(SCHED_CAPACITY_SCALE) {
             return Err(Refusal::new(Errno::EINVAL, "a clamp is from 0 to 1024"));
         }
-        if min > max {
+        if limits[0] > limits[1] {
             return Err(Refusal::new(Errno::EINVAL, "the lower clamp's limit is above the upper one's"));
         }
-        let limits = [min as u32, max as u32];
-        if ClampId::BOTH.iter().all(|&id| self.uclamp.uclamp_default[id].value == limits[id as usize]) {
+        if self.kernel.core.uclamp == UtilClamp::Absent {
             return Ok(());
         }
-        self.uclamp.sched_uclamp_used = true;
-        for id in ClampId::BOTH {
-            self.uclamp.uclamp_default[id].set(limits[id as usize], false);
-            self.tg[ROOT_TASK_GROUP].clamps.uclamp_req[id].set(limits[id as usize], false);
+        if ClampId::BOTH.iter().any(|&id| u64::from(self.uclamp.uclamp_default[id].value) != limits[id as usize]) {
+            self.uclamp.sched_uclamp_used = true;
+            for id in ClampId::BOTH {
+                self.uclamp.uclamp_default[id].set(limits[id as usize] as u32, false);
+                self.tg[ROOT_TASK_GROUP].clamps.uclamp_req[id].set(limits[id as usize] as u32, false);
+            }
+            self.cpu_util_update_eff(ROOT_TASK_GROUP);
         }
-        self.cpu_util_update_eff(ROOT_TASK_GROUP);
+        if u64::from(self.uclamp.util_min_rt_default) != of_rt {
+            self.uclamp.sched_uclamp_used = true;
+            self.uclamp.util_min_rt_default = of_rt as u32;
+            // uclamp_sync_util_min_rt_default(): tasks that are queued are counted anew when they come the next time.
+            for p in self.task.iter().filter(|(_, task)| task.alive).map(|(p, _)| p).collect::<Vec<_>>() {
+                self.uclamp_update_util_min_rt_default(p);
+            }
+        }
         Ok(())
     }
+}
+
+/// What is asked of both clamps.
+fn requests(attr: &SchedAttr) -> [ClampRequest; 2] {
+    [attr.sched_util_min, attr.sched_util_max]
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::arch::Arch;
+use crate::attr::{ClampRequest, SchedAttr};
 use crate::core::cgroup::GroupFile;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
@@ -55,7 +56,8 @@ impl Sched<Hand> {
     }
 
     fn clamp(&mut self, p: TaskId, min: u32, max: u32) {
-        self.set_util_clamps(p, ClampRequest::Set(min), ClampRequest::Set(max)).expect("sound clamps");
+        self.sched_setattr(p, &SchedAttr::clamps(ClampRequest::Set(min), ClampRequest::Set(max)))
+            .expect("sound clamps");
     }
 
     fn effective(&self, p: TaskId) -> (u64, u64) {
@@ -163,10 +165,14 @@ fn the_system_limits_everybody() {
     let mut s = machine(V6_1);
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 600, 900);
-    s.sysctl_sched_uclamp_handler(512, 800).expect("sound limits");
+    let limit = |s: &mut Sched<Hand>, min, max| {
+        let limits = Sysctl { sched_uclamp_util_min: min, sched_uclamp_util_max: max, ..Sysctl::new(1) };
+        s.sysctl_sched_uclamp_handler(&limits).map_err(|refusal| refusal.errno)
+    };
+    assert_eq!(limit(&mut s, 512, 800), Ok(()));
     assert_eq!((s.effective(p), s.of_queue()), ((512, 800), (512, 800)));
-    assert_eq!(s.sysctl_sched_uclamp_handler(900, 800).map_err(|r| r.errno), Err(Errno::EINVAL));
-    assert_eq!(s.sysctl_sched_uclamp_handler(0, 1025).map_err(|r| r.errno), Err(Errno::EINVAL));
+    assert_eq!(limit(&mut s, 900, 800), Err(Errno::EINVAL));
+    assert_eq!(limit(&mut s, 0, 1025), Err(Errno::EINVAL));
     assert_eq!(s.effective(p), (512, 800));
     assert!(Sysctl { sched_uclamp_util_max: 5, ..Sysctl::new(1) }.contradiction().is_some());
 }
@@ -175,7 +181,9 @@ fn the_system_limits_everybody() {
 fn requests_that_make_no_sense_are_refused() {
     let mut s = machine(V6_1);
     let p = s.queued(ROOT_TASK_GROUP);
-    let ask = |s: &mut Sched<Hand>, min, max| s.set_util_clamps(p, min, max).map_err(|refusal| refusal.errno);
+    let ask = |s: &mut Sched<Hand>, min, max| {
+        s.sched_setattr(p, &SchedAttr::clamps(min, max)).map_err(|refusal| refusal.errno)
+    };
     assert_eq!(ask(&mut s, ClampRequest::Set(1025), ClampRequest::Keep), Err(Errno::EINVAL));
     assert_eq!(ask(&mut s, ClampRequest::Set(600), ClampRequest::Set(500)), Err(Errno::EINVAL));
     assert!(!s.uclamp_is_used(), "a refused request switches nothing on");
@@ -185,8 +193,8 @@ fn requests_that_make_no_sense_are_refused() {
     assert_eq!(s.effective(p), (500, 1024));
     let mut s = machine(V4_16);
     let p = s.queued(ROOT_TASK_GROUP);
-    let refused = s.set_util_clamps(p, ClampRequest::Set(1), ClampRequest::Keep);
-    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::EOPNOTSUPP));
+    let refused = s.sched_setattr(p, &SchedAttr::clamps(ClampRequest::Set(1), ClampRequest::Keep));
+    assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::E2BIG));
     let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
     let refused = s.cgroup_write(group, GroupFile::UclampMin, "5");
     assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::ENOENT));
@@ -200,6 +208,50 @@ fn children_ask_for_what_their_parents_ask_for() {
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
     let child = s.queued(ROOT_TASK_GROUP);
     assert_eq!(s.effective(child), (10, 20));
+}
+
+#[test]
+fn children_of_who_resets_on_fork_ask_for_nothing() {
+    let mut s = machine(V6_12);
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.clamp(p, 10, 20);
+    s.task[p].sched_reset_on_fork = true;
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+    let child = s.queued(ROOT_TASK_GROUP);
+    assert_eq!(s.effective(child), (0, 1024));
+}
+
+#[test]
+fn real_time_tasks_ask_for_a_whole_cpu_by_default() {
+    let mut s = machine(V6_1);
+    let p = s.queued(ROOT_TASK_GROUP);
+    s.sched_setscheduler(p, Policy::Fifo, 5).expect("a priority");
+    assert_eq!(s.effective(p), (1024, 1024));
+    let by_default = Sysctl { sched_uclamp_util_min_rt_default: 300, ..Sysctl::new(1) };
+    s.sysctl_sched_uclamp_handler(&by_default).expect("a sound default");
+    assert!(s.uclamp_is_used());
+    assert_eq!(s.effective(p), (300, 1024));
+    s.sched_setscheduler(p, Policy::Normal, 0).expect("a policy");
+    assert_eq!((s.effective(p), s.of_queue()), ((0, 1024), (0, 1024)));
+    s.clamp(p, 100, 200);
+    s.sched_setscheduler(p, Policy::Fifo, 5).expect("a priority");
+    assert_eq!((s.effective(p), s.of_queue()), ((100, 200), (100, 200)), "what it has asked for stays");
+}
+
+#[test]
+fn clamps_come_with_a_policy_or_alone() {
+    for kernel in [V6_1, V6_12] {
+        let mut s = machine(kernel);
+        let p = s.queued(ROOT_TASK_GROUP);
+        let attr = SchedAttr { sched_util_max: ClampRequest::Set(400), ..SchedAttr::fair(Policy::Batch, 3) };
+        s.sched_setattr(p, &attr).expect("a policy and a clamp");
+        assert_eq!((s.task[p].policy, s.effective(p)), (Policy::Batch, (0, 400)));
+        let vruntime = s.se[s.task[p].se].vruntime;
+        s.clamp(p, 50, 300);
+        assert_eq!((s.task[p].policy, s.get_params(p).sched_nice), (Policy::Batch, 3), "{}", kernel.name);
+        assert_eq!(s.se[s.task[p].se].vruntime, vruntime);
+        assert_eq!(s.effective(p), (50, 300));
+    }
 }
 
 #[test]

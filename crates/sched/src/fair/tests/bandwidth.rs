@@ -5,6 +5,7 @@ use crate::core::cfs_quota::Quota;
 use crate::core::cgroup::{GroupFile, Hierarchy};
 use crate::errno::Errno;
 use crate::fair::bandwidth::RUNTIME_INF;
+use crate::rt::bandwidth::RtBandwidth;
 use crate::versions::{V6_1, V6_12};
 
 const ALL: [Kernel; 4] = [V4_5_RC1, V4_15, V6_1, V6_12];
@@ -35,13 +36,13 @@ impl Sched<Hand> {
         }
     }
 
-    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and every queue's is the same of what is
-    /// below it.
+    /// A CPU's number of runnable tasks is what is queued on it below no throttled queue, and its fair server where that waits; every
+    /// queue's is the same of what is below it.
     fn assert_counts(&self) {
         for (cpu, rq) in self.rq.iter() {
             let root = &self.cfs_rq[rq.cfs];
             let stopper = u32::from(rq.stop_queued);
-            assert_eq!(rq.nr_running, root.h_nr_running + stopper, "{cpu:?}");
+            assert_eq!(rq.nr_running, root.h_nr_running + self.dl[cpu].dl_nr_running + stopper, "{cpu:?}");
         }
         for (cfs, queue) in self.cfs_rq.iter() {
             let mut below = 0;
@@ -117,7 +118,7 @@ fn averages_stand_still_while_a_queue_is_throttled() {
         s.tg_set_cfs_bandwidth(tg, none).expect("no quota is fine");
         assert!(!s.cfs_bandwidth_used() && !s.throttled_hierarchy(cfs));
         assert!(s.cfs_rq_clock_pelt(cfs) - clock < MS, "{}", kernel.name);
-        assert_eq!(s.rq[CPU0].nr_running, 1);
+        assert_eq!(s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running, 1);
     }
 }
 
@@ -199,7 +200,10 @@ fn a_burst_is_saved_up_and_counted() {
 
 #[test]
 fn other_cpus_queues_wait_for_their_own_cpu_since_v6_3() {
-    let mut s = machine(V6_12, 2);
+    // No fair server: its timer would come first.
+    let mut kernel = V6_12;
+    kernel.rt.bandwidth = RtBandwidth::Queues;
+    let mut s = machine(kernel, 2);
     let tg = s.limited(ROOT_TASK_GROUP, "a", 20);
     for cpu in [CPU0, CPU1] {
         s.task_in(tg, cpu, 0);
@@ -250,7 +254,7 @@ fn groups_with_quotas_come_and_go() {
         // A task leaves a throttled group, and runs at once.
         s.on_cpu(CPU0);
         s.sched_move_task(p, ROOT_TASK_GROUP);
-        assert_eq!(s.rq[CPU0].nr_running, 1);
+        assert_eq!(s.rq[CPU0].nr_running - s.dl[CPU0].dl_nr_running, 1);
         assert_eq!(s.reschedule(CPU0), Some(p));
         s.sched_destroy_group(tg);
         assert!(!s.cfs_bandwidth_used());

@@ -1,7 +1,8 @@
 //! Where CPUs differ in capacity: what fits, the search by capacity, and placement by energy.
 
 use super::*;
-use crate::core::{ClampId, ClampRequest};
+use crate::attr::{ClampRequest, SchedAttr};
+use crate::core::ClampId;
 use crate::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use crate::fair::fit::{Fits, Needs};
 use crate::scheduler::Scheduler;
@@ -49,7 +50,7 @@ impl Machine {
 
     fn clamp(&mut self, p: TaskId, min: u32, max: u32) {
         let (min, max) = (ClampRequest::Set(min), ClampRequest::Set(max));
-        self.0.set_util_clamps(p, min, max).expect("sound clamps");
+        self.0.sched_setattr(p, &SchedAttr::clamps(min, max)).expect("sound clamps");
     }
 }
 

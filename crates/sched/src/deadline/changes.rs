@@ -1,0 +1,134 @@
+//! deadline.c: tasks that come to the deadline class, change in it or leave it, and CPUs that come and go.
+
+use super::DlSe;
+use super::bandwidth::BandwidthTracking;
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpudeadline::dl_time_before;
+use crate::sched::*;
+use units::CpuId;
+
+behaviour! {
+    /// When a waiting task whose parameters change preempts.
+    pub enum DlPrioChanged = "dl.prio_changed" {
+        EarliestHere = "earliest-here", since "v3.14", commit "",
+            "when its deadline is behind the earliest one here, as the running task is looked at";
+        Preempts = "preempts", since "v6.6", commit "", "when its deadline comes before the running task's";
+    }
+}
+
+behaviour! {
+    /// Whether a waiting task that comes to the class preempts.
+    pub enum DlSwitchedTo = "dl.switched_to" {
+        PushOnly = "push-only", since "v3.14", commit "",
+            "no: it may be pushed elsewhere, and otherwise waits until somebody has the CPU choose again (only machines with one \
+             CPU had it preempt)";
+        Preempts = "preempts", since "v4.9", commit "",
+            "as one that wakes there (after v4.5, by v4.15)";
+    }
+}
+
+behaviour! {
+    /// What becomes of the bandwidth of a task that leaves the class asleep, before its 0-lag time.
+    pub enum DlLeaveAsleep = "dl.leave_asleep" {
+        KeepsRunning = "keeps-running", since "v4.13", commit "", "its CPU takes it for used for ever";
+        Subtracted = "subtracted", since "v4.18", commit "", "it is used no more (after v4.16, by v6.1)";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// deadline.c: switched_from_dl(). Its bandwidth is free again once what it has used would have been replenished (0-lag).
+    pub(crate) fn switched_from_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let (se, queued) = (DlSe::Task(p), self.task[p].on_rq == OnRq::Queued);
+        match self.kernel.dl.tracking {
+            BandwidthTracking::TotalOnly => {
+                if !self.start_dl_timer(se) {
+                    self.dl_se[p].__dl_clear_params();
+                }
+            }
+            BandwidthTracking::Running => {
+                if queued && self.dl_se[p].dl_runtime > 0 {
+                    self.task_non_contending(se);
+                }
+                if !queued {
+                    let forgotten = self.kernel.dl.leave_asleep == DlLeaveAsleep::KeepsRunning;
+                    if self.dl_se[p].dl_non_contending && !forgotten {
+                        self.sub_running_bw(se);
+                    }
+                    self.sub_rq_bw(se);
+                }
+                self.dl_se[p].dl_non_contending = false;
+            }
+        }
+        if queued && self.dl[cpu].dl_nr_running == 0 {
+            self.deadline_queue_pull_task(cpu);
+        }
+    }
+
+    /// deadline.c: switched_to_dl().
+    pub(crate) fn switched_to_dl(&mut self, cpu: CpuId, p: TaskId) {
+        let tracked = self.kernel.dl.tracking == BandwidthTracking::Running;
+        if tracked {
+            self.cancel_inactive_timer(DlSe::Task(p));
+        }
+        if self.task[p].on_rq != OnRq::Queued {
+            self.add_rq_bw(DlSe::Task(p));
+            return;
+        }
+        if self.rq[cpu].curr == Some(p) {
+            self.update_dl_rq_load_avg(cpu, false);
+            return;
+        }
+        if self.task[p].nr_cpus_allowed > 1 && self.dl[cpu].overloaded {
+            self.deadline_queue_push_tasks(cpu);
+        }
+        match (self.kernel.dl.switched_to, self.curr_class(cpu)) {
+            (DlSwitchedTo::PushOnly, _) => {}
+            (_, SchedClass::Dl) => self.check_preempt_curr_dl(cpu, p),
+            _ => self.resched_curr(cpu),
+        }
+    }
+
+    /// deadline.c: prio_changed_dl(): its parameters have changed.
+    pub(crate) fn prio_changed_dl(&mut self, cpu: CpuId, p: TaskId) {
+        if self.task[p].on_rq != OnRq::Queued {
+            return;
+        }
+        if !self.dl[cpu].overloaded {
+            self.deadline_queue_pull_task(cpu);
+        }
+        let runs = self.rq[cpu].curr == Some(p);
+        let deadline = self.dl_se[p].deadline;
+        if runs || self.kernel.dl.prio_changed == DlPrioChanged::EarliestHere {
+            let earliest = self.dl[cpu].earliest_dl.curr.unwrap_or(0);
+            if dl_time_before(earliest, deadline) {
+                self.resched_curr(cpu);
+            }
+            return;
+        }
+        let curr = self.rq[cpu].curr.filter(|&curr| self.task[curr].sched_class == SchedClass::Dl);
+        if curr.is_none_or(|curr| dl_time_before(deadline, self.dl_se[curr].deadline)) {
+            self.resched_curr(cpu);
+        }
+    }
+
+    /// deadline.c: rq_online_dl().
+    pub(crate) fn rq_online_dl(&mut self, cpu: CpuId) {
+        if self.dl[cpu].overloaded {
+            self.dl_set_overload(cpu);
+        }
+        match self.dl[cpu].earliest_dl.curr {
+            Some(deadline) => self.cpudl_set(cpu, deadline),
+            None => self.cpudl_clear(cpu, true),
+        }
+    }
+
+    /// deadline.c: rq_offline_dl().
+    pub(crate) fn rq_offline_dl(&mut self, cpu: CpuId) {
+        if self.dl[cpu].overloaded {
+            self.dl_clear_overload(cpu);
+        }
+        self.cpudl_clear(cpu, false);
+    }
+}

@@ -1,0 +1,201 @@
+//! What scenarios cannot ask for: tasks that are changed by others, CPUs and partitions that go while bandwidth is reserved, the
+//! fair server's books.
+
+use super::*;
+use crate::attr::{SchedAttr, SchedFlags};
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::errno::Errno;
+use crate::scheduler::Scheduler;
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
+use units::{CpuMask, Ns};
+
+const MS: u64 = 1_000_000;
+const CPU0: CpuId = CpuId(0);
+const CPU1: CpuId = CpuId(1);
+
+struct Clock(u64);
+
+impl Arch for Clock {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(self.0)
+    }
+    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+}
+
+fn machine(kernel: Kernel, cpus: u32) -> Sched<Clock> {
+    let topology = CpuTopology::symmetric(1, 1, 1, cpus as usize, 1);
+    let sysctl = Sysctl::new(topology.nr_cpus);
+    let boot = Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() };
+    Sched::new(Clock(1_000 * MS), boot)
+}
+
+fn deadline(runtime_ms: u64, period_ms: u64) -> SchedAttr {
+    SchedAttr {
+        sched_policy: Policy::Deadline,
+        sched_runtime: runtime_ms * MS,
+        sched_deadline: period_ms * MS,
+        ..SchedAttr::NORMAL
+    }
+}
+
+impl Sched<Clock> {
+    fn later(&mut self, ms: u64) {
+        self.arch.0 += ms * MS;
+    }
+
+    fn starts(&mut self, cpu: CpuId, attr: SchedAttr) -> TaskId {
+        let comm = String::from("test");
+        let init = TaskInit { comm, attr: Some(attr), cpus_allowed: None, mm: 1, group: ROOT_TASK_GROUP };
+        let p = self.fork(cpu, init).expect("it is admitted");
+        Scheduler::wake_up_new_task(self, cpu, p);
+        p
+    }
+
+    fn sleeps(&mut self, cpu: CpuId) {
+        Scheduler::set_current_state(self, cpu, TaskState::Interruptible);
+        Scheduler::schedule(self, cpu, false);
+    }
+
+    fn reserved(&self, cpu: CpuId) -> u64 {
+        self.root_domain(cpu).total_bw
+    }
+}
+
+#[test]
+fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
+    for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V6_1, true), (V6_12, true)] {
+        let mut s = machine(kernel, 1);
+        let hog = s.starts(CPU0, SchedAttr::NORMAL);
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(hog));
+        let other = s.starts(CPU0, SchedAttr::NORMAL);
+        s.rq[CPU0].need_resched = false;
+        Scheduler::sched_setattr(&mut s, CPU0, other, &deadline(4, 10)).expect("it is admitted");
+        assert_eq!(s.rq[CPU0].need_resched, preempts, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_sleeper_that_leaves_the_class_uses_its_bandwidth_no_more_since_v4_18() {
+    for (kernel, left) in [(V4_16, to_ratio_of(4, 10)), (V6_1, 0)] {
+        let mut s = machine(kernel, 1);
+        let p = s.starts(CPU0, deadline(4, 10));
+        Scheduler::schedule(&mut s, CPU0, true);
+        s.sleeps(CPU0);
+        assert_eq!(s.dl[CPU0].running_bw, to_ratio_of(4, 10), "until its 0-lag time");
+        Scheduler::sched_setattr(&mut s, CPU0, p, &SchedAttr::NORMAL).expect("anybody may leave");
+        assert_eq!((s.dl[CPU0].running_bw, s.dl[CPU0].this_bw), (left, 0), "{}", kernel.name);
+    }
+}
+
+fn to_ratio_of(runtime_ms: u64, period_ms: u64) -> u64 {
+    bandwidth::to_ratio(period_ms * MS, runtime_ms * MS)
+}
+
+#[test]
+fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
+    for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12] {
+        let mut s = machine(kernel, 2);
+        s.starts(CPU0, deadline(6, 10));
+        let second = s.starts(CPU1, deadline(6, 10));
+        let refusal = Scheduler::cpu_down(&mut s, CPU0, CPU1).expect_err("1.2 of one CPU");
+        assert_eq!(refusal.errno, Errno::EBUSY, "{}", kernel.name);
+        assert!(s.rq[CPU1].hotplug.is_active(), "{}", kernel.name);
+        Scheduler::sched_setattr(&mut s, CPU0, second, &deadline(2, 10)).expect("less than before");
+        Scheduler::cpu_down(&mut s, CPU0, CPU1).expect("0.8 of one CPU");
+    }
+}
+
+#[test]
+fn a_partition_does_not_shrink_below_what_is_reserved() {
+    let cpus = |list: &[usize]| list.iter().map(|&cpu| CpuId::new(cpu)).collect::<CpuMask>();
+    for kernel in [V4_16, V6_1, V6_12] {
+        let mut s = machine(kernel, 4);
+        Scheduler::set_partitions(&mut s, CPU0, &[cpus(&[0, 1])]).expect("nobody is there");
+        for cpu in [CPU0, CPU1] {
+            s.starts(cpu, deadline(6, 10));
+        }
+        let refusal = Scheduler::set_partitions(&mut s, CPU0, &[cpus(&[0])]).expect_err("1.2 of one CPU");
+        assert_eq!(refusal.errno, Errno::EBUSY, "{}", kernel.name);
+        Scheduler::set_partitions(&mut s, CPU0, &[cpus(&[0, 1, 2])]).expect("it grows");
+    }
+}
+
+#[test]
+fn a_new_root_domain_knows_what_is_reserved_since_v5_4() {
+    for (kernel, of_one) in [(V4_5, 0), (V4_16, 0), (V6_1, 1)] {
+        let mut s = machine(kernel, 4);
+        s.starts(CPU0, deadline(4, 10));
+        assert_eq!(s.reserved(CPU0), to_ratio_of(4, 10));
+        let half = [CPU0, CPU1].into_iter().collect::<CpuMask>();
+        Scheduler::set_partitions(&mut s, CPU0, &[half]).expect("two CPUs are enough");
+        let here =
+            s.task.iter().find(|(_, task)| task.sched_class == SchedClass::Dl).map(|(p, _)| p).expect("it is there");
+        assert_eq!(s.reserved(s.task[here].cpu), of_one * to_ratio_of(4, 10), "{}", kernel.name);
+        assert_eq!(s.reserved(CpuId(3)), 0, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn a_fair_server_that_waits_counts_as_a_task() {
+    let mut s = machine(V6_12, 1);
+    let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
+    let spinner = s.starts(CPU0, fifo);
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(spinner));
+    let starving = s.starts(CPU0, SchedAttr::NORMAL);
+    assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (2, 0), "it is deferred");
+    s.later(980);
+    while Scheduler::hrtimer_run(&mut s, CPU0) {}
+    assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (3, 1));
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(starving));
+}
+
+#[test]
+fn idleness_uses_up_the_fair_server_whoever_ends_it() {
+    let mut s = machine(V6_12, 1);
+    let task = s.starts(CPU0, SchedAttr::NORMAL);
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(task));
+    s.later(1);
+    s.sleeps(CPU0);
+    let before = s.dl[CPU0].fair_server.runtime;
+    s.later(20);
+    let spinner = s.starts(CPU0, SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL });
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(spinner));
+    assert_eq!(s.dl[CPU0].fair_server.runtime, before - 20 * MS as i64);
+}
+
+#[test]
+fn who_leaves_a_real_time_policy_is_on_its_lists_no_more() {
+    let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
+    for kernel in [V4_5, V4_15, V6_1, V6_12] {
+        for to in [SchedAttr::NORMAL, deadline(4, 10)] {
+            let mut s = machine(kernel, 1);
+            let p = s.starts(CPU0, fifo);
+            assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+            Scheduler::sched_setattr(&mut s, CPU0, p, &to).expect("it is admitted");
+            assert!(!s.rt_se[p].on_list, "{}", kernel.name);
+            s.later(1);
+            s.sleeps(CPU0);
+            assert_eq!(s.rq[CPU0].curr, None, "{}", kernel.name);
+            assert_eq!(s.se[s.task[p].se].sum_exec_runtime, MS, "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn a_task_that_leaves_and_returns_within_its_period_is_admitted_once() {
+    for kernel in [V4_15, V6_1, V6_12] {
+        let mut s = machine(kernel, 1);
+        let p = s.starts(CPU0, deadline(8, 10));
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
+        let others = s.reserved(CPU0) - to_ratio_of(8, 10);
+        Scheduler::sched_setattr(&mut s, CPU0, p, &SchedAttr::NORMAL).expect("anybody may leave");
+        let reclaim = SchedFlags { reclaim: true, ..SchedFlags::default() };
+        let back = SchedAttr { sched_flags: reclaim, ..deadline(1, 10) };
+        Scheduler::sched_setattr(&mut s, CPU0, p, &back).expect("less than before");
+        assert_eq!(s.reserved(CPU0), others + to_ratio_of(1, 10), "{}", kernel.name);
+        assert_eq!(s.dl[CPU0].this_bw, others + to_ratio_of(1, 10), "{}", kernel.name);
+    }
+}
