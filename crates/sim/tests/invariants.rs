@@ -23,8 +23,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Seeds that once found something, each with what it was.
-const FOUND: [(u64, &str); 2] = [
+const FOUND: [(u64, &str); 3] = [
     (11, "a CPU that had gone offline with sleepers' timers interrupted itself for ever"),
+    (278, "a throttled deadline task whose CPU went offline was counted there for ever (psi)"),
     (1_009_400, "a group that was throttled and unthrottled at one instant has the weight that it was made with"),
 ];
 

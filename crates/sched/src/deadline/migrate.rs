@@ -210,6 +210,7 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now; that
     /// queue is locked in place of the old one.
+    /// Differs: pressure is counted where the task is now; the kernel's counts stay behind ("psi: task underflow").
     pub(super) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let to = self.find_lock_later_rq(p, cpu).unwrap_or_else(|| {
             let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_active_mask);
@@ -217,10 +218,12 @@ impl<A: Arch> Sched<A> {
             self.rq_lock(to);
             to
         });
+        self.psi_dequeue(p, QueueFlags::default());
         match self.kernel.dl.offline_migration {
             OfflineMigration::Kept => self.set_task_cpu(p, to),
             OfflineMigration::Moved => self.move_with_bandwidth(p, cpu, to),
         }
+        self.psi_enqueue(p, QueueFlags { migrated: true, ..QueueFlags::default() });
         self.rq_unlock(cpu);
         self.update_rq_clock(to);
         to

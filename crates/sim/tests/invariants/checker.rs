@@ -347,8 +347,6 @@ pub struct Seen {
     pub real_time_runs: bool,
     pub deadline_runs: bool,
     pub deadline_is_throttled: bool,
-    pub server_runs: bool,
-    pub real_time_is_throttled: bool,
     pub group_is_throttled: bool,
     pub cpu_is_offline: bool,
     pub several_root_domains: bool,
@@ -358,12 +356,10 @@ pub struct Seen {
 
 impl Seen {
     fn look<const COSTS: bool>(&mut self, sched: &Sched<Hardware<COSTS>>) {
-        for (cpu, rq) in sched.rq.iter() {
+        for (_, rq) in sched.rq.iter() {
             let class = rq.curr.map(|curr| sched.task[curr].sched_class);
             self.real_time_runs |= class == Some(SchedClass::Rt);
             self.deadline_runs |= class == Some(SchedClass::Dl);
-            self.real_time_is_throttled |= sched.rt[cpu].rt_throttled;
-            self.server_runs |= sched.dl[cpu].fair_server.queued && class == Some(SchedClass::Fair);
             self.cpu_is_offline |= !rq.hotplug.is_online();
         }
         self.deadline_is_throttled |= sched.dl_se.iter().any(|(_, se)| se.dl_throttled);
@@ -378,8 +374,6 @@ impl Seen {
             real_time_runs: self.real_time_runs | other.real_time_runs,
             deadline_runs: self.deadline_runs | other.deadline_runs,
             deadline_is_throttled: self.deadline_is_throttled | other.deadline_is_throttled,
-            server_runs: self.server_runs | other.server_runs,
-            real_time_is_throttled: self.real_time_is_throttled | other.real_time_is_throttled,
             group_is_throttled: self.group_is_throttled | other.group_is_throttled,
             cpu_is_offline: self.cpu_is_offline | other.cpu_is_offline,
             several_root_domains: self.several_root_domains | other.several_root_domains,

@@ -65,7 +65,7 @@ pub const WEIGHTS: [(GroupFile, &str); 8] = [
 ];
 
 const SYSCTLS: [(Tunable, u64); 8] = [
-    (Tunable::sched_rt_runtime, 500_000),
+    (Tunable::sched_rt_runtime, 20_000),
     (Tunable::sched_rt_runtime, 950_000),
     (Tunable::sched_rt_period, 100_000),
     (Tunable::sched_autogroup_enabled, 0),
