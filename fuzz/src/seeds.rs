@@ -354,12 +354,14 @@ pub const RT_APP: &[&str] = &[
 ];
 
 pub fn scripts() -> Vec<String> {
-    vec![SCRIPT_TEXT.to_string()]
+    let memory = "memory heap 512MB node=1 pinned\ntask a count=2 process=p: touch heap 4GB/s; run 1ms; leave heap\n";
+    vec![SCRIPT_TEXT.to_string(), memory.to_string()]
 }
 
 pub const SCRIPT: &[&str] = &[
     "task", "run", "spin", "sleep", "until", "every", "yield", "read", "write", "x", "(", ")", ";", ":", "nice=",
-    "cpus=", "on=", "at=", "group=", "count=", "ns", "us", "ms", "s", "/",
+    "cpus=", "on=", "at=", "group=", "count=", "ns", "us", "ms", "s", "/", "memory", "touch", "leave", "process=",
+    "node=", "pinned", "MB", "GB/s",
 ];
 
 pub fn arguments() -> Vec<String> {

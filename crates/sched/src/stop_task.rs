@@ -65,7 +65,16 @@ impl<A: Arch> Sched<A> {
         }
         let swap = *swap;
         if !(swap.src_stopped && swap.dst_stopped) {
-            return false;
+            let other = if cpu == swap.src_cpu { swap.dst_cpu } else { swap.src_cpu };
+            if self.cpu_online_mask.contains(other) {
+                return false;
+            }
+            // It went down before it came to this: it finds, if it comes back, that nothing is left to do.
+            let swap = self.numa.swap_mut(number);
+            (swap.src_stopped, swap.dst_stopped, swap.swapped) = (true, true, Some(false));
+            let dst_cpu = swap.dst_cpu;
+            self.numa.rq[dst_cpu].numa_migrate_on = false;
+            return true;
         }
         if swap.swapped.is_some() {
             self.numa.end_swap(number);

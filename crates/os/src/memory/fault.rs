@@ -50,6 +50,8 @@ impl Os {
             within(sched, cpu, paths::DO_NUMA_PAGE, |sched| self.do_numa_page(sched, cpu, area, batch));
         } else {
             charge(sched, cpu, paths::DO_ANONYMOUS_PAGE);
+            // It is cleared.
+            sched.arch_mut().copy(cpu, BATCH_BYTES);
             let node = sched.cpu_to_node(cpu);
             let region = &mut self.memory.regions[of.region.0 as usize];
             region.batches[batch as usize].node = Some(node);
