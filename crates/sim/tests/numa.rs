@@ -9,7 +9,7 @@ use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CpuId, Ns};
+use units::{CpuId, Ns, Prng};
 
 /// Hears the tracepoints of NUMA balancing.
 #[derive(Default, Clone)]
@@ -210,4 +210,45 @@ numa_faults node=1 task_private=51200 task_shared=0 group_private=0 group_shared
     assert_eq!(file("v6.1", observe::proc::Formats::V6_1), expected);
     let older = expected.replace("task_private=51200 task_shared=0", "task_private=0 task_shared=51200");
     assert_eq!(file("v4.15", observe::proc::Formats::V4_15), older);
+}
+
+/// Random tasks and memory while CPUs come and go: nothing is lost on the way of a migration or a swap.
+#[test]
+fn cpus_may_come_and_go_while_tasks_are_on_their_way() {
+    for seed in 0..20 {
+        let mut random = Prng::stream(seed, "numa", 0);
+        let mut pick = |bound: u64| random.below(bound);
+        let machine = ["pack:2 numa:1 core:2 pu:2", "pack:4 numa:1 core:2 pu:1"][pick(2) as usize];
+        let mut text = format!("machine {machine}\nkernel {}\n", KERNELS[pick(5) as usize]);
+        // Scans in quick succession: many migrations.
+        text += if text.contains("v6") {
+            "set sched/numa_balancing/scan_delay_ms=10\nset sched/numa_balancing/scan_period_min_ms=20\n"
+        } else {
+            "set kernel.numa_balancing_scan_delay_ms=10\nset kernel.numa_balancing_scan_period_min_ms=20\n"
+        };
+        for region in 0..4 {
+            let place = ["", " node=0", " node=1 pinned"][pick(3) as usize];
+            text += &format!("memory m{region} {}MB{place}\n", 16 + 16 * pick(6));
+        }
+        for task in 0..3 + pick(8) {
+            let process = if pick(2) == 0 { " process=p" } else { "" };
+            let work =
+                ["run 100s", "100000 x (run 3ms; sleep 1ms)", "100000 x (run 300us; sleep 200us)"][pick(3) as usize];
+            let (a, b) = (pick(4), pick(4));
+            text += &format!("task t{task}{process}: touch m{a} 4GB/s; touch m{b} 1GB/s; {work}\n");
+            if pick(3) == 0 {
+                text += &format!("task short{task}{process} at={}ms: touch m{a} 2GB/s; run 200ms\n", 100 * pick(10));
+            }
+        }
+        for round in 0..6 {
+            let (cpu, at) = (1 + pick(7), 200 + 300 * round);
+            text += &format!("at {at}ms offline {cpu}\nat {}ms online {cpu}\n", at + 50 + pick(200));
+        }
+        text += "picture 0ms..2500ms in 1 columns\n";
+        let (sim, _) = run(&text);
+        let living = sim.sched.task.iter().filter(|(_, task)| task.alive && task.mm != 0).count();
+        assert_eq!(living, text.matches("task t").count(), "seed {seed}");
+        assert!(sim.sched.numa.rq.iter().all(|(_, rq)| !rq.numa_migrate_on), "seed {seed}: nobody is on the way");
+        assert_eq!(sim.refused, [], "seed {seed}");
+    }
 }
