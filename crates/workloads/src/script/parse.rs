@@ -205,6 +205,13 @@ fn memory(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Ok(())
 }
 
+/// `touch MEMORY RATE` or `leave MEMORY`, of which `word` has been read.
+fn touch(reader: &mut Reader, word: &str, script: &Script) -> Result<Step, ScriptError> {
+    let region = named_memory(reader, script)?;
+    let rate = if word == "leave" { 0 } else { reader.rate()? };
+    Ok(Step::Touch { region, rate })
+}
+
 /// The place of that memory among the script's.
 fn named_memory(reader: &mut Reader, script: &Script) -> Result<u32, ScriptError> {
     let name = reader.word();
@@ -325,11 +332,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             }) as u32;
             steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
         }
-        "touch" | "leave" => {
-            let region = named_memory(reader, script)?;
-            let rate = if word == "leave" { 0 } else { reader.rate()? };
-            steps.push(Step::Touch { region, rate });
-        }
+        "touch" | "leave" => steps.push(touch(reader, word, script)?),
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
             repetition(reader, times, steps, script, depth)?;
         }
