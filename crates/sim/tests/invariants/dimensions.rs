@@ -75,9 +75,9 @@ const SYSCTLS: [(Tunable, u64); 8] = [
     (Tunable::sched_base_slice, 500_000),
 ];
 
-/// Behaviours that stay as the kernel has them: what a mix of these means is not defined. How weights and averages are scaled,
-/// laid out and picked by belongs together.
-const WHOLE: [&str; 3] = ["load_resolution", "pelt_arithmetic", "entity.pick"];
+/// Behaviours that are mixed: of placement, balancing, and the real-time and deadline classes. How weights and averages are scaled, and
+/// what is counted of them, belongs together in each kernel.
+const MIXED: [&str; 4] = ["wake.", "balance.", "dl.", "rt."];
 
 impl Case {
     /// The same with some of the other dimensions.
@@ -165,7 +165,7 @@ impl Case {
         for _ in 0..1 + random.below(6) {
             let setting = &settings[random.below(settings.len() as u64) as usize];
             let value = setting.choices[random.below(setting.choices.len() as u64) as usize].name;
-            if !WHOLE.contains(&setting.key) {
+            if MIXED.iter().any(|room| setting.key.starts_with(room)) {
                 self.mixed.push((setting.key, value));
             }
         }
