@@ -13,6 +13,8 @@ mod dimensions;
 mod pressure;
 #[path = "invariants/program.rs"]
 mod program;
+#[path = "invariants/structures.rs"]
+mod structures;
 
 use case::Case;
 use checker::{Checker, Lives, Seen, Shared};

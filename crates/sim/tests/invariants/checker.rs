@@ -3,13 +3,14 @@
 use crate::case::Case;
 use crate::pressure::pressure;
 use crate::program::Ledger;
+use crate::structures::{competition, groups, sorted, task_lists, tasks, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
 use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::hrtimer::SchedTimer;
-use sched::sched::{CfsRqId, OnRq, Policy, Rq, SchedClass, SchedEntity, SeId, TaskId, TaskState, TgId};
+use sched::sched::{OnRq, Policy, Rq, SchedClass, TaskId, TgId};
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
 use std::cell::RefCell;
@@ -18,14 +19,6 @@ use units::{CpuId, Ns};
 
 /// The structures are walked after every n-th event; a prime, so that no pattern of events hides behind it.
 const WALK_EVERY: u64 = 3;
-
-/// A lighter entity's weight (a small share of a small group) counts as 2 in sums, and as what it is where lag is kept while it
-/// changes: its lag has no bound.
-const LEAST_TRUE_WEIGHT: u64 = 2 << 10;
-
-/// How many of its slices, or ticks, an entity may owe or be owed. One each way if nobody comes or goes; those who do move the
-/// average for all. Not quite seven were seen.
-const LAG_SLICES: i128 = 10;
 
 /// prio_to_weight of nice -20: the heaviest task.
 const MOST_WEIGHT: u64 = 88_761;
@@ -424,7 +417,7 @@ impl Checker {
 }
 
 /// Whether a deadline task that is on no queue is throttled, and a timer will end that.
-fn waits_for_budget<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId) -> bool {
+pub fn waits_for_budget<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId) -> bool {
     let waits = sched.dl_se[p].dl_throttled && sched.task[p].on_rq == OnRq::Queued;
     assert!(!waits || sched.hrtimers.is_queued(SchedTimer::DlTask(p)), "{p:?} is throttled for ever");
     waits
@@ -491,160 +484,4 @@ struct Held {
     idle_tasks: u32,
     weight: u64,
     runnable: u64,
-}
-
-fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
-    let rq = &sched.rq[cpu];
-    let root = &sched.cfs_rq[rq.cfs];
-    let (rt, dl) = (&sched.rt[cpu], &sched.dl[cpu]);
-    let of_rt = if rt.rt_queued { rt.rt_nr_running } else { 0 };
-    let others = of_rt + dl.dl_nr_running + u32::from(rq.stop_queued);
-    assert_eq!(rq.nr_running, root.h_nr_running + others, "nr_running of {cpu}");
-    assert!(rq.hotplug.is_online() || rq.curr.is_none() && rq.nr_running == 0, "{cpu} is offline and has tasks");
-    let Some(curr) = rq.curr else {
-        assert!(root.curr.is_none(), "{cpu} is idle and its queue has a curr");
-        return;
-    };
-    let task = &sched.task[curr];
-    assert!(task.alive && task.on_cpu, "{curr:?} runs on {cpu}: alive {}, on_cpu {}", task.alive, task.on_cpu);
-    assert_eq!(task.cpu, cpu, "{curr:?} runs on {cpu} and belongs elsewhere");
-    assert_eq!(task.on_rq, OnRq::Queued, "{curr:?} runs on {cpu} and is not queued there");
-    if task.sched_class != SchedClass::Fair {
-        assert!(root.curr.is_none(), "{curr:?} of no fair class runs on {cpu} and its fair queue has a curr");
-        return;
-    }
-    let mut level = Some(task.se);
-    let mut queue = rq.cfs;
-    while let Some(se) = level {
-        queue = sched.se[se].cfs_rq;
-        assert_eq!(sched.cfs_rq[queue].curr, Some(se), "{curr:?} runs, and {queue:?} has another curr");
-        assert_eq!(sched.cfs_rq[queue].rq, cpu, "{curr:?} runs on {cpu} from another CPU's queue");
-        level = sched.se[se].parent;
-    }
-    assert_eq!(queue, rq.cfs, "the walk up from {curr:?} ends at the root queue");
-}
-
-/// The timeline's order is that of the entities' vruntimes, or deadlines.
-fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
-    let mut before: Option<SeId> = None;
-    for se in sched.cfs_rq[id].tasks_timeline.iter() {
-        let entity = &sched.se[se];
-        assert!(entity.on_rq && entity.in_timeline && entity.cfs_rq == id, "{se:?} waits on {id:?}");
-        if let Some(before) = before {
-            let key = |se: &SchedEntity| match sched.kernel.entity.pick {
-                Pick::Cfs => se.vruntime,
-                Pick::Eevdf => se.deadline,
-            };
-            let (a, b) = (key(&sched.se[before]), key(entity));
-            assert!(!entity_before(b, a), "{id:?} has {before:?} ({a}) before {se:?} ({b})");
-        }
-        before = Some(se);
-    }
-}
-
-/// EEVDF's sums over what waits, and lag: what an entity is owed is bounded, and so is what it owes.
-fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId, lag_is_bounded: bool) {
-    let cfs = &sched.cfs_rq[id];
-    let weight = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
-    let key = |se: SeId| i128::from(sched.se[se].vruntime.wrapping_sub(cfs.zero_vruntime) as i64);
-    let waiting: Vec<SeId> = cfs.tasks_timeline.iter().collect();
-    let sum = |all: &[SeId]| all.iter().map(|&se| weight(se) * key(se)).sum::<i128>();
-    let load = |all: &[SeId]| all.iter().map(|&se| weight(se)).sum::<i128>();
-    assert_eq!(i128::from(cfs.avg_vruntime), sum(&waiting), "{id:?}.avg_vruntime");
-    assert_eq!(i128::from(cfs.avg_load), load(&waiting), "{id:?}.avg_load");
-    let curr = cfs.curr.filter(|&curr| sched.se[curr].on_rq);
-    let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
-    let (sum, load) = (sum(&all), load(&all));
-    if !lag_is_bounded || all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT) {
-        return;
-    }
-    for &se in &all {
-        let entity = &sched.se[se];
-        let lag = (sum - key(se) * load) * weight(se) / load / 1024;
-        let slice = i128::from(entity.slice.max(sched.tick_nsec));
-        assert!(lag.abs() <= LAG_SLICES * slice, "{id:?} owes {se:?} {lag} ns, whose slice is {} ns", entity.slice);
-    }
-}
-
-/// Every task is somewhere: runnable on one queue, on its way to one, or asleep and on none.
-fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
-    let mut on_wake_list = vec![0; sched.task.len()];
-    for (_, rq) in sched.rq.iter() {
-        rq.wake_list.iter().for_each(|p| on_wake_list[p.index()] += 1);
-    }
-    for (p, task) in sched.task.iter().filter(|(_, task)| task.alive) {
-        let stopper = task.sched_class == SchedClass::Stop;
-        let queued = match task.sched_class {
-            SchedClass::Stop => sched.rq[task.cpu].stop_queued,
-            SchedClass::Rt => sched.rt_se[p].on_rq,
-            // A throttled one is on no queue, and its timer brings it back.
-            SchedClass::Dl => sched.on_dl_rq(p) || waits_for_budget(sched, p),
-            SchedClass::Fair | SchedClass::Idle => sched.se[task.se].on_rq,
-        };
-        assert_eq!(queued, task.on_rq == OnRq::Queued, "{p:?} ({:?}) is {:?}", task.state, task.on_rq);
-        let asleep = matches!(task.state, TaskState::Interruptible | TaskState::Uninterruptible);
-        assert!(asleep || !sched.se[task.se].sched_delayed, "{p:?} is {:?}, and its dequeue delayed", task.state);
-        assert_ne!(task.on_rq, OnRq::Migrating, "{p:?} was left in the middle of a migration");
-        let running = sched.rq[task.cpu].curr == Some(p);
-        assert_eq!(task.on_cpu, running, "{p:?} on {}: on_cpu, and whether it is curr", task.cpu);
-        assert_eq!(on_wake_list[p.index()], u32::from(task.state == TaskState::Waking), "{p:?} on wake lists");
-        match task.state {
-            TaskState::Running => assert!(queued, "{p:?} is runnable and on no queue"),
-            TaskState::Waking => assert!(!queued, "{p:?} is on a wake list and on a queue"),
-            TaskState::Interruptible | TaskState::Uninterruptible => {
-                assert_eq!(queued, sched.se[task.se].sched_delayed, "{p:?} sleeps on a queue");
-            }
-            TaskState::New | TaskState::Dead => panic!("{p:?} was left {:?}", task.state),
-        }
-        if queued && !stopper {
-            let allowed = &sched.task_cold[p].cpus_allowed;
-            let may_stay = running || sched.rq[task.cpu].stop_queued;
-            assert!(may_stay || allowed.contains(task.cpu), "{p:?} waits on {} and may not run there", task.cpu);
-            assert_eq!(
-                sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group,
-                "{p:?} is on its group's queue"
-            );
-        }
-    }
-}
-
-/// A group's load is the sum of what its queues said they contribute.
-fn groups<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, limited: bool) {
-    for (id, tg) in sched.tg.iter() {
-        let parts: u64 = tg.cfs_rq.iter().map(|&cfs| sched.cfs_rq[cfs].tg_load_avg_contrib).sum();
-        assert_eq!(tg.load_avg, parts, "{id:?}.load_avg");
-        for (cpu, &se) in tg.se.iter().enumerate() {
-            let queue = sched.se[se].my_q.expect("a group's entity has a queue");
-            let throttled = sched.cfs_rq_runtime(queue).throttled;
-            let needed = sched.cfs_rq[queue].nr_running > 0 && !throttled || sched.se[se].sched_delayed;
-            assert_eq!(sched.se[se].on_rq, needed, "entity of {id:?} on CPU {cpu}");
-            // One that was never queued may have the weight it was made with; nobody weighs one that was queued while throttled (with
-            // quotas, even if that took no time), nor one that is still queued for an empty queue (DELAY_DEQUEUE).
-            let weighed = !limited && sched.cfs_rq[queue].nr_running > 0 && sched.se[se].on_rq;
-            let least = if weighed { 2 } else { u64::MAX };
-            assert!(
-                sched.se[se].load.weight <= tg.shares.max(least),
-                "{id:?} weighs more than its shares on CPU {cpu}"
-            );
-        }
-    }
-}
-
-/// `rq->cfs_tasks` lists the tasks that are queued there, each once.
-fn task_lists<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
-    let mut listed = 0;
-    for (cpu, rq) in sched.rq.iter() {
-        let (mut at, mut before) = (rq.cfs_tasks.first, None);
-        while let Some(number) = at {
-            let task = &sched.task[TaskId(number)];
-            assert!(task.cpu == cpu && sched.se[task.se].on_rq, "task {number} on the list of {cpu}");
-            assert_eq!(task.group_node.prev, before, "links of task {number} on the list of {cpu}");
-            (before, at) = (at, task.group_node.next);
-            listed += 1;
-            assert!(listed <= sched.task.len(), "the list of {cpu} runs in a circle");
-        }
-        assert_eq!(rq.cfs_tasks.last, before, "end of the list of {cpu}");
-    }
-    let fair = |task: &sched::sched::TaskStruct| task.alive && sched.se[task.se].on_rq;
-    assert_eq!(listed, sched.task.iter().filter(|(_, task)| fair(task)).count(), "tasks on all lists");
 }
