@@ -41,6 +41,8 @@ measures! {
     LatencyP90Us = "latency_p90_us", "ninth decile of the times from a wakeup to running in microseconds";
     LatencyP99Us = "latency_p99_us", "99th percentile of the times from a wakeup to running in microseconds";
     LatencyMaxUs = "latency_max_us", "longest time from a wakeup to running in microseconds";
+    NrPeriods = "nr_periods", "of a group with a quota: periods that have ended";
+    NrThrottled = "nr_throttled", "of a group with a quota: those of its periods in which it was throttled";
 }
 
 /// How the figures of several tasks become one.
@@ -100,7 +102,7 @@ impl Tolerance {
 /// A figure to be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// A task's name; `*` at its end stands for anything.
+    /// A task's name, or a group's path; `*` at its end stands for anything.
     pub of: String,
     /// The tasks that a share is a share of.
     pub among: String,
@@ -117,7 +119,7 @@ pub struct Figure {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Values(pub BTreeMap<Measure, f64>);
 
-/// Figures by the tasks' names.
+/// Figures by the tasks' names; those of groups by their paths, which begin with `/`.
 pub type Tasks = BTreeMap<String, Values>;
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -196,6 +198,18 @@ impl From<&TaskFigures> for Values {
         ];
         quantiles(&of.wake_latencies, &us, &latencies);
         Values(values)
+    }
+}
+
+impl Values {
+    /// The counts of a group's `cpu.stat`: of names and numbers in turn, those that are measures.
+    pub fn of_group(words: &[&str]) -> Values {
+        let counts = [Measure::NrPeriods, Measure::NrThrottled];
+        let counted = |pair: &[&str]| {
+            let measure = counts.into_iter().find(|measure| measure.name() == pair[0])?;
+            Some((measure, pair[1].parse().ok()?))
+        };
+        Values(words.chunks_exact(2).filter_map(counted).collect())
     }
 }
 

@@ -45,6 +45,11 @@ fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<figu
     let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name)?.topology().nr_cpus();
     let at = Location::of("the case");
     let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
-    Ok(listened
-        .map(|(sink, _)| sink.finish().into_iter().map(|(name, of)| (name, figure::Values::from(&of))).collect()))
+    Ok(listened.map(|(sink, run)| {
+        let tasks = sink.finish().into_iter().map(|(name, of)| (name, figure::Values::from(&of)));
+        let group = |(path, stat): (String, String)| {
+            (path, figure::Values::of_group(&stat.split_whitespace().collect::<Vec<_>>()))
+        };
+        tasks.chain(run.group_stats.into_iter().map(group)).collect()
+    }))
 }

@@ -3,7 +3,10 @@
 //! ```text
 //! pid comm wakeups migr_wake migr_other ... n_cpus run_ms invol vol slice_ms(p50,p90,max) wake_lat_us(p50,p90,p99,max) ...
 //! 124 hog0 0 0 0 - 1 2284.42 571 2 4.000,4.000,5.136 nan,nan,nan,nan 1:2284.4
+//! group /gm nr_periods 52 nr_throttled 50
 //! ```
+//!
+//! The last kind of line is of a group's `cpu.stat`: by how much the counts grew during the recording.
 
 use super::figure::{Measure, Tasks, Values};
 use crate::mistake::{Location, Mistake, Written};
@@ -25,12 +28,16 @@ const COLUMNS: &[(&str, &[Measure])] = &[
     ),
 ];
 
-/// The tasks of a recording, by name. Of tasks of one name only the last is kept.
+/// The tasks of a recording, by name, and its groups, by path. Of tasks of one name only the last is kept.
 pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
     let mut head: Option<Vec<&str>> = None;
     let mut tasks = BTreeMap::new();
     for (index, line) in written.text.lines().enumerate() {
         let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["group", path, counts @ ..] = &words[..] {
+            tasks.insert(path.to_string(), Values::of_group(counts));
+            continue;
+        }
         let Some(columns) = &head else {
             if words.first() == Some(&"pid") {
                 head = Some(words);
@@ -79,18 +86,21 @@ pid comm wakeups migr_wake migr_other migr_per_1000_wakeups n_cpus run_ms invol 
 124 hog0 0 0 0 - 1 2284.42 571 2 4.000,4.000,5.136 nan,nan,nan,nan 1:2284.4
 161 per0 125 1 2 0.0 2 126.24 0 126 1.006,1.006,1.383 5,5,355,5953 1:126.2 0:1.0
 TOTAL wakeups=0 migrations_in_wakeup=0
+group /gm nr_periods 52 nr_throttled 50
 ";
 
     #[test]
     fn columns_become_figures() {
         let written = |text: &str| Written { text: text.to_string(), at: Location::of("x.numbers.txt") };
         let tasks = parse(&written(TEXT)).unwrap();
-        assert_eq!(tasks.len(), 2);
+        assert_eq!(tasks.len(), 3);
         let hog = &tasks["hog0"].0;
         assert_eq!((hog[&Measure::RunMs], hog[&Measure::SliceMaxMs]), (2284.42, 5.136));
         assert!(!hog.contains_key(&Measure::LatencyP50Us));
         let periodic = &tasks["per0"].0;
         assert_eq!((periodic[&Measure::LatencyMaxUs], periodic[&Measure::MigrationsOther]), (5953.0, 2.0));
+        let group = &tasks["/gm"].0;
+        assert_eq!((group[&Measure::NrPeriods], group[&Measure::NrThrottled]), (52.0, 50.0));
         let error = parse(&written(&TEXT.replace("2284.42", "much"))).unwrap_err().to_string();
         assert_eq!(error, "x.numbers.txt:3: found `much` as run_ms; expected numbers with commas between them");
         assert!(parse(&written("nothing")).unwrap_err().to_string().contains("found no task"));
