@@ -253,3 +253,74 @@ fn folders_that_are_not_ours() {
     let trace = [&["trace"], &TINY[..4], &["--arm", "v4.15", "--out", "no/such/folder/t"]].concat();
     refused(&place, &trace, &["no/such/folder/t: cannot be written"]);
 }
+
+/// Arguments that run a script file on one kernel.
+fn script<'a>(command: &'a str, file: &'a str, kernel: &'a str) -> Vec<&'a str> {
+    vec![command, "--machine", "core-i7-3770", "--workload", file, "--arm", kernel, "--quiet"]
+}
+
+#[test]
+fn groups_that_a_kernel_refuses() {
+    let place = folder("groups");
+    for (kernel, group, parts) in [
+        ("v6.12", "cpu.weight 0", ["s.txt:2:11: found `0` for cpu.weight of /g, which v6.12 refuses: ERANGE", "10000"]),
+        ("v6.12", "cpu.weight 20000", ["s.txt:2:11: found `20000` for cpu.weight", "from 1 to 10000"]),
+        ("v6.12", "cpu.max 500 100000", ["s.txt:2:11: found `500 100000` for cpu.max", "a quota is at least 1 ms"]),
+        ("v6.12", "cpu.max 5000; cpu.max.burst 9000", ["s.txt:2:25: found `9000`", "a burst is at most the quota"]),
+        ("v6.12", "cpu.uclamp.min 101", ["s.txt:2:11: found `101` for cpu.uclamp.min", "a percentage from 0 to 100"]),
+        ("v6.12", "cpu.stat 1", ["s.txt:2:11: found cpu.stat, which v6.12 has for reading only", "cpu.weight"]),
+        ("v4.15", "cpu.shares 100", ["s.txt:2:11: found cpu.shares, which v4.15 does not have", "one of cpu.weight"]),
+        ("v4.15", "cpu.idle 1", ["s.txt:2:11: found cpu.idle, which v4.15 does not have", "cpu.max"]),
+        ("v4.5-rc1", "cpu.weight 3", ["s.txt:2:11: found cpu.weight, which v4.5-rc1 does not have", "cpu.shares"]),
+    ] {
+        fs::write(place.join("s.txt"), format!("\ngroup /g: {group}\ntask a group=/g: run 1ms\n")).unwrap();
+        refused(&place, &script("run", "script:file=s.txt", kernel), &parts);
+    }
+    // Before the first run of a comparison, although its first arm would take it.
+    fs::write(place.join("s.txt"), "group /g: cpu.shares 100\ntask a group=/g: run 1ms\n").unwrap();
+    let two = [script("compare", "script:file=s.txt", "v4.5-rc1"), vec!["--arm", "v4.15"]].concat();
+    refused(&place, &two, &["s.txt:1:11: found cpu.shares, which v4.15 does not have"]);
+}
+
+#[test]
+fn tasks_that_a_machine_or_a_kernel_refuses() {
+    let place = folder("tasks");
+    for (task, parts) in [
+        ("task a cpus=99: run 1ms", ["s.txt:1:13: found CPU 99 for the task `a`", "CPUs of the machine, 0 to 7"]),
+        ("task a policy=deadline: run 1ms", ["s.txt:1:15: found `deadline`", "RUNTIME/DEADLINE"]),
+        ("task a policy=deadline/20ms/10ms: run 1ms", ["\"a\" of line 1 has no row", "refused its policy"]),
+        ("task a policy=deadline/2ms/10ms cpus=0: run 1ms", ["\"a\" of line 1 has no row", "refused its policy"]),
+        ("task a: enter /g/..", ["s.txt:1:15: found `/g/..`", "a group's path"]),
+    ] {
+        fs::write(place.join("s.txt"), format!("{task}\n")).unwrap();
+        refused(&place, &script("run", "script:file=s.txt", "v6.12"), &parts);
+    }
+    // What fails admission is told; the others run.
+    fs::write(place.join("s.txt"), "task a count=9 policy=deadline/9900us/10ms: sleep 30ms; run 5ms\n").unwrap();
+    let said = run(&place, &script("run", "script:file=s.txt", "v6.12"));
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(said.stdout.contains("\"a8\" of line 1 has no row: the kernel refused its policy"), "{}", said.stdout);
+    assert!(!said.stdout.contains("\"a0\" of line 1"), "{}", said.stdout);
+}
+
+#[test]
+fn rt_app_tasks_that_cannot_be() {
+    let place = folder("rt-app-tasks");
+    let deadline = "\"policy\": \"SCHED_DEADLINE\"";
+    for (member, parts) in [
+        ("\"cpus\": [99]".to_string(), ["a.json:1:37: ", "CPU 99, but the machine has 8 CPUs"]),
+        ("\"util_min\": 600, \"util_max\": 500".to_string(), ["a.json:1:", "util_min should not be above util_max"]),
+        ("\"util_min\": 100".to_string(), ["a.json:1:", "\"util_min\" is not modelled yet"]),
+        ("\"taskgroup\": \"/a/../b\"".to_string(), ["a.json:1:", "names with one \"/\" before each"]),
+        (format!("{deadline}, \"dl-runtime\": 2000, \"dl-period\": 9000"), ["a.json:1:", "is not modelled yet"]),
+        (
+            format!("{deadline}, \"dl-runtime\": 20000, \"dl-period\": 9000"),
+            ["a.json:1:", "runtime <= deadline <= period must hold"],
+        ),
+        (deadline.to_string(), ["a.json:1:", "SCHED_DEADLINE without \"dl-runtime\""]),
+    ] {
+        let text = format!("{{\"tasks\": {{\"a\": {{\"loop\": 1, {member}, \"run\": 100}}}}}}");
+        fs::write(place.join("a.json"), text).unwrap();
+        refused(&place, &script("run", "rt-app:file=a.json", "v6.12"), &parts);
+    }
+}

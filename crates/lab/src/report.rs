@@ -55,7 +55,8 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
         Ending::Finished => Some(match &table.source {
             Source::RtApp(file) => Unfinished { message: nothing_measured(file), ours: false },
             other => {
-                let message = format!("{title}: the workload reported no figure");
+                let mut message = format!("{title}: the workload reported no figure");
+                outcome.warnings.iter().for_each(|warning| message += &format!("\n{warning}"));
                 Unfinished { message, ours: other.file().is_none() }
             }
         }),

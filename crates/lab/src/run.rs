@@ -7,7 +7,7 @@
 use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::kernels::Build;
 use crate::machines::Machine;
-use crate::mistake::Mistake;
+use crate::mistake::{Mistake, listed};
 use crate::prices::{path_name, prices};
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
@@ -23,6 +23,7 @@ use observe::Profile;
 use observe::proc::Formats;
 use os::Os;
 use sched::arch::Arch;
+use sched::core::cgroup::GroupFile;
 use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
@@ -32,7 +33,7 @@ use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
 use workloads::script::Script;
-use workloads::{GroupSpec, Groups, Instance, Values};
+use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
 
 /// The longest idle time before the first task.
 pub const LONGEST_START: Ns = Ns::from_ms(10);
@@ -178,8 +179,13 @@ impl Model {
         }
     }
 
-    fn warnings(&self, reported: &[Sample]) -> Vec<String> {
-        let Model::RtApp(app) = self else { return Vec::new() };
+    fn warnings(&self, reported: &[Sample], end: Ending) -> Vec<String> {
+        let app = match self {
+            Model::Registered(_) => return Vec::new(),
+            Model::RtApp(app) => app,
+            Model::Script(script) if end == Ending::Finished => return refused_tasks(script, reported),
+            Model::Script(_) => return Vec::new(),
+        };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
         let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
         let unmeasured = app.unmeasured(reported).into_iter().map(|task| {
@@ -194,6 +200,19 @@ impl Model {
         let Model::RtApp(app) = self else { return Vec::new() };
         app.logs(reported).iter().map(|log| (log.thread.clone(), log_text(log))).collect()
     }
+}
+
+/// Every task of a script that has ended reports its life, but those that were never forked.
+fn refused_tasks(script: &Script, reported: &[Sample]) -> Vec<String> {
+    let mut lived = vec![false; script.tasks.len()];
+    reported.iter().for_each(|it| lived[it.series as usize] = true);
+    let missing = script.tasks.iter().zip(lived).filter(|(_, lived)| !lived);
+    missing
+        .map(|(task, _)| {
+            let line = task.place.0;
+            format!("\"{}\" of line {line} has no row: the kernel refused its policy, so it was not forked", task.name)
+        })
+        .collect()
 }
 
 /// A workload by its name.
@@ -230,7 +249,8 @@ pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>
     let (machine, _, model) = prepare(setup, at)?;
     let (mut sim, build) = boot::<false>(setup, &machine, Prices::free(), &mut Wanted::default(), at)?;
     let mut groups = Groups::default();
-    workloads::start_among(model.instance(), &mut sim, &mut groups);
+    workloads::start_among(model.instance(), &mut sim, &mut groups)
+        .map_err(|error| refused_group(setup, &model, &sim.sched, &error))?;
     let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
     for (index, (at, change)) in changes.into_iter().enumerate() {
         sim.at(at, change);
@@ -240,6 +260,34 @@ pub fn rehearse(setup: &Setup, at: &Location) -> Result<Option<(usize, Refusal)>
         }
     }
     Ok(None)
+}
+
+/// What a kernel said to a group of a workload, as the mistake of whoever wrote it.
+fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error: &GroupError) -> Mistake {
+    let kernel = &setup.kernel.name;
+    let path = &model.instance().groups()[error.group].path;
+    let input = setup.workload.file.as_ref().map_or(&setup.workload.name, |file| &file.path);
+    let place = match model {
+        Model::Script(script) => script.place_of(error),
+        Model::Registered(_) | Model::RtApp(_) => None,
+    };
+    let (line, column) = place.as_ref().map(|&(line, column, _)| (line, column)).unzip();
+    let at = Location { input: input.clone(), line, column };
+    let Some((_, _, Some(written))) = place else {
+        let found = format!("the group {path}, which {kernel} refuses: {}", error.refusal);
+        return Mistake::new(&at, found, "groups that it allows");
+    };
+    let file = written.file.name();
+    let writable = |file: GroupFile| !matches!(file, GroupFile::Stat | GroupFile::StatLocal);
+    let has = sched.has_group_file(written.file);
+    if !has || !writable(written.file) {
+        let known = GroupFile::ALL.iter().filter(|&&file| sched.has_group_file(file) && writable(file));
+        let why = if has { "has for reading only" } else { "does not have" };
+        let expected = format!("one of {}", listed(known.map(|file| file.name())));
+        return Mistake::new(&at, format!("{file}, which {kernel} {why}"), expected);
+    }
+    let found = format!("`{}` for {file} of {path}, which {kernel} refuses: {}", written.text, error.refusal);
+    Mistake::new(&at, found, written.file.doc())
 }
 
 /// A machine that has just booted.
@@ -313,7 +361,8 @@ fn simulate<const COSTS: bool>(
         sim.sched.arch.start_profile(start.into());
     }
     let mut groups = Groups::default();
-    let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups);
+    let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
+        .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
     let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
     for (at, change) in &changes {
         sim.at(start + *at, change.clone());
@@ -370,7 +419,7 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
-    let mut warnings = model.warnings(&sim.samples);
+    let mut warnings = model.warnings(&sim.samples, end);
     warnings.extend(of_timeline);
     if let Ending::Deadlock { sleeping } = end {
         warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));

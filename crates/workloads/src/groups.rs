@@ -100,20 +100,22 @@ impl Groups {
 /// Creates groups on a simulated machine. Whoever sets a benchmark up does so on some CPU; what it costs there is no part of the
 /// run.
 ///
-/// # Panics
-/// If the kernel refuses one: who cannot know asks [`Groups::create`] before.
-pub fn create<const COSTS: bool, S>(sim: &mut Sim<COSTS, S>, groups: &mut Groups, specs: &[GroupSpec])
+/// # Errors
+/// As of [`Groups::create`].
+pub fn create<const COSTS: bool, S>(
+    sim: &mut Sim<COSTS, S>,
+    groups: &mut Groups,
+    specs: &[GroupSpec],
+) -> Result<(), GroupError>
 where
     S: Scheduler<Arch = Hardware<COSTS>>,
 {
     if specs.is_empty() {
-        return;
+        return Ok(());
     }
     let now = sim.now();
     sim.sched.arch_mut().begin(CpuId(0), now.into());
-    groups.create(&mut sim.sched, specs).unwrap_or_else(|error| {
-        panic!("the group {} was refused: {}", specs[error.group].path, error.refusal);
-    });
+    groups.create(&mut sim.sched, specs)
 }
 
 #[cfg(test)]

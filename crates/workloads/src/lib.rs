@@ -105,26 +105,32 @@ pub trait Instance {
 }
 
 /// Creates what an instance's tasks share, its task groups with it, and returns the tasks to start, in order.
+///
+/// # Panics
+/// If the kernel refuses a group.
 pub fn start<const COSTS: bool, S>(instance: &dyn Instance, sim: &mut Sim<COSTS, S>) -> Vec<TaskSpec>
 where
     S: Scheduler<Arch = Hardware<COSTS>>,
 {
-    start_among(instance, sim, &mut Groups::default())
+    start_among(instance, sim, &mut Groups::default()).unwrap_or_else(|error| panic!("{}", error.refusal))
 }
 
 /// The same where there are `groups` already: those that the instance asks for and finds are taken as they are.
+///
+/// # Errors
+/// As of [`Groups::create`], by the places of [`Instance::groups`].
 pub fn start_among<const COSTS: bool, S>(
     instance: &dyn Instance,
     sim: &mut Sim<COSTS, S>,
     groups: &mut Groups,
-) -> Vec<TaskSpec>
+) -> Result<Vec<TaskSpec>, GroupError>
 where
     S: Scheduler<Arch = Hardware<COSTS>>,
 {
     let specs = instance.groups();
-    groups::create(sim, groups, &specs);
+    groups::create(sim, groups, &specs)?;
     let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
-    instance.start_in(&mut sim.os, &ids)
+    Ok(instance.start_in(&mut sim.os, &ids))
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].

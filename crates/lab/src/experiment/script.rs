@@ -28,7 +28,9 @@ pub fn resolve(
         if let Some(cpu) = missing {
             let found = format!("CPU {cpu} for the task `{}`", task.name);
             let expected = format!("CPUs of the machine, 0 to {}", nr_cpus - 1);
-            return Err(Mistake::new(&Location::of(&file.path), found, expected));
+            let (line, column) = task.place;
+            let at = Location { input: file.path.clone(), line: Some(line), column: Some(column) };
+            return Err(Mistake::new(&at, found, expected));
         }
     }
     Ok(WorkloadTable {

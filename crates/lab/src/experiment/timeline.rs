@@ -132,17 +132,26 @@ fn time(written: &Written) -> Result<Ns, Mistake> {
     })
 }
 
-/// Does what the timeline of each arm does, on its machine before any task runs: what the kernel refuses there it refuses always.
+/// Creates the groups of each workload and does what the timeline of each arm does, on its machine before any task runs: what the kernel
+/// refuses there it refuses always.
 pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake> {
-    for (arm, places) in places.iter().enumerate().filter(|(_, places)| !places.is_empty()) {
+    for (arm, places) in places.iter().enumerate() {
+        let at = places.first().cloned().unwrap_or_else(|| Location::of(&experiment.name));
         for (table, of) in experiment.tables.iter().enumerate() {
+            // Without a timeline a workload can be refused for its groups only, and those come from files.
+            if places.is_empty() && of.source.file().is_none() {
+                continue;
+            }
             for point in 0..of.points.len() {
                 // Groups are all that a workload has to do with it.
                 if point > 0 && of.source.file().is_none() {
                     break;
                 }
                 let setup = experiment.setup(&Job { table, point, arm, iteration: 0 });
-                let groups = crate::run::groups(&setup, &places[0])?;
+                let groups = crate::run::groups(&setup, &at)?;
+                if places.is_empty() && groups.is_empty() {
+                    continue;
+                }
                 for (change, place) in setup.timeline.iter().zip(places) {
                     if let ChangeKind::Group { path, .. } = &change.change
                         && path != "/"
@@ -153,7 +162,7 @@ pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake>
                         return Err(Mistake::new(place, format!("the unknown group `{path}`"), expected));
                     }
                 }
-                if let Some((index, refusal)) = crate::run::rehearse(&setup, &places[0])? {
+                if let Some((index, refusal)) = crate::run::rehearse(&setup, &at)? {
                     let found = format!("what {} refuses: {refusal}", setup.kernel.name);
                     return Err(Mistake::new(&places[index], found, "a change that it allows at that time"));
                 }

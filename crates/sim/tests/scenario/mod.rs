@@ -167,7 +167,8 @@ impl Scenario {
             sim.at(*at, change.clone());
         }
         let mut groups = Groups::default();
-        workloads::groups::create(&mut sim, &mut groups, &with_those_above(self.script.group_specs()));
+        let specs = with_those_above(self.script.group_specs());
+        workloads::groups::create(&mut sim, &mut groups, &specs).unwrap_or_else(|error| panic!("{}", error.refusal));
         let ids: Vec<TgId> =
             self.script.groups.iter().map(|group| groups.get(&group.path).expect("it was created")).collect();
         let shared = self.script.share(&mut sim.os, ids.clone(), Ns::ZERO);

@@ -49,7 +49,7 @@ mod run;
 pub use parse::ScriptError;
 pub use run::Playing;
 
-use crate::GroupSpec;
+use crate::groups::{GroupError, GroupSpec, with_those_above};
 use os::Os;
 use os::memory::{RegionId, RegionSpec};
 use os::pipe::PipeId;
@@ -110,6 +110,8 @@ pub struct Task {
     pub attr: SchedAttr,
     /// `None`: all CPUs.
     pub cpus: Option<CpuMask>,
+    /// Where its first line stands in the script, or its CPUs where it names some: line and column, both from 1.
+    pub place: (u32, u32),
     /// The CPU that forks it, where the reader of the script places tasks.
     pub on: CpuId,
     /// From the start.
@@ -187,6 +189,14 @@ impl Script {
             path: group.path.clone(),
             files: group.files.iter().map(|line| (line.file, line.text.clone())).collect(),
         })
+    }
+
+    /// Where the script writes what the kernel refused: line and column, both from 1, and the file of the group.
+    pub fn place_of(&self, error: &GroupError) -> Option<(u32, u32, Option<&GroupLine>)> {
+        let path = &with_those_above(self.group_specs()).swap_remove(error.group).path;
+        let group = self.groups.iter().find(|group| group.path == *path)?;
+        let file = error.file.and_then(|file| group.files.get(file));
+        Some(file.map_or((group.line, group.column, None), |file| (file.line, file.column, Some(file))))
     }
 }
 

@@ -76,6 +76,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         name: name.to_string(),
         attr: SchedAttr::NORMAL,
         cpus: None,
+        place: (reader.line, reader.column(name)),
         on: CpuId(0),
         at: Ns::ZERO,
         group: None,
@@ -135,6 +136,7 @@ fn attribute(
                 return Err(reader.wrong_at(value, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
             }
             task.cpus = Some(cpus);
+            task.place = (reader.line, reader.column(value));
         }
         "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
         "at" => task.at = reader.time(value, 0)?,
@@ -453,6 +455,7 @@ mod tests {
             ("task a policy=fifo: run 1ms", "4:15: found `fifo`; expected fifo/N with a priority from 1 to 99"),
             ("task a policy=rr/100: run 1ms", "4:18: found `100`; expected a whole number from 1 to 99"),
             ("task a policy=deadline/2ms: run 1ms", "4:15: found `deadline/2ms`; expected RUNTIME/DEADLINE"),
+            ("task a policy=deadline: run 1ms", "4:15: found `deadline`; expected RUNTIME/DEADLINE"),
             ("task a policy=deadline/2ms/3: run 1ms", "4:28: found `3`; expected a time"),
             ("task a policy=batch/1: run 1ms", "4:21: found `/1`; expected just `batch`"),
             ("task a: clamp 3", "4:16: found ``; expected a whole number from 0 to 1024, or none"),

@@ -121,14 +121,17 @@ impl<'a> Reader<'a> {
 
     /// `2ms/8ms/10ms`: runtime, deadline and, where it is another one, period.
     pub fn deadline(&self, text: &'a str, times: &'a str, reclaim: bool) -> Result<SchedAttr, ScriptError> {
+        let wrong = || {
+            let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";
+            self.wrong_at(text, format!("`{text}`"), expected)
+        };
+        if !(2..=3).contains(&times.split('/').count()) {
+            return Err(wrong());
+        }
         let mut given = times.split('/');
         let mut next = |default| given.next().map_or(Ok(default), |time| self.time(time, 1));
         let (runtime, deadline) = (next(Ns::ZERO)?, next(Ns::ZERO)?);
         let period = next(deadline)?;
-        if deadline == Ns::ZERO || given.next().is_some() {
-            let expected = "RUNTIME/DEADLINE or RUNTIME/DEADLINE/PERIOD behind the policy's name";
-            return Err(self.wrong_at(text, format!("`{text}`"), expected));
-        }
         let sched_flags = SchedFlags { reclaim, ..SchedFlags::default() };
         let attr = SchedAttr { sched_policy: Policy::Deadline, sched_flags, ..SchedAttr::NORMAL };
         Ok(SchedAttr { sched_runtime: runtime.0, sched_deadline: deadline.0, sched_period: period.0, ..attr })
