@@ -90,10 +90,11 @@ fn a_single_task_has_a_tick_each_second_or_none() {
         let ticks = ticks(kernel, &[Policy::Normal]);
         assert!((9..=12).contains(&ticks), "{}: {ticks}", kernel.name);
     }
-    for kernel in [V6_1, V6_12] {
-        let ticks = ticks(kernel, &[Policy::Normal]);
-        assert!(ticks <= 1, "{}: {ticks}", kernel.name);
-    }
+    let without = ticks(V6_1, &[Policy::Normal]);
+    assert!(without <= 1, "{}: {without}", V6_1.name);
+    // The fair server counts as a deadline task while it is queued, once in most of its periods of a second, and that needs the tick.
+    let served = ticks(V6_12, &[Policy::Normal]);
+    assert!((2..=12).contains(&served), "{}: {served}", V6_12.name);
 }
 
 #[test]
