@@ -146,15 +146,16 @@ impl Draft {
     }
 
     /// `--arm NAME=KERNEL[,key=value...]`: another arm, or one of the file's by its name in other words. `--arm NAME` for
-    /// an arm of the file, or a kernel under its own name. Once an option names arms, the file's others are left out
-    /// where `only` says so.
+    /// an arm of the file, or a kernel under its own name; settings may follow there too. Once an option names arms, the file's
+    /// others are left out where `only` says so.
     pub fn arm_option(&mut self, text: &str) -> DraftArm {
         let whole = Written::option("--arm", text);
-        let Some((name, rest)) = text.split_once('=') else {
-            return DraftArm { name: whole.part(0, text), kernel: None, settings: Vec::new() };
+        let mut pieces = pieces(text, 0, ',');
+        let (_, first) = pieces.next().expect("there is a first piece, if an empty one");
+        let (name, kernel) = match first.split_once('=') {
+            Some((name, kernel)) => (name, Some(whole.part(name.len() + 1, kernel))),
+            None => (first, None),
         };
-        let mut pieces = pieces(rest, name.len() + 1, ',');
-        let kernel = pieces.next().map(|(offset, kernel)| whole.part(offset, kernel));
         let settings = pieces
             .map(|(offset, piece)| match piece.split_once('=') {
                 Some((key, value)) => DraftSetting {
@@ -183,8 +184,11 @@ impl Draft {
             let known = self.arms.iter().position(|other| other.name.text == arm.name.text);
             if arm.kernel.is_none() {
                 match known {
-                    Some(index) if select => arm = self.arms[index].clone(),
-                    Some(_) => continue,
+                    Some(index) => {
+                        let settings = std::mem::take(&mut arm.settings);
+                        arm = self.arms[index].clone();
+                        arm.settings.extend(settings);
+                    }
                     None => arm.kernel = Some(arm.name.clone()),
                 }
             }
@@ -244,6 +248,16 @@ mod tests {
         assert_eq!((draft.arms.len(), draft.arms[0].settings.len()), (2, 0));
         draft.arm_options(&["v4.16".to_string()], true).unwrap();
         assert_eq!(draft.arms.len(), 1);
+        // Settings stand behind an arm's or a kernel's own name too.
+        draft.arm_options(&["v4.16,hz=100,preempt=full".to_string(), "v6.1,NO_SIS_UTIL".to_string()], true).unwrap();
+        let keys = |arm: &DraftArm| arm.settings.iter().map(|setting| setting.key.text.clone()).collect::<Vec<_>>();
+        assert_eq!(draft.arms.iter().map(|arm| arm.name.text.as_str()).collect::<Vec<_>>(), ["v4.16", "v6.1"]);
+        assert_eq!(draft.arms[1].kernel.as_ref().map(|kernel| kernel.text.as_str()), Some("v6.1"));
+        assert_eq!(
+            (keys(&draft.arms[0]), keys(&draft.arms[1])),
+            (vec!["hz".to_string(), "preempt".to_string()], vec!["NO_SIS_UTIL".to_string()])
+        );
+
         let twice = draft.arm_options(&["a=v4.15".to_string(), "a=v4.16".to_string()], false).unwrap_err();
         assert!(twice.to_string().contains("found the arm `a` for the second time"), "{twice}");
     }
