@@ -13,6 +13,7 @@ pub use pressure::pressure_text;
 pub use sched_debug::SchedDebug;
 pub use task_sched::{TaskSched, task_schedstat};
 
+use sched::sched::SchedStatistics;
 use std::fmt;
 
 /// Which kernel's formats (kernel/sched/debug.c, stats.c).
@@ -49,6 +50,21 @@ impl fmt::Display for SplitNs {
 /// The kernel's clocks of a task are unsigned, and printed as signed.
 pub(crate) fn split_ns(ns: u64) -> SplitNs {
     SplitNs(ns as i64)
+}
+
+/// The times of an entity's statistics that every file prints, in the kernels' order.
+pub(crate) fn waits_and_sleeps(of: &SchedStatistics) -> [(&'static str, u64); 9] {
+    [
+        ("wait_start", of.wait_start),
+        ("sleep_start", of.sleep_start),
+        ("block_start", of.block_start),
+        ("sleep_max", of.sleep_max),
+        ("block_max", of.block_max),
+        ("exec_max", of.exec_max),
+        ("slice_max", of.slice_max),
+        ("wait_max", of.wait_max),
+        ("wait_sum", of.wait_sum),
+    ]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `/proc/sched_debug` (until v5.12) and `/sys/kernel/debug/sched/debug` (kernel/sched/debug.c: sched_debug_show()): everything
 //! that a kernel says of its run queues at one moment.
 
-use super::{Formats, SplitNs, split_ns};
+use super::{Formats, SplitNs, split_ns, waits_and_sleeps};
 use crate::tasks::cut_comm;
 use sched::arch::Arch;
 use sched::core::Sched;
@@ -338,17 +338,7 @@ impl<A: Arch> SchedDebug<'_, A> {
             let of = self.sched.group_statistics.get(se.index()).copied().unwrap_or_default();
             // Their place is shown until v5.15.
             let at = if self.formats < Formats::V6_1 { "se->statistics." } else { "" };
-            for (name, value) in [
-                ("wait_start", of.wait_start),
-                ("sleep_start", of.sleep_start),
-                ("block_start", of.block_start),
-                ("sleep_max", of.sleep_max),
-                ("block_max", of.block_max),
-                ("exec_max", of.exec_max),
-                ("slice_max", of.slice_max),
-                ("wait_max", of.wait_max),
-                ("wait_sum", of.wait_sum),
-            ] {
+            for (name, value) in waits_and_sleeps(&of) {
                 out.field(&format!("{at}{name}"), split_ns(value));
             }
             out.field(&format!("{at}wait_count"), of.wait_count);

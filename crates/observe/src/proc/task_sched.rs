@@ -1,6 +1,6 @@
 //! `/proc/PID/sched` (kernel/sched/debug.c: proc_sched_show_task()) and `/proc/PID/schedstat`.
 
-use super::{Formats, split_ns};
+use super::{Formats, split_ns, waits_and_sleeps};
 use sched::arch::Arch;
 use sched::core::Sched;
 use sched::pelt::UTIL_AVG_UNCHANGED;
@@ -46,17 +46,7 @@ impl<A: Arch> TaskSched<'_, A> {
         if self.formats >= Formats::V6_1 {
             lines.time(&named("sum_block_runtime"), of.sum_block_runtime);
         }
-        for (name, value) in [
-            ("wait_start", of.wait_start),
-            ("sleep_start", of.sleep_start),
-            ("block_start", of.block_start),
-            ("sleep_max", of.sleep_max),
-            ("block_max", of.block_max),
-            ("exec_max", of.exec_max),
-            ("slice_max", of.slice_max),
-            ("wait_max", of.wait_max),
-            ("wait_sum", of.wait_sum),
-        ] {
+        for (name, value) in waits_and_sleeps(of) {
             lines.time(&named(name), value);
         }
         lines.count(&named("wait_count"), of.wait_count);
