@@ -1,16 +1,6 @@
 //! Equivalence: what must not change a run. Random setups of the invariants' kind, compared by a digest of every tracepoint.
 
-#[path = "invariants/case.rs"]
-#[allow(dead_code)]
-mod case;
-#[path = "invariants/dimensions.rs"]
-#[allow(dead_code)]
-mod dimensions;
-#[path = "invariants/program.rs"]
-#[allow(dead_code)]
-mod program;
-
-use case::{Case, Kind, Step};
+use super::invariants::case::{Case, KERNELS, Kind, Step};
 use machine::prices::Prices;
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
@@ -130,7 +120,7 @@ fn a_trace_is_the_same_in_every_build() {
     let mut digest = Digest(0xcbf2_9ce4_8422_2325);
     // The first three kernels, which are done: what is built of the others still changes.
     for number in 0..24 {
-        let case = Case { costs: true, ..Case::random_among(10_000 + number, &case::KERNELS[..3]) };
+        let case = Case { costs: true, ..Case::random_among(10_000 + number, &KERNELS[..3]) };
         let trace = run::<true>(&case, case.prices(), TRACED).trace;
         writeln!(digest, "{} {}", trace.events, trace.digest.0).expect("a digest takes everything");
     }

@@ -3,21 +3,15 @@
 //! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SEED=N` runs one seed,
 //! `FAIRGROUND_SOAK=SECONDS` runs as many as the time allows (from that seed on).
 
-#[path = "invariants/case.rs"]
-mod case;
-#[path = "invariants/checker.rs"]
+pub mod case;
 mod checker;
-#[path = "invariants/dimensions.rs"]
 mod dimensions;
-#[path = "invariants/pressure.rs"]
 mod pressure;
-#[path = "invariants/program.rs"]
 mod program;
-#[path = "invariants/structures.rs"]
 mod structures;
 
-use case::Case;
-use checker::{Checker, Lives, Seen, Shared};
+use self::case::Case;
+use self::checker::{Checker, Lives, Seen, Shared};
 use sim::engine::End;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,9 +1,6 @@
 //! NUMA balancing, as far as a picture does not show it.
 
-#[allow(dead_code)]
-mod scenario;
-
-use scenario::Scenario;
+use super::scenario::Scenario;
 use sched::fair::numa::NumaTask;
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;

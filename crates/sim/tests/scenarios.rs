@@ -1,8 +1,6 @@
 //! Behaviour: what each scenario's tasks do, as a picture.
 
-mod scenario;
-
-use scenario::Scenario;
+use super::scenario::Scenario;
 use std::path::Path;
 
 #[test]

@@ -1,6 +1,6 @@
 //! A random setup as plain data: printed when it fails, made smaller while it still does.
 
-use crate::program::{Compiler, Ledger};
+use super::program::{Compiler, Ledger};
 use machine::hardware::Hardware;
 use machine::idle::PollRule;
 use machine::prices::{IdleState, Prices};
@@ -114,9 +114,9 @@ pub enum Step {
     Limit(usize, usize),
     Setsid,
     Autogroup(i32),
-    /// sched_setattr(), by its place in [`ATTRS`](crate::dimensions::ATTRS).
+    /// sched_setattr(), by its place in [`ATTRS`](super::dimensions::ATTRS).
     Attr(usize),
-    /// The n-th group is weighed anew, by place in [`WEIGHTS`](crate::dimensions::WEIGHTS); ignored where the case has fewer groups.
+    /// The n-th group is weighed anew, by place in [`WEIGHTS`](super::dimensions::WEIGHTS); ignored where the case has fewer groups.
     Weigh(usize, usize),
 }
 

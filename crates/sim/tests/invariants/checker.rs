@@ -1,9 +1,9 @@
 //! What must hold after every event, looked at from outside.
 
-use crate::case::Case;
-use crate::pressure::pressure;
-use crate::program::Ledger;
-use crate::structures::{competition, groups, sorted, task_lists, tasks, who_runs};
+use super::case::Case;
+use super::pressure::pressure;
+use super::program::Ledger;
+use super::structures::{competition, groups, sorted, task_lists, tasks, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
 use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};

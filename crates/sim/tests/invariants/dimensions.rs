@@ -2,7 +2,7 @@
 //! the middle of a run, groups that are weighed again, CPUs of two sizes, behaviours of other kernels. Each comes by a stream of
 //! its own, so that a seed means what it meant before there was another dimension.
 
-use crate::case::{Case, Ensemble, Kind, Step};
+use super::case::{Case, Ensemble, Kind, Step};
 use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
 use sched::core::cgroup::GroupFile;
 use sched::deadline::budget::Constrained;

@@ -1,7 +1,7 @@
 //! What the tasks of a case do: scripts compiled from its ensembles, none of which can deadlock by itself.
 
-use crate::case::{Case, Ensemble, Kind, LIMITS, Step};
-use crate::dimensions::{ATTRS, WEIGHTS};
+use super::case::{Case, Ensemble, Kind, LIMITS, Step};
+use super::dimensions::{ATTRS, WEIGHTS};
 use machine::hardware::Hardware;
 use os::pipe::PipeId;
 use os::sync::{CondId, MutexId, SemaphoreId, SyncOp};

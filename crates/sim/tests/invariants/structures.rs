@@ -1,6 +1,6 @@
 //! The queues' structures agree with each other: who runs, who waits in which order, what sums and lists say.
 
-use crate::checker::waits_for_budget;
+use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
 use sched::fair::rules::Pick;

@@ -1,0 +1,10 @@
+//! The simulation's tests, one layer a module (docs of each there). One program: building the scheduler once takes long enough.
+
+mod charges;
+mod equivalence;
+mod invariants;
+mod nohz_full;
+mod numa;
+mod preempt;
+mod scenario;
+mod scenarios;
