@@ -1,6 +1,10 @@
 //! The machine a scheduler runs on: each CPU's clock while it executes kernel code, what its accesses cost, the interrupts it
 //! sends, its idle states, and the profile of it all.
 
+mod idle;
+
+pub use idle::Residency;
+
 use crate::idle::{Menu, PollRule};
 use crate::lines::{Directory, Seat};
 use crate::prices::{NR_PATHS, Prices};
@@ -31,14 +35,6 @@ pub struct Message {
     pub at: Ps,
     pub to: CpuId,
     pub notice: Notice,
-}
-
-/// Time each CPU spent in each idle state, and elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Residency {
-    /// By idle state, from the shallowest.
-    pub idle: Vec<Ps>,
-    pub entries: Vec<u64>,
 }
 
 struct Cpu {
@@ -151,10 +147,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.profile.as_deref()
     }
 
-    pub fn residency(&self, cpu: CpuId) -> &Residency {
-        &self.cpus[cpu.index()].residency
-    }
-
     pub fn line_totals(&self) -> crate::lines::LineTotals {
         self.lines.totals()
     }
@@ -258,48 +250,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if COSTS {
             self.warmth.switch_out(&self.topology, task.index(), cpu);
         }
-    }
-
-    // Idle.
-
-    /// `cpu` goes idle at `now`, with its next timer at `next_timer`. Returns the state it enters.
-    pub fn enter_idle(&mut self, cpu: CpuId, now: Ps, next_timer: Ps) -> usize {
-        let sleep_us = next_timer.saturating_sub(now).0 / 1_000_000;
-        // The kernel's clock event devices reach a few hundred seconds; beyond, all is one.
-        let state = self.cpus[cpu.index()].menu.select(&self.prices.idle_states, sleep_us.min(1_000_000_000));
-        let this = &mut self.cpus[cpu.index()];
-        this.idle_state = Some(state);
-        this.idle_since = now;
-        this.residency.entries[state] += 1;
-        state
-    }
-
-    /// Something wakes `cpu` at `now`: when it executes its first instruction.
-    pub fn leave_idle(&mut self, cpu: CpuId, now: Ps) -> Ps {
-        let this = &mut self.cpus[cpu.index()];
-        let state = this.idle_state.take().expect("only an idle CPU leaves idle");
-        let wake = self.prices.idle_states[state].wake;
-        let first = now + if COSTS { wake } else { Ps::ZERO };
-        let idle = first.saturating_sub(this.idle_since);
-        this.residency.idle[state] += idle;
-        this.menu.reflect(&self.prices.idle_states, idle.0 / 1_000_000);
-        if let Some(profile) = &mut self.profile {
-            let since = first - idle;
-            let booked = first.saturating_sub(since.max(profile.since()));
-            profile.add_frame(cpu.index(), Frame::Idle(state as u8), booked);
-        }
-        first
-    }
-
-    /// `cpu` executed something for `time` that is told from outside, while it stays in its idle state: no idle time.
-    pub fn executed_beside_idle(&mut self, cpu: CpuId, time: Ps) {
-        self.cpus[cpu.index()].idle_since += time;
-    }
-
-    /// The state `cpu` is in, and since when; `None` if it is not idle.
-    pub fn idle_state(&self, cpu: CpuId) -> Option<(usize, Ps)> {
-        let this = &self.cpus[cpu.index()];
-        this.idle_state.map(|state| (state, this.idle_since))
     }
 
     // Lines that are not here: the usual cases in one short function for each kind of access, all others behind them.
