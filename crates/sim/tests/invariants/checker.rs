@@ -1,16 +1,16 @@
 //! What must hold after every event, looked at from outside.
 
+use super::budgets::Budgets;
 use super::case::Case;
 use super::pressure::pressure;
 use super::program::Ledger;
 use super::structures::{competition, groups, sorted, task_lists, tasks, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
-use sched::fair::bandwidth::{NewGroupThrottled, RUNTIME_INF};
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::hrtimer::SchedTimer;
-use sched::sched::{OnRq, Policy, Rq, SchedClass, TaskId, TgId};
+use sched::sched::{OnRq, Policy, Rq, SchedClass, TaskId};
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
 use std::cell::RefCell;
@@ -94,7 +94,7 @@ pub struct Checker {
     patience: Option<Ns>,
     idle_beside_work_since: Vec<Option<Ns>>,
     /// What each group may have used by now, by its id.
-    budgets: Vec<Budget>,
+    budgets: Budgets,
     lag_is_bounded: bool,
     /// What runs in any class is told (rt.statistics), so that sums can be compared.
     all_told: bool,
@@ -121,7 +121,7 @@ impl Checker {
             cpu_clock: vec![0; nr_cpus],
             patience: case.is_plain().then(|| patience(nr_cpus, case.hz)),
             idle_beside_work_since: vec![None; nr_cpus],
-            budgets: Vec::new(),
+            budgets: Budgets::default(),
             lag_is_bounded: !case.yields_far() && !case.changes_slices() && !case.mixes_slices(),
             averages_are_bounded: case.averages_are_bounded(),
             limited: case.has_limits(),
@@ -148,7 +148,8 @@ impl Checker {
             self.reservations(&sim.sched);
             self.averages(&sim.sched);
             groups(&sim.sched, self.limited);
-            self.budgets(sim);
+            let written: u64 = self.ledger.borrow().iter().map(|asked| asked.limits).sum();
+            self.seen.quota_without_tick |= self.budgets.check(sim, written);
             task_lists(&sim.sched);
         }
     }
@@ -256,35 +257,6 @@ impl Checker {
         }
     }
 
-    /// Who is throttled is listed, waits for a timer that will come, and holds back what is below; and no group uses more than it may.
-    fn budgets<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
-        let sched = &sim.sched;
-        let now = sched.rq.iter().map(|(_, rq)| rq.clock).max().expect("a CPU");
-        self.budgets.resize(sched.tg.len(), Budget::default());
-        // Who writes a group's limits fills it up, and forgives what it owes.
-        let written: u64 = self.ledger.borrow().iter().map(|asked| asked.limits).sum();
-        for tg in sched.groups_below_root() {
-            throttling(sched, tg);
-            let cfs_b = &sched.tg[tg].cfs_bandwidth;
-            let limits = (cfs_b.quota, cfs_b.period, cfs_b.burst, written);
-            let budget = &mut self.budgets[tg.index()];
-            let used = sched.group_runtime(tg);
-            if budget.limits != Some(limits) || used < budget.used {
-                *budget = Budget { limits: Some(limits), since: now, used };
-            }
-            if cfs_b.quota == RUNTIME_INF {
-                continue;
-            }
-            // Full when it was set, and once for each period that has begun; a tick finds what is used up, and each CPU may be a tick
-            // late. Who joins a throttled group while running has the time of a system call before it notices.
-            let periods = (now - budget.since) / cfs_b.period + 2;
-            let late = (2 * sched.tick_nsec + 1_000_000) * sched.nr_cpus() as u64;
-            let most = cfs_b.quota * periods + cfs_b.burst + late + (now - budget.since) / 20;
-            let ran = used - budget.used;
-            assert!(ran <= most, "{tg:?} ran {ran} ns in {periods} periods, with {} ns for each", cfs_b.quota);
-        }
-    }
-
     /// Averages stay below what could ever have been added to them: a difference that went below zero is far above. Not where tasks
     /// come back to the fair class with another weight: see [`Case::averages_are_bounded`].
     fn averages<const COSTS: bool>(&self, sched: &Sched<Hardware<COSTS>>) {
@@ -345,6 +317,7 @@ pub struct Seen {
     pub several_root_domains: bool,
     pub clamps: bool,
     pub idle_group: bool,
+    pub quota_without_tick: bool,
 }
 
 impl Seen {
@@ -372,6 +345,7 @@ impl Seen {
             several_root_domains: self.several_root_domains | other.several_root_domains,
             clamps: self.clamps | other.clamps,
             idle_group: self.idle_group | other.idle_group,
+            quota_without_tick: self.quota_without_tick | other.quota_without_tick,
         }
     }
 }
@@ -421,38 +395,6 @@ pub fn waits_for_budget<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: Ta
     let waits = sched.dl_se[p].dl_throttled && sched.task[p].on_rq == OnRq::Queued;
     assert!(!waits || sched.hrtimers.is_queued(SchedTimer::DlTask(p)), "{p:?} is throttled for ever");
     waits
-}
-
-/// Since when a group has had its limits, and what it had used then.
-#[derive(Clone, Copy, Default)]
-struct Budget {
-    limits: Option<(u64, u64, u64, u64)>,
-    since: u64,
-    used: u64,
-}
-
-fn throttling<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId) {
-    let group = &sched.tg[tg];
-    let mut listed = vec![0; sched.nr_cpus()];
-    for cfs in sched.throttled_queues(tg) {
-        listed[sched.cfs_rq[cfs].rq.index()] += 1;
-    }
-    for (cpu, &cfs) in group.cfs_rq.iter().enumerate() {
-        let queue = sched.cfs_rq_runtime(cfs);
-        assert_eq!(listed[cpu], u32::from(queue.throttled), "{cfs:?} is throttled and listed as such");
-        assert!(!queue.throttled || queue.runtime_enabled, "{cfs:?} is throttled without a quota");
-        let mut above = 0;
-        let mut level = Some(tg);
-        while let Some(tg) = level {
-            above += i32::from(sched.cfs_rq_runtime(sched.tg[tg].cfs_rq[cpu]).throttled);
-            level = sched.tg[tg].parent;
-        }
-        let aware = sched.kernel.bandwidth.new_group_throttled == NewGroupThrottled::Synchronised;
-        assert!(!aware || sched.cfs_rq[cfs].throttle_count == above, "{cfs:?}.throttle_count");
-    }
-    let waits = listed.iter().any(|&listed| listed > 0);
-    let timer = sched.hrtimers.is_queued(SchedTimer::CfsPeriod(tg));
-    assert!(!waits || timer, "{tg:?} is throttled and no period will end it");
 }
 
 /// How far a task's runtime may be from what its CPU was busy for it, in ns, for each switch. A stretch is accounted by the queue's
