@@ -1,7 +1,8 @@
 //! Invariants: what must hold after every event of any run, under random machines, kernels and programs.
 //!
 //! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SEED=N` runs one seed,
-//! `FAIRGROUND_SOAK=SECONDS` runs as many as the time allows (from that seed on).
+//! `FAIRGROUND_SOAK=SECONDS` runs as many as the time allows (from that seed on):
+//! `FAIRGROUND_SOAK=3600 cargo test --release -p sim --test layers invariants::they_hold -- --nocapture`.
 
 mod budgets;
 pub mod case;
