@@ -171,7 +171,7 @@ impl Model {
     /// Samples of each row.
     fn samples(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
         match self {
-            Model::Registered(instance) => vec![instance.samples(reported)],
+            Model::Registered(instance) => instance.rows(reported),
             Model::RtApp(app) => (0..app.operations().len()).map(|row| app.samples_of(row, reported)).collect(),
             Model::Script(script) => (0..script.tasks.len())
                 .map(|row| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect())
@@ -339,7 +339,7 @@ fn boot<const COSTS: bool>(
         })?;
     }
     let mut os = Os::new(build.os);
-    os.memory.set_seed(setup.seed);
+    os.set_seed(setup.seed);
     Ok((LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz), build))
 }
 

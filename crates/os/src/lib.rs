@@ -23,7 +23,7 @@ use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sync::{Sync, SyncCall};
-use units::{CpuId, Ns, Slots};
+use units::{CpuId, Ns, Prng, Slots};
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,7 @@ pub struct Os {
     pub processes: Processes,
     pub memory: Memory,
     pub sync: Sync,
+    seed: u64,
     next_line: u32,
 }
 
@@ -90,10 +91,22 @@ impl Os {
             processes: Processes::default(),
             memory: Memory::new(rules.migration_limit),
             sync: Sync::default(),
+            seed: 0,
             next_line: 0,
         };
         os.processes.tasklist_lock = os.allocate(1);
         os
+    }
+
+    /// What this kernel, and the programs it runs, leave to chance follows from `seed`; 0 unless set.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
+        self.memory.set_seed(seed);
+    }
+
+    /// The random stream of a `purpose`, of the program or whoever else is its `owner`.
+    pub fn chance(&self, purpose: &str, owner: u64) -> Prng {
+        Prng::stream(self.seed, purpose, owner)
     }
 
     /// `lines` fresh cache lines of kernel memory.

@@ -15,6 +15,10 @@ pub enum Op {
     Work(Cycles),
     /// User-mode work until the task has had this much CPU time, whatever the core's speed.
     RunFor(Ns),
+    /// User-mode work that looks at the clock until it shows this time.
+    SpinUntil(Ns),
+    /// getcpu(), in user mode: the outcome is the number of the CPU.
+    GetCpu,
     Read {
         pipe: PipeId,
         bytes: u64,

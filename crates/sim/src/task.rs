@@ -23,6 +23,7 @@ pub(crate) enum Pending {
     Nothing,
     Work(Cycles),
     RunFor(Ps),
+    SpinUntil(Ps),
     Syscall(Syscall),
     /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to
     /// ([`TaskContext::after_long`]).
@@ -149,7 +150,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let context = self.context(task);
             match context.pending {
                 Pending::Syscall(_) => return self.step_syscall(cpu, task),
-                Pending::Work(_) | Pending::RunFor(_) => {
+                Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
                     if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
                         return self.pause(cpu);
                     }
@@ -179,6 +180,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let call = match op {
             Op::Work(cycles) => return self.set_pending(task, Pending::Work(cycles), op),
             Op::RunFor(time) => return self.set_pending(task, Pending::RunFor(time.into()), op),
+            Op::SpinUntil(end) => return self.set_pending(task, Pending::SpinUntil(end.into()), op),
             // Locks between threads stay in user space until they must wait.
             Op::Sync(sync) => {
                 return self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op);
@@ -201,6 +203,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Report { series, value } => {
                 let at = self.sched.arch().now(cpu).ns();
                 self.samples.push(Sample { at, series, value });
+                true
+            }
+            Op::GetCpu => {
+                self.context(task).last.value = cpu.index() as u64;
                 true
             }
             Op::CondResched | Op::MightSleep => self.preemption_point(cpu, &op),
@@ -411,6 +417,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     *pending = Pending::Nothing;
                 }
             }
+            Pending::SpinUntil(end) => {
+                if now >= *end {
+                    *pending = Pending::Nothing;
+                }
+            }
             // It was done when the sibling's coming or going changed its speed.
             Pending::Nothing => {}
             Pending::Syscall(_) | Pending::Long { .. } | Pending::Dying => unreachable!("user mode is no system call"),
@@ -424,6 +435,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let mut length = match self.context(task).pending {
             Pending::Work(left) => Ps(left.0 * ps_per_cycle),
             Pending::RunFor(left) => left,
+            Pending::SpinUntil(end) => end.saturating_sub(now),
             _ => Ps::ZERO,
         };
         if self.os.memory.is_used() {

@@ -35,6 +35,7 @@ pub const PIPES: Workload = Workload {
     ],
     key: Some("groups"),
     operation: "Time",
+    rows: &[],
     statistics: Summary::Time,
     unit: "s",
     per_unit: 1_000_000_000,

@@ -33,8 +33,14 @@ pub struct Parameter {
 pub enum Summary {
     /// One arithmetic mean per operation, of times: lower is better.
     Time,
+    /// One harmonic mean per operation, of rates: higher is better.
+    Rate,
     /// pipetest's 17 order statistics of one run's samples: lower is better.
     Variabletime,
+    /// One figure per operation, a time under this name: lower is better.
+    TimeFigure(&'static str),
+    /// One figure per operation, a rate under this name: higher is better.
+    RateFigure(&'static str),
 }
 
 /// A benchmark that can be asked for by name.
@@ -46,6 +52,8 @@ pub struct Workload {
     pub key: Option<&'static str>,
     /// Label of the one row of a table without a key.
     pub operation: &'static str,
+    /// Labels of the rows that one run measures, where they are several; the key's value follows, after a hyphen.
+    pub rows: &'static [&'static str],
     pub statistics: Summary,
     pub unit: &'static str,
     /// Samples are whole numbers, this many to the unit.
@@ -100,8 +108,14 @@ pub trait Instance {
         self.start(os)
     }
 
-    /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit.
+    /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit. Of a run that measures
+    /// several rows, see [`Instance::rows`].
     fn samples(&self, reported: &[Sample]) -> Vec<u64>;
+
+    /// The samples of each row that a run measures, in the order of `Workload::rows`.
+    fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
+        vec![self.samples(reported)]
+    }
 }
 
 /// Creates what an instance's tasks share, its task groups with it, and returns the tasks to start, in order.

@@ -35,6 +35,7 @@ pub const WORKLOAD: Workload = Workload {
     ],
     key: None,
     operation: "Time",
+    rows: &[],
     statistics: Summary::Variabletime,
     unit: "us per loop",
     per_unit: 1_000_000,

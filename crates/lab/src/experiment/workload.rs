@@ -147,7 +147,14 @@ fn choices(workload: &Workload, lists: &[Vec<u64>]) -> Vec<Vec<u64>> {
 fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>], choice: &[u64]) -> WorkloadTable {
     let named = || workload.parameters.iter().map(|parameter| parameter.name);
     let values: BTreeMap<String, u64> = named().map(str::to_string).zip(choice.iter().copied()).collect();
-    let point = |label: String, values| Point { name: label.clone(), operations: vec![label], values };
+    let point = |label: String, values| {
+        let named = |row: &&str| if workload.key.is_some() { format!("{row}-{label}") } else { row.to_string() };
+        let operations = match workload.rows {
+            [] => vec![label.clone()],
+            rows => rows.iter().map(named).collect(),
+        };
+        Point { name: label, operations, values }
+    };
     let points = match workload.key {
         None => vec![point(workload.operation.to_string(), values.clone())],
         Some(key) => {
@@ -174,7 +181,10 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
     };
     let (class, better) = match workload.statistics {
         Summary::Time => (Class::Multiops, Better::Lower),
+        Summary::Rate => (Class::Multiops, Better::Higher),
         Summary::Variabletime => (Class::Variabletime, Better::Lower),
+        Summary::TimeFigure(figure) => (Class::Singleops { figure: figure.to_string() }, Better::Lower),
+        Summary::RateFigure(figure) => (Class::Singleops { figure: figure.to_string() }, Better::Higher),
     };
     WorkloadTable {
         title,
