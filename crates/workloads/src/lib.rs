@@ -3,10 +3,13 @@
 //! A [`Workload`] is an entry of the registry: its name, its parameters, and how to build a run of it. A built run is an
 //! [`Instance`]: the tasks it starts and the metric it takes from what they report.
 
+#[cfg(test)]
+mod fixture;
 pub mod groups;
 pub mod hackbench;
 pub mod pipetest;
 pub mod rt_app;
+pub mod schbench;
 pub mod script;
 
 pub use groups::{GroupError, GroupSpec, Groups};
@@ -148,7 +151,8 @@ where
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
-pub const WORKLOADS: &[Workload] = &[pipetest::WORKLOAD, hackbench::PIPES];
+pub const WORKLOADS: &[Workload] =
+    &[pipetest::WORKLOAD, hackbench::PIPES, schbench::current::WORKLOAD, schbench::earlier::WORKLOAD];
 
 pub fn workload(name: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|w| w.name == name)

@@ -1,0 +1,101 @@
+//! The histogram by which schbench prints percentiles: exact below 512, then 256 buckets to each power of two.
+
+use units::Ns;
+
+/// Buckets of a power of two.
+const BUCKETS: u64 = 256;
+/// log2 of it.
+const BITS: u32 = 8;
+/// Powers of two that are told apart.
+const GROUPS: u64 = 19;
+
+/// Counts of latencies in whole microseconds, or of other whole numbers.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Latencies { counts: vec![0; (GROUPS * BUCKETS) as usize], total: 0 }
+    }
+}
+
+impl Latencies {
+    /// The time from `since` to `now`, in whole microseconds; what is below one is left out.
+    pub fn add(&mut self, since: Ns, now: Ns) {
+        let us = now.0.saturating_sub(since.0) / 1_000;
+        if us > 0 {
+            self.record(us);
+        }
+    }
+
+    pub fn record(&mut self, value: u64) {
+        self.counts[bucket(value)] += 1;
+        self.total += 1;
+    }
+
+    /// The middle of the bucket that holds the value below which lie so many thousandths; 0 when empty.
+    pub fn percentile(&self, permille: u64) -> u64 {
+        let mut sum = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            sum += count;
+            if self.total > 0 && sum * 1_000 >= permille * self.total {
+                return value(bucket as u64);
+            }
+        }
+        0
+    }
+}
+
+/// The bucket of a value; the last one takes whatever is larger.
+fn bucket(value: u64) -> usize {
+    let lost = (value | 1).ilog2().saturating_sub(BITS);
+    let bucket = if lost == 0 { value } else { u64::from(lost + 1) * BUCKETS + ((value >> lost) - BUCKETS) };
+    bucket.min(GROUPS * BUCKETS - 1) as usize
+}
+
+/// What a bucket stands for: its value, or the middle of its values.
+fn value(bucket: u64) -> u64 {
+    if bucket < 2 * BUCKETS {
+        return bucket;
+    }
+    let lost = bucket / BUCKETS - 1;
+    ((BUCKETS + bucket % BUCKETS) << lost) + (1 << lost) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_exact_below_512_and_know_one_part_in_256_above() {
+        for exact in [1, 2, 255, 256, 511] {
+            assert_eq!(value(bucket(exact) as u64), exact);
+        }
+        assert_eq!(value(bucket(512) as u64), 513);
+        assert_eq!(value(bucket(513) as u64), 513);
+        assert_eq!(value(bucket(1_000_000) as u64), 1_000_448);
+        assert_eq!(bucket(u64::MAX), 19 * 256 - 1);
+    }
+
+    #[test]
+    fn a_percentile_is_the_first_bucket_that_reaches_its_share() {
+        let mut latencies = Latencies::default();
+        (1..=100).for_each(|us| latencies.record(us));
+        assert_eq!(latencies.percentile(500), 50);
+        assert_eq!(latencies.percentile(990), 99);
+        assert_eq!(latencies.percentile(999), 100);
+        assert_eq!(Latencies::default().percentile(500), 0);
+    }
+
+    #[test]
+    fn what_takes_less_than_a_microsecond_is_left_out() {
+        let mut latencies = Latencies::default();
+        latencies.add(Ns(0), Ns(999));
+        assert_eq!(latencies.total, 0);
+        latencies.add(Ns(0), Ns(1_999));
+        assert_eq!(latencies.percentile(999), 1);
+    }
+}
