@@ -302,7 +302,7 @@ fn boot<const COSTS: bool>(
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
-    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout, build.poll, setup.seed);
+    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.poll, setup.seed);
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);

@@ -452,10 +452,22 @@ impl<A: Arch> Sched<A> {
 
     // struct task_group.
 
-    /// Looks at `tg->cfs_rq[]`, `tg->se[]`.
+    /// Looks at `tg->se`, the array of the group's entities, which nobody writes after the group was made.
     #[inline]
-    pub(crate) fn read_tg_arrays(&mut self, tg: TgId) {
-        self.read(self.layout.task_group(tg, TaskGroupField::Arrays));
+    pub(crate) fn read_tg_se(&mut self, tg: TgId) {
+        self.read(self.layout.task_group(tg, TaskGroupField::Se));
+    }
+
+    /// Looks at `tg->cfs_rq`, the array of its queues.
+    #[inline]
+    pub(crate) fn read_tg_cfs_rq(&mut self, tg: TgId) {
+        self.read(self.layout.task_group(tg, TaskGroupField::CfsRq));
+    }
+
+    /// Looks at `tg->parent`.
+    #[inline]
+    pub(crate) fn read_tg_parent(&mut self, tg: TgId) {
+        self.read(self.layout.task_group(tg, TaskGroupField::Parent));
     }
 
     /// `tg->shares`.

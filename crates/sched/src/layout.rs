@@ -5,7 +5,15 @@
 //! them: with `SCHED_CORE` and `NUMA_BALANCING`, without `UCLAMP_TASK`), derived by adding up field sizes in
 //! include/linux/sched.h and kernel/sched/sched.h. Fields nobody else reads are left out.
 
+mod names;
+mod rules;
+mod task_group;
+
+pub use rules::{LayoutRules, PerCpuAreas, TaskGroupCache, TgLoadAvgLine};
+pub use task_group::{TaskGroupField, TaskGroupStructure};
+
 use crate::sched::{CfsRqId, SeId, TaskId, TgId};
+use task_group::TaskGroupLayout;
 use units::CpuId;
 
 /// Bytes of a cache line on every machine modelled so far.
@@ -153,17 +161,6 @@ pub enum SeLine {
     Links,
 }
 
-/// Fields of `struct task_group` that several CPUs touch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TaskGroupField {
-    /// The arrays `se` and `cfs_rq`, read on every walk up the hierarchy.
-    Arrays,
-    Shares,
-    LoadAvg,
-    /// cfs_bandwidth.lock and the budget behind it.
-    CfsBandwidth,
-}
-
 /// Global lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -180,56 +177,16 @@ pub enum GlobalLine {
     Cpupri,
 }
 
-/// Names of the lines of each object, in the order of their enumerations.
-const RQ_NAMES: [&str; 18] = [
-    "Lock",
-    "Load",
-    "Cfs",
-    "CfsTimeline",
-    "CfsAvg",
-    "CfsContrib",
-    "Curr",
-    "Clock",
-    "Balance",
-    "Stats",
-    "WakeList",
-    "AvgRt",
-    "AvgDl",
-    "AvgIrq",
-    "Uclamp",
-    "Capacity",
-    "CfsRemoved",
-    "Idle",
-];
-const TASK_NAMES: [&str; 13] = [
-    "State",
-    "Se",
-    "SeTimes",
-    "SeStatistics2",
-    "SeStatistics3",
-    "SeStatistics4",
-    "SeLinks",
-    "SeAvg",
-    "SchedInfo",
-    "PiLock",
-    "Switches",
-    "ThreadInfo",
-    "SeStatistics5",
-];
-const CFS_RQ_NAMES: [&str; 5] = ["Load", "Timeline", "Avg", "Contrib", "Removed"];
-const SE_NAMES: [&str; 5] = ["Load", "Times", "Statistics", "Avg", "Links"];
-const GLOBAL_NAMES: [&str; 5] = ["nohz.mask", "nohz.balance", "root_domain", "jiffies", "cpupri"];
+const NR_RQ_LINES: usize = 18;
+const NR_TASK_LINES: usize = 13;
+const NR_CFS_RQ_LINES: usize = 5;
+const NR_SE_LINES: usize = 5;
+const NR_GLOBAL_LINES: u32 = 5;
 
-/// The layout of one kernel build: what a change such as "give `load_avg` a line of its own" edits.
+/// The structures of one kernel version, as its headers declare them for one configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Layout {
-    /// Bytes from one `struct task_group` to the next in its slab.
-    pub task_group_stride: u32,
-    /// Byte offsets within `struct task_group`.
-    pub task_group_arrays: u32,
-    pub task_group_shares: u32,
-    pub task_group_load_avg: u32,
-    pub task_group_cfs_bandwidth: u32,
+pub struct Structures {
+    pub task_group: TaskGroupStructure,
     /// Byte offset of `statistics` within `struct sched_entity`, which starts on a line of its own. Where a task has them apart
     /// (v5.16), as if they followed the entity's first two lines.
     pub statistics: u32,
@@ -237,14 +194,28 @@ pub struct Layout {
     pub statistics_behind_block_max: u32,
     /// On which line of its object each member of [`RqLine`], [`TaskLine`], [`CfsRqLine`] and [`SeLine`] lies: those with one
     /// number share a line.
-    rq: [u8; RQ_NAMES.len()],
-    task: [u8; TASK_NAMES.len()],
-    cfs_rq: [u8; CFS_RQ_NAMES.len()],
-    se: [u8; SE_NAMES.len()],
+    rq: [u8; NR_RQ_LINES],
+    task: [u8; NR_TASK_LINES],
+    cfs_rq: [u8; NR_CFS_RQ_LINES],
+    se: [u8; NR_SE_LINES],
     /// Lines from one object to the next of its kind, those left out aside.
     rq_lines: u32,
     cfs_rq_lines: u32,
     se_lines: u32,
+    /// Bytes of `struct rq` behind its last full line: where the next one begins, if nobody asks for alignment.
+    rq_tail: u32,
+}
+
+/// Where everything lies in one kernel build: its structures, laid out as [`LayoutRules`] say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    of: Structures,
+    task_group: TaskGroupLayout,
+    /// Byte offset of each of [`RqLine`] within its `struct rq`, and bytes from one of those to the next.
+    rq: [u16; NR_RQ_LINES],
+    rq_bytes: u32,
+    /// The flags words of idle tasks: those of one CPU to the next's, in lines, from the first on.
+    idle_flags: (Region, u32, u32),
 }
 
 /// Members of `struct sched_statistics`, by their place in it: eight bytes each.
@@ -267,18 +238,16 @@ pub enum Statistic {
 /// From here on the global lines are the CPUs' queues of the real-time and the deadline class, two each; before them are the root
 /// domains.
 const FIRST_CLASS_QUEUE: u32 = 1024;
+/// Behind those of as many CPUs as there may be: flags words of idle tasks, where they are not beside the run queues.
+const FIRST_IDLE_FLAGS: u32 = FIRST_CLASS_QUEUE + 2 * 8192;
 const TASK_LINES: u32 = 16;
 /// A `struct sched_domain` with schedstats is 6 lines; each CPU has its own copy of each level.
 const DOMAIN_LINES: u32 = 8;
 
-impl Layout {
-    /// `load_avg` `____cacheline_aligned`, task groups from an aligned slab cache (v4.4: b0367629acf6, v4.5).
-    pub const LOAD_AVG_ALIGNED: Layout = Layout {
-        task_group_stride: 512,
-        task_group_arrays: 184,
-        task_group_shares: 200,
-        task_group_load_avg: 256,
-        task_group_cfs_bandwidth: 344,
+impl Structures {
+    /// v4.5. `struct rq` is of 2720 bytes, `wake_list` at 2704.
+    pub const V4_5: Structures = Structures {
+        task_group: TaskGroupStructure::V4_5,
         statistics: 104,
         statistics_behind_block_max: 0,
         // The last three lie with Clock, CfsContrib and Balance.
@@ -289,19 +258,18 @@ impl Layout {
         rq_lines: 16,
         cfs_rq_lines: 4,
         se_lines: 4,
+        rq_tail: 32,
     };
 
-    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes.
-    pub const V4_15: Layout = Layout { statistics: 112, ..Layout::LOAD_AVG_ALIGNED };
+    /// v4.15: `runnable_weight` came before `run_node`, so everything behind it in an entity moved by eight bytes. `cfs.removed`
+    /// asks for a line of its own, so `struct rq` is of whole lines.
+    pub const V4_15: Structures = Structures { statistics: 112, rq_tail: 0, ..Structures::V4_5 };
 
-    /// v6.1. Within `struct task_group`: cfs_rq 208, shares 216, idle 224, load_avg 256, cfs_bandwidth 344, of 640 bytes. Within
-    /// `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`, which has
-    /// no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd 2560,
-    /// cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
-    pub const V6_1: Layout = Layout {
-        task_group_stride: 640,
-        task_group_arrays: 200,
-        task_group_shares: 216,
+    /// v6.1. Within `struct cfs_rq`: tasks_timeline 64, avg 128, removed 192, tg_load_avg_contrib 256. Within `struct sched_entity`,
+    /// which has no statistics any more: exec_start 64, parent 112, cfs_rq 120, avg 192. Within `struct rq`: clock_task 2496, rd
+    /// 2560, cpu_capacity 2576, cfs_tasks 2680, idle_stamp 2944.
+    pub const V6_1: Structures = Structures {
+        task_group: TaskGroupStructure::V6_1,
         statistics: 128,
         statistics_behind_block_max: 8,
         rq: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17],
@@ -311,92 +279,80 @@ impl Layout {
         rq_lines: 20,
         cfs_rq_lines: 5,
         se_lines: 5,
-        ..Layout::V4_15
+        ..Structures::V4_15
     };
 
-    /// v6.12. Within `struct task_group`: cfs_rq 224, shares 232. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start
-    /// 88, vruntime 112, slice 128, parent 152, cfs_rq 160, avg 192. The others' lines are v6.1's.
-    pub const V6_12: Layout = Layout {
-        task_group_arrays: 216,
-        task_group_shares: 232,
+    /// v6.12. Within `struct sched_entity`: deadline 40, on_rq 80, exec_start 88, vruntime 112, slice 128, parent 152, cfs_rq 160,
+    /// avg 192. The others' lines are v6.1's.
+    pub const V6_12: Structures = Structures {
+        task_group: TaskGroupStructure::V6_12,
         task: [0, 1, 2, 3, 4, 5, 12, 7, 8, 9, 10, 11, 6],
         se: [0, 1, 2, 3, 4],
-        ..Layout::V6_1
+        ..Structures::V6_1
     };
+}
 
+impl Layout {
+    pub fn new(of: &Structures, rules: LayoutRules) -> Layout {
+        let mut rq = of.rq.map(|line| u16::from(line) * LINE_BYTES as u16);
+        // The last line of an object is the idle task's, which is no part of it.
+        let mut rq_bytes = of.rq_lines * LINE_BYTES;
+        let mut idle_flags = (Region::Rq, of.rq_lines - 1, of.rq_lines);
+        if rules.percpu_areas == PerCpuAreas::Packed && of.rq_tail != 0 {
+            // wake_list ends the structure: what follows on its line is the next CPU's.
+            let last = rq_bytes - LINE_BYTES;
+            rq[RqLine::WakeList as usize] = last as u16;
+            rq_bytes = last + of.rq_tail;
+            idle_flags = (Region::Global, FIRST_IDLE_FLAGS, 1);
+        }
+        let task_group = TaskGroupLayout::new(of.task_group, rules.tg_load_avg, rules.task_group_cache);
+        Layout { of: *of, task_group, rq, rq_bytes, idle_flags }
+    }
+
+    #[inline]
     pub fn rq(&self, cpu: CpuId, line: RqLine) -> Line {
-        Line { region: Region::Rq, index: u32::from(cpu.0) * self.rq_lines + u32::from(self.rq[line as usize]) }
+        let address = u32::from(cpu.0) * self.rq_bytes + u32::from(self.rq[line as usize]);
+        Line { region: Region::Rq, index: address / LINE_BYTES }
     }
 
     /// The flags word of the idle task of `cpu`, which a polling idle loop monitors.
+    #[inline]
     pub fn idle_thread_info(&self, cpu: CpuId) -> Line {
-        Line { region: Region::Rq, index: u32::from(cpu.0) * self.rq_lines + self.rq_lines - 1 }
+        let (region, first, lines) = self.idle_flags;
+        Line { region, index: first + u32::from(cpu.0) * lines }
     }
 
     pub fn task(&self, task: TaskId, line: TaskLine) -> Line {
-        Line { region: Region::Task, index: task.0 * TASK_LINES + u32::from(self.task[line as usize]) }
+        Line { region: Region::Task, index: task.0 * TASK_LINES + u32::from(self.of.task[line as usize]) }
     }
 
     /// The line of one of a task's statistics.
     pub fn statistic(&self, task: TaskId, statistic: Statistic) -> Line {
-        let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.statistics_behind_block_max } else { 0 };
-        let line = (self.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
+        let gap = if statistic as u8 > Statistic::BlockStart as u8 { self.of.statistics_behind_block_max } else { 0 };
+        let line = (self.of.statistics + 8 * statistic as u32 + gap) / LINE_BYTES;
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
     }
 
     pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
-        Line { region: Region::CfsRq, index: cfs_rq.0 * self.cfs_rq_lines + u32::from(self.cfs_rq[line as usize]) }
+        Line {
+            region: Region::CfsRq,
+            index: cfs_rq.0 * self.of.cfs_rq_lines + u32::from(self.of.cfs_rq[line as usize]),
+        }
     }
 
     pub fn se(&self, se: SeId, line: SeLine) -> Line {
-        Line { region: Region::Se, index: se.0 * self.se_lines + u32::from(self.se[line as usize]) }
+        Line { region: Region::Se, index: se.0 * self.of.se_lines + u32::from(self.of.se[line as usize]) }
     }
 
+    #[inline]
     pub fn task_group(&self, tg: TgId, field: TaskGroupField) -> Line {
-        let offset = match field {
-            TaskGroupField::Arrays => self.task_group_arrays,
-            TaskGroupField::Shares => self.task_group_shares,
-            TaskGroupField::LoadAvg => self.task_group_load_avg,
-            TaskGroupField::CfsBandwidth => self.task_group_cfs_bandwidth,
-        };
-        Line { region: Region::TaskGroup, index: (tg.0 * self.task_group_stride + offset) / LINE_BYTES }
+        self.task_group.line(tg, field)
     }
 
     /// Line `line` (0: span, groups, balance intervals; 1: statistics of idle balance; ...) of a domain's memory.
     pub fn domain(&self, sd: u32, line: u32) -> Line {
         debug_assert!(line < DOMAIN_LINES);
         Line { region: Region::Domain, index: sd * DOMAIN_LINES + line }
-    }
-
-    /// What a line is, for people: `cpu3 rq.Lock`, `task 5 SeAvg`. Lines of `os` and of domains go by number.
-    pub fn describe(&self, line: Line) -> String {
-        let (object, offset) = match line.region {
-            Region::Rq => (line.index / self.rq_lines, line.index % self.rq_lines),
-            Region::Task => (line.index / TASK_LINES, line.index % TASK_LINES),
-            Region::CfsRq => (line.index / self.cfs_rq_lines, line.index % self.cfs_rq_lines),
-            Region::Se => (line.index / self.se_lines, line.index % self.se_lines),
-            Region::Domain => (line.index / DOMAIN_LINES, line.index % DOMAIN_LINES),
-            Region::TaskGroup | Region::Global | Region::Os | Region::Statistics => (line.index, 0),
-        };
-        match line.region {
-            Region::Rq if offset == self.rq_lines - 1 => format!("cpu{object} idle flags"),
-            Region::Rq => format!("cpu{object} rq.{}", name(&RQ_NAMES, &self.rq, offset)),
-            Region::Task => format!("task {object} {}", name(&TASK_NAMES, &self.task, offset)),
-            Region::CfsRq => format!("cfs_rq {object} {}", name(&CFS_RQ_NAMES, &self.cfs_rq, offset)),
-            Region::Se => format!("se {object} {}", name(&SE_NAMES, &self.se, offset)),
-            Region::Domain => format!("domain {object} line {offset}"),
-            Region::TaskGroup => format!("task_group line {object}"),
-            Region::Global if object >= FIRST_CLASS_QUEUE => {
-                let class = ["rt", "dl"][(object % 2) as usize];
-                format!("cpu{} rq.{class}", (object - FIRST_CLASS_QUEUE) / 2)
-            }
-            Region::Global => match GLOBAL_NAMES.get(object as usize) {
-                Some(name) => name.to_string(),
-                None => format!("root_domain {}", object as usize - GLOBAL_NAMES.len() + 1),
-            },
-            Region::Os => format!("os line {object}"),
-            Region::Statistics => format!("statistics line {object}"),
-        }
     }
 
     /// A CPU's `rq->rt`: highest_prio, rt_nr_running, overloaded, rt_time. The lists behind them are this CPU's own. It is kept
@@ -418,46 +374,31 @@ impl Layout {
     pub fn root_domain(&self, number: u32) -> Line {
         match number {
             0 => self.global(GlobalLine::RootDomain),
-            _ => Line { region: Region::Global, index: GLOBAL_NAMES.len() as u32 + number - 1 },
+            _ => Line { region: Region::Global, index: NR_GLOBAL_LINES + number - 1 },
         }
     }
-}
-
-/// The first name of what lies on a line.
-fn name(names: &[&'static str], lines: &[u8], line: u32) -> &'static str {
-    names[lines.iter().position(|&of| u32::from(of) == line).expect("somebody lies on every line that is touched")]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_aligned_load_avg_shares_its_line_with_nothing() {
-        for layout in [Layout::LOAD_AVG_ALIGNED, Layout::V6_1, Layout::V6_12] {
-            for tg in 0..4 {
-                let line = |field| layout.task_group(TgId(tg), field);
-                assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Shares));
-                assert_ne!(line(TaskGroupField::LoadAvg), line(TaskGroupField::Arrays));
-            }
-        }
-    }
+    use crate::versions::{KERNELS, V4_5_RC1, V6_1};
 
     #[test]
     fn the_first_statistics_share_a_line_with_vruntime_and_the_last_never_reach_the_links() {
-        let layout = Layout::LOAD_AVG_ALIGNED;
+        let layout = V4_5_RC1.layout();
         let task = TaskId(7);
         assert_eq!(layout.statistic(task, Statistic::WaitStart), layout.task(task, TaskLine::SeTimes));
         assert_eq!(layout.statistic(task, Statistic::SleepStart), layout.task(task, TaskLine::SeStatistics2));
         assert_eq!(layout.statistic(task, Statistic::NrWakeups), layout.task(task, TaskLine::SeStatistics3));
         assert_eq!(layout.statistic(task, Statistic::NrWakeupsAffine), layout.task(task, TaskLine::SeStatistics4));
         // 27 of eight bytes: the last one ends where the links' line begins.
-        assert!(layout.statistics + 27 * 8 <= 5 * LINE_BYTES);
+        assert!(layout.of.statistics + 27 * 8 <= 5 * LINE_BYTES);
     }
 
     #[test]
     fn later_kernels_keep_capacities_apart_from_clocks() {
-        let (old, new) = (Layout::LOAD_AVG_ALIGNED, Layout::V6_1);
+        let (old, new) = (V4_5_RC1.layout(), V6_1.layout());
         assert_eq!(old.rq(CpuId(3), RqLine::Capacity), old.rq(CpuId(3), RqLine::Clock));
         assert_ne!(new.rq(CpuId(3), RqLine::Capacity), new.rq(CpuId(3), RqLine::Clock));
         assert_eq!(old.cfs_rq(CfsRqId(3), CfsRqLine::Removed), old.cfs_rq(CfsRqId(3), CfsRqLine::Contrib));
@@ -466,7 +407,7 @@ mod tests {
 
     #[test]
     fn statistics_of_their_own_are_four_lines_behind_the_times() {
-        let (layout, task) = (Layout::V6_1, TaskId(7));
+        let (layout, task) = (V6_1.layout(), TaskId(7));
         let line = |statistic| layout.statistic(task, statistic);
         assert_eq!(line(Statistic::WaitStart), layout.task(task, TaskLine::SeStatistics2));
         assert_eq!(line(Statistic::ExecMax), layout.task(task, TaskLine::SeStatistics3));
@@ -477,24 +418,55 @@ mod tests {
 
     #[test]
     fn lines_have_names() {
-        let layout = Layout::LOAD_AVG_ALIGNED;
+        let layout = V4_5_RC1.layout();
         assert_eq!(layout.describe(layout.rq(CpuId(3), RqLine::WakeList)), "cpu3 rq.WakeList");
         assert_eq!(layout.describe(layout.task(TaskId(5), TaskLine::ThreadInfo)), "task 5 ThreadInfo");
         assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
         assert_eq!(layout.describe(layout.global(GlobalLine::Jiffies)), "jiffies");
         assert_eq!(layout.describe(layout.rt_rq(CpuId(3))), "cpu3 rq.rt");
         assert_eq!(layout.describe(layout.dl_rq(CpuId(0))), "cpu0 rq.dl");
+        assert_eq!(layout.describe(layout.root_domain(2)), "root_domain 2");
+    }
+
+    #[test]
+    fn what_lies_on_a_line_is_told_in_fields() {
+        let layout = V4_5_RC1.layout();
+        let tg = |field| layout.contents(layout.task_group(TgId(1), field));
+        assert_eq!(tg(TaskGroupField::Shares), "task_group 1: cfs_rq, shares");
+        assert_eq!(tg(TaskGroupField::LoadAvg), "task_group 1: load_avg, parent");
+        let clock = layout.contents(layout.rq(CpuId(3), RqLine::Clock));
+        assert_eq!(clock, "cpu3 rq: clock, clock_task, nr_iowait, rd, sd, cpu_capacity");
+        assert_eq!(layout.contents(layout.idle_thread_info(CpuId(2))), "cpu2 idle: thread_info.flags");
+        assert_eq!(layout.contents(layout.global(GlobalLine::Cpupri)), "cpupri");
+        assert_eq!(layout.contents(layout.task(TaskId(5), TaskLine::PiLock)), "task 5: pi_lock");
+    }
+
+    #[test]
+    fn packed_run_queues_meet_on_a_line() {
+        let packed =
+            |of: &Structures| Layout::new(of, LayoutRules { percpu_areas: PerCpuAreas::Packed, ..LayoutRules::V4_5 });
+        let layout = packed(&Structures::V4_5);
+        let (end, next) = (layout.rq(CpuId(0), RqLine::WakeList), layout.rq(CpuId(1), RqLine::Lock));
+        assert_eq!(end, next);
+        assert_eq!(layout.contents(end), "cpu0 rq: wake_list; cpu1 rq: lock, nr_running, cpu_load");
+        // Two of them are of whole lines.
+        assert_ne!(layout.rq(CpuId(1), RqLine::WakeList), layout.rq(CpuId(2), RqLine::Lock));
+        assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
+        // Where the structure asks for whole lines nothing changes.
+        assert_eq!(packed(&Structures::V6_1), V6_1.layout());
     }
 
     #[test]
     fn objects_do_not_overlap() {
-        let layout = Layout::LOAD_AVG_ALIGNED;
-        for layout in [Layout::LOAD_AVG_ALIGNED, Layout::V4_15, Layout::V6_1, Layout::V6_12] {
-            assert!(layout.rq.iter().all(|&line| u32::from(line) < layout.rq_lines - 1));
-            assert!(layout.task.iter().all(|&line| u32::from(line) < TASK_LINES));
-            assert!(layout.cfs_rq.iter().all(|&line| u32::from(line) < layout.cfs_rq_lines));
-            assert!(layout.se.iter().all(|&line| u32::from(line) < layout.se_lines));
+        for kernel in KERNELS {
+            let layout = kernel.layout();
+            let Structures { rq, task, cfs_rq, se, .. } = layout.of;
+            assert!(rq.iter().all(|&line| u32::from(line) < layout.of.rq_lines - 1));
+            assert!(task.iter().all(|&line| u32::from(line) < TASK_LINES));
+            assert!(cfs_rq.iter().all(|&line| u32::from(line) < layout.of.cfs_rq_lines));
+            assert!(se.iter().all(|&line| u32::from(line) < layout.of.se_lines));
         }
+        let layout = V4_5_RC1.layout();
         assert_ne!(layout.rq(CpuId(0), RqLine::WakeList), layout.idle_thread_info(CpuId(0)));
         assert_ne!(layout.idle_thread_info(CpuId(0)), layout.rq(CpuId(1), RqLine::Lock));
     }

@@ -10,6 +10,7 @@ use sched::layout::{Layout, Line};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::sysctl::{Sysctl, Tunable};
+use sched::versions::V4_5_RC1;
 use std::cell::Cell;
 use std::path::Path;
 use units::{CpuId, Ns};
@@ -37,7 +38,7 @@ impl Recorder {
     }
 
     fn line(&mut self, how: &str, line: Line) {
-        let name = self.layout.unwrap_or(Layout::LOAD_AVG_ALIGNED).describe(line);
+        let name = self.layout.unwrap_or_else(|| V4_5_RC1.layout()).describe(line);
         self.note(&format!("{how} {name}"));
     }
 }
@@ -100,7 +101,7 @@ fn waker_and_wakee_of(
         sysctl: Sysctl::new(4),
         isolated: Default::default(),
     };
-    let layout = (!kernel.name.starts_with("v4")).then_some(kernel.layout);
+    let layout = (!kernel.name.starts_with("v4")).then(|| kernel.layout());
     let mut sched = Sched::new(Recorder { layout, ..Recorder::default() }, boot);
     set(&mut sched);
     for cpu in 0..4 {

@@ -40,7 +40,7 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
     let mut prices = Prices::free();
     prices.paths[paths::DO_FORK.0 as usize] = Cycles(10_000_000);
     let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, 1);
+    let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, 1);
     let boot = Boot {
         kernel,
         topology: topology.cpu_topology(),

@@ -41,7 +41,7 @@ pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
     let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
     let topology = topology.expect("a valid machine");
     let kernel = sched::versions::V4_15;
-    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
+    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), PollRule::NextTimer, 1);
     let boot = Boot {
         kernel,
         topology: topology.cpu_topology(),

@@ -171,7 +171,7 @@ impl<A: Arch> Sched<A> {
         }
         let mut sched = Sched {
             arch,
-            layout: boot.kernel.layout,
+            layout: boot.kernel.layout(),
             full_scale: crate::fair::load::is_full_scale(&boot),
             features: boot.features,
             sysctl: boot.sysctl,

@@ -73,7 +73,7 @@ impl<A: Arch> Sched<A> {
 
     #[fentry(update_cfs_shares)]
     fn update_cfs_shares_of(&mut self, cfs: CfsRqId, tg: TgId, cpu: CpuId) {
-        self.read_tg_arrays(tg);
+        self.read_tg_se(tg);
         let se = self.tg[tg].se[cpu.index()];
         let shares = self.calc_cfs_shares(cfs, tg);
         self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight: shares, inv_weight: 0 }, shares);
@@ -184,7 +184,8 @@ impl<A: Arch> Sched<A> {
         let (cpu, tg) = (self.cfs_rq[cfs].rq, self.cfs_rq[cfs].tg);
         let parent = self.tg[tg].parent;
         if let Some(parent) = parent {
-            self.read_tg_arrays(parent);
+            self.read_tg_parent(tg);
+            self.read_tg_cfs_rq(parent);
         }
         let parent_queue = parent.map(|parent| self.tg[parent].cfs_rq[cpu.index()]);
         let listed_parent = parent_queue.filter(|&parent| self.cfs_rq[parent].on_list);

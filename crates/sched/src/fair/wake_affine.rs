@@ -171,7 +171,8 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn effective_load(&mut self, tg: TgId, cpu: CpuId, wl: i64, wg: i64) -> i64 {
         let resolution = self.kernel.load_resolution;
         let (mut wl, mut wg) = (wl, wg);
-        self.read_tg_arrays(tg);
+        self.read_tg_se(tg);
+        self.read_tg_parent(tg);
         // The root group has no entities.
         let mut level = self.tg[tg].se.get(cpu.index()).copied();
         while let Some(se) = level {

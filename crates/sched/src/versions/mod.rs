@@ -28,7 +28,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::Features;
 use crate::isolation::IsolationRules;
-use crate::layout::Layout;
+use crate::layout::{Layout, LayoutRules, Structures};
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
@@ -94,13 +94,19 @@ pub struct Kernel {
     pub sleep_profile: SleepProfile,
     pub features: Features,
     pub tunables: TunableNames,
-    pub layout: Layout,
+    pub structures: Structures,
+    pub layout: LayoutRules,
 }
 
 impl Kernel {
     /// The tunable of that name, given in full or without its place (`kernel.`, `sched/`), if this kernel has it.
     pub fn tunable(&self, name: &str) -> Option<(&'static str, Tunable)> {
         self.tunables.iter().copied().find(|(full, _)| *full == name || short_name(full) == name)
+    }
+
+    /// Where its objects lie.
+    pub fn layout(&self) -> Layout {
+        Layout::new(&self.structures, self.layout)
     }
 
     /// The tunables as this kernel boots with `nr_cpus` CPUs online.
@@ -219,6 +225,7 @@ behaviours! {
     autogroup: AutogroupRules { default, exit }
     isolation: IsolationRules { can_stop, residual, stopped, idle_exit, timer_target, kthreads, ilb }
     cgroup: CgroupRules { files, nice_time }
+    layout: LayoutRules { tg_load_avg, task_group_cache, percpu_areas }
     bandwidth: BandwidthRules {
         expiry, refill, distribute, throttle_asks, throttle_levels, throttled_accounting, slack_timer, period_overrun,
         period_offset, throttled_leaf, throttled_clock, throttled_time, new_group_throttled, move_running,
@@ -266,8 +273,8 @@ mod tests {
             for setting in target.settings() {
                 assert_eq!(kernel.set(setting.key, setting.value.name), Switched::Done);
             }
-            let Kernel { name, features, tunables, layout, .. } = *target;
-            let same = Kernel { name, features, tunables, layout, ..kernel };
+            let Kernel { name, features, tunables, structures, .. } = *target;
+            let same = Kernel { name, features, tunables, structures, ..kernel };
             assert_eq!(same, *target);
         }
     }

@@ -14,7 +14,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
-use crate::layout::Layout;
+use crate::layout::{LayoutRules, Structures};
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
@@ -26,7 +26,8 @@ use crate::topology::DomainRules;
 
 pub const V4_15: Kernel = Kernel {
     name: "v4.15",
-    layout: Layout::V4_15,
+    structures: Structures::V4_15,
+    layout: LayoutRules::V4_5,
     core: CoreRules {
         clock: ClockUpdate::Callers,
         change_order: ChangeOrder::EnqueueFirst,

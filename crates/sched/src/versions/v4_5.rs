@@ -15,7 +15,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
-use crate::layout::Layout;
+use crate::layout::{LayoutRules, Structures};
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
@@ -66,7 +66,8 @@ pub const V4_5_RC1: Kernel = Kernel {
     psi: Psi::Absent,
     features: FEATURES,
     tunables: sysctl::V4,
-    layout: Layout::LOAD_AVG_ALIGNED,
+    structures: Structures::V4_5,
+    layout: LayoutRules::V4_5,
 };
 
 /// kernel/sched/features.h of v4.5-rc1.

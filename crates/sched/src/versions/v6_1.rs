@@ -14,7 +14,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
-use crate::layout::Layout;
+use crate::layout::Structures;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
 use crate::profile::SleepProfile;
@@ -58,7 +58,7 @@ pub const V6_1: Kernel = Kernel {
     isolation: IsolationRules::V6_1,
     unseen_wait: UnseenWait::Ignored,
     features: FEATURES,
-    layout: Layout::V6_1,
+    structures: Structures::V6_1,
     tunables: sysctl::V6_1,
     ..V4_16
 };

@@ -13,7 +13,7 @@ use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
 use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
-use crate::layout::Layout;
+use crate::layout::Structures;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::sysctl;
@@ -36,7 +36,7 @@ pub const V6_12: Kernel = Kernel {
     psi: Psi::PerChangeClock,
     isolation: IsolationRules::V6_12,
     features: FEATURES,
-    layout: Layout::V6_12,
+    structures: Structures::V6_12,
     tunables: sysctl::V6_12,
     ..V6_1
 };

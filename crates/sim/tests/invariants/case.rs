@@ -404,7 +404,7 @@ impl Case {
         for (name, value) in &self.sysctls {
             sysctl.set(*name, *value);
         }
-        let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, self.seed);
+        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, self.seed);
         let boot = Boot {
             kernel,
             topology: topology.cpu_topology(),

@@ -221,7 +221,7 @@ impl Scenario {
                 kernel.set(key, value).expect("a behaviour of this kernel");
             }
         }
-        let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout, PollRule::NextTimer, 1);
+        let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), PollRule::NextTimer, 1);
         hardware.set_sink(sink);
         let mut cpu_topology = topology.cpu_topology();
         if !self.distances.is_empty() {

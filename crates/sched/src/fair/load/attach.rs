@@ -138,7 +138,8 @@ impl<A: Arch> Sched<A> {
     /// Differs: keeps `depth` true at once, where the kernel does so when the entity is attached.
     pub(crate) fn set_task_rq(&mut self, p: TaskId, cpu: CpuId) {
         let (tg, se) = (self.task[p].sched_task_group, self.task[p].se);
-        self.read_tg_arrays(tg);
+        self.read_tg_cfs_rq(tg);
+        self.read_tg_se(tg);
         let cfs = self.tg[tg].cfs_rq[cpu.index()];
         let parent = self.tg[tg].se.get(cpu.index()).copied();
         self.set_task_rq_fair(se, self.se[se].cfs_rq, cfs);

@@ -1,7 +1,7 @@
 //! Which queue an entity's load counts in, and when the group hears of it.
 
 use super::*;
-use crate::layout::TaskGroupField;
+use crate::layout::{TaskGroupField, TgLoadAvgLine};
 
 #[test]
 fn a_new_task_is_heavy_and_in_old_kernels_a_full_cpu() {
@@ -166,5 +166,30 @@ fn a_nice_level_changes_the_load_at_once_only_in_new_kernels() {
         assert!(now.abs_diff(load) < 20, "{}: {now}", kernel.name);
         let queue = s.cfs_rq[s.rq[CPU0].cfs].avg.load_avg;
         assert!(queue.abs_diff(load) < 20, "{}: {queue}", kernel.name);
+    }
+}
+
+/// What a tick of `CPU0` reads and changes of a group that runs on two CPUs, once for each place of `load_avg`.
+#[test]
+fn a_tick_reads_shares_where_the_other_cpu_adds_to_load_avg_only_if_they_share_a_line() {
+    for kernel in KERNELS {
+        for (line, shared) in [(TgLoadAvgLine::Shared, true), (TgLoadAvgLine::OwnLine, false)] {
+            let mut kernel = kernel;
+            kernel.layout.tg_load_avg = line;
+            let mut s = machine(kernel, 2);
+            let group = s.sched_create_group(ROOT_TASK_GROUP, "g", 1024);
+            for cpu in [CPU0, CPU1] {
+                s.task_in(group, cpu, 0);
+                s.reschedule(cpu);
+            }
+            s.pass(MS);
+            s.arch.lines.clear();
+            s.on_cpu(CPU0);
+            s.scheduler_tick();
+            let of = |field| s.layout.task_group(group, field);
+            assert!(s.arch.lines.contains(&of(TaskGroupField::Shares)), "{}", kernel.name);
+            let added = of(TaskGroupField::LoadAvg);
+            assert_eq!(added == of(TaskGroupField::Shares), shared, "{}", kernel.name);
+        }
     }
 }

@@ -32,7 +32,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         let topology = topology.expect("a valid machine");
         let kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
         let cycles_per_us = 1_000_000 / prices.ps_per_cycle;
-        let hardware = Hardware::new(topology.clone(), prices, kernel.layout, PollRule::NextTimer, 1);
+        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, 1);
         let sysctl = Sysctl::new(cpus);
         let boot = Boot {
             kernel,

@@ -1,0 +1,180 @@
+//! Where task groups lie, and each of their members: `struct task_group` declares the order, an allocator the distance.
+
+use super::rules::{TaskGroupCache, TgLoadAvgLine};
+use super::{LINE_BYTES, Line, Region};
+use crate::sched::TgId;
+
+/// Members of `struct task_group` that several CPUs touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum TaskGroupField {
+    /// The array of the group's entities, read on every walk up the hierarchy.
+    Se,
+    /// The array of its queues.
+    CfsRq,
+    Shares,
+    LoadAvg,
+    /// The group above.
+    Parent,
+    /// cfs_bandwidth.lock and the budget behind it.
+    CfsBandwidth,
+}
+
+const NR_FIELDS: usize = 6;
+const NAMES: [&str; NR_FIELDS] = ["se", "cfs_rq", "shares", "load_avg", "parent", "cfs_bandwidth"];
+
+/// `struct task_group` as one kernel version declares it. In bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskGroupStructure {
+    /// Where `se` begins: `struct cgroup_subsys_state` is before it.
+    pub se: u32,
+    /// Where what is declared before `load_avg` ends: behind `shares`, or `idle`.
+    pub head: u32,
+    /// The size of `struct cfs_bandwidth`, which is the last member.
+    pub cfs_bandwidth: u32,
+}
+
+impl TaskGroupStructure {
+    /// Of v4.5, with hrtimers of 64 bytes (without `TIMER_STATS`).
+    pub const V4_5: TaskGroupStructure = TaskGroupStructure { se: 184, head: 208, cfs_bandwidth: 216 };
+
+    /// `idle` behind `shares`, `burst` and its statistics in the budget.
+    pub const V6_1: TaskGroupStructure = TaskGroupStructure { se: 200, head: 232, cfs_bandwidth: 240 };
+
+    /// `idle` before `se`.
+    pub const V6_12: TaskGroupStructure = TaskGroupStructure { se: 216, head: 240, cfs_bandwidth: 240 };
+}
+
+// What stands behind `load_avg`, itself 8 bytes: rcu 16, list 16, parent, siblings 16, children 16, autogroup 8, cfs_bandwidth.
+const PARENT_BEHIND_LOAD_AVG: u32 = 40;
+const CFS_BANDWIDTH_BEHIND_LOAD_AVG: u32 = 88;
+
+/// Addresses of task groups: group `tg`'s is `tg * stride`. The root group, which is no slab's, is laid as if it were the first of
+/// them: nobody writes what is modelled of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TaskGroupLayout {
+    stride: u32,
+    /// Offset of each field within its group.
+    offsets: [u32; NR_FIELDS],
+}
+
+impl TaskGroupLayout {
+    pub(super) const fn new(of: TaskGroupStructure, load_avg: TgLoadAvgLine, cache: TaskGroupCache) -> TaskGroupLayout {
+        let load_avg = match load_avg {
+            TgLoadAvgLine::Shared => of.head,
+            TgLoadAvgLine::OwnLine => of.head.next_multiple_of(LINE_BYTES),
+        };
+        let cfs_bandwidth = load_avg + CFS_BANDWIDTH_BEHIND_LOAD_AVG;
+        let bytes = cfs_bandwidth + of.cfs_bandwidth;
+        let stride = match cache {
+            TaskGroupCache::Kmalloc => bytes.next_power_of_two(),
+            TaskGroupCache::Aligned => bytes.next_multiple_of(LINE_BYTES),
+            TaskGroupCache::Packed => bytes.next_multiple_of(8),
+        };
+        let offsets = [of.se, of.se + 8, of.se + 16, load_avg, load_avg + PARENT_BEHIND_LOAD_AVG, cfs_bandwidth];
+        TaskGroupLayout { stride, offsets }
+    }
+
+    #[inline]
+    pub(super) fn line(&self, tg: TgId, field: TaskGroupField) -> Line {
+        let address = tg.0 * self.stride + self.offsets[field as usize];
+        Line { region: Region::TaskGroup, index: address / LINE_BYTES }
+    }
+
+    /// What lies on one of their lines: each group that reaches it, with its fields there.
+    pub(super) fn on_line(&self, index: u32) -> Vec<(TgId, Vec<&'static str>)> {
+        let (first, end) = (index * LINE_BYTES / self.stride, ((index + 1) * LINE_BYTES).div_ceil(self.stride));
+        let here = |tg: TgId| {
+            let at = self.offsets.map(|offset| (tg.0 * self.stride + offset) / LINE_BYTES);
+            let fields: Vec<_> = NAMES.into_iter().zip(at).filter(|&(_, line)| line == index).map(|(n, _)| n).collect();
+            (!fields.is_empty()).then_some((tg, fields))
+        };
+        (first..end).filter_map(|tg| here(TgId(tg))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TaskGroupField::*;
+    use super::*;
+
+    const STRUCTURES: [TaskGroupStructure; 3] =
+        [TaskGroupStructure::V4_5, TaskGroupStructure::V6_1, TaskGroupStructure::V6_12];
+
+    #[test]
+    fn an_aligned_load_avg_shares_its_line_with_nothing_before_it() {
+        for of in STRUCTURES {
+            let layout = TaskGroupLayout::new(of, TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned);
+            for tg in (0..4).map(TgId) {
+                for field in [Se, CfsRq, Shares] {
+                    assert_ne!(layout.line(tg, LoadAvg), layout.line(tg, field));
+                }
+                // rcu and list fit beside it, so parent does.
+                assert_eq!(layout.line(tg, LoadAvg), layout.line(tg, Parent));
+            }
+        }
+    }
+
+    #[test]
+    fn a_load_avg_that_asks_for_nothing_lies_with_shares() {
+        for of in STRUCTURES {
+            for cache in [TaskGroupCache::Aligned, TaskGroupCache::Kmalloc] {
+                let layout = TaskGroupLayout::new(of, TgLoadAvgLine::Shared, cache);
+                for tg in (0..4).map(TgId) {
+                    assert_eq!(layout.line(tg, LoadAvg), layout.line(tg, Shares));
+                    assert_eq!(layout.line(tg, LoadAvg), layout.line(tg, CfsRq));
+                }
+            }
+        }
+        // 184 is the last word of its line, 200 the second of its own.
+        let [old, new, _] =
+            STRUCTURES.map(|of| TaskGroupLayout::new(of, TgLoadAvgLine::Shared, TaskGroupCache::Aligned));
+        assert_ne!(old.line(TgId(1), LoadAvg), old.line(TgId(1), Se));
+        assert_eq!(new.line(TgId(1), LoadAvg), new.line(TgId(1), Se));
+    }
+
+    #[test]
+    fn sizes_are_what_the_allocators_make_of_them() {
+        let stride = |load_avg, cache| TaskGroupLayout::new(TaskGroupStructure::V4_5, load_avg, cache).stride;
+        assert_eq!(stride(TgLoadAvgLine::Shared, TaskGroupCache::Kmalloc), 512);
+        assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Kmalloc), 1024);
+        assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Aligned), 576);
+        assert_eq!(stride(TgLoadAvgLine::OwnLine, TaskGroupCache::Packed), 560);
+    }
+
+    #[test]
+    fn packed_groups_meet_on_a_line_and_aligned_ones_do_not() {
+        let lines = |cache| {
+            let layout = TaskGroupLayout::new(TaskGroupStructure::V4_5, TgLoadAvgLine::OwnLine, cache);
+            (0..8u32).map(|tg| (tg * layout.stride) % LINE_BYTES).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(TaskGroupCache::Aligned), [0; 8]);
+        assert_eq!(lines(TaskGroupCache::Packed)[..4], [0, 48, 32, 16]);
+        // A line that two groups share is both's: what is touched of each is told.
+        let layout = TaskGroupLayout::new(TaskGroupStructure::V4_5, TgLoadAvgLine::OwnLine, TaskGroupCache::Packed);
+        let line = layout.line(TgId(1), LoadAvg);
+        assert_eq!(line.index, (560 + 256) / 64);
+        // 816 is 48 bytes into its line: nothing before it reaches there.
+        assert_eq!(layout.on_line(line.index), [(TgId(1), vec!["load_avg"])]);
+        // The third's lies 32 bytes into a line where shares is, 56 bytes before it, no more; the seventh's, 32 in again.
+        let layout = TaskGroupLayout::new(TaskGroupStructure::V4_5, TgLoadAvgLine::Shared, TaskGroupCache::Packed);
+        assert_eq!(layout.on_line(layout.line(TgId(0), Shares).index)[0].1, ["cfs_rq", "shares", "load_avg", "parent"]);
+    }
+
+    #[test]
+    fn every_field_is_found_on_its_line() {
+        for of in STRUCTURES {
+            for load_avg in [TgLoadAvgLine::Shared, TgLoadAvgLine::OwnLine] {
+                for cache in [TaskGroupCache::Kmalloc, TaskGroupCache::Aligned, TaskGroupCache::Packed] {
+                    let layout = TaskGroupLayout::new(of, load_avg, cache);
+                    for tg in (0..9).map(TgId) {
+                        for (field, name) in [Se, CfsRq, Shares, LoadAvg, Parent, CfsBandwidth].into_iter().zip(NAMES) {
+                            let here = layout.on_line(layout.line(tg, field).index);
+                            assert!(here.iter().any(|(id, names)| *id == tg && names.contains(&name)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
