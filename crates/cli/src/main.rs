@@ -65,7 +65,8 @@ fn machines(command: &MachinesCommand) -> Result<(), Failure> {
         MachinesCommand::Import { file } => {
             let machine = choose("machines import", file)?;
             machine.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
-            print(&machine.text)
+            // What it extends is written out, so that the file stands alone.
+            if machine.bases.is_empty() { print(&machine.text) } else { print(&machine.description.to_toml()) }
         }
     }
 }

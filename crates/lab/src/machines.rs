@@ -2,7 +2,8 @@
 
 use crate::mistake::{Mistake, Unreadable, Written};
 use crate::prices;
-use machine::description::{self, Description, builtin, for_topology};
+use crate::setup::sha256;
+use machine::description::{self, Base, Description, builtin, for_topology};
 use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -21,19 +22,33 @@ pub trait Files {
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub name: String,
-    /// A machine file, whole: what a stored run is run again from.
+    /// A machine file, whole: with `bases`, what a stored run is run again from.
     pub text: Arc<str>,
+    /// The files that it extends, the nearest first.
+    pub bases: Arc<[Base]>,
     pub description: Description,
     /// What was assumed while reading; for the user's eyes.
     pub notices: Vec<String>,
 }
 
 impl Machine {
-    /// From the text of a machine file.
+    /// From the text of a machine file that extends nothing, or what ships.
     pub fn parse(text: &str, file: &str) -> Result<Machine, Mistake> {
-        let description = description::parse(text, file)?;
+        Machine::parse_over(text, file, description::bases(text, file, &|_, _| None)?)
+    }
+
+    /// From the text of a machine file and of those that it extends, the nearest first.
+    pub fn parse_over(text: &str, file: &str, bases: Vec<Base>) -> Result<Machine, Mistake> {
+        let description = description::parse_over(text, file, &bases)?;
         prices::check(&description)?;
-        Ok(Machine { name: description.name().to_string(), text: text.into(), description, notices: Vec::new() })
+        let name = description.name().to_string();
+        Ok(Machine { name, text: text.into(), bases: bases.into(), description, notices: Vec::new() })
+    }
+
+    /// SHA-256 of its file and of those that this extends.
+    pub fn sha256(&self) -> String {
+        let texts = std::iter::once(&self.text).chain(self.bases.iter().map(|base| &base.text));
+        sha256(texts.map(|text| &**text).collect::<Vec<&str>>().join("\0").as_bytes())
     }
 
     /// One that ships.
@@ -87,7 +102,16 @@ impl Machine {
             let topology = from_hwloc_xml(&text, path)?;
             return Ok(Machine::of_topology(&stem(path), topology));
         }
-        Machine::parse(&text, path)
+        let find = |written: &str, file: &str| {
+            let folder = Path::new(file).parent().map_or(String::new(), |folder| match folder.to_str() {
+                None | Some("") => String::new(),
+                Some(folder) => format!("{folder}/"),
+            });
+            let path = is_path(written).then(|| within(&folder, written))?;
+            let text = files.text(&path);
+            Some(text.map(|text| Base { file: path, text: text.into() }).map_err(|error| error.why))
+        };
+        Machine::parse_over(&text, path, description::bases(&text, path, &find)?)
     }
 
     /// For the JSON of a comparison.
@@ -103,7 +127,7 @@ impl Machine {
             "numa_nodes": topology.nodes().len(),
             "topology": self.description.topology_fact().value,
             "frequency_hz": self.description.fixed_hertz(),
-            "sha256": crate::setup::sha256(self.text.as_bytes()),
+            "sha256": self.sha256(),
         })
     }
 }

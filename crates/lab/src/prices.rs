@@ -1,26 +1,20 @@
 //! From a machine file's figures to the plain integers that a simulation pays.
 
 use crate::mistake::Mistake;
-use machine::description::{Description, Dimension, Figure};
+use machine::description::{Description, Figure};
 use machine::lines::LinePrices;
 use machine::prices::{IdleState, NR_PATHS, Prices};
-use machine::topology::{Distance, Location};
+use machine::topology::Distance;
 use os::paths;
 use sched::access::Path;
 use units::{CpuId, Cycles, Ps};
 
-/// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel in `[os]`.
+/// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel
+/// in `[os]` and `[idle_loop]`.
 pub fn check(machine: &Description) -> Result<(), Mistake> {
     machine.check_names("paths", Path::NAMES)?;
     machine.check_names("os", paths::NAMES)?;
-    for (name, figure) in machine.figures().filter(|(name, _)| name.starts_with("os.")) {
-        if figure.unit.dimension != Dimension::Cycles {
-            let at = Location::of(&format!("{}, [os]", machine.name()));
-            let found = format!("`{name}` in {}", figure.unit.name);
-            return Err(Mistake::new(&at, found, "cycles, as every function's work"));
-        }
-    }
-    Ok(())
+    Ok(machine.check_names("idle_loop", paths::NAMES)?)
 }
 
 /// A function's name, by its number.
@@ -41,12 +35,12 @@ pub fn path_name(path: Path) -> &'static str {
 pub fn prices(machine: &Description) -> Prices {
     let mut cycles = vec![Cycles(0); NR_PATHS];
     for (number, name) in Path::NAMES.iter().enumerate() {
-        cycles[number] = machine.path_cycles(name);
+        cycles[number] = machine.listed_path(name).unwrap_or_else(|| machine.default_path_cycles());
     }
     for (number, name) in paths::NAMES.iter().enumerate() {
-        let listed = machine.os(name).map(Figure::cycles);
+        let listed = machine.listed_os(name);
         let interrupt = Path::FIRST_OS as usize + number == paths::SMP_RESCHEDULE_INTERRUPT.0 as usize;
-        let unlisted = || if interrupt { machine.ipi_receive() } else { machine.path_cycles("") };
+        let unlisted = || if interrupt { machine.ipi_receive() } else { machine.default_path_cycles() };
         cycles[Path::FIRST_OS as usize + number] = listed.unwrap_or_else(unlisted);
     }
     Prices {
@@ -93,11 +87,9 @@ mod tests {
             let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
             check(&machine).unwrap_or_else(|error| panic!("{error}"));
             // `default_path_cycles` is for machine files that list a few functions only.
-            let unlisted = |table: &'static str, names: &'static [&'static str]| {
-                let full = names.iter().map(move |name| format!("{table}.{name}"));
-                full.filter(|name| machine.figure(name).is_none()).collect::<Vec<_>>()
-            };
-            let missing = [unlisted("paths", Path::NAMES), unlisted("os", paths::NAMES)].concat();
+            let paths = Path::NAMES.iter().filter(|name| machine.listed_path(name).is_none());
+            let missing: Vec<_> =
+                paths.chain(paths::NAMES.iter().filter(|name| machine.listed_os(name).is_none())).collect();
             assert!(missing.is_empty(), "{name} has no price for {missing:?}");
             let prices = prices(&machine);
             let distances = machine.topology().distances();

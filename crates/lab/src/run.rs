@@ -6,7 +6,6 @@
 
 use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::kernels::Build;
-use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
 use crate::prices::{path_name, prices};
 use crate::proc::{self, Reading};
@@ -129,7 +128,7 @@ pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
 }
 
 fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model), Mistake> {
-    let machine = Machine::parse(&setup.machine.file, &setup.machine.name)?.description;
+    let machine = setup.machine.machine()?.description;
     let prices = if setup.costs { prices(&machine) } else { Prices::free() };
     let model = Model::of(setup, machine.topology().nr_cpus(), prices.ps_per_cycle, at)?;
     Ok((machine, prices, model))

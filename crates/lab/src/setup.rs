@@ -4,6 +4,7 @@ use crate::experiment::{Arm, PARAMETERS};
 use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
+use machine::description::Base;
 use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
@@ -86,6 +87,9 @@ pub struct MachineSetup {
     pub name: String,
     /// The machine file, whole.
     pub file: Arc<str>,
+    /// The files that it extends, the nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<FileSetup>,
 }
 
 /// A kernel with every setting that it ran with.
@@ -215,7 +219,20 @@ fn unknown(at: &Location, what: &str) -> Mistake {
 
 impl MachineSetup {
     pub fn of(machine: &Machine) -> MachineSetup {
-        MachineSetup { name: machine.name.clone(), file: machine.text.clone() }
+        let base = |base: &Base| FileSetup { path: base.file.clone(), text: base.text.clone() };
+        let bases = machine.bases.iter().map(base).collect();
+        MachineSetup { name: machine.name.clone(), file: machine.text.clone(), bases }
+    }
+
+    /// The machine that the files tell of.
+    pub fn machine(&self) -> Result<Machine, Mistake> {
+        let base = |base: &FileSetup| Base { file: base.path.clone(), text: base.text.clone() };
+        Machine::parse_over(&self.file, &self.name, self.bases.iter().map(base).collect())
+    }
+
+    /// Its number of CPUs.
+    pub fn nr_cpus(&self) -> Result<usize, Mistake> {
+        Ok(self.machine()?.description.topology().nr_cpus())
     }
 }
 

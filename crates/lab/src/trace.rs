@@ -4,7 +4,7 @@ use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use crate::run::{Run, Wanted, run, start};
 use crate::setup::Setup;
-use machine::description::{self, Unit, scaled};
+use machine::description::{Unit, scaled};
 use machine::topology::Location;
 use observe::proc::Formats;
 use observe::{Absent, Ftrace, Gantt, Perfetto, Selection, Statistics, Tracepoint, Window};
@@ -201,8 +201,7 @@ pub fn trace<W: Write + 'static>(
     let at = Location::of("--from and --to");
     let formats = formats(setup);
     let bare = events.is_some_and(Selection::has_bare);
-    let nr_cpus =
-        description::parse(&setup.machine.file, &setup.machine.name).map_err(Mistake::from)?.topology().nr_cpus();
+    let nr_cpus = setup.machine.nr_cpus()?;
     let (first_task, _) = start(setup, nr_cpus);
     let picture = format == TraceFormat::Gantt;
     let from = cut.from.unwrap_or(if picture { first_task } else { Ns::ZERO });
@@ -263,7 +262,7 @@ pub fn statistics(
     interrupted: &dyn Fn() -> bool,
     at: &Location,
 ) -> Result<Option<(observe::Report, Run)>, Mistake> {
-    let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name)?.topology().nr_cpus();
+    let nr_cpus = setup.machine.nr_cpus()?;
     let (first_task, _) = start(setup, nr_cpus);
     let sink = Statistics::new(nr_cpus, first_task);
     let listened = listen(setup, sink, false, None, interrupted, at)?;

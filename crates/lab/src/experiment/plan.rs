@@ -92,15 +92,15 @@ impl Experiment {
     /// What makes this experiment another than its neighbour, whatever the number of iterations and the time limit: results of
     /// one identity may share a folder.
     pub fn identity(&self) -> String {
-        // The machine's file is long, and the same in all.
-        let file: Arc<str> = sha256(self.machine.text.as_bytes()).into();
+        // The machine's files are long, and the same in all.
+        let file: Arc<str> = self.machine.sha256().into();
         let mut text = String::new();
         for (table, of) in self.tables.iter().enumerate() {
             for point in 0..of.points.len() {
                 for arm in 0..self.arms.len() {
                     text.push_str(&self.arms[arm].name);
                     let setup = self.setup(&Job { table, point, arm, iteration: 0 });
-                    let machine = MachineSetup { file: file.clone(), ..setup.machine };
+                    let machine = MachineSetup { file: file.clone(), bases: Vec::new(), ..setup.machine };
                     text.push_str(&Setup { time_limit_ns: 0, machine, ..setup }.hash());
                 }
             }

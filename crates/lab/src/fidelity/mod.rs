@@ -14,7 +14,6 @@ use crate::experiment::Experiment;
 use crate::mistake::{Location, Mistake};
 use crate::setup::Setup;
 use crate::trace::listen;
-use machine::description;
 use observe::PerTask;
 
 pub(crate) use figure::resolve;
@@ -42,7 +41,7 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
 }
 
 fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<figure::Tasks>, Mistake> {
-    let nr_cpus = description::parse(&setup.machine.file, &setup.machine.name)?.topology().nr_cpus();
+    let nr_cpus = setup.machine.nr_cpus()?;
     let at = Location::of("the case");
     let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
     Ok(listened.map(|(sink, run)| {

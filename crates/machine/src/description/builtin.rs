@@ -13,6 +13,9 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
     machines!["core-i7-3770", "ivybridge-ex-16s", "skylake-uma-8", "xeon-e5-2670v3-2s"]
 }
 
+/// Name and text of each file that ships for others to extend: they are no machines.
+pub const BASES: &[(&str, &str)] = &[("linux-x86", include_str!("../../../../machines/bases/linux-x86.toml"))];
+
 /// The machine that ships whose prices suit a topology best: by its number of packages, and for one package by the
 /// width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's).
 pub fn default_prices(topology: &Topology) -> &'static str {

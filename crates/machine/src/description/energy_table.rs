@@ -50,8 +50,8 @@ pub(super) fn read_energy(root: &Table, into: &mut Description) -> Result<(), De
         let Some(written) = table.get("cpus") else {
             return Err(table.error("a domain without cpus", "cpus = \"0-3\"", RULE));
         };
-        let cpus = set(&table, written, &all)?;
-        let wrong = |found: &str, expected: &str| Err(table.error_at(written, found, expected, RULE));
+        let cpus = set(written, &all)?;
+        let wrong = |found: &str, expected: &str| Err(written.error(found, expected, RULE));
         if domains.iter().any(|domain| domain.cpus.intersects(&cpus)) {
             return wrong("CPUs of another domain", "each CPU in one domain");
         }
@@ -81,24 +81,19 @@ fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result
         let table = domain.as_table("state", value)?;
         table.only(&["frequency", "power"], RULE)?;
         let table = table.named(state_name(cpus, index + 1));
-        let mut figure = |name: &str, dimension: Dimension, limits: (u64, u64)| {
+        let mut figure = |name: &str, dimension: &'static [Dimension], limits: (u64, u64)| {
             let Some(written) = table.get(name) else {
                 let found = format!("no `{name}` in {}", table.title());
                 return Err(table.error(&found, &format!("{name} = {{ value = ... }}"), RULE));
             };
-            let bounds = Bounds { dimension: Some(dimension), limits: Some(limits) };
+            let bounds = Bounds { dimensions: dimension, limits: Some(limits) };
             push_figure(&table, name, written, &bounds, into)?;
             Ok(into.figures.last().expect("a figure was pushed").figure.value)
         };
-        let frequency_khz = figure("frequency", Dimension::Frequency, FREQUENCY)? / 1_000;
-        let power_uw = figure("power", Dimension::Power, POWER)?;
+        let frequency_khz = figure("frequency", &[Dimension::Frequency], FREQUENCY)? / 1_000;
+        let power_uw = figure("power", &[Dimension::Power], POWER)?;
         if states.last().is_some_and(|last| last.frequency_khz >= frequency_khz) {
-            return Err(table.error_at(
-                value,
-                "a frequency no higher than the one before",
-                "ascending frequencies",
-                RULE,
-            ));
+            return Err(value.error("a frequency no higher than the one before", "ascending frequencies", RULE));
         }
         states.push(EmState { frequency_khz, power_uw });
     }

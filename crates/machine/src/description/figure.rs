@@ -15,6 +15,10 @@ pub enum Dimension {
     Frequency,
     /// Core clock cycles.
     Cycles,
+    /// Thousandths of instructions, so that a share of those of a function can be said.
+    Instructions,
+    /// Thousandths of cycles.
+    CyclesPerInstruction,
     /// Thousandths.
     Ratio,
     /// Bytes.
@@ -56,6 +60,8 @@ units! {
     "MHz" Frequency 1_000_000;
     "GHz" Frequency 1_000_000_000;
     "cycles" Cycles 1;
+    "instructions" Instructions 1_000;
+    "cycles/instruction" CyclesPerInstruction 1_000;
     "ratio" Ratio 1_000;
     "percent" Ratio 10;
     "permille" Ratio 1;

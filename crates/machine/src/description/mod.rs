@@ -2,14 +2,16 @@
 //! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
 //!
 //! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
-//! figures of [`KEYS`] and the facts of [`FACTS`]; `[paths]` and `[os]` take any name; `[energy]` may be left out. Every figure is a table
-//! `{ value, unit, source, how, range }`, in one of [`UNITS`]; a file that leaves one of the five out is refused.
+//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]` may be left out. What it does
+//! not say, the file says that it `extends`. Every figure is a table `{ value, unit, source, how, range }`, in one of [`UNITS`]; a
+//! file that leaves one of the five out is refused. `docs/machines.md` tells users of it.
 //!
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
 mod builtin;
 mod energy_table;
 mod error;
+mod extends;
 mod figure;
 mod names;
 mod nearest;
@@ -20,12 +22,13 @@ mod toml_text;
 mod topology_table;
 mod write;
 
-pub use builtin::{builtin, default_prices, for_topology};
+pub use builtin::{BASES, builtin, default_prices, for_topology};
 pub use error::DescriptionError;
+pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
-pub use names::{FACTS, IDLE_KEYS, KEYS, Key, key_of};
+pub use names::{FACTS, IDLE_KEYS, KEYS, Key, WORK, key_of};
 pub use nearest::nearest_name;
-pub use read::parse;
+pub use read::{parse, parse_over};
 
 use crate::topology::{Distance, Location, Topology};
 use units::{CpuId, Cycles, Ps};
@@ -52,6 +55,8 @@ pub(crate) struct NamedFigure {
     figure: Figure,
     /// Where it was read, for messages about its name.
     at: Location,
+    /// How many files extend that file on the way from the machine's own.
+    depth: usize,
 }
 
 /// What an idle state costs.
@@ -133,7 +138,12 @@ impl Description {
         }
         match self.figures.iter_mut().find(|named| named.name == name) {
             Some(named) => named.figure = figure,
-            None => self.figures.push(NamedFigure { name: name.to_string(), figure, at: Location::of(&self.file) }),
+            None => self.figures.push(NamedFigure {
+                name: name.to_string(),
+                figure,
+                at: Location::of(&self.file),
+                depth: 0,
+            }),
         }
     }
 
@@ -267,15 +277,33 @@ impl Description {
         self.fact("idle.wake_by").is_some_and(|fact| fact.value == "mwait")
     }
 
-    /// Straight-line work of a kernel function: `paths.<name>`, else `default_path_cycles`.
-    pub fn path_cycles(&self, name: &str) -> Cycles {
-        let listed = self.figure(&format!("paths.{name}"));
-        listed.unwrap_or_else(|| self.required("default_path_cycles")).cycles()
+    /// Straight-line work of a function that `section`, one of [`WORK`], lists. Instructions are turned into cycles by the
+    /// section's `cycles_per_instruction`, to the nearest cycle, halves to the even one.
+    fn work(&self, section: &str, name: &str) -> Option<Cycles> {
+        let figure = self.figure(&format!("{section}.{name}"))?;
+        if figure.unit.dimension == Dimension::Cycles {
+            return Some(figure.cycles());
+        }
+        let factor = self.required(&format!("cycles_per_instruction.{section}"));
+        let millionths = u128::from(figure.value) * u128::from(factor.value);
+        let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+        let up = rest > 500_000 || (rest == 500_000 && whole % 2 == 1);
+        Some(Cycles(whole as u64 + u64::from(up)))
     }
 
-    /// A figure of `[os]`.
-    pub fn os(&self, name: &str) -> Option<&Figure> {
-        self.figure(&format!("os.{name}"))
+    /// What a function of the scheduler takes, where `[paths]` lists it.
+    pub fn listed_path(&self, name: &str) -> Option<Cycles> {
+        self.work("paths", name)
+    }
+
+    /// What a function of the rest of the kernel takes, where `[os]` or `[idle_loop]` lists it.
+    pub fn listed_os(&self, name: &str) -> Option<Cycles> {
+        self.work("os", name).or_else(|| self.work("idle_loop", name))
+    }
+
+    /// What functions take that no section lists.
+    pub fn default_path_cycles(&self) -> Cycles {
+        self.required("default_path_cycles").cycles()
     }
 
     pub fn ipi_send(&self) -> Cycles {

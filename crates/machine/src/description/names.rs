@@ -20,11 +20,13 @@ const TIME: (u64, u64) = (0, SECOND);
 const CYCLES: (u64, u64) = (0, 1_000_000_000);
 const HERTZ: (u64, u64) = (1_000_000, 20_000_000_000);
 const BYTES: (u64, u64) = (1, 1 << 40);
+/// In thousandths of cycles.
+const PER_INSTRUCTION: (u64, u64) = (10, 100_000);
 const SHARE: (u64, u64) = (0, 1_000);
 
 macro_rules! keys {
     ($($name:literal $need:ident $dimension:ident $bounds:expr, $meaning:literal;)+) => {
-        /// Every figure outside of `[paths]`, `[os]` and the idle states.
+        /// Every figure outside of the sections of [`WORK`] and the idle states.
         pub const KEYS: &[Key] = &[$(Key {
             name: $name,
             dimension: Dimension::$dimension,
@@ -37,8 +39,15 @@ macro_rules! keys {
     (@ optional) => { false };
 }
 
+/// The sections of straight-line work of kernel functions, which take any function's name: those of kernel/sched, those of the
+/// rest of the kernel, and those of the way into and out of idleness.
+pub const WORK: &[&str] = &["paths", "os", "idle_loop"];
+
 keys! {
     "default_path_cycles" required Cycles CYCLES, "straight-line work of a kernel function that [paths] does not list";
+    "cycles_per_instruction.paths" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [paths] takes, its lines in the first-level cache";
+    "cycles_per_instruction.os" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [os] takes, with the lines that are not charged apart";
+    "cycles_per_instruction.idle_loop" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [idle_loop] takes";
     "frequency.base" required Frequency HERTZ, "the marked frequency";
     "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";
     "frequency.max" required Frequency HERTZ, "the highest turbo frequency, with one core active";

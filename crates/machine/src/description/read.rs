@@ -2,30 +2,37 @@
 
 use super::energy_table::read_energy;
 use super::error::DescriptionError;
+use super::extends::{Base, bases, resolve};
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
-use super::names::{FACTS, IDLE_KEYS, KEYS, Key, key_of};
+use super::names::{FACTS, IDLE_KEYS, KEYS, Key, WORK, key_of};
 use super::nearest::nearest_name;
-use super::toml_text::{Table, Text, kind_of, number_text};
+use super::toml_text::{Node, Table};
 use super::topology_table::read_topology;
 use super::{Description, Fact, NamedFact, NamedFigure};
 use crate::topology::{DecimalError, excerpt};
-use toml::Spanned;
-use toml::de::DeValue;
 
 const RULE_NAMES: &str = "only known names, so that a slip of the hand is not ignored";
 const RULE_FIGURE: &str = "every number is a table with value, unit, source, how and range";
 const RULE_SOURCE: &str = "every number names its source";
 const RULE_RANGE: &str = "every number says between which bounds it may lie, and lies there";
+const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
+/// In cycles, or thousandths of instructions.
+const AMOUNT: (u64, u64) = (0, 1_000_000_000);
 const RULE_COMPLETE: &str = "a machine file gives every figure that a simulation needs";
 
-/// Reads a machine file. Names in `[paths]` and `[os]` are the caller's to check: [`Description::check_names`].
+/// Reads a machine file that extends nothing, or what ships. Names in the sections of [`WORK`] are the caller's to check:
+/// [`Description::check_names`].
 pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionError> {
-    let source = Text { file: file_name, text };
-    let document = source.parse()?;
-    let root = Table::new(source, "", 0..0, document.get_ref());
+    parse_over(text, file_name, &bases(text, file_name, &|_, _| None)?)
+}
+
+/// Reads a machine file over the files that it extends, as [`bases`] found them.
+pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Description, DescriptionError> {
+    let document = resolve(text, file_name, chain)?;
+    let root = Table::new("", &document).expect("a document is a table");
     let sections = sections();
-    let mut top: Vec<&str> = vec!["name", "description", "topology", "idle", "paths", "os", "energy"];
-    top.extend(sections.iter().copied());
+    let mut top: Vec<&str> = vec!["name", "description", "extends", "topology", "idle", "energy"];
+    top.extend(WORK.iter().chain(&sections));
     top.extend(KEYS.iter().map(|key| key.name).filter(|name| !name.contains('.')));
     top.sort_unstable();
     top.dedup();
@@ -56,19 +63,30 @@ pub fn parse(text: &str, file_name: &str) -> Result<Description, DescriptionErro
     }
     read_idle(&root, &mut description)?;
     read_energy(&root, &mut description)?;
-    for (section, dimension) in [("paths", Some(Dimension::Cycles)), ("os", None)] {
-        if let Some(table) = root.table(section)? {
-            for entry in table.entries() {
-                let bounds = Bounds { dimension, limits: None };
-                push_figure(&table, entry.name, entry.value, &bounds, &mut description)?;
+    read_work(&root, &mut description)?;
+    require_all(&root, &description)?;
+    // A reader of the files expects their order, the machine's own before what it extends.
+    description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
+    Ok(description)
+}
+
+/// The sections of what kernel functions take: in cycles, or in instructions, which cost what the machine says of each section.
+fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+    for section in WORK {
+        let Some(table) = root.table(section)? else { continue };
+        let factor = format!("cycles_per_instruction.{section}");
+        for entry in table.entries() {
+            let bounds = Bounds { dimensions: &[Dimension::Cycles, Dimension::Instructions], limits: Some(AMOUNT) };
+            push_figure(&table, &entry.name, &entry.node, &bounds, into)?;
+            let in_instructions =
+                into.figures.last().is_some_and(|named| named.figure.unit.dimension == Dimension::Instructions);
+            if in_instructions && into.figure(&factor).is_none() {
+                let found = format!("instructions in `{}`, and no `{factor}`", table.full_name(&entry.name));
+                return Err(entry.node.error(&found, &format!("{factor} = {{ value = ... }}, or cycles"), RULE_WORK));
             }
         }
     }
-    require_all(&root, &description)?;
-    // Tables come sorted by name; a reader of the file expects its order.
-    description.figures.sort_by_key(|named| (named.at.line, named.at.column));
-    description.facts.sort_by_key(|named| (named.at.line, named.at.column));
-    Ok(description)
+    Ok(())
 }
 
 /// The tables that figures and facts stand in.
@@ -82,26 +100,25 @@ fn sections() -> Vec<&'static str> {
 
 /// What a figure must be.
 pub(super) struct Bounds {
-    pub dimension: Option<Dimension>,
+    pub dimensions: &'static [Dimension],
     pub limits: Option<(u64, u64)>,
 }
 
 impl Bounds {
-    fn of(key: &Key) -> Bounds {
-        Bounds { dimension: Some(key.dimension), limits: Some(key.bounds) }
+    fn of(key: &'static Key) -> Bounds {
+        Bounds { dimensions: std::slice::from_ref(&key.dimension), limits: Some(key.bounds) }
     }
 }
 
 pub(super) fn push_figure(
     table: &Table,
     name: &str,
-    value: &Spanned<DeValue>,
+    value: &Node,
     bounds: &Bounds,
     into: &mut Description,
 ) -> Result<(), DescriptionError> {
     let figure = read_figure(table, name, value, bounds)?;
-    let at = table.source.at(value.span().start);
-    into.figures.push(NamedFigure { name: table.full_name(name), figure, at });
+    into.figures.push(NamedFigure { name: table.full_name(name), figure, at: value.at(), depth: value.source.depth });
     Ok(())
 }
 
@@ -112,11 +129,11 @@ fn read_figures(
     key_of: &dyn Fn(&str) -> Option<&'static Key>,
 ) -> Result<(), DescriptionError> {
     for entry in table.entries() {
-        let name = table.full_name(entry.name);
+        let name = table.full_name(&entry.name);
         if let Some(fact) = FACTS.iter().find(|fact| fact.0 == name) {
-            into.facts.push(read_fact(table, entry.name, entry.value, fact.1)?);
+            into.facts.push(read_fact(table, &entry.name, &entry.node, fact.1)?);
         } else if let Some(key) = key_of(&name) {
-            push_figure(table, entry.name, entry.value, &Bounds::of(key), into)?;
+            push_figure(table, &entry.name, &entry.node, &Bounds::of(key), into)?;
         } else if !table.path.is_empty() {
             let here = |full: &'static str| full.strip_prefix(table.path.as_str())?.strip_prefix('.');
             let known: Vec<&str> =
@@ -130,31 +147,26 @@ fn read_figures(
 pub(super) fn read_fact(
     table: &Table,
     name: &str,
-    value: &Spanned<DeValue>,
+    value: &Node,
     allowed: &[&str],
 ) -> Result<NamedFact, DescriptionError> {
     let rule = "every fact names its source";
-    let inner = match value.get_ref().as_table() {
-        Some(inner) => Table::new(table.source, &table.full_name(name), value.span(), inner),
+    let inner = match Table::new(&table.full_name(name), value) {
+        Some(inner) => inner,
         None => {
             let expected = format!("{{ value = \"{}\", source = \"...\", how = \"...\" }}", allowed.join("\" or \""));
-            return Err(table.error_at(value, &kind_of(value), &expected, rule));
+            return Err(value.error(&value.kind(), &expected, rule));
         }
     };
     inner.only(&["value", "source", "how"], RULE_NAMES)?;
     let word = inner.string("value", rule)?;
     if !allowed.contains(&word) {
         let at = inner.get("value").unwrap_or(value);
-        return Err(inner.error_at(
-            at,
-            &format!("\"{}\"", excerpt(word, 40)),
-            &format!("one of {}", allowed.join(", ")),
-            rule,
-        ));
+        return Err(at.error(&format!("\"{}\"", excerpt(word, 40)), &format!("one of {}", allowed.join(", ")), rule));
     }
     let source = inner.string("source", rule)?.to_string();
     let fact = Fact { value: word.to_string(), source, how: read_how(&inner)? };
-    Ok(NamedFact { name: table.full_name(name), fact, at: table.source.at(value.span().start) })
+    Ok(NamedFact { name: table.full_name(name), fact, at: value.at() })
 }
 
 pub(super) fn read_how(table: &Table) -> Result<How, DescriptionError> {
@@ -171,32 +183,25 @@ pub(super) fn read_how(table: &Table) -> Result<How, DescriptionError> {
             None => format!("one of {}", names.join(", ")),
         };
         let found = format!("how = \"{}\"", excerpt(text, 40));
-        table.get("how").map_or_else(
-            || table.error(&found, &expected, rule),
-            |value| table.error_at(value, &found, &expected, rule),
-        )
+        table
+            .get("how")
+            .map_or_else(|| table.error(&found, &expected, rule), |value| value.error(&found, &expected, rule))
     })
 }
 
 /// `{ value, unit, source, how, range }`.
-fn read_figure(
-    outer: &Table,
-    name: &str,
-    value: &Spanned<DeValue>,
-    bounds: &Bounds,
-) -> Result<Figure, DescriptionError> {
+fn read_figure(outer: &Table, name: &str, value: &Node, bounds: &Bounds) -> Result<Figure, DescriptionError> {
     let full = outer.full_name(name);
-    let Some(inner) = value.get_ref().as_table() else {
-        let found = format!("{} for `{}`", kind_of(value), excerpt(&full, 60));
+    let Some(table) = Table::new(&full, value) else {
+        let found = format!("{} for `{}`", value.kind(), excerpt(&full, 60));
         let expected = "{ value = ..., unit = \"...\", source = \"...\", how = \"...\", range = [..., ...] }";
-        return Err(outer.error_at(value, &found, expected, RULE_FIGURE));
+        return Err(value.error(&found, expected, RULE_FIGURE));
     };
-    let table = Table::new(outer.source, &full, value.span(), inner);
     table.only(&["value", "unit", "source", "how", "range"], RULE_FIGURE)?;
     let unit = read_unit(&table, bounds)?;
     let source = table.string("source", RULE_SOURCE)?.to_string();
     let how = read_how(&table)?;
-    let number = |value: &Spanned<DeValue>, what: &str| read_number(&table, value, what, unit, bounds);
+    let number = |value: &Node, what: &str| read_number(value, what, unit, bounds);
     let Some(written) = table.get("value") else {
         return Err(table.error(&format!("no `value` in {}", table.title()), "value = a number", RULE_FIGURE));
     };
@@ -205,13 +210,13 @@ fn read_figure(
     let Some(ends) = table.array("range", expected)? else {
         return Err(table.error(&format!("no `range` in {}", table.title()), expected, RULE_RANGE));
     };
-    let [low, high] = ends[..] else {
+    let [low, high] = ends else {
         let at = table.get("range").unwrap_or(value);
-        return Err(table.error_at(at, &format!("a range of {} numbers", ends.len()), expected, RULE_RANGE));
+        return Err(at.error(&format!("a range of {} numbers", ends.len()), expected, RULE_RANGE));
     };
     let range = (number(low, "range")?, number(high, "range")?);
     if range.0 > range.1 {
-        return Err(table.error_at(low, "a range that ends below its beginning", expected, RULE_RANGE));
+        return Err(low.error("a range that ends below its beginning", expected, RULE_RANGE));
     }
     if amount < range.0 || amount > range.1 {
         let found = format!(
@@ -220,44 +225,34 @@ fn read_figure(
             unit.text(range.0),
             unit.text(range.1)
         );
-        return Err(table.error_at(written, &found, "a range that contains the value", RULE_RANGE));
+        return Err(written.error(&found, "a range that contains the value", RULE_RANGE));
     }
     Ok(Figure { value: amount, unit, source, how, range })
 }
 
 fn read_unit(table: &Table, bounds: &Bounds) -> Result<Unit, DescriptionError> {
     let rule = "every number names its unit";
-    let expected = match bounds.dimension {
-        Some(dimension) => dimension.units(),
-        None => UNITS.iter().map(|unit| unit.name).collect::<Vec<_>>().join(", "),
-    };
-    let expected = format!("one of {expected}");
+    let expected: Vec<String> = bounds.dimensions.iter().map(|dimension| dimension.units()).collect();
+    let expected = format!("one of {}", expected.join(", "));
     if table.get("unit").is_none() {
         return Err(table.error(&format!("no `unit` in {}", table.title()), &format!("unit = {expected}"), rule));
     }
     let text = table.string("unit", rule)?;
     match Unit::named(text) {
-        Some(unit) if bounds.dimension.is_none_or(|dimension| dimension == unit.dimension) => Ok(unit),
+        Some(unit) if bounds.dimensions.contains(&unit.dimension) => Ok(unit),
         _ => {
             let found = format!("the unit \"{}\" for `{}`", excerpt(text, 20), table.path);
             let at = table.get("unit");
-            Err(at
-                .map_or_else(|| table.error(&found, &expected, rule), |at| table.error_at(at, &found, &expected, rule)))
+            Err(at.map_or_else(|| table.error(&found, &expected, rule), |at| at.error(&found, &expected, rule)))
         }
     }
 }
 
-fn read_number(
-    table: &Table,
-    value: &Spanned<DeValue>,
-    what: &str,
-    unit: Unit,
-    bounds: &Bounds,
-) -> Result<u64, DescriptionError> {
+fn read_number(value: &Node, what: &str, unit: Unit, bounds: &Bounds) -> Result<u64, DescriptionError> {
     let rule = "numbers are exact: decimals without exponent, of a size that makes sense";
-    let wrong = |found: String, expected: &str| Err(table.error_at(value, &found, expected, rule));
-    let Some(text) = number_text(value) else {
-        return wrong(format!("{} as {what}", kind_of(value)), "a decimal number");
+    let wrong = |found: String, expected: &str| Err(value.error(&found, expected, rule));
+    let Some(text) = value.number_text() else {
+        return wrong(format!("{} as {what}", value.kind()), "a decimal number");
     };
     let shown = format!("the {what} {}", excerpt(text, 40));
     let amount = match scaled(text, unit) {
@@ -304,14 +299,14 @@ fn read_idle(root: &Table, into: &mut Description) -> Result<(), DescriptionErro
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !name.chars().all(plain) {
             let found = format!("the name \"{}\"", excerpt(name, 40));
-            return Err(table.error_at(at, &found, "letters, digits, - and _", rule));
+            return Err(at.error(&found, "letters, digits, - and _", rule));
         }
         if into.idle_states.iter().any(|other| other == name) {
-            return Err(table.error_at(at, &format!("the idle state {name} for the second time"), "each once", rule));
+            return Err(at.error(&format!("the idle state {name} for the second time"), "each once", rule));
         }
         let named = table.named(format!("idle.{name}"));
         for (key, required, _) in IDLE_KEYS {
-            let bounds = Bounds { dimension: Some(Dimension::Time), limits: Some((0, 10_000_000_000_000)) };
+            let bounds = Bounds { dimensions: &[Dimension::Time], limits: Some((0, 10_000_000_000_000)) };
             match named.get(key) {
                 Some(value) => push_figure(&named, key, value, &bounds, into)?,
                 None if *required => {

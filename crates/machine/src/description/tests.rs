@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::topology::{Numbering, from_synthetic};
+use std::collections::BTreeMap;
 
 /// A machine of two sockets whose numbers stay as they are, other than those of the machines that ship.
 const XEON: &str = include_str!("../../tests/fixtures/two-sockets.toml");
@@ -57,7 +58,7 @@ fn figures_are_asked_for_by_what_they_are() {
     assert_eq!((xeon.l2_bytes(cpu(0)), xeon.llc_bytes(cpu(0))), (256 << 10, 30 << 20));
     assert_eq!(xeon.copy_ps_per_kib(), 81_920);
     assert_eq!((xeon.turbo_hertz(1), xeon.turbo_hertz(12)), (3_100_000_000, 2_600_000_000));
-    assert_eq!(xeon.path_cycles("schedule"), Cycles(60));
+    assert_eq!(xeon.default_path_cycles(), Cycles(60));
     let c6 = xeon.idle_states().pop().unwrap();
     assert_eq!((c6.exit_latency, c6.target_residency), (Ps::from_ns(133_000), Ps::from_ns(400_000)));
 }
@@ -125,7 +126,8 @@ fn a_users_topology_borrows_prices_as_guesses() {
 #[test]
 fn a_machine_that_is_written_reads_back_as_itself() {
     let plain = |machine: &Description| {
-        let figures: Vec<(String, Figure)> = machine.figures().map(|(name, f)| (name.to_string(), f.clone())).collect();
+        let figures: BTreeMap<String, Figure> =
+            machine.figures().map(|(name, f)| (name.to_string(), f.clone())).collect();
         let facts: Vec<(String, Fact)> = machine.facts().map(|(name, f)| (name.to_string(), f.clone())).collect();
         (machine.name().to_string(), machine.about().to_string(), figures, facts, machine.idle_states())
     };
@@ -164,7 +166,7 @@ fn prices_can_be_replaced_and_names_checked() {
         "\n[paths]\nshedule = { value = 10, unit = \"cycles\", source = \"s\", how = \"guess\", range = [1, 20] }\n";
     let text = XEON.replacen("\n[paths]\n", priced, 1);
     let machine = parse(&text, "m.toml").unwrap();
-    assert_eq!(machine.path_cycles("shedule"), Cycles(10));
+    assert_eq!(machine.listed_path("shedule"), Some(Cycles(10)));
     let line = text.lines().position(|line| line.starts_with("shedule")).unwrap() + 1;
     assert_eq!(
         machine.check_names("paths", &["schedule", "try_to_wake_up"]).unwrap_err().to_string(),

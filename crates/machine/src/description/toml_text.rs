@@ -1,4 +1,4 @@
-//! A parsed TOML document that knows where everything stands and complains of what nobody asked for.
+//! Parsed TOML documents that know where everything stands, one laid over another, and complain of what nobody asked for.
 
 use super::error::DescriptionError;
 use super::nearest::nearest_name;
@@ -12,6 +12,8 @@ use toml::de::{DeTable, DeValue};
 pub(super) struct Text<'a> {
     pub file: &'a str,
     pub text: &'a str,
+    /// How many files extend this one on the way from the machine: 0 is the machine's own.
+    pub depth: usize,
 }
 
 impl<'a> Text<'a> {
@@ -24,8 +26,9 @@ impl<'a> Text<'a> {
         DescriptionError { at: self.at(span.start), found, expected, rule }
     }
 
-    pub fn parse(self) -> Result<Spanned<DeTable<'a>>, DescriptionError> {
-        DeTable::parse(self.text).map_err(|error| {
+    /// The document as a table.
+    pub fn parse(self) -> Result<Node<'a>, DescriptionError> {
+        let document = DeTable::parse(self.text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             // At the end of a truncated file there is nothing to point at.
             let found = match self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
@@ -33,34 +36,153 @@ impl<'a> Text<'a> {
                 None => format!("TOML that does not parse ({})", excerpt(error.message(), 160)),
             };
             self.error(&span, &found, "a complete TOML document", "a machine file is TOML")
-        })
+        })?;
+        Ok(Node { source: self, span: 0..0, value: Value::Table(entries(self, document.into_inner())) })
     }
 }
 
-/// One table and what has been asked of it.
+/// A value of a document, and where it stands.
+pub(super) struct Node<'a> {
+    pub source: Text<'a>,
+    pub span: Range<usize>,
+    pub value: Value<'a>,
+}
+
+pub(super) enum Value<'a> {
+    Text(String),
+    /// As written; `decimal` unless in another base.
+    Number {
+        text: String,
+        decimal: bool,
+    },
+    Boolean(bool),
+    Date,
+    Array(Vec<Node<'a>>),
+    /// In the order of the file.
+    Table(Vec<Entry<'a>>),
+}
+
+pub(super) struct Entry<'a> {
+    pub name: String,
+    pub name_span: Range<usize>,
+    pub node: Node<'a>,
+}
+
+fn entries<'a>(source: Text<'a>, table: DeTable<'a>) -> Vec<Entry<'a>> {
+    let entry = |(key, value): (Spanned<std::borrow::Cow<'a, str>>, Spanned<DeValue<'a>>)| {
+        let name_span = key.span();
+        Entry { name: key.into_inner().into_owned(), name_span, node: Node::of(source, value) }
+    };
+    let mut entries: Vec<Entry> = table.into_iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.name_span.start);
+    entries
+}
+
+impl<'a> Node<'a> {
+    fn of(source: Text<'a>, value: Spanned<DeValue<'a>>) -> Node<'a> {
+        let span = value.span();
+        let value = match value.into_inner() {
+            DeValue::String(text) => Value::Text(text.into_owned()),
+            DeValue::Integer(number) => {
+                Value::Number { text: number.as_str().to_string(), decimal: number.radix() == 10 }
+            }
+            DeValue::Float(number) => Value::Number { text: number.as_str().to_string(), decimal: true },
+            DeValue::Boolean(value) => Value::Boolean(value),
+            DeValue::Datetime(_) => Value::Date,
+            DeValue::Array(array) => Value::Array(array.into_iter().map(|value| Node::of(source, value)).collect()),
+            DeValue::Table(table) => Value::Table(entries(source, table)),
+        };
+        Node { source, span, value }
+    }
+
+    pub fn error(&self, found: &str, expected: &str, rule: &str) -> DescriptionError {
+        self.source.error(&self.span, found, expected, rule)
+    }
+
+    pub fn at(&self) -> Location {
+        self.source.at(self.span.start)
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[Node<'a>]> {
+        match &self.value {
+            Value::Array(array) => Some(array),
+            _ => None,
+        }
+    }
+
+    /// The text of a decimal number.
+    pub fn number_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Number { text, decimal: true } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What it is, with its text where it has a short one.
+    pub fn kind(&self) -> String {
+        match &self.value {
+            Value::Text(text) => format!("the text \"{}\"", excerpt(text, 40)),
+            Value::Number { text, .. } => format!("the number {}", excerpt(text, 40)),
+            Value::Boolean(value) => format!("{value}"),
+            Value::Date => "a date".to_string(),
+            Value::Array(_) => "an array".to_string(),
+            Value::Table(_) => "a table".to_string(),
+        }
+    }
+
+    /// This document over the one that it extends: what it says holds, section by section and there name by name; what
+    /// it does not say is as below. `alone` sections and names come from one document only.
+    pub fn over(self, below: Node<'a>, alone: &[&str]) -> Node<'a> {
+        let Node { source, span, value } = self;
+        let (Value::Table(mut own), Value::Table(below)) = (value, below.value) else {
+            unreachable!("documents are tables");
+        };
+        for entry in below {
+            let Some(mine) = own.iter_mut().find(|mine| mine.name == entry.name) else {
+                own.push(entry);
+                continue;
+            };
+            if let (Value::Table(mine), Value::Table(theirs)) = (&mut mine.node.value, entry.node.value)
+                && !alone.contains(&entry.name.as_str())
+                && !is_figure(mine)
+            {
+                theirs.into_iter().for_each(|entry| {
+                    if mine.iter().all(|mine| mine.name != entry.name) {
+                        mine.push(entry);
+                    }
+                });
+            }
+        }
+        Node { source, span, value: Value::Table(own) }
+    }
+}
+
+/// `{ value = ..., ... }`, which is one thing and no section.
+fn is_figure(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| entry.name == "value")
+}
+
+/// One table and its place.
 pub(super) struct Table<'t, 'a> {
     pub source: Text<'a>,
     /// Its dotted name, empty for the document.
     pub path: String,
     pub span: Range<usize>,
-    entries: Vec<Entry<'t, 'a>>,
-}
-
-pub(super) struct Entry<'t, 'a> {
-    pub name: &'t str,
-    pub name_span: Range<usize>,
-    pub value: &'t Spanned<DeValue<'a>>,
+    entries: &'t [Entry<'a>],
 }
 
 impl<'t, 'a> Table<'t, 'a> {
-    pub fn new(source: Text<'a>, path: &str, span: Range<usize>, table: &'t DeTable<'a>) -> Table<'t, 'a> {
-        let entry = |(key, value): (&'t Spanned<_>, &'t Spanned<DeValue<'a>>)| {
-            let name: &'t std::borrow::Cow<'a, str> = key.get_ref();
-            Entry { name: name.as_ref(), name_span: key.span(), value }
-        };
-        let mut entries: Vec<Entry> = table.iter().map(entry).collect();
-        entries.sort_by_key(|entry| entry.name_span.start);
-        Table { source, path: path.to_string(), span, entries }
+    /// The node's table, if it is one.
+    pub fn new(path: &str, node: &'t Node<'a>) -> Option<Table<'t, 'a>> {
+        let Value::Table(entries) = &node.value else { return None };
+        Some(Table { source: node.source, path: path.to_string(), span: node.span.clone(), entries })
     }
 
     /// The same under another dotted name.
@@ -73,12 +195,12 @@ impl<'t, 'a> Table<'t, 'a> {
         if self.path.is_empty() { name.to_string() } else { format!("{}.{name}", self.path) }
     }
 
-    pub fn entries(&self) -> &[Entry<'t, 'a>] {
-        &self.entries
+    pub fn entries(&self) -> &'t [Entry<'a>] {
+        self.entries
     }
 
-    pub fn get(&self, name: &str) -> Option<&'t Spanned<DeValue<'a>>> {
-        self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value)
+    pub fn get(&self, name: &str) -> Option<&'t Node<'a>> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| &entry.node)
     }
 
     /// What it is in this document, for messages.
@@ -91,14 +213,9 @@ impl<'t, 'a> Table<'t, 'a> {
         self.source.error(&self.span, found, expected, rule)
     }
 
-    /// An error about one value.
-    pub fn error_at(&self, value: &Spanned<DeValue>, found: &str, expected: &str, rule: &str) -> DescriptionError {
-        self.source.error(&value.span(), found, expected, rule)
-    }
-
     /// Refuses entries that are not among `known`, naming the nearest.
     pub fn only(&self, known: &[&str], rule: &str) -> Result<(), DescriptionError> {
-        match self.entries.iter().find(|entry| !known.contains(&entry.name)) {
+        match self.entries.iter().find(|entry| !known.contains(&entry.name.as_str())) {
             None => Ok(()),
             Some(entry) => Err(self.unknown(entry, known.iter().copied(), rule)),
         }
@@ -110,12 +227,12 @@ impl<'t, 'a> Table<'t, 'a> {
         known: impl IntoIterator<Item = &'n str> + Clone,
         rule: &str,
     ) -> DescriptionError {
-        let found = format!("the unknown name `{}` in {}", excerpt(entry.name, 60), self.title());
-        let expected = match nearest_name(entry.name, known.clone()) {
+        let found = format!("the unknown name `{}` in {}", excerpt(&entry.name, 60), self.title());
+        let expected = match nearest_name(&entry.name, known.clone()) {
             Some(nearest) => format!("`{nearest}`, perhaps"),
             None => format!("one of {}", known.into_iter().collect::<Vec<_>>().join(", ")),
         };
-        self.source.error(&entry.name_span, &found, &expected, rule)
+        entry.node.source.error(&entry.name_span, &found, &expected, rule)
     }
 
     /// A text that must be there and not be blank.
@@ -124,10 +241,10 @@ impl<'t, 'a> Table<'t, 'a> {
         let Some(value) = self.get(name) else {
             return Err(self.error(&format!("no `{name}` in {}", self.title()), &expected, rule));
         };
-        match value.get_ref().as_str() {
+        match value.as_str() {
             Some(text) if !text.trim().is_empty() => Ok(text),
-            Some(_) => Err(self.error_at(value, &format!("an empty `{name}`"), &expected, rule)),
-            None => Err(self.error_at(value, &kind_of(value), &expected, rule)),
+            Some(_) => Err(value.error(&format!("an empty `{name}`"), &expected, rule)),
+            None => Err(value.error(&value.kind(), &expected, rule)),
         }
     }
 
@@ -136,44 +253,18 @@ impl<'t, 'a> Table<'t, 'a> {
         self.get(name).map(|value| self.as_table(name, value)).transpose()
     }
 
-    pub fn as_table(&self, name: &str, value: &'t Spanned<DeValue<'a>>) -> Result<Table<'t, 'a>, DescriptionError> {
-        match value.get_ref().as_table() {
-            Some(table) => Ok(Table::new(self.source, &self.full_name(name), value.span(), table)),
-            None => {
-                let expected = format!("a table `{}`", self.full_name(name));
-                Err(self.error_at(value, &kind_of(value), &expected, "each section is a table"))
-            }
-        }
+    pub fn as_table(&self, name: &str, value: &'t Node<'a>) -> Result<Table<'t, 'a>, DescriptionError> {
+        let path = self.full_name(name);
+        Table::new(&path, value)
+            .ok_or_else(|| value.error(&value.kind(), &format!("a table `{path}`"), "each section is a table"))
     }
 
     /// The elements of an array, if it is there.
-    pub fn array(&self, name: &str, expected: &str) -> Result<Option<Vec<&'t Spanned<DeValue<'a>>>>, DescriptionError> {
+    pub fn array(&self, name: &str, expected: &str) -> Result<Option<&'t [Node<'a>]>, DescriptionError> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        match value.get_ref().as_array() {
-            Some(array) => Ok(Some(array.iter().collect())),
-            None => Err(self.error_at(value, &kind_of(value), expected, "lists are arrays")),
+        match value.as_array() {
+            Some(array) => Ok(Some(array)),
+            None => Err(value.error(&value.kind(), expected, "lists are arrays")),
         }
-    }
-}
-
-/// What a value is, with its text where it has a short one.
-pub(super) fn kind_of(value: &Spanned<DeValue>) -> String {
-    match value.get_ref() {
-        DeValue::String(text) => format!("the text \"{}\"", excerpt(text, 40)),
-        DeValue::Integer(number) => format!("the number {}", excerpt(number.as_str(), 40)),
-        DeValue::Float(number) => format!("the number {}", excerpt(number.as_str(), 40)),
-        DeValue::Boolean(value) => format!("{value}"),
-        DeValue::Datetime(_) => "a date".to_string(),
-        DeValue::Array(_) => "an array".to_string(),
-        DeValue::Table(_) => "a table".to_string(),
-    }
-}
-
-/// The text of a decimal number.
-pub(super) fn number_text<'v>(value: &'v Spanned<DeValue>) -> Option<&'v str> {
-    match value.get_ref() {
-        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
-        DeValue::Float(number) => Some(number.as_str()),
-        _ => None,
     }
 }

@@ -4,13 +4,11 @@ use super::Fact;
 use super::error::DescriptionError;
 use super::figure::How;
 use super::read::read_how;
-use super::toml_text::{Table, kind_of, number_text};
+use super::toml_text::{Node, Table};
 use crate::topology::{
     CacheKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES, Numbering, Topology,
     from_synthetic, parse_list,
 };
-use toml::Spanned;
-use toml::de::DeValue;
 use units::{CpuId, CpuMask};
 
 const RULE: &str = "a topology is whole and without contradictions";
@@ -44,17 +42,17 @@ pub(super) fn read_topology(table: &Table) -> Result<(Topology, Fact), Descripti
 
 fn read_synthetic(table: &Table) -> Result<Topology, DescriptionError> {
     let text = table.string("synthetic", RULE)?;
-    let numbering = match table.get("numbering").map(|value| (value, value.get_ref().as_str())) {
+    let numbering = match table.get("numbering").map(|value| (value, value.as_str())) {
         None | Some((_, Some("linux-x86"))) => Numbering::LinuxX86,
         Some((_, Some("as-listed"))) => Numbering::AsListed,
         Some((value, _)) => {
             let expected = "\"linux-x86\" (first threads of all cores first) or \"as-listed\"";
-            return Err(table.error_at(value, &kind_of(value), expected, RULE));
+            return Err(value.error(&value.kind(), expected, RULE));
         }
     };
     let topology = from_synthetic(text, table.source.file, numbering).map_err(|mut error| {
         if let Some(value) = table.get("synthetic") {
-            error.at = inside(table, value, text, error.at.column);
+            error.at = inside(value, text, error.at.column);
         }
         DescriptionError::from(error)
     })?;
@@ -74,8 +72,8 @@ fn read_listed(table: &Table) -> Result<Topology, DescriptionError> {
         let expected = "synthetic = \"...\", or cpus = a number, with lists of packages, cores ...";
         return Err(table.error("a topology without `synthetic` and without `cpus`", expected, RULE));
     };
-    let nr_cpus = whole(table, count, 1, units::NR_CPUS as u64)?;
-    let at = table.source.at(count.span().start);
+    let nr_cpus = whole(count, 1, units::NR_CPUS as u64)?;
+    let at = count.at();
     for cpu in 0..nr_cpus {
         draft.add_cpu(cpu, &at)?;
     }
@@ -98,20 +96,20 @@ fn read_listed(table: &Table) -> Result<Topology, DescriptionError> {
     Ok(draft.finish()?)
 }
 
-fn whole(table: &Table, value: &Spanned<DeValue>, low: u64, high: u64) -> Result<u64, DescriptionError> {
-    match number_text(value).and_then(|text| text.replace('_', "").parse::<u64>().ok()) {
+fn whole(value: &Node, low: u64, high: u64) -> Result<u64, DescriptionError> {
+    match value.number_text().and_then(|text| text.replace('_', "").parse::<u64>().ok()) {
         Some(number) if (low..=high).contains(&number) => Ok(number),
-        _ => Err(table.error_at(value, &kind_of(value), &format!("a whole number from {low} to {high}"), RULE)),
+        _ => Err(value.error(&value.kind(), &format!("a whole number from {low} to {high}"), RULE)),
     }
 }
 
 /// A list of CPUs such as "0-3,8", all of them among `all`.
-pub(super) fn set(table: &Table, value: &Spanned<DeValue>, all: &CpuMask) -> Result<CpuMask, DescriptionError> {
-    let Some(text) = value.get_ref().as_str() else {
-        return Err(table.error_at(value, &kind_of(value), "a list of CPUs such as \"0-3,8\"", RULE));
+pub(super) fn set(value: &Node, all: &CpuMask) -> Result<CpuMask, DescriptionError> {
+    let Some(text) = value.as_str() else {
+        return Err(value.error(&value.kind(), "a list of CPUs such as \"0-3,8\"", RULE));
     };
     let wrong = |column: u32, found: String, expected: String| {
-        let at = inside(table, value, text, Some(column));
+        let at = inside(value, text, Some(column));
         Err(DescriptionError { at, found, expected, rule: RULE.to_string() })
     };
     let cpus = match parse_list(text) {
@@ -126,16 +124,16 @@ pub(super) fn set(table: &Table, value: &Spanned<DeValue>, all: &CpuMask) -> Res
 }
 
 /// The place of a text's character `column`; that of the text where escapes make it differ from what is written.
-fn inside(table: &Table, value: &Spanned<DeValue>, text: &str, column: Option<u32>) -> Location {
-    let at = table.source.at(value.span().start);
-    let plain = value.span().len() == text.len() + 2;
+fn inside(value: &Node, text: &str, column: Option<u32>) -> Location {
+    let at = value.at();
+    let plain = value.span.len() == text.len() + 2;
     let column = at.column.zip(column.filter(|_| plain)).map(|(start, column)| start + column);
     Location { column: column.or(at.column), ..at }
 }
 
 fn sets(table: &Table, name: &str, all: &CpuMask) -> Result<Vec<(CpuMask, Location)>, DescriptionError> {
     let values = table.array(name, "an array of lists of CPUs such as [\"0-3\", \"4-7\"]")?.unwrap_or_default();
-    values.into_iter().map(|value| Ok((set(table, value, all)?, table.source.at(value.span().start)))).collect()
+    values.into_iter().map(|value| Ok((set(value, all)?, value.at()))).collect()
 }
 
 fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> {
@@ -145,17 +143,17 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
         let Some(level) = cache.get("level") else {
             return Err(cache.error("a cache without level", "level = 1, 2 or 3", RULE));
         };
-        let level = whole(&cache, level, 1, 9)? as u8;
+        let level = whole(level, 1, 9)? as u8;
         let kind = match cache.string("kind", RULE)? {
             "unified" => CacheKind::Unified,
             "data" => CacheKind::Data,
             "instruction" => CacheKind::Instruction,
             _ => {
                 let at = cache.get("kind").unwrap_or(value);
-                return Err(cache.error_at(at, &kind_of(at), "unified, data or instruction", RULE));
+                return Err(at.error(&at.kind(), "unified, data or instruction", RULE));
             }
         };
-        let bytes = cache.get("bytes").map(|bytes| whole(&cache, bytes, 1, MOST_CACHE_BYTES)).transpose()?;
+        let bytes = cache.get("bytes").map(|bytes| whole(bytes, 1, MOST_CACHE_BYTES)).transpose()?;
         for (cpus, at) in sets(&cache, "cpus", &draft.cpus)? {
             draft.caches.push(DraftCache { level, kind, bytes, cpus, at });
         }
@@ -165,7 +163,7 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
 
 fn read_kinds(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> {
     let cpus_of = |inner: &Table, all: &CpuMask| match inner.get("cpus") {
-        Some(cpus) => set(inner, cpus, all),
+        Some(cpus) => set(cpus, all),
         None => Err(inner.error("an entry without cpus", "cpus = \"0-3\"", RULE)),
     };
     for value in table.array("kinds", "an array of tables")?.unwrap_or_default() {
@@ -181,7 +179,7 @@ fn read_kinds(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> 
         let Some(amount) = capacity.get("value") else {
             return Err(capacity.error("a capacity without value", "value = 1 to 1024", RULE));
         };
-        let amount = whole(&capacity, amount, 1, 1024)? as u32;
+        let amount = whole(amount, 1, 1024)? as u32;
         draft.capacity.extend(cpus.iter().map(|cpu: CpuId| (cpu, amount)));
     }
     Ok(())
@@ -199,19 +197,19 @@ fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionErr
         return Err(inner.error("distances without rows", expected, RULE));
     };
     let range = inner.array("range", "range = [lowest, highest]")?.unwrap_or_default();
-    let range: Vec<u64> = range.into_iter().map(|value| whole(&inner, value, 10, 254)).collect::<Result<_, _>>()?;
+    let range: Vec<u64> = range.into_iter().map(|value| whole(value, 10, 254)).collect::<Result<_, _>>()?;
     let [low, high] = range[..] else {
         return Err(inner.error("distances without a range", "range = [lowest, highest]", "every number has a range"));
     };
     let mut numbers = Vec::new();
     for (from, row) in rows.into_iter().enumerate() {
-        let Some(values) = row.get_ref().as_array() else {
-            return Err(inner.error_at(row, &kind_of(row), expected, RULE));
+        let Some(values) = row.as_array() else {
+            return Err(row.error(&row.kind(), expected, RULE));
         };
         let mut line = Vec::new();
         for (to, value) in values.iter().enumerate() {
             let (low, high) = if from == to { (10, 10) } else { (low, high) };
-            line.push(whole(&inner, value, low, high)?);
+            line.push(whole(value, low, high)?);
         }
         numbers.push(line);
     }
