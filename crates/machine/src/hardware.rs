@@ -92,7 +92,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             .map(|(cpu, _)| Cpu {
                 sched_rng: Prng::stream(seed, "sched_rng", cpu.index() as u64),
                 clock: Ps::ZERO,
-                ps_per_cycle: prices.ps_per_cycle,
+                ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).capacity),
                 sibling: sibling(cpu),
                 active: true,
                 menu: Menu::new(rule),
@@ -106,8 +106,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
             .collect();
         let lines = Directory::new(&topology, prices.lines.clone(), seed);
         let first = CpuId(0);
-        let executing =
-            Executing { cpu: first, seat: lines.seat(first), clock: Ps::ZERO, ps_per_cycle: prices.ps_per_cycle };
+        let ps_per_cycle = prices.ps_per_cycle_at(topology.cpu(first).capacity);
+        let executing = Executing { cpu: first, seat: lines.seat(first), clock: Ps::ZERO, ps_per_cycle };
         Hardware {
             executing,
             lines,
@@ -227,7 +227,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     fn update_speed(&mut self, cpu: CpuId) {
         let shared = self.cpus[cpu.index()].sibling.is_some_and(|s| self.cpus[s.index()].active);
-        let alone = self.prices.ps_per_cycle;
+        let alone = self.prices.ps_per_cycle_at(self.topology.cpu(cpu).capacity);
         let ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
         self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
         if cpu == self.executing.cpu {

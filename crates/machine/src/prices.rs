@@ -2,7 +2,8 @@
 
 use crate::lines::LinePrices;
 use sched::access::Path;
-use units::{Cycles, Ps};
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
+use units::{Capacity, Cycles, Ps};
 
 /// How many paths can be priced: the scheduler's, then those of the rest of the kernel.
 pub const NR_PATHS: usize = 512;
@@ -21,8 +22,10 @@ pub struct IdleState {
 /// The prices of one machine. See `docs/cost-model.md` for what each stands for.
 #[derive(Clone, Debug)]
 pub struct Prices {
-    /// Picoseconds of one core clock cycle at the frequency simulated.
+    /// Picoseconds of one core clock cycle of the biggest CPU at the frequency simulated.
     pub ps_per_cycle: u64,
+    /// A CPU of less capacity does the same work in as much more time; else all are equally fast.
+    pub by_capacity: bool,
     /// Speed of a thread whose sibling is busy, in permille of its speed alone.
     pub smt_speed: u64,
     pub lines: LinePrices,
@@ -49,10 +52,18 @@ impl Prices {
         self.paths[path.0 as usize]
     }
 
+    /// [`Prices::ps_per_cycle`] of a CPU of that capacity. Its cycles are those that the biggest CPU would take for the work, so
+    /// that programs and paths ask for the same number of them everywhere.
+    pub fn ps_per_cycle_at(&self, capacity: Capacity) -> u64 {
+        let (full, capacity) = (u64::from(SCHED_CAPACITY_SCALE), u64::from(capacity.max(1)));
+        if self.by_capacity { self.ps_per_cycle * full / capacity } else { self.ps_per_cycle }
+    }
+
     /// Everything free, every CPU equally fast at 1 GHz, idle states left at once: the cost model off.
     pub fn free() -> Prices {
         Prices {
             ps_per_cycle: 1000,
+            by_capacity: false,
             smt_speed: 1000,
             lines: LinePrices {
                 transfer: vec![Ps::ZERO; 5 + 256],
@@ -76,5 +87,29 @@ impl Prices {
             refill_parallel: 1,
             copy_ps_per_byte: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Hardware;
+    use crate::idle::PollRule;
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::versions::V4_16;
+    use units::CpuId;
+
+    #[test]
+    fn a_small_cpu_takes_longer_for_the_same_work() {
+        let topology = from_synthetic("core:2 pu:1", "t", Numbering::AsListed).unwrap();
+        let small = [CpuId(1)].into_iter().collect();
+        let speeds = |by_capacity: bool| {
+            let topology = topology.clone().with_capacity(&small, 256);
+            let prices = Prices { by_capacity, ..Prices::free() };
+            let hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), PollRule::NextTimer, 1);
+            (hardware.ps_per_cycle(CpuId(0)), hardware.ps_per_cycle(CpuId(1)))
+        };
+        assert_eq!(speeds(true), (1000, 4000));
+        assert_eq!(speeds(false), (1000, 1000));
     }
 }
