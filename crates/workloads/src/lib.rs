@@ -3,14 +3,17 @@
 //! A [`Workload`] is an entry of the registry: its name, its parameters, and how to build a run of it. A built run is an
 //! [`Instance`]: the tasks it starts and the metric it takes from what they report.
 
+mod chance;
 #[cfg(test)]
 mod fixture;
 pub mod groups;
 pub mod hackbench;
+mod latency;
 pub mod pipetest;
 pub mod rt_app;
 pub mod schbench;
 pub mod script;
+pub mod specjbb;
 
 pub use groups::{GroupError, GroupSpec, Groups};
 
@@ -151,8 +154,13 @@ where
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
-pub const WORKLOADS: &[Workload] =
-    &[pipetest::WORKLOAD, hackbench::PIPES, schbench::current::WORKLOAD, schbench::earlier::WORKLOAD];
+pub const WORKLOADS: &[Workload] = &[
+    pipetest::WORKLOAD,
+    hackbench::PIPES,
+    schbench::current::WORKLOAD,
+    schbench::earlier::WORKLOAD,
+    specjbb::WORKLOAD,
+];
 
 pub fn workload(name: &str) -> Option<&'static Workload> {
     WORKLOADS.iter().find(|w| w.name == name)

@@ -9,9 +9,8 @@
 
 pub mod current;
 pub mod earlier;
-mod latency;
 
-use latency::Latencies;
+use crate::latency::Latencies;
 use os::Os;
 use os::sync::{SemaphoreId, SyncOp};
 use sim::program::{AddressSpace, Op, Program, TaskSpec};

@@ -1,4 +1,5 @@
-//! The histogram by which schbench prints percentiles: exact below 512, then 256 buckets to each power of two.
+//! Percentiles of latencies by a histogram that is exact below 512 and has 256 buckets to each power of two above (the one by which
+//! schbench prints; fio has the same).
 
 use units::Ns;
 

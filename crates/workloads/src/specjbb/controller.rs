@@ -1,0 +1,266 @@
+//! The controller: starts everything, raises the rate of requests step by step, and draws the figures from the curve of response times.
+//!
+//! A step settles first, then counts. It fails when fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
+//! answered in it. After each step the rate is nothing until all requests are answered.
+
+use super::{Bench, LIMITS_US, post};
+use os::sync::SemaphoreId;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::rc::Rc;
+use units::Ns;
+
+/// Share of a step's requests that must be answered in it.
+const SETTLED_PERMILLE: u64 = 980;
+/// Failed steps that end the curve (SPECjbb2015: maxFailedPoints).
+const MOST_FAILURES: u32 = 3;
+/// The rate at which the search begins, for each group.
+const FIRST_RATE: u64 = 500;
+/// Halvings of the interval in which the highest settled rate lies.
+const HALVINGS: u32 = 4;
+/// Steps of the search are so much shorter.
+const SEARCH_PART: u64 = 4;
+/// Between two looks at whether all requests are answered.
+const DRAIN: Ns = Ns(5_000_000);
+/// Rate of the warm-up, in per cent of the highest.
+const WARM_UP_PERCENT: u64 = 10;
+
+/// What one step came to.
+#[derive(Clone, Copy)]
+struct Point {
+    rate: u64,
+    settled: bool,
+    /// The 99th percentile of response times.
+    p99_us: u64,
+}
+
+enum Plan {
+    /// Doubles the rate until it does not settle, then halves what lies between.
+    Search {
+        settled: u64,
+        failed: Option<u64>,
+        halvings: u32,
+    },
+    WarmUp {
+        highest: u64,
+    },
+    Curve {
+        highest: u64,
+        step: u64,
+    },
+}
+
+enum State {
+    Setsid,
+    Start,
+    Settle,
+    Count,
+    Judge,
+    Drain,
+    Stop,
+    Join,
+    Joined,
+    Report(usize),
+}
+
+pub struct Controller {
+    bench: Rc<Bench>,
+    starts: std::vec::IntoIter<TaskSpec>,
+    plan: Plan,
+    rate: u64,
+    curve: Vec<Point>,
+    outbox: Vec<SemaphoreId>,
+    state: State,
+}
+
+impl Controller {
+    pub fn new(bench: Rc<Bench>, starts: Vec<TaskSpec>) -> Controller {
+        let rate = FIRST_RATE * bench.jvms.len() as u64;
+        let plan = Plan::Search { settled: 0, failed: None, halvings: 0 };
+        let starts = starts.into_iter();
+        Controller { bench, starts, plan, rate, curve: Vec::new(), outbox: Vec::new(), state: State::Setsid }
+    }
+
+    fn times(&self) -> (Ns, Ns) {
+        let rules = &self.bench.rules;
+        let part = if let Plan::Search { .. } = self.plan { SEARCH_PART } else { 1 };
+        (Ns(rules.settle.0 / part), Ns(rules.steady.0 / part))
+    }
+
+    fn set_rate(&self, rate: u64) {
+        let control = &self.bench.control;
+        control.rate.set(rate);
+        control.epoch.set(control.epoch.get() + 1);
+    }
+
+    fn begin_to_count(&self) {
+        let control = &self.bench.control;
+        control.injected.set(0);
+        control.completed.set(0);
+        control.response_times.take();
+    }
+
+    /// The step that ends here. The next rate follows from it; `None`: that was the last.
+    fn judge(&mut self) -> Option<u64> {
+        let control = &self.bench.control;
+        let point = Point {
+            rate: self.rate,
+            settled: control.completed.get() * 1_000 >= control.injected.get() * SETTLED_PERMILLE,
+            p99_us: control.response_times.borrow().percentile(990),
+        };
+        let step_percent = self.bench.rules.step_percent;
+        match &mut self.plan {
+            Plan::Search { settled, failed, halvings } => {
+                if point.settled {
+                    *settled = point.rate;
+                } else {
+                    *failed = Some(point.rate);
+                }
+                match *failed {
+                    None => return Some(point.rate * 2),
+                    Some(failed) if *halvings < HALVINGS && failed - *settled > 1 => {
+                        *halvings += 1;
+                        return Some(*settled + (failed - *settled) / 2);
+                    }
+                    Some(_) => {}
+                }
+                let highest = (*settled).max(1);
+                self.plan = Plan::WarmUp { highest };
+                Some((highest * WARM_UP_PERCENT / 100).max(1))
+            }
+            Plan::WarmUp { highest } => {
+                let highest = *highest;
+                self.plan = Plan::Curve { highest, step: 1 };
+                Some((highest * step_percent / 100).max(1))
+            }
+            Plan::Curve { highest, step } => {
+                self.curve.push(point);
+                *step += 1;
+                let rate = (*highest * step_percent * *step / 100).max(1);
+                let failures = self.curve.iter().filter(|point| !point.settled).count() as u32;
+                // Nothing settles at twice the highest rate that does, but for chance.
+                (failures < MOST_FAILURES && rate <= 2 * *highest + 1).then_some(rate)
+            }
+        }
+    }
+
+    /// max-jOPS, critical-jOPS, and the rate at each bound.
+    fn figures(&self) -> Vec<u64> {
+        let max = self.curve.iter().take_while(|point| point.settled).last().map_or(0, |point| point.rate);
+        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&self.curve, limit)).collect();
+        [max, geometric_mean(&at)].into_iter().chain(at).collect()
+    }
+}
+
+/// The rate up to which the 99th percentile stays within `limit_us`: between the last step that does and the first that does not, as a
+/// straight line has it; the last step, where the next one does not settle.
+fn rate_within(curve: &[Point], limit_us: u64) -> u64 {
+    let good = curve.iter().take_while(|point| point.settled && point.p99_us <= limit_us).count();
+    let (rate, p99_us) = good.checked_sub(1).map_or((0, 0), |last| (curve[last].rate, curve[last].p99_us));
+    match curve.get(good) {
+        Some(bad) if bad.settled && bad.p99_us > limit_us => {
+            rate + (bad.rate - rate) * (limit_us - p99_us) / (bad.p99_us - p99_us).max(1)
+        }
+        _ => rate,
+    }
+}
+
+/// The fifth root of the product of five, rounded down.
+fn geometric_mean(rates: &[u64]) -> u64 {
+    let product: u128 = rates.iter().map(|&rate| u128::from(rate)).product();
+    let count = rates.len() as u32;
+    let (mut low, mut high) = (0, rates.iter().copied().max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if u128::from(middle).pow(count) <= product { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+impl Program for Controller {
+    fn next(&mut self, last: Outcome) -> Op {
+        loop {
+            if let Some(semaphore) = self.outbox.pop() {
+                return post(semaphore);
+            }
+            match self.state {
+                // Whoever starts it has a terminal of his own.
+                State::Setsid => {
+                    self.state = State::Start;
+                    return Op::Setsid;
+                }
+                State::Start => match self.starts.next() {
+                    Some(spec) => return Op::Fork(Box::new(spec)),
+                    None => self.state = State::Settle,
+                },
+                State::Settle => {
+                    self.set_rate(self.rate);
+                    self.state = State::Count;
+                    return Op::SleepFor(self.times().0);
+                }
+                State::Count => {
+                    self.begin_to_count();
+                    self.state = State::Judge;
+                    return Op::SleepFor(self.times().1);
+                }
+                State::Judge => {
+                    self.set_rate(0);
+                    match self.judge() {
+                        Some(rate) => {
+                            self.rate = rate;
+                            self.state = State::Drain;
+                        }
+                        None => self.state = State::Stop,
+                    }
+                }
+                State::Drain if self.bench.control.in_flight.get() > 0 => return Op::SleepFor(DRAIN),
+                State::Drain => self.state = State::Settle,
+                State::Stop => {
+                    self.bench.control.stopping.set(true);
+                    for jvm in &self.bench.jvms {
+                        let jvm = jvm.borrow();
+                        self.outbox.extend(jvm.parked.iter().map(|&worker| jvm.workers[worker]));
+                        self.outbox.extend(&jvm.collectors);
+                        self.outbox.extend(&jvm.stopped);
+                    }
+                    self.state = State::Join;
+                }
+                State::Join => {
+                    self.state = State::Joined;
+                    return Op::Wait;
+                }
+                State::Joined if last.value != 0 => return Op::Wait,
+                State::Joined => self.state = State::Report(0),
+                State::Report(row) => {
+                    let Some(&value) = self.figures().get(row) else { return Op::Exit };
+                    self.state = State::Report(row + 1);
+                    return Op::Report { series: row as u32, value };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn critical_is_the_geometric_mean_as_a_published_log_has_it() {
+        assert_eq!(geometric_mean(&[4_774, 7_442, 9_643, 11_833, 13_791]), 8_902);
+        assert_eq!(geometric_mean(&[0, 7_442, 9_643, 11_833, 13_791]), 0);
+        assert_eq!(geometric_mean(&[u64::MAX >> 40; 5]), u64::MAX >> 40);
+    }
+
+    #[test]
+    fn a_bound_is_met_between_the_last_step_within_it_and_the_first_beyond() {
+        let point = |rate, p99_us| Point { rate, settled: true, p99_us };
+        let curve = [point(100, 2_000), point(200, 6_000), point(300, 26_000), point(400, 8_000)];
+        assert_eq!(rate_within(&curve, 10_000), 220);
+        assert_eq!(rate_within(&curve, 1_000), 50);
+        // No step is beyond: the last one.
+        assert_eq!(rate_within(&curve, 50_000), 400);
+        // A step that does not settle ends it where the one before stands.
+        let failed = Point { settled: false, ..point(300, 7_000) };
+        assert_eq!(rate_within(&[curve[0], curve[1], failed], 10_000), 200);
+    }
+}
