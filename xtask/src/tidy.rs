@@ -15,7 +15,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["machine", "os"]),
     ("workloads", &["sim"]),
     ("lab", &["sim", "workloads", "observe"]),
-    ("cli", &["lab"]),
+    ("host", &[]),
+    ("cli", &["lab", "host"]),
 ];
 
 /// The longest a file and a function may be, in lines. A function that mirrors one of the kernel's keeps its

@@ -14,7 +14,7 @@ pub struct Arguments {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Runs workloads under two arms or more and prints before/after tables
-    Compare(RunArguments),
+    Compare(CompareArguments),
     /// Runs workloads under one arm: the benchmark's own figures, then the scheduler's statistics
     Run(RunArguments),
     /// Writes what happens in one run, to be looked at
@@ -25,6 +25,11 @@ pub enum Command {
     Schedstat(WatchArguments),
     /// Shows files of procfs and debugfs of the simulated machine at one moment of one run, in the kernel's own formats
     Proc(ProcArguments),
+    /// Runs real benchmarks on this computer's own kernel: the figures that simulations of it predict
+    Measure(MeasureArguments),
+    /// What a benchmark of `measure` starts as its further processes
+    #[command(hide = true)]
+    HostChild { words: Vec<String> },
     /// Runs a stored record's setup again and says whether the bytes agree
     Replay {
         /// A record file of a result folder
@@ -99,6 +104,45 @@ pub struct RunArguments {
     /// Folder for records and reports; a second run goes on from what is there [compare: results/NAME-HASH]
     #[arg(long, value_name = "DIR")]
     pub out: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct CompareArguments {
+    #[command(flatten)]
+    pub run: RunArguments,
+
+    /// A folder of `fairground measure --out`: sets the predictions beside what was measured; one arm is enough then
+    #[arg(long, value_name = "DIR")]
+    pub measured: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct MeasureArguments {
+    /// A workload and its parameters, as for `run --workload`; several are measured one after the other
+    #[arg(value_name = "W[:key=value,...]", required = true)]
+    pub workloads: Vec<String>,
+
+    /// Runs of each row, 1 to 10000
+    #[arg(long, value_name = "N", default_value = "5", allow_hyphen_values = true)]
+    pub iterations: String,
+
+    /// Folder for records and the report, for `compare --measured`
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<String>,
+
+    /// What stdout gets
+    #[arg(long, value_enum, default_value_t = MeasureFormat::Text)]
+    pub format: MeasureFormat,
+
+    /// Says nothing on stderr but what went wrong
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum MeasureFormat {
+    Text,
+    Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -1,8 +1,9 @@
 //! `compare` and `run`.
 
-use crate::arguments::{Format, RunArguments};
+use crate::arguments::{CompareArguments, Format, RunArguments};
 use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
 use crate::failure::Failure;
+use crate::measure::measured;
 use crate::output::{print, say};
 use crate::select::{experiment, threads};
 use crate::store::Store;
@@ -20,9 +21,13 @@ use std::time::Instant;
 type Results = BTreeMap<Job, (Outcome, u64)>;
 
 /// `fairground compare`.
-pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
+pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
+    let measured = arguments.measured.as_deref().map(measured).transpose()?;
+    let arguments = &arguments.run;
     let quiet = arguments.selectors.quiet;
-    let experiment = experiment(&arguments.selectors, Purpose::Comparison)?;
+    let purpose = if measured.is_some() { Purpose::Prediction } else { Purpose::Comparison };
+    let experiment = experiment(&arguments.selectors, purpose)?;
+    measured.as_ref().map_or(Ok(()), |measured| measured.check(&experiment))?;
     let threads = threads(&arguments.selectors)?;
     let folder = arguments.out.as_ref().map_or_else(|| Store::default_folder(&experiment), PathBuf::from);
     let patience = Patience::watch();
@@ -67,6 +72,7 @@ pub fn compare(arguments: &RunArguments) -> Result<(), Failure> {
 
     let report = lab::report::comparison(
         &experiment,
+        measured.as_ref(),
         &|job| results.get(job).map(|(outcome, _)| outcome),
         cpu_seconds(&results),
     );

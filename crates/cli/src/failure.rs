@@ -39,6 +39,12 @@ impl From<Mistake> for Failure {
     }
 }
 
+impl From<host::Error> for Failure {
+    fn from(error: host::Error) -> Failure {
+        Failure::Mistake(error.to_string())
+    }
+}
+
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Failure {
         match error {

@@ -6,6 +6,7 @@ mod execute;
 mod failure;
 mod fidelity;
 mod files;
+mod measure;
 mod output;
 mod replay;
 mod select;
@@ -44,6 +45,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Profile(arguments) => watch::profile(arguments),
         Command::Schedstat(arguments) => watch::schedstat(arguments),
         Command::Proc(arguments) => watch::proc(arguments),
+        Command::Measure(arguments) => measure::measure(arguments),
+        Command::HostChild { words } => host::bench::child(words).map_err(Failure::from),
         Command::Replay { record } => replay::replay(record),
         Command::Fidelity(arguments) => fidelity::fidelity(arguments),
         Command::Machines { command } => machines(command),

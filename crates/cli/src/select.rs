@@ -20,7 +20,7 @@ pub fn experiment(selectors: &Selectors, purpose: Purpose) -> Result<Experiment,
     for workload in &selectors.workloads {
         draft.workload_option(workload)?;
     }
-    draft.arm_options(&selectors.arms, purpose != Purpose::Comparison)?;
+    draft.arm_options(&selectors.arms, matches!(purpose, Purpose::Single | Purpose::Watch))?;
     if let Some(iterations) = &selectors.iterations {
         draft.iterations = Some(Written::option("--iterations", iterations));
     }

@@ -31,6 +31,9 @@ pub struct Document {
     /// In the order of the experiment; the first is the base.
     pub arms: Vec<ArmDefinition>,
     pub tables: Vec<TableResult>,
+    /// The same rows measured on a real computer, where the comparison was given measurements: see [`crate::measured`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Value>,
     /// Engine events of all runs together.
     pub events: u64,
     /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
@@ -154,7 +157,7 @@ impl Document {
         assert!(cpu_seconds.is_finite(), "CPU time is finite");
         let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
         let fairground = version.to_string();
-        Document { fairground, machine, seed, iterations, costs, arms, tables, events, cpu_seconds }
+        Document { fairground, machine, seed, iterations, costs, arms, tables, measured: None, events, cpu_seconds }
     }
 
     /// As printed: indented by two, one newline at the end.

@@ -14,6 +14,7 @@ pub mod json;
 pub mod kernels;
 pub mod listing;
 pub mod machines;
+pub mod measured;
 pub mod mistake;
 pub mod mmtests;
 pub mod prices;

@@ -77,6 +77,10 @@ impl Record {
             Mistake::new(&at, format!("no record ({error})"), "a record as `fairground compare` stores it")
         };
         let value: serde_json::Value = serde_json::from_str(text).map_err(wrong)?;
+        if value.get("host").is_some() {
+            let expected = "a record as `fairground compare` stores it";
+            return Err(Mistake::new(&Location::of(path), "a measurement on a real kernel", expected));
+        }
         let format = value.get("format").and_then(serde_json::Value::as_u64);
         if value.is_object() && format.is_some_and(|format| format != u64::from(FORMAT)) {
             let found = format!("a record of format {}", format.unwrap_or_default());

@@ -3,6 +3,7 @@
 use crate::csv;
 use crate::experiment::{Experiment, Job, Source, WorkloadTable, application};
 use crate::json::{ArmDefinition, Document, Subject, TableResult};
+use crate::measured::Measured;
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{Vintage, render, series};
 use crate::record::{Ending, Outcome};
@@ -127,25 +128,30 @@ pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o 
     experiment.tables.iter().enumerate().filter_map(with_rows).collect()
 }
 
-/// A comparison's report. `cpu_seconds` is what the runs took on the host.
+/// A comparison's report, beside `measured` where there is something. `cpu_seconds` is what the runs took on the host.
 pub fn comparison<'o>(
     experiment: &Experiment,
+    measured: Option<&Measured>,
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
     cpu_seconds: f64,
 ) -> Report {
-    report(experiment, outcome, cpu_seconds, |table, result| {
-        let text = render(table, experiment.vintage, experiment.stars);
-        format!("{text}{}\n", verdict(table, result))
+    report(experiment, measured, outcome, cpu_seconds, |table, result| match table.arms.len() {
+        1 => figures(table, experiment.vintage),
+        _ => {
+            let text = render(table, experiment.vintage, experiment.stars);
+            format!("{text}{}\n", verdict(table, result))
+        }
     })
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
 pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
-    report(experiment, outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
+    report(experiment, None, outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
 }
 
 fn report<'o>(
     experiment: &Experiment,
+    measured: Option<&Measured>,
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
     cpu_seconds: f64,
     table_text: impl Fn(&Table, &TableResult) -> String,
@@ -155,7 +161,7 @@ fn report<'o>(
     let progress = Progress { done: done.len(), runs: jobs.len() };
     let events = done.iter().map(|outcome| outcome.events).sum();
     let tables = tables(experiment, outcome);
-    let document = document(experiment, &tables, events, cpu_seconds);
+    let mut document = document(experiment, &tables, events, cpu_seconds);
     let mut text = String::new();
     if progress.is_partial() {
         let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
@@ -163,6 +169,11 @@ fn report<'o>(
     text.push_str(&head(experiment, &done));
     for (table, result) in tables.iter().zip(&document.tables) {
         let _ = write!(text, "\n{}", table_text(table, result));
+    }
+    if let Some(measured) = measured {
+        let rows = measured.rows(experiment, outcome);
+        let _ = write!(text, "\n{}", measured.text(&rows));
+        document.measured = Some(measured.to_json(&rows));
     }
     let has_tables = !tables.is_empty();
     Report { text, json: document.to_text(), csv: csv::render(&document), progress, has_tables }
@@ -215,7 +226,7 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
 }
 
 /// The rows of a table with one arm: number of samples, mean, deviation and extremes.
-fn figures(table: &Table, vintage: Vintage) -> String {
+pub(crate) fn figures(table: &Table, vintage: Vintage) -> String {
     let rows = series(table, vintage);
     let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
     let mut text = format!("{} ({})\n", table.title(), table.unit);

@@ -45,6 +45,8 @@ const DEFAULT_HZ: u32 = 250;
 pub enum Purpose {
     /// Two arms or more, several iterations where nothing else is said.
     Comparison,
+    /// One arm or more, to be set against measurements; several iterations where nothing else is said.
+    Prediction,
     /// One arm, one iteration where nothing else is said.
     Single,
     /// One arm, one row, one iteration.
@@ -92,6 +94,18 @@ impl Draft {
         Ok(draft)
     }
 
+    /// The workloads alone, for a real computer with so many CPUs; what is odd but runs goes to `notices`.
+    pub fn tables(
+        &self,
+        nr_cpus: usize,
+        files: &dyn Files,
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<WorkloadTable>, Mistake> {
+        let tables =
+            self.workloads.iter().map(|draft| workload::resolve(draft, &self.folder, files, nr_cpus, true, notices));
+        Ok(tables.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
     /// Checks everything.
     pub fn resolve(&self, purpose: Purpose, files: &dyn Files) -> Result<Experiment, Mistake> {
         let nowhere = Location::of(self.name.as_ref().map_or("the command line", |name| name.at.input.as_str()));
@@ -116,7 +130,7 @@ impl Draft {
             return Err(Mistake::new(&nowhere, "no workload", expected));
         }
         arm::check_all(&self.arms, &nowhere, purpose.arms())?;
-        if purpose != Purpose::Comparison && self.arms.len() > 1 {
+        if matches!(purpose, Purpose::Single | Purpose::Watch) && self.arms.len() > 1 {
             let names = self.arms.iter().map(|arm| arm.name.text.as_str());
             let found = format!("{} arms", self.arms.len());
             return Err(Mistake::new(
@@ -171,7 +185,7 @@ impl Draft {
             }
             (_, Purpose::Watch) => Ok(1),
             (Some(iterations), _) => Ok(iterations.whole("iterations", 1, MOST_ITERATIONS)? as u32),
-            (None, Purpose::Comparison) => Ok(Purpose::DEFAULT_PAIRS),
+            (None, Purpose::Comparison | Purpose::Prediction) => Ok(Purpose::DEFAULT_PAIRS),
             (None, Purpose::Single) => Ok(1),
         }
     }

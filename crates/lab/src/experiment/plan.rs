@@ -2,7 +2,7 @@
 
 use super::{Experiment, MOST_RUNS};
 use crate::mistake::Mistake;
-use crate::setup::{KernelSetup, MachineSetup, Setup, WorkloadSetup, iteration_seed, sha256};
+use crate::setup::{KernelSetup, MachineSetup, Setup, iteration_seed, sha256};
 use machine::topology::Location;
 use std::sync::Arc;
 use units::Ns;
@@ -56,11 +56,7 @@ impl Experiment {
         Setup {
             machine: MachineSetup::of(&self.machine),
             kernel: KernelSetup::of(&self.arms[job.arm]),
-            workload: WorkloadSetup {
-                name: table.source.name().to_string(),
-                parameters: table.points[job.point].values.clone(),
-                file: table.source.file().cloned(),
-            },
+            workload: table.workload(job.point),
             seed: iteration_seed(self.seed, job.iteration),
             costs: self.costs,
             time_limit_ns: self.time_limit(job).0,

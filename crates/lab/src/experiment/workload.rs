@@ -3,7 +3,7 @@
 use super::draft::DraftWorkload;
 use crate::machines::Files;
 use crate::mistake::{Mistake, Written};
-use crate::setup::FileSetup;
+use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
 use crate::tables::Class;
 use serde_json::Value;
@@ -39,6 +39,15 @@ impl WorkloadTable {
     /// A sample in the table's unit.
     pub fn in_units(&self, sample: u64) -> f64 {
         sample as f64 / self.per_unit as f64
+    }
+
+    /// What a run of one of its points is of.
+    pub fn workload(&self, point: usize) -> WorkloadSetup {
+        WorkloadSetup {
+            name: self.source.name().to_string(),
+            parameters: self.points[point].values.clone(),
+            file: self.source.file().cloned(),
+        }
     }
 }
 

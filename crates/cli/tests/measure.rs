@@ -1,0 +1,87 @@
+//! `measure`: real runs, their records, and predictions beside them. What the figures are is not looked at, only that they are there.
+
+mod program;
+
+use program::{files, folder, run, run_well};
+use std::path::Path;
+
+const WORKLOADS: [&str; 2] = ["pipetest:batches=2,loops=3", "hackbench-pipes:groups=1,loops=1"];
+
+/// Every figure below the heads of the text's tables is there, and is a number.
+fn figures(text: &str) -> usize {
+    let mut lines = 0;
+    for block in text.split("\n\n").skip(1) {
+        for line in block.lines().filter(|line| !line.is_empty()).skip(2) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let numbers = words[1..].iter().filter(|word| word.parse::<f64>().is_ok()).count();
+            assert!(numbers >= 4, "{line}: in {text}");
+            lines += 1;
+        }
+    }
+    lines
+}
+
+fn measure(place: &Path) -> String {
+    let said =
+        run_well(place, &["measure", WORKLOADS[0], WORKLOADS[1], "--iterations", "2", "--out", "real", "--quiet"]);
+    assert_eq!(said.stderr, "");
+    said.stdout
+}
+
+#[test]
+fn real_runs_are_reported_stored_and_predicted() {
+    let place = folder("measure");
+    let text = measure(&place);
+    assert!(text.starts_with("measured ") && text.contains("2 iterations on the real kernel"), "{text}");
+    assert_eq!(figures(&text), 17 + 1, "{text}");
+    let stored = files(&place.join("real"));
+    assert_eq!(stored.len(), 4 + 2, "{stored:?}");
+    // A second measurement takes the first one's place.
+    measure(&place);
+    assert_eq!(files(&place.join("real")), stored);
+
+    let mut arguments = vec!["compare", "--machine", "core-i7-3770", "--arm", "v6.12", "--iterations", "1"];
+    arguments.extend(["--workload", WORKLOADS[0], "--workload", WORKLOADS[1], "--measured", "real", "--out", "out"]);
+    let said = run_well(&place, &arguments);
+    let predicted =
+        said.stdout.split("predicted against measured (").nth(1).unwrap_or_else(|| panic!("{}", said.stdout));
+    let rows: Vec<&str> = predicted.lines().skip(2).collect();
+    assert_eq!(rows.len(), 18, "{predicted}");
+    assert!(rows.iter().all(|row| row.ends_with('%')), "{predicted}");
+    arguments.extend(["--format", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&run_well(&place, &arguments).stdout).expect("one document");
+    let rows = document["measured"]["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 18);
+    assert!(rows.iter().all(|row| row["predictions"][0]["difference_percent"].is_number()), "{rows:?}");
+
+    // A measurement is no simulation, and cannot be replayed as one.
+    let record = stored.iter().find(|name| name.ends_with("0000.json")).expect("a record");
+    let said = run(&place, &["replay", &format!("real/{record}")]);
+    assert_eq!(said.code, 2);
+    assert!(said.stderr.contains("found a measurement on a real kernel"), "{}", said.stderr);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let place = folder("measure-refused");
+    std::fs::create_dir(place.join("other")).unwrap();
+    std::fs::write(place.join("other/file"), "x").unwrap();
+    let pipetest = WORKLOADS[0];
+    for (arguments, part) in [
+        (&["measure"][..], "required"),
+        (&["measure", "pipetst"], "`pipetest`, perhaps"),
+        (&["measure", "pipetest:lops=5"], "`loops`, perhaps"),
+        (&["measure", pipetest, "--iterations", "0"], "found iterations = 0; expected a whole number from 1 to 10000"),
+        (&["measure", pipetest, "--out", "other"], "other: found a folder that is not empty and holds no measurements"),
+        (&["measure", pipetest, "--out", "other/file"], "a file of that name"),
+        (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
+        (
+            &["compare", "--machine", "core-i7-3770", "--workload", "pipetest", "--arm", "v6.12", "--measured", "none"],
+            "--measured none: found No such file",
+        ),
+    ] {
+        let said = run(&place, arguments);
+        assert_eq!(said.code, 2, "{arguments:?}: {}", said.stderr);
+        assert!(said.stderr.contains(part), "{arguments:?}: {part:?} is missing in {}", said.stderr);
+    }
+}

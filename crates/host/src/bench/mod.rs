@@ -1,0 +1,97 @@
+//! Real benchmarks on the real kernel: what `fairground measure` runs.
+//!
+//! Each has the name, the parameters and the figures of the workload that is simulated under that name: a whole number of parts of
+//! its unit for each sample, from the same formula. They are our own programs; where they differ from the simulated one, their
+//! files say so.
+//!
+//! A benchmark of processes starts this program again with other words ([`Starter`]): a second process cannot be had otherwise
+//! without unsafe code. Such a child is larger than a forked one, which its exit shows and nothing else.
+
+mod hackbench;
+mod pipetest;
+mod plumbing;
+
+use crate::Error;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// How to start this program as a child of a benchmark: [`child`] is then called with the words that follow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Starter {
+    pub program: PathBuf,
+    pub words: Vec<String>,
+}
+
+/// What a benchmark is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Every parameter of the workload.
+    pub values: &'a BTreeMap<String, u64>,
+    pub starter: &'a Starter,
+}
+
+impl Request<'_> {
+    /// # Panics
+    /// If the workload has no such parameter: the caller has checked them.
+    fn get(&self, name: &str) -> u64 {
+        *self.values.get(name).unwrap_or_else(|| panic!("the parameter {name} is missing"))
+    }
+}
+
+/// A benchmark that can be measured.
+#[derive(Clone, Copy)]
+pub struct Benchmark {
+    pub name: &'static str,
+    /// In what it differs from the simulated workload of that name.
+    pub differs: &'static str,
+    /// One run: the samples of each row, in whole parts of the workload's unit.
+    pub run: fn(&Request) -> Result<Vec<Vec<u64>>, Error>,
+}
+
+pub const BENCHMARKS: &[Benchmark] = &[pipetest::BENCHMARK, hackbench::PIPES];
+
+pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
+    BENCHMARKS.iter().find(|benchmark| benchmark.name == name)
+}
+
+/// What a child process of a benchmark does, by the words it was started with.
+///
+/// # Errors
+/// A partner that went away, or words that are none of ours.
+pub fn child(words: &[String]) -> Result<(), Error> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["wait"] => crate::probe::child(),
+        ["pipetest", loops] => pipetest::child(number(loops)?),
+        ["hackbench", role, ready, start, loops, ref pipes @ ..] => {
+            hackbench::child(role, [ready, start], number(loops)?, pipes)
+        }
+        _ => Err(unknown(&words)),
+    }
+}
+
+fn unknown(words: &[&str]) -> Error {
+    Error::new(
+        "being a benchmark's child",
+        words.join(" "),
+        "the words that `fairground measure` starts its children with",
+    )
+}
+
+fn number(word: &str) -> Result<u64, Error> {
+    word.parse().map_err(|_| unknown(&[word]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_knows_its_words() {
+        for words in [&["pipetest"][..], &["pipetest", "many"], &["hackbench", "x"], &[]] {
+            let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+            let error = child(&words).unwrap_err().to_string();
+            assert!(error.contains("`fairground measure` starts its children with"), "{error}");
+        }
+    }
+}

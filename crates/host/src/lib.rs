@@ -1,0 +1,47 @@
+//! This very computer: what its hardware and its kernel do when asked. Nothing in this room is simulated, and nothing of it is used
+//! by a simulation: it hands out numbers and texts, and the lab makes machine files and tables of them.
+//!
+//! - [`computer`]: which computer this is, which of its CPUs we may use, how busy they are.
+//! - [`probe`]: small experiments that measure one price each, for `fairground calibrate`.
+//! - [`bench`]: real benchmarks with the parameters and figures of the simulated ones, for `fairground measure`.
+//!
+//! Works without privileges. Every wait on another thread or process ends: a benchmark whose partner dies reports an [`Error`].
+
+pub mod bench;
+pub mod computer;
+pub mod pinning;
+pub mod probe;
+pub mod statistics;
+
+use std::fmt;
+use std::io;
+
+/// Why something could not be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// What was being done.
+    pub doing: String,
+    /// What came of it, in the system's words or ours.
+    pub found: String,
+    /// What would help.
+    pub expected: String,
+}
+
+impl Error {
+    pub fn new(doing: impl Into<String>, found: impl fmt::Display, expected: impl Into<String>) -> Error {
+        Error { doing: doing.into(), found: found.to_string(), expected: expected.into() }
+    }
+
+    /// A system call that failed.
+    pub fn of_system(doing: &str, error: impl Into<io::Error>) -> Error {
+        Error::new(doing, error.into(), "a system that allows it (limits of processes, open files, memory)")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found {}; expected {}", self.doing, self.found, self.expected)
+    }
+}
+
+impl std::error::Error for Error {}

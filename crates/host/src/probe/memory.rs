@@ -1,0 +1,133 @@
+//! Loads from each level of the memory, and how fast one CPU copies.
+
+use super::{Bench, Findings};
+use crate::Error;
+use crate::pinning::Pinned;
+use crate::statistics::Spread;
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Bytes between the elements of a chain: two cache lines, so that fetching a neighbour does not help.
+const STRIDE: usize = 128;
+/// Loads of a burst: from memory they take as long as a burst should, from the caches less.
+const LOADS: u64 = 2_000;
+/// Of copies.
+const COPY_BYTES: usize = 32 << 20;
+/// A chain that no cache holds, yet small enough for any computer.
+const MOST_BYTES: usize = 256 << 20;
+
+pub fn run(bench: &Bench) -> Result<Findings, Error> {
+    let mut findings = Findings::default();
+    let cpu = bench.computer.allowed[0];
+    let _pinned = Pinned::to(cpu)?;
+    let [l1, l2, llc] = sizes(cpu);
+    for (bytes, name) in [(l1, "l1"), (l2, "l2"), (llc, "llc")] {
+        match bytes {
+            Some(bytes) => findings.add(format!("size.{name}"), "B", &[bytes as f64], "sysfs: the cache's size"),
+            None => findings.unseen.push(format!("the size of the {name} cache: not in sysfs")),
+        }
+    }
+    let (l1, l2, llc) = (l1.unwrap_or(32 << 10), l2.unwrap_or(512 << 10), llc.unwrap_or(16 << 20));
+    let l2 = l2.max(2 * l1);
+    let levels = [
+        ("load.l1", l1 / 2),
+        ("load.l2", (l1 + l2) / 2),
+        // Far beyond the second level; of a cache that others fill as well a small part only.
+        ("load.llc", (l2 * 3).min((l2 + llc) / 2)),
+        ("load.memory", (llc * 4).clamp(8 << 20, MOST_BYTES)),
+    ];
+    for (name, bytes) in levels {
+        let bursts = chase(bench, bytes);
+        let ran = format!("each load gives the address of the next, at random over {} KiB, on CPU {cpu}", bytes >> 10);
+        findings.add(name, "ns", &bursts, ran);
+    }
+    bandwidth(bench, &mut findings);
+    Ok(findings)
+}
+
+/// Bytes of the first, the second and the last data cache of a CPU.
+fn sizes(cpu: usize) -> [Option<usize>; 3] {
+    let read = |index: usize, file: &str| {
+        fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{file}")).ok()
+    };
+    let mut levels: Vec<(u64, usize)> = Vec::new();
+    for index in 0..16 {
+        let Some(kind) = read(index, "type") else { break };
+        let level = read(index, "level").and_then(|level| level.trim().parse().ok());
+        let size = read(index, "size").and_then(|size| bytes(size.trim()));
+        if let (true, Some(level), Some(size)) = (kind.trim() != "Instruction", level, size) {
+            levels.push((level, size));
+        }
+    }
+    levels.sort_unstable();
+    let level = |wanted| levels.iter().find(|(level, _)| *level == wanted).map(|level| level.1);
+    [level(1), level(2), levels.last().filter(|(level, _)| *level > 1).map(|level| level.1)]
+}
+
+/// `32K`, `8M`.
+fn bytes(text: &str) -> Option<usize> {
+    let (number, shift) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(number) => (number, 10 * (1 + "KMG".find(&text[text.len() - 1..])?)),
+        None => (text, 0),
+    };
+    number.parse::<usize>().ok()?.checked_shl(shift as u32)
+}
+
+/// Nanoseconds per load of each burst, through a chain of so many bytes.
+fn chase(bench: &Bench, bytes: usize) -> Vec<f64> {
+    let words = STRIDE / size_of::<u32>();
+    let elements = (bytes / STRIDE).max(2);
+    let mut chain = vec![0u32; elements * words];
+    // One cycle through all elements (Sattolo), by a generator of our own: the same for everybody.
+    let mut order: Vec<u32> = (0..elements as u32).collect();
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    for last in (1..elements).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        order.swap(last, ((state >> 33) as usize) % last);
+    }
+    for index in 0..elements {
+        chain[order[index] as usize * words] = order[(index + 1) % elements] * words as u32;
+    }
+    let mut at = 0u32;
+    bench.effort.repeat(|| {
+        let since = Instant::now();
+        for _ in 0..LOADS {
+            at = chain[at as usize];
+        }
+        black_box(at);
+        since.elapsed().as_nanos() as f64 / LOADS as f64
+    })
+}
+
+fn bandwidth(bench: &Bench, findings: &mut Findings) {
+    let from = vec![1u8; COPY_BYTES];
+    let mut to = vec![2u8; COPY_BYTES];
+    let times = (bench.effort.bursts / 20).max(3);
+    let bursts: Vec<f64> = (0..times)
+        .map(|_| {
+            std::thread::sleep(bench.effort.pause);
+            let since = Instant::now();
+            to.copy_from_slice(black_box(&from));
+            black_box(&mut to);
+            COPY_BYTES as f64 / since.elapsed().as_nanos() as f64
+        })
+        .collect();
+    let ran = format!("copying {} MiB in user memory, bytes copied", COPY_BYTES >> 20);
+    if let Some(spread) = Spread::of_rates(&bursts) {
+        findings.figures.push(super::Figure { name: "bandwidth".to_string(), unit: "GB/s", spread, ran });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(bytes("48K"), Some(48 << 10));
+        assert_eq!(bytes("32M"), Some(32 << 20));
+        assert_eq!(bytes("64"), Some(64));
+        assert_eq!(bytes("x"), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! Small experiments, each of which measures one price of this computer.
+//!
+//! Every figure comes from many short bursts with pauses between them: a burst that is over before the scheduler's next decision is
+//! seldom disturbed, and the pauses leave the CPUs to others. What disturbs a burst makes it longer, so a figure is the lower quartile
+//! of its bursts, and its range begins at the least of them. Bursts run at this process's own priority: a lower one would not
+//! measure what a task of ordinary priority meets.
+
+mod calls;
+mod clock;
+mod frequency;
+mod idle;
+mod lines;
+mod memory;
+mod network;
+mod pair;
+mod placement;
+mod process;
+
+pub use placement::{Nearness, Placement, placements};
+pub use process::child;
+
+use crate::Error;
+use crate::computer::Computer;
+use crate::statistics::Spread;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One measured price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name among the probes: `syscall`, `line.0-1`.
+    pub name: String,
+    pub unit: &'static str,
+    pub spread: Spread,
+    /// What was run.
+    pub ran: String,
+}
+
+/// What one probe found, and what it could not see.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    pub figures: Vec<Figure>,
+    /// What stays unseen on this computer, and why.
+    pub unseen: Vec<String>,
+}
+
+impl Findings {
+    fn add(&mut self, name: impl Into<String>, unit: &'static str, bursts: &[f64], ran: impl Into<String>) {
+        let name = name.into();
+        match Spread::of(bursts) {
+            Some(spread) => self.figures.push(Figure { name, unit, spread, ran: ran.into() }),
+            None => self.unseen.push(format!("{name}: no burst came to an end")),
+        }
+    }
+
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+
+    pub fn append(&mut self, other: Findings) {
+        self.figures.extend(other.figures);
+        self.unseen.extend(other.unseen);
+    }
+}
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Bursts of each figure.
+    pub bursts: usize,
+    /// About as long as a burst is to take.
+    pub burst: Duration,
+    /// After each burst.
+    pub pause: Duration,
+}
+
+impl Effort {
+    /// Some minutes.
+    pub const FULL: Effort =
+        Effort { bursts: 800, burst: Duration::from_micros(200), pause: Duration::from_micros(1_000) };
+    /// Some seconds.
+    pub const QUICK: Effort =
+        Effort { bursts: 150, burst: Duration::from_micros(200), pause: Duration::from_micros(300) };
+    /// For tests of all but the figures.
+    pub const LEAST: Effort = Effort { bursts: 3, burst: Duration::from_micros(20), pause: Duration::from_micros(1) };
+
+    /// Time per operation in nanoseconds, of each burst of `operation`.
+    fn time(&self, mut operation: impl FnMut()) -> Vec<f64> {
+        let count = self.count(&mut operation);
+        self.repeat(|| {
+            let since = Instant::now();
+            (0..count).for_each(|_| operation());
+            since.elapsed().as_nanos() as f64 / count as f64
+        })
+    }
+
+    /// Each burst's own figure.
+    fn repeat(&self, mut burst: impl FnMut() -> f64) -> Vec<f64> {
+        // The first finds caches and predictors cold.
+        burst();
+        (0..self.bursts)
+            .map(|_| {
+                thread::sleep(self.pause);
+                burst()
+            })
+            .collect()
+    }
+
+    /// Operations that fill a burst.
+    fn count(&self, operation: &mut impl FnMut()) -> u64 {
+        let mut count = 1u64;
+        loop {
+            let since = Instant::now();
+            (0..count).for_each(|_| operation());
+            let passed = since.elapsed();
+            if passed >= self.burst / 2 || count >= 1 << 24 {
+                return (count as f64 * self.burst.as_secs_f64() / passed.as_secs_f64().max(1e-9)).max(1.0) as u64;
+            }
+            count *= 2;
+        }
+    }
+}
+
+/// What probes are given.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    pub computer: &'a Computer,
+    pub placements: &'a [Placement],
+    pub effort: Effort,
+    /// How this program is started as another process.
+    pub starter: &'a crate::bench::Starter,
+}
+
+/// One step of a calibration.
+pub struct Probe {
+    pub name: &'static str,
+    pub run: fn(&Bench) -> Result<Findings, Error>,
+}
+
+/// All of them, in the order in which they are best run.
+pub const PROBES: &[Probe] = &[
+    Probe { name: "frequency", run: frequency::run },
+    Probe { name: "clocks and timers", run: clock::run },
+    Probe { name: "system calls", run: calls::run },
+    Probe { name: "cache and memory", run: memory::run },
+    Probe { name: "cache lines between CPUs", run: lines::run },
+    Probe { name: "wakeups and switches", run: pair::run },
+    Probe { name: "wakeups from idle", run: idle::run },
+    Probe { name: "processes and threads", run: process::run },
+    Probe { name: "loopback", run: network::run },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Starter;
+
+    #[test]
+    fn every_probe_has_its_figures() {
+        let computer = Computer::this().unwrap();
+        let placements = placements(&computer.allowed);
+        let starter = Starter { program: "/bin/true".into(), words: Vec::new() };
+        let bench = Bench { computer: &computer, placements: &placements, effort: Effort::LEAST, starter: &starter };
+        let mut all = Findings::default();
+        for probe in PROBES {
+            all.append((probe.run)(&bench).unwrap_or_else(|error| panic!("{}: {error}", probe.name)));
+        }
+        let needed = [
+            "frequency",
+            "tick_interrupt",
+            "timer_slack",
+            "syscall",
+            "pipe_self",
+            "futex_wake",
+            "futex_wait_refused",
+            "copy",
+            "load.l1",
+            "load.l2",
+            "load.llc",
+            "load.memory",
+            "bandwidth",
+            "futex_pair.same",
+            "switch.yield",
+            "thread",
+            "process_exit",
+            "tcp_pair",
+        ];
+        for name in needed {
+            let figure = all.figure(name).unwrap_or_else(|| panic!("{name} is missing; {:?}", all.unseen));
+            let Spread { value, low, high, bursts } = figure.spread;
+            assert!(low <= value && value <= high && low >= 0.0 && bursts > 0, "{figure:?}");
+            assert!(!figure.ran.is_empty());
+        }
+        let mut names: Vec<&str> = all.figures.iter().map(|figure| figure.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.figures.len(), "each figure once");
+        if let Some(pair) = placements.first() {
+            let [a, b] = pair.cpus;
+            assert!(all.figure(&format!("line.{a}-{b}")).is_some());
+            assert!(all.figure(&format!("futex_pair.{}", pair.nearness.name())).is_some());
+            assert!(all.figure("wake.1000").is_some());
+        }
+    }
+
+    #[test]
+    fn a_burst_holds_operations_for_its_time() {
+        let effort = Effort { bursts: 5, ..Effort::LEAST };
+        let mut done = 0u64;
+        let bursts = effort.time(|| done += 1);
+        assert_eq!(bursts.len(), 5);
+        assert!(done > 5);
+    }
+}

@@ -1,0 +1,70 @@
+//! Beginning and ending threads and processes.
+
+use super::{Bench, Findings};
+use crate::Error;
+use crate::pinning::Pinned;
+use std::io::{Read, Write};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+/// Processes whose exits one burst times.
+const PROCESSES: usize = 8;
+
+pub fn run(bench: &Bench) -> Result<Findings, Error> {
+    let mut findings = Findings::default();
+    let _pinned = Pinned::to(bench.computer.allowed[0])?;
+    let threads = super::Effort { bursts: bench.effort.bursts / 4 + 3, ..bench.effort };
+    let one = || {
+        let since = Instant::now();
+        let ended = thread::Builder::new().stack_size(64 << 10).spawn(|| {}).map(thread::JoinHandle::join);
+        drop(ended);
+        since.elapsed().as_nanos() as f64
+    };
+    findings.add("thread", "ns", &threads.repeat(one), "starting a thread and waiting for its end, on one CPU");
+    exits(bench, &mut findings)?;
+    Ok(findings)
+}
+
+/// From telling some waiting processes to end, to having waited for all, for each.
+fn exits(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
+    let failed = |error| Error::of_system("starting and ending processes", error);
+    let mut bursts = Vec::new();
+    for _ in 0..(bench.effort.bursts / 40).max(3) {
+        let mut children = Vec::new();
+        for _ in 0..PROCESSES {
+            let child = Command::new(&bench.starter.program)
+                .args(&bench.starter.words)
+                .arg("wait")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .map_err(failed)?;
+            children.push(child);
+        }
+        for child in &mut children {
+            // A byte says that it is there; another program than ours ends without one.
+            let _ = child.stdout.as_mut().map(|from| from.read(&mut [0; 1]));
+        }
+        let since = Instant::now();
+        for child in &mut children {
+            let _ = child.stdin.take().map(|mut to| to.write(&[1]));
+        }
+        for child in &mut children {
+            child.wait().map_err(failed)?;
+        }
+        bursts.push(since.elapsed().as_nanos() as f64 / PROCESSES as f64);
+    }
+    let ran = format!(
+        "{PROCESSES} processes that wait to be told to end: telling, ending and waiting for them on one CPU, each"
+    );
+    findings.add("process_exit", "ns", &bursts, ran);
+    Ok(())
+}
+
+/// The process whose end is timed.
+pub fn child() -> Result<(), Error> {
+    let failed = |error| Error::of_system("waiting to be told to end", error);
+    std::io::stdout().write_all(&[1]).and_then(|()| std::io::stdout().flush()).map_err(failed)?;
+    std::io::stdin().read(&mut [0; 1]).map(drop).map_err(failed)
+}

@@ -1,0 +1,467 @@
+//! What a real benchmark did on a real computer, stored beside the records of simulations but never as one of them: it has a host
+//! where they have a setup, and time that has passed where they have simulated time.
+//!
+//! [`MeasuredRecord`] is one run, [`report`] what `fairground measure` prints, [`Measured`] the runs that a comparison sets its
+//! predictions against.
+
+use crate::experiment::{Experiment, Job, WorkloadTable};
+use crate::json::TableResult;
+use crate::mistake::{Location, Mistake};
+use crate::mmtests::Vintage;
+use crate::record::Outcome;
+use crate::report::figures;
+use crate::setup::{Engine, WorkloadSetup};
+use crate::statistics::{maximum, minimum};
+use crate::tables::{Iterations, Operation, Table};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fmt::Write;
+use units::Prng;
+
+/// The shape of stored measurements; another number is not read.
+pub const FORMAT: u32 = 1;
+
+/// One run of a real benchmark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredRecord {
+    pub format: u32,
+    pub engine: Engine,
+    pub host: Host,
+    pub workload: WorkloadSetup,
+    pub iteration: u32,
+    pub outcome: MeasuredOutcome,
+}
+
+/// The computer that it ran on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    pub cpu_model: String,
+    /// Its release and version, as `uname -rv` prints them.
+    pub kernel: String,
+    /// CPUs that the benchmark could use, as a list of numbers.
+    pub cpus: String,
+    pub virtual_machine: bool,
+    /// CONFIG_HZ, where it can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hz: Option<u64>,
+    /// Driver and governor of idle states, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<String>,
+}
+
+/// What it brought forth.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredOutcome {
+    /// For each row, in whole parts of the workload's unit, as in a simulation's [`Outcome`].
+    pub samples: Vec<Vec<u64>>,
+    pub elapsed_ns: u64,
+    /// When it began: UTC, to the minute.
+    pub began: String,
+    /// Share of the CPUs' time that others used just before, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_busy_permille: Option<u64>,
+    /// Share of the CPUs' time that a hypervisor took during the run, in thousandths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_permille: Option<u64>,
+    /// In what the program differs from the simulated one.
+    pub differs: String,
+}
+
+impl Host {
+    /// One line.
+    pub fn summary(&self) -> String {
+        let kind = if self.virtual_machine { ", a virtual machine" } else { "" };
+        format!("{}{kind}, CPUs {}, Linux {}", self.cpu_model, self.cpus, self.kernel)
+    }
+}
+
+impl MeasuredRecord {
+    pub fn new(host: Host, workload: WorkloadSetup, iteration: u32, outcome: MeasuredOutcome) -> MeasuredRecord {
+        MeasuredRecord { format: FORMAT, engine: Engine::this(), host, workload, iteration, outcome }
+    }
+
+    /// One line of JSON.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string(self).expect("a record of plain values serialises");
+        text.push('\n');
+        text
+    }
+
+    /// Reads a stored one; `path` names it in messages.
+    pub fn parse(text: &str, path: &str) -> Result<MeasuredRecord, Mistake> {
+        let wrong = |error: serde_json::Error| {
+            let at = Location {
+                input: path.to_string(),
+                line: u32::try_from(error.line()).ok().filter(|&line| line > 0),
+                column: u32::try_from(error.column()).ok().filter(|&column| column > 0),
+            };
+            Mistake::new(&at, format!("no measurement ({error})"), "a record as `fairground measure --out` stores it")
+        };
+        let value: serde_json::Value = serde_json::from_str(text).map_err(wrong)?;
+        if value.get("setup").is_some() {
+            let expected = "a record as `fairground measure --out` stores it";
+            return Err(Mistake::new(&Location::of(path), "the record of a simulation", expected));
+        }
+        let format = value.get("format").and_then(serde_json::Value::as_u64);
+        if value.is_object() && format != Some(u64::from(FORMAT)) {
+            let found = format!("a measurement of format {}", format.unwrap_or_default());
+            return Err(Mistake::new(&Location::of(path), found, format!("format {FORMAT}")));
+        }
+        serde_json::from_str(text).map_err(wrong)
+    }
+}
+
+/// A report on measurements alone, as `fairground run` prints one on simulations.
+pub struct MeasuredReport {
+    pub text: String,
+    pub json: String,
+}
+
+/// The report on what was measured of `tables` on one host. Tables and rows without samples are left out.
+///
+/// # Panics
+/// Without records.
+pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredReport {
+    let host = &records.first().expect("something was measured").host;
+    let iterations = records.iter().map(|record| record.iteration + 1).max().unwrap_or(1);
+    let mut text = format!("measured {}\n", host.summary());
+    let busiest = records.iter().filter_map(|record| record.outcome.others_busy_permille).max();
+    let stolen = records.iter().filter_map(|record| record.outcome.stolen_permille).max();
+    let times = if iterations == 1 { "1 iteration".to_string() } else { format!("{iterations} iterations") };
+    let share = |permille: Option<u64>| permille.map_or("an unknown share".to_string(), percent_text);
+    let _ = writeln!(
+        text,
+        "runs     {times} on the real kernel; others used up to {} of the CPUs before a run, a hypervisor took up to {}",
+        share(busiest),
+        share(stolen)
+    );
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for record in records {
+        let of = (record.workload.name.as_str(), record.outcome.differs.as_str());
+        if !of.1.is_empty() && !seen.contains(&of) {
+            let _ = writeln!(text, "differs  {}: {}", of.0, of.1);
+            seen.push(of);
+        }
+    }
+    let mut results = Vec::new();
+    for of in tables {
+        let table = table_of(of, vec!["measured".to_string()], &|point, row, _| samples(records, of, point, row));
+        let Some(table) = table else { continue };
+        let _ = write!(text, "\n{}", figures(&table, Vintage::Now));
+        results.push(TableResult::new(&table, &generator(1)));
+    }
+    let document = json!({ "fairground": crate::VERSION, "host": host, "iterations": iterations, "tables": results });
+    let mut json = serde_json::to_string_pretty(&document).expect("plain values serialise");
+    json.push('\n');
+    MeasuredReport { text, json }
+}
+
+fn percent_text(permille: u64) -> String {
+    format!("{}.{}%", permille / 10, permille % 10)
+}
+
+fn generator(seed: u64) -> impl Fn() -> Box<dyn FnMut(u64) -> u64> {
+    move || {
+        let mut chance = Prng::stream(seed, "interval", 0);
+        Box::new(move |bound| chance.below(bound))
+    }
+}
+
+/// Samples of one row of a point, by iteration, in the table's unit.
+fn samples(records: &[MeasuredRecord], of: &WorkloadTable, point: usize, row: usize) -> Iterations {
+    let wanted = of.workload(point);
+    let mut found: Vec<&MeasuredRecord> = records.iter().filter(|record| same(&record.workload, &wanted)).collect();
+    found.sort_by_key(|record| record.iteration);
+    let in_units = |samples: &Vec<u64>| samples.iter().map(|&sample| of.in_units(sample)).collect::<Vec<f64>>();
+    let rows = found.iter().filter_map(|record| record.outcome.samples.get(row)).map(in_units);
+    rows.filter(|samples| !samples.is_empty()).collect()
+}
+
+/// Whether both are of one workload; where its file lies does not matter, what stands in it does.
+fn same(a: &WorkloadSetup, b: &WorkloadSetup) -> bool {
+    let text = |of: &WorkloadSetup| of.file.as_ref().map(|file| file.text.clone());
+    a.name == b.name && a.parameters == b.parameters && text(a) == text(b)
+}
+
+/// A table of those rows of which every arm has samples: `samples(point, row, arm)`.
+fn table_of(
+    of: &WorkloadTable,
+    arms: Vec<String>,
+    samples: &dyn Fn(usize, usize, usize) -> Iterations,
+) -> Option<Table> {
+    let rows = of.points.iter().enumerate();
+    let rows =
+        rows.flat_map(|(point, of)| of.operations.iter().enumerate().map(move |(row, label)| (point, row, label)));
+    let operation = |(point, row, label): (usize, usize, &String)| {
+        let arms: Vec<Iterations> = (0..arms.len()).map(|arm| samples(point, row, arm)).collect();
+        arms.iter().all(|runs| !runs.is_empty()).then(|| Operation { label: label.clone(), arms })
+    };
+    let operations: Vec<Operation> = rows.filter_map(operation).collect();
+    (!operations.is_empty()).then(|| Table {
+        name: of.title.clone(),
+        workload: of.source.name().to_string(),
+        parameters: of.parameters.clone(),
+        class: of.class.clone(),
+        unit: of.unit.clone(),
+        better: of.better,
+        decimals: of.decimals,
+        arms,
+        operations,
+    })
+}
+
+/// Measurements that predictions are set against.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Where they were read.
+    pub from: String,
+    pub records: Vec<MeasuredRecord>,
+}
+
+/// One row, measured and predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredictedRow {
+    pub workload: String,
+    pub label: String,
+    pub unit: String,
+    /// Mean of what was measured, its least and its greatest iteration.
+    pub measured: f64,
+    pub measured_low: f64,
+    pub measured_high: f64,
+    pub iterations: usize,
+    pub predictions: Vec<Prediction>,
+}
+
+/// What an arm predicts of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prediction {
+    pub arm: String,
+    pub predicted: f64,
+    /// Of the prediction from the measurement, in per cent of the latter.
+    pub difference_percent: f64,
+}
+
+impl Measured {
+    /// Whether there is a measurement for every row of the experiment.
+    ///
+    /// # Errors
+    /// A row without one, and the command that brings it forth; or measurements of several computers.
+    pub fn check(&self, experiment: &Experiment) -> Result<(), Mistake> {
+        let at = Location::of(&self.from);
+        if let Some(other) = self.records.iter().find(|record| record.host != self.records[0].host) {
+            let found =
+                format!("measurements of two hosts: {}; {}", self.records[0].host.summary(), other.host.summary());
+            return Err(Mistake::new(&at, found, "those of one"));
+        }
+        for of in &experiment.tables {
+            for point in 0..of.points.len() {
+                let wanted = of.workload(point);
+                if !self.records.iter().any(|record| same(&record.workload, &wanted)) {
+                    let values = wanted.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+                    let file = wanted.file.iter().map(|file| format!("file={}", file.path));
+                    let values: Vec<String> = file.chain(values).collect();
+                    let workload = format!("{}:{}", wanted.name, values.join(","));
+                    let expected = format!("it there: fairground measure {workload} --out {}", self.from);
+                    return Err(Mistake::new(&at, format!("no measurement of {workload}"), expected));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of which there are both; an arm without a run of a row yet leaves it out.
+    pub fn rows<'o>(
+        &self,
+        experiment: &Experiment,
+        outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+    ) -> Vec<PredictedRow> {
+        let names = || experiment.arms.iter().map(|arm| arm.name.clone());
+        let mut rows = Vec::new();
+        for (index, of) in experiment.tables.iter().enumerate() {
+            let samples = |point: usize, row: usize, arm: usize| {
+                let Some(arm) = arm.checked_sub(1) else { return samples(&self.records, of, point, row) };
+                let job = |iteration| Job { table: index, point, arm, iteration };
+                let runs = (0..experiment.iterations).filter_map(|iteration| outcome(&job(iteration)));
+                let runs = runs.filter_map(|outcome| outcome.samples.get(row)).filter(|samples| !samples.is_empty());
+                runs.map(|samples| samples.iter().map(|&sample| of.in_units(sample)).collect()).collect()
+            };
+            let arms = ["measured".to_string()].into_iter().chain(names()).collect();
+            let Some(table) = table_of(of, arms, &samples) else { continue };
+            for series in table.series() {
+                let mean = |samples: &[f64]| table.mean().of(samples).unwrap_or(0.0);
+                let measured = mean(&series.arms[0]);
+                let prediction = |(arm, samples): (String, &Vec<f64>)| {
+                    let predicted = mean(samples);
+                    let difference_percent = (predicted / measured - 1.0) * 100.0;
+                    Prediction { arm, predicted, difference_percent }
+                };
+                rows.push(PredictedRow {
+                    workload: table.title().to_string(),
+                    label: series.label,
+                    unit: table.unit.clone(),
+                    measured,
+                    measured_low: minimum(&series.arms[0]).unwrap_or(measured),
+                    measured_high: maximum(&series.arms[0]).unwrap_or(measured),
+                    iterations: series.arms[0].len(),
+                    predictions: names().zip(&series.arms[1..]).map(prediction).collect(),
+                });
+            }
+        }
+        rows.retain(|row| row.measured > 0.0);
+        rows
+    }
+
+    /// The rows as text.
+    pub fn text(&self, rows: &[PredictedRow]) -> String {
+        let mut text = String::new();
+        let host = self.records.first().map_or(String::new(), |record| record.host.summary());
+        let _ = writeln!(text, "predicted against measured ({host}; {})", self.from);
+        let label = |row: &PredictedRow| format!("{} {} ({})", row.workload, row.label, row.unit);
+        let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
+        let arms: Vec<&str> = rows.first().iter().flat_map(|row| &row.predictions).map(|it| it.arm.as_str()).collect();
+        let heads: String = arms.iter().map(|arm| format!("{:>14}{:>11}", arm, "difference")).collect();
+        let _ = writeln!(text, "{:<width$} {:>12}{:>26}{heads}", "row", "measured", "least .. greatest");
+        for row in rows {
+            let spread = format!("{:.4} .. {:.4} ({})", row.measured_low, row.measured_high, row.iterations);
+            let _ = write!(text, "{:<width$} {:>12.4}{spread:>26}", label(row), row.measured);
+            for Prediction { predicted, difference_percent, .. } in &row.predictions {
+                let _ = write!(text, "{predicted:>14.4}{difference_percent:>+10.1}%");
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// For the JSON document of a comparison.
+    pub fn to_json(&self, rows: &[PredictedRow]) -> serde_json::Value {
+        json!({ "from": self.from, "host": self.records.first().map(|record| &record.host), "rows": rows })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table as NoFiles;
+    use crate::record::Ending;
+
+    fn host() -> Host {
+        Host {
+            cpu_model: "A CPU".to_string(),
+            kernel: "6.1.0 #1".to_string(),
+            cpus: "0-1".to_string(),
+            virtual_machine: false,
+            hz: Some(250),
+            idle: None,
+        }
+    }
+
+    fn experiment() -> Experiment {
+        let mut draft = Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.workload_option("hackbench-pipes:groups=1+4,loops=10").unwrap();
+        draft.arm_options(&["v6.12".to_string()], true).unwrap();
+        draft.resolve(Purpose::Single, &NoFiles::default()).unwrap()
+    }
+
+    fn records(experiment: &Experiment, points: usize) -> Vec<MeasuredRecord> {
+        let of = &experiment.tables[0];
+        let outcome = |sample: u64| MeasuredOutcome {
+            samples: vec![vec![sample]],
+            elapsed_ns: 5,
+            began: "2026-01-01 00:00".to_string(),
+            others_busy_permille: Some(12),
+            stolen_permille: None,
+            differs: "in this".to_string(),
+        };
+        let record = |point: usize, iteration: u32| {
+            let sample = 1_000_000_000 * (point as u64 + 1) + 100_000_000 * u64::from(iteration);
+            MeasuredRecord::new(host(), of.workload(point), iteration, outcome(sample))
+        };
+        (0..points)
+            .flat_map(|point| (0..2).map(move |iteration| (point, iteration)))
+            .map(|(p, i)| record(p, i))
+            .collect()
+    }
+
+    #[test]
+    fn a_record_survives_its_text_and_is_none_of_a_simulation() {
+        let record = records(&experiment(), 1).remove(0);
+        assert_eq!(MeasuredRecord::parse(&record.to_json(), "m.json").unwrap(), record);
+        for (text, message) in [
+            ("", "m.json:1: found no measurement (EOF"),
+            ("{\"format\": 1, \"setup\": {}}", "m.json: found the record of a simulation; expected a record as"),
+            ("{\"format\": 7}", "m.json: found a measurement of format 7; expected format 1"),
+        ] {
+            let error = MeasuredRecord::parse(text, "m.json").unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+        // Nor is a measurement taken for a simulation.
+        let error = crate::record::Record::parse(&record.to_json(), "m.json").unwrap_err().to_string();
+        assert!(error.contains("found a measurement on a real kernel"), "{error}");
+    }
+
+    #[test]
+    fn a_report_has_every_row_and_says_where_it_is_from() {
+        let experiment = experiment();
+        let report = report(&experiment.tables, &records(&experiment, 2));
+        assert!(report.text.starts_with("measured A CPU, CPUs 0-1, Linux 6.1.0 #1\n"), "{}", report.text);
+        assert!(report.text.contains("2 iterations on the real kernel; others used up to 1.2%"), "{}", report.text);
+        assert!(report.text.contains("differs  hackbench-pipes: in this\n"), "{}", report.text);
+        let rows: Vec<&str> = report.text.lines().skip_while(|line| !line.starts_with("row")).collect();
+        assert_eq!(rows.len(), 3, "{}", report.text);
+        assert!(rows[1].contains("1.0500") && rows[2].contains("2.0500"), "{}", report.text);
+        let json: serde_json::Value = serde_json::from_str(&report.json).unwrap();
+        assert_eq!(json["tables"][0]["rows"].as_array().map(Vec::len), Some(2));
+        assert_eq!(json["host"]["cpu_model"], "A CPU");
+    }
+
+    #[test]
+    fn predictions_stand_beside_measurements() {
+        let experiment = experiment();
+        let measured = Measured { from: "there".to_string(), records: records(&experiment, 2) };
+        measured.check(&experiment).unwrap();
+        let outcome = |seconds: u64| Outcome {
+            end: Ending::Finished,
+            samples: vec![vec![seconds * 1_000_000_000]],
+            reported: Vec::new(),
+            events: 1,
+            context_switches: 1,
+            wakeups: 1,
+            simulated_ns: 1,
+            warnings: Vec::new(),
+            digest: String::new(),
+        };
+        let (one, two) = (outcome(1), outcome(2));
+        let rows = measured.rows(&experiment, &|job| Some(if job.point == 0 { &one } else { &two }));
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].measured, rows[0].measured_low, rows[0].measured_high), (1.05, 1.0, 1.1));
+        let difference = rows[0].predictions[0].difference_percent;
+        assert!((difference - (1.0 / 1.05 - 1.0) * 100.0).abs() < 1e-9);
+        let text = measured.text(&rows);
+        assert!(text.contains("hackbench-pipes 4 (s)") && text.contains("-2.4%"), "{text}");
+        // A run that is missing leaves its row out.
+        let rows = measured.rows(&experiment, &|job| (job.point == 0).then_some(&one));
+        assert_eq!(rows.len(), 1);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_asked_for() {
+        let experiment = experiment();
+        let measured = Measured { from: "there".to_string(), records: records(&experiment, 1) };
+        let error = measured.check(&experiment).unwrap_err().to_string();
+        let command = "fairground measure hackbench-pipes:groups=4,loops=10,threads=0 --out there";
+        assert!(
+            error.starts_with("there: found no measurement of hackbench-pipes:groups=4") && error.contains(command)
+        );
+        let mut two = records(&experiment, 2);
+        two[1].host.cpus = "0-7".to_string();
+        let measured = Measured { from: "there".to_string(), records: two };
+        assert!(measured.check(&experiment).unwrap_err().to_string().contains("measurements of two hosts"));
+    }
+}
