@@ -31,7 +31,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
         return Ok(findings);
     };
     for idle_us in IDLE_US {
-        let bursts = (bench.effort.bursts / 2).min(MOST_BURSTS).max(3);
+        let bursts = (bench.effort.bursts / 2).clamp(3, MOST_BURSTS);
         let (calls, latencies) = wakeups(pair.cpus, idle_us, bursts)?;
         let [a, b] = pair.cpus;
         findings.add(
