@@ -21,6 +21,8 @@ pub enum Command {
     Trace(TraceArguments),
     /// Shows where the CPUs' time went in one run, by kernel function
     Profile(ProfileArguments),
+    /// Shows the cache lines that were waited for longest in one run, who writes them and who reads them
+    Lines(LinesArguments),
     /// Shows /proc/schedstat of the simulated machine at the end of one run
     Schedstat(WatchArguments),
     /// Shows files of procfs and debugfs of the simulated machine at one moment of one run, in the kernel's own formats
@@ -218,6 +220,20 @@ pub struct ProfileArguments {
     /// perf: as perf report prints it; folded: stacks for flame graphs
     #[arg(long, value_enum, default_value_t = ProfileFormat::Perf)]
     pub format: ProfileFormat,
+}
+
+#[derive(Args, Debug)]
+pub struct LinesArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// How many lines, the hottest first
+    #[arg(long, value_name = "N", default_value = "20", allow_hyphen_values = true)]
+    pub lines: String,
+
+    /// What stdout gets
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

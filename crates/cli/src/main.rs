@@ -43,6 +43,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Run(arguments) => compare::run(arguments),
         Command::Trace(arguments) => watch::write_trace(arguments),
         Command::Profile(arguments) => watch::profile(arguments),
+        Command::Lines(arguments) => watch::lines(arguments),
         Command::Schedstat(arguments) => watch::schedstat(arguments),
         Command::Proc(arguments) => watch::proc(arguments),
         Command::Measure(arguments) => measure::measure(arguments),

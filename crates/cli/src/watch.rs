@@ -1,7 +1,8 @@
 //! `trace`, `profile` and `schedstat`: one run, looked at closely.
 
 use crate::arguments::{
-    ProcArguments, ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat, WatchArguments,
+    Format, LinesArguments, ProcArguments, ProfileArguments, ProfileFormat, Selectors, TraceArguments, TraceFormat,
+    WatchArguments,
 };
 use crate::execute::{Keep, Patience, guarded};
 use crate::failure::Failure;
@@ -48,6 +49,24 @@ pub fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     print(&match arguments.format {
         ProfileFormat::Perf => profile.perf_report(),
         ProfileFormat::Folded => profile.folded(),
+    })
+}
+
+/// `fairground lines`.
+pub fn lines(arguments: &LinesArguments) -> Result<(), Failure> {
+    let most = Written::option("--lines", &arguments.lines).whole("lines", 1, 1_000_000)?;
+    let (experiment, setup) = one_run(&arguments.selectors)?;
+    if !experiment.costs && !arguments.selectors.quiet {
+        say("note: the cost model is off, so nobody touches a line");
+    }
+    let patience = Patience::watch();
+    let run = watched(&setup, Wanted { lines: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    let lines = run.lines.expect("lines were asked for");
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    print(&match arguments.format {
+        Format::Text => lines.text(most),
+        Format::Json => lines.json(&setup, most),
+        Format::Csv => lines.csv(most),
     })
 }
 

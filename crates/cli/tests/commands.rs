@@ -113,3 +113,19 @@ fn this_computer_is_a_machine() {
     let arguments = [&["compare", "--machine", "host.toml", "--iterations", "1"], &TINY[2..8]].concat();
     run_well(&place, &arguments);
 }
+
+#[test]
+fn lines_come_in_three_forms_and_as_many_as_asked_for() {
+    let place = folder("lines");
+    let text = run_well(&place, &with("lines", &["--lines", "3"])).stdout;
+    assert!(text.contains("   3  ") && !text.contains("   4  "), "{text}");
+    assert!(text.contains("Node  Function") && text.contains("rq: lock, nr_running, cpu_load"), "{text}");
+    let json = run_well(&place, &with("lines", &["--lines", "2", "--format", "json"])).stdout;
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["lines"].as_array().map(Vec::len), Some(2));
+    let csv = run_well(&place, &with("lines", &["--format", "csv"])).stdout;
+    assert!(csv.starts_with("line,function,node,waited_ns,"), "{csv}");
+    let said = program::run(&place, &with("lines", &["--lines", "0"]));
+    assert_eq!((said.code, said.stdout.as_str()), (2, ""));
+    assert!(said.stderr.contains("--lines"), "{}", said.stderr);
+}

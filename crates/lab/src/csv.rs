@@ -70,7 +70,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| Value::from(value).to_string())
 }
 
-fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -12,6 +12,7 @@ pub mod experiment;
 pub mod fidelity;
 pub mod json;
 pub mod kernels;
+pub mod lines;
 pub mod listing;
 pub mod machines;
 pub mod measured;

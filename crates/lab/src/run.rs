@@ -6,6 +6,7 @@
 
 use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::kernels::Build;
+use crate::lines::{self, TouchedLines};
 use crate::mistake::{Mistake, listed};
 use crate::prices::{path_name, prices};
 use crate::proc::{self, Reading};
@@ -46,6 +47,8 @@ pub struct Wanted<'a> {
     /// It hears bare ones too.
     pub bare_tracepoints: bool,
     pub profile: bool,
+    /// Who touches which cache line.
+    pub lines: bool,
     pub schedstat: bool,
     /// Files of procfs and debugfs.
     pub reading: Option<Reading>,
@@ -61,6 +64,7 @@ impl Default for Wanted<'_> {
             sink: None,
             bare_tracepoints: false,
             profile: false,
+            lines: false,
             schedstat: false,
             reading: None,
             until: None,
@@ -74,6 +78,7 @@ impl Default for Wanted<'_> {
 pub struct Run {
     pub outcome: Outcome,
     pub profile: Option<Profile>,
+    pub lines: Option<TouchedLines>,
     /// The text of `/proc/schedstat` at the end.
     pub schedstat: Option<String>,
     /// The texts of the files that were asked for, in their order.
@@ -356,8 +361,11 @@ fn simulate<const COSTS: bool>(
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
     let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
-    if wanted.profile {
+    if wanted.profile || wanted.lines {
         sim.sched.arch.start_profile(start.into());
+    }
+    if wanted.lines {
+        sim.sched.arch.record_lines();
     }
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
@@ -395,6 +403,9 @@ fn simulate<const COSTS: bool>(
         outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim)),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
+        lines: wanted
+            .lines
+            .then(|| lines::touched(&sim, &setup.kernel.name, Ps::from(end_of(&sim)).saturating_sub(start.into()))),
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
         hardware: hardware_totals(&sim),

@@ -2,10 +2,12 @@
 //! sends, its idle states, and the profile of it all.
 
 mod idle;
+mod lines;
 
 pub use idle::Residency;
 
 use crate::idle::{Menu, PollRule};
+use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
@@ -66,6 +68,8 @@ pub struct Hardware<const COSTS: bool> {
     executing: Executing,
     profile: Option<Box<CallTree>>,
     lines: Directory,
+    /// Who touches which line, if somebody wants to know.
+    touched: Option<Box<LineRecord>>,
     /// Straight-line work of each path, by number.
     paths: [Cycles; NR_PATHS],
     pub topology: Topology,
@@ -111,6 +115,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         Hardware {
             executing,
             lines,
+            touched: None,
             paths: std::array::from_fn(|number| prices.path(Path(number as u16))),
             warmth: Warmth::new(&topology),
             cpus,
@@ -145,10 +150,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     pub fn profile(&self) -> Option<&CallTree> {
         self.profile.as_deref()
-    }
-
-    pub fn line_totals(&self) -> crate::lines::LineTotals {
-        self.lines.totals()
     }
 
     // The clock of the CPU that executes.
@@ -250,64 +251,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if COSTS {
             self.warmth.switch_out(&self.topology, task.index(), cpu);
         }
-    }
-
-    // Lines that are not here: the usual cases in one short function for each kind of access, all others behind them.
-
-    #[inline(never)]
-    fn read_line(&mut self, line: Line) {
-        match self.lines.read_usual(&self.executing.seat, line, self.executing.clock) {
-            Some(stall) => self.charge(stall),
-            None => self.read_any_line(line),
-        }
-    }
-
-    #[inline(never)]
-    fn read_any_line(&mut self, line: Line) {
-        let stall = self.lines.read(&self.executing.seat, line, self.executing.clock);
-        self.charge(stall);
-    }
-
-    #[inline(never)]
-    fn write_line(&mut self, line: Line) {
-        match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
-            Some(stall) => self.charge(stall),
-            None => self.write_any_line(line),
-        }
-    }
-
-    #[inline(never)]
-    fn write_any_line(&mut self, line: Line) {
-        let stall = self.lines.write(&self.executing.seat, line, self.executing.clock);
-        self.charge(stall);
-    }
-
-    #[inline(never)]
-    fn atomic_line(&mut self, line: Line) {
-        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
-            Some(stall) => self.charge(stall),
-            None => self.atomic_any_line(line),
-        }
-    }
-
-    #[inline(never)]
-    fn atomic_any_line(&mut self, line: Line) {
-        let stall = self.lines.atomic(&self.executing.seat, line, self.executing.clock);
-        self.charge(stall);
-    }
-
-    #[inline(never)]
-    fn lock_line(&mut self, line: Line) {
-        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
-            Some(stall) => self.charge(stall),
-            None => self.lock_any_line(line),
-        }
-    }
-
-    #[inline(never)]
-    fn lock_any_line(&mut self, line: Line) {
-        let stall = self.lines.lock(&self.executing.seat, line, self.executing.clock);
-        self.charge(stall);
     }
 
     // Profile.
@@ -412,7 +355,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         // The watcher fetches the line back: the next store to it is a transfer again.
         if COSTS {
             let line = self.layout.idle_thread_info(to);
-            let watcher = self.lines.seat(to);
+            let watcher = self.lines.true_seat(to);
             self.lines.read(&watcher, line, self.executing.clock);
         }
         self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });

@@ -7,6 +7,7 @@
 //! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
+pub mod record;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -141,8 +142,11 @@ pub struct Directory {
     ways: Ways,
     prices: LinePrices,
     stalled: Ps,
-    /// Of each CPU.
+    /// What accesses by the longest way have waited behind others.
+    queued: Ps,
+    /// Of each CPU; and, while accesses are recorded, what they would be.
     seats: Vec<Seat>,
+    true_seats: Vec<Seat>,
     /// The cores of each last level cache, `words` words each.
     llc_cores: Vec<u64>,
 }
@@ -182,6 +186,8 @@ impl Directory {
             llc_cores,
             prices,
             stalled: Ps::ZERO,
+            queued: Ps::ZERO,
+            true_seats: Vec::new(),
         }
     }
 
@@ -274,6 +280,7 @@ impl Directory {
         sharers[by.word as usize] |= by.bit;
         let way = self.ways.by_slice(line, way);
         let wait = entry.queue(now, way);
+        self.queued += wait;
         self.read_stalls(wait + way)
     }
 
@@ -429,6 +436,7 @@ impl Directory {
         let way = self.ways.by_slice(line, way);
         let wait = entry.queue(now, way);
         entry.holder = by.alone;
+        self.queued += wait;
         (wait, way)
     }
 

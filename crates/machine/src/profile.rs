@@ -72,6 +72,11 @@ impl CallTree {
         }
     }
 
+    /// The function that a CPU stands in.
+    pub fn here(&self, cpu: usize) -> Frame {
+        self.nodes[self.at[cpu] as usize].frame
+    }
+
     #[inline]
     pub fn enter(&mut self, cpu: usize, path: Path) {
         self.at[cpu] = self.child(self.at[cpu], Frame::Kernel(path));

@@ -43,6 +43,8 @@ pub struct Os {
     pub sync: Sync,
     seed: u64,
     next_line: u32,
+    /// What lies on lines that have names, from which one on: the name of each.
+    line_names: Vec<(u32, &'static [&'static str])>,
 }
 
 /// A system call under way.
@@ -93,8 +95,9 @@ impl Os {
             sync: Sync::default(),
             seed: 0,
             next_line: 0,
+            line_names: Vec::new(),
         };
-        os.processes.tasklist_lock = os.allocate(1);
+        os.processes.tasklist_lock = os.allocate_named(&["tasklist_lock"]);
         os
     }
 
@@ -114,6 +117,25 @@ impl Os {
         let index = self.next_line;
         self.next_line += lines;
         Line { region: Region::Os, index }
+    }
+
+    /// As many lines as there are names, which say what lies there: `object: fields`, or only what it is.
+    pub(crate) fn allocate_named(&mut self, names: &'static [&'static str]) -> Line {
+        let first = self.allocate(names.len() as u32);
+        self.line_names.push((first.index, names));
+        first
+    }
+
+    /// What lies on a line of [`Region::Os`]: `pipe 3: mutex`. Objects are counted by kind, in the order of their making.
+    pub fn line_name(&self, line: Line) -> Option<String> {
+        let at = self.line_names.partition_point(|(first, _)| *first <= line.index).checked_sub(1)?;
+        let (first, names) = self.line_names[at];
+        let name = names.get((line.index - first) as usize)?;
+        let number = self.line_names[..at].iter().filter(|(_, others)| others[0] == names[0]).count();
+        Some(match name.split_once(": ") {
+            Some((object, fields)) => format!("{object} {number}: {fields}"),
+            None => name.to_string(),
+        })
     }
 
     /// The functions that a call stands in when it begins or goes on, or while it is `asleep`; the outermost first. What

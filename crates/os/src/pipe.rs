@@ -93,7 +93,13 @@ impl PipeCall {
 
 impl Os {
     pub fn create_pipe(&mut self) -> PipeId {
-        let mutex = self.allocate(5);
+        let mutex = self.allocate_named(&[
+            "pipe: mutex",
+            "pipe: nrbufs, readers, writers",
+            "pipe: wait",
+            "pipe: wr_wait",
+            "pipe: bufs",
+        ]);
         let line = |offset| Line { index: mutex.index + offset, ..mutex };
         let id = PipeId(self.pipes.len() as u32);
         self.pipes.push(Pipe {

@@ -68,7 +68,7 @@ impl Os {
             sched.arch_mut().unlock(cpu, self.processes.tasklist_lock);
         }
         while self.processes.processes.len() <= child.index() {
-            let line = self.allocate(1);
+            let line = self.allocate_named(&["process: wait_chldexit"]);
             self.processes.lines.push(line);
             self.processes.processes.push(None);
         }

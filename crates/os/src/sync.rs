@@ -105,13 +105,13 @@ impl SyncCall {
 
 impl Os {
     pub fn create_mutex(&mut self) -> MutexId {
-        let line = self.allocate(1);
+        let line = self.allocate_named(&["mutex: word, waiters"]);
         self.sync.mutexes.push(Mutex { line, owner: None, waiters: VecDeque::new() });
         MutexId(self.sync.mutexes.len() as u32 - 1)
     }
 
     pub fn create_cond(&mut self) -> CondId {
-        let line = self.allocate(1);
+        let line = self.allocate_named(&["condition variable: sequence"]);
         self.sync.conds.push(Cond { line, waiters: VecDeque::new() });
         CondId(self.sync.conds.len() as u32 - 1)
     }
@@ -119,13 +119,13 @@ impl Os {
     /// `users`: how many must arrive before any passes; at least 1.
     pub fn create_barrier(&mut self, users: u32) -> BarrierId {
         assert!(users > 0, "a barrier for nobody");
-        let line = self.allocate(1);
+        let line = self.allocate_named(&["barrier: count"]);
         self.sync.barriers.push(Barrier { line, users, waiters: Vec::new(), generation: 0 });
         BarrierId(self.sync.barriers.len() as u32 - 1)
     }
 
     pub fn create_semaphore(&mut self) -> SemaphoreId {
-        let line = self.allocate(1);
+        let line = self.allocate_named(&["semaphore: count"]);
         self.sync.semaphores.push(Semaphore { line, count: 0, waiters: VecDeque::new() });
         SemaphoreId(self.sync.semaphores.len() as u32 - 1)
     }

@@ -13,14 +13,18 @@ fn prices() -> LinePrices {
     }
 }
 
+pub(super) fn two_sockets_of(topology: &Topology) -> Directory {
+    Directory::new(topology, prices(), 1)
+}
+
 fn two_sockets() -> (Vec<Seat>, Directory) {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
-    let directory = Directory::new(&topology, prices(), 1);
+    let directory = two_sockets_of(&topology);
     (directory.seats.clone(), directory)
 }
 
-const LINE: Line = Line { region: Region::Rq, index: 3 };
-const LATE: Ps = Ps::from_ns(1_000_000);
+pub(super) const LINE: Line = Line { region: Region::Rq, index: 3 };
+pub(super) const LATE: Ps = Ps::from_ns(1_000_000);
 
 #[test]
 fn a_modified_line_is_fetched_once_and_then_shared() {

@@ -68,7 +68,7 @@ const DOMAIN: [&str; DOMAIN_LINES as usize] = [
     "sched_domain",
     "sched_domain: lb_count, ttwu_move_affine",
     "sched_domain_shared: nr_busy_cpus, has_idle_cores",
-    "sched_group_capacity",
+    "sched_group_capacity: capacity, nr_busy_cpus",
 ];
 
 /// An object that a line is a part of.

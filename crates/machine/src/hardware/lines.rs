@@ -1,0 +1,107 @@
+//! Accesses to lines that are not here, and who wants to know of them.
+//!
+//! The usual cases come in one short function for each kind of access, all others behind them.
+
+use super::Hardware;
+use crate::lines::LineTotals;
+use crate::lines::record::{Access, LineRecord};
+use crate::profile::Frame;
+use sched::layout::Line;
+
+impl<const COSTS: bool> Hardware<COSTS> {
+    pub fn line_totals(&self) -> LineTotals {
+        self.lines.totals()
+    }
+
+    /// Records from now on who touches which line. Needs the profile, which knows the functions.
+    pub fn record_lines(&mut self) {
+        assert!(self.profile.is_some(), "functions are known to the profile");
+        self.touched = Some(Box::default());
+        self.lines.blindfold();
+        self.executing.seat = self.lines.seat(self.executing.cpu);
+    }
+
+    pub fn lines_touched(&self) -> Option<&LineRecord> {
+        self.touched.as_deref()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn watch_line(&mut self, access: Access, line: Line) {
+        let cpu = self.executing.cpu;
+        let outcome = self.lines.watched(&self.topology, access, cpu, line, self.executing.clock);
+        let frame = self.profile.as_ref().map_or(Frame::User, |profile| profile.here(cpu.index()));
+        if let Some(touched) = &mut self.touched {
+            touched.add(line, frame, self.topology.cpu(cpu).node, access, outcome);
+        }
+        self.charge(outcome.stall);
+    }
+
+    #[inline(never)]
+    pub(super) fn read_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Load, line);
+        }
+        match self.lines.read_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.read_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn read_any_line(&mut self, line: Line) {
+        let stall = self.lines.read(&self.executing.seat, line, self.executing.clock);
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    pub(super) fn write_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Store, line);
+        }
+        match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.write_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn write_any_line(&mut self, line: Line) {
+        let stall = self.lines.write(&self.executing.seat, line, self.executing.clock);
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    pub(super) fn atomic_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Atomic, line);
+        }
+        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.atomic_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn atomic_any_line(&mut self, line: Line) {
+        let stall = self.lines.atomic(&self.executing.seat, line, self.executing.clock);
+        self.charge(stall);
+    }
+
+    #[inline(never)]
+    pub(super) fn lock_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Lock, line);
+        }
+        match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.lock_any_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn lock_any_line(&mut self, line: Line) {
+        let stall = self.lines.lock(&self.executing.seat, line, self.executing.clock);
+        self.charge(stall);
+    }
+}

@@ -1,0 +1,257 @@
+//! Who touched which line, from where and how: what `perf c2c` samples, counted.
+//!
+//! While nobody records, accesses that find their line here never come to this: a CPU's seat then answers for itself. To record, every
+//! CPU is given a seat that finds nothing, so that each access takes the long way, where it is written down.
+
+use super::{Directory, MODIFIED, SHARED, Seat};
+use crate::profile::Frame;
+use crate::topology::{Distance, Topology};
+use sched::layout::{Line, Region};
+use units::{CpuId, Ps};
+
+/// How a line is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    Load,
+    Store,
+    /// A locked read-modify-write.
+    Atomic,
+    /// The taking of a lock that lies there.
+    Lock,
+}
+
+/// Where a line is when it is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Supply {
+    /// In this core's own caches, and a writer has it alone.
+    Here,
+    /// Modified by another core: what perf calls a HITM.
+    Modified(Distance),
+    /// A clean copy is at the distance told; a writer takes it from all who have one, of whom the farthest is told.
+    Shared(Distance),
+    Memory,
+}
+
+/// What one access came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    pub supply: Supply,
+    /// Until those who asked before were served.
+    pub queued: Ps,
+    /// What of it all the core did not hide.
+    pub stall: Ps,
+}
+
+/// What one function's accesses to one line from one node came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineCounts {
+    pub loads: u64,
+    pub stores: u64,
+    pub atomics: u64,
+    pub locks: u64,
+    /// Modified lines fetched from another core of the package; from another package.
+    pub hitm_local: u64,
+    pub hitm_remote: u64,
+    /// Clean lines fetched, or taken from others, within the package; beyond it.
+    pub clean_local: u64,
+    pub clean_remote: u64,
+    pub memory: u64,
+    pub queued: Ps,
+    pub stalled: Ps,
+}
+
+impl LineCounts {
+    /// Lines that came from elsewhere.
+    pub fn transfers(&self) -> u64 {
+        self.hitm_local + self.hitm_remote + self.clean_local + self.clean_remote + self.memory
+    }
+
+    fn add(&mut self, access: Access, outcome: Outcome) {
+        match access {
+            Access::Load => self.loads += 1,
+            Access::Store => self.stores += 1,
+            Access::Atomic => self.atomics += 1,
+            Access::Lock => self.locks += 1,
+        }
+        match outcome.supply {
+            Supply::Here => {}
+            Supply::Modified(Distance::Remote(_)) => self.hitm_remote += 1,
+            Supply::Modified(_) => self.hitm_local += 1,
+            Supply::Shared(Distance::Remote(_)) => self.clean_remote += 1,
+            Supply::Shared(_) => self.clean_local += 1,
+            Supply::Memory => self.memory += 1,
+        }
+        self.queued += outcome.queued;
+        self.stalled += outcome.stall;
+    }
+
+    /// Adds another's counts.
+    pub fn merge(&mut self, other: &LineCounts) {
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.atomics += other.atomics;
+        self.locks += other.locks;
+        self.hitm_local += other.hitm_local;
+        self.hitm_remote += other.hitm_remote;
+        self.clean_local += other.clean_local;
+        self.clean_remote += other.clean_remote;
+        self.memory += other.memory;
+        self.queued += other.queued;
+        self.stalled += other.stalled;
+    }
+}
+
+/// A line, and who touched it: each function on each NUMA node by itself, in the order of their first accesses.
+#[derive(Clone, Debug)]
+pub struct TouchedLine {
+    pub line: Line,
+    pub by: Vec<(Frame, u16, LineCounts)>,
+}
+
+/// All lines that were touched, in the order of their first accesses.
+#[derive(Clone, Debug, Default)]
+pub struct LineRecord {
+    lines: Vec<TouchedLine>,
+    /// Where in `lines` each one is, plus one.
+    at: [Vec<u32>; Region::ALL.len()],
+}
+
+impl LineRecord {
+    pub fn lines(&self) -> &[TouchedLine] {
+        &self.lines
+    }
+
+    pub fn add(&mut self, line: Line, frame: Frame, node: u16, access: Access, outcome: Outcome) {
+        let at = &mut self.at[line.region as usize];
+        if at.len() <= line.index as usize {
+            at.resize(line.index as usize + 1, 0);
+        }
+        let at = &mut at[line.index as usize];
+        if *at == 0 {
+            self.lines.push(TouchedLine { line, by: Vec::new() });
+            *at = self.lines.len() as u32;
+        }
+        let by = &mut self.lines[*at as usize - 1].by;
+        let known = by.iter().position(|(f, n, _)| (*f, *n) == (frame, node));
+        let known = known.unwrap_or_else(|| {
+            by.push((frame, node, LineCounts::default()));
+            by.len() - 1
+        });
+        by[known].2.add(access, outcome);
+    }
+}
+
+/// A seat from which nothing is here: no core has its number.
+const NOWHERE: u16 = u16::MAX - 1;
+
+impl Directory {
+    /// From now on no access finds its line here by [`Directory::seat`]: [`Directory::watched`] does the work.
+    pub fn blindfold(&mut self) {
+        if self.true_seats.is_empty() {
+            self.true_seats = self.seats.clone();
+            for seat in &mut self.seats {
+                *seat = Seat { alone: MODIFIED | u32::from(NOWHERE), core: NOWHERE, bit: 0, ..*seat };
+            }
+        }
+    }
+
+    /// The seat of a CPU, blindfolded or not.
+    pub fn true_seat(&self, cpu: CpuId) -> Seat {
+        self.true_seats.get(cpu.index()).copied().unwrap_or(self.seats[cpu.index()])
+    }
+
+    /// An access, and what it came to.
+    pub fn watched(&mut self, topology: &Topology, access: Access, by: CpuId, line: Line, now: Ps) -> Outcome {
+        let seat = self.true_seat(by);
+        let supply = self.supply(topology, access, by, &seat, line);
+        let before = self.queued;
+        let stall = match access {
+            Access::Load => self.read(&seat, line, now),
+            Access::Store => self.write(&seat, line, now),
+            Access::Atomic => self.atomic(&seat, line, now),
+            Access::Lock => self.lock(&seat, line, now),
+        };
+        Outcome { supply, queued: self.queued - before, stall }
+    }
+
+    /// Where a line is, for who wants it so.
+    fn supply(&self, topology: &Topology, access: Access, by: CpuId, seat: &Seat, line: Line) -> Supply {
+        let cpu_of = |core: usize| topology.cores()[core].cpus.first().expect("a core has a CPU");
+        let away = |core: usize| topology.distance(cpu_of(core), by);
+        let Some(entry) = self.entry(line).filter(|entry| entry.holder & (MODIFIED | SHARED) != 0) else {
+            return Supply::Memory;
+        };
+        let owner = usize::from(entry.owner());
+        if entry.holder & MODIFIED != 0 {
+            return if entry.owner() == seat.core { Supply::Here } else { Supply::Modified(away(owner)) };
+        }
+        if access == Access::Load && self.reads_here(seat, line) {
+            return Supply::Here;
+        }
+        let words = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        let has = |core: &usize| {
+            *core != usize::from(seat.core) && words[core / super::WORD] & 1 << (core % super::WORD) != 0
+        };
+        let others = (0..topology.cores().len()).filter(has).map(away);
+        match access {
+            // The nearest one answers: the own cache, where somebody has it there.
+            Access::Load => others.min().map_or(Supply::Here, Supply::Shared),
+            _ => others.max().map_or(Supply::Here, Supply::Shared),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::tests::{LATE, LINE, two_sockets_of};
+    use crate::topology::{Numbering, from_synthetic};
+
+    fn watch(d: &mut Directory, t: &Topology, access: Access, cpu: usize, at: u64) -> Outcome {
+        d.watched(t, access, CpuId::new(cpu), LINE, Ps(LATE.0 * at))
+    }
+
+    #[test]
+    fn what_is_here_modified_clean_or_in_memory_is_told_apart() {
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
+        let mut d = two_sockets_of(&topology);
+        d.blindfold();
+        let supply = |outcome: Outcome| outcome.supply;
+        assert_eq!(supply(watch(&mut d, &topology, Access::Store, 0, 1)), Supply::Memory);
+        assert_eq!(supply(watch(&mut d, &topology, Access::Store, 0, 2)), Supply::Here);
+        assert_eq!(supply(watch(&mut d, &topology, Access::Load, 8, 3)), Supply::Here, "the sibling");
+        assert_eq!(supply(watch(&mut d, &topology, Access::Load, 1, 4)), Supply::Modified(Distance::Llc));
+        assert_eq!(supply(watch(&mut d, &topology, Access::Load, 2, 5)), Supply::Shared(Distance::Llc));
+        assert_eq!(supply(watch(&mut d, &topology, Access::Load, 4, 6)), Supply::Shared(Distance::Remote(1)));
+        assert_eq!(supply(watch(&mut d, &topology, Access::Atomic, 0, 7)), Supply::Shared(Distance::Remote(1)));
+        assert_eq!(supply(watch(&mut d, &topology, Access::Lock, 5, 8)), Supply::Modified(Distance::Remote(1)));
+    }
+
+    #[test]
+    fn who_waits_behind_others_is_told_how_long() {
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
+        let mut d = two_sockets_of(&topology);
+        d.blindfold();
+        watch(&mut d, &topology, Access::Atomic, 3, 0);
+        let queued: Vec<u64> =
+            (0..3).map(|cpu| watch(&mut d, &topology, Access::Atomic, cpu, 1).queued.0 / 1000).collect();
+        assert_eq!(queued, [0, 40, 80]);
+    }
+
+    #[test]
+    fn counts_are_kept_by_line_function_and_node() {
+        let mut record = LineRecord::default();
+        let hitm = Outcome { supply: Supply::Modified(Distance::Remote(1)), queued: Ps(3), stall: Ps(7) };
+        let here = Outcome { supply: Supply::Here, queued: Ps::ZERO, stall: Ps::ZERO };
+        for (node, access, outcome) in
+            [(0, Access::Load, hitm), (1, Access::Load, here), (0, Access::Store, here), (0, Access::Load, hitm)]
+        {
+            record.add(LINE, Frame::User, node, access, outcome);
+        }
+        let [touched] = record.lines() else { panic!("one line was touched") };
+        assert_eq!(touched.by.len(), 2);
+        let (_, node, counts) = &touched.by[0];
+        assert_eq!((*node, counts.loads, counts.stores, counts.hitm_remote), (0, 2, 1, 2));
+        assert_eq!((counts.queued, counts.stalled, counts.transfers()), (Ps(6), Ps(14), 2));
+    }
+}
