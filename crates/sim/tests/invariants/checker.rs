@@ -104,6 +104,7 @@ pub struct Checker {
     /// Of each deadline task, by its id.
     reservations: Vec<Option<Reservation>>,
     reservations_hold: bool,
+    stranded: Vec<bool>,
     pub seen: Seen,
     /// The longest that was seen.
     pub longest_idle_beside_work: Ns,
@@ -128,6 +129,7 @@ impl Checker {
             all_told: !case.has_classes() || case.tells_all(),
             seen: Seen::default(),
             reservations: Vec::new(),
+            stranded: Vec::new(),
             reservations_hold: case.reservations_hold(),
             longest_idle_beside_work: Ns::ZERO,
         }
@@ -142,7 +144,7 @@ impl Checker {
         self.conserves_work(sim);
         if self.events.is_multiple_of(WALK_EVERY) {
             self.queues(&sim.sched);
-            tasks(&sim.sched);
+            tasks(&sim.sched, &mut self.stranded);
             pressure(&sim.sched);
             self.seen.look(&sim.sched);
             self.reservations(&sim.sched);

@@ -89,8 +89,9 @@ pub fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqI
     }
 }
 
-/// Every task is somewhere: runnable on one queue, on its way to one, or asleep and on none.
-pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
+/// Every task is somewhere: runnable on one queue, on its way to one, or asleep and on none. `stranded`: by task, see [`is_stranded`].
+pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut Vec<bool>) {
+    stranded.resize(sched.task.len(), false);
     let mut on_wake_list = vec![0; sched.task.len()];
     for (_, rq) in sched.rq.iter() {
         rq.wake_list.iter().for_each(|p| on_wake_list[p.index()] += 1);
@@ -122,13 +123,24 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
         if queued && !stopper {
             let allowed = &sched.task_cold[p].cpus_allowed;
             let may_stay = running || sched.rq[task.cpu].stop_queued;
-            assert!(may_stay || allowed.contains(task.cpu), "{p:?} waits on {} and may not run there", task.cpu);
+            let may_stay = may_stay || allowed.contains(task.cpu) || is_stranded(sched, p, stranded);
+            assert!(may_stay, "{p:?} ({:?}) waits on {}, may only run on {allowed:?}", task.sched_class, task.cpu);
             assert_eq!(
                 sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group,
                 "{p:?} is on its group's queue"
             );
         }
     }
+}
+
+/// Whether a deadline task waits on a CPU that its affinity excludes, because none that it names was up when it came there: its own
+/// went away while it was throttled, and dl_task_offline_migration() then takes any CPU at all, in every version, and leaves the
+/// affinity as it was (select_fallback_rq() would have widened it). It may stay there when its CPUs come back, until somebody moves it.
+fn is_stranded<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, stranded: &mut [bool]) -> bool {
+    let deadline = sched.task[p].sched_class == SchedClass::Dl;
+    let known = &mut stranded[p.index()];
+    *known = deadline && (*known || sched.task_cold[p].cpus_allowed.and(&sched.cpu_active_mask).is_empty());
+    *known
 }
 
 /// A group's load is the sum of what its queues said they contribute.
