@@ -123,7 +123,8 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut V
         if queued && !stopper {
             let allowed = &sched.task_cold[p].cpus_allowed;
             let may_stay = running || sched.rq[task.cpu].stop_queued;
-            let may_stay = may_stay || allowed.contains(task.cpu) || is_stranded(sched, p, stranded);
+            let strays = is_stranded(sched, p, stranded);
+            let may_stay = may_stay || allowed.contains(task.cpu) || strays;
             assert!(may_stay, "{p:?} ({:?}) waits on {}, may only run on {allowed:?}", task.sched_class, task.cpu);
             assert_eq!(
                 sched.cfs_rq[sched.se[task.se].cfs_rq].tg, task.sched_task_group,
@@ -137,9 +138,10 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut V
 /// went away while it was throttled, and dl_task_offline_migration() then takes any CPU at all, in every version, and leaves the
 /// affinity as it was (select_fallback_rq() would have widened it). It may stay there when its CPUs come back, until somebody moves it.
 fn is_stranded<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, stranded: &mut [bool]) -> bool {
-    let deadline = sched.task[p].sched_class == SchedClass::Dl;
+    let (task, allowed) = (&sched.task[p], &sched.task_cold[p].cpus_allowed);
+    let strays = task.sched_class == SchedClass::Dl && !allowed.contains(task.cpu);
     let known = &mut stranded[p.index()];
-    *known = deadline && (*known || sched.task_cold[p].cpus_allowed.and(&sched.cpu_active_mask).is_empty());
+    *known = strays && (*known || allowed.and(&sched.cpu_active_mask).is_empty());
     *known
 }
 
