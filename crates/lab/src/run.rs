@@ -32,7 +32,7 @@ use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
-use workloads::script::Script;
+use workloads::script::{self, Script};
 use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
 
 /// The longest idle time before the first task.
@@ -183,21 +183,21 @@ impl Model {
         }
     }
 
-    fn warnings(&self, reported: &[Sample], end: Ending) -> Vec<String> {
+    fn warnings(&self, reported: &[Sample]) -> Vec<String> {
         let app = match self {
             Model::Registered(_) => return Vec::new(),
             Model::RtApp(app) => app,
-            Model::Script(script) if end == Ending::Finished => return refused_tasks(script, reported),
-            Model::Script(_) => return Vec::new(),
+            Model::Script(script) => return script.refused(reported).map(|refused| told(script, &refused)).collect(),
         };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
         let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
+        let refused = app.refused(reported).map(|refused| refused.to_string());
         let unmeasured = app.unmeasured(reported).into_iter().map(|task| {
             let missing =
                 if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
             format!("\"{}\" has no row: it {missing}", task.name)
         });
-        gave_up.into_iter().chain(unmeasured).collect()
+        gave_up.into_iter().chain(refused).chain(unmeasured).collect()
     }
 
     fn logs(&self, reported: &[Sample]) -> Vec<(String, String)> {
@@ -206,17 +206,20 @@ impl Model {
     }
 }
 
-/// Every task of a script that has ended reports its life, but those that were never forked.
-fn refused_tasks(script: &Script, reported: &[Sample]) -> Vec<String> {
-    let mut lived = vec![false; script.tasks.len()];
-    reported.iter().for_each(|it| lived[it.series as usize] = true);
-    let missing = script.tasks.iter().zip(lived).filter(|(_, lived)| !lived);
-    missing
-        .map(|(task, _)| {
-            let line = task.place.0;
-            format!("\"{}\" of line {line} has no row: the kernel refused its policy, so it was not forked", task.name)
-        })
-        .collect()
+/// What the kernel refused of a script's task, as a warning.
+fn told(script: &Script, refused: &script::Refused) -> String {
+    let task = &script.tasks[refused.task];
+    let (name, line) = (&task.name, task.place.0);
+    let (errno, meaning, ms) = (refused.errno.name(), refused.errno.meaning(), refused.at.0 as f64 / 1e6);
+    let answer = format!("with {errno} ({meaning}) at {ms:.3} ms");
+    let fair = task.attr.sched_policy.fair_policy();
+    match refused.step {
+        Some(_) => format!("\"{name}\" of line {line} ended early: the kernel refused its policy or clamps {answer}"),
+        None if fair => {
+            format!("\"{name}\" of line {line} has no row: the kernel refused its CPUs, none of which is up, {answer}")
+        }
+        None => format!("\"{name}\" of line {line} has no row: the kernel refused its policy {answer}"),
+    }
 }
 
 /// A workload by its name.
@@ -429,7 +432,7 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
-    let mut warnings = model.warnings(&sim.samples, end);
+    let mut warnings = model.warnings(&sim.samples);
     warnings.extend(of_timeline);
     if let Ending::Deadlock { sleeping } = end {
         warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));

@@ -145,4 +145,22 @@ mod tests {
         assert_eq!(run.outcome.warnings, expected);
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
     }
+
+    #[test]
+    fn tasks_whose_cpus_the_timeline_took_are_refused() {
+        let text = "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+                    task a cpus=0: 20 x (run 1ms; sleep 1ms)\ntask b cpus=1 at=20ms: run 1ms\n\
+                    task c at=20ms: policy deadline/20ms/10ms; run 1ms\n\"\"\"\n[[arm]]\nname = \"a\"\nkernel = \"v6.1\"\n\
+                    [[timeline]]\nat = \"10ms\"\noffline = 1\n";
+        let experiment = parse(text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+        let experiment = experiment.unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+        let [b, c] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
+        let cpus = "\"b\" of line 6 has no row: the kernel refused its CPUs, none of which is up, with EINVAL (invalid argument) at ";
+        assert!(b.starts_with(cpus), "{b}");
+        let policy =
+            "\"c\" of line 7 ended early: the kernel refused its policy or clamps with EINVAL (invalid argument) at ";
+        assert!(c.starts_with(policy), "{c}");
+    }
 }

@@ -13,6 +13,19 @@ macro_rules! errnos {
             pub fn name(self) -> &'static str {
                 match self { $( Errno::$name => stringify!($name), )+ }
             }
+
+            /// What it means, in words.
+            pub fn meaning(self) -> &'static str {
+                match self { $( Errno::$name => $doc, )+ }
+            }
+
+            /// The error that a system call answered with, if it is one of these: the value is minus its number.
+            pub fn of_answer(value: i64) -> Option<Errno> {
+                match value.checked_neg()? {
+                    $( $number => Some(Errno::$name), )+
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -64,5 +77,8 @@ mod tests {
     fn a_refusal_names_the_kernels_answer() {
         let refusal = Refusal::new(Errno::ERANGE, "from 1 to 10000");
         assert_eq!((refusal.to_string().as_str(), refusal.value()), ("ERANGE: from 1 to 10000", -34));
+        assert_eq!(Errno::of_answer(refusal.value()), Some(Errno::ERANGE));
+        assert_eq!([0, 34, -3, i64::MIN].map(Errno::of_answer), [None; 4]);
+        assert_eq!(Errno::EBUSY.meaning(), "device or resource busy");
     }
 }

@@ -278,6 +278,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// Whether `cpu` is one of nohz_full=, and nobody has told it that it needs its tick.
+    pub fn may_stop_tick(&self, cpu: CpuId) -> bool {
+        self.tick_nohz_full_cpu(cpu) && !self.isolation.dep[cpu]
+    }
+
     /// fair.c: sched_fair_update_stop_tick(). A fair task was picked.
     #[inline]
     pub(crate) fn sched_fair_update_stop_tick(&mut self, cpu: CpuId, p: TaskId) {

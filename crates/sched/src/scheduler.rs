@@ -96,6 +96,7 @@ pub trait Scheduler {
 
     /// EINVAL if no CPU of the mask is up.
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer;
+    fn cpus_allowed(&self, task: TaskId) -> &CpuMask;
     /// A CPU is to go offline: it does when nothing is left there, see `is_online`. EBUSY for the last one.
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer;
     /// A CPU that is offline comes back, idle. EBUSY while it is still on its way down.
@@ -362,6 +363,10 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.on_cpu(cpu);
         self.dl_task_check_affinity(task, &mask)?;
         self.set_cpus_allowed_ptr(task, mask)
+    }
+
+    fn cpus_allowed(&self, task: TaskId) -> &CpuMask {
+        &self.task_cold[task].cpus_allowed
     }
 
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer {

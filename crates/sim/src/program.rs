@@ -44,7 +44,7 @@ pub enum Op {
     /// cond_resched() and might_sleep(): where a kernel thread gives way, by the kernel's preemption model. In user mode everybody does.
     CondResched,
     MightSleep,
-    /// sched_setaffinity(); the outcome is 1 where the kernel refused it, because no CPU of the mask is up.
+    /// sched_setaffinity(); the outcome is as of SetAttr: EINVAL where no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.
     SetNice(i32),
@@ -116,7 +116,7 @@ pub struct TaskSpec {
     pub comm: String,
     /// What is set before it first runs; `None`: it has what its parent has.
     pub attr: Option<SchedAttr>,
-    /// `None`: all CPUs.
+    /// `None`: those of whoever starts it, or all.
     pub cpus: Option<CpuMask>,
     pub memory: AddressSpace,
     /// Bytes of private cache that the task uses again after a switch.

@@ -88,9 +88,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let init = TaskInit {
             comm: spec.comm,
             attr: spec.attr,
-            cpus_allowed: match spec.memory {
-                AddressSpace::Kernel => spec.cpus.or_else(|| self.sched.kthread_cpus()),
-                _ => spec.cpus,
+            cpus_allowed: match (spec.memory, parent) {
+                (AddressSpace::Kernel, _) => spec.cpus.or_else(|| self.sched.kthread_cpus()),
+                (_, Some(parent)) => spec.cpus.or_else(|| Some(self.sched.cpus_allowed(parent).clone())),
+                (_, None) => spec.cpus,
             },
             mm,
             group: spec.group.or_else(|| parent.map(|parent| self.sched.task_css(parent))).unwrap_or(ROOT_TASK_GROUP),
@@ -264,9 +265,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 false
             }
             Op::SetAffinity(mask) => {
-                let refused = self.sched.set_cpus_allowed(cpu, task, mask).is_err();
-                self.context(task).last.value = u64::from(refused);
-                true
+                let answer = self.sched.set_cpus_allowed(cpu, task, mask);
+                self.answered(task, answer)
             }
             Op::SetNice(nice) => {
                 self.sched.set_user_nice(cpu, task, nice);

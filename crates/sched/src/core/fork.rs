@@ -11,6 +11,7 @@ use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
+use units::CpuMask;
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_fork(). The child exists, but nobody can run it yet.
@@ -83,8 +84,15 @@ impl<A: Arch> Sched<A> {
     /// Whether a child that `init` describes may begin.
     ///
     /// # Errors
-    /// What sched_setattr() answers to `init.attr`; EAGAIN where a deadline task's child would inherit its policy.
+    /// What sched_setattr() answers to `init.attr`, and sched_setaffinity() to `init.cpus_allowed`; EAGAIN where a deadline task's child
+    /// would inherit its policy.
     pub(crate) fn may_fork(&self, parent: Option<TaskId>, init: &TaskInit) -> Answer {
+        // Kernel threads are bound to CPUs that may still be on their way.
+        let inherited = |cpus: &CpuMask| parent.is_some_and(|parent| self.task_cold[parent].cpus_allowed == *cpus);
+        let asked = init.cpus_allowed.as_ref().filter(|cpus| init.mm != 0 && !inherited(cpus));
+        if asked.is_some_and(|cpus| cpus.and(&self.cpu_active_mask).is_empty()) {
+            return Err(Refusal::new(Errno::EINVAL, "no CPU of the affinity is up"));
+        }
         match &init.attr {
             Some(attr) => {
                 self.check_attr(attr, self.this_cpu, init.cpus_allowed.as_ref())?;

@@ -27,7 +27,7 @@ struct Budget {
 ///
 /// That is v6.12's own gap: sched_can_stop_tick() is asked when a CPU's number of tasks changes (sched_update_tick_dependency()), and
 /// sched_fair_update_stop_tick() when a fair task is picked; tg_set_cfs_bandwidth() sets runtime_enabled on each CPU's queue, but
-/// neither sets TICK_DEP_BIT_SCHED nor kicks anybody. So who already runs alone on a CPU of nohz_full= goes on without a tick,
+/// neither sets TICK_DEP_BIT_SCHED nor kicks anybody. So who already runs alone on a CPU of nohz_full= goes on (and soon) without a tick,
 /// until sched_tick_remote() accounts for it, which is once a second.
 #[derive(Clone, Copy)]
 struct Unnoticed {
@@ -83,12 +83,12 @@ impl Budget {
             *forgiven += now - it.last;
             it.last = now;
             assert!(now - it.since <= second, "{}: sched_tick_remote() has not accounted for {:?}", it.cpu, it.task);
-            sched.rq[it.cpu].tick_stopped && sched.rq[it.cpu].curr == Some(it.task)
+            sched.may_stop_tick(it.cpu) && sched.rq[it.cpu].curr == Some(it.task)
         });
     }
 }
 
-/// The CPUs whose tick is stopped while they run a task of the group or of one below it.
+/// The CPUs that may go without their tick while they run a task of the group or of one below it.
 fn unnoticed<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId, now: u64) -> Vec<Unnoticed> {
     let runs_there = |task: TaskId| {
         let mut level = Some(sched.cfs_rq[sched.se[sched.task[task].se].cfs_rq].tg);
@@ -97,8 +97,8 @@ fn unnoticed<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId, now: u
         }
         level.is_some()
     };
-    let stopped = sched.rq.iter().filter(|(_, rq)| rq.tick_stopped);
-    let running = stopped.filter_map(|(cpu, rq)| Some((cpu, rq.curr.filter(|&task| runs_there(task))?)));
+    let without = sched.rq.iter().filter(|&(cpu, _)| sched.may_stop_tick(cpu));
+    let running = without.filter_map(|(cpu, rq)| Some((cpu, rq.curr.filter(|&task| runs_there(task))?)));
     running.map(|(cpu, task)| Unnoticed { cpu, task, since: now, last: now }).collect()
 }
 

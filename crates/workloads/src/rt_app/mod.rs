@@ -33,6 +33,7 @@ mod names;
 mod policy;
 mod process;
 mod program;
+mod refusal;
 mod run;
 mod settings;
 mod task;
@@ -48,6 +49,7 @@ pub use description::{
 };
 pub use fault::{Position, RtAppError, Warning, WarningKind};
 pub use log::{LogRow, ThreadLog, log_text};
+pub use refusal::Refused;
 pub use run::{RtApp, instance};
 
 use fault::Fault;

@@ -6,7 +6,8 @@ use super::description::{
 };
 use super::log::{Column, birth, rounded_difference_us, rounded_us};
 use super::process::Process;
-use super::settings::Settings;
+use super::refusal::{self, Asked};
+use super::settings::{Attributes, Settings};
 use os::sync::{self, SyncOp};
 use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP};
 use sim::program::{Op, Outcome, Program};
@@ -63,6 +64,8 @@ pub(super) struct Thread {
     at: At,
     /// To be done before the thread decides again.
     ops: VecDeque<Op>,
+    /// What the kernel may refuse of the operation under way.
+    asked: Option<Asked>,
     settings: Settings,
     /// rt-app: `t_first`, from which timers count.
     first: Ns,
@@ -96,6 +99,7 @@ impl Thread {
             fork,
             at: At::Born,
             ops: VecDeque::new(),
+            asked: None,
             settings,
             first: Ns::ZERO,
             phase: 0,
@@ -130,7 +134,10 @@ impl Thread {
             At::Delayed if now < self.target => self.die(),
             At::Delayed => {
                 self.at = At::Round;
-                self.settings.set_policy(&task.policy.value, &mut self.ops);
+                let Task { policy, util_min, util_max, .. } = task;
+                let of =
+                    Attributes { policy: Some(&policy.value), util_min: value(util_min), util_max: value(util_max) };
+                self.settings.set_attributes(&of, &mut self.ops);
                 self.move_to(task.taskgroup.as_ref());
             }
             At::Round if !process.running() || task.loops == Loops::Times(self.task_round) => self.finish(),
@@ -172,9 +179,9 @@ impl Thread {
 
     fn enter(&mut self, phase: &Phase) {
         self.settings.set_cpus(phase.cpus.as_ref(), &mut self.ops);
-        if let Some(policy) = &phase.policy {
-            self.settings.enter_policy(&policy.value, self.phase, &mut self.ops);
-        }
+        let policy = phase.policy.as_ref().map(|policy| &policy.value);
+        let of = Attributes { policy, util_min: value(&phase.util_min), util_max: value(&phase.util_max) };
+        self.settings.enter(&of, self.phase, &mut self.ops);
         self.move_to(phase.taskgroup.as_ref());
     }
 
@@ -253,6 +260,17 @@ impl Thread {
         self.at = At::Ended;
         self.process.bury(self.index);
         self.ops.push_back(Op::Exit);
+    }
+
+    /// The kernel refused something, at which rt-app ends.
+    fn give_up(&mut self, asked: Asked, answer: i64) {
+        // While it is still to enter its first phase, it is the task's own attributes that are being set.
+        let phase = matches!(self.at, At::Begin | At::Events).then_some(self.phase);
+        self.ops.clear();
+        self.ops
+            .push_back(Op::Report { series: refusal::SERIES, value: refusal::told(self.task, phase, asked, answer) });
+        self.ops.extend(self.process.stop());
+        self.at = At::Stopping(0);
     }
 
     // Events.
@@ -445,7 +463,13 @@ impl Thread {
 
     fn fork(&mut self, task: TaskId, started: u64) -> Progress {
         if self.stage > 0 {
-            self.ops.extend(self.process.adopt(self.child, started));
+            match started.cast_signed() {
+                ..0 => {
+                    self.process.bury(self.child);
+                    self.give_up(Asked::Fork, started.cast_signed());
+                }
+                _ => self.ops.extend(self.process.adopt(self.child, started)),
+            }
             return Progress::Done;
         }
         match Process::fork(&self.process, task, &self.settings) {
@@ -511,11 +535,20 @@ impl Thread {
 
 impl Program for Thread {
     fn next(&mut self, last: Outcome) -> Op {
+        let answer = last.value.cast_signed();
+        if let Some(asked) = self.asked.take().filter(|_| answer < 0) {
+            self.give_up(asked, answer);
+        }
         loop {
             if let Some(op) = self.ops.pop_front() {
+                self.asked = Asked::of(&op);
                 return op;
             }
             self.advance(last);
         }
     }
+}
+
+fn value(clamp: &Option<Placed<u16>>) -> Option<u16> {
+    clamp.as_ref().map(|clamp| clamp.value)
 }

@@ -1,9 +1,10 @@
 //! A parsed file as a benchmark: refuses what cannot be simulated yet, starts the process, and reads what it reported.
 
-use super::description::{Application, Event, Placed, Policy, Task, TaskId};
+use super::description::{Application, Event, Placed, Task, TaskId};
 use super::fault::{Position, RtAppError};
 use super::log::{self, ThreadLog};
 use super::process::Process;
+use super::refusal::{self, Refused};
 use crate::Instance;
 use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
@@ -49,16 +50,8 @@ fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
     let lent = app.global.pi_enabled.as_ref().filter(|enabled| enabled.value);
     found.extend(lent.map(|enabled| (enabled.position, "pi_enabled")));
     for task in &app.tasks {
-        refuse_policy(&task.policy, &mut found);
-        refuse(&task.util_min, "util_min", &mut found);
-        refuse(&task.util_max, "util_max", &mut found);
         refuse(&task.nodes_membind, "nodes_membind", &mut found);
         for phase in &task.phases {
-            if let Some(policy) = &phase.policy {
-                refuse_policy(policy, &mut found);
-            }
-            refuse(&phase.util_min, "util_min", &mut found);
-            refuse(&phase.util_max, "util_max", &mut found);
             refuse(&phase.nodes_membind, "nodes_membind", &mut found);
         }
     }
@@ -70,14 +63,6 @@ fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
 
 fn refuse<T>(setting: &Option<Placed<T>>, name: &'static str, found: &mut Vec<(Position, &'static str)>) {
     found.extend(setting.as_ref().map(|setting| (setting.position, name)));
-}
-
-fn refuse_policy(policy: &Placed<Policy>, found: &mut Vec<(Position, &'static str)>) {
-    let what = match policy.value {
-        Policy::Other { .. } | Policy::Batch { .. } | Policy::Idle => return,
-        Policy::RoundRobin { .. } | Policy::Fifo { .. } | Policy::Deadline { .. } => policy.value.name().as_str(),
-    };
-    found.push((policy.position, what));
 }
 
 impl RtApp {
@@ -121,6 +106,11 @@ impl RtApp {
     pub fn fork_limit_reached(&self, reported: &[Sample]) -> Option<TaskId> {
         let reached = reported.iter().find(|sample| sample.series == log::FORK_LIMIT_REACHED);
         reached.map(|sample| TaskId(sample.value as u32))
+    }
+
+    /// What the kernel refused of a thread, at which rt-app gives up and the run ended.
+    pub fn refused(&self, reported: &[Sample]) -> Option<Refused> {
+        refusal::first(&self.app, reported)
     }
 
     /// By task group of the file: its place among [`Instance::groups`]; `None` for the root.

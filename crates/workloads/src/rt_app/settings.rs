@@ -1,7 +1,7 @@
-//! What a thread has asked the scheduler for: policy, nice level, CPUs, task group. Changes become operations.
+//! What a thread has asked the scheduler for: policy, clamps, CPUs, task group. Changes become operations.
 
 use super::description::{Placed, Policy, PolicyName};
-use sched::attr::SchedAttr;
+use sched::attr::{ClampRequest, SchedAttr};
 use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP, TgId};
 use sim::program::{Op, TaskSpec};
 use std::collections::VecDeque;
@@ -11,9 +11,8 @@ use units::CpuMask;
 #[derive(Clone)]
 pub(super) struct Settings {
     policy: PolicyName,
-    /// The phase that set the policy; `None` = the task, or whoever started the thread.
-    policy_of: Option<usize>,
-    nice: i8,
+    /// The phase that set the attributes; `None` = the task, or whoever started the thread.
+    attributes_of: Option<usize>,
     /// The slice it asks for, if one of its own.
     slice_us: Option<u32>,
     /// `None`: the one that rt-app was started in.
@@ -23,13 +22,20 @@ pub(super) struct Settings {
     default_cpus: CpuMask,
 }
 
+/// What a task or a phase says of itself. rt-app sets all of it, or nothing.
+pub(super) struct Attributes<'a> {
+    /// `None`: it stays.
+    pub policy: Option<&'a Policy>,
+    pub util_min: Option<u16>,
+    pub util_max: Option<u16>,
+}
+
 impl Settings {
     /// Main's, which may run on every CPU.
     pub fn of_main(every_cpu: CpuMask) -> Settings {
         Settings {
             policy: PolicyName::Other,
-            policy_of: None,
-            nice: 0,
+            attributes_of: None,
             slice_us: None,
             group: None,
             cpus: every_cpu.clone(),
@@ -39,46 +45,76 @@ impl Settings {
 
     /// What a thread begins with that is started under these.
     pub fn inherited(&self) -> Settings {
-        Settings { policy_of: None, default_cpus: self.cpus.clone(), ..self.clone() }
+        Settings { attributes_of: None, default_cpus: self.cpus.clone(), ..self.clone() }
     }
 
-    /// A task that begins with these.
+    /// A task that begins with these: clone() hands on policy, clamps and CPUs.
     pub fn apply(&self, task: TaskSpec) -> TaskSpec {
-        TaskSpec { attr: Some(self.attr()), cpus: Some(self.cpus.clone()), group: self.group, ..task }
+        TaskSpec { attr: None, group: self.group, ..task }
     }
 
-    /// The task's policy and nice level, which are set whatever they were.
-    pub fn set_policy(&mut self, policy: &Policy, ops: &mut VecDeque<Op>) {
-        ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
-        self.took_policy(policy, None, ops);
+    /// The task's attributes, which are set whatever they were.
+    pub fn set_attributes(&mut self, of: &Attributes, ops: &mut VecDeque<Op>) {
+        if let Some(policy) = of.policy.filter(|policy| policy.name().is_fair()) {
+            ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
+            self.policy = policy.name();
+        }
+        self.took(of, None, ops);
     }
 
     /// Those of a phase, unless they are in force.
-    pub fn enter_policy(&mut self, policy: &Policy, phase: usize, ops: &mut VecDeque<Op>) {
-        if self.policy_of == Some(phase) {
-            return;
+    pub fn enter(&mut self, of: &Attributes, phase: usize, ops: &mut VecDeque<Op>) {
+        let says = of.policy.is_some() || of.util_min.is_some() || of.util_max.is_some();
+        if says && self.attributes_of != Some(phase) {
+            self.took(of, Some(phase), ops);
         }
-        if policy.name() != self.policy {
-            ops.push_back(Op::SetPolicy { policy: kernel(policy.name()), priority: 0 });
-        }
-        self.took_policy(policy, Some(phase), ops);
     }
 
-    fn took_policy(&mut self, policy: &Policy, of: Option<usize>, ops: &mut VecDeque<Op>) {
-        (self.policy, self.policy_of) = (policy.name(), of);
-        if let Policy::Other { nice, slice_us } | Policy::Batch { nice, slice_us } = *policy {
-            ops.push_back(Op::SetNice(nice.into()));
-            self.nice = nice;
-            if slice_us != self.slice_us {
-                self.slice_us = slice_us;
-                ops.push_back(Op::SetAttr(Box::new(self.attr())));
+    fn took(&mut self, of: &Attributes, phase: Option<usize>, ops: &mut VecDeque<Op>) {
+        if let Some(policy) = of.policy {
+            self.took_policy(policy, ops);
+        }
+        if (of.util_min, of.util_max) != (None, None) {
+            let request = |clamp: Option<u16>| clamp.map_or(ClampRequest::Keep, |it| ClampRequest::Set(it.into()));
+            let clamps = SchedAttr::clamps(request(of.util_min), request(of.util_max));
+            ops.push_back(Op::SetAttr(Box::new(clamps)));
+        }
+        self.attributes_of = phase;
+    }
+
+    /// Of the fair policies rt-app sets one by pthread_setschedparam() only if it is new, the real-time ones always.
+    fn took_policy(&mut self, policy: &Policy, ops: &mut VecDeque<Op>) {
+        let name = policy.name();
+        let before = std::mem::replace(&mut self.policy, name);
+        match *policy {
+            Policy::Other { nice, slice_us } | Policy::Batch { nice, slice_us } => {
+                if name != before {
+                    ops.push_back(Op::SetPolicy { policy: kernel(name), priority: 0 });
+                }
+                ops.push_back(Op::SetNice(nice.into()));
+                if slice_us != self.slice_us {
+                    self.slice_us = slice_us;
+                    let sched_runtime = slice_us.map_or(0, ns);
+                    let attr = SchedAttr { sched_runtime, ..SchedAttr::fair(kernel(name), nice.into()) };
+                    ops.push_back(Op::SetAttr(Box::new(attr)));
+                }
+            }
+            Policy::Idle if name == before => {}
+            Policy::Idle => ops.push_back(Op::SetPolicy { policy: KernelPolicy::Idle, priority: 0 }),
+            Policy::RoundRobin { priority } | Policy::Fifo { priority } => {
+                ops.push_back(Op::SetPolicy { policy: kernel(name), priority: priority.into() });
+            }
+            Policy::Deadline { runtime_us, deadline_us, period_us } => {
+                let attr = SchedAttr {
+                    sched_policy: KernelPolicy::Deadline,
+                    sched_runtime: ns(runtime_us),
+                    sched_deadline: ns(deadline_us),
+                    sched_period: ns(period_us),
+                    ..SchedAttr::NORMAL
+                };
+                ops.push_back(Op::SetAttr(Box::new(attr)));
             }
         }
-    }
-
-    fn attr(&self) -> SchedAttr {
-        let sched_runtime = self.slice_us.map_or(0, |slice_us| u64::from(slice_us) * 1_000);
-        SchedAttr { sched_runtime, ..SchedAttr::fair(kernel(self.policy), self.nice.into()) }
     }
 
     pub fn set_cpus(&mut self, cpus: Option<&Placed<CpuMask>>, ops: &mut VecDeque<Op>) {
@@ -101,13 +137,17 @@ impl Settings {
     }
 }
 
+fn ns(us: u32) -> u64 {
+    u64::from(us) * 1_000
+}
+
 fn kernel(policy: PolicyName) -> KernelPolicy {
     match policy {
         PolicyName::Other => KernelPolicy::Normal,
         PolicyName::Batch => KernelPolicy::Batch,
         PolicyName::Idle => KernelPolicy::Idle,
-        PolicyName::RoundRobin | PolicyName::Fifo | PolicyName::Deadline => {
-            unreachable!("an application with a policy that is not modelled is refused")
-        }
+        PolicyName::RoundRobin => KernelPolicy::Rr,
+        PolicyName::Fifo => KernelPolicy::Fifo,
+        PolicyName::Deadline => KernelPolicy::Deadline,
     }
 }

@@ -47,7 +47,7 @@ mod reader;
 mod run;
 
 pub use parse::ScriptError;
-pub use run::Playing;
+pub use run::{Playing, Refused};
 
 use crate::groups::{GroupError, GroupSpec, with_those_above};
 use os::Os;
@@ -164,6 +164,7 @@ pub struct Shared {
     /// Ids of the script's groups.
     groups: Vec<TgId>,
     start: Ns,
+    nr_tasks: u32,
 }
 
 impl Script {
@@ -176,7 +177,7 @@ impl Script {
     /// `groups` are the ids of [`Script::groups`].
     pub fn share(&self, os: &mut Os, groups: Vec<TgId>, start: Ns) -> Shared {
         let pipes = self.pipes.iter().map(|_| os.create_pipe()).collect();
-        Shared { pipes, regions: self.create_memory(os), groups, start }
+        Shared { pipes, regions: self.create_memory(os), groups, start, nr_tasks: self.tasks.len() as u32 }
     }
 
     fn create_memory(&self, os: &mut Os) -> Vec<RegionId> {

@@ -6,6 +6,7 @@ use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
 use os::memory::RegionId;
 use os::pipe::PipeId;
+use sched::errno::Errno;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
 use sim::program::{Op, Outcome, Program, TaskSpec};
@@ -70,9 +71,12 @@ impl Program for Playing {
             self.period = last.now;
             last.now
         });
-        if std::mem::replace(&mut self.answer_counts, false) && last.value != 0 {
+        let answer = last.value.cast_signed();
+        if std::mem::replace(&mut self.answer_counts, false) && answer < 0 {
             // Refused: whoever asks for one cannot do without.
+            let step = self.at - 1;
             self.at = self.steps.len();
+            return Op::Report { series: self.shared.nr_tasks + self.series, value: refusal(answer, Some(step)) };
         }
         let Some(step) = self.step() else {
             if std::mem::replace(&mut self.reported, true) {
@@ -134,11 +138,17 @@ struct Main {
     order: Vec<usize>,
     start: Option<Ns>,
     waited: bool,
+    /// The task that was just forked, or was to be.
+    forked: Option<usize>,
 }
 
 impl Program for Main {
     fn next(&mut self, last: Outcome) -> Op {
         let start = *self.start.get_or_insert(last.now);
+        let answer = last.value.cast_signed();
+        if let Some(number) = self.forked.take().filter(|_| answer < 0) {
+            return Op::Report { series: (self.script.tasks.len() + number) as u32, value: refusal(answer, None) };
+        }
         let Some(&number) = self.order.last() else {
             // wait4() returns 0 once no child is left.
             return if std::mem::replace(&mut self.waited, true) && last.value == 0 { Op::Exit } else { Op::Wait };
@@ -148,14 +158,42 @@ impl Program for Main {
             return Op::SleepUntil(start + task.at);
         }
         self.order.pop();
+        self.forked = Some(number);
         let (pipes, regions, groups) = (self.pipes.clone(), self.regions.clone(), self.groups.clone());
-        let shared = Shared { pipes, regions, groups, start };
+        let shared = Shared { pipes, regions, groups, start, nr_tasks: self.script.tasks.len() as u32 };
         let group = task.group.as_deref().map(|path| self.script.group_id(path, &self.groups));
         Op::Fork(Box::new(task.spec(number, group, &shared)))
     }
 }
 
+/// What a refused request reports, in a series of its own for each task after those of their lives: the number of the error, and above
+/// it the step, from 1.
+fn refusal(answer: i64, step: Option<usize>) -> u64 {
+    step.map_or(0, |step| step as u64 + 1) << 32 | answer.unsigned_abs()
+}
+
+/// A request of a script's task that the kernel refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub task: usize,
+    pub at: Ns,
+    /// `None`: what the task was to begin with, so that it never lived.
+    pub step: Option<usize>,
+    pub errno: Errno,
+}
+
 impl Script {
+    /// What the kernel refused of each task, in the order of time. Who was refused something does not go on.
+    pub fn refused<'a>(&'a self, reported: &'a [Sample]) -> impl Iterator<Item = Refused> + 'a {
+        reported.iter().filter_map(|sample| {
+            let task = (sample.series as usize).checked_sub(self.tasks.len())?;
+            let step = (sample.value >> 32).checked_sub(1).map(|step| step as usize);
+            let errno =
+                Errno::of_answer(-((sample.value & 0xffff_ffff) as i64)).expect("the kernel's answers are known");
+            Some(Refused { task, at: sample.at, step, errno })
+        })
+    }
+
     /// The id of the group of that path, `groups` being the ids of [`Script::groups`].
     pub fn group_id(&self, path: &str, groups: &[TgId]) -> TgId {
         self.groups.iter().position(|group| group.path == path).map_or(ROOT_TASK_GROUP, |at| groups[at])
@@ -188,12 +226,14 @@ impl Instance for Script {
             order,
             start: None,
             waited: false,
+            forked: None,
             script: self.clone(),
         };
         vec![TaskSpec::new("script", main)]
     }
 
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
-        reported.iter().map(|sample| sample.value).collect()
+        let lives = reported.iter().filter(|sample| (sample.series as usize) < self.tasks.len());
+        lives.map(|sample| sample.value).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod classes;
 mod random;
 mod reading;
 mod refusals;

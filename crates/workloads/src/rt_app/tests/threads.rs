@@ -290,22 +290,9 @@ fn what_is_not_modelled_is_refused_by_name_and_place() {
         (task("\"mem\": 100"), "2:1", "mem"),
         (task("\"sleep\": 1,\n  \"iorun\": 100"), "3:3", "iorun"),
         (task("\"memrun\": {\"type\": \"read\", \"size\": 64, \"count\": 1}"), "2:1", "memrun"),
-        (task("\"policy\": \"SCHED_FIFO\""), "2:11", "SCHED_FIFO"),
-        (task("\"policy\": \"SCHED_RR\", \"priority\": 5"), "2:11", "SCHED_RR"),
-        (task("\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 1000"), "2:11", "SCHED_DEADLINE"),
-        (task("\"util_min\": 10"), "2:13", "util_min"),
-        (task("\"util_max\": 10"), "2:13", "util_max"),
         (task("\"nodes_membind\": [0]"), "2:18", "nodes_membind"),
-        (phase("\"policy\": \"SCHED_RR\""), "3:13", "SCHED_RR"),
-        (phase("\"util_min\": 10"), "3:15", "util_min"),
-        (phase("\"util_max\": 10"), "3:15", "util_max"),
         (phase("\"nodes_membind\": [0]"), "3:20", "nodes_membind"),
         ("{\"global\": {\"pi_enabled\": true}, \"tasks\": {\"t\": {\"run\": 1}}}".into(), "1:27", "pi_enabled"),
-        (
-            "{\"global\": {\"default_policy\": \"SCHED_FIFO\"}, \"tasks\": {\"t\": {\"run\": 1}}}".into(),
-            "1:56",
-            "SCHED_FIFO",
-        ),
         // The first of several.
         (task("\"run\": 1, \"mem\": 1, \"util_min\": 10"), "2:11", "mem"),
     ] {
