@@ -1,0 +1,93 @@
+//! What a CPU's counters show (APERF, MPERF), and how long a domain was at which frequency.
+
+use units::Ps;
+
+/// Counters of a CPU, which stand still while it is halted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Time for which it executed. MPERF is that times the base frequency.
+    pub unhalted: Ps,
+    /// Cycles at the frequencies it had (APERF).
+    pub cycles: u64,
+}
+
+/// A CPU's counters as they go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    counters: Counters,
+    /// Up to where they count; while halted, not at all.
+    counted: Ps,
+    halted: bool,
+}
+
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { counters: Counters::default(), counted: Ps::ZERO, halted: false }
+    }
+}
+
+impl Clock {
+    pub fn read(&self, now: Ps, khz: u32) -> Counters {
+        let mut clock = *self;
+        clock.advance(now, khz);
+        clock.counters
+    }
+
+    /// It ran at `khz` until `now`.
+    pub fn advance(&mut self, now: Ps, khz: u32) {
+        let time = now.saturating_sub(self.counted);
+        if self.halted || time == Ps::ZERO {
+            return;
+        }
+        self.counted = now;
+        self.counters.unhalted += time;
+        // kHz times nanoseconds are millionths of cycles.
+        self.counters.cycles += time.ns().0 * u64::from(khz) / 1_000_000;
+    }
+
+    pub fn stop(&mut self, now: Ps, khz: u32) {
+        self.advance(now, khz);
+        self.halted = true;
+    }
+
+    pub fn start(&mut self, now: Ps) {
+        if self.halted {
+            (self.halted, self.counted) = (false, self.counted.max(now));
+        }
+    }
+}
+
+/// How long somebody was at each frequency, in kHz: what `cpupower` and cpufreq's `time_in_state` show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FrequencyTime {
+    by_khz: Vec<(u32, Ps)>,
+    changes: u64,
+}
+
+impl FrequencyTime {
+    /// The lowest frequency first.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Ps)> + '_ {
+        self.by_khz.iter().copied()
+    }
+
+    /// How often the frequency changed.
+    pub fn changes(&self) -> u64 {
+        self.changes.saturating_sub(1)
+    }
+
+    pub fn add(&mut self, khz: u32, time: Ps) {
+        self.changes += 1;
+        let place = self.by_khz.partition_point(|entry| entry.0 < khz);
+        match self.by_khz.get_mut(place) {
+            Some(entry) if entry.0 == khz => entry.1 += time,
+            _ => self.by_khz.insert(place, (khz, time)),
+        }
+    }
+
+    /// The sum with another's.
+    pub fn merge(&mut self, other: &FrequencyTime) {
+        let changes = self.changes + other.changes;
+        other.iter().for_each(|(khz, time)| self.add(khz, time));
+        self.changes = changes;
+    }
+}

@@ -1,0 +1,317 @@
+//! Frequencies of CPUs: what governors ask for, what the hardware gives, and when.
+//!
+//! ```text
+//! model.rs         the hardware, as plain integers     clock.rs      counters and residency of a CPU and a domain
+//! policy.rs        drivers, governors, their settings  autonomous.rs hardware that chooses by itself
+//! ```
+//!
+//! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
+//! *domain*, which runs at the highest vote of those that are not in a deep idle state, but no faster than the package's turbo
+//! limit for the cores that are active. A change is seen `transition` after it was asked for, and `hold_off` after the last one.
+//!
+//! Nothing happens in a domain whose votes stay as they are, and nothing at all on CPUs that idle: a change is one event, and
+//! autonomous hardware looks once in a window at CPUs that were busy in it.
+//!
+//! Times may lie behind what was counted already: a path is charged as a whole, and its CPU's clock stands at its end. Such a piece
+//! counts at the frequency that it began with.
+
+mod autonomous;
+mod clock;
+mod model;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+pub use clock::{Counters, FrequencyTime};
+pub use model::{Autonomous, Model, NEEDED, NEEDED_BY_HARDWARE, Sharing};
+pub use policy::{Driver, Governor, Limits, Policy, Preference};
+
+use crate::topology::Topology;
+use autonomous::Window;
+use clock::Clock;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::{CpuId, Ps};
+
+/// Something that happens by itself, at a time, in the order of being planned.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Event {
+    at: Ps,
+    sequence: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum What {
+    /// A domain looks at its votes.
+    Domain(usize),
+    /// A package looks at its active cores.
+    Package(usize),
+    /// Autonomous hardware looks at a CPU.
+    Window(CpuId),
+}
+
+/// CPUs that share a clock.
+struct Domain {
+    cpus: Vec<CpuId>,
+    package: usize,
+    khz: u32,
+    changed: Ps,
+    /// It will look at its votes.
+    due: bool,
+    time: FrequencyTime,
+}
+
+/// CPUs that share a turbo limit.
+struct Package {
+    domains: Vec<usize>,
+    active_cores: u32,
+    limit_khz: u32,
+    reviewed: Ps,
+    due: bool,
+}
+
+/// One CPU's part.
+struct Cpu {
+    domain: usize,
+    package: usize,
+    core: usize,
+    /// The frequency that it asks for.
+    vote: u32,
+    /// Not in an idle state that is deep enough to lose its vote.
+    awake: bool,
+    clock: Clock,
+    window: Window,
+}
+
+/// A domain whose frequency changes now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    pub domain: usize,
+    pub khz: u32,
+}
+
+/// All frequencies of a machine.
+pub struct Frequency {
+    pub model: Model,
+    policy: Policy,
+    cpus: Vec<Cpu>,
+    /// Threads of each core that are awake.
+    awake_threads: Vec<u32>,
+    domains: Vec<Domain>,
+    packages: Vec<Package>,
+    events: BinaryHeap<Reverse<Event>>,
+    sequence: u64,
+}
+
+impl Frequency {
+    /// A machine whose CPUs have just booted and are awake, at the frequencies at which their driver leaves them.
+    pub fn new(topology: &Topology, model: Model, policy: Policy) -> Frequency {
+        let start = policy.first_vote(&model);
+        let mut domains: Vec<Domain> = Vec::new();
+        let mut numbers: Vec<usize> = Vec::new();
+        let nr_packages = topology.packages().len().max(1);
+        let mut packages: Vec<Package> = Vec::new();
+        packages.resize_with(nr_packages, || Package {
+            domains: Vec::new(),
+            active_cores: 0,
+            limit_khz: 0,
+            reviewed: Ps::ZERO,
+            due: false,
+        });
+        let mut cpus = Vec::new();
+        let mut awake_threads = vec![0; topology.cores().len()];
+        for (cpu, of) in topology.cpus() {
+            let number = model.domain(topology, cpu);
+            let package = usize::from(of.package);
+            let domain = numbers.iter().position(|&known| known == number).unwrap_or_else(|| {
+                numbers.push(number);
+                packages[package].domains.push(domains.len());
+                domains.push(Domain {
+                    cpus: Vec::new(),
+                    package,
+                    khz: start,
+                    changed: Ps::ZERO,
+                    due: false,
+                    time: FrequencyTime::default(),
+                });
+                domains.len() - 1
+            });
+            domains[domain].cpus.push(cpu);
+            let core = usize::from(of.core);
+            if awake_threads[core] == 0 {
+                packages[package].active_cores += 1;
+            }
+            awake_threads[core] += 1;
+            cpus.push(Cpu { domain, package, core, vote: start, awake: true, clock: Clock::default(), window: Window::default() });
+        }
+        for package in &mut packages {
+            package.limit_khz = model.limit_khz(package.active_cores, policy.limits.turbo);
+        }
+        let mut frequency =
+            Frequency { model, policy, cpus, awake_threads, domains, packages, events: BinaryHeap::new(), sequence: 0 };
+        for index in 0..frequency.domains.len() {
+            frequency.domains[index].khz = frequency.target(index);
+        }
+        for cpu in 0..frequency.cpus.len() {
+            frequency.watch(CpuId::new(cpu), Ps::ZERO);
+        }
+        frequency
+    }
+
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// When something happens next; [`Ps::NEVER`]: not before somebody asks for something.
+    #[inline]
+    pub fn next(&self) -> Ps {
+        self.events.peek().map_or(Ps::NEVER, |event| event.0.at)
+    }
+
+    /// What `cpu` runs at, in kHz.
+    #[inline]
+    pub fn khz(&self, cpu: CpuId) -> u32 {
+        self.domains[self.cpus[cpu.index()].domain].khz
+    }
+
+    pub fn domain_cpus(&self, domain: usize) -> &[CpuId] {
+        &self.domains[domain].cpus
+    }
+
+    /// Time at each frequency of the domain that `cpu` is in, up to `now`.
+    pub fn time(&self, cpu: CpuId, now: Ps) -> FrequencyTime {
+        let domain = &self.domains[self.cpus[cpu.index()].domain];
+        let mut time = domain.time.clone();
+        time.add(domain.khz, now.saturating_sub(domain.changed));
+        time
+    }
+
+    /// The counters of `cpu`, up to `now`.
+    pub fn counters(&self, cpu: CpuId, now: Ps) -> Counters {
+        self.cpus[cpu.index()].clock.read(now, self.khz(cpu))
+    }
+
+    /// Does what is due first, and says which domains change their frequency with it. They have not yet: see [`Frequency::apply`].
+    pub fn step(&mut self, changes: &mut Vec<Change>) {
+        let Some(Reverse(event)) = self.events.pop() else { return };
+        match event.what {
+            What::Domain(domain) => {
+                self.domains[domain].due = false;
+                self.look(domain, changes);
+            }
+            What::Package(package) => {
+                let active = self.packages[package].active_cores;
+                let limit = self.model.limit_khz(active, self.policy.limits.turbo);
+                let this = &mut self.packages[package];
+                (this.due, this.reviewed) = (false, event.at);
+                if std::mem::replace(&mut this.limit_khz, limit) != limit {
+                    for index in 0..self.packages[package].domains.len() {
+                        let domain = self.packages[package].domains[index];
+                        // A domain that is about to look will see the new limit.
+                        if !self.domains[domain].due {
+                            self.look(domain, changes);
+                        }
+                    }
+                }
+            }
+            What::Window(cpu) => self.window_ends(cpu, event.at),
+        }
+    }
+
+    fn look(&mut self, domain: usize, changes: &mut Vec<Change>) {
+        let khz = self.target(domain);
+        if khz != self.domains[domain].khz {
+            changes.push(Change { domain, khz });
+        }
+    }
+
+    /// A domain runs at another frequency from `at` on.
+    pub fn apply(&mut self, change: Change, at: Ps) {
+        let domain = &mut self.domains[change.domain];
+        for cpu in &domain.cpus {
+            self.cpus[cpu.index()].clock.advance(at, domain.khz);
+        }
+        domain.time.add(domain.khz, at.saturating_sub(domain.changed));
+        (domain.khz, domain.changed) = (change.khz, at);
+    }
+
+    /// What a domain's votes and limits make of it.
+    fn target(&self, domain: usize) -> u32 {
+        let this = &self.domains[domain];
+        let votes = this.cpus.iter().map(|cpu| &self.cpus[cpu.index()]).filter(|cpu| cpu.awake).map(|cpu| cpu.vote);
+        // Where all sleep, the clock stands: what it shows does not matter.
+        let voted = votes.max().unwrap_or(this.khz);
+        voted.min(self.packages[this.package].limit_khz).max(self.model.min_khz)
+    }
+
+    fn plan(&mut self, at: Ps, what: What) {
+        self.sequence += 1;
+        self.events.push(Reverse(Event { at, sequence: self.sequence, what }));
+    }
+
+    /// Something about a domain's votes is new: it looks at them, as soon as it may.
+    fn votes_changed(&mut self, domain: usize, now: Ps) {
+        if self.domains[domain].due || self.target(domain) == self.domains[domain].khz {
+            return;
+        }
+        let this = &mut self.domains[domain];
+        this.due = true;
+        let at = (now + self.model.transition).max(this.changed + self.model.hold_off);
+        self.plan(at, What::Domain(domain));
+    }
+
+    /// The number of a package's active cores is new.
+    fn active_changed(&mut self, package: usize, now: Ps) {
+        let this = &self.packages[package];
+        let limit = self.model.limit_khz(this.active_cores, self.policy.limits.turbo);
+        if this.due || limit == this.limit_khz {
+            return;
+        }
+        let at = (now + self.model.transition).max(this.reviewed + self.model.hold_off);
+        self.packages[package].due = true;
+        self.plan(at, What::Package(package));
+    }
+
+    /// `cpu` asks for a frequency.
+    pub fn vote(&mut self, cpu: CpuId, khz: u32, now: Ps) {
+        let this = &mut self.cpus[cpu.index()];
+        if std::mem::replace(&mut this.vote, khz) != khz {
+            let domain = this.domain;
+            self.votes_changed(domain, now);
+        }
+    }
+
+    /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.
+    pub fn halt(&mut self, cpu: CpuId, now: Ps, deep: bool) {
+        let khz = self.khz(cpu);
+        let this = &mut self.cpus[cpu.index()];
+        this.clock.stop(now, khz);
+        if deep {
+            this.awake = false;
+            let (domain, package, core) = (this.domain, this.package, this.core);
+            self.awake_threads[core] -= 1;
+            if self.awake_threads[core] == 0 {
+                self.packages[package].active_cores -= 1;
+                self.active_changed(package, now);
+            }
+            self.votes_changed(domain, now);
+        }
+    }
+
+    /// `cpu` executes again.
+    pub fn resume(&mut self, cpu: CpuId, now: Ps) {
+        let this = &mut self.cpus[cpu.index()];
+        this.clock.start(now);
+        if !std::mem::replace(&mut this.awake, true) {
+            let (domain, package, core) = (this.domain, this.package, this.core);
+            self.awake_threads[core] += 1;
+            if self.awake_threads[core] == 1 {
+                self.packages[package].active_cores += 1;
+                self.active_changed(package, now);
+            }
+            self.votes_changed(domain, now);
+        }
+        self.watch(cpu, now);
+    }
+}

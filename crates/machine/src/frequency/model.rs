@@ -1,0 +1,133 @@
+//! What a machine's hardware does with frequencies, as plain integers: `[frequency]` of its machine file.
+
+use crate::description::{Description, Figure};
+use crate::topology::Topology;
+use units::{CpuId, Ps};
+
+/// Which CPUs always run at one frequency, the highest that any of them asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    Core,
+    Cluster,
+    Package,
+    Machine,
+}
+
+/// Hardware that chooses frequencies by itself: Intel's HWP, AMD's CPPC in active mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Autonomous {
+    /// Over so long it looks at how busy a CPU was.
+    pub window: Ps,
+    /// From the lowest to the highest frequency under full load.
+    pub ramp: Ps,
+    /// The share of time, in permille, for which a CPU is to be busy at the frequency chosen, at the middle preference.
+    pub target: u32,
+}
+
+/// The hardware. Frequencies in kHz.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Model {
+    pub sharing: Sharing,
+    pub autonomous: Option<Autonomous>,
+    pub min_khz: u32,
+    pub base_khz: u32,
+    /// The highest frequency by active cores of a package, from one on; never rising.
+    pub turbo_khz: Vec<u32>,
+    /// Power or temperature allow no more than this for long.
+    pub cap_khz: Option<u32>,
+    /// Distance between two frequencies that can be asked for.
+    pub step_khz: u32,
+    /// From a request to the new frequency.
+    pub transition: Ps,
+    /// The least time between two changes of one domain.
+    pub hold_off: Ps,
+    /// What firmware declares a change to take (`cpuinfo_transition_latency`).
+    pub declared_latency_us: u32,
+    /// A core whose threads are in idle states that take as long to leave leaves its share of turbo to others.
+    pub turbo_exit_latency_us: u32,
+}
+
+const PER_KHZ: u64 = 1_000;
+
+/// The figures that a simulation of frequencies needs beyond those that every machine file has.
+pub const NEEDED: &[&str] = &[
+    "frequency.step",
+    "frequency.transition_latency",
+    "frequency.hold_off",
+    "frequency.declared_latency",
+    "frequency.turbo_exit_latency",
+];
+
+/// Those of hardware that chooses by itself.
+pub const NEEDED_BY_HARDWARE: &[&str] = &["frequency.hwp_window", "frequency.hwp_ramp", "frequency.hwp_target"];
+
+impl Model {
+    /// The frequencies of a machine; otherwise the name of a figure that its file lacks.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn of(machine: &Description) -> Result<Model, &'static str> {
+        let control = machine.fact("frequency.control").map_or("core", |fact| fact.value.as_str());
+        let figure = |name: &'static str| machine.figure(name).ok_or(name);
+        for &name in NEEDED {
+            figure(name)?;
+        }
+        let khz = |hertz: u64| u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked");
+        let us = |time: Ps| u32::try_from(time.0 / 1_000_000).expect("at most a second, as the loader has checked");
+        let autonomous = match control {
+            "hardware" => Some(Autonomous {
+                window: figure("frequency.hwp_window")?.time(),
+                ramp: figure("frequency.hwp_ramp")?.time(),
+                target: figure("frequency.hwp_target")?.permille() as u32,
+            }),
+            _ => None,
+        };
+        let cores = machine.topology().packages().iter().map(|package| cores_of(machine.topology(), &package.cpus));
+        let most = cores.max().unwrap_or(machine.topology().cores().len()).max(1) as u32;
+        Ok(Model {
+            sharing: match control {
+                "machine" => Sharing::Machine,
+                "package" => Sharing::Package,
+                "cluster" => Sharing::Cluster,
+                _ => Sharing::Core,
+            },
+            autonomous,
+            min_khz: khz(machine.min_hertz()),
+            base_khz: khz(machine.base_hertz()),
+            turbo_khz: (1..=most).map(|active| khz(machine.turbo_hertz(active))).collect(),
+            cap_khz: machine.figure("frequency.cap").map(|figure| khz(figure.hertz())),
+            step_khz: khz(figure("frequency.step")?.hertz()),
+            transition: figure("frequency.transition_latency")?.time(),
+            hold_off: figure("frequency.hold_off")?.time(),
+            declared_latency_us: us(figure("frequency.declared_latency").map(Figure::time)?),
+            turbo_exit_latency_us: us(figure("frequency.turbo_exit_latency").map(Figure::time)?),
+        })
+    }
+
+    /// The highest of all frequencies.
+    pub fn max_khz(&self) -> u32 {
+        self.turbo_khz.first().copied().unwrap_or(self.base_khz).max(self.base_khz)
+    }
+
+    /// The highest frequency while so many cores of a package are active.
+    pub fn limit_khz(&self, active_cores: u32, turbo: bool) -> u32 {
+        let index = (active_cores.max(1) as usize).min(self.turbo_khz.len()) - 1;
+        let by_cores = if turbo { self.turbo_khz[index] } else { self.base_khz };
+        by_cores.min(self.cap_khz.unwrap_or(u32::MAX)).max(self.min_khz)
+    }
+
+    /// The number of the domain that a CPU is in.
+    pub(super) fn domain(&self, topology: &Topology, cpu: CpuId) -> usize {
+        let of = topology.cpu(cpu);
+        match self.sharing {
+            Sharing::Core => usize::from(of.core),
+            Sharing::Cluster => usize::from(of.cluster),
+            Sharing::Package => usize::from(of.package),
+            Sharing::Machine => 0,
+        }
+    }
+}
+
+fn cores_of(topology: &Topology, cpus: &units::CpuMask) -> usize {
+    topology.cores().iter().filter(|core| core.cpus.intersects(cpus)).count()
+}

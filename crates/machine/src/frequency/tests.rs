@@ -1,0 +1,234 @@
+use super::policy::Relation;
+use super::*;
+use crate::topology::{Numbering, from_synthetic};
+
+fn topology(text: &str) -> Topology {
+    from_synthetic(text, "a test", Numbering::LinuxX86).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn us(n: u64) -> Ps {
+    Ps(n * 1_000_000)
+}
+
+/// 1.0 to 2.0 GHz, with 3.0, 2.8, 2.6 and 2.4 GHz for one to four active cores.
+fn model(sharing: Sharing) -> Model {
+    Model {
+        sharing,
+        autonomous: None,
+        min_khz: 1_000_000,
+        base_khz: 2_000_000,
+        turbo_khz: vec![3_000_000, 2_800_000, 2_600_000, 2_400_000],
+        cap_khz: None,
+        step_khz: 100_000,
+        transition: us(20),
+        hold_off: us(500),
+        declared_latency_us: 10,
+        turbo_exit_latency_us: 30,
+    }
+}
+
+const FOUR: &str = "pack:1 core:4 pu:2";
+
+fn frequency(model: Model, driver: Driver, governor: Governor) -> Frequency {
+    let policy = Policy::new(&model, driver, governor);
+    Frequency::new(&topology(FOUR), model, policy)
+}
+
+/// Lets everything happen up to `until`; the changes, with their times in microseconds.
+fn run(frequency: &mut Frequency, until: Ps) -> Vec<(u64, usize, u32)> {
+    let mut told = Vec::new();
+    while frequency.next() <= until {
+        let at = frequency.next();
+        let mut changes = Vec::new();
+        frequency.step(&mut changes);
+        for change in changes {
+            frequency.apply(change, at);
+            told.push((at.0 / 1_000_000, change.domain, change.khz));
+        }
+    }
+    told
+}
+
+#[test]
+fn static_governors_ask_for_what_they_say() {
+    for (governor, khz) in [
+        // All four cores have just booted: the last turbo bin.
+        (Governor::Performance, 2_400_000),
+        (Governor::Powersave, 1_000_000),
+        (Governor::Userspace, 2_000_000),
+    ] {
+        let frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, governor);
+        assert_eq!(frequency.khz(CpuId(3)), khz, "{}", governor.name());
+        assert_eq!(frequency.next(), Ps::NEVER);
+    }
+}
+
+#[test]
+fn turbo_follows_the_cores_that_are_active() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::IntelPstate, Governor::Performance);
+    // CPUs 4 to 7 are the second threads.
+    for cpu in [1, 2, 3, 5, 6] {
+        frequency.halt(CpuId(cpu), us(1_000), true);
+    }
+    assert_eq!(frequency.next(), us(1_020), "once the hardware has seen the first of them");
+    // Of core 3 one thread is awake: two cores.
+    assert_eq!(run(&mut frequency, us(10_000)), [(1_020, 0, 2_800_000), (1_020, 3, 2_800_000)]);
+    frequency.halt(CpuId(7), us(10_000), true);
+    assert_eq!(run(&mut frequency, us(20_000)), [(10_020, 0, 3_000_000)]);
+    // A shallow state leaves turbo as it is.
+    frequency.resume(CpuId(1), us(20_000));
+    frequency.halt(CpuId(1), us(20_001), false);
+    assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 2_800_000), (20_020, 1, 2_800_000)]);
+}
+
+#[test]
+fn changes_wait_for_the_latency_and_for_the_hold_off() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
+    let mut told = Vec::new();
+    for (at, khz) in [(1_000, 1_200_000), (1_010, 1_500_000), (1_100, 1_300_000), (1_400, 1_100_000), (3_000, 1_400_000)] {
+        told.extend(run(&mut frequency, us(at)));
+        frequency.vote(CpuId(0), khz, us(at));
+        frequency.vote(CpuId(4), khz, us(at));
+    }
+    told.extend(run(&mut frequency, us(9_000)));
+    assert_eq!(told, [(1_020, 0, 1_500_000), (1_520, 0, 1_100_000), (3_020, 0, 1_400_000)]);
+    let time = frequency.time(CpuId(0), us(9_000));
+    assert_eq!(time.changes(), 3);
+    assert_eq!(
+        time.iter().collect::<Vec<_>>(),
+        [
+            (1_100_000, us(1_500)),
+            (1_400_000, us(9_000 - 3_020)),
+            (1_500_000, us(500)),
+            (2_000_000, us(1_020)),
+        ]
+    );
+}
+
+#[test]
+fn a_domain_runs_at_its_highest_vote() {
+    let mut frequency = frequency(model(Sharing::Package), Driver::AcpiCpufreq, Governor::Userspace);
+    frequency.vote(CpuId(2), 2_100_000, us(100));
+    assert_eq!(run(&mut frequency, us(2_000)), [(500, 0, 2_100_000)]);
+    frequency.vote(CpuId(2), 1_000_000, us(2_000));
+    assert_eq!(run(&mut frequency, us(4_000)), [(2_020, 0, 2_000_000)], "the others still ask for 2.0");
+    for cpu in [0, 1, 3, 4, 5, 6, 7] {
+        frequency.halt(CpuId(cpu), us(4_000), true);
+    }
+    assert_eq!(run(&mut frequency, us(6_000)), [(4_020, 0, 1_000_000)], "who sleeps deeply has no vote");
+    frequency.resume(CpuId(7), us(6_000));
+    assert_eq!(run(&mut frequency, us(8_000)), [(6_020, 0, 2_000_000)]);
+}
+
+#[test]
+fn residency_sums_up_and_counters_count_cycles() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
+    frequency.vote(CpuId(0), 1_000_000, Ps::ZERO);
+    frequency.vote(CpuId(4), 1_000_000, Ps::ZERO);
+    run(&mut frequency, us(1_000));
+    frequency.halt(CpuId(0), us(2_500), false);
+    frequency.resume(CpuId(0), us(3_000));
+    // 500 us at 2 GHz, then 1 GHz; 500 us halted.
+    let counters = frequency.counters(CpuId(0), us(4_000));
+    assert_eq!((counters.unhalted, counters.cycles), (us(3_500), 1_000_000 + 3_000_000));
+    for cpu in 0..8 {
+        let time = frequency.time(CpuId(cpu), us(4_000));
+        assert_eq!(time.iter().map(|(_, time)| time.0).sum::<u64>(), us(4_000).0);
+    }
+}
+
+fn autonomous(preference: u8) -> Frequency {
+    let hardware = Autonomous { window: us(4_000), ramp: us(30_000), target: 800 };
+    let model = Model { autonomous: Some(hardware), ..model(Sharing::Core) };
+    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave);
+    policy.preference = Preference(preference);
+    let mut frequency = Frequency::new(&topology(FOUR), model, policy);
+    for cpu in 0..8 {
+        frequency.halt(CpuId(cpu), Ps::ZERO, true);
+    }
+    run(&mut frequency, us(100_000));
+    assert_eq!(frequency.next(), Ps::NEVER, "nothing happens on a machine that sleeps");
+    frequency
+}
+
+/// When a CPU that is busy from 100 ms on reaches the highest frequency, in microseconds from then.
+fn time_to_ramp(preference: u8) -> Option<u64> {
+    let mut frequency = autonomous(preference);
+    frequency.resume(CpuId(0), us(100_000));
+    let told = run(&mut frequency, us(600_000));
+    told.iter().find(|change| change.2 == 3_000_000).map(|change| change.0 - 100_000)
+}
+
+#[test]
+fn autonomous_hardware_ramps_as_fast_as_published() {
+    // 2 GHz in 30 ms, in steps of 4 ms: 267 MHz rounded up to 300, so 7 windows.
+    assert_eq!(time_to_ramp(128), Some(7 * 4_000 + 20));
+    assert_eq!(time_to_ramp(0), Some(4_000 + 20));
+    assert_eq!(time_to_ramp(255), Some(7 * 4_000 + 20));
+}
+
+#[test]
+fn autonomous_hardware_fits_the_frequency_to_the_work() {
+    let mut frequency = autonomous(128);
+    // 1.2 million cycles of work in each millisecond: at 1.5 GHz the CPU is busy for 80% of the time.
+    for ms in 100..400 {
+        frequency.resume(CpuId(0), us(ms * 1_000));
+        run(&mut frequency, us(ms * 1_000));
+        let busy = 1_200_000_000 / u64::from(frequency.khz(CpuId(0)));
+        run(&mut frequency, us(ms * 1_000 + busy));
+        frequency.halt(CpuId(0), us(ms * 1_000 + busy.min(1_000)), false);
+    }
+    assert_eq!(frequency.khz(CpuId(0)), 1_500_000);
+}
+
+#[test]
+fn a_task_that_visits_every_core_in_turn_never_ramps_and_one_that_stays_does() {
+    // Visits of 500 us: every core is busy for an eighth of the time.
+    let mut frequency = autonomous(128);
+    for visit in 0..2_000 {
+        let cpu = CpuId::new(visit % 8);
+        let from = us(100_000 + visit as u64 * 500);
+        run(&mut frequency, from);
+        frequency.resume(cpu, from);
+        run(&mut frequency, Ps(from.0 + us(499).0));
+        frequency.halt(cpu, Ps(from.0 + us(499).0), false);
+    }
+    for cpu in 0..8 {
+        let highest = frequency.time(CpuId(cpu), us(1_100_000)).iter().last().map(|entry| entry.0);
+        assert_eq!(highest, Some(1_000_000), "CPU {cpu}");
+    }
+    let mut staying = autonomous(128);
+    staying.resume(CpuId(5), us(100_000));
+    run(&mut staying, us(1_100_000));
+    assert_eq!(staying.khz(CpuId(5)), 3_000_000);
+}
+
+#[test]
+fn requests_are_rounded_as_relations_say() {
+    let model = model(Sharing::Core);
+    let resolve = |khz, relation| Driver::AcpiCpufreq.resolve(&model, khz, relation);
+    assert_eq!(resolve(1_449_000, Relation::Lowest), 1_500_000);
+    assert_eq!(resolve(1_449_000, Relation::Highest), 1_400_000);
+    assert_eq!(resolve(1_449_000, Relation::Closest), 1_400_000);
+    assert_eq!(resolve(900_000, Relation::Lowest), 1_000_000);
+    // Above the base there is one entry for all of turbo.
+    assert_eq!(resolve(2_000_500, Relation::Lowest), 2_001_000);
+    assert_eq!(Driver::AcpiCpufreq.vote(&model, 2_001_000), 3_000_000);
+    assert_eq!(Driver::IntelPstate.resolve(&model, 2_000_500, Relation::Lowest), 2_100_000);
+}
+
+#[test]
+fn limits_hold() {
+    let model = model(Sharing::Core);
+    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance);
+    policy.limits.turbo = false;
+    assert_eq!(Frequency::new(&topology(FOUR), model.clone(), policy.clone()).khz(CpuId(0)), 2_000_000);
+    policy.limits = Limits { min_khz: 1_200_000, max_khz: 1_700_000, turbo: true };
+    assert_eq!(Frequency::new(&topology(FOUR), model.clone(), policy.clone()).khz(CpuId(0)), 1_700_000);
+    policy.governor = Governor::Powersave;
+    policy.driver = Driver::AcpiCpufreq;
+    assert_eq!(Frequency::new(&topology(FOUR), model.clone(), policy).khz(CpuId(0)), 1_200_000);
+    let capped = Model { cap_khz: Some(1_900_000), ..model };
+    let performance = Policy::new(&capped, Driver::IntelPstate, Governor::Performance);
+    assert_eq!(Frequency::new(&topology(FOUR), capped, performance).khz(CpuId(0)), 1_900_000);
+}
