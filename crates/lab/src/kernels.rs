@@ -1,6 +1,7 @@
 //! Whole kernels: the scheduler's version and what the same source tree does outside kernel/sched.
 
 use crate::mistake::{Mistake, Written};
+use machine::frequency::FrequencyRules;
 use machine::idle::PollRule;
 use observe::proc::Formats;
 use os::OsRules;
@@ -15,6 +16,7 @@ pub struct Build {
     pub sched: Kernel,
     pub os: OsRules,
     pub poll: PollRule,
+    pub frequency: FrequencyRules,
     /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
     pub preempt_dynamic: bool,
     /// How its files read.
@@ -23,12 +25,12 @@ pub struct Build {
 
 /// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
 /// nobody does, the others as Debian's.
-const ELSEWHERE: &[(&str, OsRules, PollRule, Formats)] = &[
-    ("v4.5-rc1", OS_V4, PollRule::Interactivity, Formats::V4_5),
-    ("v4.15", OS_V4, PollRule::NextTimer, Formats::V4_15),
-    ("v4.16", OS_V4, PollRule::NextTimer, Formats::V4_15),
-    ("v6.1", OS_V6, PollRule::NextTimer, Formats::V6_1),
-    ("v6.12", OS_V6, PollRule::NextTimer, Formats::V6_12),
+const ELSEWHERE: &[(&str, OsRules, PollRule, FrequencyRules, Formats)] = &[
+    ("v4.5-rc1", OS_V4, PollRule::Interactivity, FrequencyRules::V4_5, Formats::V4_5),
+    ("v4.15", OS_V4, PollRule::NextTimer, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.16", OS_V4, PollRule::NextTimer, FrequencyRules::V4_15, Formats::V4_15),
+    ("v6.1", OS_V6, PollRule::NextTimer, FrequencyRules::V6_1, Formats::V6_1),
+    ("v6.12", OS_V6, PollRule::NextTimer, FrequencyRules::V6_12, Formats::V6_12),
 ];
 
 const OS_V4: OsRules =
@@ -43,9 +45,9 @@ impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, os, poll, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        let &(_, os, poll, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        Some(Build { sched, os, poll, preempt_dynamic, formats })
+        Some(Build { sched, os, poll, frequency, preempt_dynamic, formats })
     }
 
     /// As [`Build::named`], with a message.

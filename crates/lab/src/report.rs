@@ -7,6 +7,7 @@ use crate::measured::Measured;
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{Vintage, render, series};
 use crate::record::{Ending, Outcome};
+use crate::run::CoreFrequency;
 use crate::setup::FileSetup;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
 use crate::tables::verdict::Verdict;
@@ -257,7 +258,38 @@ pub fn hardware_text(run: &crate::run::Run) -> String {
     for (name, entries, time) in &totals.idle {
         let _ = writeln!(text, "{name:<8}{entries:>12}{:>14.3}", ms(time.0));
     }
+    text.push_str(&frequency_text(&totals.frequencies));
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
+    text
+}
+
+/// Share of time at each frequency, by core, from boot on; and how fast it was while it executed.
+fn frequency_text(cores: &[CoreFrequency]) -> String {
+    let mut text = String::new();
+    let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return text;
+    }
+    let _ = write!(text, "\n{:<8}{:>12}{:>12}", "CPU", "busy MHz", "changes");
+    for khz in &all {
+        let _ = write!(text, "{:>9}", format!("{}", khz / 1000));
+    }
+    let _ = writeln!(text, "  (MHz, % of time)");
+    for core in cores {
+        // Cycles in a picosecond are millions of MHz.
+        let busy = core.counters.cycles as f64 / core.counters.unhalted.0.max(1) as f64 * 1e6;
+        let _ = write!(text, "{:<8}{:>12.0}{:>12}", core.cpu.to_string(), busy, core.time.changes());
+        let whole: u64 = core.time.iter().map(|entry| entry.1.0).sum();
+        for khz in &all {
+            let time = core.time.iter().find(|entry| entry.0 == *khz).map_or(0, |entry| entry.1.0);
+            let share = time as f64 * 100.0 / whole.max(1) as f64;
+            let cell = if time == 0 { "-".to_string() } else { format!("{share:.1}") };
+            let _ = write!(text, "{cell:>9}");
+        }
+        text.push('\n');
+    }
     text
 }

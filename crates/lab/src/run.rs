@@ -4,6 +4,7 @@
 //! before (up to [`LONGEST_START`], so that the phase of the tick varies), and in which slice of the last level cache each
 //! line lives.
 
+use crate::cpufreq;
 use crate::experiment::{RT_APP, SCRIPT, application, script};
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
@@ -15,10 +16,11 @@ use crate::setup::{Setup, sha256};
 use crate::symbols::Symbols;
 use crate::timeline;
 use machine::description::Description;
+use machine::frequency::{Counters, Frequency, FrequencyTime, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::profile::Frame;
-use machine::topology::Location;
+use machine::topology::{Location, Part};
 use observe::Profile;
 use observe::proc::Formats;
 use os::Os;
@@ -100,6 +102,18 @@ pub struct HardwareTotals {
     pub line_stalls: Ps,
     /// Name, entries and time of each idle state, all CPUs together.
     pub idle: Vec<(String, u64, Ps)>,
+    /// Of each core, by its first CPU; empty where frequencies are fixed.
+    pub frequencies: Vec<CoreFrequency>,
+}
+
+/// How a core was clocked over a run, from boot on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreFrequency {
+    pub cpu: CpuId,
+    /// Time at each frequency, busy or not.
+    pub time: FrequencyTime,
+    /// Of all its threads together.
+    pub counters: Counters,
 }
 
 /// When a setup's first task is started, and where.
@@ -135,8 +149,27 @@ pub fn check(setup: &Setup, at: &Location) -> Result<(), Mistake> {
 fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model), Mistake> {
     let machine = setup.machine.machine()?.description;
     let prices = if setup.costs { prices(&machine) } else { Prices::free() };
-    let model = Model::of(setup, machine.topology().nr_cpus(), prices.ps_per_cycle, at)?;
+    // Work that is told in microseconds is of the highest frequency.
+    let ps_per_cycle = match governed(setup, &machine, at)? {
+        Some((model, _)) => 1_000_000_000 / u64::from(model.max_khz()),
+        None => prices.ps_per_cycle,
+    };
+    let model = Model::of(setup, machine.topology().nr_cpus(), ps_per_cycle, at)?;
     Ok((machine, prices, model))
+}
+
+/// How the frequencies of a run are governed; `None`: they are fixed.
+fn governed(
+    setup: &Setup,
+    machine: &Description,
+    at: &Location,
+) -> Result<Option<(machine::frequency::Model, Policy)>, Mistake> {
+    if !setup.costs {
+        return Ok(None);
+    }
+    let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
+    let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
+    cpufreq::choose(machine, &setup.kernel.name, &build, &settings)
 }
 
 /// The workload of a setup.
@@ -159,7 +192,6 @@ impl Model {
                 "rt-app or script, without parameters",
             ));
         }
-        // While frequency is not simulated, every core runs at its highest.
         let cycles_per_us = 1_000_000 / ps_per_cycle;
         Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, nr_cpus, cycles_per_us)?)))
     }
@@ -310,15 +342,17 @@ fn boot<const COSTS: bool>(
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.poll, setup.seed);
+    if let Some((model, policy)) = governed(setup, machine, at)? {
+        hardware.set_frequency(Frequency::new(topology, model, policy));
+    }
     // Before the scheduler is born: it announces its own tasks.
     if let Some(sink) = wanted.sink.take() {
         hardware.set_sink(sink);
         if wanted.bare_tracepoints {
             hardware.trace_bare();
         }
-        // One frequency for the whole run, so far.
-        let khz = u32::try_from(1_000_000_000 / hardware.prices.ps_per_cycle).unwrap_or(u32::MAX);
         for cpu in (0..nr_cpus).map(CpuId::new) {
+            let khz = hardware.khz(cpu);
             hardware.trace(cpu, &Event::CpuFrequency { khz });
         }
     }
@@ -474,6 +508,10 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
         let (clock, busy) = (hardware.now(cpu).0, sim.busy(cpu).0);
         let _ = writeln!(text, "{cpu} {clock} {busy} {} {}", rq.nr_switches, idle.join(" "));
     }
+    for core in frequencies(sim) {
+        let time: Vec<String> = core.time.iter().map(|(khz, time)| format!("{khz}:{}", time.0)).collect();
+        let _ = writeln!(text, "{} {} {}", core.cpu, core.counters.cycles, time.join(" "));
+    }
     let lines = sim.sched.arch.line_totals();
     let _ = writeln!(text, "{} {}", lines.transfers, lines.stalled.0);
     sha256(text.as_bytes())
@@ -492,7 +530,24 @@ fn hardware_totals<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> HardwareTotals {
         line_transfers: lines.transfers,
         line_stalls: lines.stalled,
         idle: hardware.prices.idle_states.iter().enumerate().map(state).collect(),
+        frequencies: frequencies(sim),
     }
+}
+
+fn frequencies<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Vec<CoreFrequency> {
+    let hardware = &sim.sched.arch;
+    let Some(frequency) = hardware.frequency() else { return Vec::new() };
+    let end = Ps::from(end_of(sim));
+    let core = |core: &Part| {
+        let cpu = core.cpus.iter().next()?;
+        let counters = core.cpus.iter().map(|cpu| frequency.counters(cpu, end));
+        let counters = counters.fold(Counters::default(), |sum, it| Counters {
+            unhalted: sum.unhalted + it.unhalted,
+            cycles: sum.cycles + it.cycles,
+        });
+        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
+    };
+    hardware.topology.cores().iter().filter_map(core).collect()
 }
 
 fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {

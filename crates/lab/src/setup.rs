@@ -112,6 +112,9 @@ pub struct KernelSetup {
     pub nohz_full: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolcpus: Option<String>,
+    /// Files below `/sys/devices/system/cpu/cpufreq` that are set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cpufreq: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +159,7 @@ impl KernelSetup {
             sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
             parameters: arm.parameters.clone(),
             nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
+            cpufreq: arm.cpufreq.clone(),
             isolcpus: (!arm.isolcpus.is_empty()).then(|| arm.isolcpus.list()),
             preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }

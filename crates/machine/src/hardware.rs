@@ -1,11 +1,13 @@
 //! The machine a scheduler runs on: each CPU's clock while it executes kernel code, what its accesses cost, the interrupts it
 //! sends, its idle states, and the profile of it all.
 
+mod frequency;
 mod idle;
 mod lines;
 
 pub use idle::Residency;
 
+use crate::frequency::Frequency;
 use crate::idle::{Menu, PollRule};
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
@@ -29,6 +31,8 @@ pub enum Notice {
     Monitor,
     /// Its clock event device was set to another time: nothing arrives, what it waits for has changed.
     Timer,
+    /// Nothing arrives either: [`Hardware::frequency_due`] has changed.
+    Frequency,
 }
 
 /// One message between CPUs, and when it arrives.
@@ -81,6 +85,10 @@ pub struct Hardware<const COSTS: bool> {
     sink: Option<Box<dyn Sink>>,
     /// It hears bare tracepoints too.
     bare_tracepoints: bool,
+    /// `None`: one frequency for the whole run.
+    frequency: Option<Box<Frequency>>,
+    /// What the run loop knows of [`Hardware::frequency_due`].
+    frequency_told: Ps,
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -124,6 +132,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
             profile: None,
             sink: None,
             bare_tracepoints: false,
+            frequency: None,
+            frequency_told: Ps::NEVER,
             topology,
             prices,
         }
@@ -228,7 +238,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     fn update_speed(&mut self, cpu: CpuId) {
         let shared = self.cpus[cpu.index()].sibling.is_some_and(|s| self.cpus[s.index()].active);
-        let alone = self.prices.ps_per_cycle_at(self.topology.cpu(cpu).capacity);
+        let alone = self.ps_per_cycle_alone(cpu);
         let ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
         self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
         if cpu == self.executing.cpu {

@@ -55,8 +55,13 @@ impl Prices {
     /// [`Prices::ps_per_cycle`] of a CPU of that capacity. Its cycles are those that the biggest CPU would take for the work, so
     /// that programs and paths ask for the same number of them everywhere.
     pub fn ps_per_cycle_at(&self, capacity: Capacity) -> u64 {
+        self.stretched(self.ps_per_cycle, capacity)
+    }
+
+    /// The same where the clock takes `ps_per_cycle`.
+    pub fn stretched(&self, ps_per_cycle: u64, capacity: Capacity) -> u64 {
         let (full, capacity) = (u64::from(SCHED_CAPACITY_SCALE), u64::from(capacity.max(1)));
-        if self.by_capacity { self.ps_per_cycle * full / capacity } else { self.ps_per_cycle }
+        if self.by_capacity { ps_per_cycle * full / capacity } else { ps_per_cycle }
     }
 
     /// Everything free, every CPU equally fast at 1 GHz, idle states left at once: the cost model off.

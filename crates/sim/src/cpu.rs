@@ -57,7 +57,7 @@ impl Cpu {
             Notice::Reschedule => self.reschedule_at = self.reschedule_at.min(at),
             Notice::Monitor => self.monitor_at = self.monitor_at.min(at),
             // Who delivers it asks the scheduler.
-            Notice::Timer => {}
+            Notice::Timer | Notice::Frequency => {}
         }
     }
 

@@ -251,6 +251,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Hands over what the last path sent to other CPUs.
     pub(crate) fn deliver(&mut self) {
         while let Some(message) = self.sched.arch_mut().outbox().pop() {
+            if message.notice == Notice::Frequency {
+                let due = self.sched.arch().frequency_due();
+                self.timeline.set_frequency(due);
+                continue;
+            }
             // What was sent before the sender knew that the CPU is gone wakes nobody.
             if self.sched.is_online(message.to) {
                 self.cpus[message.to].notice(message.notice, message.at.max(self.now));

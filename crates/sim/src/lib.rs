@@ -12,6 +12,7 @@ pub mod timers;
 pub mod tournament;
 
 mod cpu;
+mod frequency;
 mod idle;
 mod interrupt;
 mod kernel_mode;

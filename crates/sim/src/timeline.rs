@@ -38,16 +38,38 @@ pub struct Refused {
 }
 
 /// What is still to be done, the earliest first.
-#[derive(Default)]
 pub(crate) struct Timeline {
+    /// The first of all.
+    next: Ps,
     entries: VecDeque<(Ps, Change)>,
+    /// When the machine's clocks have something to do.
+    frequency: Ps,
+}
+
+impl Default for Timeline {
+    fn default() -> Timeline {
+        Timeline { next: Ps::NEVER, entries: VecDeque::new(), frequency: Ps::NEVER }
+    }
 }
 
 impl Timeline {
     /// When something is to be done next.
     #[inline]
     pub fn next(&self) -> Ps {
-        self.entries.front().map_or(Ps::NEVER, |entry| entry.0)
+        self.next
+    }
+
+    pub fn frequency(&self) -> Ps {
+        self.frequency
+    }
+
+    pub fn set_frequency(&mut self, at: Ps) {
+        self.frequency = at;
+        self.find_next();
+    }
+
+    fn find_next(&mut self) {
+        self.next = self.entries.front().map_or(Ps::NEVER, |entry| entry.0).min(self.frequency);
     }
 }
 
@@ -57,6 +79,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let at = Ps::from(at);
         let place = self.timeline.entries.partition_point(|entry| entry.0 <= at);
         self.timeline.entries.insert(place, (at, change));
+        self.timeline.find_next();
     }
 
     /// What is still to be done, the earliest first.
@@ -64,9 +87,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.timeline.entries.iter().map(|(at, change)| (at.ns(), change))
     }
 
-    /// Does what is due at `self.timeline.next()`.
+    /// Does what is due at `self.timeline.next()`; of several things at one time, what hardware does by itself comes first.
     pub(crate) fn change_machine(&mut self) {
+        if self.timeline.frequency <= self.timeline.next {
+            return self.change_frequencies();
+        }
         let (at, change) = self.timeline.entries.pop_front().expect("something is due");
+        self.timeline.find_next();
         self.now = self.now.max(at);
         let by = self.administrator(&change);
         let answer = self.beside(by, |sim| sim.change(by, &change));

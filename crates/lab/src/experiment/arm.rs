@@ -16,6 +16,25 @@ use units::CpuMask;
 
 /// CONFIG_HZ can be one of these.
 const HZ: &[u64] = &[100, 250, 300, 1000];
+/// What settings of frequencies begin with, where they stand among others.
+const CPUFREQ: &str = "cpufreq.";
+
+/// The name of a file of cpufreq, with or without what tells it from other settings.
+fn bare(key: &str) -> &str {
+    key.strip_prefix(CPUFREQ).unwrap_or(key)
+}
+
+/// What an arm sets in cpufreq, with places.
+pub fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
+    let of = |setting: &DraftSetting| {
+        let named = setting.key.text.starts_with(CPUFREQ) && setting.kind.is_none();
+        let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(SettingKind::Cpufreq))?;
+        let key = Written { text: bare(&setting.key.text).to_string(), at: setting.key.at.clone() };
+        Some((key, value.clone()))
+    };
+    draft.settings.iter().filter_map(of).collect()
+}
+
 /// Letters of an arm's name.
 const LONGEST_NAME: usize = 60;
 
@@ -35,6 +54,8 @@ pub struct Arm {
     /// `nohz_full=` and `isolcpus=`
     pub nohz_full: CpuMask,
     pub isolcpus: CpuMask,
+    /// What is set below `/sys/devices/system/cpu/cpufreq`, by the names of [`crate::cpufreq::FILES`].
+    pub cpufreq: BTreeMap<String, String>,
     /// What changes while it runs.
     pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
@@ -59,6 +80,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         parameters: BTreeMap::new(),
         nohz_full: CpuMask::default(),
         isolcpus: CpuMask::default(),
+        cpufreq: BTreeMap::new(),
         timeline: Vec::new(),
         said: Vec::new(),
     };
@@ -93,6 +115,7 @@ fn order(kind: SettingKind) -> u8 {
         SettingKind::Parameter => 2,
         SettingKind::Sysctl => 3,
         SettingKind::Feature => 4,
+        SettingKind::Cpufreq => 5,
     }
 }
 
@@ -106,6 +129,8 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     let toggle = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if key == "hz" {
         Ok(SettingKind::Hz)
+    } else if key.starts_with(CPUFREQ) {
+        Ok(SettingKind::Cpufreq)
     } else if key.starts_with("CONFIG_") {
         Ok(SettingKind::Config)
     } else if parameters::names().any(|name| name == key) {
@@ -131,6 +156,7 @@ fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> R
             build.sched.tunable(&setting.key.text).map_or(setting.key.text.as_str(), |(name, _)| name).to_string()
         }
         SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
+        SettingKind::Cpufreq => bare(&setting.key.text).to_string(),
         // They are one choice.
         SettingKind::Config => "preempt".to_string(),
         _ => setting.key.text.clone(),
@@ -169,6 +195,11 @@ impl Arm {
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
             SettingKind::Hz => self.hz = read_hz(value)?,
             SettingKind::Config => self.set_config(key, value)?,
+            SettingKind::Cpufreq => {
+                self.cpufreq.insert(bare(&key.text).to_string(), value.text.clone());
+                self.said.push(format!("{CPUFREQ}{}={}", bare(&key.text), value.text));
+                return Ok(());
+            }
             SettingKind::Feature => unreachable!("handled above"),
         }
         self.said.push(format!("{}={}", key.text, value.text));

@@ -101,6 +101,8 @@ pub enum SettingKind {
     Feature,
     /// The kernel command line.
     Parameter,
+    /// `/sys/devices/system/cpu/cpufreq`.
+    Cpufreq,
     /// The source: a behaviour of a version, switched alone.
     Behaviour,
     /// The build: CONFIG_HZ.

@@ -23,6 +23,7 @@ pub(crate) use script::script;
 pub use toml_file::parse;
 pub use workload::{Point, RT_APP, SCRIPT, Source, WorkloadTable, names as workload_names};
 
+use crate::cpufreq;
 use crate::fidelity::Figure;
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
@@ -145,6 +146,9 @@ impl Draft {
             None => DEFAULT_HZ,
         };
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
+        for (arm, draft) in arms.iter().zip(&self.arms) {
+            cpufreq::choose(&machine.description, &arm.kernel, &arm.build, &arm::cpufreq_of(draft))?;
+        }
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
         let experiment = Experiment {

@@ -25,7 +25,8 @@ pub(super) const TOP: &[&str] = &[
     "recording",
     "figure",
 ];
-pub(super) const ARM: &[&str] = &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour"];
+pub(super) const ARM: &[&str] =
+    &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour", "cpufreq"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 /// What cannot change while a kernel runs.
@@ -162,7 +163,9 @@ fn arm(table: &Table) -> Result<DraftArm, Mistake> {
     let name = table.required("name", "the arm's name, such as name = \"4.5.0-rc1-vanilla\"")?;
     let kernel = table.required("kernel", "the arm's kernel, such as kernel = \"v4.15\"")?;
     let mut settings = Vec::new();
-    for (section, kind) in [("behaviour", SettingKind::Behaviour), ("sysctl", SettingKind::Sysctl)] {
+    let sections =
+        [("behaviour", SettingKind::Behaviour), ("sysctl", SettingKind::Sysctl), ("cpufreq", SettingKind::Cpufreq)];
+    for (section, kind) in sections {
         let Some(inner) = table.table(section)? else { continue };
         for (names, value) in inner.leaves()? {
             settings.push(DraftSetting { kind: Some(kind), key: names, value: Some(value) });

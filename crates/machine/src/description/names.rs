@@ -52,6 +52,15 @@ keys! {
     "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";
     "frequency.max" required Frequency HERTZ, "the highest turbo frequency, with one core active";
     "frequency.turbo_N" optional Frequency HERTZ, "the highest frequency with N cores active, for the N that are known";
+    "frequency.cap" optional Frequency HERTZ, "what power or temperature allow for long, whatever is asked for";
+    "frequency.step" optional Frequency HERTZ, "distance between two frequencies that can be asked for";
+    "frequency.transition_latency" optional Time TIME, "from a request to the new frequency";
+    "frequency.hold_off" optional Time TIME, "the least time between two changes of one clock";
+    "frequency.declared_latency" optional Time TIME, "what firmware tells governors that a change takes";
+    "frequency.turbo_exit_latency" optional Time TIME, "a core whose idle state declares at least this exit latency counts as inactive for turbo";
+    "frequency.hwp_window" optional Time TIME, "over so long hardware that chooses by itself looks at how busy a CPU was";
+    "frequency.hwp_ramp" optional Time TIME, "how long such hardware takes from the lowest to the highest frequency under full load";
+    "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
     "smt.speed" required Ratio (1, 1_000), "speed of a thread whose siblings are busy, as a share of its speed alone";
     "cache.line_size" required Size (16, 1_024), "bytes of a cache line";
@@ -92,13 +101,27 @@ pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
 pub const FACTS: &[(&str, &[&str], &str)] = &[
     (
         "frequency.control",
-        &["core", "package", "hardware"],
-        "who shares one frequency, or that hardware chooses by itself",
+        &["core", "cluster", "package", "machine", "hardware"],
+        "who shares one frequency, or that hardware chooses by itself (each core its own)",
     ),
     (
         "idle.wake_by",
         &["mwait", "interrupt"],
         "whether a store to the monitored line wakes an idle CPU, or an interrupt must",
+    ),
+];
+
+/// Facts that a machine file may leave out.
+pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
+    (
+        "frequency.driver",
+        &["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "cppc_cpufreq", "scmi"],
+        "cpufreq's driver on this machine: with it frequencies are simulated, without it all CPUs run at `fixed`",
+    ),
+    (
+        "frequency.governor",
+        &["performance", "powersave", "userspace", "ondemand", "conservative", "schedutil"],
+        "the governor that this machine boots with, where it is another than its kernel's default",
     ),
 ];
 

@@ -4,7 +4,8 @@ use super::energy_table::read_energy;
 use super::error::DescriptionError;
 use super::extends::{Base, bases, resolve};
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
-use super::names::{FACTS, IDLE_KEYS, KEYS, Key, WORK, key_of};
+use super::frequency_rules::check_frequencies;
+use super::names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 use super::nearest::nearest_name;
 use super::toml_text::{Node, Table};
 use super::topology_table::read_topology;
@@ -65,6 +66,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     read_energy(&root, &mut description)?;
     read_work(&root, &mut description)?;
     require_all(&root, &description)?;
+    check_frequencies(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
     Ok(description)
@@ -89,9 +91,14 @@ fn read_work(root: &Table, into: &mut Description) -> Result<(), DescriptionErro
     Ok(())
 }
 
+/// Facts that must be given, and those that may.
+fn facts() -> impl Iterator<Item = &'static (&'static str, &'static [&'static str], &'static str)> {
+    FACTS.iter().chain(OPTIONAL_FACTS)
+}
+
 /// The tables that figures and facts stand in.
 fn sections() -> Vec<&'static str> {
-    let names = KEYS.iter().map(|key| key.name).chain(FACTS.iter().map(|fact| fact.0));
+    let names = KEYS.iter().map(|key| key.name).chain(facts().map(|fact| fact.0));
     let mut sections: Vec<&str> = names.filter_map(|name| Some(name.split_once('.')?.0)).collect();
     sections.sort_unstable();
     sections.dedup();
@@ -130,14 +137,14 @@ fn read_figures(
 ) -> Result<(), DescriptionError> {
     for entry in table.entries() {
         let name = table.full_name(&entry.name);
-        if let Some(fact) = FACTS.iter().find(|fact| fact.0 == name) {
+        if let Some(fact) = facts().find(|fact| fact.0 == name) {
             into.facts.push(read_fact(table, &entry.name, &entry.node, fact.1)?);
         } else if let Some(key) = key_of(&name) {
             push_figure(table, &entry.name, &entry.node, &Bounds::of(key), into)?;
         } else if !table.path.is_empty() {
             let here = |full: &'static str| full.strip_prefix(table.path.as_str())?.strip_prefix('.');
             let known: Vec<&str> =
-                KEYS.iter().map(|key| key.name).chain(FACTS.iter().map(|fact| fact.0)).filter_map(here).collect();
+                KEYS.iter().map(|key| key.name).chain(facts().map(|fact| fact.0)).filter_map(here).collect();
             return Err(table.unknown(entry, known, RULE_NAMES));
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! model.rs         the hardware, as plain integers     clock.rs      counters and residency of a CPU and a domain
-//! policy.rs        drivers, governors, their settings  autonomous.rs hardware that chooses by itself
+//! policy.rs        drivers, governors, their settings  rules.rs      what differs between kernels
+//! autonomous.rs    hardware that chooses by itself
 //! ```
 //!
 //! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
@@ -19,12 +20,14 @@ mod autonomous;
 mod clock;
 mod model;
 mod policy;
+mod rules;
 #[cfg(test)]
 mod tests;
 
 pub use clock::{Counters, FrequencyTime};
 pub use model::{Autonomous, Model, NEEDED, NEEDED_BY_HARDWARE, Sharing};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
+pub use rules::FrequencyRules;
 
 use crate::topology::Topology;
 use autonomous::Window;
@@ -143,7 +146,15 @@ impl Frequency {
                 packages[package].active_cores += 1;
             }
             awake_threads[core] += 1;
-            cpus.push(Cpu { domain, package, core, vote: start, awake: true, clock: Clock::default(), window: Window::default() });
+            cpus.push(Cpu {
+                domain,
+                package,
+                core,
+                vote: start,
+                awake: true,
+                clock: Clock::default(),
+                window: Window::default(),
+            });
         }
         for package in &mut packages {
             package.limit_khz = model.limit_khz(package.active_cores, policy.limits.turbo);

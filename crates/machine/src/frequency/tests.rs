@@ -85,7 +85,9 @@ fn turbo_follows_the_cores_that_are_active() {
 fn changes_wait_for_the_latency_and_for_the_hold_off() {
     let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
     let mut told = Vec::new();
-    for (at, khz) in [(1_000, 1_200_000), (1_010, 1_500_000), (1_100, 1_300_000), (1_400, 1_100_000), (3_000, 1_400_000)] {
+    for (at, khz) in
+        [(1_000, 1_200_000), (1_010, 1_500_000), (1_100, 1_300_000), (1_400, 1_100_000), (3_000, 1_400_000)]
+    {
         told.extend(run(&mut frequency, us(at)));
         frequency.vote(CpuId(0), khz, us(at));
         frequency.vote(CpuId(4), khz, us(at));
@@ -96,12 +98,7 @@ fn changes_wait_for_the_latency_and_for_the_hold_off() {
     assert_eq!(time.changes(), 3);
     assert_eq!(
         time.iter().collect::<Vec<_>>(),
-        [
-            (1_100_000, us(1_500)),
-            (1_400_000, us(9_000 - 3_020)),
-            (1_500_000, us(500)),
-            (2_000_000, us(1_020)),
-        ]
+        [(1_100_000, us(1_500)), (1_400_000, us(9_000 - 3_020)), (1_500_000, us(500)), (2_000_000, us(1_020)),]
     );
 }
 

@@ -26,6 +26,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         this.idle_state = Some(state);
         this.idle_since = now;
         this.residency.entries[state] += 1;
+        self.halt_clock(cpu, now, state);
         state
     }
 
@@ -38,6 +39,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let idle = first.saturating_sub(this.idle_since);
         this.residency.idle[state] += idle;
         this.menu.reflect(&self.prices.idle_states, idle.0 / 1_000_000);
+        self.resume_clock(cpu, first);
         if let Some(profile) = &mut self.profile {
             let since = first - idle;
             let booked = first.saturating_sub(since.max(profile.since()));

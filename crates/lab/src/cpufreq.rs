@@ -1,0 +1,221 @@
+//! Which driver and governor a machine's frequencies have under a kernel, and what an arm sets in sysfs.
+//!
+//! The driver is what the arm says (`cpufreq.driver=`), else what the machine file says (`driver` in `[frequency]`); with neither,
+//! all CPUs run at the file's one frequency, `fixed`. The governor is what the arm says (`cpufreq.governor=`), else the machine
+//! file's, if the driver has it, else the kernel's: `powersave` under drivers with a policy of their own (`intel_pstate`,
+//! `amd-pstate-epp`), under others `ondemand` in kernels of 4.x and `schedutil` from v6.1 on.
+//!
+//! With the cost model off every CPU runs at 1 GHz, whatever is set here.
+
+use crate::kernels::Build;
+use crate::mistake::{Mistake, Written, listed};
+use machine::description::Description;
+use machine::frequency::{Driver, Governor, Limits, Model, Policy, Preference};
+use std::collections::BTreeMap;
+
+/// What an arm may set, as the files below `/sys/devices/system/cpu` are called, and what each is.
+pub const FILES: &[(&str, &str)] = &[
+    ("driver", "cpufreq's driver (`scaling_driver`), which on a real machine boot decides"),
+    ("governor", "`scaling_governor`"),
+    ("scaling_min_freq", "the lowest frequency that is asked for, in kHz"),
+    ("scaling_max_freq", "the highest, in kHz"),
+    ("scaling_setspeed", "the frequency that the governor userspace asks for, in kHz"),
+    (
+        "energy_performance_preference",
+        "what hardware that chooses by itself prefers: a name, or 0 (performance) to 255 (power)",
+    ),
+    ("no_turbo", "1: nothing above the base frequency (Intel's drivers)"),
+    ("boost", "0: nothing above the base frequency (other drivers)"),
+];
+
+/// What an arm sets: the file's name, the value.
+pub type Settings = [(Written, Written)];
+
+/// Settings as they stand in a setup.
+pub fn settings_of(stored: &BTreeMap<String, String>, at: &machine::topology::Location) -> Vec<(Written, Written)> {
+    let written = |text: &String| Written { text: text.clone(), at: at.clone() };
+    stored.iter().map(|(name, value)| (written(name), written(value))).collect()
+}
+
+/// How frequencies are governed; `None`: they are fixed.
+///
+/// # Errors
+/// Settings that the machine, its driver or the kernel does not have.
+pub fn choose(
+    machine: &Description,
+    kernel: &str,
+    build: &Build,
+    settings: &Settings,
+) -> Result<Option<(Model, Policy)>, Mistake> {
+    for (name, _) in settings {
+        if !FILES.iter().any(|file| file.0 == name.text) {
+            return Err(name.unknown("file of cpufreq", FILES.iter().map(|file| file.0)));
+        }
+    }
+    let Some(driver) = driver(machine, kernel, build, settings)? else { return Ok(None) };
+    let model = model(machine, settings)?;
+    let governor = governor(machine, kernel, build, driver, settings)?;
+    let mut policy = Policy::new(&model, driver, governor);
+    Setter { model: &model, policy: &mut policy, settings, preference: build.frequency.preference, kernel }.all()?;
+    if policy.driver == Driver::IntelPstate && governor == Governor::Powersave && !policy.is_autonomous() {
+        let found = "the driver intel_pstate with powersave on hardware that does not choose by itself, which is not modelled yet";
+        return Err(Mistake::new(&place(settings, "driver", machine), found, "performance, or another driver"));
+    }
+    Ok(Some((model, policy)))
+}
+
+fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a Written> {
+    settings.iter().find(|setting| setting.0.text == name).map(|setting| &setting.1)
+}
+
+/// Where to point for what a setting or the machine file says.
+fn place(settings: &Settings, name: &str, machine: &Description) -> machine::topology::Location {
+    let of_file = || machine::topology::Location::of(&format!("{}, [frequency]", machine.name()));
+    value(settings, name).map_or_else(of_file, |written| written.at.clone())
+}
+
+fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Settings) -> Result<Option<Driver>, Mistake> {
+    let of_kernel = build.frequency.drivers;
+    let Some(written) = value(settings, "driver") else {
+        let Some(fact) = machine.fact("frequency.driver") else {
+            let Some((name, _)) = settings.first() else { return Ok(None) };
+            let found = format!("cpufreq.{}, but all CPUs of {} run at one frequency", name.text, machine.name());
+            return Err(name.mistake(found, "cpufreq.driver beside it, or a machine file with `driver` in [frequency]"));
+        };
+        let driver = Driver::from_name(&fact.value).expect("the loader knows the same names");
+        if of_kernel.contains(&driver) {
+            return Ok(Some(driver));
+        }
+        if driver.shares_policies() {
+            let found = format!("the driver {} of {}, which {kernel} does not have", driver.name(), machine.name());
+            let at = place(settings, "driver", machine);
+            return Err(Mistake::new(&at, found, "a later kernel, or a machine whose frequency is fixed"));
+        }
+        // What such a machine runs with under a kernel that does not know its driver yet.
+        return Ok(Some(Driver::AcpiCpufreq));
+    };
+    match Driver::from_name(&written.text) {
+        Some(driver) if of_kernel.contains(&driver) => Ok(Some(driver)),
+        Some(driver) => {
+            let found = format!("the driver {}, which {kernel} does not have", driver.name());
+            Err(written.mistake(found, format!("one of {}", listed(of_kernel.iter().map(|driver| driver.name())))))
+        }
+        None => Err(written.unknown("driver of cpufreq", of_kernel.iter().map(|driver| driver.name()))),
+    }
+}
+
+fn model(machine: &Description, settings: &Settings) -> Result<Model, Mistake> {
+    Model::of(machine).map_err(|missing| {
+        let found = format!("the machine {}, which does not give `{missing}`", machine.name());
+        let expected = "a machine whose [frequency] tells how its clocks change";
+        Mistake::new(&place(settings, "driver", machine), found, expected)
+    })
+}
+
+fn governor(
+    machine: &Description,
+    kernel: &str,
+    build: &Build,
+    driver: Driver,
+    settings: &Settings,
+) -> Result<Governor, Mistake> {
+    let of_kernel = build.frequency.governors;
+    let has = |governor: &Governor| of_kernel.contains(governor) && driver.governors().contains(governor);
+    let Some(written) = value(settings, "governor") else {
+        let of_machine = machine.fact("frequency.governor").and_then(|fact| Governor::from_name(&fact.value));
+        let own = if driver.is_active() { Governor::Powersave } else { build.frequency.default_governor };
+        return Ok(of_machine.filter(has).unwrap_or(own));
+    };
+    let names = of_kernel.iter().filter(|governor| has(governor)).map(|governor| governor.name());
+    match Governor::from_name(&written.text) {
+        Some(governor) if has(&governor) => Ok(governor),
+        Some(governor) if of_kernel.contains(&governor) => {
+            let found =
+                format!("the governor {}, which the driver {} does not work with", governor.name(), driver.name());
+            Err(written.mistake(found, format!("one of {}", listed(names))))
+        }
+        Some(governor) => {
+            let found = format!("the governor {}, which {kernel} does not have", governor.name());
+            Err(written.mistake(found, format!("one of {}", listed(names))))
+        }
+        None => Err(written.unknown("governor", names)),
+    }
+}
+
+/// Sets what is neither driver nor governor.
+struct Setter<'a> {
+    model: &'a Model,
+    policy: &'a mut Policy,
+    settings: &'a Settings,
+    preference: bool,
+    kernel: &'a str,
+}
+
+impl Setter<'_> {
+    fn all(&mut self) -> Result<(), Mistake> {
+        for (name, value) in self.settings {
+            self.set(name, value)?;
+        }
+        let Limits { min_khz, max_khz, .. } = self.policy.limits;
+        if min_khz > max_khz {
+            let (name, value) =
+                self.settings.iter().find(|(name, _)| name.text.starts_with("scaling_m")).expect("one was set");
+            let found = format!("cpufreq.{} = {}", name.text, value.quoted());
+            return Err(value.mistake(found, format!("a lowest frequency ({min_khz}) up to the highest ({max_khz})")));
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
+        let (model, policy) = (self.model, &mut *self.policy);
+        let what = format!("cpufreq.{}", name.text);
+        let driver = policy.driver;
+        let khz = || {
+            let (low, high) = (u64::from(model.min_khz), u64::from(driver.max_khz(model)));
+            value.whole(&what, low, high).map(|khz| khz as u32)
+        };
+        let intel = matches!(driver, Driver::IntelPstate | Driver::IntelCpufreq);
+        match name.text.as_str() {
+            "scaling_min_freq" => policy.limits.min_khz = khz()?,
+            "scaling_max_freq" => policy.limits.max_khz = khz()?,
+            "scaling_setspeed" if policy.governor != Governor::Userspace => {
+                let found = format!("{what} with the governor {}", policy.governor.name());
+                return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
+            }
+            "scaling_setspeed" => policy.setspeed_khz = khz()?,
+            "no_turbo" if !intel => return Err(self.other_driver(name, "boost")),
+            "no_turbo" => policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
+            "boost" if intel => return Err(self.other_driver(name, "no_turbo")),
+            "boost" => policy.limits.turbo = value.whole(&what, 0, 1)? == 1,
+            "energy_performance_preference" => {
+                if !self.preference {
+                    let found = format!("{what}, which {} does not have", self.kernel);
+                    return Err(name.mistake(found, "a later kernel"));
+                }
+                if !policy.is_autonomous() {
+                    let found = format!("{what} under the driver {}, where governors choose", policy.driver.name());
+                    return Err(
+                        name.mistake(found, "hardware that chooses by itself, under intel_pstate or amd-pstate-epp")
+                    );
+                }
+                policy.preference = match Preference::from_name(&value.text) {
+                    Some(preference) => preference,
+                    None if value.text.starts_with(|c: char| c.is_ascii_digit()) => {
+                        Preference(value.whole(&what, 0, 255)? as u8)
+                    }
+                    None => return Err(value.unknown("preference", Preference::NAMES.iter().map(|known| known.0))),
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn other_driver(&self, name: &Written, meant: &str) -> Mistake {
+        let found = format!("cpufreq.{} under the driver {}", name.text, self.policy.driver.name());
+        name.mistake(found, format!("cpufreq.{meant}"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

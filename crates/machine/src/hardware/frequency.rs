@@ -1,0 +1,122 @@
+//! Frequencies that change: what the run loop does at [`Hardware::frequency_due`], and what idle states do to clocks.
+
+use super::{Hardware, Message, Notice};
+use crate::frequency::{Change, Frequency};
+use sched::trace::Event;
+use units::{CpuId, Ps};
+
+/// Picoseconds of a cycle.
+fn ps_per_cycle(khz: u32) -> u64 {
+    1_000_000_000 / u64::from(khz)
+}
+
+impl<const COSTS: bool> Hardware<COSTS> {
+    /// Lets the CPUs' frequencies change, from boot on. With the cost model off, time is not a matter of frequency: nothing happens.
+    pub fn set_frequency(&mut self, frequency: Frequency) {
+        if COSTS {
+            self.frequency = Some(Box::new(frequency));
+            for cpu in (0..self.cpus.len()).map(CpuId::new) {
+                self.update_speed(cpu);
+            }
+            self.tell_frequency();
+        }
+    }
+
+    /// `None`: all CPUs run at one frequency for the whole run.
+    pub fn frequency(&self) -> Option<&Frequency> {
+        self.frequency.as_deref()
+    }
+
+    /// What `cpu` runs at, in kHz.
+    pub fn khz(&self, cpu: CpuId) -> u32 {
+        match &self.frequency {
+            Some(frequency) => frequency.khz(cpu),
+            None => u32::try_from(1_000_000_000 / self.prices.ps_per_cycle).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Picoseconds of a cycle while no other thread of the core is active.
+    pub(super) fn ps_per_cycle_alone(&self, cpu: CpuId) -> u64 {
+        let capacity = self.topology.cpu(cpu).capacity;
+        match &self.frequency {
+            Some(frequency) => self.prices.stretched(ps_per_cycle(frequency.khz(cpu)), capacity),
+            None => self.prices.ps_per_cycle_at(capacity),
+        }
+    }
+
+    /// When [`Hardware::frequency_step`] is to be called; [`Ps::NEVER`]: not before [`Notice::Frequency`] says so.
+    pub fn frequency_due(&self) -> Ps {
+        self.frequency.as_ref().map_or(Ps::NEVER, |frequency| frequency.next())
+    }
+
+    /// Tells the run loop, if it does not know.
+    pub(super) fn tell_frequency(&mut self) {
+        let due = self.frequency_due();
+        if due != self.frequency_told {
+            self.frequency_told = due;
+            self.outbox.push(Message { at: due, to: CpuId(0), notice: Notice::Frequency });
+        }
+    }
+
+    /// Does what is due. Domains that change their frequency now are to be handed to [`Hardware::change_frequency`], after what their
+    /// CPUs did until now was accounted.
+    pub fn frequency_step(&mut self, changes: &mut Vec<Change>) {
+        if let Some(frequency) = &mut self.frequency {
+            frequency.step(changes);
+        }
+    }
+
+    /// A domain runs at another frequency from `at` on.
+    pub fn change_frequency(&mut self, change: Change, at: Ps) {
+        let Some(frequency) = &mut self.frequency else { return };
+        frequency.apply(change, at);
+        for index in 0..self.domain_len(change.domain) {
+            let cpu = self.domain_cpu(change.domain, index);
+            self.update_speed(cpu);
+            let at = at.max(self.now(cpu)).ns();
+            if let Some(sink) = &mut self.sink {
+                sink.event(at, cpu, &Event::CpuFrequency { khz: change.khz });
+            }
+        }
+    }
+
+    /// The run loop has done what was due, and knows when something is next.
+    pub fn frequency_done(&mut self) -> Ps {
+        self.frequency_told = self.frequency_due();
+        self.frequency_told
+    }
+
+    pub fn domain_len(&self, domain: usize) -> usize {
+        self.frequency.as_ref().map_or(0, |frequency| frequency.domain_cpus(domain).len())
+    }
+
+    /// The CPUs of a domain, by number.
+    ///
+    /// # Panics
+    /// If all CPUs run at one frequency, so that there are no domains.
+    pub fn domain_cpu(&self, domain: usize, index: usize) -> CpuId {
+        self.frequency.as_ref().expect("domains change only where there are some").domain_cpus(domain)[index]
+    }
+
+    /// `cpu` enters an idle state.
+    pub(super) fn halt_clock(&mut self, cpu: CpuId, now: Ps, state: usize) {
+        let state = &self.prices.idle_states[state];
+        // Polling executes.
+        if state.target_residency_us == 0 {
+            return;
+        }
+        if let Some(frequency) = &mut self.frequency {
+            let deep = state.exit_latency_us >= frequency.model.turbo_exit_latency_us;
+            frequency.halt(cpu, now, deep);
+            self.tell_frequency();
+        }
+    }
+
+    /// `cpu` has left it, or polled.
+    pub(super) fn resume_clock(&mut self, cpu: CpuId, first: Ps) {
+        if let Some(frequency) = &mut self.frequency {
+            frequency.resume(cpu, first);
+            self.tell_frequency();
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! CPUs whose frequency changes while tasks run on them.
+
+use crate::cpu::Run;
+use crate::engine::Sim;
+use machine::frequency::Change;
+use machine::hardware::Hardware;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ps};
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Does what the machine's clocks have due: what runs on a CPU that changes its frequency takes another time from now on.
+    pub(crate) fn change_frequencies(&mut self) {
+        let at = self.timeline.frequency();
+        self.now = self.now.max(at);
+        let mut changes = Vec::new();
+        self.sched.arch_mut().frequency_step(&mut changes);
+        for change in changes {
+            self.change_frequency(change, at);
+        }
+        let due = self.sched.arch_mut().frequency_done();
+        self.timeline.set_frequency(due);
+    }
+
+    fn change_frequency(&mut self, change: Change, at: Ps) {
+        let cpus = self.sched.arch().domain_len(change.domain);
+        // What was done so far was done at the old frequency.
+        for index in 0..cpus {
+            if let Some((cpu, since)) = self.user_of(change, index) {
+                self.account_user(cpu, since, at.max(since));
+            }
+        }
+        self.sched.arch_mut().change_frequency(change, at);
+        for index in 0..cpus {
+            if let Some((cpu, since)) = self.user_of(change, index) {
+                self.resume_user(cpu, at.max(since));
+                self.requeue(cpu);
+            }
+        }
+    }
+
+    /// A CPU of the domain by number, if it is in user mode, and since when.
+    fn user_of(&self, change: Change, index: usize) -> Option<(CpuId, Ps)> {
+        let cpu = self.sched.arch().domain_cpu(change.domain, index);
+        match self.cpus[cpu].run {
+            Run::User { since } => Some((cpu, since)),
+            _ => None,
+        }
+    }
+}
