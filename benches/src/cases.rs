@@ -143,7 +143,7 @@ fn boot<const COSTS: bool>(topology: &str) -> LinuxSim<COSTS> {
         sysctl: Sysctl::new(topology.nr_cpus()),
         isolated: Default::default(),
     };
-    let hardware = Hardware::new(topology, prices, build.sched.layout(), build.poll, 1);
+    let hardware = Hardware::new(topology, prices, build.sched.layout(), build.idle, 1);
     LinuxSim::new(Sched::new(hardware, boot), Os::new(build.os), HZ)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::mistake::{Mistake, Written};
 use machine::frequency::FrequencyRules;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use observe::proc::Formats;
 use os::OsRules;
 use os::memory::MigrationLimit;
@@ -15,7 +15,7 @@ use sched::versions::{self, Kernel, Setting, Switched};
 pub struct Build {
     pub sched: Kernel,
     pub os: OsRules,
-    pub poll: PollRule,
+    pub idle: IdleRules,
     pub frequency: FrequencyRules,
     /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
     pub preempt_dynamic: bool,
@@ -25,12 +25,12 @@ pub struct Build {
 
 /// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
 /// nobody does, the others as Debian's.
-const ELSEWHERE: &[(&str, OsRules, PollRule, FrequencyRules, Formats)] = &[
-    ("v4.5-rc1", OS_V4, PollRule::Interactivity, FrequencyRules::V4_5, Formats::V4_5),
-    ("v4.15", OS_V4, PollRule::NextTimer, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OS_V4, PollRule::NextTimer, FrequencyRules::V4_15, Formats::V4_15),
-    ("v6.1", OS_V6, PollRule::NextTimer, FrequencyRules::V6_1, Formats::V6_1),
-    ("v6.12", OS_V6, PollRule::NextTimer, FrequencyRules::V6_12, Formats::V6_12),
+const ELSEWHERE: &[(&str, OsRules, IdleRules, FrequencyRules, Formats)] = &[
+    ("v4.5-rc1", OS_V4, IdleRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
+    ("v4.15", OS_V4, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.16", OS_V4, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
+    ("v6.1", OS_V6, IdleRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
+    ("v6.12", OS_V6, IdleRules::V6_12, FrequencyRules::V6_12, Formats::V6_12),
 ];
 
 const OS_V4: OsRules =
@@ -45,9 +45,9 @@ impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, os, poll, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        let &(_, os, idle, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        Some(Build { sched, os, poll, frequency, preempt_dynamic, formats })
+        Some(Build { sched, os, idle, frequency, preempt_dynamic, formats })
     }
 
     /// As [`Build::named`], with a message.
@@ -58,7 +58,8 @@ impl Build {
     /// Every behaviour, as this kernel has it.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = self.sched.settings();
-        settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting(), self.poll.setting()]);
+        settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting()]);
+        settings.extend(self.idle.settings());
         settings
     }
 
@@ -67,8 +68,10 @@ impl Build {
         match key {
             PipeRules::KEY => self.os.pipe.switch(value),
             MigrationLimit::KEY => self.os.migration_limit.switch(value),
-            PollRule::KEY => self.poll.switch(value),
-            _ => self.sched.set(key, value),
+            _ => match self.idle.set(key, value) {
+                Switched::UnknownKey => self.sched.set(key, value),
+                switched => switched,
+            },
         }
     }
 }
@@ -107,7 +110,7 @@ mod tests {
         keys.dedup();
         assert_eq!(keys.len(), count);
         let changed = diff(&build, &Build::named("v4.15").unwrap());
-        assert!(changed.iter().any(|(a, b)| a.key == "idle.poll" && b.value.name == "next-timer"));
+        assert!(changed.iter().any(|(a, b)| a.key == "idle.menu" && b.value.name == "next-timer"));
     }
 
     #[test]

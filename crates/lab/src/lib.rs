@@ -11,6 +11,7 @@ pub mod cpufreq;
 pub mod csv;
 pub mod experiment;
 pub mod fidelity;
+pub mod idle;
 pub mod json;
 pub mod kernels;
 pub mod lines;

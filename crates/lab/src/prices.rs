@@ -73,6 +73,7 @@ fn idle_state(state: machine::description::IdleState) -> IdleState {
         name: state.name,
         exit_latency_us: us(state.exit_latency),
         target_residency_us: us(state.target_residency),
+        polling: state.target_residency == Ps::ZERO,
         wake: state.wake,
     }
 }

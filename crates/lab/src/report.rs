@@ -254,10 +254,7 @@ pub fn hardware_text(run: &crate::run::Run) -> String {
         totals.line_transfers,
         ms(totals.line_stalls.0)
     );
-    let _ = writeln!(text, "\n{:<8}{:>12}{:>14}", "idle", "entries", "ms");
-    for (name, entries, time) in &totals.idle {
-        let _ = writeln!(text, "{name:<8}{entries:>12}{:>14.3}", ms(time.0));
-    }
+    let _ = write!(text, "\n{}", totals.idle.text());
     text.push_str(&frequency_text(&totals.frequencies));
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);

@@ -6,6 +6,7 @@
 
 use crate::cpufreq;
 use crate::experiment::{RT_APP, SCRIPT, application, script};
+use crate::idle::{self, IdleTimes};
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
 use crate::mistake::{Mistake, listed};
@@ -100,8 +101,7 @@ pub struct HardwareTotals {
     /// Cache lines moved between cores, and the time that was waited for them.
     pub line_transfers: u64,
     pub line_stalls: Ps,
-    /// Name, entries and time of each idle state, all CPUs together.
-    pub idle: Vec<(String, u64, Ps)>,
+    pub idle: IdleTimes,
     /// Of each core, by its first CPU; empty where frequencies are fixed.
     pub frequencies: Vec<CoreFrequency>,
 }
@@ -341,7 +341,9 @@ fn boot<const COSTS: bool>(
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
-    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.poll, setup.seed);
+    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.idle, setup.seed);
+    let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
+    hardware.set_idle_options(&idle::options(setup, polls, at)?);
     if let Some((model, policy)) = governed(setup, machine, at)? {
         hardware.set_frequency(Frequency::new(topology, model, policy));
     }
@@ -520,16 +522,10 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
 fn hardware_totals<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> HardwareTotals {
     let hardware = &sim.sched.arch;
     let lines = hardware.line_totals();
-    let cpus = || sim.sched.rq.iter().map(|(cpu, _)| hardware.residency(cpu));
-    let state = |(index, state): (usize, &machine::prices::IdleState)| {
-        let entries = cpus().map(|residency| residency.entries[index]).sum();
-        let time = cpus().map(|residency| residency.idle[index].0).sum();
-        (state.name.clone(), entries, Ps(time))
-    };
     HardwareTotals {
         line_transfers: lines.transfers,
         line_stalls: lines.stalled,
-        idle: hardware.prices.idle_states.iter().enumerate().map(state).collect(),
+        idle: IdleTimes::of(hardware, end_of(sim).into()),
         frequencies: frequencies(sim),
     }
 }

@@ -206,7 +206,7 @@ impl KernelSetup {
         }
         for (name, value) in &self.parameters {
             let known = PARAMETERS.iter().find(|parameter| parameter.name == name && (parameter.has)(&build));
-            if known.is_none_or(|parameter| !parameter.values.contains(&value.as_str())) {
+            if known.is_none_or(|parameter| !parameter.takes(value)) {
                 return Err(unknown(at, &format!("parameter {name}={value}")));
             }
         }

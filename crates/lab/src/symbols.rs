@@ -214,7 +214,7 @@ impl Symbols<'_> {
     fn idle(&self, state: u8) -> Vec<&'static str> {
         let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
         chain.push(match &self.prices.idle_states[usize::from(state)] {
-            state if state.target_residency_us == 0 => "poll_idle",
+            state if state.polling => "poll_idle",
             _ if self.prices.mwait => "intel_idle",
             _ => "acpi_idle_enter",
         });

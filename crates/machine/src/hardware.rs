@@ -8,13 +8,14 @@ mod lines;
 pub use idle::Residency;
 
 use crate::frequency::Frequency;
-use crate::idle::{Menu, PollRule};
+use crate::idle::{Cpuidle, IdleOptions, IdleRules, StateTable};
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
+use idle::Idling;
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::layout::{Layout, Line};
@@ -50,10 +51,7 @@ struct Cpu {
     sibling: Option<CpuId>,
     /// Not in an idle state: takes its share of the core.
     active: bool,
-    menu: Menu,
-    idle_state: Option<usize>,
-    idle_since: Ps,
-    residency: Residency,
+    idling: Idling,
     /// What the scheduler leaves to chance on this CPU.
     sched_rng: Prng,
 }
@@ -79,6 +77,7 @@ pub struct Hardware<const COSTS: bool> {
     pub topology: Topology,
     pub prices: Prices,
     cpus: Slots<Cpu>,
+    cpuidle: Cpuidle,
     warmth: Warmth,
     layout: Layout,
     outbox: Vec<Message>,
@@ -94,11 +93,13 @@ pub struct Hardware<const COSTS: bool> {
 impl<const COSTS: bool> Hardware<COSTS> {
     /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives, and what the
     /// scheduler throws dice for.
-    pub fn new(topology: Topology, prices: Prices, layout: Layout, rule: PollRule, seed: u64) -> Hardware<COSTS> {
+    pub fn new(topology: Topology, prices: Prices, layout: Layout, rules: IdleRules, seed: u64) -> Hardware<COSTS> {
         let sibling = |cpu: CpuId| {
             let core = topology.cpu(cpu).core;
             topology.cores()[core as usize].cpus.iter().find(|&other| other != cpu)
         };
+        let table = StateTable::new(&prices.idle_states, &IdleOptions::default());
+        let cpuidle = Cpuidle { rules, table };
         let cpus = topology
             .cpus()
             .map(|(cpu, _)| Cpu {
@@ -107,13 +108,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).capacity),
                 sibling: sibling(cpu),
                 active: true,
-                menu: Menu::new(rule),
-                idle_state: None,
-                idle_since: Ps::ZERO,
-                residency: Residency {
-                    idle: vec![Ps::ZERO; prices.idle_states.len()],
-                    entries: vec![0; prices.idle_states.len()],
-                },
+                idling: Idling::new(&cpuidle),
             })
             .collect();
         let lines = Directory::new(&topology, prices.lines.clone(), seed);
@@ -127,6 +122,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             paths: std::array::from_fn(|number| prices.path(Path(number as u16))),
             warmth: Warmth::new(&topology),
             cpus,
+            cpuidle,
             layout,
             outbox: Vec::new(),
             profile: None,

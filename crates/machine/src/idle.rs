@@ -1,242 +1,286 @@
-//! Which idle state a CPU enters: the menu governor (drivers/cpuidle/governors/menu.c).
+//! Which idle state a CPU enters: drivers/cpuidle, its governors and its table of states.
 //!
-//! Two predictions of the coming idle time compete: the time to the next timer, corrected by how wrong that was before, and the
-//! typical length of the last eight idles. The deepest state whose target residency fits is entered.
+//! [`Cpuidle`] is what the CPUs of a machine have in common (the table, the kernel's rules), [`Device`] what each has of its own. The idle
+//! loop tells a governor what it knows ([`Outlook`]), and is told a state and whether the tick is to stop ([`Choice`]); after the wakeup
+//! it tells the governor how it went.
 
-use crate::prices::IdleState;
+mod haltpoll;
+mod ladder;
+mod menu;
+mod table;
+mod teo;
+
+pub use table::{IdleOptions, State, StateTable, Way};
+
+use haltpoll::Haltpoll;
+use ladder::Ladder;
+use menu::Menu;
 use sched::behaviour;
+use sched::versions::{Setting, Switched};
+use teo::Teo;
 
 behaviour! {
-    /// When the menu governor prefers polling over C1.
-    pub enum PollRule = "idle.poll" {
+    /// The governor in use: of those that are built in, the one with the best rating, or the one that the command line names.
+    pub enum Governor = "idle.governor" {
+        Ladder = "ladder", since "v2.6.24", commit "",
+            "one state deeper after four idles that were long enough, one back after one that was too short; the default of kernels with a periodic tick";
+        Menu = "menu", since "v2.6.24", commit "", "the next timer, corrected by experience, against the typical length of the last idles; the default of tickless kernels";
+        Teo = "teo", since "v5.1", commit "", "how often idles ended with the timer, and how often before, by state; the default where menu is not built in";
+        Haltpoll = "haltpoll", since "v5.4", commit "", "polls first, for as long as that has been worth it, then halts; for guests of KVM";
+    }
+}
+
+behaviour! {
+    /// The form of the menu governor.
+    pub enum MenuRule = "idle.menu" {
         Interactivity = "interactivity", since "v4.5", commit "",
-            "poll when the predicted idle time, divided by the load multiplier, is 20 us or less";
+            "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
         NextTimer = "next-timer", since "v4.6", commit "",
-            "poll only when the next timer is 20 us away or less (or C1's residency, if longer)";
+            "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
+        Tick = "tick", since "v4.17", commit "",
+            "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";
+        TypicalFirst = "typical-first", since "v6.6", commit "",
+            "looks at the next timer only where the typical interval is longer than 15 us";
     }
 }
 
-const BUCKETS: usize = 6;
-const INTERVALS: usize = 8;
-const RESOLUTION: u64 = 1024;
-const DECAY: u64 = 8;
-/// Microseconds; an idle this long counts as a perfect prediction.
-const MAX_INTERESTING: u64 = 50_000;
+behaviour! {
+    /// Whether tasks that wait for devices make the menu governor cautious.
+    pub enum MenuIowait = "idle.menu_iowait" {
+        Counts = "counts", since "v2.6.32", commit "",
+            "idles with tasks in iowait are counted apart, and each such task lowers the exit latency that is allowed";
+        Ignored = "ignored", since "v6.12.y", commit "", "they make no difference";
+    }
+}
 
-/// What an idle CPU's intervals hold when a run begins, in microseconds. The kernel starts them at zero, which means polling until
-/// the first wakeups; by the time a machine has booted they hold the distances of its housekeeping timers.
-const IDLE_SINCE_BOOT_US: u64 = 10_000;
+behaviour! {
+    /// The form of the teo governor.
+    pub enum TeoRule = "idle.teo" {
+        Recent = "recent", since "v5.14", commit "",
+            "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
+        Intercepts = "intercepts", since "v6.12.y", commit "",
+            "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
+    }
+}
 
-/// menu.c: struct menu_device, one per CPU. Times in microseconds.
-/// Differs: starts as after boot; I/O waiters and the load average do not lengthen the latency limit yet.
+behaviour! {
+    /// Who decides about the tick of an idle CPU.
+    pub enum TickStop = "idle.tick" {
+        Always = "always", since "v3.10", commit "", "the idle loop stops the tick before a state is chosen";
+        Governor = "governor", since "v4.17", commit "", "the governor is asked first";
+    }
+}
+
+behaviour! {
+    /// How long a CPU polls that has entered the polling state.
+    pub enum PollLimit = "idle.poll" {
+        None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
+        Residency = "residency", since "v5.11", commit "7a25759eaa04",
+            "at most the residency of the first enabled state that needs 10 us or more, and a sixteenth of a tick";
+    }
+}
+
+/// What differs between kernel versions when a CPU idles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdleRules {
+    pub governor: Governor,
+    pub menu: MenuRule,
+    pub menu_iowait: MenuIowait,
+    pub teo: TeoRule,
+    pub tick: TickStop,
+    pub poll: PollLimit,
+}
+
+impl IdleRules {
+    pub const V4_5: IdleRules = IdleRules {
+        governor: Governor::Menu,
+        menu: MenuRule::Interactivity,
+        menu_iowait: MenuIowait::Counts,
+        teo: TeoRule::Recent,
+        tick: TickStop::Always,
+        poll: PollLimit::None,
+    };
+    pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
+    pub const V6_1: IdleRules =
+        IdleRules { menu: MenuRule::Tick, tick: TickStop::Governor, poll: PollLimit::Residency, ..Self::V4_15 };
+    pub const V6_12: IdleRules = IdleRules {
+        menu: MenuRule::TypicalFirst,
+        menu_iowait: MenuIowait::Ignored,
+        teo: TeoRule::Intercepts,
+        ..Self::V6_1
+    };
+
+    /// Every behaviour, as a kernel has it.
+    pub fn settings(&self) -> [Setting; 6] {
+        [
+            self.governor.setting(),
+            self.menu.setting(),
+            self.menu_iowait.setting(),
+            self.teo.setting(),
+            self.tick.setting(),
+            self.poll.setting(),
+        ]
+    }
+
+    /// Switches one alone.
+    pub fn set(&mut self, key: &str, value: &str) -> Switched {
+        match key {
+            Governor::KEY => self.governor.switch(value),
+            MenuRule::KEY => self.menu.switch(value),
+            MenuIowait::KEY => self.menu_iowait.switch(value),
+            TeoRule::KEY => self.teo.switch(value),
+            TickStop::KEY => self.tick.switch(value),
+            PollLimit::KEY => self.poll.switch(value),
+            _ => Switched::UnknownKey,
+        }
+    }
+}
+
+/// Longest time to a timer that is told apart, in nanoseconds: the kernel's clock event devices reach a few hundred seconds.
+pub const FAR_NS: u64 = 1_000_000_000_000;
+
+/// governors/gov.h: RESIDENCY_THRESHOLD_NS.
+const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
+
+/// What the idle loop knows when a state is to be chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outlook {
+    pub now_ns: u64,
+    /// Until the next timer, and the next tick where that goes on whatever is chosen; at most [`FAR_NS`].
+    pub sleep_length_ns: u64,
+    /// Until the next event as things stand: the tick counts as long as it runs. At most [`FAR_NS`].
+    pub delta_tick_ns: u64,
+    pub tick_stopped: bool,
+    /// Tasks that wait for devices, having run here last.
+    pub nr_iowaiters: u32,
+}
+
+/// What a governor answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    pub state: usize,
+    pub stop_tick: bool,
+    /// It asked for the time to the next timer, which takes time.
+    pub looked_at_timers: bool,
+}
+
+impl Choice {
+    fn of(state: usize) -> Choice {
+        Choice { state, stop_tick: true, looked_at_timers: true }
+    }
+}
+
+/// cpuidle.h: struct cpuidle_device, as far as governors look at it.
 #[derive(Clone, Debug)]
-pub struct Menu {
-    rule: PollRule,
-    correction_factor: [u64; BUCKETS],
-    intervals: [u64; INTERVALS],
-    /// Their sum, and the sum of their squares (wrapping).
-    interval_sums: Sums,
-    interval_ptr: usize,
-    bucket: usize,
-    next_timer_us: u64,
-    last_state: usize,
+struct Usage {
+    /// Of the last idle, the time to leave the state included; 0 if it was not entered after all.
+    last_residency_ns: u64,
+    /// The state entered last; `None` once teo has seen it.
+    last_state: Option<u8>,
+    /// Polling ended because its time was over.
+    poll_time_limit: bool,
+    /// Haltpoll's own limit.
+    poll_limit_ns: u64,
 }
 
-impl Menu {
-    pub fn new(rule: PollRule) -> Menu {
-        Menu {
-            rule,
-            correction_factor: [RESOLUTION * DECAY; BUCKETS],
-            intervals: [IDLE_SINCE_BOOT_US; INTERVALS],
-            interval_sums: Sums::of(&[IDLE_SINCE_BOOT_US; INTERVALS]),
-            interval_ptr: 0,
-            bucket: 0,
-            next_timer_us: 0,
-            last_state: 0,
-        }
-    }
-
-    /// menu.c: menu_select(): the state to enter when the next timer is `next_timer_us` away.
-    pub fn select(&mut self, states: &[IdleState], next_timer_us: u64) -> usize {
-        self.next_timer_us = next_timer_us;
-        self.bucket = which_bucket(next_timer_us);
-        let corrected =
-            (next_timer_us * self.correction_factor[self.bucket] + RESOLUTION * DECAY / 2) / (RESOLUTION * DECAY);
-        let predicted_us = self.get_typical_interval().map_or(corrected, |typical| match self.rule {
-            // Until v4.5 a typical interval replaced the corrected timer outright.
-            PollRule::Interactivity => {
-                if next_timer_us > typical {
-                    typical
-                } else {
-                    corrected
-                }
-            }
-            PollRule::NextTimer => corrected.min(typical.min(next_timer_us)),
-        });
-        let latency_limit = predicted_us;
-        let polls = states.first().is_some_and(|s| s.target_residency_us == 0);
-        let mut chosen = 0;
-        if polls && states.len() > 1 {
-            let past_polling = match self.rule {
-                PollRule::Interactivity => latency_limit > 20,
-                PollRule::NextTimer => {
-                    next_timer_us > u64::from(states[1].target_residency_us).max(20)
-                        && latency_limit > u64::from(states[1].exit_latency_us)
-                }
-            };
-            chosen = usize::from(past_polling);
-        }
-        for (index, state) in states.iter().enumerate().skip(chosen + 1) {
-            let fits = u64::from(state.target_residency_us) <= predicted_us;
-            if fits && u64::from(state.exit_latency_us) <= latency_limit {
-                chosen = index;
-            }
-        }
-        self.last_state = chosen;
-        chosen
-    }
-
-    /// menu.c: menu_update(): the idle lasted `measured_us`, exit included.
-    pub fn reflect(&mut self, states: &[IdleState], measured_us: u64) {
-        let exit_latency = u64::from(states[self.last_state].exit_latency_us);
-        let mut measured = if measured_us > 2 * exit_latency { measured_us - exit_latency } else { measured_us / 2 };
-        measured = measured.min(self.next_timer_us);
-        let factor = &mut self.correction_factor[self.bucket];
-        *factor -= *factor / DECAY;
-        *factor += if self.next_timer_us > 0 && measured < MAX_INTERESTING {
-            RESOLUTION * measured / self.next_timer_us
-        } else {
-            RESOLUTION
-        };
-        let oldest = std::mem::replace(&mut self.intervals[self.interval_ptr], measured);
-        self.interval_sums.replace(oldest, measured);
-        self.interval_ptr = (self.interval_ptr + 1) % INTERVALS;
-    }
-
-    /// menu.c: get_typical_interval(): the mean of the recent idles if they agree, the longest dropped one by one until they
-    /// do or a quarter of them is gone.
-    /// Differs: the sum of squared differences follows from the sums of values and of squares, and those of all intervals are
-    /// kept, since they usually agree.
-    fn get_typical_interval(&self) -> Option<u64> {
-        let all = INTERVALS as u64;
-        let (mean, agree) = self.interval_sums.agree(all);
-        if agree { Some(mean) } else { self.typical_without_the_longest() }
-    }
-
-    fn typical_without_the_longest(&self) -> Option<u64> {
-        let mut threshold = self.intervals.iter().max().map_or(0, |longest| longest - 1);
-        loop {
-            let (mut sums, mut count, mut longest) = (Sums::default(), 0, 0);
-            for &value in self.intervals.iter().filter(|&&value| value <= threshold) {
-                sums.replace(0, value);
-                count += 1;
-                longest = value.max(longest);
-            }
-            let (mean, agree) = sums.agree(count);
-            if agree {
-                return Some(mean);
-            }
-            if count * 4 <= INTERVALS as u64 * 3 {
-                return None;
-            }
-            threshold = longest - 1;
-        }
-    }
+#[derive(Clone, Debug)]
+enum PerGovernor {
+    Menu(Menu),
+    Ladder(Box<Ladder>),
+    Teo(Box<Teo>),
+    Haltpoll(Haltpoll),
 }
 
-/// Sums of some intervals.
-#[derive(Clone, Copy, Default, Debug)]
-struct Sums {
-    values: u64,
-    /// Of their squares, wrapping.
-    squares: u64,
+/// One CPU's side of cpuidle.
+#[derive(Clone, Debug)]
+pub struct Device {
+    usage: Usage,
+    governor: PerGovernor,
 }
 
-impl Sums {
-    fn of(values: &[u64]) -> Sums {
-        let mut sums = Sums::default();
-        values.iter().for_each(|&value| sums.replace(0, value));
-        sums
+/// What idle CPUs have in common.
+#[derive(Clone, Debug)]
+pub struct Cpuidle {
+    pub rules: IdleRules,
+    pub table: StateTable,
+}
+
+impl Cpuidle {
+    pub fn device(&self) -> Device {
+        Device {
+            usage: Usage { last_residency_ns: 1, last_state: None, poll_time_limit: false, poll_limit_ns: 0 },
+            governor: match self.rules.governor {
+                Governor::Menu => PerGovernor::Menu(Menu::new()),
+                Governor::Ladder => PerGovernor::Ladder(Box::new(Ladder::new(&self.table))),
+                Governor::Teo => PerGovernor::Teo(Box::new(Teo::new(&self.table))),
+                Governor::Haltpoll => PerGovernor::Haltpoll(Haltpoll),
+            },
+        }
     }
 
+    /// cpuidle.c: cpuidle_select(), with what cpuidle_idle_call() does where there is nothing to choose.
     #[inline]
-    fn replace(&mut self, old: u64, new: u64) {
-        self.values = self.values - old + new;
-        self.squares = self.squares.wrapping_sub(old.wrapping_mul(old)).wrapping_add(new.wrapping_mul(new));
+    pub fn select(&self, device: &mut Device, outlook: &Outlook) -> Choice {
+        let Device { usage, governor } = device;
+        if self.table.states.len() < 2 || self.table.way != Way::Governed {
+            // Neither governor nor driver has a say. A CPU that is told to poll keeps its tick.
+            let polls = self.table.states[0].polling && self.rules.tick == TickStop::Governor;
+            return Choice { state: 0, stop_tick: !polls, looked_at_timers: false };
+        }
+        match governor {
+            PerGovernor::Menu(menu) => menu.menu_select(&self.rules, &self.table, usage, outlook),
+            PerGovernor::Ladder(ladder) => ladder.ladder_select_state(&self.table, usage),
+            PerGovernor::Teo(teo) => match self.rules.teo {
+                TeoRule::Recent => teo.teo_select_recent(&self.table, usage, outlook),
+                TeoRule::Intercepts => teo.teo_select_intercepts(&self.table, usage, outlook),
+            },
+            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_select(&self.table, usage),
+        }
     }
 
-    /// The mean of `count` intervals, and whether they lie so close to it that it is typical.
+    /// The state that was chosen was not entered, because the CPU had to reschedule.
+    pub fn reject(&self, device: &mut Device) {
+        device.usage.last_residency_ns = 0;
+    }
+
+    /// cpuidle.c: cpuidle_reflect(): `state` was left at `now_ns`, `residency_ns` after it was entered; the tick came or not, and polling
+    /// ended by its limit or not.
     #[inline]
-    fn agree(self, count: u64) -> (u64, bool) {
-        let mean = self.values / count;
-        // sum of (v - mean)^2 = sum of v^2 - 2 mean sum of v + count mean^2
-        let differences = self.squares.wrapping_sub(mean.wrapping_mul(2 * self.values - count * mean));
-        let variance = differences / count;
-        let enough = count * 4 >= INTERVALS as u64 * 3;
-        (mean, (mean * mean > 36 * variance && enough) || variance <= 400)
+    pub fn reflect(&self, device: &mut Device, state: usize, residency_ns: u64, woken: Woken) {
+        let Device { usage, governor } = device;
+        usage.last_residency_ns = residency_ns;
+        if self.table.states[state].polling {
+            usage.poll_time_limit = woken.poll_time_limit;
+        }
+        match governor {
+            PerGovernor::Menu(menu) => menu.menu_reflect(usage, state, woken.got_tick),
+            PerGovernor::Ladder(ladder) => ladder.ladder_reflect(state),
+            PerGovernor::Teo(teo) => teo.teo_reflect(&self.table, usage, state, woken),
+            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(usage, state),
+        }
+    }
+
+    /// cpuidle.c: cpuidle_poll_time(): how long `device`'s CPU polls; `None`: until it must reschedule.
+    pub fn cpuidle_poll_time(&self, device: &Device) -> Option<u64> {
+        if self.table.way == Way::Poll {
+            return None;
+        }
+        match (&device.governor, self.rules.poll) {
+            (PerGovernor::Haltpoll(_), _) if device.usage.poll_limit_ns > 0 => Some(device.usage.poll_limit_ns),
+            (_, PollLimit::None) => None,
+            (_, PollLimit::Residency) => Some(self.table.poll_time_ns()),
+        }
     }
 }
 
-/// menu.c: which_bucket(), for CPUs without I/O waiters.
-fn which_bucket(duration_us: u64) -> usize {
-    match duration_us {
-        0..10 => 0,
-        10..100 => 1,
-        100..1_000 => 2,
-        1_000..10_000 => 3,
-        10_000..100_000 => 4,
-        _ => 5,
-    }
+/// What ended an idle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Woken {
+    pub now_ns: u64,
+    /// The tick, which had not been stopped.
+    pub got_tick: bool,
+    pub poll_time_limit: bool,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use units::Ps;
-
-    /// Haswell's table as intel_idle declares it.
-    fn haswell() -> Vec<IdleState> {
-        [("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C3", 33, 100), ("C6", 133, 400)]
-            .map(|(name, exit_latency_us, target_residency_us)| IdleState {
-                name: name.to_string(),
-                exit_latency_us,
-                target_residency_us,
-                wake: Ps::ZERO,
-            })
-            .to_vec()
-    }
-
-    fn settled(rule: PollRule, next_timer_us: u64, idle_us: u64) -> usize {
-        let states = haswell();
-        let mut menu = Menu::new(rule);
-        for _ in 0..32 {
-            menu.select(&states, next_timer_us);
-            menu.reflect(&states, idle_us);
-        }
-        menu.select(&states, next_timer_us)
-    }
-
-    #[test]
-    fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
-        // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E.
-        assert_eq!(settled(PollRule::NextTimer, 100_000, 1_000), 4);
-        assert_eq!(settled(PollRule::NextTimer, 100_000, 150), 3);
-        assert_eq!(settled(PollRule::NextTimer, 100_000, 60), 2);
-    }
-
-    #[test]
-    fn microsecond_idles_poll_until_v4_5_and_halt_since() {
-        assert_eq!(settled(PollRule::Interactivity, 4_000, 3), 0);
-        assert_eq!(settled(PollRule::NextTimer, 4_000, 7), 1);
-    }
-
-    #[test]
-    fn one_outlier_does_not_hide_a_pattern() {
-        let typical = |intervals: [u64; INTERVALS]| {
-            let menu = Menu { intervals, interval_sums: Sums::of(&intervals), ..Menu::new(PollRule::NextTimer) };
-            menu.get_typical_interval()
-        };
-        assert_eq!(typical([150, 150, 150, 9_000, 150, 150, 150, 150]), Some(150));
-        assert_eq!(typical([1, 50_000, 3, 9_000, 700, 40_000, 90, 12_000]), None);
-    }
-}
+mod tests;

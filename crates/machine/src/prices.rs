@@ -15,6 +15,8 @@ pub struct IdleState {
     /// Declared, in microseconds: what the governor reckons with.
     pub exit_latency_us: u32,
     pub target_residency_us: u32,
+    /// The CPU executes a loop that watches its flags.
+    pub polling: bool,
     /// From the wakeup event to the first instruction.
     pub wake: Ps,
 }
@@ -82,9 +84,10 @@ impl Prices {
             ipi_send: Cycles(0),
             paths: vec![Cycles(0); NR_PATHS],
             idle_states: vec![IdleState {
-                name: "POLL".to_string(),
+                name: "idle".to_string(),
                 exit_latency_us: 0,
                 target_residency_us: 0,
+                polling: false,
                 wake: Ps::ZERO,
             }],
             mwait: true,
@@ -99,7 +102,7 @@ impl Prices {
 mod tests {
     use super::*;
     use crate::hardware::Hardware;
-    use crate::idle::PollRule;
+    use crate::idle::IdleRules;
     use crate::topology::{Numbering, from_synthetic};
     use sched::versions::V4_16;
     use units::CpuId;
@@ -111,7 +114,7 @@ mod tests {
         let speeds = |by_capacity: bool| {
             let topology = topology.clone().with_capacity(&small, 256);
             let prices = Prices { by_capacity, ..Prices::free() };
-            let hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), PollRule::NextTimer, 1);
+            let hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
             (hardware.ps_per_cycle(CpuId(0)), hardware.ps_per_cycle(CpuId(1)))
         };
         assert_eq!(speeds(true), (1000, 4000));

@@ -48,6 +48,10 @@ os_paths! {
     TICK_NOHZ_IDLE_ENTER = "tick_nohz_idle_enter": "stopping the tick, reprogramming the timer";
     TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";
     MENU_SELECT = "menu_select": "choosing an idle state";
+    TEO_SELECT = "teo_select": "the same by the teo governor";
+    LADDER_SELECT_STATE = "ladder_select_state": "the same by the ladder governor";
+    HALTPOLL_SELECT = "haltpoll_select": "the same by the haltpoll governor";
+    TICK_NOHZ_GET_SLEEP_LENGTH = "tick_nohz_get_sleep_length": "finding the next timer for the governor (v4.17 and later)";
     CPUIDLE_ENTER = "cpuidle_enter_state": "entering and leaving an idle state, without the state's own latency";
     BLKDEV_DIRECT_IO = "blkdev_direct_IO": "making a request of a block device and submitting it";
     CONTEXT_TRACKING = "user_exit": "context tracking, on CPUs of nohz_full= only: the end of user mode and its next beginning";

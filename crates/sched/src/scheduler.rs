@@ -77,6 +77,9 @@ pub trait Scheduler {
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
 
+    /// core.c: nr_iowait_cpu(): tasks that sleep for a device and ran on `cpu` last.
+    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32;
+
     /// Whether some CPUs run without ticks, so that the first one always ticks for them; and whether `cpu` is one of those.
     fn tick_nohz_full_enabled(&self) -> bool;
     fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool;
@@ -316,6 +319,11 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.rq[cpu].tick_stopped = false;
         self.tick_nohz_idle_exit(cpu);
         true
+    }
+
+    #[inline]
+    fn nr_iowait_cpu(&self, cpu: CpuId) -> u32 {
+        self.rq[cpu].nr_iowait
     }
 
     #[inline]

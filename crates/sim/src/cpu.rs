@@ -21,7 +21,7 @@ pub(crate) enum Run {
 
 pub(crate) struct Cpu {
     pub run: Run,
-    /// The end of what it is in the middle of; NEVER in an idle state.
+    /// The end of what it is in the middle of; in an idle state NEVER, or until when it polls.
     pub at: Ps,
     /// The next tick; NEVER while it is stopped.
     pub tick_at: Ps,
@@ -31,6 +31,10 @@ pub(crate) struct Cpu {
     pub reschedule_at: Ps,
     pub monitor_at: Ps,
     pub timers: Timers,
+    /// The tick has come since the CPU went idle, and its governor has not heard of it.
+    pub got_idle_tick: bool,
+    /// It polled for as long as it may.
+    pub poll_time_limit: bool,
     /// Time that tasks had here, up to the last switch to the idle task.
     pub busy: Ps,
     /// Since when tasks have been running here; `None` while the idle task does.
@@ -47,6 +51,8 @@ impl Cpu {
             reschedule_at: Ps::NEVER,
             monitor_at: Ps::NEVER,
             timers: Timers::default(),
+            got_idle_tick: false,
+            poll_time_limit: false,
             busy: Ps::ZERO,
             busy_since: None,
         }
@@ -71,7 +77,7 @@ impl Cpu {
     #[inline]
     pub fn key(&self) -> Ps {
         match self.run {
-            Run::Idle => self.interrupt_at().min(self.monitor_at),
+            Run::Idle => self.interrupt_at().min(self.monitor_at).min(self.at),
             Run::User { since } => self.at.min(self.interrupt_at().max(since)),
             Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.at,
         }

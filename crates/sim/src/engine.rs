@@ -95,6 +95,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             timeline: Timeline::default(),
             refused: Vec::new(),
         };
+        sim.sched.arch_mut().set_tick(sim.tick_period);
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.arch_mut().bring_up(cpu);
             sim.sched.idle_loop_enter(cpu);
@@ -102,6 +103,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             // What booting took is over.
             sim.sched.arch_mut().begin(cpu, Ps::ZERO);
             sim.cpus[cpu].tick_at = sim.tick_period;
+            let outlook = sim.outlook(cpu, true);
+            sim.sched.arch_mut().choose_idle(cpu, &outlook);
             sim.requeue(cpu);
         }
         sim

@@ -3,6 +3,7 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::hardware::Hardware;
+use machine::idle::{Choice, FAR_NS, Governor, Outlook, TickStop, Woken};
 use os::paths;
 use sched::access::Path;
 use sched::arch::Arch;
@@ -22,21 +23,28 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.enter_idle(cpu);
     }
 
-    /// idle.c: one round of the idle loop: announces polling, stops the tick if no timer is near, chooses a state.
+    /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that.
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
-        let now = self.sched.arch().now(cpu);
         self.reprogram(cpu);
-        let timer = self.cpus[cpu].timers.next();
         // Somebody keeps the time for CPUs that run without ticks.
-        let keeps_time = cpu == CpuId(0) && self.sched.tick_nohz_full_enabled();
-        if self.cpus[cpu].tick_at != Ps::NEVER && timer > now + self.tick_period && !keeps_time {
-            self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
-            self.cpus[cpu].tick_at = Ps::NEVER;
-            self.sched.tick_nohz_idle_stop(cpu);
+        let may_stop = !(cpu == CpuId(0) && self.sched.tick_nohz_full_enabled());
+        if may_stop && self.sched.arch().idle_rules().tick == TickStop::Always {
+            self.stop_idle_tick(cpu);
         }
-        self.charge(cpu, paths::MENU_SELECT);
+        let outlook = self.outlook(cpu, may_stop);
+        let choice = self.sched.arch_mut().choose_idle(cpu, &outlook);
+        if self.sched.arch().idle_is_governed() {
+            self.charge_choice(cpu, choice);
+        }
+        if may_stop && choice.stop_tick {
+            self.stop_idle_tick(cpu);
+        }
+        let prices = &self.sched.arch().prices;
+        if !prices.mwait && prices.idle_states[choice.state].polling {
+            self.sched.set_polling(cpu, true);
+        }
         self.charge(cpu, paths::CPUIDLE_ENTER);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
@@ -44,34 +52,88 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = now;
     }
 
+    /// tick-sched.c: tick_nohz_get_sleep_length() and what else a governor asks for.
+    #[inline]
+    pub(crate) fn outlook(&self, cpu: CpuId, may_stop: bool) -> Outlook {
+        let now = self.sched.arch().now(cpu);
+        let this = &self.cpus[cpu];
+        let timer = this.timers.next();
+        let until = |at: Ps| at.saturating_sub(now).ns().0.min(FAR_NS);
+        Outlook {
+            now_ns: now.ns().0,
+            sleep_length_ns: until(if may_stop { timer } else { timer.min(this.tick_at) }),
+            delta_tick_ns: until(timer.min(this.tick_at)),
+            tick_stopped: this.tick_at == Ps::NEVER,
+            nr_iowaiters: self.sched.nr_iowait_cpu(cpu),
+        }
+    }
+
+    /// The price of the governor's choice.
+    #[inline]
+    fn charge_choice(&mut self, cpu: CpuId, choice: Choice) {
+        let rules = self.sched.arch().idle_rules();
+        let by_governor = rules.tick == TickStop::Governor;
+        let select = match rules.governor {
+            Governor::Menu => paths::MENU_SELECT,
+            Governor::Teo => paths::TEO_SELECT,
+            Governor::Ladder => paths::LADDER_SELECT_STATE,
+            Governor::Haltpoll => paths::HALTPOLL_SELECT,
+        };
+        if by_governor && choice.looked_at_timers {
+            self.charge(cpu, paths::TICK_NOHZ_GET_SLEEP_LENGTH);
+        }
+        self.charge(cpu, select);
+    }
+
+    /// tick-sched.c: tick_nohz_idle_stop_tick(). Nothing but timers of high resolution is here, for which the tick is not needed.
+    fn stop_idle_tick(&mut self, cpu: CpuId) {
+        if self.cpus[cpu].tick_at != Ps::NEVER {
+            self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
+            self.cpus[cpu].tick_at = Ps::NEVER;
+            self.sched.tick_nohz_idle_stop(cpu);
+        }
+    }
+
     /// The path into idleness has ended: sleeps, unless something came meanwhile.
     pub(crate) fn fall_asleep(&mut self, cpu: CpuId, now: Ps) {
         // Groups that were made from outside took time here.
         let now = now.max(self.sched.arch().now(cpu));
         let this = &self.cpus[cpu];
-        let interrupted = this.interrupt_at() <= now || this.monitor_at <= now;
-        if interrupted || self.must_reschedule(cpu, now) {
+        let (interrupt, monitor) = (this.interrupt_at() <= now, this.monitor_at <= now);
+        if monitor || self.must_reschedule(cpu, now) {
+            self.sched.arch_mut().reject_idle(cpu);
+            self.sched.arch_mut().begin(cpu, now);
+            self.due_interrupts(cpu, now);
+            return self.leave_or_enter_idle(cpu);
+        }
+        if interrupt {
+            // Interrupts are off on the way: the one that waits ends the state as it is entered.
+            self.sched.arch_mut().bounce_off_idle(cpu);
             return self.idle_interrupted(cpu, now);
         }
-        let next_timer = self.cpus[cpu].timers.next().min(self.cpus[cpu].tick_at);
-        let state = self.sched.arch_mut().enter_idle(cpu, now, next_timer);
+        let (state, poll_until) = self.sched.arch_mut().enter_idle(cpu, now);
         self.trace_idle(cpu, now, Some(state as u8));
         let latency = self.sched.arch().prices.idle_states[state].exit_latency_us;
         self.sched.set_idle_state(cpu, Some(latency));
         // A CPU that polls executes, and takes its share of the core.
-        let polls = self.sched.arch().prices.idle_states[state].target_residency_us == 0;
-        if !polls {
+        if !self.sched.arch().prices.idle_states[state].polling {
             self.set_active(cpu, now, false);
         }
         let this = &mut self.cpus[cpu];
         this.run = Run::Idle;
-        this.at = Ps::NEVER;
+        this.at = poll_until;
     }
 
     /// Something arrives at a sleeping CPU.
     pub(crate) fn wake_cpu(&mut self, cpu: CpuId, now: Ps) {
         // A task may have been started from here meanwhile, which took its time.
-        let now = now.max(self.sched.arch().now(cpu));
+        let mut now = now.max(self.sched.arch().now(cpu));
+        if self.polls(cpu) {
+            match self.interrupt_polling(cpu, now) {
+                Some(left) => now = left,
+                None => return,
+            }
+        }
         let first = self.sched.arch_mut().leave_idle(cpu, now);
         self.sched.set_idle_state(cpu, None);
         self.set_active(cpu, now, true);
@@ -85,7 +147,42 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn idle_interrupted(&mut self, cpu: CpuId, now: Ps) {
         self.sched.arch_mut().begin(cpu, now);
         self.due_interrupts(cpu, now);
+        let now_ns = self.sched.arch().now(cpu).ns().0;
+        let this = &mut self.cpus[cpu];
+        let woken = Woken {
+            now_ns,
+            got_tick: std::mem::take(&mut this.got_idle_tick),
+            poll_time_limit: std::mem::take(&mut this.poll_time_limit),
+        };
+        self.sched.arch_mut().reflect_on_idle(cpu, woken);
         self.leave_or_enter_idle(cpu);
+    }
+
+    fn polls(&self, cpu: CpuId) -> bool {
+        let hardware = self.sched.arch();
+        hardware.idle_state(cpu).is_some_and(|(state, _)| hardware.prices.idle_states[state].polling)
+    }
+
+    /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it only by what they ask
+    /// for. Returns when it ends; `None` if it goes on.
+    /// Differs: looks at the clock after each interrupt, not after 200 rounds.
+    fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
+        let mut after = now;
+        if self.cpus[cpu].interrupt_at() <= now {
+            self.sched.arch_mut().begin(cpu, now);
+            self.interrupts(cpu);
+            after = self.sched.arch().now(cpu);
+            self.sched.arch_mut().interrupted_polling(cpu, after - now);
+        }
+        let this = &self.cpus[cpu];
+        if this.monitor_at <= after || self.must_reschedule(cpu, after) {
+            return Some(after);
+        }
+        if this.at <= after {
+            self.cpus[cpu].poll_time_limit = true;
+            return Some(after);
+        }
+        None
     }
 
     /// idle.c: the tail of the idle loop.

@@ -157,6 +157,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.cpus[to].timers.arm(timer.soft, timer.hard, timer.task, timer.sleep);
         }
         self.requeue(to);
+        self.sched.arch_mut().choose_deepest_idle(cpu);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
         (this.tick_at, this.reschedule_at, this.monitor_at) = (Ps::NEVER, Ps::NEVER, Ps::NEVER);

@@ -1,7 +1,7 @@
 //! CPUs of nohz_full=: who has ticks, how many, and what housekeeping CPUs do instead.
 
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
@@ -54,7 +54,7 @@ fn task(comm: &str, policy: Policy, work: Work) -> TaskSpec {
 /// Four CPUs, all but the first of nohz_full=, on which nothing but tasks takes time.
 fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
-    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), PollRule::NextTimer, 1);
+    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     if let Some(sink) = sink {
         hardware.set_sink(sink);
     }

@@ -1,7 +1,7 @@
 //! Where a task that executes in the kernel gives way, by the kernel's preemption model.
 
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
@@ -40,7 +40,7 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
     let mut prices = Prices::free();
     prices.paths[paths::DO_FORK.0 as usize] = Cycles(10_000_000);
     let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, 1);
+    let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
     let boot = Boot {
         kernel,
         topology: topology.cpu_topology(),

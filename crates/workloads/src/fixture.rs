@@ -3,7 +3,7 @@
 
 use crate::{Instance, Values, workload};
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::memory::MigrationLimit;
@@ -41,7 +41,7 @@ pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
     let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
     let topology = topology.expect("a valid machine");
     let kernel = sched::versions::V4_15;
-    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), PollRule::NextTimer, 1);
+    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     let boot = Boot {
         kernel,
         topology: topology.cpu_topology(),

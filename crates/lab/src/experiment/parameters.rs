@@ -3,6 +3,7 @@
 use super::Arm;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
+use machine::idle::{Governor, TickStop};
 use sched::profile::SleepProfile;
 use sched::psi::Psi;
 
@@ -53,12 +54,64 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |build| build.sched.psi != Psi::Absent,
     },
     Parameter {
+        name: "cpuidle.governor",
+        values: &["ladder", "menu", "teo", "haltpoll"],
+        meaning: "the governor of idle states (since v5.0)",
+        has: |build| build.idle.tick == TickStop::Governor,
+    },
+    Parameter {
+        name: "cpuidle.off",
+        values: &["1"],
+        meaning: "no governor: the shallowest state, always",
+        has: |_| true,
+    },
+    Parameter {
+        name: "idle",
+        values: &["poll", "halt"],
+        meaning: "idle CPUs poll always, or halt by an instruction that only an interrupt ends",
+        has: |_| true,
+    },
+    Parameter {
+        name: "intel_idle.max_cstate",
+        values: &["1..9"],
+        meaning: "so many states of the table beside polling",
+        has: |_| true,
+    },
+    Parameter {
+        name: "intel_idle.states_off",
+        values: &["0..1023"],
+        meaning: "a bit for each state of the table that is not to be entered (since v5.6)",
+        has: |build| build.idle.tick == TickStop::Governor,
+    },
+    Parameter {
+        name: "cpu_dma_latency",
+        values: &["0..2000000000"],
+        meaning: "not of the command line: what a process holds in /dev/cpu_dma_latency, the exit latency that is allowed, in us",
+        has: |_| true,
+    },
+    Parameter {
         name: "profile",
         values: &["sleep", "schedule"],
         meaning: "count where tasks are blocked (turns schedstats on), or calls of the scheduler: /proc/profile",
         has: |_| true,
     },
 ];
+
+impl Parameter {
+    /// Whether it takes that value. One of `values` may be a range of whole numbers, `1..9`.
+    pub fn takes(&self, text: &str) -> bool {
+        self.values.iter().any(|value| match self.range() {
+            Some((low, high)) => text.parse().is_ok_and(|number: u64| (low..=high).contains(&number)),
+            None => *value == text,
+        })
+    }
+
+    /// The numbers that it takes, if it takes numbers.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        let (low, high) = self.values.first()?.split_once("..")?;
+        Some((low.parse().ok()?, high.parse().ok()?))
+    }
+}
 
 /// Their names.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
@@ -82,12 +135,21 @@ impl Arm {
             let kernels = crate::kernels::names().filter(|name| Build::named(name).as_ref().is_some_and(has));
             return Err(key.mistake(found, format!("a kernel that has it ({})", listed(kernels))));
         }
-        if !parameter.values.contains(&value.text.as_str()) {
+        if let Some((low, high)) = parameter.range() {
+            let number = value.whole(parameter.name, low, high)?;
+            self.parameters.insert(parameter.name.to_string(), number.to_string());
+            return Ok(());
+        }
+        if !parameter.takes(&value.text) {
             return Err(value.unknown(&format!("value of {}", key.text), parameter.values.iter().copied()));
         }
         if parameter.name == "schedstats" {
             self.needs_schedstats_switch(key)?;
             self.sysctl.sched_schedstats = u64::from(value.text == "enable");
+            return Ok(());
+        }
+        if parameter.name == "cpuidle.governor" {
+            self.build.idle.governor = Governor::from_name(&value.text).expect("one of those that it takes");
             return Ok(());
         }
         if parameter.name == "numa_balancing" {
@@ -100,5 +162,47 @@ impl Arm {
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arm::resolve;
+    use super::super::draft::Draft;
+    use super::*;
+
+    fn arm(text: &str) -> Result<Arm, String> {
+        resolve(&Draft::default().arm_option(text), 8, 250).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn idling_is_set_on_the_command_line() {
+        let governor = |text: &str| arm(text).unwrap().build.idle.governor;
+        assert_eq!((governor("a=v4.15"), governor("a=v6.12")), (Governor::Menu, Governor::Menu));
+        assert_eq!(governor("a=v6.1,cpuidle.governor=teo"), Governor::Teo);
+        // A governor can be had where it never was, as any behaviour.
+        assert_eq!(governor("a=v4.15,idle.governor=teo"), Governor::Teo);
+        let set = arm("a=v6.12,intel_idle.max_cstate=1,cpu_dma_latency=1_000,intel_idle.states_off=4").unwrap();
+        let stored: Vec<String> = set.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(stored, ["cpu_dma_latency=1000", "intel_idle.max_cstate=1", "intel_idle.states_off=4"]);
+        let at = machine::topology::Location::of("a test");
+        assert!(crate::setup::KernelSetup::of(&set).build(8, &at).is_ok());
+        for (text, message) in [
+            (
+                "a=v4.15,cpuidle.governor=teo",
+                "`cpuidle.governor`, which v4.15 does not have; expected a kernel that has it (v6.1",
+            ),
+            (
+                "a=v6.1,cpuidle.governor=tea",
+                "found the unknown value of cpuidle.governor `tea`; expected `teo`, perhaps",
+            ),
+            ("a=v6.1,intel_idle.max_cstate=0", "found intel_idle.max_cstate = 0; expected a whole number from 1 to 9"),
+            ("a=v6.1,idle=mwait", "found the unknown value of idle `mwait`"),
+            ("a=v6.1,idle.menu=tik", "found the unknown value of idle.menu `tik`; expected `tick`, perhaps"),
+            ("a=v4.16,intel_idle.states_off=1", "which v4.16 does not have"),
+        ] {
+            let error = arm(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::program::{Compiler, Ledger};
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, Topology, from_synthetic};
 use os::memory::MigrationLimit;
@@ -404,7 +404,7 @@ impl Case {
         for (name, value) in &self.sysctls {
             sysctl.set(*name, *value);
         }
-        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, self.seed);
+        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, self.seed);
         let boot = Boot {
             kernel,
             topology: topology.cpu_topology(),
@@ -580,6 +580,7 @@ pub fn plausible() -> Prices {
             name: name.to_string(),
             exit_latency_us,
             target_residency_us,
+            polling: target_residency_us == 0,
             wake: Ps::from_ns(wake),
         })
         .to_vec();

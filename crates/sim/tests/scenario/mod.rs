@@ -26,7 +26,7 @@
 //! each of them.
 
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, Topology, from_synthetic, parse_list};
 use observe::Gantt;
@@ -221,7 +221,7 @@ impl Scenario {
                 kernel.set(key, value).expect("a behaviour of this kernel");
             }
         }
-        let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), PollRule::NextTimer, 1);
+        let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
         hardware.set_sink(sink);
         let mut cpu_topology = topology.cpu_topology();
         if !self.distances.is_empty() {

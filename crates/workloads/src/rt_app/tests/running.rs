@@ -4,7 +4,7 @@
 use super::*;
 use crate::Instance;
 use machine::hardware::Hardware;
-use machine::idle::PollRule;
+use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::memory::MigrationLimit;
@@ -32,7 +32,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         let topology = topology.expect("a valid machine");
         let kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
         let cycles_per_us = 1_000_000 / prices.ps_per_cycle;
-        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), PollRule::NextTimer, 1);
+        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
         let sysctl = Sysctl::new(cpus);
         let boot = Boot {
             kernel,

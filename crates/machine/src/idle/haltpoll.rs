@@ -1,0 +1,50 @@
+//! The haltpoll governor of virtual machines (drivers/cpuidle/governors/haltpoll.c): polls before it halts, since a halt takes the way
+//! through the hypervisor.
+
+use super::table::StateTable;
+use super::{Choice, Usage};
+
+/// The module's parameters, at their defaults: guest_halt_poll_ns, _grow, _grow_start and _shrink.
+const HALT_POLL_NS: u64 = 200_000;
+const GROW: u64 = 2;
+const GROW_START_NS: u64 = 50_000;
+const SHRINK: u64 = 2;
+
+/// It keeps nothing but the limit, which stands with the device.
+#[derive(Clone, Debug)]
+pub(super) struct Haltpoll;
+
+impl Haltpoll {
+    /// haltpoll.c: haltpoll_select().
+    pub fn haltpoll_select(&self, table: &StateTable, usage: &Usage) -> Choice {
+        let poll = Choice { state: 0, stop_tick: false, looked_at_timers: false };
+        let halt = Choice { looked_at_timers: false, ..Choice::of(1) };
+        if table.latency_req_ns == 0 {
+            return poll;
+        }
+        match usage.last_state {
+            _ if usage.poll_limit_ns == 0 => halt,
+            Some(0) if usage.poll_time_limit => halt,
+            _ => poll,
+        }
+    }
+
+    /// haltpoll.c: adjust_poll_limit(): grows while halts end soon enough to have been polled for, shrinks after long ones.
+    fn adjust_poll_limit(&self, usage: &mut Usage) {
+        let (limit, block_ns) = (usage.poll_limit_ns, usage.last_residency_ns);
+        if block_ns > limit && block_ns <= HALT_POLL_NS {
+            usage.poll_limit_ns = (limit * GROW).clamp(GROW_START_NS, HALT_POLL_NS);
+        } else if block_ns > HALT_POLL_NS {
+            let shrunk = limit / SHRINK;
+            usage.poll_limit_ns = if shrunk < GROW_START_NS { 0 } else { shrunk };
+        }
+    }
+
+    /// haltpoll.c: haltpoll_reflect().
+    pub fn haltpoll_reflect(&self, usage: &mut Usage, state: usize) {
+        usage.last_state = Some(state as u8);
+        if state != 0 {
+            self.adjust_poll_limit(usage);
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The timer events oriented governor (drivers/cpuidle/governors/teo.c).
+//!
+//! Every idle state has a bin. An idle whose length lies in the bin of the next timer is a hit there; one that ended before is an intercept
+//! in the bin of its own length. Both decay. Where intercepts outweigh, a shallower state is chosen than the timer allows.
+
+use super::table::StateTable;
+use super::{Choice, Outlook, RESIDENCY_THRESHOLD_NS, Usage, Woken};
+
+const PULSE: u32 = 1024;
+const DECAY_SHIFT: u32 = 3;
+const NR_RECENT: usize = 9;
+/// KTIME_MAX.
+const NEVER_NS: u64 = i64::MAX as u64;
+
+/// teo.c: struct teo_bin.
+#[derive(Clone, Copy, Default, Debug)]
+struct Bin {
+    intercepts: u32,
+    hits: u32,
+    /// Of the last nine events, the intercepts here.
+    recent: u32,
+}
+
+/// Sums over the bins of states shallower than one.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sums {
+    intercepts: u32,
+    hits: u32,
+    recent: u32,
+}
+
+impl Sums {
+    fn add(&mut self, bin: &Bin) {
+        self.intercepts += bin.intercepts;
+        self.hits += bin.hits;
+        self.recent += bin.recent;
+    }
+}
+
+/// teo.c: struct teo_cpu.
+#[derive(Clone, Debug)]
+pub(super) struct Teo {
+    /// From the choice to the wakeup, or when the choice was made.
+    time_span_ns: u64,
+    sleep_length_ns: u64,
+    bins: Vec<Bin>,
+    total: u32,
+    /// Hits after more than a tick, where no state needs as long.
+    tick_hits: u32,
+    recent: [Option<u8>; NR_RECENT],
+    next_recent: usize,
+}
+
+/// The deepest candidate, and what was summed on the way to it.
+struct Candidate {
+    /// `None`: no state is enabled.
+    state: Option<usize>,
+    first: usize,
+    /// The deepest whose exit latency is allowed.
+    constraint: usize,
+    /// Of the bins before the candidate.
+    sums: Sums,
+    /// Of all that were passed.
+    passed: Sums,
+}
+
+impl Teo {
+    /// teo.c: teo_enable_device().
+    pub fn new(table: &StateTable) -> Teo {
+        Teo {
+            time_span_ns: 0,
+            sleep_length_ns: 0,
+            bins: vec![Bin::default(); table.states.len()],
+            total: 0,
+            tick_hits: 0,
+            recent: [None; NR_RECENT],
+            next_recent: 0,
+        }
+    }
+
+    /// teo.c: the part of teo_update() that finds out how long the idle was, exit latency aside.
+    fn measured_ns(&self, table: &StateTable, usage: &Usage, last: usize) -> u64 {
+        if self.time_span_ns >= self.sleep_length_ns {
+            return u64::MAX;
+        }
+        let latency = table.states[last].exit_latency_ns;
+        let residency = usage.last_residency_ns;
+        if residency >= latency { residency - latency / 2 } else { residency / 2 }
+    }
+
+    /// teo.c: the part of teo_update() that decays the bins and finds those of the timer and of the idle.
+    fn decay(&mut self, table: &StateTable, measured_ns: u64) -> (usize, usize) {
+        let (mut timer, mut duration) = (0, 0);
+        self.total = 0;
+        for (index, (bin, state)) in self.bins.iter_mut().zip(&table.states).enumerate() {
+            bin.hits -= bin.hits >> DECAY_SHIFT;
+            bin.intercepts -= bin.intercepts >> DECAY_SHIFT;
+            self.total += bin.hits + bin.intercepts;
+            if state.target_residency_ns <= self.sleep_length_ns {
+                timer = index;
+                if state.target_residency_ns <= measured_ns {
+                    duration = index;
+                }
+            }
+        }
+        (timer, duration)
+    }
+
+    /// teo.c: teo_update() until v6.6.
+    fn teo_update_recent(&mut self, table: &StateTable, usage: &Usage, last: usize) {
+        let (timer, duration) = self.decay(table, self.measured_ns(table, usage, last));
+        let place = self.next_recent;
+        self.next_recent = (place + 1) % NR_RECENT;
+        if let Some(oldest) = self.recent[place] {
+            self.bins[usize::from(oldest)].recent -= 1;
+        }
+        if timer == duration {
+            self.bins[timer].hits += PULSE;
+            self.recent[place] = None;
+        } else {
+            self.bins[duration].intercepts += PULSE;
+            self.bins[duration].recent += 1;
+            self.recent[place] = Some(duration as u8);
+        }
+        self.total += PULSE;
+    }
+
+    /// teo.c: teo_update() since then.
+    fn teo_update_intercepts(&mut self, table: &StateTable, usage: &Usage, last: usize) {
+        let measured = self.measured_ns(table, usage, last);
+        let (mut timer, duration) = self.decay(table, measured);
+        let deepest = table.states.last().map_or(0, |state| state.target_residency_ns);
+        self.total += PULSE;
+        if deepest < table.tick_ns {
+            // One more bin, of hits alone, for idles of a tick and more.
+            self.tick_hits -= self.tick_hits >> DECAY_SHIFT;
+            self.total += self.tick_hits;
+            if table.tick_ns <= self.sleep_length_ns {
+                timer = table.states.len();
+                if table.tick_ns <= measured {
+                    self.tick_hits += PULSE;
+                    return;
+                }
+            }
+        }
+        if timer == duration {
+            self.bins[timer].hits += PULSE;
+        } else {
+            self.bins[duration].intercepts += PULSE;
+        }
+    }
+
+    /// Sums the bins up to the deepest enabled state that needs no more than `duration_ns`.
+    fn candidate(&self, table: &StateTable, duration_ns: u64, shallowest_enabled: bool) -> Candidate {
+        let mut found = Candidate {
+            state: shallowest_enabled.then_some(0),
+            first: 0,
+            constraint: 0,
+            sums: Sums::default(),
+            passed: Sums::default(),
+        };
+        for (index, state) in table.states.iter().enumerate().skip(1) {
+            found.passed.add(&self.bins[index - 1]);
+            if state.disabled {
+                continue;
+            }
+            if found.state.is_none() {
+                (found.state, found.first) = (Some(index), index);
+            }
+            if state.target_residency_ns > duration_ns {
+                break;
+            }
+            found.state = Some(index);
+            if state.exit_latency_ns <= table.latency_req_ns {
+                found.constraint = index;
+            }
+            found.sums = found.passed;
+        }
+        found
+    }
+
+    /// teo.c: teo_select() of v5.14 to v6.6.
+    pub fn teo_select_recent(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+        if let Some(last) = usage.last_state.take() {
+            self.teo_update_recent(table, usage, last.into());
+        }
+        self.time_span_ns = outlook.now_ns;
+        let mut duration = outlook.sleep_length_ns;
+        self.sleep_length_ns = duration;
+        let states = &table.states;
+        let shallowest = !states[0].disabled;
+        if shallowest && states[1].target_residency_ns > duration {
+            return end_recent(table, outlook, 0, 0, duration);
+        }
+        let found = self.candidate(table, duration, shallowest);
+        let mut chosen = match found.state {
+            Some(state) if state != found.first => state,
+            other => return end_recent(table, outlook, other.unwrap_or(0), found.first, duration),
+        };
+        let alt_intercepts = 2 * found.sums.intercepts > self.total - found.sums.hits;
+        let alt_recent = found.sums.recent > NR_RECENT as u32 / 2;
+        if alt_intercepts || alt_recent {
+            let wanted = Wanted { sums: found.sums, alt_intercepts, alt_recent };
+            (chosen, duration) = self.intercepted_recent(table, outlook, chosen, duration, &wanted);
+        }
+        end_recent(table, outlook, chosen.min(found.constraint), found.first, duration)
+    }
+
+    /// The deepest state that more than half of the early wakeups would have let rest, and the time that goes with it.
+    fn intercepted_recent(
+        &self,
+        table: &StateTable,
+        outlook: &Outlook,
+        candidate: usize,
+        duration_ns: u64,
+        wanted: &Wanted,
+    ) -> (usize, u64) {
+        let states = &table.states;
+        let long_enough = |span: u64| !outlook.tick_stopped || span >= table.tick_ns;
+        let mut suitable = (candidate, duration_ns);
+        let mut sums = Sums::default();
+        for index in (0..candidate).rev() {
+            sums.add(&self.bins[index]);
+            // teo.c: teo_middle_of_bin()
+            let span = (states[index].target_residency_ns + states[index + 1].target_residency_ns) / 2;
+            let usable = long_enough(span) && !states[index].disabled;
+            if wanted.are_half(&sums) {
+                return if usable { (index, span) } else { suitable };
+            }
+            if states[index].disabled {
+                continue;
+            }
+            if !long_enough(span) {
+                if suitable.0 != candidate {
+                    continue;
+                }
+                break;
+            }
+            suitable = (index, span);
+        }
+        (candidate, duration_ns)
+    }
+
+    /// teo.c: teo_select() of v6.12.
+    pub fn teo_select_intercepts(&mut self, table: &StateTable, usage: &mut Usage, outlook: &Outlook) -> Choice {
+        if let Some(last) = usage.last_state.take() {
+            self.teo_update_intercepts(table, usage, last.into());
+        }
+        self.time_span_ns = outlook.now_ns;
+        self.sleep_length_ns = NEVER_NS;
+        let states = &table.states;
+        let retain = |state: usize, looked_at_timers: bool| Choice { state, stop_tick: false, looked_at_timers };
+        let found = self.candidate_of_all(table);
+        let mut chosen = match found.state {
+            None => return retain(0, false),
+            Some(state) if state == found.first => {
+                // The only one that is enabled.
+                let duration = states[state].target_residency_ns;
+                return end_intercepts(table, outlook, (state, found.first), duration, table.tick_ns / 2, false);
+            }
+            Some(state) => state,
+        };
+        let deepest = chosen;
+        if 2 * found.sums.intercepts > self.total - found.sums.hits {
+            chosen = self.intercepted(table, outlook, chosen, found.sums.intercepts);
+        }
+        if chosen == 0 && deepest > 0 {
+            // Whether that was right is only known with the timer.
+            self.sleep_length_ns = outlook.sleep_length_ns;
+            return retain(0, true);
+        }
+        chosen = chosen.min(found.constraint);
+        if chosen == 0 || (states[0].polling && states[chosen].target_residency_ns < RESIDENCY_THRESHOLD_NS) {
+            return retain(chosen, false);
+        }
+        let mut duration = outlook.sleep_length_ns;
+        self.sleep_length_ns = duration;
+        if states[chosen].target_residency_ns > duration {
+            chosen = table.shallower(chosen, |state| state.target_residency_ns <= duration);
+        }
+        let before_tick = found.passed.intercepts + self.bins.last().map_or(0, |bin| bin.intercepts);
+        if states[chosen].target_residency_ns < table.tick_ns && before_tick > self.total / 2 + self.total / 8 {
+            duration = table.tick_ns / 2;
+        }
+        end_intercepts(table, outlook, (chosen, found.first), duration, outlook.delta_tick_ns, true)
+    }
+
+    /// [`Teo::candidate`] of v6.12: the deepest enabled state, whatever the timer says. The first one stays 0 where that is enabled.
+    fn candidate_of_all(&self, table: &StateTable) -> Candidate {
+        self.candidate(table, u64::MAX, !table.states[0].disabled)
+    }
+
+    /// The deepest state that more than half of the early wakeups would have let rest.
+    fn intercepted(&self, table: &StateTable, outlook: &Outlook, candidate: usize, intercepts: u32) -> usize {
+        let states = &table.states;
+        // teo.c: teo_state_ok()
+        let long_enough = |index: usize| !outlook.tick_stopped || states[index].target_residency_ns >= table.tick_ns;
+        let (mut suitable, mut sum) = (candidate, 0);
+        for index in (0..candidate).rev() {
+            sum += self.bins[index].intercepts;
+            if 2 * sum > intercepts {
+                return if long_enough(index) && !states[index].disabled { index } else { suitable };
+            }
+            if states[index].disabled {
+                continue;
+            }
+            if !long_enough(index) {
+                if suitable != candidate {
+                    continue;
+                }
+                break;
+            }
+            suitable = index;
+        }
+        candidate
+    }
+
+    /// teo.c: teo_reflect().
+    pub fn teo_reflect(&mut self, table: &StateTable, usage: &mut Usage, state: usize, woken: Woken) {
+        usage.last_state = Some(state as u8);
+        if usage.poll_time_limit || (woken.got_tick && self.sleep_length_ns > table.tick_ns) {
+            usage.poll_time_limit = false;
+            self.time_span_ns = self.sleep_length_ns;
+        } else {
+            self.time_span_ns = woken.now_ns - self.time_span_ns;
+        }
+    }
+}
+
+/// What makes an early wakeup likely.
+struct Wanted {
+    sums: Sums,
+    alt_intercepts: bool,
+    alt_recent: bool,
+}
+
+impl Wanted {
+    fn are_half(&self, sums: &Sums) -> bool {
+        (!self.alt_recent || 2 * sums.recent > self.sums.recent)
+            && (!self.alt_intercepts || 2 * sums.intercepts > self.sums.intercepts)
+    }
+}
+
+/// The end of teo_select() until v6.6.
+fn end_recent(table: &StateTable, outlook: &Outlook, chosen: usize, first: usize, duration_ns: u64) -> Choice {
+    let states = &table.states;
+    if (!states[chosen].polling && duration_ns >= table.tick_ns) || outlook.tick_stopped {
+        return Choice::of(chosen);
+    }
+    let state = within_tick(table, chosen, first, outlook.delta_tick_ns);
+    Choice { state, stop_tick: false, looked_at_timers: true }
+}
+
+/// The same in v6.12. `chosen`: the state, and the first that is enabled.
+fn end_intercepts(
+    table: &StateTable,
+    outlook: &Outlook,
+    (chosen, first): (usize, usize),
+    duration_ns: u64,
+    delta_tick_ns: u64,
+    looked_at_timers: bool,
+) -> Choice {
+    if (!table.states[chosen].polling && duration_ns >= table.tick_ns) || outlook.tick_stopped {
+        return Choice { state: chosen, stop_tick: true, looked_at_timers };
+    }
+    Choice { state: within_tick(table, chosen, first, delta_tick_ns), stop_tick: false, looked_at_timers }
+}
+
+/// The tick goes on: what would rest longer than until it comes is too deep.
+fn within_tick(table: &StateTable, chosen: usize, first: usize, delta_tick_ns: u64) -> usize {
+    if chosen > first && table.states[chosen].target_residency_ns > delta_tick_ns {
+        return table.shallower(chosen, |state| state.target_residency_ns <= delta_tick_ns);
+    }
+    chosen
+}

@@ -1,0 +1,266 @@
+//! What the governors' rules say, derived by hand from their sources, against what comes out.
+
+use super::table::IdleOptions;
+use super::*;
+use crate::prices::IdleState;
+use units::Ps;
+
+/// Haswell's table as intel_idle declares it.
+fn haswell() -> Vec<IdleState> {
+    [("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C3", 33, 100), ("C6", 133, 400)]
+        .map(|(name, exit_latency_us, target_residency_us)| IdleState {
+            name: name.to_string(),
+            exit_latency_us,
+            target_residency_us,
+            polling: target_residency_us == 0,
+            wake: Ps::ZERO,
+        })
+        .to_vec()
+}
+
+/// A CPU that idles by `rules`.
+struct Idler {
+    cpuidle: Cpuidle,
+    device: Device,
+    now_us: u64,
+    tick_stopped: bool,
+    iowaiters: u32,
+}
+
+impl Idler {
+    fn new(rules: IdleRules) -> Idler {
+        Idler::with(rules, &IdleOptions::default())
+    }
+
+    fn with(rules: IdleRules, options: &IdleOptions) -> Idler {
+        let cpuidle = Cpuidle { rules, table: StateTable::new(&haswell(), options) };
+        let device = cpuidle.device();
+        Idler { cpuidle, device, now_us: 0, tick_stopped: false, iowaiters: 0 }
+    }
+
+    fn select(&mut self, next_timer_us: u64, tick_us: u64) -> Choice {
+        let outlook = Outlook {
+            now_ns: self.now_us * 1000,
+            sleep_length_ns: next_timer_us * 1000,
+            delta_tick_ns: if self.tick_stopped { next_timer_us } else { next_timer_us.min(tick_us) } * 1000,
+            tick_stopped: self.tick_stopped,
+            nr_iowaiters: self.iowaiters,
+        };
+        self.cpuidle.select(&mut self.device, &outlook)
+    }
+
+    fn woken(&mut self, state: usize, idle_us: u64, got_tick: bool) {
+        self.now_us += idle_us;
+        let woken = Woken { now_ns: self.now_us * 1000, got_tick, poll_time_limit: false };
+        self.cpuidle.reflect(&mut self.device, state, idle_us * 1000, woken);
+        self.now_us += 1;
+    }
+
+    /// What is chosen after many idles of that length, the next timer always as far.
+    fn settled(&mut self, next_timer_us: u64, idle_us: u64) -> Choice {
+        for _ in 0..64 {
+            let choice = self.select(next_timer_us, 4_000);
+            self.woken(choice.state, idle_us, false);
+        }
+        self.select(next_timer_us, 4_000)
+    }
+}
+
+fn settled(rules: IdleRules, next_timer_us: u64, idle_us: u64) -> usize {
+    Idler::new(rules).settled(next_timer_us, idle_us).state
+}
+
+#[test]
+fn periodic_wakeups_settle_in_the_deepest_state_that_fits() {
+    // A millisecond between wakeups: C6 (400 us). 150 us: C3. 60 us: C1E, by every form of the menu governor.
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+        assert_eq!(settled(rules, 100_000, 1_000), 4, "{rules:?}");
+        assert_eq!(settled(rules, 100_000, 150), 3, "{rules:?}");
+        assert_eq!(settled(rules, 100_000, 60), 2, "{rules:?}");
+    }
+}
+
+#[test]
+fn microsecond_idles_poll_until_v4_5_and_halt_since() {
+    assert_eq!(settled(IdleRules::V4_5, 4_000, 3), 0);
+    assert_eq!(settled(IdleRules::V4_15, 4_000, 7), 1);
+    // Three microseconds, exit included, count as one, which is less than C1 is worth. In v4.6 that is no reason to poll as long as
+    // no timer is near; later forms want C1's exit latency (2 us) to be no more than what is predicted.
+    let after_c1 = |rules| {
+        let mut idler = Idler::new(rules);
+        for _ in 0..8 {
+            idler.select(4_000, 4_000);
+            idler.woken(1, 3, false);
+        }
+        idler.select(4_000, 4_000).state
+    };
+    assert_eq!([IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12].map(after_c1), [1, 0, 0]);
+    assert_eq!(settled(IdleRules::V6_12, 4_000, 7), 1);
+    // A timer 20 us away or less, and less predicted than C1 is worth.
+    assert_eq!(settled(IdleRules::V4_15, 1, 1), 0);
+    assert_eq!(settled(IdleRules::V4_15, 15, 15), 1);
+}
+
+#[test]
+fn a_short_prediction_keeps_the_tick_and_a_long_one_does_not() {
+    for rules in [IdleRules::V6_1, IdleRules::V6_12] {
+        let short = Idler::new(rules).settled(100_000, 150);
+        assert!(!short.stop_tick, "{rules:?}");
+        let long = Idler::new(rules).settled(100_000, 20_000);
+        assert_eq!((long.state, long.stop_tick), (4, true), "{rules:?}");
+        // With the tick stopped a prediction below its length is not believed: 100 ms to the timer, C6.
+        let mut stopped = Idler::new(rules);
+        stopped.tick_stopped = true;
+        assert_eq!(stopped.settled(100_000, 150).state, 4, "{rules:?}");
+        // A millisecond would do for C6, but the tick goes on and comes in 50 us: C1E.
+        let mut soon = Idler::new(rules);
+        soon.settled(100_000, 1_000);
+        let choice = soon.select(100_000, 50);
+        assert_eq!((choice.state, choice.stop_tick), (2, false), "{rules:?}");
+    }
+    // The idle loop did not ask before.
+    assert!(Idler::new(IdleRules::V4_15).settled(100_000, 150).stop_tick);
+}
+
+#[test]
+fn short_typical_intervals_spare_the_look_at_timers_since_v6_6() {
+    assert!(!Idler::new(IdleRules::V6_12).settled(4_000, 9).looked_at_timers);
+    assert!(Idler::new(IdleRules::V6_12).settled(4_000, 40).looked_at_timers);
+    assert!(Idler::new(IdleRules::V6_1).settled(4_000, 9).looked_at_timers);
+}
+
+#[test]
+fn tasks_in_iowait_forbid_slow_states_until_they_are_ignored() {
+    // One of them: predicted 1000 us by 11 = 90 us of exit latency, less than C6's 133.
+    for (rules, expected) in [(IdleRules::V4_5, 3), (IdleRules::V4_15, 3), (IdleRules::V6_1, 3), (IdleRules::V6_12, 4)]
+    {
+        let mut idler = Idler::new(rules);
+        idler.iowaiters = 1;
+        assert_eq!(idler.settled(100_000, 1_000).state, expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_tick_that_wakes_means_the_idle_could_have_been_long() {
+    // Always woken by the tick after 300 us, with a timer 100 ms away: learned as 45 ms, so the tick is stopped at last.
+    let mut idler = Idler::new(IdleRules::V6_1);
+    for _ in 0..16 {
+        let choice = idler.select(100_000, 300);
+        idler.woken(choice.state, 300, true);
+    }
+    let choice = idler.select(100_000, 300);
+    assert_eq!((choice.state, choice.stop_tick), (4, true));
+}
+
+#[test]
+fn a_state_that_was_not_entered_leaves_a_mark_since_v4_17() {
+    let rejected = |rules| {
+        let mut idler = Idler::new(rules);
+        idler.settled(100_000, 60);
+        for _ in 0..8 {
+            let Idler { cpuidle, device, .. } = &mut idler;
+            cpuidle.reject(device);
+            idler.select(100_000, 4_000);
+        }
+        idler.select(100_000, 4_000).state
+    };
+    // No interval is left: the corrected timer (60 us of 100 ms) alone predicts, which comes to the same here for v4.15.
+    assert_eq!(rejected(IdleRules::V4_15), 2);
+    assert_eq!(rejected(IdleRules::V6_12), 2);
+}
+
+fn teo(rules: IdleRules) -> IdleRules {
+    IdleRules { governor: Governor::Teo, ..rules }
+}
+
+#[test]
+fn teo_trusts_the_timer_until_intercepts_outweigh() {
+    for rules in [teo(IdleRules::V6_1), teo(IdleRules::V6_12)] {
+        // Nothing known: the deepest state that the timer allows.
+        assert_eq!(Idler::new(rules).select(100_000, 4_000).state, 4);
+        assert_eq!(Idler::new(rules).select(150, 4_000).state, 3);
+        // Idles as long as the timer says: hits.
+        assert_eq!(settled(rules, 1_000, 1_000), 4);
+        // All end after 150 us, which is C3's bin (100 to 400 us): intercepts there.
+        let early = Idler::new(rules).settled(100_000, 150);
+        assert_eq!(early.state, 3, "{rules:?}");
+        assert!(!early.stop_tick, "{rules:?}");
+        // 60 us: C1E's.
+        assert_eq!(settled(rules, 100_000, 60), 2);
+    }
+}
+
+#[test]
+fn teo_changes_its_mind_by_recent_intercepts_in_v6_1_and_by_their_weight_alone_since() {
+    // Long idles first. Then early ones: five of the last nine are enough in v6.1.
+    let turns = |rules| {
+        let mut idler = Idler::new(rules);
+        for _ in 0..64 {
+            let choice = idler.select(2_000, 4_000);
+            idler.woken(choice.state, 2_000, false);
+        }
+        (1..20).find(|_| {
+            let choice = idler.select(2_000, 4_000);
+            idler.woken(choice.state, 250, false);
+            idler.select(2_000, 4_000).state == 3
+        })
+    };
+    // Weight: with p = 1024 and hits H = 8 p at first, after n intercepts I = 8 p (1 - (7/8)^n) must be more than H (7/8)^n, which
+    // holds from n = 6 on (7/8^5 = 0.51, 7/8^6 = 0.45).
+    assert_eq!(turns(teo(IdleRules::V6_1)), Some(5));
+    assert_eq!(turns(teo(IdleRules::V6_12)), Some(6));
+}
+
+#[test]
+fn the_ladder_is_climbed_after_four_long_idles_and_left_at_once() {
+    let rules = IdleRules { governor: Governor::Ladder, ..IdleRules::V4_15 };
+    let mut idler = Idler::new(rules);
+    let mut states = Vec::new();
+    for round in 0..20 {
+        let choice = idler.select(100_000, 4_000);
+        states.push(choice.state);
+        idler.woken(choice.state, if round == 14 { 120 } else { 500 }, false);
+    }
+    // C1 first; each fourth idle beyond twice the exit latency promotes; 120 us in C6 (133 us to leave) demotes.
+    assert_eq!(states, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 3, 3, 3, 3, 4]);
+}
+
+#[test]
+fn haltpoll_polls_as_long_as_that_is_worth_it() {
+    let rules = IdleRules { governor: Governor::Haltpoll, ..IdleRules::V6_1 };
+    let mut idler = Idler::new(rules);
+    // No limit yet: halts. 100 us later woken: from now on it polls first, for 50 us.
+    assert_eq!(idler.select(4_000, 4_000).state, 1);
+    idler.woken(1, 100, false);
+    assert_eq!(idler.select(4_000, 4_000).state, 0);
+    assert_eq!(idler.cpuidle.cpuidle_poll_time(&idler.device), Some(50_000));
+    idler.cpuidle.reflect(&mut idler.device, 0, 50_000, Woken { now_ns: 0, got_tick: false, poll_time_limit: true });
+    assert_eq!(idler.select(4_000, 4_000).state, 1, "the window is over");
+    idler.woken(1, 900, false);
+    // A halt of 900 us was not worth it: 25 us would be below the start, so none.
+    assert_eq!(idler.select(4_000, 4_000).state, 1);
+}
+
+#[test]
+fn the_table_is_what_the_command_line_leaves() {
+    let options = |options: IdleOptions| Idler::with(IdleRules::V6_12, &options).settled(100_000, 20_000).state;
+    assert_eq!(options(IdleOptions { max_cstate: Some(2), ..IdleOptions::default() }), 2);
+    assert_eq!(options(IdleOptions { states_off: 0b10000, ..IdleOptions::default() }), 3);
+    assert_eq!(options(IdleOptions { latency_us: Some(50), ..IdleOptions::default() }), 3);
+    assert_eq!(options(IdleOptions { latency_us: Some(0), ..IdleOptions::default() }), 0);
+    let table = StateTable::new(&haswell(), &IdleOptions::default());
+    // C1E is the first that needs 10 us; a sixteenth of 4 ms is more.
+    assert_eq!(table.poll_time_ns(), 20_000);
+    let shallow = StateTable::new(&haswell(), &IdleOptions { max_cstate: Some(1), ..IdleOptions::default() });
+    assert_eq!(shallow.poll_time_ns(), 250_000);
+}
+
+#[test]
+fn every_behaviour_is_set_by_its_key() {
+    let mut rules = IdleRules::V4_5;
+    for setting in IdleRules::V6_12.settings() {
+        assert_eq!(rules.set(setting.key, setting.value.name), Switched::Done, "{}", setting.key);
+    }
+    assert_eq!(rules, IdleRules::V6_12);
+    assert_eq!(rules.set("idle.men", "tick"), Switched::UnknownKey);
+}
