@@ -4,12 +4,17 @@
 //! [`Instance`]: the tasks it starts and the metric it takes from what they report.
 
 mod chance;
+pub mod cyclictest;
 #[cfg(test)]
 mod fixture;
+pub mod frame_pipeline;
+pub mod futexes;
 pub mod groups;
 pub mod hackbench;
+pub mod kernel_build;
 mod latency;
 pub mod pipetest;
+pub mod request_server;
 pub mod rt_app;
 pub mod schbench;
 pub mod script;
@@ -156,10 +161,18 @@ where
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
 pub const WORKLOADS: &[Workload] = &[
     pipetest::WORKLOAD,
+    pipetest::PERF_BENCH_PIPE,
     hackbench::PIPES,
     schbench::current::WORKLOAD,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,
+    futexes::STRESS_FUTEX,
+    futexes::SYSBENCH,
+    cyclictest::WORKLOAD,
+    kernel_build::WORKLOAD,
+    request_server::REDIS,
+    request_server::NGINX,
+    frame_pipeline::WORKLOAD,
 ];
 
 pub fn workload(name: &str) -> Option<&'static Workload> {

@@ -12,7 +12,7 @@ use crate::{Instance, Parameter, Summary, Workload};
 use os::Os;
 use os::pipe::PipeId;
 use sim::engine::Sample;
-use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use units::Ns;
 
 /// Bytes of the token.
@@ -40,12 +40,36 @@ pub const WORKLOAD: Workload = Workload {
     unit: "us per loop",
     per_unit: 1_000_000,
     decimals: 2,
-    build: |values| Box::new(Pipetest { batches: values.get("batches"), loops: values.get("loops") }),
+    build: |values| {
+        Box::new(Pipetest { batches: values.get("batches"), loops: values.get("loops"), child: AddressSpace::Own })
+    },
+};
+
+/// `perf bench sched pipe`: the same token in one long batch, between processes or threads; MMTests calls its table perfpipe.
+pub const PERF_BENCH_PIPE: Workload = Workload {
+    name: "perf-bench-pipe",
+    summary: "perf bench sched pipe: two tasks hand a token to and fro through two pipes",
+    parameters: &[
+        Parameter { name: "loops", default: 1_000_000, range: (1, 100_000_000), unit: "loops", doc: "round trips" },
+        Parameter { name: "threads", default: 0, range: (0, 1), unit: "bool", doc: "threads instead of processes" },
+    ],
+    key: None,
+    operation: "usecs-op",
+    rows: &[],
+    statistics: Summary::Time,
+    unit: "us per loop",
+    per_unit: 1_000_000,
+    decimals: 4,
+    build: |values| {
+        let child = if values.get("threads") == 1 { AddressSpace::Parent } else { AddressSpace::Own };
+        Box::new(Pipetest { batches: 1, loops: values.get("loops"), child })
+    },
 };
 
 struct Pipetest {
     batches: u64,
     loops: u64,
+    child: AddressSpace,
 }
 
 impl Instance for Pipetest {
@@ -56,6 +80,7 @@ impl Instance for Pipetest {
             back,
             batches: self.batches,
             loops: self.loops,
+            memory: self.child,
             batch: 0,
             turn: 0,
             started: Ns::ZERO,
@@ -83,6 +108,8 @@ struct Parent {
     back: PipeId,
     batches: u64,
     loops: u64,
+    /// The child's.
+    memory: AddressSpace,
     batch: u64,
     turn: u64,
     started: Ns,
@@ -96,7 +123,8 @@ impl Program for Parent {
                 self.state = ParentState::Write;
                 let child =
                     Child { there: self.there, back: self.back, left: self.batches * self.loops, reading: false };
-                Op::Fork(Box::new(TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("pipe-test", child) }))
+                let spec = TaskSpec::new("pipe-test", child);
+                Op::Fork(Box::new(TaskSpec { working_set: WORKING_SET, memory: self.memory, ..spec }))
             }
             ParentState::Write => {
                 if self.turn == 0 {

@@ -127,6 +127,7 @@ impl Worker {
                 jvm.allocated += ALLOCATION;
                 if jvm.allocated >= bench.rules.young && jvm.collection == Collection::None {
                     jvm.collection = Collection::Wanted;
+                    control.collections.set(control.collections.get() + 1);
                 }
             }
         }

@@ -199,6 +199,8 @@ struct Control {
     injected: Cell<u64>,
     completed: Cell<u64>,
     in_flight: Cell<u64>,
+    /// Collections that began.
+    collections: Cell<u64>,
     response_times: RefCell<Latencies>,
 }
 

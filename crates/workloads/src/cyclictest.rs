@@ -1,0 +1,197 @@
+//! cyclictest: real-time threads that sleep until the next multiple of their interval and measure how late they wake.
+//!
+//! Each thread (SCHED_FIFO, of the priority given, each one lower than the one before it) sleeps with clock_nanosleep() until an
+//! absolute time and takes the difference to the clock. Their intervals grow by `distance` from thread to thread, as the program's own
+//! default has it. `hogs` normal tasks load the machine meanwhile. The program prints minimum, mean and maximum in whole
+//! microseconds; here each is over all threads.
+//!
+//! Real-time tasks' timers have no slack (kernel/time/hrtimer.c); the model's have the process's. So latencies hold up to 50 us of slack
+//! where nothing else interrupts: compare arms, not levels.
+
+use crate::latency::Latencies;
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use sched::attr::SchedAttr;
+use sched::sched::Policy;
+use sim::engine::Sample;
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use units::{Cycles, Ns};
+
+/// Bytes of private cache that a thread uses again after a switch (guess, 2 to 8 KiB).
+const WORKING_SET: u64 = 4 * 1024;
+/// What a hog does between two looks at whether it shall end.
+const HOG: Cycles = Cycles(3_000_000);
+
+pub const WORKLOAD: Workload = Workload {
+    name: "cyclictest",
+    summary: "how late timers wake real-time threads",
+    parameters: &[
+        Parameter { name: "threads", default: 1, range: (1, 4_096), unit: "threads", doc: "that measure" },
+        Parameter { name: "interval", default: 1_000, range: (10, 10_000_000), unit: "us", doc: "of the first thread" },
+        Parameter {
+            name: "distance",
+            default: 500,
+            range: (0, 1_000_000),
+            unit: "us",
+            doc: "added for each further one",
+        },
+        Parameter { name: "loops", default: 10_000, range: (1, 10_000_000), unit: "loops", doc: "of the first thread" },
+        Parameter { name: "priority", default: 80, range: (0, 99), unit: "", doc: "of the first one; 0: SCHED_OTHER" },
+        Parameter { name: "hogs", default: 0, range: (0, 65_536), unit: "tasks", doc: "normal tasks that never sleep" },
+    ],
+    key: None,
+    operation: "Lat",
+    rows: &["Min", "Avg", "99th", "Max"],
+    statistics: Summary::TimeFigure("Lat"),
+    unit: "us",
+    per_unit: 1_000,
+    decimals: 2,
+    build: |values: &Values| {
+        Box::new(Cyclictest {
+            threads: values.get("threads"),
+            interval: Ns(values.get("interval") * 1_000),
+            distance: Ns(values.get("distance") * 1_000),
+            loops: values.get("loops"),
+            priority: values.get("priority") as u32,
+            hogs: values.get("hogs"),
+        })
+    },
+};
+
+struct Cyclictest {
+    threads: u64,
+    interval: Ns,
+    distance: Ns,
+    loops: u64,
+    priority: u32,
+    hogs: u64,
+}
+
+/// What all threads add to.
+#[derive(Default)]
+struct Seen {
+    latencies: RefCell<Latencies>,
+    least: Cell<Option<u64>>,
+    most: Cell<u64>,
+    sum: Cell<u64>,
+    count: Cell<u64>,
+    done: Cell<bool>,
+}
+
+impl Seen {
+    fn add(&self, late: Ns) {
+        self.least.set(Some(self.least.get().map_or(late.0, |least| least.min(late.0))));
+        self.most.set(self.most.get().max(late.0));
+        self.sum.set(self.sum.get() + late.0);
+        self.count.set(self.count.get() + 1);
+        self.latencies.borrow_mut().record(late.0);
+    }
+
+    /// Nanoseconds, in the order of the rows.
+    fn figures(&self) -> [u64; 4] {
+        let mean = self.sum.get() / self.count.get().max(1);
+        [self.least.get().unwrap_or(0), mean, self.latencies.borrow().percentile(990), self.most.get()]
+    }
+}
+
+impl Instance for Cyclictest {
+    fn start(&self, _os: &mut Os) -> Vec<TaskSpec> {
+        let seen = Rc::new(Seen::default());
+        let measuring = (0..self.threads).map(|number| {
+            let program = Measure {
+                seen: seen.clone(),
+                interval: Ns(self.interval.0 + number * self.distance.0),
+                left: self.loops,
+                first: number == 0,
+                next: None,
+                report: 0,
+            };
+            let priority = self.priority.saturating_sub(number as u32).max(1);
+            let attr = SchedAttr { sched_policy: Policy::Fifo, sched_priority: priority, ..SchedAttr::NORMAL };
+            TaskSpec {
+                attr: Some(if self.priority == 0 { SchedAttr::NORMAL } else { attr }),
+                memory: AddressSpace::Joined(0),
+                working_set: WORKING_SET,
+                ..TaskSpec::new("cyclictest", program)
+            }
+        });
+        let hogs = (0..self.hogs).map(|_| TaskSpec::new("hog", Hog { seen: seen.clone() }));
+        hogs.chain(measuring).collect()
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| sample.value).collect()
+    }
+
+    fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
+        self.samples(reported).into_iter().map(|figure| vec![figure]).collect()
+    }
+}
+
+struct Measure {
+    seen: Rc<Seen>,
+    interval: Ns,
+    left: u64,
+    /// The first thread's loops decide when all end.
+    first: bool,
+    /// When it is to wake.
+    next: Option<Ns>,
+    report: usize,
+}
+
+impl Program for Measure {
+    fn next(&mut self, last: Outcome) -> Op {
+        if let Some(next) = self.next {
+            self.seen.add(Ns(last.now.0.saturating_sub(next.0)));
+            self.left -= u64::from(self.first);
+        }
+        if self.left > 0 && !self.seen.done.get() {
+            let next = self.next.unwrap_or(last.now) + self.interval;
+            self.next = Some(next);
+            return Op::SleepUntil(next);
+        }
+        self.next = None;
+        self.seen.done.set(true);
+        match self.seen.figures().get(self.report) {
+            Some(&value) if self.first => {
+                self.left = 0;
+                self.report += 1;
+                Op::Report { series: self.report as u32 - 1, value }
+            }
+            _ => Op::Exit,
+        }
+    }
+}
+
+struct Hog {
+    seen: Rc<Seen>,
+}
+
+impl Program for Hog {
+    fn next(&mut self, _last: Outcome) -> Op {
+        if self.seen.done.get() { Op::Exit } else { Op::Work(HOG) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::run;
+
+    #[test]
+    fn an_idle_machine_wakes_them_when_their_slack_ends_and_hogs_change_nothing() {
+        for hogs in [0, 4] {
+            let ran = run("cyclictest", 2, &[("threads", 2), ("loops", 100), ("hogs", hogs)]);
+            let [least, mean, _, most] = ran.rows().concat()[..] else { panic!("four figures") };
+            assert!(least <= mean && mean <= most && most <= 50_000, "{hogs} hogs: {least} {mean} {most}");
+        }
+    }
+
+    #[test]
+    fn without_a_priority_hogs_are_in_the_way() {
+        let ran = run("cyclictest", 1, &[("loops", 500), ("hogs", 3), ("priority", 0), ("interval", 100)]);
+        let most = ran.rows()[3][0];
+        assert!(most > 1_000_000, "{most} ns");
+    }
+}

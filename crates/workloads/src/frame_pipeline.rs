@@ -1,0 +1,206 @@
+//! ffmpeg-like: frames of a film pass through stages, each a thread or several.
+//!
+//! A demuxer hands packets to decoder threads in turn; a decoded frame goes, in order, to one filter thread, and from there to
+//! an encoder whose slices `slices` threads encode together before the next frame. Every hand-over is a semaphore, and each stage
+//! may be `depth` frames ahead of the next. The figure is frames per second; with `realtime` the demuxer keeps the film's time
+//! (25 frames a second), and the figure says whether the others keep up.
+//!
+//! Sizes are guesses for 1080p on a core of 3 GHz: decoding 8 ms, filtering 3 ms, encoding 24 ms in all slices.
+
+use crate::chance::lognormal;
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::sync::{SemaphoreId, SyncOp};
+use sim::engine::Sample;
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use units::{Cycles, Ns, Prng};
+
+const DEMUX: Cycles = Cycles(150_000);
+const DECODE: u64 = 24_000_000;
+const FILTER: u64 = 9_000_000;
+const ENCODE: u64 = 72_000_000;
+/// How a frame's work spreads.
+const SIGMA_PERMILLE: u64 = 350;
+/// Time of one frame of the film.
+const FRAME: Ns = Ns(40_000_000);
+/// Bytes of private cache that a stage uses again after a switch (guess).
+const WORKING_SET: u64 = 1 << 20;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "ffmpeg-like",
+    summary: "frames pass through demuxer, decoders, filter and the slices of an encoder",
+    parameters: &[
+        Parameter { name: "frames", default: 250, range: (1, 1_000_000), unit: "frames", doc: "of the film" },
+        Parameter { name: "decoders", default: 4, range: (1, 256), unit: "threads", doc: "frame threads" },
+        Parameter { name: "slices", default: 4, range: (1, 256), unit: "threads", doc: "that encode a frame together" },
+        Parameter { name: "depth", default: 4, range: (1, 1_000), unit: "frames", doc: "a stage may be ahead" },
+        Parameter { name: "realtime", default: 0, range: (0, 1), unit: "bool", doc: "frames come at 25 a second" },
+    ],
+    key: None,
+    operation: "fps",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "frames/s",
+    per_unit: 1_000,
+    decimals: 2,
+    build: |values: &Values| {
+        Box::new(Film {
+            frames: values.get("frames"),
+            decoders: values.get("decoders"),
+            slices: values.get("slices"),
+            depth: values.get("depth"),
+            realtime: values.get("realtime") == 1,
+        })
+    },
+};
+
+struct Film {
+    frames: u64,
+    decoders: u64,
+    slices: u64,
+    depth: u64,
+    realtime: bool,
+}
+
+/// One thing that a stage does for each of its frames.
+#[derive(Clone, Copy)]
+enum Step {
+    Take(SemaphoreId),
+    Give(SemaphoreId),
+    /// Cycles, and whether they spread from frame to frame.
+    Work(u64, bool),
+    /// Until it is the frame's time.
+    OnTime,
+}
+
+impl Instance for Film {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let mut queue = || (os.create_semaphore(), os.create_semaphore());
+        // Packets and room for them, of each decoder; frames and room, of each; then the filter's.
+        let packets: Vec<_> = (0..self.decoders).map(|_| queue()).collect();
+        let decoded: Vec<_> = (0..self.decoders).map(|_| queue()).collect();
+        let (filtered, room) = queue();
+        let slices: Vec<_> = (0..self.slices).map(|_| queue()).collect();
+        let mut stages: Vec<Vec<Step>> = Vec::new();
+        let turns = |of: &dyn Fn(usize) -> Vec<Step>| (0..self.decoders as usize).map(of).collect::<Vec<_>>();
+        let demux = turns(&|decoder| {
+            let on_time = self.realtime.then_some(Step::OnTime);
+            let (full, free) = packets[decoder];
+            on_time.into_iter().chain([Step::Take(free), Step::Work(DEMUX.0, false), Step::Give(full)]).collect()
+        });
+        let filter = turns(&|decoder| {
+            let (full, free) = decoded[decoder];
+            vec![Step::Take(full), Step::Give(free), Step::Take(room), Step::Work(FILTER, true), Step::Give(filtered)]
+        });
+        for (&(packet, packet_room), &(frame, frame_room)) in packets.iter().zip(&decoded) {
+            let work = Step::Work(DECODE, true);
+            stages.push(vec![
+                Step::Take(packet),
+                Step::Give(packet_room),
+                Step::Take(frame_room),
+                work,
+                Step::Give(frame),
+            ]);
+        }
+        let mut encode = vec![Step::Take(filtered), Step::Give(room)];
+        encode.extend(slices.iter().map(|slice| Step::Give(slice.0)));
+        encode.extend(slices.iter().map(|slice| Step::Take(slice.1)));
+        for &(begin, done) in &slices {
+            stages.push(vec![Step::Take(begin), Step::Work(ENCODE / self.slices, true), Step::Give(done)]);
+        }
+        let mut chances = (0..).map(|owner| os.chance("frame", owner));
+        let mut stage = |comm: &str, turns: Vec<Vec<Step>>, frames: u64| {
+            let chance = chances.next().expect("there are always more");
+            let memory = AddressSpace::Joined(0);
+            let stage = Stage { chance, turns, frames, frame: 0, at: 0, began: None, reports: comm == "encoder" };
+            TaskSpec { memory, working_set: WORKING_SET, ..TaskSpec::new(comm, stage) }
+        };
+        // Room that there is at the beginning: given by a thread that then ends.
+        let spaces = packets.iter().map(|queue| queue.1).chain(decoded.iter().map(|queue| queue.1)).chain([room]);
+        let spaces = spaces.flat_map(|room| (0..self.depth).map(move |_| Step::Give(room))).collect();
+        let mut specs = vec![stage("main", vec![spaces], 1)];
+        for (number, steps) in stages.into_iter().enumerate() {
+            let decoder = (number as u64) < self.decoders;
+            let own = |number: u64| (self.frames + self.decoders - 1 - number) / self.decoders;
+            let (comm, frames) = if decoder { ("decoder", own(number as u64)) } else { ("slice", self.frames) };
+            specs.push(stage(comm, vec![steps], frames));
+        }
+        specs.push(stage("encoder", vec![encode], self.frames));
+        specs.push(stage("filter", filter, self.frames));
+        specs.push(stage("demuxer", demux, self.frames));
+        specs
+    }
+
+    /// Thousandths of a frame per second.
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| self.frames * 1_000_000_000_000 / sample.value.max(1)).collect()
+    }
+}
+
+struct Stage {
+    chance: Prng,
+    /// What it does for its frames, one after the other, and then from the beginning.
+    turns: Vec<Vec<Step>>,
+    frames: u64,
+    frame: u64,
+    at: usize,
+    began: Option<Ns>,
+    /// Its last frame is the film's.
+    reports: bool,
+}
+
+impl Program for Stage {
+    fn next(&mut self, last: Outcome) -> Op {
+        let began = *self.began.get_or_insert(last.now);
+        loop {
+            if self.frame == self.frames {
+                let reports = std::mem::take(&mut self.reports);
+                return if reports { Op::Report { series: 0, value: (last.now - began).0 } } else { Op::Exit };
+            }
+            let steps = &self.turns[self.frame as usize % self.turns.len()];
+            let Some(&step) = steps.get(self.at) else {
+                self.at = 0;
+                self.frame += 1;
+                continue;
+            };
+            self.at += 1;
+            return match step {
+                Step::Take(semaphore) => Op::Sync(SyncOp::SemaphoreWait(semaphore)),
+                Step::Give(semaphore) => Op::Sync(SyncOp::SemaphorePost(semaphore)),
+                Step::Work(mean, false) => Op::Work(Cycles(mean)),
+                Step::Work(mean, true) => Op::Work(Cycles(lognormal(&mut self.chance, mean, SIGMA_PERMILLE))),
+                Step::OnTime => Op::SleepUntil(began + Ns(FRAME.0 * self.frame)),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::run;
+
+    fn fps(cpus: usize, parameters: &[(&str, u64)]) -> u64 {
+        run("ffmpeg-like", cpus, parameters).rows()[0][0] / 1_000
+    }
+
+    #[test]
+    fn one_cpu_does_all_stages_one_after_the_other() {
+        // 24 + 9 + 72 + 0.15 ms of work a frame at 1 GHz.
+        let fps = fps(1, &[]);
+        assert!((9..=10).contains(&fps), "{fps}");
+    }
+
+    #[test]
+    fn the_slowest_stage_sets_the_pace() {
+        // Slices of 18 ms, of which the longest of four counts.
+        let four = fps(16, &[]);
+        assert!((35..=56).contains(&four), "{four}");
+        let eight = fps(16, &[("slices", 8)]);
+        assert!(eight > four * 5 / 4, "{eight} instead of {four}");
+    }
+
+    #[test]
+    fn a_film_in_its_own_time_comes_at_25_frames_a_second() {
+        assert!((24..=25).contains(&fps(16, &[("realtime", 1)])));
+    }
+}

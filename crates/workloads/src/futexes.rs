@@ -1,0 +1,319 @@
+//! Benchmarks of threads and futexes: `stress-futex`, pairs that hand a token to and fro, and `sysbench-like`, threads that take turns at
+//! a few mutexes.
+//!
+//! stress-futex (stress-ng's stressor of that name, in its essence): of each pair one waits on a futex and the other wakes it and waits
+//! for the answer. Two futex wakes and two futex waits an operation, without the sync hint, with no work between them: the
+//! figure is operations per second, all pairs together.
+//!
+//! sysbench-like (sysbench's `threads` test): each thread takes one of `locks` mutexes, yields `yields` times while it holds it, and gives it
+//! back; a round of this for every lock is an event. With `yields=0` it is a contest for the mutexes alone (its `mutex` test).
+//! The figure is events per second.
+//!
+//! Modelled: mutexes as glibc's, woken waiters try again; what a thread does between operations is free but for
+//! [`BETWEEN`].
+
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::sync::{MutexId, SemaphoreId, SyncOp};
+use sim::engine::Sample;
+use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use std::cell::Cell;
+use std::rc::Rc;
+use units::{Cycles, Ns};
+
+/// A thread's own work between two mutexes (guess: a loop's overhead and a random number).
+const BETWEEN: Cycles = Cycles(300);
+/// Bytes of private cache that a thread uses again after a switch (guess, 2 to 8 KiB).
+const WORKING_SET: u64 = 4 * 1024;
+
+const RUNTIME: Parameter =
+    Parameter { name: "runtime", default: 5, range: (1, 3_600), unit: "s", doc: "how long it counts" };
+
+pub const STRESS_FUTEX: Workload = Workload {
+    name: "stress-futex",
+    summary: "pairs of threads hand a token to and fro through futexes",
+    parameters: &[
+        Parameter { name: "pairs", default: 1, range: (1, 4_096), unit: "pairs", doc: "of threads" },
+        RUNTIME,
+    ],
+    key: Some("pairs"),
+    operation: "ops",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "1/s",
+    per_unit: 1,
+    decimals: 2,
+    build: |values: &Values| {
+        let pairs = values.get("pairs");
+        Box::new(Contest { kind: Kind::Pairs(pairs), runtime: values.get("runtime") })
+    },
+};
+
+pub const SYSBENCH: Workload = Workload {
+    name: "sysbench-like",
+    summary: "threads take turns at a few mutexes, and yield while they hold one",
+    parameters: &[
+        Parameter { name: "threads", default: 16, range: (1, 8_192), unit: "threads", doc: "that take turns" },
+        Parameter { name: "locks", default: 8, range: (1, 1_024), unit: "mutexes", doc: "they take turns at" },
+        Parameter {
+            name: "yields",
+            default: 1,
+            range: (0, 1_000),
+            unit: "",
+            doc: "sched_yield() with each mutex held",
+        },
+        RUNTIME,
+    ],
+    key: Some("threads"),
+    operation: "events",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "1/s",
+    per_unit: 1,
+    decimals: 2,
+    build: |values: &Values| {
+        let (threads, locks, yields) = (values.get("threads"), values.get("locks"), values.get("yields"));
+        Box::new(Contest { kind: Kind::Turns { threads, locks, yields }, runtime: values.get("runtime") })
+    },
+};
+
+enum Kind {
+    Pairs(u64),
+    Turns { threads: u64, locks: u64, yields: u64 },
+}
+
+struct Contest {
+    kind: Kind,
+    /// Seconds.
+    runtime: u64,
+}
+
+/// What all threads see.
+#[derive(Default)]
+struct Count {
+    done: Cell<u64>,
+    over: Cell<bool>,
+}
+
+impl Instance for Contest {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let count = Rc::new(Count::default());
+        let mut threads: Vec<TaskSpec> = Vec::new();
+        let spec = |comm, program: Box<dyn Program>| TaskSpec {
+            comm: String::from(comm),
+            memory: AddressSpace::Parent,
+            working_set: WORKING_SET,
+            program,
+            ..TaskSpec::new(comm, Nothing)
+        };
+        let mut partners = Vec::new();
+        match self.kind {
+            Kind::Pairs(pairs) => {
+                for _ in 0..pairs {
+                    let (there, back) = (os.create_semaphore(), os.create_semaphore());
+                    partners.push(there);
+                    let leader = Leader { count: count.clone(), there, back, posted: false };
+                    let other = Follower { count: count.clone(), there, back, state: FollowerState::Wait };
+                    threads.push(spec("stress-futex", Box::new(other)));
+                    threads.push(spec("stress-futex", Box::new(leader)));
+                }
+            }
+            Kind::Turns { threads: many, locks, yields } => {
+                let locks: Rc<[MutexId]> = (0..locks).map(|_| os.create_mutex()).collect();
+                for number in 0..many {
+                    // Each begins with another one, or all would queue for the first.
+                    let at = (number % locks.len() as u64) as usize;
+                    let turn = Turn {
+                        count: count.clone(),
+                        locks: locks.clone(),
+                        at,
+                        taken: 0,
+                        yields,
+                        state: TurnState::Between,
+                    };
+                    threads.push(spec("sysbench", Box::new(turn)));
+                }
+            }
+        }
+        let main = Main {
+            count,
+            threads: threads.into_iter(),
+            partners,
+            runtime: Ns::from_ms(self.runtime * 1_000),
+            state: MainState::Start,
+        };
+        vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("main", main) }]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| sample.value / self.runtime).collect()
+    }
+}
+
+struct Nothing;
+
+impl Program for Nothing {
+    fn next(&mut self, _last: Outcome) -> Op {
+        Op::Exit
+    }
+}
+
+enum MainState {
+    Start,
+    Report,
+    Release,
+}
+
+struct Main {
+    count: Rc<Count>,
+    threads: std::vec::IntoIter<TaskSpec>,
+    /// Who may wait for ever when its partner has ended.
+    partners: Vec<SemaphoreId>,
+    runtime: Ns,
+    state: MainState,
+}
+
+impl Program for Main {
+    fn next(&mut self, _last: Outcome) -> Op {
+        match self.state {
+            MainState::Start => match self.threads.next() {
+                Some(thread) => Op::Fork(Box::new(thread)),
+                None => {
+                    self.count.done.set(0);
+                    self.state = MainState::Report;
+                    Op::SleepFor(self.runtime)
+                }
+            },
+            MainState::Report => {
+                self.state = MainState::Release;
+                self.count.over.set(true);
+                Op::Report { series: 0, value: self.count.done.get() }
+            }
+            MainState::Release => match self.partners.pop() {
+                Some(partner) => Op::Sync(SyncOp::SemaphorePost(partner)),
+                None => Op::Exit,
+            },
+        }
+    }
+}
+
+struct Leader {
+    count: Rc<Count>,
+    there: SemaphoreId,
+    back: SemaphoreId,
+    posted: bool,
+}
+
+impl Program for Leader {
+    fn next(&mut self, _last: Outcome) -> Op {
+        if self.posted {
+            self.posted = false;
+            return Op::Sync(SyncOp::SemaphoreWait(self.back));
+        }
+        // The first time nobody has answered yet; but the count begins anew when all have started.
+        self.count.done.set(self.count.done.get() + 1);
+        if self.count.over.get() {
+            return Op::Exit;
+        }
+        self.posted = true;
+        Op::Sync(SyncOp::SemaphorePost(self.there))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum FollowerState {
+    Wait,
+    Answer,
+    Exit,
+}
+
+struct Follower {
+    count: Rc<Count>,
+    there: SemaphoreId,
+    back: SemaphoreId,
+    state: FollowerState,
+}
+
+impl Program for Follower {
+    fn next(&mut self, _last: Outcome) -> Op {
+        match self.state {
+            FollowerState::Wait => {
+                self.state = FollowerState::Answer;
+                Op::Sync(SyncOp::SemaphoreWait(self.there))
+            }
+            FollowerState::Answer => {
+                self.state = if self.count.over.get() { FollowerState::Exit } else { FollowerState::Wait };
+                Op::Sync(SyncOp::SemaphorePost(self.back))
+            }
+            FollowerState::Exit => Op::Exit,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum TurnState {
+    Between,
+    Lock,
+    Held { yields: u64 },
+}
+
+/// A thread that goes round all mutexes.
+struct Turn {
+    count: Rc<Count>,
+    locks: Rc<[MutexId]>,
+    at: usize,
+    /// Mutexes of this round so far.
+    taken: usize,
+    yields: u64,
+    state: TurnState,
+}
+
+impl Program for Turn {
+    fn next(&mut self, _last: Outcome) -> Op {
+        match self.state {
+            TurnState::Between if self.count.over.get() => Op::Exit,
+            TurnState::Between => {
+                self.state = TurnState::Lock;
+                Op::Work(BETWEEN)
+            }
+            TurnState::Lock => {
+                self.state = TurnState::Held { yields: self.yields };
+                Op::Sync(SyncOp::Lock(self.locks[self.at]))
+            }
+            TurnState::Held { yields: 0 } => {
+                let mutex = self.locks[self.at];
+                self.at = (self.at + 1) % self.locks.len();
+                self.taken += 1;
+                if self.taken == self.locks.len() {
+                    self.taken = 0;
+                    self.count.done.set(self.count.done.get() + 1);
+                }
+                self.state = TurnState::Between;
+                Op::Sync(SyncOp::Unlock(mutex))
+            }
+            TurnState::Held { yields } => {
+                self.state = TurnState::Held { yields: yields - 1 };
+                Op::Yield
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::run;
+
+    #[test]
+    fn one_at_a_time_holds_a_mutex() {
+        // Two threads and one mutex; nothing takes time but what is between, at 1 GHz 300 ns, and that overlaps.
+        let ran = run("sysbench-like", 2, &[("threads", 2), ("locks", 1), ("yields", 0), ("runtime", 1)]);
+        let events = ran.rows()[0][0];
+        assert!((3_300_000..=6_700_000).contains(&events), "{events}");
+    }
+
+    #[test]
+    fn threads_on_cpus_of_their_own_do_more() {
+        let on = |cpus| run("sysbench-like", cpus, &[("threads", 4), ("locks", 16), ("runtime", 1)]).rows()[0][0];
+        assert!(on(4) > on(1) * 2, "{} on four, {} on one", on(4), on(1));
+    }
+}

@@ -1,0 +1,202 @@
+//! A parallel build: make starts compilers, as many at a time as it has jobs, and links at the end.
+//!
+//! Each file is a shell that starts a compiler driver, which starts the compiler proper and then the assembler, each a process that its
+//! parent waits for: four processes, three of them asleep most of the time. The compiler reads its sources before it works
+//! (page-cache misses for some files), and its time spreads widely from file to file. After the last file one linker runs
+//! alone. The figure is the elapsed time.
+//!
+//! Sizes are guesses for a kernel's build: 400 ms of compiling a file on a core of 3 GHz, one file in ten read from a disk; see
+//! the constants. Processes that make itself runs between files (scripts, dependency files) are part of the shell's time.
+
+use crate::chance::lognormal;
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use units::{Cycles, Ns, Prng};
+
+/// Cycles of the driver, the shell and make's own work for one file (guess).
+const SMALL: Cycles = Cycles(6_000_000);
+/// Of assembling one file, of its compiling (guess).
+const ASSEMBLE_PART: u64 = 12;
+/// Of linking, for each file (guess).
+const LINK: u64 = 4_000_000;
+/// How compile times spread.
+const SIGMA_PERMILLE: u64 = 700;
+/// One file in so many is read from the disk, which takes so long.
+const MISS_ONE_IN: u64 = 10;
+const MISS: Ns = Ns(4_000_000);
+/// Bytes of private cache that a compiler uses again after a switch: more than any has.
+const WORKING_SET: u64 = 2 << 20;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "kernel-build",
+    summary: "make -j: compilers in parallel, then a linker alone",
+    parameters: &[
+        Parameter { name: "jobs", default: 4, range: (1, 8_192), unit: "jobs", doc: "files at a time" },
+        Parameter { name: "files", default: 200, range: (1, 100_000), unit: "files", doc: "to compile" },
+        Parameter {
+            name: "file_cycles",
+            default: 1_200,
+            range: (1, 1_000_000),
+            unit: "Mcycles",
+            doc: "mean work of compiling one",
+        },
+    ],
+    key: Some("jobs"),
+    operation: "elapsed",
+    rows: &["elapsed"],
+    statistics: Summary::Time,
+    unit: "s",
+    per_unit: 1_000_000_000,
+    decimals: 2,
+    build: |values: &Values| {
+        let mean = values.get("file_cycles") * 1_000_000;
+        Box::new(Build { jobs: values.get("jobs"), files: values.get("files"), mean })
+    },
+};
+
+struct Build {
+    jobs: u64,
+    files: u64,
+    mean: u64,
+}
+
+impl Instance for Build {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let make = Make {
+            chance: os.chance("kernel-build", 0),
+            idle_jobs: self.jobs,
+            left: self.files,
+            files: self.files,
+            mean: self.mean,
+            started: None,
+            state: MakeState::Next,
+        };
+        vec![TaskSpec::new("make", make)]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| sample.value).collect()
+    }
+}
+
+enum MakeState {
+    Next,
+    Waited,
+    Link,
+    Report,
+    Exit,
+}
+
+struct Make {
+    chance: Prng,
+    idle_jobs: u64,
+    left: u64,
+    files: u64,
+    mean: u64,
+    started: Option<Ns>,
+    state: MakeState,
+}
+
+impl Make {
+    /// The processes of one file, the shell outermost.
+    fn file(&mut self) -> TaskSpec {
+        let compile = lognormal(&mut self.chance, self.mean, SIGMA_PERMILLE);
+        let read = (self.chance.below(MISS_ONE_IN) == 0).then_some(Op::BlockIo(MISS));
+        let compiler = read.into_iter().chain([Op::Work(Cycles(compile))]).collect();
+        let assembler = vec![Op::Work(Cycles(compile / ASSEMBLE_PART))];
+        let driver = vec![
+            Op::Work(SMALL),
+            process("cc1", WORKING_SET, compiler),
+            Op::Wait,
+            process("as", WORKING_SET / 4, assembler),
+            Op::Wait,
+        ];
+        Steps::spec("sh", 0, vec![Op::Work(SMALL), process("gcc", 0, driver), Op::Wait])
+    }
+}
+
+impl Program for Make {
+    fn next(&mut self, last: Outcome) -> Op {
+        let started = *self.started.get_or_insert(last.now);
+        loop {
+            match self.state {
+                MakeState::Next if self.left > 0 && self.idle_jobs > 0 => {
+                    self.left -= 1;
+                    self.idle_jobs -= 1;
+                    return Op::Fork(Box::new(self.file()));
+                }
+                MakeState::Next => {
+                    self.state = MakeState::Waited;
+                    return Op::Wait;
+                }
+                MakeState::Waited if last.value != 0 => {
+                    self.idle_jobs += 1;
+                    self.state = MakeState::Next;
+                }
+                MakeState::Waited => {
+                    self.state = MakeState::Link;
+                    let link = vec![Op::Work(Cycles(LINK * self.files))];
+                    return process("ld", WORKING_SET, link);
+                }
+                MakeState::Link => {
+                    self.state = MakeState::Report;
+                    return Op::Wait;
+                }
+                MakeState::Report => {
+                    self.state = MakeState::Exit;
+                    return Op::Report { series: 0, value: (last.now - started).0 };
+                }
+                MakeState::Exit => return Op::Exit,
+            }
+        }
+    }
+}
+
+/// A process that does one thing after the other.
+struct Steps(std::vec::IntoIter<Op>);
+
+impl Steps {
+    fn spec(comm: &str, working_set: u64, steps: Vec<Op>) -> TaskSpec {
+        TaskSpec { working_set, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
+    }
+}
+
+fn process(comm: &str, working_set: u64, steps: Vec<Op>) -> Op {
+    Op::Fork(Box::new(Steps::spec(comm, working_set, steps)))
+}
+
+impl Program for Steps {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.0.next().unwrap_or(Op::Exit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::run;
+
+    fn seconds(cpus: usize, jobs: u64) -> f64 {
+        run("kernel-build", cpus, &[("files", 40), ("file_cycles", 100), ("jobs", jobs)]).rows()[0][0] as f64 / 1e9
+    }
+
+    #[test]
+    fn jobs_help_until_there_are_as_many_as_cpus() {
+        // 40 files of 100 ms, a twelfth of it and 12 ms each: 4.8 s; the linker: 0.16 s. A disk is waited for a few times.
+        let one = seconds(4, 1);
+        assert!((4.2..6.0).contains(&one), "{one}");
+        let four = seconds(4, 4);
+        assert!((0.25..0.36).contains(&(four / one)), "{four} after {one}");
+        let many = seconds(4, 40);
+        assert!(many < four * 1.1, "{many} after {four}");
+    }
+
+    #[test]
+    fn a_file_is_four_processes() {
+        let ran = run("kernel-build", 2, &[("files", 1), ("file_cycles", 10)]);
+        assert_eq!(ran.sim.comms(), ["swapper", "make", "sh", "gcc", "cc1", "as", "ld"]);
+        // Each process's end wakes who waits for it, and one of them may have waited for a disk.
+        assert!((5..=6).contains(&ran.wakeups()), "{}", ran.wakeups());
+    }
+}
