@@ -195,6 +195,13 @@ impl Directory {
         LineTotals { transfers: self.ways.travelled, stalled: self.stalled }
     }
 
+    /// Memory that entries and sharer sets take on the host. They grow with the lines that are touched, by doubling.
+    pub fn bytes(&self) -> usize {
+        let entries: usize = self.regions.iter().map(Vec::capacity).sum();
+        let words: usize = self.sharers.iter().map(Vec::capacity).sum();
+        entries * size_of::<Entry>() + words * size_of::<u64>()
+    }
+
     #[inline]
     pub fn seat(&self, cpu: CpuId) -> Seat {
         self.seats[cpu.index()]
@@ -392,6 +399,7 @@ impl Directory {
             if entry.holder & SHARED == 0 || !by.whole {
                 return None;
             }
+            let outside = self.ways.outside?;
             let first = line.index as usize * self.words;
             let others = match self.sharers[line.region as usize].get(first..first + self.words)? {
                 [sharers] => [sharers & !by.bit, 0],
@@ -400,7 +408,7 @@ impl Directory {
                 _ => return None,
             };
             if others[0] & !by.near != 0 || others[1] != 0 {
-                self.ways.to_farthest(way, entry.owner() == by.core)
+                outside
             } else if others[0] != 0 {
                 self.ways.near
             } else {
@@ -425,10 +433,11 @@ impl Directory {
         } else if entry.holder & SHARED != 0 {
             let sharers = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
             let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
-            match by.other_sharers(sharers, own_llc) {
-                (_, true) => self.ways.to_farthest(self.ways.between(owner, by), owner == by.core),
-                (true, false) => self.ways.near,
-                (false, false) => Ps::ZERO,
+            match (self.ways.outside, by.other_sharers(sharers, own_llc)) {
+                (_, (false, _)) => Ps::ZERO,
+                (Some(outside), (true, true)) => outside,
+                (Some(_), (true, false)) => self.ways.near,
+                (None, _) => self.ways.to_farthest(sharers, by),
             }
         } else {
             self.prices.memory

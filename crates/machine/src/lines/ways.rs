@@ -1,6 +1,6 @@
 //! How far lines travel between cores.
 
-use super::{LinePrices, Seat};
+use super::{LinePrices, Seat, WORD};
 use crate::topology::{Distance, Part, Topology};
 use sched::layout::Line;
 use units::{CpuId, Ps};
@@ -15,10 +15,12 @@ pub(super) struct Ways {
     /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
     slice_spread: u64,
     slices: u64,
-    /// A transfer within one core, one within one last level cache, and the shortest one that leaves it.
-    same: Ps,
+    /// A transfer within one last level cache.
     pub(super) near: Ps,
-    outside: Ps,
+    /// A transfer that leaves it, if all that leave one are equally long, and so are all within one.
+    pub(super) outside: Option<Ps>,
+    /// The longest one of the machine.
+    longest: Ps,
     /// What the seed makes of an address.
     salt: u64,
     /// How many lines have gone one.
@@ -74,7 +76,10 @@ impl Ways {
         let fits = places.cpus.len() * places.of_core.len() <= LARGEST_TABLE;
         let way = |distance: Distance| prices.transfer[distance.index()].0 as u32;
         let near = prices.transfer[Distance::Llc.index()];
-        let leaves = if topology.packages().len() > 1 { Distance::Remote(1) } else { Distance::Package };
+        let distances = topology.distances();
+        let leaving = || distances.iter().copied().filter(|&distance| distance > Distance::Llc);
+        let even = !distances.contains(&Distance::Cluster) && leaving().count() < 2;
+        let price = |distance: Distance| prices.transfer[distance.index()];
         let slice_spread = near.0 * prices.slice_spread / 1000;
         Ways {
             table: if fits { places.distances(topology).map(way).collect() } else { Vec::new() },
@@ -82,9 +87,9 @@ impl Ways {
             transfer: prices.transfer.clone(),
             slice_spread,
             slices: 2 * slice_spread + 1,
-            same: prices.transfer[Distance::Same.index()],
             near,
-            outside: prices.transfer.get(leaves.index()).copied().unwrap_or(near),
+            outside: even.then(|| leaving().map(price).next().unwrap_or(near)),
+            longest: distances.iter().copied().map(price).max().unwrap_or(near),
             salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             travelled: 0,
         }
@@ -117,12 +122,22 @@ impl Ways {
         self.transfer[topology.distance(cpu(from), cpu(to)).index()]
     }
 
-    /// A write goes as far as the farthest copy, where one is outside the own cache: as far as the last writer (`way`, unless that was
-    /// the same core), or one step out.
-    #[inline(always)]
-    pub(super) fn to_farthest(&self, way: Ps, own: bool) -> Ps {
-        let writer = if own { self.same } else { way };
-        writer.max(self.outside)
+    /// How far the farthest copy is that another core than `to`'s has: a write takes the line from all of them. Nothing if there is
+    /// none.
+    pub(super) fn to_farthest(&self, sharers: &[u64], to: &Seat) -> Ps {
+        let mut farthest = Ps::ZERO;
+        for (number, &word) in sharers.iter().enumerate() {
+            let mut others = if number == to.word as usize { word & !to.bit } else { word };
+            while others != 0 {
+                let core = number * WORD + others.trailing_zeros() as usize;
+                farthest = farthest.max(self.between(core as u16, to));
+                if farthest == self.longest {
+                    return farthest;
+                }
+                others &= others - 1;
+            }
+        }
+        farthest
     }
 
     /// The way of a line, by where its slice is: every transfer passes there, whoever the ends are.
