@@ -3,7 +3,7 @@
 use crate::experiment::{CONFIGS, PARAMETERS};
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
-use machine::description::{Description, builtin};
+use machine::description::{Description, Figure, How, builtin};
 use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::Scaling;
@@ -15,7 +15,8 @@ pub fn machines() -> String {
     let mut text = String::new();
     for (name, _) in builtin() {
         let machine = Machine::named(name).expect("a machine that ships");
-        let _ = writeln!(text, "{name:<20}{}", machine.description.topology().summary());
+        let description = &machine.description;
+        let _ = writeln!(text, "{name:<24}{}", description.topology().summary());
     }
     text
 }
@@ -33,6 +34,44 @@ pub fn machine(machine: &Machine) -> String {
     }
     text.push('\n');
     text.push_str(&figures(description));
+    text.push('\n');
+    text.push_str(&rests_on(description));
+    text
+}
+
+/// What a conclusion on this machine rests on: how its figures came about, and by section the guesses that leave room.
+fn rests_on(description: &Description) -> String {
+    let mut text = String::from("What a conclusion on this machine rests on\n");
+    let hows = How::ALL.map(|how| (how, description.figures().filter(|(_, figure)| figure.how == how).count()));
+    let counts: Vec<String> =
+        hows.iter().filter(|(_, count)| *count > 0).map(|(how, count)| format!("{count} {}", how.name())).collect();
+    let _ = writeln!(text, "figures: {}", counts.join(", "));
+    let mut sections: Vec<(&str, Vec<(&str, &Figure)>)> = Vec::new();
+    let uncertain = |figure: &Figure| matches!(figure.how, How::Guess | How::Fitted) && figure.range.0 < figure.range.1;
+    for (name, figure) in description.figures().filter(|(_, figure)| uncertain(figure)) {
+        let section = name.split_once('.').map_or(name, |(section, _)| section);
+        match sections.iter_mut().find(|(other, _)| *other == section) {
+            Some((_, figures)) => figures.push((name, figure)),
+            None => sections.push((section, vec![(name, figure)])),
+        }
+    }
+    for (section, mut figures) in sections {
+        // By how far they may be from what is assumed, the largest room first.
+        let room = |figure: &Figure| figure.range.1 as f64 / figure.range.0.max(1) as f64;
+        figures.sort_by(|a, b| room(b.1).total_cmp(&room(a.1)));
+        let widest: Vec<String> = figures
+            .iter()
+            .take(3)
+            .map(|(name, figure)| {
+                let unit = figure.unit;
+                format!("{name} {} to {} {}", unit.text(figure.range.0), unit.text(figure.range.1), unit.name)
+            })
+            .collect();
+        let rest = figures.len().saturating_sub(3);
+        let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
+        let _ = writeln!(text, "guesses in [{section}]: {}{more}", widest.join(", "));
+    }
+    text.push_str("`fairground sensitivity` says which of them an experiment's result depends on.\n");
     text
 }
 
@@ -42,7 +81,10 @@ fn figures(description: &Description) -> String {
     for (name, figure) in description.figures() {
         let value = format!("{} {}", figure.unit.text(figure.value), figure.unit.name);
         let range = format!("{} to {}", figure.unit.text(figure.range.0), figure.unit.text(figure.range.1));
-        let _ = writeln!(text, "{name:<width$}  {value:<16}{range:<18}{:<10} {}", figure.how.name(), figure.source);
+        // Guesses stand out.
+        let mark = if figure.how == How::Guess { "?" } else { " " };
+        let how = figure.how.name();
+        let _ = writeln!(text, "{mark} {name:<width$}  {value:<18}{range:<22}{how:<10} {}", figure.source);
     }
     text
 }
@@ -203,7 +245,7 @@ mod tests {
     #[test]
     fn listings_name_everything() {
         let text = machines();
-        assert!(text.contains("xeon-e5-2670v3-2s   2 packages, 2 NUMA nodes"), "{text}");
+        assert!(text.contains("xeon-e5-2670v3-2s       2 packages, 2 NUMA nodes"), "{text}");
         let text = kernels();
         assert!(text.contains("v4.5-rc1") && text.contains("schedstats always on") && text.contains("v6.12"));
         let text = workloads();
@@ -228,6 +270,10 @@ mod tests {
     #[test]
     fn a_machine_shows_its_sources() {
         let text = machine(&Machine::named("xeon-e5-2670v3-2s").unwrap());
-        assert!(text.contains("line.llc") && text.contains("core-to-core latency"), "{text}");
+        assert!(text.contains("  line.llc") && text.contains("core-to-core latency"), "{text}");
+        assert!(text.contains("? line.package") && text.contains("  line.smt"), "{text}");
+        let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
+        assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
+        assert!(rests.contains("guesses in [smt]: smt.speed 0.5 to 0.75 ratio\n"), "{rests}");
     }
 }

@@ -107,7 +107,7 @@ impl Machine {
                 None | Some("") => String::new(),
                 Some(folder) => format!("{folder}/"),
             });
-            let path = is_path(written).then(|| within(&folder, written))?;
+            let path = is_path(written).then(|| within(&folder, written.trim_start_matches("./")))?;
             let text = files.text(&path);
             Some(text.map(|text| Base { file: path, text: text.into() }).map_err(|error| error.why))
         };
@@ -165,6 +165,11 @@ fn synthetic(written: &Written) -> Result<Topology, Mistake> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::experiment::{Draft, Purpose};
+    use crate::record::Ending;
+    use crate::run::{Wanted, run};
+    use crate::setup::MachineSetup;
+    use machine::topology::Location;
     use std::collections::BTreeMap;
 
     /// Files in a table.
@@ -182,7 +187,8 @@ pub(crate) mod tests {
     }
 
     fn choose(text: &str) -> Result<Machine, String> {
-        let files = Table(BTreeMap::from([("dir/own.toml", builtin()[0].1.to_string())]));
+        let (_, i7) = builtin().iter().find(|(name, _)| *name == "core-i7-3770").unwrap();
+        let files = Table(BTreeMap::from([("dir/own.toml", (*i7).to_string())]));
         Machine::choose(&Written::option("--machine", text), "dir/", &files).map_err(|mistake| mistake.to_string())
     }
 
@@ -203,6 +209,56 @@ pub(crate) mod tests {
         );
         let shape = |topology: &Topology| format!("{:?}", topology.cpu_topology());
         assert_eq!(shape(again.description.topology()), shape(topology));
+    }
+
+    #[test]
+    fn files_of_users_extend_each_other_and_what_ships() {
+        let base = "extends = \"core-i7-3770\"\n[smt]\nspeed = { value = 0.7, unit = \"ratio\", range = [0.6, 0.8], \
+                    how = \"measured\", source = \"s\" }\n";
+        let own = "name = \"own\"\nextends = \"./base.toml\"\ndescription = \"d\"\n";
+        let files = |base: &str| {
+            Table(BTreeMap::from([("dir/own.toml", own.to_string()), ("dir/base.toml", base.to_string())]))
+        };
+        let choose = |base: &str| Machine::choose(&Written::option("--machine", "own.toml"), "dir/", &files(base));
+        let machine = choose(base).unwrap();
+        assert_eq!(machine.description.smt_speed(), 700);
+        let bases: Vec<&str> = machine.bases.iter().map(|base| base.file.as_str()).collect();
+        assert_eq!(bases, ["dir/base.toml", "machines/core-i7-3770.toml", "machines/bases/linux-x86.toml"]);
+        assert_ne!(machine.sha256(), choose(&base.replace("0.7,", "0.71,")).unwrap().sha256());
+
+        // A record needs none of the files.
+        let setup = MachineSetup::of(&machine);
+        let json = serde_json::to_string(&setup).unwrap();
+        let again = serde_json::from_str::<MachineSetup>(&json).unwrap();
+        assert_eq!(again, setup);
+        let again = again.machine().unwrap();
+        assert_eq!(
+            format!("{:?}", prices::prices(&again.description)),
+            format!("{:?}", prices::prices(&machine.description))
+        );
+
+        let error = choose(&base.replace("speed", "sped")).unwrap_err().to_string();
+        assert!(error.starts_with("dir/base.toml:3:1: found the unknown name `sped`"), "{error}");
+        let error = choose("extends = \"./none.toml\"").unwrap_err().to_string();
+        assert!(error.starts_with("dir/base.toml:1:11: found `./none.toml`: No such file"), "{error}");
+    }
+
+    /// Each one's own prices, under an old kernel and a new one.
+    #[test]
+    fn every_machine_that_ships_runs() {
+        for name in names() {
+            for (kernel, workload) in [("v4.16", "pipetest:batches=2"), ("v6.12", "hackbench-pipes:groups=1,loops=2")] {
+                let mut draft = Draft::default();
+                draft.machine_option(name);
+                draft.workload_option(workload).unwrap();
+                draft.arm_options(&[kernel.to_string()], true).unwrap();
+                let experiment = draft.resolve(Purpose::Single, &Table::default()).unwrap();
+                let setup = experiment.setup(&experiment.jobs()[0]);
+                let run = run(&setup, Wanted::default(), &Location::of(name)).unwrap().expect("nobody interrupted");
+                assert_eq!(run.outcome.end, Ending::Finished, "{name} {workload}");
+                assert!(run.outcome.warnings.is_empty(), "{name} {workload}: {:?}", run.outcome.warnings);
+            }
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn prices(machine: &Description) -> Prices {
     }
     Prices {
         ps_per_cycle: 1_000_000_000_000 / machine.fixed_hertz(),
-        by_capacity: true,
+        by_speed: true,
         smt_speed: machine.smt_speed(),
         lines: LinePrices {
             transfer: machine.line_transfers(),

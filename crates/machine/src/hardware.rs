@@ -105,7 +105,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             .map(|(cpu, _)| Cpu {
                 sched_rng: Prng::stream(seed, "sched_rng", cpu.index() as u64),
                 clock: Ps::ZERO,
-                ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).capacity),
+                ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
                 sibling: sibling(cpu),
                 active: true,
                 idling: Idling::new(&cpuidle),
@@ -113,7 +113,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             .collect();
         let lines = Directory::new(&topology, prices.lines.clone(), seed);
         let first = CpuId(0);
-        let ps_per_cycle = prices.ps_per_cycle_at(topology.cpu(first).capacity);
+        let ps_per_cycle = prices.ps_per_cycle_at(topology.cpu(first).speed);
         let executing = Executing { cpu: first, seat: lines.seat(first), clock: Ps::ZERO, ps_per_cycle };
         Hardware {
             executing,

@@ -26,8 +26,8 @@ pub struct IdleState {
 pub struct Prices {
     /// Picoseconds of one core clock cycle of the biggest CPU at the frequency simulated.
     pub ps_per_cycle: u64,
-    /// A CPU of less capacity does the same work in as much more time; else all are equally fast.
-    pub by_capacity: bool,
+    /// A CPU of less speed does the same work in as much more time; else all are equally fast.
+    pub by_speed: bool,
     /// Speed of a thread whose sibling is busy, in permille of its speed alone.
     pub smt_speed: u64,
     pub lines: LinePrices,
@@ -54,23 +54,23 @@ impl Prices {
         self.paths[path.0 as usize]
     }
 
-    /// [`Prices::ps_per_cycle`] of a CPU of that capacity. Its cycles are those that the biggest CPU would take for the work, so
+    /// [`Prices::ps_per_cycle`] of a CPU of that speed. Its cycles are those that the biggest CPU would take for the work, so
     /// that programs and paths ask for the same number of them everywhere.
-    pub fn ps_per_cycle_at(&self, capacity: Capacity) -> u64 {
-        self.stretched(self.ps_per_cycle, capacity)
+    pub fn ps_per_cycle_at(&self, speed: Capacity) -> u64 {
+        self.stretched(self.ps_per_cycle, speed)
     }
 
     /// The same where the clock takes `ps_per_cycle`.
-    pub fn stretched(&self, ps_per_cycle: u64, capacity: Capacity) -> u64 {
-        let (full, capacity) = (u64::from(SCHED_CAPACITY_SCALE), u64::from(capacity.max(1)));
-        if self.by_capacity { ps_per_cycle * full / capacity } else { ps_per_cycle }
+    pub fn stretched(&self, ps_per_cycle: u64, speed: Capacity) -> u64 {
+        let (full, speed) = (u64::from(SCHED_CAPACITY_SCALE), u64::from(speed.max(1)));
+        if self.by_speed { ps_per_cycle * full / speed } else { ps_per_cycle }
     }
 
     /// Everything free, every CPU equally fast at 1 GHz, idle states left at once: the cost model off.
     pub fn free() -> Prices {
         Prices {
             ps_per_cycle: 1000,
-            by_capacity: false,
+            by_speed: false,
             smt_speed: 1000,
             lines: LinePrices {
                 transfer: vec![Ps::ZERO; 5 + 256],
@@ -111,9 +111,9 @@ mod tests {
     fn a_small_cpu_takes_longer_for_the_same_work() {
         let topology = from_synthetic("core:2 pu:1", "t", Numbering::AsListed).unwrap();
         let small = [CpuId(1)].into_iter().collect();
-        let speeds = |by_capacity: bool| {
+        let speeds = |by_speed: bool| {
             let topology = topology.clone().with_capacity(&small, 256);
-            let prices = Prices { by_capacity, ..Prices::free() };
+            let prices = Prices { by_speed, ..Prices::free() };
             let hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
             (hardware.ps_per_cycle(CpuId(0)), hardware.ps_per_cycle(CpuId(1)))
         };

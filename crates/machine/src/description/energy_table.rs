@@ -76,8 +76,7 @@ fn state_name(cpus: &CpuMask, number: usize) -> String {
 
 fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result<Vec<EmState>, DescriptionError> {
     let mut states: Vec<EmState> = Vec::new();
-    for (index, value) in domain.array("state", "[[energy.domain.state]]")?.unwrap_or_default().into_iter().enumerate()
-    {
+    for (index, value) in domain.array("state", "[[energy.domain.state]]")?.unwrap_or_default().iter().enumerate() {
         let table = domain.as_table("state", value)?;
         table.only(&["frequency", "power"], RULE)?;
         let table = table.named(state_name(cpus, index + 1));

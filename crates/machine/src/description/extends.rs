@@ -1,8 +1,8 @@
 //! `extends = "..."`: a machine file that says only in what a machine differs from another, or from a base.
 //!
 //! What a file gives replaces what the file it extends gives, name by name within a section; a figure is replaced whole, and
-//! so are `[topology]`, `[energy]` and a list such as `[[idle.state]]`. `name` and `description` are never inherited, nor is
-//! `[energy]` by a file with a topology of its own.
+//! so are `[topology]`, `[energy]` and a list such as `[[idle.state]]`. `name` and `description` are never inherited, nor are
+//! `[energy]` and `[kind]` by a file with a topology of its own.
 
 use super::error::DescriptionError;
 use super::nearest::nearest_name;
@@ -16,6 +16,8 @@ const RULE: &str = "a machine file extends one other, which ships or is a file, 
 const MOST: usize = 8;
 /// What one file says whole: parts of two topologies make none.
 const WHOLE: &[&str] = &["topology", "energy"];
+/// What a file with a topology of its own does not inherit.
+const OF_TOPOLOGY: &[&str] = &["energy", "kind"];
 /// What each file says of itself alone.
 const OWN: &[&str] = &["name", "description", "extends"];
 
@@ -93,8 +95,8 @@ pub(super) fn resolve<'a>(text: &'a str, file: &'a str, chain: &'a [Base]) -> Re
         let own_topology = Table::new("", &resolved).is_some_and(|root| root.get("topology").is_some());
         if let Value::Table(entries) = &mut below.value {
             entries.retain(|entry| !OWN.contains(&entry.name.as_str()));
-            // Energy is told of numbered CPUs.
-            entries.retain(|entry| !(own_topology && entry.name == "energy"));
+            // Energy is told of numbered CPUs, kinds of those that a topology names.
+            entries.retain(|entry| !(own_topology && OF_TOPOLOGY.contains(&entry.name.as_str())));
         }
         resolved = resolved.over(below, WHOLE);
     }

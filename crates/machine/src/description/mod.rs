@@ -14,6 +14,7 @@ mod error;
 mod extends;
 mod figure;
 mod frequency_rules;
+mod kind_table;
 mod names;
 mod nearest;
 mod read;
@@ -176,18 +177,14 @@ impl Description {
             let source = format!("taken from {from}: {}", named.fact.source);
             NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
         };
+        let of_topology = |name: &str| name.starts_with("energy.") || name.starts_with("kind.");
         Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: topology_table::users_topology(&topology),
             topology,
-            // What running costs was told of these CPUs and of no others.
-            figures: self
-                .figures
-                .into_iter()
-                .filter(|named| !named.name.starts_with("energy."))
-                .map(borrowed)
-                .collect(),
-            facts: self.facts.into_iter().filter(|named| !named.name.starts_with("energy.")).map(fact).collect(),
+            // These were told of the machine's own CPUs and of no others.
+            figures: self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed).collect(),
+            facts: self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact).collect(),
             name: format!("{from}-prices"),
             ..self
         }

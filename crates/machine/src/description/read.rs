@@ -5,6 +5,7 @@ use super::error::DescriptionError;
 use super::extends::{Base, bases, resolve};
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
 use super::frequency_rules::check_frequencies;
+use super::kind_table::read_kinds;
 use super::names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 use super::nearest::nearest_name;
 use super::toml_text::{Node, Table};
@@ -32,7 +33,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     let document = resolve(text, file_name, chain)?;
     let root = Table::new("", &document).expect("a document is a table");
     let sections = sections();
-    let mut top: Vec<&str> = vec!["name", "description", "extends", "topology", "idle", "energy"];
+    let mut top: Vec<&str> = vec!["name", "description", "extends", "topology", "idle", "kind", "energy"];
     top.extend(WORK.iter().chain(&sections));
     top.extend(KEYS.iter().map(|key| key.name).filter(|name| !name.contains('.')));
     top.sort_unstable();
@@ -63,6 +64,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
         }
     }
     read_idle(&root, &mut description)?;
+    read_kinds(&root, &mut description)?;
     read_energy(&root, &mut description)?;
     read_work(&root, &mut description)?;
     require_all(&root, &description)?;

@@ -33,11 +33,8 @@ fn the_machines_that_ship_load_and_bear_their_names() {
             assert!(figure.range.0 < figure.range.1 || figure.how != How::Fitted, "{name} {figure_name}");
         }
         let states = machine.idle_states();
-        assert_eq!((states[0].name.as_str(), states[1].name.as_str()), ("POLL", "C1"));
         assert!(states.is_sorted_by_key(|state| (state.exit_latency, state.target_residency)), "{name}");
-        let transfers = machine.line_transfers();
-        assert!(transfers.is_sorted(), "{name}: {transfers:?}");
-        assert!(machine.wakes_by_mwait());
+        assert!(states.iter().all(|state| state.wake <= state.exit_latency.max(Ps::from_ns(50_000))), "{name}");
         assert!(machine.min_hertz() <= machine.base_hertz() && machine.base_hertz() <= machine.fixed_hertz());
     }
 }
@@ -296,7 +293,10 @@ fn toml_and_topology_errors_keep_their_place() {
     assert!(parse("", "m.toml").unwrap_err().to_string().starts_with("m.toml:1:1: found no `name` in the file"));
 
     let (message, at) = edited("core:1 pu:2\"", "cores:1 pu:2\"");
-    assert_eq!(message, "found `cores`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu");
+    assert_eq!(
+        message,
+        "found `cores`; expected a type: pack, die, group, cluster, numa, l1 to l5 (l1d, l1i ...), core or pu"
+    );
     assert!(at.starts_with("cores:1"), "{at}");
     assert_eq!(
         edited("numbering = \"linux-x86\"", "numbering = \"windows\"").0.split(';').next(),

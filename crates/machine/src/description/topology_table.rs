@@ -6,14 +6,15 @@ use super::figure::How;
 use super::read::read_how;
 use super::toml_text::{Node, Table};
 use crate::topology::{
-    CacheKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES, Numbering, Topology,
-    from_synthetic, parse_list,
+    CacheKind, CpuKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES, Numbering,
+    Topology, from_synthetic, parse_list,
 };
 use units::{CpuId, CpuMask};
 
 const RULE: &str = "a topology is whole and without contradictions";
 const RULE_SOURCE: &str = "a topology names its source, as every number does";
-const SYNTHETIC: &[&str] = &["synthetic", "numbering", "distances", "source", "how"];
+const SYNTHETIC: &[&str] =
+    &["synthetic", "numbering", "memory_nodes", "kinds", "capacity", "distances", "source", "how"];
 const LISTED: &[&str] = &[
     "cpus",
     "cores",
@@ -50,12 +51,21 @@ fn read_synthetic(table: &Table) -> Result<Topology, DescriptionError> {
             return Err(value.error(&value.kind(), expected, RULE));
         }
     };
-    let topology = from_synthetic(text, table.source.file, numbering).map_err(|mut error| {
+    let mut topology = from_synthetic(text, table.source.file, numbering).map_err(|mut error| {
         if let Some(value) = table.get("synthetic") {
             error.at = inside(value, text, error.at.column);
         }
         DescriptionError::from(error)
     })?;
+    if let Some(count) = table.get("memory_nodes") {
+        topology = topology.with_memory_nodes(whole(count, 1, 64)? as usize)?;
+    }
+    let all: CpuMask = topology.cpus().map(|(cpu, _)| cpu).collect();
+    let (kinds, capacity) = read_kinds(table, &all)?;
+    topology.kinds = kinds.into_iter().map(|(name, cpus)| CpuKind { name, cpus }).collect();
+    for (cpus, value) in capacity {
+        topology = topology.with_capacity(&cpus, value);
+    }
     match read_distances(table)? {
         None => Ok(topology),
         Some(distance) => {
@@ -88,7 +98,11 @@ fn read_listed(table: &Table) -> Result<Topology, DescriptionError> {
     draft.nodes =
         nodes.map(|(index, (cpus, at))| DraftNode { os_index: index as u32, cpus, memory_bytes: None, at }).collect();
     read_caches(table, &mut draft)?;
-    read_kinds(table, &mut draft)?;
+    let (kinds, capacity) = read_kinds(table, &draft.cpus)?;
+    draft.kinds = kinds;
+    for (cpus, value) in capacity {
+        draft.capacity.extend(cpus.iter().map(|cpu: CpuId| (cpu, value)));
+    }
     if let Some(distance) = read_distances(table)? {
         let nodes = (0..draft.nodes.len().max(1) as u32).collect();
         draft.distance = Some(DraftDistance { nodes, ..distance });
@@ -133,7 +147,7 @@ fn inside(value: &Node, text: &str, column: Option<u32>) -> Location {
 
 fn sets(table: &Table, name: &str, all: &CpuMask) -> Result<Vec<(CpuMask, Location)>, DescriptionError> {
     let values = table.array(name, "an array of lists of CPUs such as [\"0-3\", \"4-7\"]")?.unwrap_or_default();
-    values.into_iter().map(|value| Ok((set(value, all)?, value.at()))).collect()
+    values.iter().map(|value| Ok((set(value, all)?, value.at()))).collect()
 }
 
 fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> {
@@ -161,28 +175,30 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
     Ok(())
 }
 
-fn read_kinds(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError> {
-    let cpus_of = |inner: &Table, all: &CpuMask| match inner.get("cpus") {
+/// `kinds` and `capacity`: names and capacities, each with its CPUs, which are among `all`.
+#[allow(clippy::type_complexity)]
+fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, Vec<(CpuMask, u32)>), DescriptionError> {
+    let (mut kinds, mut capacities) = (Vec::new(), Vec::new());
+    let cpus_of = |inner: &Table| match inner.get("cpus") {
         Some(cpus) => set(cpus, all),
         None => Err(inner.error("an entry without cpus", "cpus = \"0-3\"", RULE)),
     };
     for value in table.array("kinds", "an array of tables")?.unwrap_or_default() {
         let kind = table.as_table("kinds", value)?;
         kind.only(&["name", "cpus"], "a kind has a name and cpus")?;
-        let cpus = cpus_of(&kind, &draft.cpus)?;
-        draft.kinds.push((kind.string("name", RULE)?.to_string(), cpus));
+        let cpus = cpus_of(&kind)?;
+        kinds.push((kind.string("name", RULE)?.to_string(), cpus));
     }
     for value in table.array("capacity", "an array of tables")?.unwrap_or_default() {
         let capacity = table.as_table("capacity", value)?;
         capacity.only(&["value", "cpus"], "a capacity has a value and cpus")?;
-        let cpus = cpus_of(&capacity, &draft.cpus)?;
+        let cpus = cpus_of(&capacity)?;
         let Some(amount) = capacity.get("value") else {
             return Err(capacity.error("a capacity without value", "value = 1 to 1024", RULE));
         };
-        let amount = whole(amount, 1, 1024)? as u32;
-        draft.capacity.extend(cpus.iter().map(|cpu: CpuId| (cpu, amount)));
+        capacities.push((cpus, whole(amount, 1, 1024)? as u32));
     }
-    Ok(())
+    Ok((kinds, capacities))
 }
 
 /// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`; the range is for other nodes than the own. The
@@ -197,12 +213,12 @@ fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionErr
         return Err(inner.error("distances without rows", expected, RULE));
     };
     let range = inner.array("range", "range = [lowest, highest]")?.unwrap_or_default();
-    let range: Vec<u64> = range.into_iter().map(|value| whole(value, 10, 254)).collect::<Result<_, _>>()?;
+    let range: Vec<u64> = range.iter().map(|value| whole(value, 10, 254)).collect::<Result<_, _>>()?;
     let [low, high] = range[..] else {
         return Err(inner.error("distances without a range", "range = [lowest, highest]", "every number has a range"));
     };
     let mut numbers = Vec::new();
-    for (from, row) in rows.into_iter().enumerate() {
+    for (from, row) in rows.iter().enumerate() {
         let Some(values) = row.as_array() else {
             return Err(row.error(&row.kind(), expected, RULE));
         };

@@ -74,7 +74,10 @@ fn topology_text(topology: &Topology, fact: &Fact, out: &mut String) -> std::fmt
     }
     writeln!(out, "nodes = {}", list(topology.nodes().iter().map(|node| Set(&node.cpus))))?;
     writeln!(out, "clusters = {}", list(topology.clusters().iter().map(Set)))?;
-    writeln!(out, "cores = {}", parts(topology.cores()))?;
+    // Cores that nobody has listed are single CPUs.
+    if topology.cores().iter().any(|core| core.os_index.is_some()) {
+        writeln!(out, "cores = {}", parts(topology.cores()))?;
+    }
     writeln!(out, "caches = [")?;
     let mut rest = topology.caches();
     while let Some(first) = rest.first() {
@@ -174,8 +177,21 @@ impl Description {
                 self.write_energy(out)?;
                 continue;
             }
+            if section == "kind" {
+                self.write_kinds(out)?;
+                continue;
+            }
             for (name, figure) in self.figures().filter_map(|(name, figure)| Some((here(name)?, figure))) {
                 writeln!(out, "{} = {}", key(&name), figure_text(figure))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_kinds(&self, out: &mut String) -> std::fmt::Result {
+        for kind in self.topology.kinds() {
+            if let Some(speed) = self.figure(&format!("kind.{}.speed", kind.name)) {
+                writeln!(out, "\n[kind.{}]\nspeed = {}", key(&kind.name), figure_text(speed))?;
             }
         }
         Ok(())

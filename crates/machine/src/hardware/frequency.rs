@@ -37,10 +37,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     /// Picoseconds of a cycle while no other thread of the core is active.
     pub(super) fn ps_per_cycle_alone(&self, cpu: CpuId) -> u64 {
-        let capacity = self.topology.cpu(cpu).capacity;
+        let speed = self.topology.cpu(cpu).speed;
         match &self.frequency {
-            Some(frequency) => self.prices.stretched(ps_per_cycle(frequency.khz(cpu)), capacity),
-            None => self.prices.ps_per_cycle_at(capacity),
+            Some(frequency) => self.prices.stretched(ps_per_cycle(frequency.khz(cpu)), speed),
+            None => self.prices.ps_per_cycle_at(speed),
         }
     }
 

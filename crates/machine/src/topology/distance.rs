@@ -76,13 +76,14 @@ pub(super) fn remote_hops(cpus: &[Cpu], nodes: &[Node], distance: &[Vec<u32>]) -
     let mut ranks: Vec<u32> = pairs().filter(|&(a, b)| apart(a, b)).map(|(a, b)| distance[a][b]).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    // A node of memory only has no CPUs to be apart from: its rank is that of the nearest class not below it.
+    // A node of memory only has no CPUs to be apart from: its rank is that of the nearest class not below it, or one of its
+    // own beyond all of them.
     let rank = |value: u32| u8::try_from(ranks.partition_point(|&r| r < value) + 1).unwrap_or(u8::MAX);
     let memory_only = |node: usize| packages[node].0.is_none();
     pairs()
         .map(|(a, b)| {
-            let remote = apart(a, b) || (memory_only(b) && !ranks.is_empty());
-            if remote { rank(distance[a][b]).min(ranks.len().min(255) as u8) } else { 0 }
+            let remote = apart(a, b) || (memory_only(b) && a != b);
+            if remote { rank(distance[a][b]) } else { 0 }
         })
         .collect()
 }

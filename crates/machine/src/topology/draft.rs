@@ -132,7 +132,8 @@ impl Draft {
         let cluster_of = index_of(&clusters, nr_cpus);
         let llc_of = index_of(&llcs, nr_cpus);
         let cpus: Vec<Cpu> = (0..nr_cpus)
-            .map(|cpu| Cpu {
+            .map(|cpu| (cpu, self.capacity.get(&CpuId::new(cpu)).copied().unwrap_or(SCHED_CAPACITY_SCALE)))
+            .map(|(cpu, capacity)| Cpu {
                 os_index: u32::from(self.numbers[cpu].0),
                 core: core_of[cpu],
                 cluster: cluster_of[cpu],
@@ -140,7 +141,8 @@ impl Draft {
                 package: package_of[cpu],
                 node: node_of[cpu],
                 thread: core_masks[core_of[cpu] as usize].iter().take_while(|other| other.index() < cpu).count() as u16,
-                capacity: self.capacity.get(&CpuId::new(cpu)).copied().unwrap_or(SCHED_CAPACITY_SCALE),
+                capacity,
+                speed: capacity,
             })
             .collect();
         let kinds = self.kinds.into_iter().filter(|(_, cpus)| !cpus.is_empty());

@@ -49,8 +49,11 @@ pub struct Cpu {
     pub node: u16,
     /// 0 for the first thread of its core, 1 for the second ...
     pub thread: u16,
-    /// 1024 = the biggest CPU.
+    /// 1024 = the biggest CPU. What the scheduler is told.
     pub capacity: Capacity,
+    /// What it does in a given time at its highest frequency, alone on its core; 1024 = the biggest CPU. Its capacity, unless
+    /// a machine file knows better.
+    pub speed: Capacity,
 }
 
 /// A package, die or core.
@@ -229,7 +232,7 @@ impl Topology {
         }
         match self.nodes[node as usize].cpus.first() {
             Some(neighbour) if self.cpu(neighbour).package == from.package => Distance::Package,
-            // A node of memory only is as far as the nearest package that is no nearer by the table.
+            // A node of memory only is as far as the nearest package that is no nearer by the table, or farther than all.
             _ => Distance::Remote(self.hops[from.node as usize * self.nodes.len() + node as usize].max(1)),
         }
     }
@@ -250,7 +253,9 @@ impl Topology {
         if joins(self.llcs.len(), self.packages.len()) {
             found.push(Distance::Package);
         }
-        let farthest = self.hops.iter().copied().max().unwrap_or(0);
+        let with_cpus: Vec<usize> = (0..self.nodes.len()).filter(|&node| !self.nodes[node].cpus.is_empty()).collect();
+        let hops = |&from: &usize| with_cpus.iter().map(move |to| self.hops[from * self.nodes.len() + to]);
+        let farthest = with_cpus.iter().flat_map(hops).max().unwrap_or(0);
         found.extend((1..=farthest).map(Distance::Remote));
         found
     }
@@ -274,8 +279,29 @@ impl Topology {
 
     /// The same machine with CPUs of that capacity, 1024 that of the biggest, without check.
     pub fn with_capacity(mut self, cpus: &CpuMask, capacity: u32) -> Topology {
-        cpus.iter().for_each(|cpu| self.cpus[cpu.index()].capacity = capacity);
+        for cpu in cpus.iter() {
+            let cpu = &mut self.cpus[cpu.index()];
+            (cpu.capacity, cpu.speed) = (capacity, capacity);
+        }
         self
+    }
+
+    /// The same machine with CPUs of that speed, whatever the scheduler is told of it.
+    pub(crate) fn with_speed(mut self, cpus: &CpuMask, speed: Capacity) -> Topology {
+        cpus.iter().for_each(|cpu| self.cpus[cpu.index()].speed = speed);
+        self
+    }
+
+    /// The same machine with so many more NUMA nodes of memory only, [`REMOTE_DISTANCE`](sched::cpu_topology::REMOTE_DISTANCE)
+    /// from all others.
+    pub(crate) fn with_memory_nodes(mut self, count: usize) -> Result<Topology, TopologyError> {
+        for _ in 0..count {
+            let os_index = self.nodes.len() as u32;
+            self.nodes.push(Node { os_index, cpus: CpuMask::default(), memory_bytes: None });
+        }
+        self.distance = draft::node_distances(None, &self.nodes, &mut self.notices)?;
+        self.hops = distance::remote_hops(&self.cpus, &self.nodes, &self.distance);
+        Ok(self)
     }
 
     pub fn energy_model(&self) -> Option<&EnergyModel> {

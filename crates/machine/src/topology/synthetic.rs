@@ -3,8 +3,8 @@
 //! From outside to inside, each word is a type and how many of it every object of the level before holds. Types may be
 //! shortened to two letters and go without type altogether (`2 3 2`); attributes stand in parentheses, NUMA nodes may
 //! be attached in brackets. PUs are numbered depth first unless `indexes=` says otherwise, as hwloc does. Without NUMA
-//! nodes the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, and it wants
-//! levels in their order (packages outside cores) and CPUs and NUMA nodes numbered without holes. Sizes of caches that are not given stay unknown here; hwloc invents
+//! nodes the machine has one. Unlike hwloc, which skips what it does not know, this reader refuses it, wants
+//! levels in their order (packages outside cores), knows `cluster` as a type (hwloc calls those groups), and wants CPUs and NUMA nodes numbered without holes. Sizes of caches that are not given stay unknown here; hwloc invents
 //! them.
 
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
@@ -13,13 +13,15 @@ use super::synthetic_indexes::{IndexLevel, parse_indexes};
 use super::{CacheKind, Location, Numbering, Topology, TopologyError};
 use units::{CpuMask, NR_CPUS};
 
-const TYPES: &str = "pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu";
+const TYPES: &str = "pack, die, group, cluster, numa, l1 to l5 (l1d, l1i ...), core or pu";
 const EXAMPLE: &str = "a level such as core:12";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LevelKind {
     Package,
     Die,
+    /// Of this reader, not of hwloc: cores that are nearer to each other than to others of their last level cache.
+    Cluster,
     Group,
     NumaNode,
     Cache(u8, CacheKind),
@@ -311,6 +313,7 @@ impl<'a> Parser<'a> {
             LevelKind::Group | LevelKind::NumaNode => None,
             LevelKind::Package => Some(0),
             LevelKind::Die => Some(1),
+            LevelKind::Cluster => Some(15),
             LevelKind::Cache(level, _) => Some(20 - 2 * u32::from(level)),
             LevelKind::Core => Some(30),
             LevelKind::Pu => Some(40),
@@ -393,6 +396,7 @@ impl<'a> Parser<'a> {
                 match kind {
                     LevelKind::Package => draft.packages.push(part),
                     LevelKind::Die => draft.dies.push(part),
+                    LevelKind::Cluster => draft.clusters.push(part),
                     LevelKind::Core => draft.cores.push(part),
                     LevelKind::Cache(level_number, kind) => {
                         let bytes = level.attributes.bytes.filter(|&bytes| bytes > 0);
@@ -440,6 +444,7 @@ fn name_of(kind: LevelKind) -> String {
         LevelKind::Package => "packages".to_string(),
         LevelKind::Die => "dies".to_string(),
         LevelKind::Group => "groups".to_string(),
+        LevelKind::Cluster => "clusters".to_string(),
         LevelKind::NumaNode => "NUMA nodes".to_string(),
         LevelKind::Cache(level, CacheKind::Instruction) => format!("L{level}i caches"),
         LevelKind::Cache(level, _) => format!("L{level} caches"),
@@ -471,6 +476,7 @@ pub(super) fn kind_of(name: &str) -> Option<LevelKind> {
         _ if begins("numanode") || begins("node") => Some(LevelKind::NumaNode),
         _ if begins("package") || begins("socket") => Some(LevelKind::Package),
         _ if begins("die") => Some(LevelKind::Die),
+        _ if begins("cluster") => Some(LevelKind::Cluster),
         _ if begins("core") => Some(LevelKind::Core),
         _ if begins("pu") => Some(LevelKind::Pu),
         _ if begins("tile") || begins("module") => Some(LevelKind::Group),

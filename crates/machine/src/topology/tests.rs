@@ -38,7 +38,7 @@ fn the_three_formats_of_hwloc_read_alike() {
     assert_eq!((v3.cpu(cpu(1)).capacity, v3.cpu(cpu(7)).capacity), (1024, 600));
     let same_capacity = |mut topology: Topology| {
         topology.kinds.clear();
-        topology.cpus.iter_mut().for_each(|cpu| cpu.capacity = 1024);
+        topology.cpus.iter_mut().for_each(|cpu| (cpu.capacity, cpu.speed) = (1024, 1024));
         topology
     };
     assert_eq!(same_capacity(v3), v2);
@@ -151,11 +151,11 @@ const BAD_SYNTHETIC: &[(&str, &str)] = &[
     ("", "column 1: found no levels; expected a description such as pack:2 l3:1 core:12 pu:2"),
     (
         "pack:2 cor3:2 pu:1",
-        "column 8: found `cor3`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu",
+        "column 8: found `cor3`; expected a type: pack, die, group, cluster, numa, l1 to l5 (l1d, l1i ...), core or pu",
     ),
     (
         "pack:2 l9:1 pu:1",
-        "column 8: found `l9`; expected a type: pack, die, group, numa, l1 to l5 (l1d, l1i ...), core or pu",
+        "column 8: found `l9`; expected a type: pack, die, group, cluster, numa, l1 to l5 (l1d, l1i ...), core or pu",
     ),
     ("pack:0 pu:1", "column 6: found `0`; expected a number of objects, 1 or more"),
     ("pack:-1 pu:1", "column 6: found `-1`; expected a number of objects, 1 or more"),
