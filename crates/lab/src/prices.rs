@@ -46,7 +46,7 @@ pub fn prices(machine: &Description) -> Prices {
     Prices {
         ps_per_cycle: 1_000_000_000_000 / machine.fixed_hertz(),
         by_speed: true,
-        smt_speed: machine.smt_speed(),
+        smt: machine.smt(),
         lines: LinePrices {
             transfer: machine.line_transfers(),
             llc_hit: machine.llc_hit(),

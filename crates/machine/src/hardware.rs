@@ -4,6 +4,7 @@
 mod frequency;
 mod idle;
 mod lines;
+mod smt;
 
 pub use idle::Residency;
 
@@ -13,6 +14,7 @@ use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
+use crate::smt::{Siblings, WorkKind};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
 use idle::Idling;
@@ -48,7 +50,8 @@ struct Cpu {
     /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
     clock: Ps,
     ps_per_cycle: u64,
-    sibling: Option<CpuId>,
+    /// What it executes in user mode.
+    kind: WorkKind,
     /// Not in an idle state: takes its share of the core.
     active: bool,
     idling: Idling,
@@ -79,6 +82,7 @@ pub struct Hardware<const COSTS: bool> {
     cpus: Slots<Cpu>,
     cpuidle: Cpuidle,
     warmth: Warmth,
+    siblings: Siblings,
     layout: Layout,
     outbox: Vec<Message>,
     sink: Option<Box<dyn Sink>>,
@@ -94,10 +98,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives, and what the
     /// scheduler throws dice for.
     pub fn new(topology: Topology, prices: Prices, layout: Layout, rules: IdleRules, seed: u64) -> Hardware<COSTS> {
-        let sibling = |cpu: CpuId| {
-            let core = topology.cpu(cpu).core;
-            topology.cores()[core as usize].cpus.iter().find(|&other| other != cpu)
-        };
         let table = StateTable::new(&prices.idle_states, &IdleOptions::default());
         let cpuidle = Cpuidle { rules, table };
         let cpus = topology
@@ -106,7 +106,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 sched_rng: Prng::stream(seed, "sched_rng", cpu.index() as u64),
                 clock: Ps::ZERO,
                 ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
-                sibling: sibling(cpu),
+                kind: WorkKind::Compute,
                 active: true,
                 idling: Idling::new(&cpuidle),
             })
@@ -121,6 +121,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             touched: None,
             paths: std::array::from_fn(|number| prices.path(Path(number as u16))),
             warmth: Warmth::new(&topology),
+            siblings: Siblings::new(&topology),
             cpus,
             cpuidle,
             layout,
@@ -211,35 +212,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn outbox(&mut self) -> &mut Vec<Message> {
         &mut self.outbox
-    }
-
-    // SMT.
-
-    /// The other thread of `cpu`'s core. Differs: with more than two threads, the first other one stands for all.
-    pub fn sibling(&self, cpu: CpuId) -> Option<CpuId> {
-        self.cpus[cpu.index()].sibling
-    }
-
-    /// `cpu` takes its share of the core, or gives it up. Returns the sibling whose speed changed.
-    pub fn set_active(&mut self, cpu: CpuId, active: bool) -> Option<CpuId> {
-        if self.cpus[cpu.index()].active == active {
-            return None;
-        }
-        self.cpus[cpu.index()].active = active;
-        let sibling = self.cpus[cpu.index()].sibling?;
-        self.update_speed(cpu);
-        self.update_speed(sibling);
-        Some(sibling)
-    }
-
-    fn update_speed(&mut self, cpu: CpuId) {
-        let shared = self.cpus[cpu.index()].sibling.is_some_and(|s| self.cpus[s.index()].active);
-        let alone = self.ps_per_cycle_alone(cpu);
-        let ps_per_cycle = if shared { alone * 1000 / self.prices.smt_speed } else { alone };
-        self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
-        if cpu == self.executing.cpu {
-            self.executing.ps_per_cycle = ps_per_cycle;
-        }
     }
 
     // Cache warmth.

@@ -10,5 +10,6 @@ pub mod idle;
 pub mod lines;
 pub mod prices;
 pub mod profile;
+pub mod smt;
 pub mod topology;
 pub mod warmth;

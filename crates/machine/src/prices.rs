@@ -1,6 +1,7 @@
 //! What a machine's hardware and kernel paths cost, as plain integers for the simulation. Made from a machine file.
 
 use crate::lines::LinePrices;
+use crate::smt::SmtPrices;
 use sched::access::Path;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use units::{Capacity, Cycles, Ps};
@@ -28,8 +29,8 @@ pub struct Prices {
     pub ps_per_cycle: u64,
     /// A CPU of less speed does the same work in as much more time; else all are equally fast.
     pub by_speed: bool,
-    /// Speed of a thread whose sibling is busy, in permille of its speed alone.
-    pub smt_speed: u64,
+    /// What threads of a core leave each other.
+    pub smt: SmtPrices,
     pub lines: LinePrices,
     /// From the send of a reschedule interrupt to its first instruction on a running target.
     pub ipi_delivery: Ps,
@@ -71,7 +72,7 @@ impl Prices {
         Prices {
             ps_per_cycle: 1000,
             by_speed: false,
-            smt_speed: 1000,
+            smt: SmtPrices::free(),
             lines: LinePrices {
                 transfer: vec![Ps::ZERO; 5 + 256],
                 llc_hit: Ps::ZERO,

@@ -6,6 +6,7 @@ use crate::task::TaskContext;
 use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
+use machine::smt::WorkKind;
 use os::Os;
 use sched::arch::Arch;
 use sched::autogroup::Session;
@@ -366,10 +367,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let comm = next.map_or(0, |task| self.comm_of(cpu, task));
             self.sched.arch_mut().profile_run(cpu, comm);
         }
-        if let Some(task) = next
-            && let Some(Some(context)) = self.tasks.get(task.index())
-        {
-            let working_set = context.working_set;
+        let context = next.and_then(|task| self.tasks.get(task.index()));
+        let (working_set, kind) = match context {
+            Some(Some(context)) => (context.working_set, context.kind),
+            _ => (0, WorkKind::Compute),
+        };
+        if kind != self.sched.arch().work_kind(cpu) {
+            self.share_core(cpu, now, |hardware| hardware.set_work_kind(cpu, kind));
+        }
+        if let Some(task) = next {
             self.sched.arch_mut().switch_in(cpu, task, working_set);
         }
     }

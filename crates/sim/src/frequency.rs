@@ -1,4 +1,4 @@
-//! CPUs whose frequency changes while tasks run on them.
+//! CPUs whose speed changes while tasks run on them: by frequency, and by what the other threads of their core do.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
@@ -43,6 +43,34 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let cpu = self.sched.arch().domain_cpu(change.domain, index);
         match self.cpus[cpu].run {
             Run::User { since } => Some((cpu, since)),
+            _ => None,
+        }
+    }
+
+    /// `change` has the threads of `cpu`'s core leave each other other shares of it from `now` on: what its siblings are doing in user
+    /// mode takes another time.
+    pub(crate) fn share_core(&mut self, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
+        let siblings = self.sched.arch().siblings(cpu).len();
+        // Their progress so far was at the old speed.
+        for number in 0..siblings {
+            if let Some((sibling, since)) = self.sibling_in_user_mode(cpu, number) {
+                self.account_user(sibling, since, now.max(since));
+            }
+        }
+        change(self.sched.arch_mut());
+        for number in 0..siblings {
+            if let Some((sibling, since)) = self.sibling_in_user_mode(cpu, number) {
+                self.resume_user(sibling, now.max(since));
+                self.requeue(sibling);
+            }
+        }
+    }
+
+    /// Another thread of the core by number, if it is in user mode, and since when.
+    fn sibling_in_user_mode(&self, cpu: CpuId, number: usize) -> Option<(CpuId, Ps)> {
+        let sibling = self.sched.arch().siblings(cpu)[number];
+        match self.cpus[sibling].run {
+            Run::User { since } => Some((sibling, since)),
             _ => None,
         }
     }

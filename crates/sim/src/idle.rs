@@ -210,23 +210,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         Ps((self.ticks.of(now.0) + 1) * self.tick_period.0)
     }
 
-    /// `cpu` takes its share of its core or gives it up; what its sibling is doing takes another time from now on.
+    /// `cpu` takes its share of its core or gives it up.
     fn set_active(&mut self, cpu: CpuId, now: Ps, active: bool) {
-        // The sibling's progress so far was at the old speed.
-        let Some(sibling) = self.sibling_in_user_mode(cpu) else {
-            self.sched.arch_mut().set_active(cpu, active);
-            return;
-        };
-        let Run::User { since } = self.cpus[sibling].run else { unreachable!("it is in user mode") };
-        self.account_user(sibling, since, now.max(since));
-        self.sched.arch_mut().set_active(cpu, active);
-        self.resume_user(sibling, now.max(since));
-        self.requeue(sibling);
-    }
-
-    fn sibling_in_user_mode(&self, cpu: CpuId) -> Option<CpuId> {
-        let sibling = self.sched.arch().sibling(cpu)?;
-        matches!(self.cpus[sibling].run, Run::User { .. }).then_some(sibling)
+        self.share_core(cpu, now, |hardware| hardware.set_active(cpu, active));
     }
 
     fn trace_idle(&mut self, cpu: CpuId, at: Ps, state: Option<u8>) {

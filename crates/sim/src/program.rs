@@ -1,5 +1,6 @@
 //! What tasks do: programs as state machines, and the closed set of operations they are made of.
 
+use machine::smt::WorkKind;
 use os::memory::RegionId;
 use os::pipe::PipeId;
 use os::sync::SyncOp;
@@ -13,6 +14,8 @@ use units::{CpuMask, Cycles, Ns};
 pub enum Op {
     /// User-mode work, in cycles of a core at its full speed: takes longer when the sibling thread or the frequency slows it.
     Work(Cycles),
+    /// User-mode work that a CPU at its full speed, alone on its core and near its data, does in this time.
+    WorkFor(Ns),
     /// User-mode work until the task has had this much CPU time, whatever the core's speed.
     RunFor(Ns),
     /// User-mode work that looks at the clock until it shows this time.
@@ -121,6 +124,8 @@ pub struct TaskSpec {
     pub memory: AddressSpace,
     /// Bytes of private cache that the task uses again after a switch.
     pub working_set: u64,
+    /// What its user-mode work mostly does.
+    pub kind: WorkKind,
     /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
     pub group: Option<TgId>,
     /// The session that it joins before its first step. `None`: the one of whoever starts it.
@@ -137,6 +142,7 @@ impl TaskSpec {
             cpus: None,
             memory: AddressSpace::Own,
             working_set: 0,
+            kind: WorkKind::Compute,
             group: None,
             session: None,
             program: Box::new(program),

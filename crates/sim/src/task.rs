@@ -4,6 +4,7 @@ use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
+use machine::smt::WorkKind;
 use os::memory::RegionId;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
@@ -43,6 +44,7 @@ pub(crate) struct TaskContext {
     pub after_long: Option<Box<Op>>,
     pub last: Outcome,
     pub working_set: u64,
+    pub kind: WorkKind,
     pub mm: u32,
     /// The first task of its process: who waits for the process's threads.
     pub leader: TaskId,
@@ -111,6 +113,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             after_long: None,
             last,
             working_set: spec.working_set,
+            kind: spec.kind,
             mm,
             leader: leader.unwrap_or(task),
             comm,
@@ -180,6 +183,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         let call = match op {
             Op::Work(cycles) => return self.set_pending(task, Pending::Work(cycles), op),
+            Op::WorkFor(time) => {
+                let cycles = Cycles(Ps::from(time).0 / self.sched.arch().prices.ps_per_cycle);
+                return self.set_pending(task, Pending::Work(cycles), op);
+            }
             Op::RunFor(time) => return self.set_pending(task, Pending::RunFor(time.into()), op),
             Op::SpinUntil(end) => return self.set_pending(task, Pending::SpinUntil(end.into()), op),
             // Locks between threads stay in user space until they must wait.

@@ -3,6 +3,7 @@
 mod charges;
 mod equivalence;
 mod invariants;
+mod locality;
 mod nohz_full;
 mod numa;
 mod preempt;

@@ -32,8 +32,12 @@ pub use names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
 
+use crate::smt::SmtPrices;
 use crate::topology::{Distance, Location, Topology};
 use units::{CpuId, Cycles, Ps};
+
+/// Threads of a core that prices are asked for.
+const MOST_THREADS: usize = 8;
 
 /// A fact that is no number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -253,9 +257,15 @@ impl Description {
         known.unwrap_or_else(|| self.required("frequency.max")).hertz()
     }
 
-    /// Speed of a thread whose siblings are busy, in thousandths of its speed alone.
-    pub fn smt_speed(&self) -> u64 {
-        self.required("smt.speed").permille()
+    /// What threads of a core leave each other. Kinds of work that are not given are as fast as computing beside computing.
+    pub fn smt(&self) -> SmtPrices {
+        let speed = self.required("smt.speed").permille();
+        let given = |name: &str| self.figure(name).map(Figure::permille);
+        let pair = |name: &str| given(name).unwrap_or(speed);
+        let compute = [speed, pair("smt.compute_beside_memory")];
+        let memory = [pair("smt.memory_beside_compute"), pair("smt.memory_beside_memory")];
+        let of_threads = |threads: usize| given(&format!("smt.threads_{threads}")).unwrap_or(0);
+        SmtPrices { pair: [compute, memory], threads: (0..=MOST_THREADS).map(of_threads).collect() }
     }
 
     /// Idle states, shallowest first.

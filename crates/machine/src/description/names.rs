@@ -62,7 +62,11 @@ keys! {
     "frequency.hwp_ramp" optional Time TIME, "how long such hardware takes from the lowest to the highest frequency under full load";
     "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
-    "smt.speed" required Ratio (1, 1_000), "speed of a thread whose siblings are busy, as a share of its speed alone";
+    "smt.speed" required Ratio (1, 1_000), "speed of a thread that computes beside one that computes, as a share of its speed alone";
+    "smt.compute_beside_memory" optional Ratio (1, 1_000), "the same beside one that waits for memory; as smt.speed where not given";
+    "smt.memory_beside_compute" optional Ratio (1, 1_000), "speed of a thread that waits for memory, beside one that computes";
+    "smt.memory_beside_memory" optional Ratio (1, 1_000), "the same beside another one that waits for memory";
+    "smt.threads_N" optional Ratio (1, 1_000), "speed of each of N computing threads of a core, for N above 2; where not given, N threads do what fewer do";
     "cache.line_size" required Size (16, 1_024), "bytes of a cache line";
     "cache.l1d_size" required Size BYTES, "bytes of a core's first-level data cache";
     "cache.l2_size" required Size BYTES, "bytes of a second-level cache";

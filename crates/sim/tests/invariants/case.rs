@@ -4,6 +4,7 @@ use super::program::{Compiler, Ledger};
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::{IdleState, Prices};
+use machine::smt::SmtPrices;
 use machine::topology::{Numbering, Topology, from_synthetic};
 use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
@@ -557,7 +558,7 @@ impl Ensemble {
 pub fn plausible() -> Prices {
     let mut prices = Prices::free();
     prices.ps_per_cycle = 400;
-    prices.smt_speed = 640;
+    prices.smt = SmtPrices { pair: [[640, 800], [750, 900]], threads: Vec::new() };
     prices.ipi_delivery = Ps::from_ns(700);
     prices.ipi_send = Cycles(900);
     for (number, cycles) in prices.paths.iter_mut().enumerate() {

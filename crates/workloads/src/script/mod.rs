@@ -12,6 +12,7 @@
 //! | step | what the task does |
 //! |---|---|
 //! | `run T` | user-mode work until it has had that much CPU time |
+//! | `work T` | user-mode work that a CPU alone on its core does in that time: takes longer beside a busy sibling or at a lower frequency |
 //! | `spin T` | looks at the clock until it shows `T` since the start; its last look comes at most 1 ms late |
 //! | `sleep T` | sleeps so long |
 //! | `io T` | reads a block device that answers after so long, past the page cache |
@@ -33,7 +34,7 @@
 //! thread. `at=` is when it is forked (from the start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
 //! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
 //! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
-//! the task group it begins in, `session=` the session of that name, which the first task of it begins as `setsid` does.
+//! the task group it begins in, `work=memory` says that its work waits for memory most of the time, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
 //! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
 //! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
@@ -50,6 +51,7 @@ pub use parse::ScriptError;
 pub use run::{Playing, Refused};
 
 use crate::groups::{GroupError, GroupSpec, with_those_above};
+use machine::smt::WorkKind;
 use os::Os;
 use os::memory::{RegionId, RegionSpec};
 use os::pipe::PipeId;
@@ -122,12 +124,15 @@ pub struct Task {
     pub session: Option<u32>,
     /// A process of its own, a thread of one with several tasks, or a kernel thread.
     pub memory: AddressSpace,
+    /// What its work mostly does.
+    pub kind: WorkKind,
     steps: Arc<[Step]>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Run(Ns),
+    Work(Ns),
     Spin(Ns),
     Sleep(Ns),
     Io(Ns),
@@ -211,6 +216,7 @@ impl Task {
             group,
             session: self.session.map(Session::Numbered),
             memory: self.memory,
+            kind: self.kind,
             ..TaskSpec::new(&self.name, playing)
         }
     }

@@ -3,6 +3,7 @@
 use super::reader::Reader;
 use super::{Group, GroupLine, Region, Script, Step, Task};
 use machine::description::nearest_name;
+use machine::smt::WorkKind;
 use os::memory::RegionSpec;
 use sched::attr::SchedAttr;
 use sched::core::cgroup::GroupFile;
@@ -82,6 +83,7 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         group: None,
         session: None,
         memory: AddressSpace::Own,
+        kind: WorkKind::Compute,
         steps: Arc::from([]),
     };
     let mut count = None;
@@ -162,9 +164,16 @@ fn attribute(
                 _ => return Err(reader.wrong_at(value, format!("`{value}`"), "process or kthread")),
             }
         }
+        "work" => {
+            task.kind = match value {
+                "compute" => WorkKind::Compute,
+                "memory" => WorkKind::Memory,
+                _ => return Err(reader.wrong_at(value, format!("`{value}`"), "compute or memory")),
+            }
+        }
         "count" => *count = Some(reader.number(value, 1, 10_000)?),
         _ => {
-            let expected = "nice, policy, slice, cpus, on, at, group, session, process, kind or count";
+            let expected = "nice, policy, slice, cpus, on, at, group, session, process, kind, work or count";
             return Err(reader.wrong_at(word, format!("`{key}`"), expected));
         }
     }
@@ -284,18 +293,19 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, read PIPE, write PIPE, \
+    const EXPECTED: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, read PIPE, write PIPE, \
                             enter GROUP, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
     let word = reader.word();
     match word {
-        "run" | "spin" | "sleep" | "io" | "until" | "every" => {
+        "run" | "work" | "spin" | "sleep" | "io" | "until" | "every" => {
             let amount = reader.word();
             let time = reader.time(amount, u64::from(word != "until"))?;
             steps.push(match word {
                 "run" => Step::Run(time),
+                "work" => Step::Work(time),
                 "spin" => Step::Spin(time),
                 "sleep" => Step::Sleep(time),
                 "io" => Step::Io(time),

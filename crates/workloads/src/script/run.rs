@@ -95,6 +95,7 @@ impl Program for Playing {
         self.at += 1;
         match step {
             Step::Run(time) => Op::RunFor(time),
+            Step::Work(time) => Op::WorkFor(time),
             Step::Sleep(time) => Op::SleepFor(time),
             Step::Io(time) => Op::BlockIo(time),
             Step::Until(time) => {

@@ -1,0 +1,123 @@
+//! What the threads of a core leave each other: how fast one runs beside what its siblings run.
+//!
+//! A thread that computes wants the core's units all the time; one that waits for memory leaves them to its siblings most of the time, and
+//! loses little to them. So its speed is a matter of its own kind of work and of theirs; and of how many are busy, where a core has
+//! more than two threads. An idle thread takes no share once it has halted; one that polls executes, and takes its own.
+
+use units::CpuId;
+
+use crate::topology::Topology;
+
+/// What user-mode work mostly does. Kernel code computes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum WorkKind {
+    #[default]
+    Compute,
+    /// It waits for lines from beyond its core's caches.
+    Memory,
+}
+
+/// Speeds in permille of a thread's speed alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SmtPrices {
+    /// With one sibling busy: by the own kind, then the sibling's.
+    pub pair: [[u64; 2]; 2],
+    /// Of computing threads with so many of them busy, by their number; with one or none it is 1000.
+    pub threads: Vec<u64>,
+}
+
+impl SmtPrices {
+    /// Threads as fast beside each other as alone.
+    pub fn free() -> SmtPrices {
+        SmtPrices { pair: [[1000; 2]; 2], threads: Vec::new() }
+    }
+
+    /// The speed of a thread beside siblings that are busy with such work.
+    pub fn speed(&self, own: WorkKind, siblings: impl Iterator<Item = WorkKind>) -> u64 {
+        let (mut busy, mut sum) = (0, 0);
+        for sibling in siblings {
+            busy += 1;
+            sum += self.pair[own as usize][sibling as usize];
+        }
+        match busy {
+            0 => 1000,
+            1 => sum,
+            // The mean of what each of them would leave alone, and as much less as there are more than two.
+            _ => (sum / busy * self.of_threads(busy as usize + 1) / self.of_threads(2)).max(1),
+        }
+    }
+
+    /// With no figure for so many threads, the core does no more than it does for the next fewer that have one.
+    fn of_threads(&self, busy: usize) -> u64 {
+        let known = |threads: &usize| *threads == 2 || self.threads.get(*threads).is_some_and(|&speed| speed > 0);
+        let nearest = (2..=busy).rev().find(known).unwrap_or(2);
+        let speed = if nearest == 2 { self.pair[0][0] } else { self.threads[nearest] };
+        speed * nearest as u64 / busy as u64
+    }
+}
+
+/// The other threads of each CPU's core.
+#[derive(Clone, Debug)]
+pub struct Siblings {
+    /// Of all CPUs, one after the other; and where each one's begin.
+    others: Vec<CpuId>,
+    first: Vec<u32>,
+}
+
+impl Siblings {
+    pub fn new(topology: &Topology) -> Siblings {
+        let (mut others, mut first) = (Vec::new(), vec![0]);
+        for (cpu, of) in topology.cpus() {
+            others.extend(topology.cores()[of.core as usize].cpus.iter().filter(|&other| other != cpu));
+            first.push(others.len() as u32);
+        }
+        Siblings { others, first }
+    }
+
+    #[inline]
+    pub fn of(&self, cpu: CpuId) -> &[CpuId] {
+        &self.others[self.first[cpu.index()] as usize..self.first[cpu.index() + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WorkKind::*;
+    use super::*;
+    use crate::topology::{Numbering, from_synthetic};
+
+    fn prices() -> SmtPrices {
+        SmtPrices { pair: [[600, 800], [750, 900]], threads: vec![0, 0, 0, 0, 350] }
+    }
+
+    fn speed(own: WorkKind, siblings: &[WorkKind]) -> u64 {
+        prices().speed(own, siblings.iter().copied())
+    }
+
+    #[test]
+    fn a_sibling_costs_what_its_work_and_the_own_say() {
+        assert_eq!([speed(Compute, &[]), speed(Memory, &[])], [1000; 2]);
+        assert_eq!([speed(Compute, &[Compute]), speed(Compute, &[Memory])], [600, 800]);
+        assert_eq!([speed(Memory, &[Compute]), speed(Memory, &[Memory])], [750, 900]);
+    }
+
+    #[test]
+    fn more_threads_get_less_each_by_the_figures_or_what_two_leave() {
+        // No figure for three: two threads' 1200 among them. Four have one; five share it.
+        assert_eq!(speed(Compute, &[Compute; 2]), 400);
+        assert_eq!(speed(Compute, &[Compute; 3]), 350);
+        assert_eq!(speed(Compute, &[Compute; 4]), 280);
+        // Kinds weigh in: 800 where two computing threads leave 600.
+        assert_eq!(speed(Compute, &[Memory; 3]), 800 * 350 / 600);
+        assert_eq!(speed(Compute, &[Memory, Compute]), 700 * 400 / 600);
+    }
+
+    #[test]
+    fn siblings_are_the_other_threads_of_a_core() {
+        let topology = from_synthetic("pack:1 core:2 pu:4", "test", Numbering::AsListed).expect("valid");
+        let siblings = Siblings::new(&topology);
+        assert_eq!(siblings.of(CpuId(5)), [CpuId(4), CpuId(6), CpuId(7)]);
+        let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("valid");
+        assert!(Siblings::new(&topology).of(CpuId(1)).is_empty());
+    }
+}
