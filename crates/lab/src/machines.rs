@@ -221,7 +221,7 @@ pub(crate) mod tests {
         };
         let choose = |base: &str| Machine::choose(&Written::option("--machine", "own.toml"), "dir/", &files(base));
         let machine = choose(base).unwrap();
-        assert_eq!(machine.description.smt_speed(), 700);
+        assert_eq!(machine.description.smt().pair[0][0], 700);
         let bases: Vec<&str> = machine.bases.iter().map(|base| base.file.as_str()).collect();
         assert_eq!(bases, ["dir/base.toml", "machines/core-i7-3770.toml", "machines/bases/linux-x86.toml"]);
         assert_ne!(machine.sha256(), choose(&base.replace("0.7,", "0.71,")).unwrap().sha256());
