@@ -1,6 +1,7 @@
 //! The project's own checks: `cargo xtask test` runs every one, the others run one alone.
 
 mod bench;
+mod fidelity_host;
 mod kernel_functions;
 mod kernel_map;
 mod tables;
@@ -17,6 +18,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
   kernel-functions VERSION=TREE...
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
+  fidelity-host
+               calibrates this computer, simulates and measures pipetest and hackbench on it, and prints both (--short: in seconds)
   bench        the table of speeds (with a case's name: that case alone; --runs N, default 5)";
 
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
         ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
+        ["fidelity-host", rest @ ..] => fidelity_host::run(&root(), rest),
         ["bench", rest @ ..] => bench::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

@@ -27,6 +27,8 @@ pub enum Command {
     Schedstat(WatchArguments),
     /// Shows files of procfs and debugfs of the simulated machine at one moment of one run, in the kernel's own formats
     Proc(ProcArguments),
+    /// Measures this computer and writes its machine file; takes some minutes, --quick some seconds
+    Calibrate(CalibrateArguments),
     /// Runs real benchmarks on this computer's own kernel: the figures that simulations of it predict
     Measure(MeasureArguments),
     /// What a benchmark of `measure` starts as its further processes
@@ -116,6 +118,25 @@ pub struct CompareArguments {
     /// A folder of `fairground measure --out`: sets the predictions beside what was measured; one arm is enough then
     #[arg(long, value_name = "DIR")]
     pub measured: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct CalibrateArguments {
+    /// File to write; stdout then gets what was measured [default: the machine file goes to stdout]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<String>,
+
+    /// What the machine is called
+    #[arg(long, value_name = "NAME", default_value = "this")]
+    pub name: String,
+
+    /// Fewer bursts of everything
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Says nothing on stderr but what went wrong
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 #[derive(Args, Debug)]

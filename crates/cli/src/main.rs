@@ -1,6 +1,7 @@
 //! The command `fairground`: files, threads and exit codes around the lab.
 
 mod arguments;
+mod calibrate;
 mod compare;
 mod execute;
 mod failure;
@@ -46,6 +47,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Lines(arguments) => watch::lines(arguments),
         Command::Schedstat(arguments) => watch::schedstat(arguments),
         Command::Proc(arguments) => watch::proc(arguments),
+        Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::HostChild { words } => host::bench::child(words).map_err(Failure::from),
         Command::Replay { record } => replay::replay(record),

@@ -7,6 +7,7 @@
 //! No files, no threads, no exit codes here: the faces own those. [`machines::Files`] is how they hand in texts, and a
 //! [`setup::Setup`] is all that a thread needs.
 
+pub mod calibration;
 pub mod cpufreq;
 pub mod csv;
 pub mod experiment;

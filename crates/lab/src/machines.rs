@@ -4,10 +4,12 @@ use crate::mistake::{Mistake, Unreadable, Written};
 use crate::prices;
 use crate::setup::sha256;
 use machine::description::{self, Base, Description, builtin, for_topology};
-use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs};
+use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
+
+pub use machine::topology::Topology;
 
 /// Where texts come from: the caller owns files, this crate does not.
 pub trait Files {
@@ -73,7 +75,7 @@ impl Machine {
     pub fn choose(written: &Written, folder: &str, files: &dyn Files) -> Result<Machine, Mistake> {
         let text = written.text.trim();
         if text == "host" {
-            let topology = from_sysfs(&|path| files.sysfs(path))?;
+            let topology = host_topology(&|path| files.sysfs(path))?;
             return Ok(Machine::of_topology("host", topology));
         }
         if let Some(machine) = Machine::named(text) {
@@ -130,6 +132,14 @@ impl Machine {
             "sha256": self.sha256(),
         })
     }
+}
+
+/// The topology of this computer, from its sysfs.
+///
+/// # Errors
+/// What is missing or makes no sense there.
+pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Mistake> {
+    Ok(from_sysfs(sysfs)?)
 }
 
 /// The machines that ship.

@@ -10,6 +10,7 @@
 mod hackbench;
 mod pipetest;
 mod plumbing;
+mod schbench;
 
 use crate::Error;
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ pub struct Benchmark {
     pub run: fn(&Request) -> Result<Vec<Vec<u64>>, Error>,
 }
 
-pub const BENCHMARKS: &[Benchmark] = &[pipetest::BENCHMARK, hackbench::PIPES];
+pub const BENCHMARKS: &[Benchmark] = &[pipetest::BENCHMARK, hackbench::PIPES, schbench::EARLIER];
 
 pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
     BENCHMARKS.iter().find(|benchmark| benchmark.name == name)

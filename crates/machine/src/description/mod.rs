@@ -31,6 +31,7 @@ pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
 pub use names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
+pub use write::topology_section;
 
 use crate::smt::SmtPrices;
 use crate::topology::{Distance, Location, Topology};

@@ -1,6 +1,6 @@
 //! Writes a machine as a machine file, which reads back as the same machine: for `machines import` and `show`.
 
-use super::figure::Figure;
+use super::figure::{Figure, How};
 use super::{Description, Fact};
 use crate::topology::{CacheKind, Part, Topology};
 use std::fmt::Write;
@@ -60,6 +60,15 @@ impl AsRef<CpuMask> for Set<'_> {
     fn as_ref(&self) -> &CpuMask {
         self.0
     }
+}
+
+/// A `[topology]` section with every set listed, for a machine file that somebody writes piece by piece.
+pub fn topology_section(topology: &Topology, source: &str, how: How) -> String {
+    let fact = Fact { value: topology.summary(), source: source.to_string(), how };
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = topology_text(topology, &fact, &mut out);
+    out
 }
 
 /// `[topology]` with every set listed. What a file cannot say is lost: OS numbers, memory sizes, notices.

@@ -1,0 +1,186 @@
+//! `calibrate`: prices this computer and writes its machine file.
+
+use crate::arguments::CalibrateArguments;
+use crate::execute::Patience;
+use crate::failure::Failure;
+use crate::files::Disk;
+use crate::measure::{facts, starter};
+use crate::output::{print, say, write_file};
+use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
+use host::probe::{Bench, Effort, Findings, PROBES, Placement, placements};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
+use lab::experiment::file_name;
+use lab::machines::{Files, host_topology};
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Others may use this much of the CPUs' time, in thousandths, before we wait for them.
+const QUIET: u64 = 150;
+/// A share of which the figures should not be believed without a second look.
+const LOUD: u64 = 400;
+/// All of it is to take less than five minutes: past this, what is left is done in short.
+const LONG: Duration = Duration::from_secs(200);
+
+/// `fairground calibrate`.
+pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
+    if let Some(out) = &arguments.out {
+        writable(Path::new(out))?;
+    }
+    let computer = Computer::this()?;
+    let topology = host_topology(&|path| Disk.sysfs(path))?;
+    let patience = Patience::watch();
+    let pairs = placements(&computer.allowed);
+    let since = Instant::now();
+    let waiting = if arguments.quick { Duration::from_secs(5) } else { Duration::from_secs(30) };
+    let mut findings = Findings::default();
+    let busy = wait_for_quiet(&computer.allowed, QUIET, waiting).unwrap_or(0);
+    if busy > LOUD {
+        findings.unseen.push(format!(
+            "an idle computer: others used {} % of the CPUs; figures of two CPUs at once, and of idle ones, are doubtful",
+            busy / 10
+        ));
+    }
+    if let Some(quota) = computer.quota.filter(|&quota| quota < computer.allowed.len() as u64 * 1_000) {
+        findings.unseen.push(format!("a whole computer: a cgroup's quota leaves {quota} thousandths of a CPU"));
+    }
+    findings.append(measure(arguments, &computer, &pairs, &patience, since)?);
+    let observed = observed(&arguments.name, &computer, topology, &pairs, findings);
+    if !arguments.quiet {
+        observed.unseen.iter().for_each(|unseen| say(&format!("not seen: {unseen}")));
+    }
+    let calibration = make(&observed)?;
+    if !arguments.quiet {
+        calibration.notes.iter().for_each(|note| say(&format!("note: {note}")));
+    }
+    match &arguments.out {
+        None => print(&calibration.text),
+        Some(out) => {
+            write_file(Path::new(out), &calibration.text).map_err(|error| cannot_write(out, &error))?;
+            if !arguments.quiet {
+                say(&format!("machine file: {out}; took {:.0} s", since.elapsed().as_secs_f64()));
+            }
+            print(&table(&observed, &calibration))
+        }
+    }
+}
+
+/// Before minutes are spent.
+fn writable(out: &Path) -> Result<(), Failure> {
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refuse = |found: &str| {
+        Err(Failure::Mistake(format!(
+            "--out {}: found {found}; expected a file in a folder that is there",
+            out.display()
+        )))
+    };
+    if out.is_dir() {
+        return refuse("a folder of that name");
+    }
+    if !folder.is_dir() {
+        return refuse(&format!("no folder {}", folder.display()));
+    }
+    Ok(())
+}
+
+fn cannot_write(out: &str, error: &io::Error) -> Failure {
+    Failure::Mistake(format!("--out {out}: found {error}; expected a file that can be written"))
+}
+
+fn measure(
+    arguments: &CalibrateArguments,
+    computer: &Computer,
+    pairs: &[Placement],
+    patience: &Patience,
+    since: Instant,
+) -> Result<Findings, Failure> {
+    let starter = starter()?;
+    let bar = bar(arguments.quiet);
+    let mut findings = Findings::default();
+    for probe in PROBES {
+        if patience.is_over() {
+            bar.finish_and_clear();
+            return Err(Failure::Mistake("interrupted: nothing is written".to_string()));
+        }
+        bar.set_message(probe.name);
+        let short = arguments.quick || since.elapsed() > LONG;
+        let effort = if short { Effort::QUICK } else { Effort::FULL };
+        let bench = Bench { computer, placements: pairs, effort, starter: &starter };
+        findings.append((probe.run)(&bench)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(findings)
+}
+
+/// On stderr, if that is a terminal and the user wants one.
+fn bar(quiet: bool) -> ProgressBar {
+    if quiet || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(PROBES.len() as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}  {elapsed} passed")
+        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style);
+    bar.enable_steady_tick(Duration::from_millis(500));
+    bar
+}
+
+fn observed(
+    name: &str,
+    computer: &Computer,
+    topology: lab::machines::Topology,
+    pairs: &[Placement],
+    findings: Findings,
+) -> Observed {
+    let measurement = |figure: host::probe::Figure| Measurement {
+        name: figure.name,
+        unit: figure.unit.to_string(),
+        value: figure.spread.value,
+        low: figure.spread.low,
+        high: figure.spread.high,
+        bursts: figure.spread.bursts,
+        ran: figure.ran,
+    };
+    let state = |state: &host::computer::IdleState| (state.name.clone(), state.latency_us, state.residency_us);
+    let line = |pair: &Placement| (pair.nearness.name().to_string(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
+    Observed {
+        name: file_name(name),
+        host: facts(computer),
+        topology,
+        when: utc(now_seconds()),
+        idle_states: computer.idle_states.iter().map(state).collect(),
+        frequency: computer.frequency.clone(),
+        measurements: findings.figures.into_iter().map(measurement).collect(),
+        lines: pairs.iter().map(line).collect(),
+        unseen: findings.unseen,
+    }
+}
+
+/// What was measured, and what the simulation makes of it.
+fn table(observed: &Observed, calibration: &Calibration) -> String {
+    let mut text = String::new();
+    let width = observed.measurements.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{:<width$} {:>14}{:>14}{:>14}  unit", "measured", "value", "least", "most");
+    for it in &observed.measurements {
+        let _ = writeln!(text, "{:<width$} {:>14.3}{:>14.3}{:>14.3}  {}", it.name, it.value, it.low, it.high, it.unit);
+    }
+    let _ =
+        writeln!(text, "\n{:<width$} {:>14}{:>14}  (as {})", "simulated", "measured", "simulated", calibration.kernel);
+    for check in &calibration.checks {
+        let kind = if check.fitted { "fitted" } else { "predicted" };
+        let _ = writeln!(
+            text,
+            "{:<width$} {:>14.0}{:>14.0}  {} {kind} {:+.1}%",
+            check.name,
+            check.measured,
+            check.simulated,
+            check.unit,
+            (check.simulated / check.measured - 1.0) * 100.0
+        );
+    }
+    text
+}

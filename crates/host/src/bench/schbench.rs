@@ -1,0 +1,234 @@
+//! schbench of 2016 to 2018 on the real kernel: message threads that wake their workers.
+//!
+//! The threads, the order of their futexes and the moments at which times are taken are those of the simulated `schbench-2016`. What a
+//! worker spins, it spins by the clock.
+
+use super::{Benchmark, Request};
+use crate::Error;
+use rustix::thread::futex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+const RUNNING: u32 = 0;
+const BLOCKED: u32 = 1;
+/// Bytes of a thread's stack.
+const STACK: usize = 64 << 10;
+/// Thousandths of the percentiles, in the order of the rows.
+const PERMILLE: [u64; 7] = [500, 750, 900, 950, 990, 995, 999];
+
+pub const EARLIER: Benchmark = Benchmark { name: "schbench-2016", differs: "", run };
+
+/// A futex word that says whether its owner waits, or is about to.
+#[derive(Default)]
+#[repr(align(128))]
+struct Word(AtomicU32);
+
+impl Word {
+    fn block(&self) {
+        self.0.store(BLOCKED, Ordering::SeqCst);
+    }
+
+    fn post(&self) {
+        if self.0.swap(RUNNING, Ordering::SeqCst) == BLOCKED {
+            // There is nothing to do about an error: the word is ours and aligned.
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
+        }
+    }
+
+    fn wait(&self) {
+        while self.0.load(Ordering::SeqCst) == BLOCKED {
+            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, BLOCKED, None);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Worker {
+    word: Word,
+    /// Nanoseconds at which its waker took the time, before it woke anybody.
+    wake_time: AtomicU64,
+}
+
+struct Team {
+    messenger: Word,
+    workers: Vec<Worker>,
+    /// Workers that have sent a message, the newest last: it is answered first.
+    list: Mutex<Vec<usize>>,
+}
+
+struct Shared {
+    teams: Vec<Team>,
+    stopping: AtomicBool,
+    began: Instant,
+    spin: Duration,
+    sleep: Duration,
+}
+
+impl Shared {
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+}
+
+/// Microseconds: one figure for each percentile.
+fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
+    let team = |_| Team {
+        messenger: Word::default(),
+        workers: (0..request.get("workers")).map(|_| Worker::default()).collect(),
+        list: Mutex::default(),
+    };
+    let shared = Arc::new(Shared {
+        teams: (0..request.get("messengers")).map(team).collect(),
+        stopping: AtomicBool::new(false),
+        began: Instant::now(),
+        spin: Duration::from_micros(request.get("cputime")),
+        sleep: Duration::from_micros(request.get("sleeptime")),
+    });
+    let mut messengers = Vec::new();
+    let mut failed = None;
+    for number in 0..shared.teams.len() {
+        let shared = shared.clone();
+        match start(move || messenger(&shared, number)) {
+            Ok(thread) => messengers.push(thread),
+            Err(error) => failed = Some(error),
+        }
+    }
+    if failed.is_none() {
+        thread::sleep(Duration::from_secs(request.get("runtime")));
+    }
+    shared.stopping.store(true, Ordering::SeqCst);
+    shared.teams.iter().for_each(|team| team.messenger.post());
+    let mut latencies = Vec::new();
+    for messenger in messengers {
+        match messenger.join() {
+            Ok(Ok(found)) => latencies.extend(found),
+            Ok(Err(error)) => failed = failed.or(Some(error)),
+            Err(_) => failed = failed.or(Some(Error::new("running schbench", "a thread that broke off", "none to"))),
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None => {
+            latencies.sort_unstable();
+            Ok(PERMILLE.map(|permille| vec![percentile(&latencies, permille)]).to_vec())
+        }
+    }
+}
+
+fn start<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
+    let started = thread::Builder::new().stack_size(STACK).spawn(body);
+    started.map_err(|error| Error::of_system("starting a thread of schbench", error))
+}
+
+/// A message thread; returns its workers' latencies in whole microseconds.
+fn messenger(shared: &Arc<Shared>, number: usize) -> Result<Vec<u64>, Error> {
+    let team = &shared.teams[number];
+    let mut workers = Vec::new();
+    let mut failed = None;
+    for place in 0..team.workers.len() {
+        let theirs = shared.clone();
+        match start(move || worker(&theirs, (number, place))) {
+            Ok(thread) => workers.push(thread),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let mut chance = number as u64 + 1;
+    loop {
+        team.messenger.block();
+        let answering = std::mem::take(&mut *team.list.lock().unwrap_or_else(PoisonError::into_inner));
+        let now = shared.now();
+        for &worker in answering.iter().rev() {
+            team.workers[worker].wake_time.store(now, Ordering::SeqCst);
+        }
+        answering.iter().rev().for_each(|&worker| team.workers[worker].word.post());
+        if shared.stopping() || failed.is_some() {
+            break;
+        }
+        team.messenger.wait();
+        if !shared.sleep.is_zero() {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let jitter = (chance >> 33) % (shared.sleep.as_micros() as u64 / 4).max(1);
+            thread::sleep(shared.sleep + Duration::from_micros(jitter));
+        }
+    }
+    // Everybody who waits, or is about to, is posted until he has gone.
+    let mut latencies = Vec::new();
+    for (place, thread) in workers.into_iter().enumerate() {
+        while !thread.is_finished() {
+            team.workers[place].word.post();
+            thread::sleep(Duration::from_micros(100));
+        }
+        latencies.extend(thread.join().unwrap_or_default());
+    }
+    failed.map_or(Ok(latencies), Err)
+}
+
+fn worker(shared: &Shared, (team, place): (usize, usize)) -> Vec<u64> {
+    let team = &shared.teams[team];
+    let me = &team.workers[place];
+    let mut latencies = Vec::new();
+    while !shared.stopping() {
+        let since = Instant::now();
+        while since.elapsed() < shared.spin {
+            std::hint::spin_loop();
+        }
+        me.wake_time.store(shared.now(), Ordering::SeqCst);
+        me.word.block();
+        team.list.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        team.messenger.post();
+        if shared.stopping() {
+            break;
+        }
+        me.word.wait();
+        let us = shared.now().saturating_sub(me.wake_time.load(Ordering::SeqCst)) / 1_000;
+        if us > 0 {
+            latencies.push(us);
+        }
+    }
+    latencies
+}
+
+/// Of an ascending list, as schbench's histogram gives it: exact below 512, above it the middle of one of the 256 parts of a power of
+/// two. 0 of nothing.
+fn percentile(sorted: &[u64], permille: u64) -> u64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
+    let rank = (permille * sorted.len() as u64).div_ceil(1_000) as usize;
+    let value = sorted[rank.saturating_sub(1).min(last)];
+    match (value | 1).ilog2().saturating_sub(8) {
+        0 => value,
+        lost => ((value >> lost) << lost) + (1 << lost) / 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::Starter;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn percentiles_are_schbenchs() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        assert_eq!(PERMILLE.map(|permille| percentile(&hundred, permille)), [50, 75, 90, 95, 99, 100, 100]);
+        assert_eq!(percentile(&[513], 500), 513);
+        assert_eq!(percentile(&[1_000_000], 999), 1_000_448);
+        assert_eq!(percentile(&[], 500), 0);
+    }
+
+    #[test]
+    fn every_percentile_has_its_row_and_every_thread_ends() {
+        let values = [("messengers", 1), ("workers", 2), ("runtime", 1), ("cputime", 500), ("sleeptime", 500)];
+        let values: BTreeMap<String, u64> = values.map(|(name, value)| (name.to_string(), value)).into();
+        let starter = Starter { program: "/nonexistent".into(), words: Vec::new() };
+        let rows = run(&Request { values: &values, starter: &starter }).unwrap();
+        assert_eq!(rows.len(), 7);
+        assert!(rows.iter().all(|row| row.len() == 1 && row[0] > 0), "{rows:?}");
+        assert!(rows.windows(2).all(|two| two[0] <= two[1]), "{rows:?}");
+    }
+}

@@ -1,0 +1,276 @@
+//! What cannot be measured alone: the simulation of a small experiment is made to take as long as the experiment did, by one figure
+//! at a time. Each experiment is one that none of the benchmarks is: a pipe that a task writes and reads alone, and two threads with
+//! semaphores, on one CPU and on two.
+
+use super::write::machine_file;
+use super::{Measurement, Observed};
+use crate::experiment::{Draft, RT_APP, SCRIPT, is_hz, resolve_arm};
+use crate::machines::Machine;
+use crate::mistake::{Location, Mistake};
+use crate::run::{Wanted, run};
+use crate::setup::{FileSetup, KernelSetup, MachineSetup, Setup, WorkloadSetup};
+
+/// What is fitted, with the bounds within which the measurement lets it lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fitted {
+    /// Cycles per instruction of `[paths]` and the idle loop, and of `[os]`.
+    pub paths: Range,
+    pub os: Range,
+    /// Nanoseconds from a wakeup to the first instruction of a CPU that has just gone idle.
+    pub wake: Range,
+    /// Cycles of sending an interrupt.
+    pub send: Range,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Range {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Range {
+    pub fn exactly(value: f64) -> Range {
+        Range { value, low: value, high: value }
+    }
+}
+
+/// A figure that was measured and is simulated with the finished file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    pub name: String,
+    pub unit: &'static str,
+    pub measured: f64,
+    pub simulated: f64,
+    /// The figure steered the fit; otherwise this is a prediction.
+    pub fitted: bool,
+}
+
+/// Bounds of cycles per instruction, as machine files have them.
+const PER_INSTRUCTION: (f64, f64) = (0.02, 50.0);
+/// Of leaving idle, in nanoseconds.
+const WAKE: (f64, f64) = (1.0, 5_000_000.0);
+/// Rounds of the shorter and the longer run, by whose difference a round is told.
+const ROUNDS: [u64; 2] = [100, 1_100];
+/// Times that prices which depend on each other are fitted.
+const PASSES: usize = 2;
+/// Steps of a search, which seldom takes six.
+const STEPS: usize = 30;
+/// Share of the target within which a search has found it.
+const NEAR: f64 = 0.001;
+
+pub(super) fn fit(observed: &Observed, kernel: &str, notes: &mut Vec<String>) -> Result<Fitted, Mistake> {
+    let gigahertz = observed.gigahertz()?;
+    let mut fitted = Fitted {
+        paths: Range::exactly(0.5),
+        os: Range::exactly(1.5),
+        wake: Range::exactly(1_000.0),
+        send: send(observed, gigahertz),
+    };
+    let pipe = observed.needed("pipe_self")?;
+    let same = observed.needed("futex_pair.same")?;
+    fitted.os = solve(pipe, PER_INSTRUCTION, "instructions of [os]", notes, |value| {
+        simulate(observed, kernel, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
+    })?;
+    // What one of the two takes has a small part in the other, so the first is looked at again.
+    let mut doubts = Vec::new();
+    for _ in 0..PASSES {
+        doubts.clear();
+        fitted.paths = solve(same, PER_INSTRUCTION, "instructions of [paths]", &mut doubts, |value| {
+            simulate(observed, kernel, &Fitted { paths: Range::exactly(value), ..fitted }, Experiment::Pair([0, 0]))
+        })?;
+        if let Some((pair, cpus)) = crossing(observed) {
+            fitted.wake = solve(pair, WAKE, "leaving idle", &mut doubts, |value| {
+                simulate(observed, kernel, &Fitted { wake: Range::exactly(value), ..fitted }, Experiment::Pair(cpus))
+            })?;
+        }
+    }
+    notes.extend(doubts);
+    Ok(fitted)
+}
+
+/// The waker's call less what it would do on its own CPU: half a round there holds the call, but a sleep and a switch too.
+fn send(observed: &Observed, gigahertz: f64) -> Range {
+    let whole = observed.measurement("wake_call.100");
+    let Some((whole, half)) = whole.zip(observed.measurement("futex_pair.same")) else { return Range::exactly(400.0) };
+    let cycles = |ns: f64| (ns * gigahertz).max(200.0);
+    let high = cycles(whole.value);
+    Range { value: cycles(whole.value - half.value / 2.0), low: cycles(whole.low - half.value / 2.0), high }.ordered()
+}
+
+impl Range {
+    fn ordered(self) -> Range {
+        Range { value: self.value, low: self.low.min(self.value), high: self.high.max(self.value) }
+    }
+}
+
+/// The nearest pair of CPUs that was measured, and two CPUs of the topology that are as near.
+fn crossing(observed: &Observed) -> Option<(&Measurement, [usize; 2])> {
+    let topology = &observed.topology;
+    for distance in ["llc", "cluster", "package", "remote_1", "smt"] {
+        let Some(pair) = observed.measurement(&format!("futex_pair.{distance}")) else { continue };
+        let first = units::CpuId(0);
+        let other = topology.cpus().map(|(cpu, _)| cpu).find(|&cpu| topology.distance(first, cpu).name() == distance);
+        if let Some(other) = other {
+            return Some((pair, [0, other.index()]));
+        }
+    }
+    None
+}
+
+/// The value between `bounds` at which `simulated` is what was measured; it grows with it. Where no value is, the nearest bound of
+/// those that make sense, and a note.
+fn solve(
+    measured: &Measurement,
+    bounds: (f64, f64),
+    what: &str,
+    notes: &mut Vec<String>,
+    simulated: impl Fn(f64) -> Result<f64, Mistake>,
+) -> Result<Range, Mistake> {
+    let Found { value, slope, reached } = search(measured.value, bounds, simulated)?;
+    if !reached {
+        notes.push(format!(
+            "{}: no price of {what} within {} and {} makes the simulation take the measured {:.0} ns; the nearest was taken",
+            measured.name, bounds.0, bounds.1, measured.value
+        ));
+    }
+    let at = |target: f64| (value + (target - measured.value) / slope).clamp(bounds.0, bounds.1);
+    Ok(Range { value, low: at(measured.low), high: at(measured.high) }.ordered())
+}
+
+/// Where a search ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Found {
+    value: f64,
+    /// Simulated time per unit of the value, thereabouts.
+    slope: f64,
+    /// The target lies within the bounds.
+    reached: bool,
+}
+
+/// By false position (the Illinois rule): times grow with prices, and nearly in proportion.
+fn search(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<f64, Mistake>) -> Result<Found, Mistake> {
+    let off = |value: f64| Ok::<f64, Mistake>(simulated(value)? - target);
+    let ((mut low, mut high), mut below, mut above) = (bounds, off(bounds.0)?, off(bounds.1)?);
+    let slope = ((above - below) / (high - low)).max(f64::MIN_POSITIVE);
+    if below >= 0.0 || above <= 0.0 {
+        let value = if below >= 0.0 { low } else { high };
+        return Ok(Found { value, slope, reached: false });
+    }
+    let mut last_was_low = None;
+    for _ in 0..STEPS {
+        let value = low - below * (high - low) / (above - below);
+        let found = off(value)?;
+        if found.abs() <= NEAR * target {
+            return Ok(Found { value, slope, reached: true });
+        }
+        let is_low = found < 0.0;
+        // The bound that stays put for the second time counts for half.
+        let share = if last_was_low == Some(is_low) { 0.5 } else { 1.0 };
+        if is_low {
+            (low, below, above) = (value, found, above * share);
+        } else {
+            (high, above, below) = (value, found, below * share);
+        }
+        last_was_low = Some(is_low);
+    }
+    Ok(Found { value: (low + high) / 2.0, slope, reached: true })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Experiment {
+    /// A task that writes a byte to a pipe and reads it.
+    PipeSelf,
+    /// Two threads that wake each other, on these CPUs.
+    Pair([usize; 2]),
+    /// Two tasks on one CPU that yield to each other.
+    Yield,
+}
+
+impl Experiment {
+    fn workload(self, rounds: u64) -> WorkloadSetup {
+        let (name, text) = match self {
+            Experiment::PipeSelf => (SCRIPT, format!("task a cpus=0: {rounds} x (write p; read p)\n")),
+            Experiment::Yield => {
+                let steps = format!("until 1ms; {rounds} x (yield)");
+                (SCRIPT, format!("task a cpus=0 process=p: {steps}\ntask b cpus=0 process=p: {steps}\n"))
+            }
+            Experiment::Pair([here, there]) => {
+                let text = format!(
+                    "{{\"tasks\": {{\
+                     \"a\": {{\"loop\": {rounds}, \"cpus\": [{here}], \"sem_post\": \"ask\", \"sem_wait\": \"answer\"}},\
+                     \"b\": {{\"loop\": {rounds}, \"cpus\": [{there}], \"sem_wait\": \"ask\", \"sem_post\": \"answer\"}}}}}}"
+                );
+                (RT_APP, text)
+            }
+        };
+        let file = FileSetup { path: "calibration".to_string(), text: text.into() };
+        WorkloadSetup { name: name.to_string(), parameters: Default::default(), file: Some(file) }
+    }
+}
+
+/// Nanoseconds of one round.
+fn simulate(observed: &Observed, kernel: &str, fitted: &Fitted, experiment: Experiment) -> Result<f64, Mistake> {
+    let at = Location::of("calibrate");
+    let text = machine_file(observed, fitted, kernel, None)?;
+    let machine = Machine::parse(&text, "the machine being calibrated").unwrap_or_else(|mistake| panic!("{mistake}"));
+    let draft = Draft::default().arm_option(&format!("{kernel},preempt=none"));
+    let hertz = observed.host.hz.filter(|&hertz| is_hz(hertz)).unwrap_or(250);
+    let arm = resolve_arm(&draft, machine.description.topology().nr_cpus(), hertz as u32)?;
+    let took = |rounds: u64| {
+        let setup = Setup {
+            machine: MachineSetup::of(&machine),
+            kernel: KernelSetup::of(&arm),
+            workload: experiment.workload(rounds),
+            seed: 1,
+            costs: true,
+            time_limit_ns: 60_000_000_000,
+            timeline: Vec::new(),
+        };
+        let run = run(&setup, Wanted::default(), &at)?.expect("nobody interrupts it");
+        Ok::<u64, Mistake>(run.outcome.simulated_ns - run.start.0)
+    };
+    let [short, long] = [took(ROUNDS[0])?, took(ROUNDS[1])?];
+    Ok(long.saturating_sub(short) as f64 / (ROUNDS[1] - ROUNDS[0]) as f64)
+}
+
+/// Everything that can be simulated of what was measured, with the fitted prices.
+pub(super) fn checks(observed: &Observed, kernel: &str, fitted: &Fitted) -> Result<Vec<Check>, Mistake> {
+    let mut checks = Vec::new();
+    let mut add = |measured: &Measurement, experiment: Experiment, share: f64, is_fitted: bool| {
+        let simulated = simulate(observed, kernel, fitted, experiment)? * share;
+        let name = measured.name.clone();
+        checks.push(Check { name, unit: "ns", measured: measured.value, simulated, fitted: is_fitted });
+        Ok::<(), Mistake>(())
+    };
+    add(observed.needed("pipe_self")?, Experiment::PipeSelf, 1.0, true)?;
+    add(observed.needed("futex_pair.same")?, Experiment::Pair([0, 0]), 1.0, true)?;
+    if let Some((pair, cpus)) = crossing(observed) {
+        add(pair, Experiment::Pair(cpus), 1.0, true)?;
+    }
+    if let Some(switch) = observed.measurement("switch.yield") {
+        // A round is a turn of each of the two.
+        add(switch, Experiment::Yield, 0.5, false)?;
+    }
+    Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_finds_what_grows() {
+        let simulated = |value: f64| Ok(100.0 + 30.0 * value);
+        let Found { value, slope, reached } = search(400.0, (0.02, 50.0), simulated).unwrap();
+        assert!(reached && (value - 10.0).abs() < 0.02 && (slope - 30.0).abs() < 1e-6, "{value} {slope}");
+        for (target, nearest) in [(50.0, 0.02), (5_000.0, 50.0)] {
+            let Found { value, reached, .. } = search(target, (0.02, 50.0), simulated).unwrap();
+            assert_eq!((value, reached), (nearest, false));
+        }
+        // Steps and bends are searched as well.
+        let bent = |value: f64| Ok((value * value).floor());
+        let Found { value, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
+        assert!((19.9..20.1).contains(&value), "{value}");
+    }
+}

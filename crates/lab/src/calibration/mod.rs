@@ -1,0 +1,119 @@
+//! From what was measured on a computer to the machine file of it.
+//!
+//! Three sorts of figures come out. Some are measured as they stand (a system call, a cache line from one CPU to another). Some are
+//! fitted: what an instruction of the kernel takes, and leaving idle, are what makes the simulation of a small experiment take as
+//! long as the experiment did ([`fit`]). The rest is not to be seen from user space; it stands as a guess, with what it is taken from.
+//!
+//! Of pipetest and hackbench nothing is used here, so that they can be predicted.
+
+mod fit;
+mod write;
+
+pub use fit::Check;
+
+use crate::machines::Machine;
+use crate::measured::Host;
+use crate::mistake::{Location, Mistake};
+use machine::topology::Topology;
+
+/// One measured price, as the host hands it out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    pub name: String,
+    pub unit: String,
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    pub bursts: usize,
+    pub ran: String,
+}
+
+/// All that was seen of a computer.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What the machine is to be called.
+    pub name: String,
+    pub host: Host,
+    pub topology: Topology,
+    /// UTC, to the minute.
+    pub when: String,
+    /// As the driver declares them: name, exit latency and target residency in microseconds.
+    pub idle_states: Vec<(String, u64, u64)>,
+    /// cpufreq's lowest and highest frequency in kHz, and its governor.
+    pub frequency: Option<(u64, u64, String)>,
+    pub measurements: Vec<Measurement>,
+    /// Cache lines between CPUs: the distance as machine files name it, and the measurement's name.
+    pub lines: Vec<(String, String)>,
+    /// What could not be seen, and why.
+    pub unseen: Vec<String>,
+}
+
+impl Observed {
+    pub fn measurement(&self, name: &str) -> Option<&Measurement> {
+        self.measurements.iter().find(|measurement| measurement.name == name)
+    }
+
+    fn needed(&self, name: &str) -> Result<&Measurement, Mistake> {
+        self.measurement(name).ok_or_else(|| {
+            let at = Location::of("calibrate");
+            Mistake::new(
+                &at,
+                format!("no figure of {name}"),
+                "a computer on which it can be measured; see what is said above",
+            )
+        })
+    }
+
+    fn gigahertz(&self) -> Result<f64, Mistake> {
+        Ok(self.needed("frequency")?.value)
+    }
+
+    /// An idle CPU is woken by a store to what it monitors; the other drivers halt it until an interrupt comes.
+    fn wakes_by_mwait(&self) -> bool {
+        self.host.idle.as_deref().is_some_and(|idle| idle.starts_with("intel_idle") || idle.starts_with("acpi_idle"))
+    }
+}
+
+/// A machine file, and how well the simulation of what was measured agrees with it.
+#[derive(Clone, Debug)]
+pub struct Calibration {
+    pub text: String,
+    pub kernel: &'static str,
+    pub checks: Vec<Check>,
+    /// What the reader of the file should know.
+    pub notes: Vec<String>,
+}
+
+/// Makes the machine file.
+///
+/// # Errors
+/// A figure without which there is none.
+pub fn calibrate(observed: &Observed) -> Result<Calibration, Mistake> {
+    let kernel = nearest_kernel(&observed.host.kernel);
+    let mut notes = Vec::new();
+    let fitted = fit::fit(observed, kernel, &mut notes)?;
+    let checks = fit::checks(observed, kernel, &fitted)?;
+    let text = write::machine_file(observed, &fitted, kernel, Some(&checks))?;
+    // A file that we cannot read ourselves is our own fault.
+    Machine::parse(&text, "the calibrated machine").unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));
+    Ok(Calibration { text, kernel, checks, notes })
+}
+
+/// The newest kernel that is simulated and not newer than a release such as `6.18.44-fc`; the oldest one where all are.
+pub fn nearest_kernel(release: &str) -> &'static str {
+    let wanted = version(release);
+    let mut known: Vec<(&'static str, (u64, u64))> =
+        crate::kernels::names().map(|name| (name, version(name))).collect();
+    known.sort_by_key(|&(_, version)| version);
+    let not_newer = known.iter().rev().find(|&&(_, version)| version <= wanted);
+    not_newer.or(known.first()).map(|&(name, _)| name).expect("a kernel is simulated")
+}
+
+fn version(text: &str) -> (u64, u64) {
+    let mut numbers =
+        text.trim_start_matches('v').split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,138 @@
+//! Calibrations of a computer that does not exist.
+
+use super::*;
+use machine::topology::{Numbering, from_synthetic};
+
+/// A two-CPU computer of plausible figures.
+pub(crate) fn observed() -> Observed {
+    let measurement = |(name, unit, value): (&str, &str, f64)| Measurement {
+        name: name.to_string(),
+        unit: unit.to_string(),
+        value,
+        low: value * 0.9,
+        high: value * 1.3,
+        bursts: 99,
+        ran: format!("the experiment \"{name}\""),
+    };
+    let measurements = [
+        ("frequency", "GHz", 4.0),
+        ("syscall", "ns", 100.0),
+        ("pipe_self", "ns", 500.0),
+        ("futex_wake", "ns", 150.0),
+        ("futex_wait_refused", "ns", 200.0),
+        ("copy", "ns/B", 0.04),
+        ("size.l1", "B", 32768.0),
+        ("size.l2", "B", 1048576.0),
+        ("size.llc", "B", 33554432.0),
+        ("load.l1", "ns", 1.2),
+        ("load.l2", "ns", 4.0),
+        ("load.llc", "ns", 12.0),
+        ("load.memory", "ns", 110.0),
+        ("line.0-1", "ns", 25.0),
+        ("switch.yield", "ns", 1_000.0),
+        ("futex_pair.same", "ns", 3_500.0),
+        ("futex_pair.llc", "ns", 9_000.0),
+        ("wake.10", "ns", 4_000.0),
+        ("wake.1000", "ns", 6_000.0),
+        ("wake_call.100", "ns", 2_500.0),
+        ("process_exit", "ns", 90_000.0),
+    ];
+    Observed {
+        name: "this".to_string(),
+        host: Host {
+            cpu_model: "A \"quoted\" CPU".to_string(),
+            kernel: "6.18.4 #1".to_string(),
+            cpus: "0-1".to_string(),
+            virtual_machine: true,
+            hz: Some(250),
+            idle: None,
+        },
+        topology: from_synthetic("pack:1 [numa] l3:1 l2:2 core:1 pu:1", "test", Numbering::LinuxX86).unwrap(),
+        when: "2026-01-01 00:00".to_string(),
+        idle_states: Vec::new(),
+        frequency: None,
+        measurements: measurements.map(measurement).to_vec(),
+        lines: vec![("llc".to_string(), "line.0-1".to_string())],
+        unseen: vec!["something\nsplit".to_string()],
+    }
+}
+
+#[test]
+fn a_calibrated_machine_takes_as_long_as_was_measured() {
+    let calibration = calibrate(&observed()).unwrap();
+    assert_eq!(calibration.kernel, "v6.12");
+    assert_eq!(calibration.notes, Vec::<String>::new());
+    for check in &calibration.checks {
+        let off = (check.simulated / check.measured - 1.0).abs();
+        assert!(off < if check.fitted { 0.01 } else { 1.0 }, "{check:?}");
+    }
+    let machine = Machine::parse(&calibration.text, "x").unwrap().description;
+    assert_eq!(machine.fixed_hertz(), 4_000_000_000);
+    assert_eq!(machine.listed_os("entry_SYSCALL_64"), Some(units::Cycles(400)));
+    assert_eq!(machine.tick_hertz(), 250);
+    assert!(!machine.wakes_by_mwait());
+    let line = machine.figure("line.llc").unwrap();
+    assert_eq!((line.value, line.how.name()), (25_000, "measured"));
+    assert!(line.source.contains("the experiment \"line.0-1\""));
+    assert!(calibration.text.starts_with("# Measured by `fairground calibrate` on 2026-01-01 00:00, UTC.\n"));
+    assert!(calibration.text.contains("# Not seen: something split\n"));
+}
+
+#[test]
+fn idle_states_are_the_drivers() {
+    let mut observed = observed();
+    observed.host.idle = Some("intel_idle/menu".to_string());
+    observed.idle_states =
+        vec![("POLL".to_string(), 0, 0), ("C1".to_string(), 2, 2), ("deep idle".to_string(), 133, 400)];
+    observed.frequency = Some((1_200_000, 4_000_000, "schedutil".to_string()));
+    let calibration = calibrate(&observed).unwrap();
+    let machine = Machine::parse(&calibration.text, "x").unwrap().description;
+    let states = machine.idle_states();
+    assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["POLL", "C1", "deep-idle"]);
+    // By as much as a wakeup after a longer idleness takes more.
+    assert_eq!(states[2].wake.0 - states[1].wake.0, 2_000_000);
+    assert!(machine.wakes_by_mwait());
+    assert_eq!(machine.min_hertz(), 1_200_000_000);
+}
+
+#[test]
+fn a_figure_that_is_missing_is_named() {
+    let mut observed = observed();
+    observed.measurements.retain(|measurement| measurement.name != "pipe_self");
+    let error = calibrate(&observed).unwrap_err().to_string();
+    assert!(error.starts_with("calibrate: found no figure of pipe_self"), "{error}");
+}
+
+#[test]
+fn one_cpu_is_a_computer_too() {
+    let mut observed = observed();
+    observed.topology = from_synthetic("pack:1 [numa] l3:1 l2:1 core:1 pu:1", "test", Numbering::LinuxX86).unwrap();
+    observed.lines.clear();
+    observed
+        .measurements
+        .retain(|it| !it.name.starts_with("wake") && it.name != "futex_pair.llc" && it.name != "line.0-1");
+    calibrate(&observed).unwrap();
+}
+
+#[test]
+fn what_cannot_be_met_is_said() {
+    let mut observed = observed();
+    for it in observed.measurements.iter_mut().filter(|it| it.name == "futex_pair.llc") {
+        (it.value, it.low) = (10.0, 9.0);
+    }
+    let calibration = calibrate(&observed).unwrap();
+    assert!(calibration.notes[0].starts_with("futex_pair.llc: no price of leaving idle"), "{:?}", calibration.notes);
+}
+
+#[test]
+fn the_nearest_kernel_is_not_newer() {
+    for (release, kernel) in [
+        ("6.18.44-fc #1", "v6.12"),
+        ("6.1.0-13-amd64", "v6.1"),
+        ("6.6.1", "v6.1"),
+        ("4.16.3", "v4.16"),
+        ("3.10", "v4.5-rc1"),
+    ] {
+        assert_eq!(nearest_kernel(release), kernel, "{release}");
+    }
+}

@@ -1,0 +1,344 @@
+//! The machine file itself. It extends what every Linux on x86-64 shares (`machines/bases/linux-x86.toml`) and gives everything else.
+
+use super::fit::{Check, Fitted, Range};
+use super::{Measurement, Observed};
+use crate::mistake::Mistake;
+use machine::description::{How, topology_section};
+use std::fmt::Write;
+
+/// Without `checks` it is for the fits: exits, which end every run, take next to nothing then, so that their phase is no part of
+/// what is fitted.
+pub(super) fn machine_file(
+    observed: &Observed,
+    fitted: &Fitted,
+    kernel: &str,
+    checks: Option<&[Check]>,
+) -> Result<String, Mistake> {
+    let mut out = String::new();
+    head(observed, kernel, checks.unwrap_or_default(), &mut out);
+    let host = &observed.host;
+    let source = format!("sysfs of {}, {}", host.cpu_model, observed.when);
+    out.push_str(&topology_section(&observed.topology, &source, How::Measured));
+    frequency(observed, &mut out)?;
+    caches(observed, &mut out)?;
+    lines(observed, &mut out);
+    wakeups(observed, fitted, &mut out)?;
+    kernel_work(observed, fitted, kernel, &mut out)?;
+    match checks {
+        Some(_) => exits(observed, &mut out)?,
+        None => figure(&mut out, "do_exit", Range::exactly(100.0), "cycles", How::Guess, "for fitting"),
+    }
+    idle(observed, fitted, kernel, &mut out);
+    Ok(out)
+}
+
+fn head(observed: &Observed, kernel: &str, checks: &[Check], out: &mut String) {
+    let host = &observed.host;
+    let mut line = |text: &str| {
+        // Comments hold what the system says of itself: no line of it may end one.
+        let _ = writeln!(out, "# {}", text.replace(['\n', '\r'], " "));
+    };
+    line(&format!("Measured by `fairground calibrate` on {}, UTC.", observed.when));
+    line(&format!("CPU: {}{}", host.cpu_model, if host.virtual_machine { ", in a virtual machine" } else { "" }));
+    line(&format!("Kernel: Linux {}; fitted with the simulation of {kernel}, the nearest that there is", host.kernel));
+    for unseen in &observed.unseen {
+        line(&format!("Not seen: {unseen}"));
+    }
+    for Check { name, unit, measured, simulated, fitted } in checks {
+        let kind = if *fitted { "fitted to" } else { "not fitted to" };
+        line(&format!(
+            "Simulated with this file: {name} {simulated:.0} {unit}; {kind} the measured {measured:.0} {unit}"
+        ));
+    }
+    let _ = writeln!(out, "\nname = {}\nextends = \"linux-x86\"", quoted(&observed.name));
+    let about = format!("{}, {}, as `fairground calibrate` found it.", host.cpu_model, observed.topology.summary());
+    let _ = writeln!(out, "description = {}\n", quoted(&about));
+}
+
+/// A TOML basic string: JSON's are a part of them.
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text serialises")
+}
+
+/// One figure, rounded to what its unit can hold.
+fn figure(out: &mut String, name: &str, range: Range, unit: &str, how: How, source: &str) {
+    let decimals = match unit {
+        "cycles" | "Hz" | "B" | "count" => 0,
+        "GHz" | "ns" | "ns/B" | "us" | "cycles/instruction" | "ratio" => 3,
+        other => unreachable!("no figure here has the unit {other}"),
+    };
+    let [value, low, high] = [range.value, range.low.min(range.value), range.high.max(range.value)]
+        .map(|number| format!("{:.decimals$}", number.max(0.0)));
+    let source = quoted(source);
+    let how = how.name();
+    let _ = writeln!(
+        out,
+        "{name} = {{ value = {value}, unit = \"{unit}\", range = [{low}, {high}], how = \"{how}\", source = {source} }}"
+    );
+}
+
+fn ran(measurement: &Measurement) -> String {
+    format!("{}; lower quartile of {} bursts", measurement.ran, measurement.bursts)
+}
+
+fn range(measurement: &Measurement) -> Range {
+    Range { value: measurement.value, low: measurement.low, high: measurement.high }
+}
+
+impl Range {
+    fn times(self, factor: f64) -> Range {
+        Range { value: self.value * factor, low: self.low * factor, high: self.high * factor }
+    }
+}
+
+fn fact(out: &mut String, name: &str, value: &str, how: How, source: &str) {
+    let _ = writeln!(out, "{name} = {{ value = \"{value}\", how = \"{}\", source = {} }}", how.name(), quoted(source));
+}
+
+fn frequency(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
+    let _ = writeln!(out, "\n[frequency]");
+    let seen = observed.needed("frequency")?;
+    let source = ran(seen);
+    match &observed.frequency {
+        Some((low, high, governor)) => {
+            let control = if governor == "powersave" || governor == "performance" { "hardware" } else { "core" };
+            fact(
+                out,
+                "control",
+                control,
+                How::Guess,
+                &format!("cpufreq's governor is {governor}; who shares a frequency is not seen"),
+            );
+            let gigahertz = |khz: u64| Range::exactly(khz as f64 / 1e6);
+            let source = "cpufreq in sysfs: cpuinfo_min_freq and cpuinfo_max_freq";
+            figure(out, "min", gigahertz(*low), "GHz", How::Vendor, source);
+            figure(out, "max", gigahertz(*high), "GHz", How::Vendor, source);
+        }
+        None => {
+            fact(
+                out,
+                "control",
+                "hardware",
+                How::Guess,
+                "no cpufreq in sysfs: whoever chooses the frequency, this system does not",
+            );
+            let source = "no cpufreq in sysfs; the frequency that was observed";
+            figure(out, "min", range(seen), "GHz", How::Guess, source);
+            figure(out, "max", range(seen), "GHz", How::Guess, source);
+        }
+    }
+    figure(
+        out,
+        "base",
+        range(seen),
+        "GHz",
+        How::Guess,
+        "the frequency that was observed; the marked one is not asked for",
+    );
+    figure(out, "fixed", range(seen), "GHz", How::Measured, &source);
+    Ok(())
+}
+
+fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
+    let gigahertz = observed.gigahertz()?;
+    let _ = writeln!(out, "\n[cache]");
+    figure(out, "line_size", Range::exactly(64.0), "B", How::Guess, "as on all x86 and most ARM processors");
+    for (name, measured, guess) in
+        [("l1d_size", "size.l1", 32 << 10), ("l2_size", "size.l2", 1 << 20), ("llc_size", "size.llc", 16 << 20)]
+    {
+        match observed.measurement(measured) {
+            Some(size) => figure(out, name, range(size), "B", How::Measured, &size.ran),
+            None => figure(out, name, Range::exactly(f64::from(guess)), "B", How::Guess, "not in sysfs"),
+        }
+    }
+    for (name, measured) in [("l1_load", "load.l1"), ("l2_load", "load.l2")] {
+        let load = observed.needed(measured)?;
+        let source = format!("{}; the index's arithmetic included", ran(load));
+        figure(out, name, range(load).times(gigahertz), "cycles", How::Measured, &source);
+    }
+    let parallel = Range { value: 12.0, low: 3.0, high: 32.0 };
+    figure(out, "refill_parallel", parallel, "count", How::Guess, "line fill buffers of a large core; not measured");
+    let _ = writeln!(out, "\n[memory]");
+    let local = observed.needed("load.memory")?;
+    let source = format!("{}; the walk of page tables included", ran(local));
+    figure(out, "local", range(local), "ns", How::Measured, &source);
+    if observed.topology.nodes().len() > 1 {
+        let remote = Range { value: local.value * 1.5, low: local.value, high: local.value * 3.0 };
+        figure(out, "remote_1", remote, "ns", How::Guess, "half as much again as the own node's; not measured");
+    }
+    Ok(())
+}
+
+/// The matrix, pressed into one figure for each distance: the median pair, and from the least of the nearest to the most of the
+/// farthest.
+fn lines(observed: &Observed, out: &mut String) {
+    let _ = writeln!(out, "\n[line]");
+    if let Some(hit) = observed.measurement("load.llc") {
+        figure(out, "llc_hit", range(hit), "ns", How::Measured, &ran(hit));
+    }
+    let mut distances: Vec<&str> = observed.lines.iter().map(|(distance, _)| distance.as_str()).collect();
+    distances.sort_unstable();
+    distances.dedup();
+    if distances.is_empty() {
+        let guess = Range { value: 40.0, low: 15.0, high: 150.0 };
+        figure(out, "llc", guess, "ns", How::Guess, "this process may use one CPU only: nothing was measured");
+    }
+    for distance in distances {
+        let of = observed.lines.iter().filter(|(other, _)| other == distance);
+        let mut pairs: Vec<&Measurement> = of.filter_map(|(_, name)| observed.measurement(name)).collect();
+        pairs.sort_by(|a, b| a.value.total_cmp(&b.value));
+        let Some(middle) = pairs.get(pairs.len() / 2) else { continue };
+        let low = pairs.iter().map(|pair| pair.low).fold(middle.low, f64::min);
+        // One pair's disturbed bursts are no property of the machine; the slowest pair is.
+        let high = pairs.last().map_or(middle.value, |pair| pair.value).max(middle.value * 1.2);
+        let source = format!("{} pairs, the median one: {}", pairs.len(), ran(middle));
+        figure(out, distance, Range { value: middle.value, low, high }, "ns", How::Measured, &source);
+    }
+    let read = Range { value: 0.8, low: 0.5, high: 1.0 };
+    figure(
+        out,
+        "read_stall",
+        read,
+        "ratio",
+        How::Guess,
+        "as fitted on the E5-2670 v3; not to be measured from user space",
+    );
+    let write = Range { value: 0.32, low: 0.1, high: 1.0 };
+    figure(
+        out,
+        "write_stall",
+        write,
+        "ratio",
+        How::Guess,
+        "as fitted on the E5-2670 v3; not to be measured from user space",
+    );
+}
+
+fn wakeups(observed: &Observed, fitted: &Fitted, out: &mut String) -> Result<(), Mistake> {
+    let _ = writeln!(out, "\n[ipi]");
+    let source = match observed.measurement("wake_call.100") {
+        Some(call) => format!(
+            "{}; less half a round of two threads that wake each other on one CPU, which holds the call, a sleep and a switch",
+            ran(call)
+        ),
+        None => "this process may use one CPU only: nothing was measured".to_string(),
+    };
+    let how = if observed.measurement("wake_call.100").is_some() { How::Derived } else { How::Guess };
+    figure(out, "send", fitted.send, "cycles", how, &source);
+    let delivery = Range { value: 500.0, low: 100.0, high: 10_000.0 };
+    let source = "not measured apart: on the way to an idle CPU it is a part of that state's wake";
+    figure(out, "delivery", delivery, "ns", How::Guess, source);
+    let receive = Range { value: 900.0, low: 400.0, high: 10_000.0 };
+    figure(out, "receive", receive, "cycles", How::Guess, "as on the E5-2670 v3; not to be measured from user space");
+    let _ = writeln!(out, "\n[copy]");
+    let copy = observed.needed("copy")?;
+    figure(out, "user", range(copy), "ns/B", How::Measured, &ran(copy));
+    let _ = writeln!(out, "\n[tick]");
+    match observed.host.hz {
+        Some(hertz) => {
+            let source = "resolution of CLOCK_MONOTONIC_COARSE, which advances once a tick";
+            figure(out, "rate", Range::exactly(hertz as f64), "Hz", How::Measured, source);
+        }
+        None => {
+            let rate = Range { value: 250.0, low: 100.0, high: 1_000.0 };
+            figure(out, "rate", rate, "Hz", How::Guess, "the coarse clock does not tell");
+        }
+    }
+    Ok(())
+}
+
+fn kernel_work(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) -> Result<(), Mistake> {
+    let gigahertz = observed.gigahertz()?;
+    let _ = writeln!(out, "\n[cycles_per_instruction]");
+    let same = observed.needed("futex_pair.same")?;
+    let source = |measurement: &Measurement| {
+        format!("so that the simulation of {kernel} takes {:.0} ns: {}", measurement.value, ran(measurement))
+    };
+    figure(out, "paths", fitted.paths, "cycles/instruction", How::Fitted, &source(same));
+    figure(out, "idle_loop", fitted.paths, "cycles/instruction", How::Fitted, "with paths");
+    figure(out, "os", fitted.os, "cycles/instruction", How::Fitted, &source(observed.needed("pipe_self")?));
+    let _ = writeln!(out, "\n[os]");
+    for (name, measured, what) in [
+        ("entry_SYSCALL_64", "syscall", "the call's own few instructions included"),
+        ("futex_wake", "futex_wake", "the way into the kernel and back included"),
+        ("futex_wait", "futex_wait_refused", "the way into the kernel and back included; queueing is not"),
+    ] {
+        let measurement = observed.needed(measured)?;
+        let source = format!("{}; {what}", ran(measurement));
+        figure(out, name, range(measurement).times(gigahertz), "cycles", How::Measured, &source);
+    }
+    Ok(())
+}
+
+/// The last lines of `[os]`.
+fn exits(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
+    let exit = observed.needed("process_exit")?;
+    let source = format!("{}; telling, the wakeup and waiting for it included; the program is this one", ran(exit));
+    figure(out, "do_exit", range(exit).times(observed.gigahertz()?), "cycles", How::Measured, &source);
+    Ok(())
+}
+
+fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
+    let driver = observed.host.idle.as_deref().unwrap_or("none");
+    let _ = writeln!(out, "\n[idle]");
+    let (word, why) = match observed.wakes_by_mwait() {
+        true => ("mwait", "this driver's states are entered by mwait, as a rule"),
+        false => ("interrupt", "this driver halts the CPU until an interrupt comes"),
+    };
+    fact(out, "wake_by", word, How::Derived, &format!("cpuidle's driver and governor: {driver}; {why}"));
+    let halt = [("HLT".to_string(), 0, 0)];
+    let states = if observed.idle_states.is_empty() { &halt[..] } else { &observed.idle_states };
+    let nearest = observed
+        .measurements
+        .iter()
+        .find(|measurement| measurement.name.starts_with("futex_pair.") && measurement.name != "futex_pair.same");
+    for (name, latency_us, residency_us) in states {
+        // Machine files have plain names: "haltpoll idle" becomes haltpoll-idle.
+        let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
+        let _ = writeln!(out, "\n[[idle.state]]\nname = {}", quoted(&plain));
+        let declared = format!("as the driver declares it in sysfs: {driver}");
+        let how = if observed.idle_states.is_empty() { How::Guess } else { How::Vendor };
+        figure(out, "exit_latency", Range::exactly(*latency_us as f64), "us", how, &declared);
+        figure(out, "target_residency", Range::exactly(*residency_us as f64), "us", how, &declared);
+        if name == "POLL" {
+            let polling = Range { value: 30.0, low: 5.0, high: 200.0 };
+            figure(out, "wake", polling, "ns", How::Guess, "the loop tests a flag between two pauses; not measured");
+            continue;
+        }
+        let (more, after) = beyond(observed, *residency_us);
+        let wake = Range { value: fitted.wake.value + more, low: fitted.wake.low, high: fitted.wake.high + more };
+        match nearest {
+            Some(pair) => {
+                let source =
+                    format!("so that the simulation of {kernel} takes {:.0} ns: {}{after}", pair.value, ran(pair));
+                figure(out, "wake", wake, "ns", How::Fitted, &source);
+            }
+            None => {
+                let guess = Range { value: 1_000.0, low: 200.0, high: 50_000.0 };
+                figure(out, "wake", guess, "ns", How::Guess, "this process may use one CPU only: nothing was measured");
+            }
+        }
+    }
+}
+
+/// How much longer a wakeup takes after an idleness that suits a state of that residency than after the shortest, in nanoseconds.
+fn beyond(observed: &Observed, residency_us: u64) -> (f64, String) {
+    let after =
+        |measurement: &Measurement| measurement.name.strip_prefix("wake.").and_then(|us| us.parse::<u64>().ok());
+    let mut wakes: Vec<(u64, f64)> =
+        observed.measurements.iter().filter_map(|measurement| Some((after(measurement)?, measurement.value))).collect();
+    wakes.sort_by_key(|&(us, _)| us);
+    let fits = wakes.iter().find(|&&(us, _)| us >= residency_us * 2).or(wakes.last());
+    match (wakes.first(), fits) {
+        (Some(&(first, shortest)), Some(&(us, value))) if us > first => {
+            let more = (value - shortest).max(0.0);
+            (
+                more,
+                format!(
+                    "; {more:.0} ns more, by which waking after {us} us of idleness took longer than after {first} us"
+                ),
+            )
+        }
+        _ => (0.0, String::new()),
+    }
+}
