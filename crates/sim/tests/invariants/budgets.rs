@@ -99,7 +99,9 @@ fn unnoticed<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId, now: u
     };
     let without = sched.rq.iter().filter(|&(cpu, _)| sched.may_stop_tick(cpu));
     let running = without.filter_map(|(cpu, rq)| Some((cpu, rq.curr.filter(|&task| runs_there(task))?)));
-    running.map(|(cpu, task)| Unnoticed { cpu, task, since: now, last: now }).collect()
+    // Without a tick what somebody runs is told in one piece, with what it ran before.
+    let told = |task: TaskId| now.min(sched.se[sched.task[task].se].exec_start);
+    running.map(|(cpu, task)| Unnoticed { cpu, task, since: now, last: told(task) }).collect()
 }
 
 fn throttling<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, tg: TgId) {
