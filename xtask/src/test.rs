@@ -26,7 +26,7 @@ fn step(name: &str, check: impl FnOnce() -> Result<(), String>) -> Result<(), St
     Ok(())
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+pub fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let status = Command::new("cargo").args(arguments).current_dir(root).status();
     match status {
         Ok(status) if status.success() => Ok(()),

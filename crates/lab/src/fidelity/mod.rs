@@ -8,6 +8,7 @@ mod recording;
 mod table;
 
 pub use figure::{Figure, Measure, Over, Tolerance};
+pub use recording::{header, line};
 pub use table::{Row, Verdict, render};
 
 use crate::experiment::Experiment;

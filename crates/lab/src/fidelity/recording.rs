@@ -10,6 +10,7 @@
 
 use super::figure::{Measure, Tasks, Values};
 use crate::mistake::{Location, Mistake, Written};
+use observe::TaskFigures;
 use std::collections::BTreeMap;
 
 /// What each column holds; a column with parentheses holds several numbers.
@@ -27,6 +28,24 @@ const COLUMNS: &[(&str, &[Measure])] = &[
         &[Measure::LatencyP50Us, Measure::LatencyP90Us, Measure::LatencyP99Us, Measure::LatencyMaxUs],
     ),
 ];
+
+/// The line of column names of a recording.
+pub fn header() -> String {
+    let columns = COLUMNS.iter().map(|(name, _)| format!(" {name}"));
+    format!("pid comm{}\n", columns.collect::<String>())
+}
+
+/// What a trace says of a task, as a line of a recording without its end.
+pub fn line(pid: usize, name: &str, of: &TaskFigures) -> String {
+    let values = Values::from(of);
+    // Microseconds of milliseconds, nanoseconds of microseconds.
+    let number = |measure: &Measure| match values.0.get(measure) {
+        Some(value) => ((value * 1e3).round() / 1e3).to_string(),
+        None => "nan".to_string(),
+    };
+    let column = |(_, measures): &(_, &[Measure])| measures.iter().map(number).collect::<Vec<_>>().join(",");
+    format!("{pid} {name} {}", COLUMNS.iter().map(column).collect::<Vec<_>>().join(" "))
+}
 
 /// The tasks of a recording, by name, and its groups, by path. Of tasks of one name only the last is kept.
 pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
@@ -79,6 +98,7 @@ pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::{CpuId, Ns};
 
     const TEXT: &str = "\
 # c-nice.trace.txt: 10.102 s
@@ -88,6 +108,17 @@ pid comm wakeups migr_wake migr_other migr_per_1000_wakeups n_cpus run_ms invol 
 TOTAL wakeups=0 migrations_in_wakeup=0
 group /gm nr_periods 52 nr_throttled 50
 ";
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut of = TaskFigures { wakeups: 3, slices: vec![Ns(4_000_123)], ..TaskFigures::default() };
+        of.run.insert(CpuId(1), Ns(4_000_123));
+        let text = header() + &line(7, "hog0", &of) + "\n";
+        let tasks = parse(&Written { text, at: Location::of("x.numbers.txt") }).unwrap();
+        let hog = &tasks["hog0"].0;
+        assert_eq!((hog[&Measure::Wakeups], hog[&Measure::RunMs], hog[&Measure::SliceP90Ms]), (3.0, 4.0, 4.0));
+        assert!(!hog.contains_key(&Measure::LatencyP50Us));
+    }
 
     #[test]
     fn columns_become_figures() {

@@ -43,6 +43,7 @@
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
 //! well, as the kernel makes them.
 
+mod listing;
 mod parse;
 mod reader;
 mod run;

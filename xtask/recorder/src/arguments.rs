@@ -1,0 +1,86 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+pub const USAGE: &str = "usage: cargo xtask record-fidelity --kernel VMLINUZ [OPTIONS] CASE.toml...
+
+  --kernel VMLINUZ    the kernel to boot, of the version that the cases name; Debian's linux-image packages have it in boot/
+  --qemu PROGRAM      qemu-system-x86_64, where it is not in PATH; version 8 or later (7.2 hangs when it counts instructions)
+  --append WORDS      more of a kernel command line: an unknown parameter such as x=1 gives another sample of the same case
+  --keep FOLDER       keeps all that the guest sent, NAME.raw.txt for each case
+  --limit SECONDS     of real time for each case (default 900)
+
+Each case's recording is written where it says: recording = \"NAME.numbers.txt\", beside the case.";
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Arguments {
+    pub kernel: PathBuf,
+    pub qemu: Option<PathBuf>,
+    pub append: String,
+    pub keep: Option<PathBuf>,
+    pub limit_s: u64,
+    pub cases: Vec<String>,
+}
+
+/// # Errors
+/// What is wrong with the words.
+pub fn parse(words: &[String]) -> Result<Arguments, String> {
+    let mut arguments = Arguments {
+        kernel: PathBuf::new(),
+        qemu: None,
+        append: String::new(),
+        keep: None,
+        limit_s: 900,
+        cases: Vec::new(),
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with("--") {
+            arguments.cases.push(word.clone());
+            continue;
+        }
+        let mut value = || words.next().ok_or(format!("{word} without a value"));
+        match word.as_str() {
+            "--kernel" => arguments.kernel = value()?.into(),
+            "--qemu" => arguments.qemu = Some(value()?.into()),
+            "--append" => arguments.append.clone_from(value()?),
+            "--keep" => arguments.keep = Some(value()?.into()),
+            "--limit" => {
+                let text = value()?;
+                let seconds = text.parse().ok().filter(|&seconds| seconds > 0);
+                arguments.limit_s = seconds.ok_or(format!("--limit {text}; expected seconds, a whole number"))?;
+            }
+            _ => return Err(format!("{word} means nothing here")),
+        }
+    }
+    match () {
+        () if arguments.kernel.as_os_str().is_empty() => Err("no kernel; expected --kernel VMLINUZ".to_string()),
+        () if arguments.cases.is_empty() => Err("no case; expected files that end in .toml".to_string()),
+        () => Ok(arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Arguments, String> {
+        parse(&text.split(' ').filter(|word| !word.is_empty()).map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_and_cases_are_told_apart() {
+        let arguments = parsed("--kernel vmlinuz a.toml --limit 60 b.toml --append x=1").unwrap();
+        assert_eq!((arguments.kernel, arguments.limit_s, arguments.append), ("vmlinuz".into(), 60, "x=1".to_string()));
+        assert_eq!(arguments.cases, ["a.toml", "b.toml"]);
+        for (text, message) in [
+            ("a.toml", "no kernel"),
+            ("--kernel k", "no case"),
+            ("--kernel", "--kernel without a value"),
+            ("--kernel k --limit soon a", "--limit soon"),
+            ("--colour k", "--colour means nothing"),
+        ] {
+            assert!(parsed(text).unwrap_err().starts_with(message), "{text}");
+        }
+    }
+}

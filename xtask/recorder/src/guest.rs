@@ -1,0 +1,182 @@
+//! The guest: its machine, its kernel's command line, and QEMU.
+//!
+//! With `-icount shift=0,sleep=off` guest time is the number of instructions executed, one a nanosecond, and idle time is skipped: two
+//! runs give the same bytes, however busy the computer is. All CPUs share one thread, so that with n busy ones each executes n times
+//! as slowly; what runs is therefore given as CPU time, never as loops.
+
+use crate::arguments::Arguments;
+use machine::topology::Topology;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// Clocks that do not drift, no addresses that vary, and nothing that works by itself in the background.
+const COMMAND_LINE: &str = "console=ttyS0 panic=-1 tsc=reliable nokaslr norandmaps mitigations=off random.trust_cpu=off nmi_watchdog=0 \
+                            initcall_blacklist=cmos_init cryptomgr.notests damon_stat.enabled=N";
+
+/// QEMU and the kernel, where they are.
+///
+/// # Errors
+/// What is missing, and how to get it.
+pub fn found(arguments: &Arguments) -> Result<(PathBuf, PathBuf), String> {
+    if !arguments.kernel.is_file() {
+        return Err(format!(
+            "there is no kernel {}; expected a vmlinuz: on Debian `apt-get download linux-image-VERSION-amd64`, \
+             `dpkg-deb -x` of that, then --kernel boot/vmlinuz-VERSION-amd64",
+            arguments.kernel.display()
+        ));
+    }
+    let qemu = match &arguments.qemu {
+        Some(qemu) => Some(qemu.clone()).filter(|qemu| qemu.is_file()),
+        None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).map(|folder| folder.join(QEMU)).find(|program| program.is_file())
+        }
+    };
+    let qemu = qemu.ok_or_else(|| {
+        format!(
+            "there is no {QEMU} in PATH or where --qemu says; on Debian install qemu-system-x86 (on Debian 12 from its \
+             backports: 7.2 hangs when it counts the instructions of several CPUs)"
+        )
+    })?;
+    Ok((qemu, arguments.kernel.clone()))
+}
+
+/// The program that plays scripts in the guest, built now.
+pub fn player() -> Result<Vec<u8>, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/player.c");
+    let built = std::env::temp_dir().join(format!("fairground-player-{}", std::process::id()));
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-static", "-Wall", "-Wextra", "-o"]).arg(&built).arg(&source);
+    let missing = "expected a C compiler and static libraries: on Debian gcc and libc6-dev";
+    let status = compiler.status().map_err(|error| format!("cc: {error}; {missing}"))?;
+    if !status.success() {
+        return Err(format!("cc could not build {}; {missing}", source.display()));
+    }
+    let bytes = std::fs::read(&built).map_err(|error| error.to_string());
+    let _ = std::fs::remove_file(&built);
+    bytes
+}
+
+/// The words of QEMU's command line for a machine.
+///
+/// # Errors
+/// What a guest does not have.
+pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
+    let (cpus, cores, packages) = (topology.nr_cpus(), topology.cores().len(), topology.packages().len());
+    let even = cpus.is_multiple_of(cores) && cores.is_multiple_of(packages);
+    let of_cpu = |per: usize| topology.cpus().all(|(id, cpu)| usize::from(cpu.thread) < per && id.index() < cpus);
+    if !even || !of_cpu(cpus / cores) || topology.llcs().len() != packages || topology.nodes().len() > 1 {
+        return Err(
+            "a machine of equal cores, with one last level cache in each package and one node, is what a guest can be"
+                .into(),
+        );
+    }
+    let (sockets, cores, threads) = (packages, cores / packages, cpus / cores);
+    let words = [
+        "-M",
+        "pc,hpet=off",
+        // An Intel model shows its threads to the kernel; without instructions that give chance.
+        "-cpu",
+        "Skylake-Client-v1,l3-cache=on,-rdrand,-rdseed",
+        "-m",
+        "2G",
+        "-smp",
+    ];
+    let mut words: Vec<String> = words.map(String::from).to_vec();
+    words.push(format!("{cpus},sockets={sockets},cores={cores},threads={threads}"));
+    Ok(words)
+}
+
+/// The kernel's command line.
+pub fn command_line(parameters: &[String], arguments: &Arguments) -> String {
+    let more = Some(arguments.append.as_str()).filter(|text| !text.is_empty());
+    let words = [COMMAND_LINE].into_iter().chain(parameters.iter().map(String::as_str)).chain(more);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Boots the guest and waits until it is off. What it sent.
+pub fn run(
+    arguments: &Arguments,
+    qemu: &Path,
+    kernel: &Path,
+    machine: &[String],
+    command_line: &str,
+    image: &[u8],
+) -> Result<String, String> {
+    let folder = std::env::temp_dir().join(format!("fairground-guest-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let sent = boot(arguments, qemu, kernel, machine, command_line, image, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    sent
+}
+
+fn boot(
+    arguments: &Arguments,
+    qemu: &Path,
+    kernel: &Path,
+    machine: &[String],
+    command_line: &str,
+    image: &[u8],
+    folder: &Path,
+) -> Result<String, String> {
+    let place = |name: &str| folder.join(name);
+    let words = |error: std::io::Error| error.to_string();
+    std::fs::write(place("image"), image).map_err(words)?;
+    let mut command = Command::new(qemu);
+    command.args(["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off"]).args(machine);
+    command.args(["-rtc", "base=2024-01-01,clock=vm", "-seed", "1", "-nodefaults", "-display", "none", "-no-reboot"]);
+    command.arg("-kernel").arg(kernel).arg("-initrd").arg(place("image")).args(["-append", command_line]);
+    command.arg("-serial").arg(format!("file:{}", place("console").display()));
+    command.arg("-debugcon").arg(format!("file:{}", place("sent").display()));
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(words)?;
+    let end = Instant::now() + Duration::from_secs(arguments.limit_s);
+    let status = loop {
+        match child.try_wait().map_err(words)? {
+            Some(status) => break Some(status),
+            None if Instant::now() >= end => {
+                child.kill().map_err(words)?;
+                child.wait().map_err(words)?;
+                break None;
+            }
+            None => std::thread::sleep(Duration::from_millis(200)),
+        }
+    };
+    let sent =
+        std::fs::read(place("sent")).map(|bytes| String::from_utf8_lossy(&bytes).to_string()).unwrap_or_default();
+    if sent.contains("=== end\n") {
+        return Ok(sent);
+    }
+    let console = std::fs::read(place("console")).unwrap_or_default();
+    let console =
+        String::from_utf8_lossy(&console).lines().rev().take(8).map(|line| format!("\n  {line}")).collect::<String>();
+    let mut said = String::new();
+    let _ = child.stderr.take().map(|mut stderr| stderr.read_to_string(&mut said));
+    let ended = match status {
+        Some(status) => format!("QEMU ended early ({status})"),
+        None => format!("no end after {} s (--limit)", arguments.limit_s),
+    };
+    let mistake = sent.lines().find(|line| line.starts_with("=== error")).unwrap_or_default();
+    Err(format!("{ended}: {mistake} {}; the console's last lines, latest first:{console}", said.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::topology::{Numbering, from_synthetic};
+
+    fn words(text: &str) -> Result<Vec<String>, String> {
+        machine(&from_synthetic(text, "test", Numbering::LinuxX86).expect("a machine"))
+    }
+
+    #[test]
+    fn a_machine_becomes_words() {
+        assert_eq!(words("pack:1 l3:1 core:2 pu:1").unwrap().last().unwrap(), "2,sockets=1,cores=2,threads=1");
+        assert_eq!(words("pack:2 l3:1 core:4 pu:2").unwrap().last().unwrap(), "16,sockets=2,cores=4,threads=2");
+        assert!(words("pack:1 l3:2 core:2 pu:1").is_err());
+        assert!(words("pack:2 numa:1 l3:1 core:2 pu:1").is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Records fidelity cases: plays a case's script on a real kernel, in a QEMU guest without hardware virtualisation, and writes what
+//! each task did as the recording that the case names. `cargo xtask record-fidelity` is this program; docs/fidelity.md is its manual.
+//!
+//! The case is read as `fairground fidelity` reads it, and what the real kernel's trace says is reckoned by the same code that reckons
+//! the simulation's (`observe::PerTask`): one script, two arms, one analysis.
+
+mod arguments;
+mod guest;
+mod initramfs;
+mod program;
+mod recording;
+mod trace;
+
+use arguments::Arguments;
+use lab::experiment::{Draft, Purpose};
+use lab::machines::Files;
+use lab::mistake::Unreadable;
+use std::path::Path;
+use std::process::ExitCode;
+
+struct Disk;
+
+impl Files for Disk {
+    fn text(&self, path: &str) -> Result<String, Unreadable> {
+        std::fs::read_to_string(path).map_err(|error| Unreadable::from(error.to_string()))
+    }
+
+    fn sysfs(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let arguments = match arguments::parse(&words) {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("record-fidelity: {message}\n\n{}", arguments::USAGE);
+            return ExitCode::from(2);
+        }
+    };
+    for case in &arguments.cases {
+        if let Err(message) = record(&arguments, case) {
+            eprintln!("record-fidelity: {case}: {message}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Records one case.
+fn record(arguments: &Arguments, path: &str) -> Result<(), String> {
+    let words = |mistake: lab::mistake::Mistake| mistake.to_string();
+    let mut draft = Draft::read(path, &Disk).map_err(words)?;
+    let Some(recording) = draft.recording.take() else {
+        return Err("names no recording; expected recording = \"NAME.numbers.txt\", the file to write".to_string());
+    };
+    // They are compared with the recording, which is yet to be made.
+    draft.figures.clear();
+    let case = draft.resolve(Purpose::Single, &Disk).map_err(words)?;
+    let setup = case.setup(&case.jobs()[0]);
+    let topology = setup.machine.machine().map_err(words)?.description.topology().clone();
+    let program = program::of(&setup, topology.nr_cpus())?;
+    let (qemu, kernel) = guest::found(arguments)?;
+    let machine = guest::machine(&topology)?;
+    eprintln!("recording {path}");
+    let image = initramfs::of(&guest::player()?, &program.text);
+    let command_line = guest::command_line(&program.parameters, arguments);
+    let raw = guest::run(arguments, &qemu, &kernel, &machine, &command_line, &image)?;
+    if let Some(folder) = &arguments.keep {
+        let name = Path::new(path).file_stem().unwrap_or_default();
+        std::fs::write(folder.join(name).with_extension("raw.txt"), &raw).map_err(|error| error.to_string())?;
+    }
+    let recorded = recording::read(&raw, &program.tasks, topology.nr_cpus())?;
+    let wanted = setup.kernel.name.trim_start_matches('v').to_string();
+    if !recorded.version.starts_with(&format!("{wanted}.")) && !recorded.version.starts_with(&format!("{wanted}-")) {
+        return Err(format!(
+            "{} is Linux {}; expected {}, as the case says",
+            kernel.display(),
+            recorded.version,
+            wanted
+        ));
+    }
+    let to = Path::new(path).parent().unwrap_or(Path::new("")).join(&recording.text);
+    let text = recording::written(&recorded, &command_line);
+    std::fs::write(&to, text).map_err(|error| format!("{}: {error}", to.display()))?;
+    eprintln!("wrote {}", to.display());
+    Ok(())
+}

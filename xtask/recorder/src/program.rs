@@ -1,0 +1,211 @@
+//! What the guest is to do, of a case's setup: the text that `guest/player.c` reads, a line for each thing.
+//!
+//! ```text
+//! settle NS            idle so long first
+//! mkdir PATH           before the start, in this order
+//! write PATH TEXT
+//! at NS PATH TEXT      written so long after the start
+//! dump PATH TAG        sent after the end
+//! pipes, task, step    see workloads::script
+//! ```
+
+use lab::setup::{ChangeKind, Setup};
+use sched::sysctl::Sysctl;
+use sched::versions::Kernel;
+use std::fmt::Write;
+use workloads::Instance;
+use workloads::script::Script;
+
+/// The guest idles first, so that work of the boot is over: crypto self-tests, RCU, deferred initialisation.
+const SETTLE_NS: u64 = 5_000_000_000;
+/// Of each CPU's trace buffer, in KiB: 10 s of a switch every 100 us.
+const TRACE_KIB: u32 = 16_384;
+/// The tick of Debian's kernels.
+const HZ: u32 = 250;
+const EVENTS: [&str; 5] = ["sched_switch", "sched_wakeup", "sched_wakeup_new", "sched_waking", "sched_migrate_task"];
+
+pub struct Program {
+    pub text: String,
+    /// Names of the script's tasks.
+    pub tasks: Vec<String>,
+    /// Words for the kernel's command line.
+    pub parameters: Vec<String>,
+}
+
+/// # Errors
+/// What a real kernel of Debian cannot do.
+pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
+    let Some(file) = setup.workload.file.as_ref().filter(|_| setup.workload.name == "script") else {
+        return Err(format!("the workload {}; expected a script", setup.workload.name));
+    };
+    let script = Script::parse(&file.text, 1).map_err(|error| error.to_string())?;
+    let kernel = sched::versions::kernel(&setup.kernel.name).expect("a case's kernel is built");
+    if setup.kernel.hz != HZ {
+        return Err(format!("hz = {}; expected {HZ}, as Debian's kernels are built", setup.kernel.hz));
+    }
+    let mut text = format!("settle {SETTLE_NS}\n");
+    settings(setup, kernel, nr_cpus, &mut text)?;
+    tracing(&mut text);
+    let groups = groups(&script, &mut text);
+    timeline(setup, &mut text)?;
+    let listing =
+        script.listing().map_err(|(line, what)| format!("the task of line {line}: {what}; a guest cannot"))?;
+    text.push_str(&listing);
+    dumps(&groups, &mut text);
+    let of = &setup.kernel;
+    let mut parameters: Vec<String> = of.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    parameters.extend(of.nohz_full.iter().map(|cpus| format!("nohz_full={cpus}")));
+    parameters.extend(of.isolcpus.iter().map(|cpus| format!("isolcpus={cpus}")));
+    parameters.extend(of.preempt.iter().map(|model| format!("preempt={model}")));
+    let tasks = script.tasks.iter().map(|task| task.name.clone()).collect();
+    Ok(Program { text, tasks, parameters })
+}
+
+/// Tunables and features that are not the kernel's own.
+fn settings(setup: &Setup, kernel: &Kernel, nr_cpus: usize, text: &mut String) -> Result<(), String> {
+    for setting in kernel.settings() {
+        let value = setup.kernel.behaviours.get(setting.key);
+        if let Some(value) = value.filter(|value| *value != setting.value.name) {
+            return Err(format!("{} = {value}; expected a kernel as it is, whose behaviours are its own", setting.key));
+        }
+    }
+    let usual = Sysctl::new(nr_cpus);
+    for (name, tunable) in kernel.tunables {
+        let value = setup.kernel.sysctls.get(*name).filter(|&&value| value != usual.get(*tunable));
+        if let Some(value) = value {
+            let _ = writeln!(text, "write {} {value}", path_of(name));
+        }
+    }
+    for (feature, on) in kernel.features.iter() {
+        let name = feature.name();
+        if setup.kernel.features.get(name).is_some_and(|&wanted| wanted != on) {
+            let no = if on { "NO_" } else { "" };
+            let _ = writeln!(text, "write /sys/kernel/debug/sched/features {no}{name}");
+        }
+    }
+    Ok(())
+}
+
+/// Where the kernel has a tunable: `kernel.x` is a sysctl, `sched/x` a file of debugfs.
+fn path_of(tunable: &str) -> String {
+    match tunable.split_once('.') {
+        Some((folder, name)) => format!("/proc/sys/{folder}/{name}"),
+        None => format!("/sys/kernel/debug/{tunable}"),
+    }
+}
+
+fn tracing(text: &mut String) {
+    let root = "/sys/kernel/tracing";
+    let _ = writeln!(text, "write {root}/tracing_on 0\nwrite {root}/buffer_size_kb {TRACE_KIB}");
+    for event in EVENTS {
+        let _ = writeln!(text, "write {root}/events/sched/{event}/enable 1");
+    }
+}
+
+/// Makes the script's groups; returns the paths of those with a quota, whose `cpu.stat` is read.
+fn groups(script: &Script, text: &mut String) -> Vec<String> {
+    let root = "/sys/fs/cgroup";
+    let specs = Instance::groups(script);
+    let mut limited = Vec::new();
+    for spec in &specs {
+        // A group has files of a controller that the group above it hands down.
+        let above = spec.path.rsplit_once('/').map_or("", |(above, _)| above);
+        let _ = writeln!(text, "write {root}{above}/cgroup.subtree_control +cpu\nmkdir {root}{}", spec.path);
+        for (file, value) in &spec.files {
+            let _ = writeln!(text, "write {root}{}/{} {value}", spec.path, file.name());
+            if file.name() == "cpu.max" {
+                limited.push(spec.path.clone());
+            }
+        }
+    }
+    limited
+}
+
+fn timeline(setup: &Setup, text: &mut String) -> Result<(), String> {
+    for change in &setup.timeline {
+        let (path, value) = match &change.change {
+            ChangeKind::Offline(cpu) => (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0".to_string()),
+            ChangeKind::Online(cpu) => (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1".to_string()),
+            ChangeKind::Sysctl { name, value } => (path_of(name), value.to_string()),
+            ChangeKind::Feature { name, on } => {
+                let no = if *on { "" } else { "NO_" };
+                ("/sys/kernel/debug/sched/features".to_string(), format!("{no}{name}"))
+            }
+            ChangeKind::Group { path, file, text } => (format!("/sys/fs/cgroup{path}/{file}"), text.clone()),
+            ChangeKind::Partitions(_) => {
+                return Err("partitions in the timeline; expected what one write changes".to_string());
+            }
+        };
+        let _ = writeln!(text, "at {} {path} {value}", change.at_ns);
+    }
+    Ok(())
+}
+
+fn dumps(groups: &[String], text: &mut String) {
+    let _ = writeln!(text, "dump /proc/version version");
+    for path in groups {
+        let _ = writeln!(text, "dump /sys/fs/cgroup{path}/cpu.stat cpu.stat:{path}");
+    }
+    let _ = writeln!(text, "dump /sys/kernel/tracing/trace trace");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lab::experiment::{Purpose, parse};
+    use lab::machines::Files;
+    use lab::mistake::Unreadable;
+
+    struct Nothing;
+
+    impl Files for Nothing {
+        fn text(&self, _: &str) -> Result<String, Unreadable> {
+            Err(Unreadable::from("no such file".to_string()))
+        }
+
+        fn sysfs(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    fn program(settings: &str) -> Result<Program, String> {
+        let text = format!(
+            "machine = \"pack:1 l3:1 core:2 pu:1\"\nhz = 250\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
+             group /a/b: cpu.max 50000 100000\ntask t group=/a/b: until 100ms; run 5ms\n\"\"\"\n{settings}"
+        );
+        let case = parse(&text, "x.toml").unwrap().resolve(Purpose::Single, &Nothing).unwrap();
+        of(&case.setup(&case.jobs()[0]), 2)
+    }
+
+    #[test]
+    fn a_case_becomes_a_list_of_writes_and_tasks() {
+        let arm = "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\nsysctl = { \"sched/base_slice_ns\" = 3000000 }\n\
+                   features = [\"NO_RUN_TO_PARITY\"]\n";
+        let moment = "[[timeline]]\nat = \"20ms\"\noffline = 1\n";
+        let program = program(&format!("{arm}{moment}")).unwrap();
+        assert_eq!(program.tasks, ["t"]);
+        for line in [
+            "write /sys/kernel/debug/sched/base_slice_ns 3000000",
+            "write /sys/kernel/debug/sched/features NO_RUN_TO_PARITY",
+            "write /sys/fs/cgroup/cgroup.subtree_control +cpu",
+            "mkdir /sys/fs/cgroup/a",
+            "write /sys/fs/cgroup/a/cgroup.subtree_control +cpu",
+            "mkdir /sys/fs/cgroup/a/b",
+            "write /sys/fs/cgroup/a/b/cpu.max 50000 100000",
+            "at 20000000 /sys/devices/system/cpu/cpu1/online 0",
+            "task t 0 - /a/b - 0 0 0 0 0 0 0 0 0",
+            "step until 100000000",
+            "dump /sys/fs/cgroup/a/b/cpu.stat cpu.stat:/a/b",
+        ] {
+            assert!(program.text.lines().any(|it| it == line), "{line} is not in\n{}", program.text);
+        }
+        assert_eq!(program.text.matches("/sys/kernel/debug").count(), 2, "nothing else is set:\n{}", program.text);
+    }
+
+    #[test]
+    fn what_no_debian_kernel_does_is_refused() {
+        let mixed =
+            "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\nbehaviour = { \"wake.record_wakee\" = \"at-waking\" }\n";
+        assert!(program(mixed).err().is_some_and(|it| it.contains("expected a kernel as it is")));
+    }
+}
