@@ -6,6 +6,7 @@ use machine::idle::IdleRules;
 use observe::proc::Formats;
 use os::OsRules;
 use os::memory::MigrationLimit;
+use os::net::NetRules;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use sched::versions::{self, Kernel, Setting, Switched};
@@ -27,16 +28,25 @@ pub struct Build {
 /// nobody does, the others as Debian's.
 const ELSEWHERE: &[(&str, OsRules, IdleRules, FrequencyRules, Formats)] = &[
     ("v4.5-rc1", OS_V4, IdleRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
-    ("v4.15", OS_V4, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OS_V4, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.15", OS_V4_15, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.16", OS_V4_15, IdleRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
     ("v6.1", OS_V6, IdleRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
     ("v6.12", OS_V6, IdleRules::V6_12, FrequencyRules::V6_12, Formats::V6_12),
 ];
 
-const OS_V4: OsRules =
-    OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit: MigrationLimit::PerWindow };
-const OS_V6: OsRules =
-    OsRules { pipe: PipeRules::Split, preempt: Preempt::Voluntary, migration_limit: MigrationLimit::None };
+const OS_V4: OsRules = OsRules {
+    pipe: PipeRules::Single,
+    preempt: Preempt::None,
+    migration_limit: MigrationLimit::PerWindow,
+    net: NetRules::V4_5,
+};
+const OS_V4_15: OsRules = OsRules { net: NetRules::V4_15, ..OS_V4 };
+const OS_V6: OsRules = OsRules {
+    pipe: PipeRules::Split,
+    preempt: Preempt::Voluntary,
+    migration_limit: MigrationLimit::None,
+    net: NetRules::V6_1,
+};
 
 /// Kernels that were built before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];
@@ -60,6 +70,7 @@ impl Build {
         let mut settings = self.sched.settings();
         settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting()]);
         settings.extend(self.idle.settings());
+        settings.extend(self.os.net.settings());
         settings
     }
 
@@ -69,9 +80,16 @@ impl Build {
             PipeRules::KEY => self.os.pipe.switch(value),
             MigrationLimit::KEY => self.os.migration_limit.switch(value),
             _ => match self.idle.set(key, value) {
-                Switched::UnknownKey => self.sched.set(key, value),
+                Switched::UnknownKey => self.set_net(key, value),
                 switched => switched,
             },
+        }
+    }
+
+    fn set_net(&mut self, key: &str, value: &str) -> Switched {
+        match self.os.net.set(key, value) {
+            Switched::UnknownKey => self.sched.set(key, value),
+            switched => switched,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod block;
 pub mod memory;
+pub mod net;
 pub mod paths;
 pub mod pipe;
 pub mod preempt;
@@ -14,6 +15,7 @@ pub mod sync;
 pub mod wait;
 
 use memory::{Memory, MigrationLimit};
+use net::{Net, NetCall, NetRules};
 use pipe::{Pipe, PipeCall, PipeId, PipeRules};
 use preempt::Preempt;
 use process::Processes;
@@ -32,6 +34,7 @@ pub struct OsRules {
     /// A choice of the build or the command line.
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
+    pub net: NetRules,
 }
 
 /// Everything the rest of the kernel keeps.
@@ -42,6 +45,7 @@ pub struct Os {
     pub memory: Memory,
     pub sync: Sync,
     seed: u64,
+    net: Net,
     next_line: u32,
     /// What lies on lines that have names, from which one on: the name of each.
     line_names: Vec<(u32, &'static [&'static str])>,
@@ -72,6 +76,8 @@ pub enum Syscall {
         queued: bool,
     },
     Sync(SyncCall),
+    /// A send or receive through a socket.
+    Net(NetCall),
 }
 
 /// How far a system call got.
@@ -83,6 +89,8 @@ pub enum Step {
     Sleep { until: Option<Ns> },
     /// It is preempted where it stands, and goes on there.
     Preempted,
+    /// It goes on; what other CPUs do meanwhile finds it in the middle.
+    Continues,
 }
 
 impl Os {
@@ -94,6 +102,7 @@ impl Os {
             memory: Memory::new(rules.migration_limit),
             sync: Sync::default(),
             seed: 0,
+            net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
         };
@@ -151,6 +160,7 @@ impl Os {
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
             Syscall::Sync(_) => return &[],
+            Syscall::Net(call) => return Os::net_frames(call, asleep),
         };
         match (asleep, call.has_entered(), self.rules.pipe) {
             (true, _, PipeRules::Single) => frames,
@@ -170,6 +180,7 @@ impl Os {
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
+            Syscall::Net(call) => self.net.step(sched, cpu, task, call),
         }
     }
 }

@@ -89,11 +89,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a block device's answer.
+    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a block device's answer, or a delayed acknowledgement.
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
         if context.sleep == timer.sleep
-            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::BlockIo { .. }))
+            && matches!(
+                context.pending,
+                Pending::Syscall(Syscall::Sleep { .. } | Syscall::BlockIo { .. } | Syscall::Net(_))
+            )
         {
             self.sched.wake(cpu, timer.task, WakeFlags::NONE);
         }

@@ -4,8 +4,8 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::paths;
 use os::preempt::{PIECES, PIECES_OF_CLONE, Preempt};
+use os::{Syscall, paths};
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::CpuId;
@@ -18,7 +18,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return true;
         }
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
-        context.is_none_or(|context| context.mm != 0 || matches!(context.pending, Pending::Long { .. }))
+        context.is_none_or(|context| match &context.pending {
+            Pending::Syscall(Syscall::Net(call)) if call.is_in_the_middle() => false,
+            Pending::Long { .. } => true,
+            _ => context.mm != 0,
+        })
     }
 
     /// A system call's way into the kernel and back.

@@ -2,6 +2,7 @@
 
 use machine::smt::WorkKind;
 use os::memory::RegionId;
+use os::net::{Receive, Socket};
 use os::pipe::PipeId;
 use os::sync::SyncOp;
 use sched::attr::SchedAttr;
@@ -33,6 +34,21 @@ pub enum Op {
     /// poll() until the pipe is readable.
     Poll {
         pipe: PipeId,
+    },
+    /// Through a socket; the outcome is the bytes sent.
+    Send {
+        socket: Socket,
+        bytes: u32,
+    },
+    /// The outcome is the bytes received; 0 when the peer has shut down and all is read.
+    Receive {
+        socket: Socket,
+        bytes: u32,
+        how: Receive,
+    },
+    /// shutdown(SHUT_WR), or the close() that comes to the same for the peer.
+    Shutdown {
+        socket: Socket,
     },
     SleepFor(Ns),
     SleepUntil(Ns),

@@ -6,6 +6,7 @@ use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use machine::smt::WorkKind;
 use os::memory::RegionId;
+use os::net::NetCall;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::{Step, Syscall, paths};
@@ -195,6 +196,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Read { pipe, bytes } => Syscall::Read(PipeCall::new(pipe, bytes)),
             Op::Write { pipe, bytes } => Syscall::Write(PipeCall::new(pipe, bytes)),
+            Op::Send { socket, bytes } => Syscall::Net(NetCall::send(socket, bytes)),
+            Op::Receive { socket, bytes, how } => Syscall::Net(NetCall::receive(socket, bytes, how)),
+            Op::Shutdown { socket } => Syscall::Net(NetCall::shutdown(socket)),
             Op::Poll { pipe } => Syscall::Poll { pipe, registered: false },
             Op::SleepFor(time) => Syscall::Sleep { until: self.sched.arch().now(cpu).ns() + time, armed: false },
             Op::SleepUntil(until) => Syscall::Sleep { until, armed: false },
@@ -372,6 +376,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.switch(cpu, false);
             }
             Step::Preempted => self.switch(cpu, true),
+            Step::Continues => self.pause(cpu),
         }
     }
 

@@ -4,6 +4,7 @@ mod charges;
 mod equivalence;
 mod invariants;
 mod locality;
+mod net;
 mod nohz_full;
 mod numa;
 mod preempt;

@@ -70,7 +70,16 @@ fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
     sched.tick_nohz_full_setup(&[CpuId(0), CPU1, CpuId(2), CpuId(3)].into_iter().collect());
     assert!(!sched.tick_nohz_full_cpu(CPU0), "who boots keeps the time");
     let migration_limit = os::memory::MigrationLimit::None;
-    Sim::new(sched, Os::new(OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit }), HZ as u32)
+    Sim::new(
+        sched,
+        Os::new(OsRules {
+            pipe: PipeRules::Single,
+            preempt: Preempt::None,
+            migration_limit,
+            net: os::net::NetRules::V4_5,
+        }),
+        HZ as u32,
+    )
 }
 
 /// Ticks of the second CPU in ten seconds of these policies, each a task that never sleeps.

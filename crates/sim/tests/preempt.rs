@@ -50,7 +50,11 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
         isolated: Default::default(),
     };
     let migration_limit = os::memory::MigrationLimit::None;
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe: PipeRules::Split, preempt, migration_limit }), 250)
+    Sim::new(
+        Sched::new(hardware, boot),
+        Os::new(OsRules { pipe: PipeRules::Split, preempt, migration_limit, net: os::net::NetRules::V4_5 }),
+        250,
+    )
 }
 
 fn run(sim: &mut LinuxSim<true>) {

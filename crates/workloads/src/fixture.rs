@@ -7,6 +7,7 @@ use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::memory::MigrationLimit;
+use os::net::NetRules;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -50,7 +51,12 @@ pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
         sysctl: Sysctl::new(cpus),
         isolated: Default::default(),
     };
-    let rules = OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit: MigrationLimit::None };
+    let rules = OsRules {
+        pipe: PipeRules::Single,
+        preempt: Preempt::None,
+        migration_limit: MigrationLimit::None,
+        net: NetRules::V4_5,
+    };
     let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(rules), 250);
     for task in crate::start(instance.as_ref(), &mut sim) {
         sim.spawn(CpuId(0), task);

@@ -305,9 +305,9 @@ impl Description {
         self.work("paths", name)
     }
 
-    /// What a function of the rest of the kernel takes, where `[os]` or `[idle_loop]` lists it.
+    /// What a function of the rest of the kernel takes, where `[os]`, `[net]` or `[idle_loop]` lists it.
     pub fn listed_os(&self, name: &str) -> Option<Cycles> {
-        self.work("os", name).or_else(|| self.work("idle_loop", name))
+        ["os", "net", "idle_loop"].into_iter().find_map(|section| self.work(section, name))
     }
 
     /// What functions take that no section lists.

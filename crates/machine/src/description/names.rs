@@ -40,13 +40,14 @@ macro_rules! keys {
 }
 
 /// The sections of straight-line work of kernel functions, which take any function's name: those of kernel/sched, those of the
-/// rest of the kernel, and those of the way into and out of idleness.
-pub const WORK: &[&str] = &["paths", "os", "idle_loop"];
+/// rest of the kernel, those of its network stack, and those of the way into and out of idleness.
+pub const WORK: &[&str] = &["paths", "os", "net", "idle_loop"];
 
 keys! {
     "default_path_cycles" required Cycles CYCLES, "straight-line work of a kernel function that [paths] does not list";
     "cycles_per_instruction.paths" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [paths] takes, its lines in the first-level cache";
     "cycles_per_instruction.os" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [os] takes, with the lines that are not charged apart";
+    "cycles_per_instruction.net" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [net] takes; its sockets' lines are charged apart";
     "cycles_per_instruction.idle_loop" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [idle_loop] takes";
     "frequency.base" required Frequency HERTZ, "the marked frequency";
     "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";

@@ -425,7 +425,11 @@ impl Case {
             sched.tick_nohz_full_setup(&(0..sched.nr_cpus()).map(CpuId::new).collect());
         }
         let preempt = administration.map_or(Preempt::None, |it| it.preempt);
-        let mut sim = Sim::new(sched, Os::new(OsRules { pipe: self.pipes, preempt, migration_limit }), self.hz);
+        let mut sim = Sim::new(
+            sched,
+            Os::new(OsRules { pipe: self.pipes, preempt, migration_limit, net: os::net::NetRules::V4_5 }),
+            self.hz,
+        );
         let mut features = kernel.features;
         for &(at, switch) in administration.iter().flat_map(|it| &it.changes) {
             match switch {

@@ -206,6 +206,7 @@ impl Scenario {
             pipe: PipeRules::Single,
             preempt: self.preempt,
             migration_limit: if limited { MigrationLimit::PerWindow } else { MigrationLimit::None },
+            net: os::net::NetRules::V4_5,
         };
         for (key, value) in &self.settings {
             if key == MigrationLimit::KEY {

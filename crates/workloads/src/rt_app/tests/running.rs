@@ -8,6 +8,7 @@ use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::memory::MigrationLimit;
+use os::net::NetRules;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -44,7 +45,12 @@ impl<const COSTS: bool> Ran<COSTS> {
         };
         let mut sim = Sim::new(
             Sched::new(hardware, boot),
-            Os::new(OsRules { pipe: PipeRules::Single, preempt: Preempt::None, migration_limit: MigrationLimit::None }),
+            Os::new(OsRules {
+                pipe: PipeRules::Single,
+                preempt: Preempt::None,
+                migration_limit: MigrationLimit::None,
+                net: NetRules::V4_5,
+            }),
             250,
         );
         let rt_app = instance(app(text), cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));

@@ -1,0 +1,238 @@
+//! net/: sockets between tasks of one machine. TCP and UDP over the loopback device, AF_UNIX streams.
+//!
+//! What loopback sends is received in the sender's own context: the device hands the packet to the CPU's backlog queue and
+//! raises a softirq, which runs as soon as the system call allows it, and which does the receiver's protocol work and wakes it. So both
+//! directions of a connection work on each other's sockets; their locks and cache lines move between the two CPUs.
+//!
+//! A socket that a task works on is *owned*: what arrives meanwhile waits in its backlog until the owner lets go. Because a path is
+//! executed whole ([decision 3]), the calls that own a TCP socket for long are cut into two paths ([`Step::Continues`]): up to the copy of
+//! the data, and from there on. What arrives between them finds the socket owned.
+//!
+//! Connections are there from the start: handshakes are absent, and so is what loopback never needs (loss, retransmission,
+//! reordering, congestion but the initial window of ten packets and its growth). A receive buffer does not grow by what its reader takes
+//! (`tcp_rcv_space_adjust()`); a queue over its limit is collapsed, and nothing of TCP is dropped. The timer of a delayed
+//! acknowledgement fires only while its socket's owner sleeps in a receive, and wakes it to send it.
+//!
+//! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
+
+pub mod rules;
+pub mod tcp;
+pub mod udp;
+pub mod unix;
+
+use crate::{Os, Step, paths, within};
+pub use rules::{Buffers, NetRules};
+use sched::access::Path;
+use sched::arch::Arch;
+use sched::layout::{Line, Region};
+use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use tcp::{TcpPacket, TcpSock};
+use udp::{UdpPacket, UdpSock};
+use units::{CpuId, Slots};
+use unix::UnixSock;
+
+/// One end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Socket {
+    Tcp(u32),
+    Udp(u32),
+    Unix(u32),
+}
+
+/// What a connection is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// `nodelay`: TCP_NODELAY at both ends.
+    Tcp {
+        nodelay: bool,
+    },
+    Udp,
+    Unix,
+}
+
+/// How a receive wants its data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Receive {
+    /// MSG_WAITALL: all that it asked for.
+    pub wait_all: bool,
+    /// MSG_TRUNC of a stream: thrown away in the kernel instead of copied.
+    pub discard: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ask {
+    Send,
+    Receive(Receive),
+    Shutdown,
+}
+
+/// How far a call is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// Nothing has happened.
+    Entry,
+    /// Inside, not the socket's owner yet.
+    Locking,
+    /// Asleep for data, or for room.
+    Waiting,
+    /// Between the two paths of a call, the socket's owner.
+    Rest,
+}
+
+/// A send or receive under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NetCall {
+    pub socket: Socket,
+    ask: Ask,
+    stage: Stage,
+    /// Bytes still to move, and moved.
+    left: u32,
+    done: u32,
+}
+
+impl NetCall {
+    pub fn send(socket: Socket, bytes: u32) -> NetCall {
+        NetCall { socket, ask: Ask::Send, stage: Stage::Entry, left: bytes, done: 0 }
+    }
+
+    pub fn receive(socket: Socket, bytes: u32, how: Receive) -> NetCall {
+        NetCall { socket, ask: Ask::Receive(how), stage: Stage::Entry, left: bytes, done: 0 }
+    }
+
+    pub fn shutdown(socket: Socket) -> NetCall {
+        NetCall { socket, ask: Ask::Shutdown, stage: Stage::Entry, left: 0, done: 0 }
+    }
+
+    /// Whether its task is in the middle of kernel code where only full preemption takes its CPU.
+    pub fn is_in_the_middle(&self) -> bool {
+        self.stage == Stage::Rest
+    }
+}
+
+/// A packet on its way through the loopback device.
+#[derive(Clone, Copy, Debug)]
+enum Packet {
+    Tcp(TcpPacket),
+    Udp(UdpPacket),
+}
+
+/// Every socket, and what is on its way between them.
+pub struct Net {
+    pub rules: NetRules,
+    tcp: Slots<TcpSock>,
+    udp: Slots<UdpSock>,
+    unix: Slots<UnixSock>,
+    /// softnet_data.input_pkt_queue of the CPU that executes: empty whenever a path ends.
+    input_pkt_queue: VecDeque<Packet>,
+    /// It is being emptied, or bottom halves are off.
+    bh_disabled: bool,
+}
+
+impl Net {
+    pub(crate) fn new(rules: NetRules) -> Net {
+        Net {
+            rules,
+            tcp: Slots::new(),
+            udp: Slots::new(),
+            unix: Slots::new(),
+            input_pkt_queue: VecDeque::new(),
+            bh_disabled: false,
+        }
+    }
+
+    pub(crate) fn step<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut NetCall) -> Step {
+        match (call.socket, call.ask) {
+            (Socket::Tcp(sk), Ask::Send) => self.tcp_sendmsg(sched, cpu, task, sk, call),
+            (Socket::Tcp(sk), Ask::Receive(how)) => self.tcp_recvmsg(sched, cpu, task, sk, how, call),
+            (Socket::Tcp(sk), Ask::Shutdown) => self.tcp_shutdown(sched, cpu, task, sk, call),
+            (Socket::Udp(sk), Ask::Send) => self.udp_sendmsg(sched, cpu, sk, call),
+            (Socket::Udp(sk), Ask::Receive(_)) => self.udp_recvmsg(sched, cpu, task, sk, call),
+            (Socket::Unix(sk), Ask::Send) => self.unix_stream_sendmsg(sched, cpu, task, sk, call),
+            (Socket::Unix(sk), Ask::Receive(how)) => self.unix_stream_recvmsg(sched, cpu, task, sk, how, call),
+            (Socket::Udp(_), Ask::Shutdown) => Step::Done(0),
+            (Socket::Unix(sk), Ask::Shutdown) => self.unix_shutdown(sched, cpu, sk),
+        }
+    }
+
+    // The way of a packet: net/ipv4/ip_output.c, net/core/dev.c, drivers/net/loopback.c.
+
+    /// ip_output.c: ip_queue_xmit(), dev.c: dev_queue_xmit(), loopback.c: loopback_xmit(): down to the queue of this CPU, and up again from
+    /// there unless a softirq is what sends it. `route`: the line of the route's reference count, which the packet takes along.
+    fn ip_queue_xmit<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, route: Line, packet: Packet) {
+        within(sched, cpu, paths::IP_QUEUE_XMIT, |sched| {
+            within(sched, cpu, paths::DEV_QUEUE_XMIT, |sched| {
+                sched.arch_mut().atomic(cpu, route);
+                self.input_pkt_queue.push_back(packet);
+                self.do_softirq(sched, cpu);
+            });
+        });
+    }
+
+    /// kernel/softirq.c: do_softirq(), for the packets that wait: dev.c: net_rx_action() and process_backlog().
+    fn do_softirq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        if self.bh_disabled || self.input_pkt_queue.is_empty() {
+            return;
+        }
+        self.bh_disabled = true;
+        within(sched, cpu, paths::DO_SOFTIRQ, |sched| {
+            within(sched, cpu, paths::NET_RX_ACTION, |sched| {
+                while let Some(packet) = self.input_pkt_queue.pop_front() {
+                    within(sched, cpu, paths::NETIF_RECEIVE_SKB, |sched| {
+                        within(sched, cpu, paths::IP_RCV, |sched| match packet {
+                            Packet::Tcp(packet) => self.tcp_v4_rcv(sched, cpu, packet),
+                            Packet::Udp(packet) => self.udp_rcv(sched, cpu, packet),
+                        });
+                    });
+                }
+            });
+        });
+        self.bh_disabled = false;
+    }
+
+    /// A CPU reads what is in a packet that another one wrote: its structure, then `bytes` of data.
+    fn fetch_skb<S: Scheduler>(sched: &mut S, cpu: CpuId, writer: CpuId, bytes: u32) {
+        sched.arch_mut().fetch(cpu, writer, u64::from(SKB_TOUCHED + bytes));
+    }
+}
+
+/// Bytes of struct sk_buff, its shared information and a packet's headers that a receiver reads.
+const SKB_TOUCHED: u32 = 256;
+
+impl Os {
+    /// A connection, established: its two ends. `buffers` are set at both, before it is made.
+    pub fn connect(&mut self, transport: Transport, buffers: Buffers) -> (Socket, Socket) {
+        match transport {
+            Transport::Tcp { nodelay } => self.connect_tcp(nodelay, buffers),
+            Transport::Udp => self.connect_udp(buffers),
+            Transport::Unix => self.connect_unix(buffers),
+        }
+    }
+
+    /// The functions that a call stands in when it goes on, or while it is `asleep`.
+    pub(crate) fn net_frames(call: &NetCall, asleep: bool) -> &'static [Path] {
+        use paths::*;
+        let frames: &[Path] = match (call.socket, call.ask) {
+            (Socket::Tcp(_), Ask::Send) => &[ENTRY_SYSCALL, SYS_SENDTO, TCP_SENDMSG, SK_STREAM_WAIT_MEMORY],
+            (Socket::Tcp(_), Ask::Receive(_)) => &[ENTRY_SYSCALL, SYS_RECVFROM, TCP_RECVMSG, SK_WAIT_DATA],
+            (Socket::Udp(_), Ask::Send) => &[ENTRY_SYSCALL, SYS_SENDTO, UDP_SENDMSG],
+            (Socket::Udp(_), Ask::Receive(_)) => &[ENTRY_SYSCALL, SYS_RECVFROM, UDP_RECVMSG, SKB_WAIT_FOR_MORE_PACKETS],
+            (Socket::Unix(_), Ask::Send) => &[ENTRY_SYSCALL, SYS_WRITE, UNIX_STREAM_SENDMSG, SOCK_WAIT_FOR_WMEM],
+            (Socket::Unix(_), Ask::Receive(_)) => {
+                &[ENTRY_SYSCALL, SYS_READ, UNIX_STREAM_RECVMSG, UNIX_STREAM_DATA_WAIT]
+            }
+            (_, Ask::Shutdown) => &[ENTRY_SYSCALL],
+        };
+        match (call.stage, asleep) {
+            (Stage::Entry, _) => &frames[..1],
+            (_, false) => &frames[..2.min(frames.len())],
+            (_, true) => frames,
+        }
+    }
+}
+
+/// The `index`th line of an object.
+fn line(base: Line, index: u32) -> Line {
+    Line { region: Region::Os, index: base.index + index }
+}

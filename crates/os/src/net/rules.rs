@@ -1,0 +1,164 @@
+//! What differs between kernel versions in net/, and the arithmetic of socket buffers.
+
+use sched::behaviour;
+use sched::versions::{Setting, Switched};
+
+behaviour! {
+    /// Who does the work of a segment that arrives for a reader who sleeps.
+    pub enum Prequeue = "tcp.prequeue" {
+        Used = "used", since "v2.4", commit "",
+            "who sleeps in recv() is woken first and processes the segment itself, copying past the receive queue";
+        Gone = "gone", since "v4.14", commit "", "the softirq does, in the sender's context on loopback";
+    }
+}
+
+behaviour! {
+    /// How much of a segment's data lies behind its header, which decides what the segment takes of the buffers.
+    pub enum Payload = "tcp.payload" {
+        Linear = "linear", since "v2.6", commit "", "up to 1408 bytes in each segment's head of 2 KiB";
+        FirstLinear = "first-linear", since "v4.15", commit "",
+            "in the first of an empty queue only (after v4.5, by v4.15)";
+        Pages = "pages", since "v6.1", commit "", "none: all data lies in page fragments (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// When a sender processes what arrived while it owned its socket.
+    pub enum SendBacklog = "tcp.send_backlog" {
+        AtRelease = "at-release", since "v2.4", commit "", "when it lets go of the socket";
+        PerSegment = "per-segment", since "v4.15", commit "", "before each new segment as well (after v4.5, by v4.15)";
+    }
+}
+
+behaviour! {
+    /// The receive buffer of a connection that has not been given one.
+    pub enum DefaultBuffer = "tcp.default_buffer" {
+        Fixup = "fixup", since "v2.6", commit "", "what eight times two full segments take: 1 MB on loopback";
+        Initial = "initial", since "v6.1", commit "", "tcp_rmem[1], 128 KiB, to begin with (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// How a UDP socket takes a datagram in.
+    pub enum UdpReceive = "udp.receive" {
+        Locked = "locked", since "v2.6", commit "", "under the socket's lock; dropped if the buffer was full before";
+        Lockless = "lockless", since "v4.10", commit "",
+            "without that lock; dropped if it overfills the buffer, which may hold one more than full";
+    }
+}
+
+/// What differs between kernel versions in net/.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NetRules {
+    pub prequeue: Prequeue,
+    pub payload: Payload,
+    pub send_backlog: SendBacklog,
+    pub default_buffer: DefaultBuffer,
+    pub udp_receive: UdpReceive,
+}
+
+impl NetRules {
+    pub const V4_5: NetRules = NetRules {
+        prequeue: Prequeue::Used,
+        payload: Payload::Linear,
+        send_backlog: SendBacklog::AtRelease,
+        default_buffer: DefaultBuffer::Fixup,
+        udp_receive: UdpReceive::Locked,
+    };
+    pub const V4_15: NetRules = NetRules {
+        prequeue: Prequeue::Gone,
+        payload: Payload::FirstLinear,
+        send_backlog: SendBacklog::PerSegment,
+        udp_receive: UdpReceive::Lockless,
+        ..NetRules::V4_5
+    };
+    pub const V6_1: NetRules =
+        NetRules { payload: Payload::Pages, default_buffer: DefaultBuffer::Initial, ..NetRules::V4_15 };
+}
+
+impl NetRules {
+    /// Every behaviour, as this kernel has it.
+    pub fn settings(&self) -> [Setting; 5] {
+        let NetRules { prequeue, payload, send_backlog, default_buffer, udp_receive } = self;
+        [prequeue.setting(), payload.setting(), send_backlog.setting(), default_buffer.setting(), udp_receive.setting()]
+    }
+
+    /// Switches one behaviour alone.
+    pub fn set(&mut self, key: &str, value: &str) -> Switched {
+        match key {
+            Prequeue::KEY => self.prequeue.switch(value),
+            Payload::KEY => self.payload.switch(value),
+            SendBacklog::KEY => self.send_backlog.switch(value),
+            DefaultBuffer::KEY => self.default_buffer.switch(value),
+            UdpReceive::KEY => self.udp_receive.switch(value),
+            _ => Switched::UnknownKey,
+        }
+    }
+}
+
+/// What an application asks of a socket's buffers, in bytes (SO_SNDBUF, SO_RCVBUF); `None`: nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Buffers {
+    pub send: Option<u32>,
+    pub receive: Option<u32>,
+}
+
+// Sizes on x86-64, in bytes.
+
+/// sizeof(struct sk_buff), as the slab allocates it.
+pub const SKB: u32 = 256;
+/// sizeof(struct skb_shared_info), aligned: at the end of each packet's head.
+pub const SKB_SHARED_INFO: u32 = 320;
+/// include/net/tcp.h: MAX_TCP_HEADER.
+pub const MAX_TCP_HEADER: u32 = 320;
+/// include/net/sock.h: TCP_SKB_MIN_TRUESIZE.
+const TCP_SKB_MIN_TRUESIZE: u32 = 2048 + SKB;
+/// net.core.rmem_default and wmem_default: SKB_TRUESIZE(256) times 256.
+pub const SK_MEM_DEFAULT: u32 = 212_992;
+/// net.core.rmem_max and wmem_max, which cut what applications ask for.
+const SK_MEM_MAX: u32 = 212_992;
+
+/// sock.c: sock_setsockopt(), SO_SNDBUF: what the socket gets of `asked`.
+pub fn sndbuf(asked: u32) -> u32 {
+    (asked.min(SK_MEM_MAX) * 2).max(2 * TCP_SKB_MIN_TRUESIZE)
+}
+
+/// The same of SO_RCVBUF.
+pub fn rcvbuf(asked: u32) -> u32 {
+    (asked.min(SK_MEM_MAX) * 2).max(TCP_SKB_MIN_TRUESIZE)
+}
+
+/// What kmalloc() gives for `size` bytes of a packet's head and its shared information, with the packet's own structure: skb->truesize.
+pub fn truesize(head: u32) -> u32 {
+    (head + SKB_SHARED_INFO).next_power_of_two() + SKB
+}
+
+/// tcp.h: tcp_win_from_space() with tcp_adv_win_scale = 1: half of a buffer is taken for overhead.
+///
+/// Differs: since v6.6 a ratio measured from what arrives decides, which for full segments comes to about the same.
+pub fn tcp_win_from_space(space: i64) -> i64 {
+    space - (space >> 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_of_message_size_and_256_come_out_as_measured() {
+        // Confirmed on a running kernel: the least that setsockopt() gives is 4608 and 2304 bytes.
+        let cases = [(320, 4608, 2304), (1280, 4608, 2560), (2304, 4608, 4608), (16_640, 33_280, 33_280)];
+        for (asked, send, receive) in cases {
+            assert_eq!((sndbuf(asked), rcvbuf(asked)), (send, receive), "{asked}");
+        }
+        assert_eq!(tcp_win_from_space(2304), 1152);
+    }
+
+    #[test]
+    fn heads_take_what_the_slab_has() {
+        assert_eq!(truesize(MAX_TCP_HEADER + 1408), 2304);
+        assert_eq!(truesize(MAX_TCP_HEADER), 1280);
+        // A message of 100 bytes in an AF_UNIX socket.
+        assert_eq!(truesize(100), 768);
+    }
+}

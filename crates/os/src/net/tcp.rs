@@ -1,0 +1,356 @@
+//! net/ipv4/tcp*.c: a TCP connection over loopback, segment by segment, with the kernel's arithmetic of buffers and windows.
+//!
+//! Fields bear the kernel's names. Sequence numbers begin at 0 and do not wrap; those of a closed direction end one later (FIN).
+
+mod input;
+mod output;
+mod recvmsg;
+mod sendmsg;
+mod window;
+
+use super::rules::{self, Buffers, DefaultBuffer};
+use super::{Net, Socket, line};
+use crate::wait::WaitQueue;
+use crate::{Os, charge, paths, within};
+use sched::arch::Arch;
+use sched::layout::Line;
+use sched::sched::{TaskId, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::{CpuId, Ns};
+
+/// Bytes of data in a full segment on loopback: an MTU of 65536 without headers and timestamps.
+pub const LOOPBACK_MSS: u32 = 65_483;
+/// TCP_INIT_CWND.
+const TCP_INIT_CWND: u32 = 10;
+/// TCP_MSS_DEFAULT.
+const TCP_MSS_DEFAULT: u32 = 536;
+/// TCP_ATO_MIN and TCP_DELACK_MIN: HZ / 25.
+const TCP_ATO_MIN: Ns = Ns::from_ms(40);
+/// tcp_rmem[2] and tcp_wmem[2], as a machine with some GB of memory sets them.
+const TCP_RMEM_MAX: u32 = 6 << 20;
+const TCP_WMEM_MAX: u32 = 4 << 20;
+
+/// The lines of a `tcp_sock` that both sides of a connection touch, each named for what lies there.
+#[derive(Clone, Copy)]
+enum SockLine {
+    /// sock_common: addresses, state, reference count.
+    Common,
+    /// sk_lock with the owner, sk_receive_queue, sk_rmem_alloc, sk_backlog.
+    Lock,
+    /// sk_wmem_alloc, sk_write_queue, sk_forward_alloc, sk_wmem_queued.
+    Write,
+    /// socket_wq.
+    Wait,
+    /// icsk_ack.
+    Ack,
+    /// rcv_nxt, copied_seq, rcv_wup, prequeue.
+    Receive,
+    /// snd_una, snd_nxt, snd_wnd, write_seq.
+    Send,
+    /// packets_out, snd_cwnd, round trip times.
+    Congestion,
+    /// The route's reference count.
+    Route,
+    LockWait,
+}
+
+const LINES: u32 = SockLine::LockWait as u32 + 1;
+
+/// struct sk_buff with data.
+#[derive(Clone, Copy, Debug)]
+struct Skb {
+    seq: u64,
+    len: u32,
+    /// How many bytes of data its head has room for, while it is filled.
+    linear: u32,
+    truesize: u32,
+    /// Whose caches hold it; its reader has `touched` its structure.
+    writer: CpuId,
+    touched: bool,
+}
+
+impl Skb {
+    fn end_seq(&self) -> u64 {
+        self.seq + u64::from(self.len)
+    }
+}
+
+/// A segment, as its receiver sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TcpPacket {
+    to: u32,
+    seq: u64,
+    len: u32,
+    truesize: u32,
+    fin: bool,
+    ack_seq: u64,
+    window: u32,
+    writer: CpuId,
+}
+
+impl TcpPacket {
+    fn end_seq(&self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+/// icsk_ack.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ack {
+    /// ICSK_ACK_SCHED, ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2.
+    scheduled: bool,
+    pushed: bool,
+    pushed2: bool,
+    /// ICSK_ACK_TIMER: when it fires.
+    timeout: Option<Ns>,
+    pingpong: bool,
+    quick: u32,
+    ato: Ns,
+    lrcvtime: Ns,
+    rcv_mss: u32,
+    last_seg_size: u32,
+}
+
+/// tp->ucopy: a reader who sleeps, or processes what came for it.
+#[derive(Clone, Copy, Debug)]
+struct Ucopy {
+    task: TaskId,
+    len: u32,
+}
+
+/// struct tcp_sock.
+pub(crate) struct TcpSock {
+    base: Line,
+    peer: u32,
+    sk_wq: WaitQueue,
+    /// sk_lock.wq.
+    lock_wq: WaitQueue,
+    /// sk_lock.owned: by whom.
+    owned: Option<TaskId>,
+    sk_backlog: VecDeque<TcpPacket>,
+    sk_sndbuf: u32,
+    sk_rcvbuf: u32,
+    sk_wmem_queued: u32,
+    sk_rmem_alloc: u32,
+    /// SOCK_NOSPACE, SOCK_QUEUE_SHRUNK.
+    nospace: bool,
+    queue_shrunk: bool,
+
+    nodelay: bool,
+    /// Sent and unacknowledged segments first: `packets_out` of them.
+    sk_write_queue: VecDeque<Skb>,
+    packets_out: usize,
+    write_seq: u64,
+    pushed_seq: u64,
+    snd_una: u64,
+    snd_nxt: u64,
+    snd_sml: u64,
+    snd_wnd: u32,
+    max_window: u32,
+    mss_cache: u32,
+    snd_cwnd: u32,
+    is_cwnd_limited: bool,
+    /// SEND_SHUTDOWN: a FIN follows the last data; it has been sent.
+    shutdown: bool,
+    fin_sent: bool,
+
+    sk_receive_queue: VecDeque<Skb>,
+    rcv_nxt: u64,
+    rcv_wup: u64,
+    copied_seq: u64,
+    rcv_wnd: u32,
+    window_clamp: u32,
+    rcv_ssthresh: u32,
+    /// By how many bits the windows that it offers are scaled.
+    rcv_wscale: u32,
+    prequeue: VecDeque<TcpPacket>,
+    prequeue_memory: u32,
+    ucopy: Option<Ucopy>,
+    icsk_ack: Ack,
+    /// RCV_SHUTDOWN: the peer's FIN has come.
+    fin_received: bool,
+}
+
+impl TcpSock {
+    fn line(&self, of: SockLine) -> Line {
+        line(self.base, of as u32)
+    }
+
+    /// tcp_send_head().
+    fn send_head(&self) -> Option<&Skb> {
+        self.sk_write_queue.get(self.packets_out)
+    }
+
+    /// sk_stream_memory_free().
+    fn memory_free(&self) -> bool {
+        self.sk_wmem_queued < self.sk_sndbuf
+    }
+
+    fn tcp_space(&self) -> i64 {
+        rules::tcp_win_from_space(i64::from(self.sk_rcvbuf) - i64::from(self.sk_rmem_alloc))
+    }
+
+    fn tcp_full_space(&self) -> i64 {
+        rules::tcp_win_from_space(i64::from(self.sk_rcvbuf))
+    }
+
+    /// What of the window that the peer was told it may still use.
+    fn tcp_receive_window(&self) -> u32 {
+        (self.rcv_wup + u64::from(self.rcv_wnd)).saturating_sub(self.rcv_nxt) as u32
+    }
+}
+
+impl Os {
+    pub(super) fn connect_tcp(&mut self, nodelay: bool, buffers: Buffers) -> (Socket, Socket) {
+        let first = self.net.tcp.len() as u32;
+        for (sk, peer) in [(first, first + 1), (first + 1, first)] {
+            let base = self.allocate(LINES);
+            let sock = TcpSock::established(base, peer, nodelay, buffers, self.net.rules.default_buffer);
+            assert_eq!(self.net.tcp.len() as u32, sk);
+            self.net.tcp.push(sock);
+        }
+        (Socket::Tcp(first), Socket::Tcp(first + 1))
+    }
+}
+
+impl TcpSock {
+    /// What connect() and accept() leave behind: tcp_init_buffer_space() and what the handshake told of windows.
+    fn established(base: Line, peer: u32, nodelay: bool, buffers: Buffers, default: DefaultBuffer) -> TcpSock {
+        let tcp_rmem_1 = match default {
+            DefaultBuffer::Fixup => 87_380,
+            DefaultBuffer::Initial => 131_072,
+        };
+        let asked = buffers.receive.map(rules::rcvbuf);
+        let offered = rules::tcp_win_from_space(i64::from(asked.unwrap_or(tcp_rmem_1))) as u32;
+        let sk_rcvbuf = asked.unwrap_or(match default {
+            // Two full segments, twice, times four.
+            DefaultBuffer::Fixup => {
+                let segment = LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB + rules::SKB_SHARED_INFO;
+                (2 * segment * 2 * 4).min(TCP_RMEM_MAX)
+            }
+            DefaultBuffer::Initial => tcp_rmem_1,
+        });
+        let sk_sndbuf = buffers.send.map_or_else(
+            || {
+                // tcp_sndbuf_expand(): twice ten segments, each in memory of a power of two.
+                let segment = (LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB_SHARED_INFO).next_power_of_two();
+                (2 * TCP_INIT_CWND * (segment + rules::SKB)).min(TCP_WMEM_MAX)
+            },
+            rules::sndbuf,
+        );
+        let full_space = rules::tcp_win_from_space(i64::from(sk_rcvbuf)) as u32;
+        // One segment is kept in reserve, where there is room for it.
+        let reserves = full_space > 2 * LOOPBACK_MSS;
+        let window_clamp = if reserves { (full_space - LOOPBACK_MSS).max(2 * LOOPBACK_MSS) } else { full_space };
+        let mut sock = TcpSock {
+            base,
+            peer,
+            sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
+            lock_wq: WaitQueue::new(line(base, SockLine::LockWait as u32)),
+            owned: None,
+            sk_backlog: VecDeque::new(),
+            sk_sndbuf,
+            sk_rcvbuf,
+            sk_wmem_queued: 0,
+            sk_rmem_alloc: 0,
+            nospace: false,
+            queue_shrunk: false,
+            nodelay,
+            sk_write_queue: VecDeque::new(),
+            packets_out: 0,
+            write_seq: 0,
+            pushed_seq: 0,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_sml: 0,
+            // Both ends ask for the same buffers.
+            snd_wnd: offered,
+            max_window: offered,
+            mss_cache: 0,
+            snd_cwnd: TCP_INIT_CWND,
+            is_cwnd_limited: false,
+            shutdown: false,
+            fin_sent: false,
+            sk_receive_queue: VecDeque::new(),
+            rcv_nxt: 0,
+            rcv_wup: 0,
+            copied_seq: 0,
+            rcv_wnd: offered,
+            window_clamp,
+            rcv_ssthresh: offered.min(window_clamp),
+            rcv_wscale: rcv_wscale(asked.map_or(TCP_RMEM_MAX, |_| full_space)),
+            prequeue: VecDeque::new(),
+            prequeue_memory: 0,
+            ucopy: None,
+            icsk_ack: Ack::default(),
+            fin_received: false,
+        };
+        sock.tcp_sync_mss();
+        // tcp_initialize_rcv_mss().
+        sock.icsk_ack.rcv_mss = sock.mss_cache.min(offered / 2).clamp(88, TCP_MSS_DEFAULT);
+        sock
+    }
+}
+
+/// tcp_output.c: tcp_select_initial_window(): how a window of up to `space` is scaled into 16 bits.
+fn rcv_wscale(space: u32) -> u32 {
+    (0..14).find(|shift| space >> shift <= 65_535).unwrap_or(14)
+}
+
+// The socket's lock: net/core/sock.c.
+
+impl Net {
+    /// sock.c: lock_sock(): makes `task` the owner. Returns false if another is; then it has queued up to sleep.
+    fn lock_sock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) -> bool {
+        let tp = &mut self.tcp[sk as usize];
+        let lock = tp.line(SockLine::Lock);
+        charge(sched, cpu, paths::LOCK_SOCK);
+        sched.arch_mut().lock(cpu, lock);
+        sched.arch_mut().unlock(cpu, lock);
+        match tp.owned {
+            Some(owner) if owner != task => {
+                tp.lock_wq.prepare_to_wait(sched, cpu, task, true);
+                false
+            }
+            _ => {
+                tp.lock_wq.finish_wait(sched, cpu, task);
+                tp.owned = Some(task);
+                true
+            }
+        }
+    }
+
+    /// sock.c: release_sock(): what came meanwhile, then the lock.
+    fn release_sock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        within(sched, cpu, paths::RELEASE_SOCK, |sched| {
+            let lock = self.tcp[sk as usize].line(SockLine::Lock);
+            sched.arch_mut().lock(cpu, lock);
+            sched.arch_mut().unlock(cpu, lock);
+            self.flush_backlog(sched, cpu, sk);
+            let tp = &mut self.tcp[sk as usize];
+            tp.owned = None;
+            if !tp.lock_wq.is_empty() {
+                tp.lock_wq.wake_up(sched, cpu, WakeFlags::NONE, 1);
+            }
+        });
+    }
+
+    /// sock.c: __release_sock(): the owner processes the backlog.
+    fn flush_backlog<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        while let Some(packet) = self.tcp[sk as usize].sk_backlog.pop_front() {
+            self.tcp_v4_do_rcv(sched, cpu, packet);
+        }
+    }
+
+    /// sock.c: sock_def_readable(): whoever waits for data, in the hope that the waker sleeps next.
+    fn tcp_data_ready<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        within(sched, cpu, paths::SOCK_DEF_READABLE, |sched| {
+            let tp = &mut self.tcp[sk as usize];
+            sched.arch_mut().read(cpu, tp.line(SockLine::Wait));
+            if !tp.sk_wq.is_empty() {
+                tp.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+        });
+    }
+}

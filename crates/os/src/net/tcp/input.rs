@@ -1,0 +1,319 @@
+//! tcp_ipv4.c and tcp_input.c: what becomes of a segment that arrives.
+
+use super::output::Nagle;
+use super::{Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock, Ucopy};
+use crate::net::Net;
+use crate::net::rules::Prequeue;
+use crate::{charge, paths, within};
+use sched::arch::Arch;
+use sched::sched::WakeFlags;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ns};
+
+/// TCP_MAX_QUICKACKS.
+const TCP_MAX_QUICKACKS: u32 = 16;
+/// Bytes of header from which tcp_measure_rcv_mss() takes a segment that is not a full one for one all the same: TCP and timestamps.
+const TCP_HEADER: u32 = 32;
+
+impl Net {
+    /// tcp_ipv4.c: tcp_v4_rcv(), in the sender's softirq: to the owner, to who sleeps in a receive, or into the socket at once.
+    pub(in crate::net) fn tcp_v4_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
+        within(sched, cpu, paths::TCP_V4_RCV, |sched| {
+            let sk = packet.to;
+            let tp = &mut self.tcp[sk as usize];
+            sched.arch_mut().read(cpu, tp.line(SockLine::Common));
+            let lock = tp.line(SockLine::Lock);
+            sched.arch_mut().lock(cpu, lock);
+            if tp.owned.is_some() {
+                charge(sched, cpu, paths::SK_ADD_BACKLOG);
+                tp.sk_backlog.push_back(packet);
+            } else if !self.tcp_prequeue(sched, cpu, packet) {
+                self.tcp_v4_do_rcv(sched, cpu, packet);
+            }
+            sched.arch_mut().unlock(cpu, lock);
+        });
+    }
+
+    /// tcp_ipv4.c: tcp_prequeue(): leaves the segment to the task that sleeps in recv() (until v4.13).
+    fn tcp_prequeue<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) -> bool {
+        let tp = &self.tcp[packet.to as usize];
+        if self.rules.prequeue == Prequeue::Gone || tp.ucopy.is_none() || packet.len == 0 && tp.prequeue.is_empty() {
+            return false;
+        }
+        within(sched, cpu, paths::TCP_PREQUEUE, |sched| {
+            let tp = &mut self.tcp[packet.to as usize];
+            sched.arch_mut().write(cpu, tp.line(SockLine::Receive));
+            tp.prequeue.push_back(packet);
+            tp.prequeue_memory += packet.truesize;
+            if tp.prequeue_memory > tp.sk_rcvbuf {
+                self.tcp_prequeue_process(sched, cpu, packet.to);
+            } else if tp.prequeue.len() == 1 {
+                tp.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+                if !tp.icsk_ack.scheduled {
+                    // Three quarters of the shortest retransmission time, 200 ms.
+                    tp.icsk_ack.timeout = Some(sched.arch().sched_clock(cpu) + Ns::from_ms(150));
+                }
+            }
+        });
+        true
+    }
+
+    /// tcp.c: tcp_prequeue_process(): what waited for the reader, with bottom halves off.
+    pub(super) fn tcp_prequeue_process<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        if self.tcp[sk as usize].prequeue.is_empty() {
+            return;
+        }
+        let was_disabled = std::mem::replace(&mut self.bh_disabled, true);
+        while let Some(packet) = self.tcp[sk as usize].prequeue.pop_front() {
+            self.tcp_v4_do_rcv(sched, cpu, packet);
+        }
+        self.tcp[sk as usize].prequeue_memory = 0;
+        self.bh_disabled = was_disabled;
+        self.do_softirq(sched, cpu);
+    }
+
+    /// tcp_ipv4.c: tcp_v4_do_rcv(), tcp_input.c: tcp_rcv_established(): by header prediction, if only data or only an acknowledgement
+    /// with the window unchanged has come; otherwise the long way, on which the reader is woken first.
+    ///
+    /// Differs: memory that the socket has yet to reserve does not lead to the long way.
+    pub(super) fn tcp_v4_do_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
+        within(sched, cpu, paths::TCP_RCV_ESTABLISHED, |sched| {
+            let sk = packet.to;
+            let tp = &self.tcp[sk as usize];
+            let predicted = packet.window == tp.snd_wnd && !packet.fin;
+            sched.arch_mut().read(cpu, tp.line(SockLine::Send));
+            sched.arch_mut().read(cpu, tp.line(SockLine::Receive));
+            if packet.len == 0 && !packet.fin {
+                self.tcp_ack(sched, cpu, sk, packet);
+                charge(sched, cpu, paths::KFREE_SKB);
+                self.tcp_data_snd_check(sched, cpu, sk);
+                if !predicted && self.tcp[sk as usize].icsk_ack.scheduled {
+                    self.__tcp_ack_snd_check(sched, cpu, sk);
+                }
+                return;
+            }
+            assert_eq!(packet.seq, tp.rcv_nxt, "a loopback segment out of order");
+            if predicted {
+                let direct = self.direct_copy(cpu, sched, sk, &packet, true);
+                if direct < packet.len {
+                    self.tcp_queue_rcv(sched, cpu, sk, &packet, 0);
+                }
+                self.tcp_event_data_recv(sched, cpu, sk, &packet);
+                let acks = packet.ack_seq != self.tcp[sk as usize].snd_una;
+                if acks {
+                    self.tcp_ack(sched, cpu, sk, packet);
+                    self.tcp_data_snd_check(sched, cpu, sk);
+                }
+                if !acks || self.tcp[sk as usize].icsk_ack.scheduled {
+                    self.__tcp_ack_snd_check(sched, cpu, sk);
+                }
+                self.tcp_data_ready(sched, cpu, sk);
+                return;
+            }
+            self.tcp_ack(sched, cpu, sk, packet);
+            let direct = self.direct_copy(cpu, sched, sk, &packet, false);
+            if direct < packet.len {
+                self.tcp_queue_rcv(sched, cpu, sk, &packet, direct);
+            }
+            let tp = &mut self.tcp[sk as usize];
+            if packet.fin {
+                tp.rcv_nxt = packet.end_seq();
+                tp.fin_received = true;
+            }
+            if packet.len > 0 {
+                self.tcp_event_data_recv(sched, cpu, sk, &packet);
+            }
+            self.tcp_data_ready(sched, cpu, sk);
+            self.tcp_data_snd_check(sched, cpu, sk);
+            if self.tcp[sk as usize].icsk_ack.scheduled {
+                self.__tcp_ack_snd_check(sched, cpu, sk);
+            }
+        });
+    }
+
+    /// tcp_input.c: tcp_copy_to_iovec(), or the copy in tcp_data_queue(): past the receive queue, if the reader itself processes the
+    /// segment. `whole`: all of it or nothing. Returns the bytes copied.
+    fn direct_copy<S: Scheduler>(
+        &mut self,
+        cpu: CpuId,
+        sched: &mut S,
+        sk: u32,
+        packet: &TcpPacket,
+        whole: bool,
+    ) -> u32 {
+        let tp = &mut self.tcp[sk as usize];
+        let Some(Ucopy { task, len }) = &mut tp.ucopy else { return 0 };
+        let here = tp.owned == Some(*task) && tp.copied_seq == packet.seq;
+        if !here || packet.len == 0 || *len == 0 || whole && packet.len > *len {
+            return 0;
+        }
+        let chunk = packet.len.min(*len);
+        *len -= chunk;
+        tp.copied_seq += u64::from(chunk);
+        tp.rcv_nxt = packet.seq + u64::from(packet.len);
+        Net::fetch_skb(sched, cpu, packet.writer, chunk);
+        charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
+        sched.arch_mut().copy(cpu, u64::from(chunk));
+        if chunk == packet.len {
+            charge(sched, cpu, paths::KFREE_SKB);
+        }
+        chunk
+    }
+
+    /// tcp_input.c: tcp_queue_rcv(), tcp_try_rmem_schedule(): behind what waits to be read; collapsed if that is too much. `taken`: bytes
+    /// that the reader has had already.
+    fn tcp_queue_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket, taken: u32) {
+        let tp = &mut self.tcp[sk as usize];
+        sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
+        sched.arch_mut().write(cpu, tp.line(SockLine::Receive));
+        if !tp.sk_receive_queue.is_empty() && tp.sk_rmem_alloc > tp.sk_rcvbuf {
+            charge(sched, cpu, paths::TCP_COLLAPSE);
+            tp.tcp_collapse(cpu);
+        }
+        tp.sk_receive_queue.push_back(Skb {
+            seq: packet.seq + u64::from(taken),
+            len: packet.len - taken,
+            linear: 0,
+            truesize: packet.truesize,
+            writer: packet.writer,
+            touched: false,
+        });
+        tp.sk_rmem_alloc += packet.truesize;
+        tp.rcv_nxt = packet.seq + u64::from(packet.len);
+    }
+
+    /// tcp_input.c: tcp_event_data_recv(): an acknowledgement is due; how soon depends on what kind of data this looks like.
+    fn tcp_event_data_recv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket) {
+        let now = sched.arch().sched_clock(cpu);
+        let tp = &mut self.tcp[sk as usize];
+        sched.arch_mut().write(cpu, tp.line(SockLine::Ack));
+        tp.icsk_ack.scheduled = true;
+        tp.tcp_measure_rcv_mss(packet.len);
+        let ack = &mut tp.icsk_ack;
+        if ack.ato == Ns::ZERO {
+            ack.ato = TCP_ATO_MIN;
+            // tcp_incr_quickack().
+            let quickacks = (tp.rcv_wnd / (2 * ack.rcv_mss)).clamp(2, TCP_MAX_QUICKACKS);
+            ack.quick = ack.quick.max(quickacks);
+        } else {
+            let gap = Ns(now.0.saturating_sub(ack.lrcvtime.0));
+            if gap.0 <= TCP_ATO_MIN.0 / 2 {
+                ack.ato = Ns(ack.ato.0 / 2 + TCP_ATO_MIN.0 / 2);
+            } else if gap < ack.ato {
+                ack.ato = Ns(ack.ato.0 / 2) + gap;
+            }
+        }
+        ack.lrcvtime = now;
+        if packet.len >= 128 {
+            tp.tcp_grow_window(packet.truesize, packet.len);
+        }
+    }
+
+    /// tcp_input.c: __tcp_ack_snd_check(): an acknowledgement now, for more than a full segment or while the connection is young, or later.
+    fn __tcp_ack_snd_check<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let tp = &mut self.tcp[sk as usize];
+        let much = tp.rcv_nxt - tp.rcv_wup > u64::from(tp.icsk_ack.rcv_mss) && tp.__tcp_select_window() >= tp.rcv_wnd;
+        if much || tp.icsk_ack.quick > 0 && !tp.icsk_ack.pingpong {
+            self.tcp_send_ack(sched, cpu, sk);
+        } else {
+            self.tcp_send_delayed_ack(sched, cpu, sk);
+        }
+    }
+
+    /// tcp_input.c: tcp_ack(): what the peer has got leaves the write queue; its window.
+    fn tcp_ack<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: TcpPacket) {
+        within(sched, cpu, paths::TCP_ACK, |sched| {
+            let tp = &mut self.tcp[sk as usize];
+            assert!(packet.ack_seq <= tp.snd_nxt, "an acknowledgement of what was not sent");
+            if packet.ack_seq < tp.snd_una {
+                return;
+            }
+            sched.arch_mut().write(cpu, tp.line(SockLine::Send));
+            tp.snd_una = packet.ack_seq;
+            tp.snd_wnd = packet.window;
+            if packet.window > tp.max_window {
+                tp.max_window = packet.window;
+                tp.tcp_sync_mss();
+            }
+            if tp.packets_out == 0 {
+                return;
+            }
+            sched.arch_mut().write(cpu, tp.line(SockLine::Congestion));
+            sched.arch_mut().write(cpu, tp.line(SockLine::Write));
+            let mut acked = 0;
+            while tp.packets_out > 0 && tp.sk_write_queue[0].end_seq() <= packet.ack_seq {
+                let skb = tp.sk_write_queue.pop_front().expect("a packet that is out");
+                charge(sched, cpu, paths::TCP_CLEAN_RTX_QUEUE);
+                tp.packets_out -= 1;
+                tp.sk_wmem_queued -= skb.truesize;
+                tp.queue_shrunk = true;
+                acked += 1;
+            }
+            if tp.is_cwnd_limited {
+                // tcp_slow_start(): nothing is ever lost.
+                tp.snd_cwnd = tp.snd_cwnd.saturating_add(acked);
+            }
+        });
+    }
+
+    /// tcp_input.c: tcp_data_snd_check(): what may be sent now, then whoever waits for room.
+    fn tcp_data_snd_check<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let tp = &self.tcp[sk as usize];
+        if tp.send_head().is_some() || tp.shutdown && !tp.fin_sent {
+            self.tcp_write_xmit(sched, cpu, sk, Nagle::Own, false);
+        }
+        self.tcp_check_space(sched, cpu, sk);
+    }
+
+    /// tcp_input.c: tcp_check_space(), stream.c: sk_stream_write_space(): the sender is woken, without the sync hint, once it can write
+    /// half as much as is queued.
+    fn tcp_check_space<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let tp = &mut self.tcp[sk as usize];
+        if !std::mem::take(&mut tp.queue_shrunk) || !tp.nospace {
+            return;
+        }
+        within(sched, cpu, paths::SK_STREAM_WRITE_SPACE, |sched| {
+            let wspace = tp.sk_sndbuf.saturating_sub(tp.sk_wmem_queued);
+            if wspace < tp.sk_wmem_queued >> 1 || !tp.memory_free() {
+                return;
+            }
+            tp.nospace = false;
+            sched.arch_mut().read(cpu, tp.line(SockLine::Wait));
+            if !tp.sk_wq.is_empty() {
+                tp.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 1);
+            }
+        });
+    }
+}
+
+impl TcpSock {
+    /// tcp_input.c: tcp_measure_rcv_mss(): what a full segment of the peer's seems to be; a smaller one calls for an acknowledgement when
+    /// it has been read.
+    fn tcp_measure_rcv_mss(&mut self, len: u32) {
+        let ack = &mut self.icsk_ack;
+        let lss = std::mem::take(&mut ack.last_seg_size);
+        if len >= ack.rcv_mss {
+            ack.rcv_mss = len;
+            return;
+        }
+        if len + TCP_HEADER >= TCP_MSS_DEFAULT + 20 {
+            ack.last_seg_size = len;
+            if len == lss {
+                ack.rcv_mss = len;
+                return;
+            }
+        }
+        ack.pushed2 |= ack.pushed;
+        ack.pushed = true;
+    }
+
+    /// tcp_input.c: tcp_collapse(): what waits to be read, copied together, without the overhead of each segment.
+    fn tcp_collapse(&mut self, cpu: CpuId) {
+        let len: u32 = self.sk_receive_queue.iter().map(|skb| skb.len).sum();
+        let Some(&first) = self.sk_receive_queue.front() else { return };
+        let truesize = crate::net::rules::truesize(len);
+        self.sk_receive_queue.clear();
+        self.sk_receive_queue.push_back(Skb { seq: first.seq, len, linear: 0, truesize, writer: cpu, touched: true });
+        self.sk_rmem_alloc = truesize;
+    }
+}

@@ -1,0 +1,168 @@
+//! tcp_output.c: which segments leave, and when.
+
+use super::{LOOPBACK_MSS, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
+use crate::net::{Net, Packet};
+use crate::{charge, paths, within};
+use sched::arch::Arch;
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// tp->nonagle of a push: the socket's own, or TCP_NAGLE_PUSH.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nagle {
+    Own,
+    Push,
+}
+
+impl TcpSock {
+    /// tcp_output.c: tcp_sync_mss(), with tcp_bound_to_half_wnd(): segments of at most half the largest window that the peer offered.
+    pub(super) fn tcp_sync_mss(&mut self) {
+        let cutoff = if self.max_window > TCP_MSS_DEFAULT { self.max_window >> 1 } else { self.max_window };
+        self.mss_cache = if cutoff > 0 { LOOPBACK_MSS.min(cutoff.max(68)) } else { LOOPBACK_MSS };
+    }
+
+    /// tcp_output.c: tcp_nagle_test(): whether a small segment may leave though another small one is on its way.
+    fn tcp_nagle_test(&self, len: u32, nonagle: Nagle) -> bool {
+        let minshall = self.snd_sml > self.snd_una && self.snd_sml <= self.snd_nxt;
+        nonagle == Nagle::Push || self.nodelay || len >= self.mss_cache || self.packets_out == 0 || !minshall
+    }
+
+    /// tcp_output.c: tcp_cwnd_test(), tcp_snd_wnd_test(), tcp_nagle_test(): whether the next segment may leave.
+    pub(super) fn may_transmit(&self, nonagle: Nagle) -> bool {
+        let Some(skb) = self.send_head() else { return false };
+        let last = self.packets_out + 1 == self.sk_write_queue.len();
+        let nonagle = if last { nonagle } else { Nagle::Push };
+        (self.packets_out as u32) < self.snd_cwnd
+            && skb.end_seq() <= self.snd_una + u64::from(self.snd_wnd)
+            && (self.shutdown || self.tcp_nagle_test(skb.len, nonagle))
+    }
+
+    /// tcp_output.c: forced_push(): half of the largest window has been written since the last push.
+    pub(super) fn forced_push(&self) -> bool {
+        self.write_seq > self.pushed_seq + u64::from(self.max_window >> 1)
+    }
+}
+
+impl Net {
+    /// tcp_output.c: __tcp_push_pending_frames(), tcp_write_xmit(): sends what may be sent. `push_one`: at most one segment.
+    ///
+    /// Differs: a segment never is more than one MSS, as it is on loopback; zero windows are not probed.
+    pub(super) fn tcp_write_xmit<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        sk: u32,
+        nonagle: Nagle,
+        push_one: bool,
+    ) {
+        within(sched, cpu, paths::TCP_WRITE_XMIT, |sched| {
+            let tp = &self.tcp[sk as usize];
+            sched.arch_mut().read(cpu, tp.line(SockLine::Send));
+            sched.arch_mut().read(cpu, tp.line(SockLine::Congestion));
+            let mut sent = false;
+            while self.tcp[sk as usize].may_transmit(nonagle) {
+                let tp = &mut self.tcp[sk as usize];
+                let skb = *tp.send_head().expect("a segment that may be sent");
+                // tcp_event_new_data_sent(), tcp_minshall_update(). The kernel counts the packet when the device has it.
+                sched.arch_mut().write(cpu, tp.line(SockLine::Congestion));
+                tp.packets_out += 1;
+                tp.snd_nxt = skb.end_seq();
+                if skb.len < tp.mss_cache {
+                    tp.snd_sml = skb.end_seq();
+                }
+                sent = true;
+                let packet = self.segment(cpu, sk, skb.seq, skb.len, skb.truesize);
+                self.tcp_transmit_skb(sched, cpu, sk, packet);
+                if push_one {
+                    break;
+                }
+            }
+            let tp = &mut self.tcp[sk as usize];
+            if sent {
+                tp.is_cwnd_limited = tp.packets_out as u32 >= tp.snd_cwnd;
+            }
+            if tp.shutdown && !tp.fin_sent && tp.send_head().is_none() {
+                tp.fin_sent = true;
+                let fin = TcpPacket { fin: true, ..self.segment(cpu, sk, self.tcp[sk as usize].write_seq, 0, 0) };
+                self.tcp[sk as usize].snd_nxt += 1;
+                self.tcp_transmit_skb(sched, cpu, sk, fin);
+            }
+        });
+    }
+
+    /// A segment to the peer of `sk`; its acknowledgement and window are filled in when it leaves.
+    fn segment(&self, cpu: CpuId, sk: u32, seq: u64, len: u32, truesize: u32) -> TcpPacket {
+        let to = self.tcp[sk as usize].peer;
+        TcpPacket { to, seq, len, truesize, fin: false, ack_seq: 0, window: 0, writer: cpu }
+    }
+
+    /// tcp_output.c: tcp_transmit_skb(): the header, with what the peer is to know, and down to the device.
+    fn tcp_transmit_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, mut packet: TcpPacket) {
+        within(sched, cpu, paths::TCP_TRANSMIT_SKB, |sched| {
+            let now = sched.arch().sched_clock(cpu);
+            let tp = &mut self.tcp[sk as usize];
+            sched.arch_mut().write(cpu, tp.line(SockLine::Receive));
+            sched.arch_mut().write(cpu, tp.line(SockLine::Send));
+            sched.arch_mut().write(cpu, tp.line(SockLine::Ack));
+            sched.arch_mut().atomic(cpu, tp.line(SockLine::Write));
+            packet.window = tp.tcp_select_window();
+            packet.ack_seq = tp.rcv_nxt;
+            // tcp_event_ack_sent().
+            let ack = &mut tp.icsk_ack;
+            ack.quick = ack.quick.saturating_sub(1);
+            (ack.scheduled, ack.pushed, ack.pushed2, ack.timeout) = (false, false, false, None);
+            // tcp_event_data_sent(): an answer to what has just come.
+            if packet.len > 0 && now.0.saturating_sub(ack.lrcvtime.0) < ack.ato.0 {
+                ack.pingpong = true;
+            }
+            let route = tp.line(SockLine::Route);
+            self.ip_queue_xmit(sched, cpu, route, Packet::Tcp(packet));
+        });
+    }
+
+    /// tcp_output.c: tcp_send_ack(): an acknowledgement that carries no data.
+    pub(super) fn tcp_send_ack<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        within(sched, cpu, paths::TCP_SEND_ACK, |sched| {
+            charge(sched, cpu, paths::ALLOC_SKB);
+            let packet = self.segment(cpu, sk, self.tcp[sk as usize].snd_nxt, 0, 0);
+            self.tcp_transmit_skb(sched, cpu, sk, packet);
+        });
+    }
+
+    /// tcp_output.c: tcp_send_delayed_ack(): in 40 ms at the latest.
+    pub(super) fn tcp_send_delayed_ack<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let now = sched.arch().sched_clock(cpu);
+        let ack = &mut self.tcp[sk as usize].icsk_ack;
+        let ato = ack.ato.min(TCP_ATO_MIN);
+        ack.scheduled = true;
+        match ack.timeout {
+            Some(timeout) if timeout <= now + units::Ns(ato.0 >> 2) => self.tcp_send_ack(sched, cpu, sk),
+            earlier => {
+                let due = now + ato;
+                ack.timeout = Some(earlier.map_or(due, |timeout| timeout.min(due)));
+            }
+        }
+    }
+
+    /// tcp_timer.c: tcp_delack_timer_handler(), if it is due.
+    pub(super) fn tcp_delack_timer<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let now = sched.arch().sched_clock(cpu);
+        let tp = &mut self.tcp[sk as usize];
+        if tp.icsk_ack.timeout.is_none_or(|timeout| timeout > now) {
+            return;
+        }
+        tp.icsk_ack.timeout = None;
+        self.tcp_prequeue_process(sched, cpu, sk);
+        let ack = &mut self.tcp[sk as usize].icsk_ack;
+        if !ack.scheduled {
+            return;
+        }
+        if ack.pingpong {
+            ack.pingpong = false;
+            ack.ato = TCP_ATO_MIN;
+        } else {
+            ack.ato = units::Ns(ack.ato.0 << 1).min(units::Ns::from_ms(200));
+        }
+        self.tcp_send_ack(sched, cpu, sk);
+    }
+}

@@ -1,0 +1,210 @@
+//! tcp.c: tcp_sendmsg().
+
+use super::output::Nagle;
+use super::{Skb, SockLine};
+use crate::net::rules::{MAX_TCP_HEADER, Payload, SendBacklog, truesize};
+use crate::net::{Net, NetCall, Stage};
+use crate::{Step, charge, paths, within};
+use sched::arch::Arch;
+use sched::sched::{TaskId, TaskState};
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// Bytes of data behind the header in a head of 2 KiB.
+const LINEAR: u32 = 1408;
+
+impl Net {
+    /// tcp.c: tcp_sendmsg(): into the write queue, out of it what may leave; asleep when the send buffer is full.
+    pub(in crate::net) fn tcp_sendmsg<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+    ) -> Step {
+        match call.stage {
+            Stage::Entry => {
+                call.stage = Stage::Locking;
+                within(sched, cpu, paths::SYS_SENDTO, |sched| {
+                    within(sched, cpu, paths::TCP_SENDMSG, |sched| self.send_on(sched, cpu, task, sk, call))
+                })
+            }
+            Stage::Locking => self.send_on(sched, cpu, task, sk, call),
+            Stage::Waiting => {
+                if !self.lock_sock(sched, cpu, task, sk) {
+                    return Step::Sleep { until: None };
+                }
+                charge(sched, cpu, paths::SK_STREAM_WAIT_MEMORY);
+                self.tcp_delack_timer(sched, cpu, sk);
+                if !self.tcp[sk as usize].memory_free() {
+                    return self.sk_stream_wait_memory(sched, cpu, task, sk).unwrap_or(Step::Continues);
+                }
+                self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
+                self.fill(sched, cpu, task, sk, call)
+            }
+            Stage::Rest => {
+                self.tcp_push(sched, cpu, sk, Nagle::Own);
+                self.release_sock(sched, cpu, sk);
+                Step::Done(u64::from(call.done))
+            }
+        }
+    }
+
+    fn send_on<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32, call: &mut NetCall) -> Step {
+        if !self.lock_sock(sched, cpu, task, sk) {
+            return Step::Sleep { until: None };
+        }
+        self.fill(sched, cpu, task, sk, call)
+    }
+
+    /// The copying loop, up to the push of what it leaves.
+    fn fill<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32, call: &mut NetCall) -> Step {
+        while call.left > 0 {
+            let tp = &self.tcp[sk as usize];
+            // As tcp_xmit_size_goal() comes out on loopback.
+            let size_goal = tp.mss_cache;
+            let tail = tp.send_head().and(tp.sk_write_queue.back()).map_or(0, |skb| size_goal.saturating_sub(skb.len));
+            if tail == 0 {
+                if !tp.memory_free() {
+                    if let Some(step) = self.wait_for_sndbuf(sched, cpu, task, sk, call) {
+                        return step;
+                    }
+                    continue;
+                }
+                if self.rules.send_backlog == SendBacklog::PerSegment {
+                    self.flush_backlog(sched, cpu, sk);
+                }
+                self.sk_stream_alloc_skb(sched, cpu, sk);
+            }
+            let room = if tail == 0 { size_goal } else { tail };
+            self.append(sched, cpu, sk, room.min(call.left), call);
+            let tp = &mut self.tcp[sk as usize];
+            let full = tp.sk_write_queue.back().is_some_and(|skb| skb.len >= size_goal);
+            if call.left == 0 || !full {
+                continue;
+            }
+            if tp.forced_push() {
+                tp.pushed_seq = tp.write_seq;
+                self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false);
+            } else if tp.packets_out + 1 == tp.sk_write_queue.len() {
+                self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, true);
+            }
+        }
+        if self.tcp[sk as usize].may_transmit(Nagle::Own) {
+            call.stage = Stage::Rest;
+            return Step::Continues;
+        }
+        self.tcp_push(sched, cpu, sk, Nagle::Own);
+        self.release_sock(sched, cpu, sk);
+        Step::Done(u64::from(call.done))
+    }
+
+    /// tcp.c: tcp_push(). Differs: nothing is held back for more data (autocorking), as the loopback device keeps no packets.
+    fn tcp_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, nonagle: Nagle) {
+        let tp = &mut self.tcp[sk as usize];
+        if tp.send_head().is_some() {
+            tp.pushed_seq = tp.write_seq;
+            self.tcp_write_xmit(sched, cpu, sk, nonagle, false);
+        }
+    }
+
+    /// tcp.c: sk_stream_alloc_skb(), skb_entail(): a fresh segment at the end of the write queue.
+    fn sk_stream_alloc_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        charge(sched, cpu, paths::SK_STREAM_ALLOC_SKB);
+        let first = self.tcp[sk as usize].sk_write_queue.is_empty();
+        let linear = self.linear(first);
+        let tp = &mut self.tcp[sk as usize];
+        sched.arch_mut().write(cpu, tp.line(SockLine::Write));
+        let truesize = truesize(MAX_TCP_HEADER + linear);
+        tp.sk_write_queue.push_back(Skb { seq: tp.write_seq, len: 0, linear, truesize, writer: cpu, touched: false });
+        tp.sk_wmem_queued += truesize;
+    }
+
+    /// tcp.c: select_size(): how much of a segment's data lies in its head.
+    fn linear(&self, first: bool) -> u32 {
+        match self.rules.payload {
+            Payload::Linear => LINEAR,
+            Payload::FirstLinear if first => LINEAR,
+            Payload::FirstLinear | Payload::Pages => 0,
+        }
+    }
+
+    /// Copies `bytes` behind the last segment.
+    fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, bytes: u32, call: &mut NetCall) {
+        charge(sched, cpu, paths::SKB_ADD_DATA);
+        let tp = &mut self.tcp[sk as usize];
+        sched.arch_mut().copy(cpu, u64::from(bytes));
+        let skb = tp.sk_write_queue.back_mut().expect("a segment to fill");
+        // What does not fit into the head lies in page fragments, which count by their bytes.
+        let paged = (skb.len + bytes).saturating_sub(skb.linear.max(skb.len));
+        skb.len += bytes;
+        skb.truesize += paged;
+        skb.writer = cpu;
+        tp.sk_wmem_queued += paged;
+        tp.write_seq += u64::from(bytes);
+        sched.arch_mut().write(cpu, tp.line(SockLine::Send));
+        call.left -= bytes;
+        call.done += bytes;
+    }
+
+    /// The send buffer is full: pushes what there is and sleeps, if that did not help.
+    fn wait_for_sndbuf<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+    ) -> Option<Step> {
+        self.tcp[sk as usize].nospace = true;
+        if call.done > 0 {
+            self.tcp_push(sched, cpu, sk, Nagle::Push);
+        }
+        call.stage = Stage::Waiting;
+        self.sk_stream_wait_memory(sched, cpu, task, sk)
+    }
+
+    /// stream.c: sk_stream_wait_memory(): lets go of the socket and sleeps, unless what came meanwhile made room.
+    fn sk_stream_wait_memory<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+    ) -> Option<Step> {
+        charge(sched, cpu, paths::SK_STREAM_WAIT_MEMORY);
+        let tp = &mut self.tcp[sk as usize];
+        tp.nospace = true;
+        tp.sk_wq.prepare_to_wait(sched, cpu, task, false);
+        self.release_sock(sched, cpu, sk);
+        let tp = &mut self.tcp[sk as usize];
+        if !tp.memory_free() {
+            return Some(Step::Sleep { until: tp.icsk_ack.timeout });
+        }
+        sched.set_current_state(cpu, TaskState::Running);
+        tp.sk_wq.finish_wait(sched, cpu, task);
+        let owner = self.lock_sock(sched, cpu, task, sk);
+        assert!(owner, "nobody can have taken the socket");
+        None
+    }
+
+    /// tcp.c: tcp_shutdown(), as shutdown() and close() call it: the peer reads to the end and then sees it.
+    pub(in crate::net) fn tcp_shutdown<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+    ) -> Step {
+        call.stage = Stage::Locking;
+        if !self.lock_sock(sched, cpu, task, sk) {
+            return Step::Sleep { until: None };
+        }
+        self.tcp[sk as usize].shutdown = true;
+        self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false);
+        self.release_sock(sched, cpu, sk);
+        Step::Done(0)
+    }
+}

@@ -1,0 +1,76 @@
+//! The window that a receiver offers: tcp_output.c and tcp_input.c.
+
+use super::{LOOPBACK_MSS, TCP_RMEM_MAX, TcpSock};
+use crate::net::rules::tcp_win_from_space;
+
+impl TcpSock {
+    /// tcp_output.c: __tcp_select_window(): what could be offered now.
+    pub(super) fn __tcp_select_window(&mut self) -> u32 {
+        let mut free_space = self.tcp_space();
+        let allowed_space = self.tcp_full_space();
+        let full_space = i64::from(self.window_clamp).min(allowed_space);
+        let mss = i64::from(self.icsk_ack.rcv_mss).min(full_space);
+        if free_space < full_space >> 1 {
+            self.icsk_ack.quick = 0;
+            free_space = (free_space >> self.rcv_wscale) << self.rcv_wscale;
+            if free_space < allowed_space >> 4 || free_space < mss {
+                return 0;
+            }
+        }
+        let free_space = free_space.min(i64::from(self.rcv_ssthresh));
+        if self.rcv_wscale > 0 {
+            // Rounded up, so that scaling takes nothing away.
+            return (free_space as u32).next_multiple_of(1 << self.rcv_wscale);
+        }
+        // Without scaling: whole segments, and nothing new for less than one more.
+        let window = i64::from(self.rcv_wnd);
+        let offered = if window <= free_space - mss || window > free_space {
+            free_space / mss * mss
+        } else if mss == full_space && free_space > window + (full_space >> 1) {
+            free_space
+        } else {
+            window
+        };
+        offered as u32
+    }
+
+    /// tcp_output.c: tcp_select_window(): what is offered with a segment that leaves now; never less than before.
+    pub(super) fn tcp_select_window(&mut self) -> u32 {
+        let cur_win = self.tcp_receive_window();
+        let new_win = self.__tcp_select_window();
+        self.rcv_wnd = if new_win < cur_win { cur_win.next_multiple_of(1 << self.rcv_wscale) } else { new_win };
+        self.rcv_wup = self.rcv_nxt;
+        self.rcv_wnd.min(65_535 << self.rcv_wscale)
+    }
+
+    /// tcp_input.c: tcp_grow_window(): a segment that fits well lets the window grow.
+    pub(super) fn tcp_grow_window(&mut self, truesize: u32, len: u32) {
+        if self.rcv_ssthresh >= self.window_clamp || i64::from(self.rcv_ssthresh) >= self.tcp_space() {
+            return;
+        }
+        let incr = if tcp_win_from_space(i64::from(truesize)) <= i64::from(len) {
+            2 * LOOPBACK_MSS
+        } else {
+            self.__tcp_grow_window(truesize, len)
+        };
+        if incr > 0 {
+            let incr = incr.max(2 * len);
+            self.rcv_ssthresh = (self.rcv_ssthresh + incr).min(self.window_clamp);
+            self.icsk_ack.quick |= 1;
+        }
+    }
+
+    /// tcp_input.c: __tcp_grow_window(): by how much, if the segment would fit with half the overhead for each halving of the window.
+    fn __tcp_grow_window(&self, truesize: u32, len: u32) -> u32 {
+        let mut truesize = tcp_win_from_space(i64::from(truesize)) >> 1;
+        let mut window = tcp_win_from_space(i64::from(TCP_RMEM_MAX)) >> 1;
+        while i64::from(self.rcv_ssthresh) <= window {
+            if truesize <= i64::from(len) {
+                return 2 * self.icsk_ack.rcv_mss;
+            }
+            truesize >>= 1;
+            window >>= 1;
+        }
+        0
+    }
+}

@@ -1,0 +1,179 @@
+//! net/ipv4/udp.c: datagrams over loopback. A sender never sleeps, because the device takes each packet off its account at once; a
+//! datagram that finds the receive buffer full is dropped in the sender's context.
+
+use super::rules::{self, Buffers, UdpReceive};
+use super::{Net, NetCall, Packet, Socket, Stage, line};
+use crate::wait::WaitQueue;
+use crate::{Os, Step, charge, paths, within};
+use sched::arch::Arch;
+use sched::layout::Line;
+use sched::sched::{TaskId, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::CpuId;
+
+/// The lines of a `udp_sock` that both sides touch.
+#[derive(Clone, Copy)]
+enum SockLine {
+    Common,
+    /// sk_lock.
+    Lock,
+    /// sk_receive_queue, sk_rmem_alloc.
+    Queue,
+    /// socket_wq.
+    Wait,
+    Route,
+}
+
+const LINES: u32 = SockLine::Route as u32 + 1;
+
+/// Headers of UDP and IP, and what the device's alignment takes, in bytes.
+const HEADERS: u32 = 28 + 31;
+/// The longest datagram.
+pub const LONGEST: u32 = 65_507;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UdpPacket {
+    to: u32,
+    len: u32,
+    truesize: u32,
+    writer: CpuId,
+}
+
+/// struct udp_sock.
+pub(crate) struct UdpSock {
+    base: Line,
+    peer: u32,
+    sk_wq: WaitQueue,
+    sk_rcvbuf: u32,
+    sk_rmem_alloc: u32,
+    sk_receive_queue: VecDeque<UdpPacket>,
+    sk_drops: u64,
+}
+
+impl UdpSock {
+    fn line(&self, of: SockLine) -> Line {
+        line(self.base, of as u32)
+    }
+}
+
+impl Os {
+    pub(super) fn connect_udp(&mut self, buffers: Buffers) -> (Socket, Socket) {
+        let first = self.net.udp.len() as u32;
+        for peer in [first + 1, first] {
+            let base = self.allocate(LINES);
+            self.net.udp.push(UdpSock {
+                base,
+                peer,
+                sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
+                sk_rcvbuf: buffers.receive.map_or(rules::SK_MEM_DEFAULT, rules::rcvbuf),
+                sk_rmem_alloc: 0,
+                sk_receive_queue: VecDeque::new(),
+                sk_drops: 0,
+            });
+        }
+        (Socket::Udp(first), Socket::Udp(first + 1))
+    }
+
+    /// Datagrams that found the receive buffer of `socket` full.
+    pub fn udp_drops(&self, socket: Socket) -> u64 {
+        let Socket::Udp(sk) = socket else { return 0 };
+        self.net.udp[sk as usize].sk_drops
+    }
+}
+
+impl Net {
+    /// udp.c: udp_sendmsg().
+    pub(super) fn udp_sendmsg<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, call: &mut NetCall) -> Step {
+        let len = call.left.min(LONGEST);
+        within(sched, cpu, paths::SYS_SENDTO, |sched| {
+            within(sched, cpu, paths::UDP_SENDMSG, |sched| {
+                charge(sched, cpu, paths::IP_MAKE_SKB);
+                sched.arch_mut().copy(cpu, u64::from(len));
+                let sock = &self.udp[sk as usize];
+                let packet = UdpPacket { to: sock.peer, len, truesize: rules::truesize(len + HEADERS), writer: cpu };
+                let route = sock.line(SockLine::Route);
+                self.ip_queue_xmit(sched, cpu, route, Packet::Udp(packet));
+            });
+        });
+        Step::Done(u64::from(len))
+    }
+
+    /// udp.c: udp_rcv(), udp_queue_rcv_skb(), __udp_enqueue_schedule_skb(): into the buffer, if there is room; its reader is woken.
+    pub(super) fn udp_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: UdpPacket) {
+        within(sched, cpu, paths::UDP_RCV, |sched| {
+            let sock = &mut self.udp[packet.to as usize];
+            sched.arch_mut().read(cpu, sock.line(SockLine::Common));
+            let (lock, queue) = (sock.line(SockLine::Lock), sock.line(SockLine::Queue));
+            let full = match self.rules.udp_receive {
+                UdpReceive::Locked => {
+                    sched.arch_mut().lock(cpu, lock);
+                    sock.sk_rmem_alloc >= sock.sk_rcvbuf
+                }
+                UdpReceive::Lockless => {
+                    sched.arch_mut().atomic(cpu, queue);
+                    sock.sk_rmem_alloc > sock.sk_rcvbuf
+                }
+            };
+            if full {
+                charge(sched, cpu, paths::KFREE_SKB);
+                sock.sk_drops += 1;
+            } else {
+                sched.arch_mut().lock(cpu, queue);
+                sock.sk_rmem_alloc += packet.truesize;
+                sock.sk_receive_queue.push_back(packet);
+                sched.arch_mut().unlock(cpu, queue);
+                within(sched, cpu, paths::SOCK_DEF_READABLE, |sched| {
+                    sched.arch_mut().read(cpu, sock.line(SockLine::Wait));
+                    if !sock.sk_wq.is_empty() {
+                        sock.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+                    }
+                });
+            }
+            if self.rules.udp_receive == UdpReceive::Locked {
+                sched.arch_mut().unlock(cpu, lock);
+            }
+        });
+    }
+
+    /// udp.c: udp_recvmsg(): one datagram, of which what does not fit is lost; readers sleep exclusively.
+    pub(super) fn udp_recvmsg<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        sk: u32,
+        call: &mut NetCall,
+    ) -> Step {
+        if call.stage == Stage::Entry {
+            charge(sched, cpu, paths::SYS_RECVFROM);
+            charge(sched, cpu, paths::UDP_RECVMSG);
+        } else {
+            charge(sched, cpu, paths::SKB_WAIT_FOR_MORE_PACKETS);
+            self.udp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
+        }
+        let sock = &mut self.udp[sk as usize];
+        let queue = sock.line(SockLine::Queue);
+        sched.arch_mut().lock(cpu, queue);
+        sched.arch_mut().unlock(cpu, queue);
+        let Some(packet) = sock.sk_receive_queue.pop_front() else {
+            charge(sched, cpu, paths::SKB_WAIT_FOR_MORE_PACKETS);
+            sock.sk_wq.prepare_to_wait(sched, cpu, task, true);
+            call.stage = Stage::Waiting;
+            return Step::Sleep { until: None };
+        };
+        let bytes = packet.len.min(call.left);
+        Net::fetch_skb(sched, cpu, packet.writer, bytes);
+        charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
+        sched.arch_mut().copy(cpu, u64::from(bytes));
+        charge(sched, cpu, paths::KFREE_SKB);
+        if self.rules.udp_receive == UdpReceive::Locked {
+            // skb_free_datagram_locked().
+            sched.arch_mut().lock(cpu, sock.line(SockLine::Lock));
+            sched.arch_mut().unlock(cpu, sock.line(SockLine::Lock));
+        }
+        sched.arch_mut().atomic(cpu, queue);
+        sock.sk_rmem_alloc -= packet.truesize;
+        Step::Done(u64::from(bytes))
+    }
+}

@@ -1,0 +1,290 @@
+//! Sockets: who wakes whom, what is dropped, where a sender sleeps; and that nothing is lost or stuck, by random sizes.
+
+use machine::hardware::Hardware;
+use machine::idle::IdleRules;
+use machine::prices::Prices;
+use machine::topology::{Numbering, from_synthetic};
+use os::net::rules::UdpReceive;
+use os::net::{Buffers, NetRules, Receive, Socket, Transport};
+use os::pipe::PipeRules;
+use os::preempt::Preempt;
+use os::{Os, OsRules};
+use sched::core::{Boot, Sched};
+use sched::sched::TaskId;
+use sched::trace::{Event, Sink};
+use sched::versions::V4_15;
+use sim::engine::{End, LinuxSim, Sim};
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::cell::RefCell;
+use std::rc::Rc;
+use units::{CpuId, Cycles, Ns, Prng};
+
+/// Two CPUs on which nothing takes time but what programs compute.
+fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
+    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let kernel = V4_15;
+    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+    if let Some(sink) = sink {
+        hardware.set_sink(sink);
+    }
+    let boot = Boot {
+        kernel,
+        topology: topology.cpu_topology(),
+        hz: 250,
+        features: kernel.features,
+        sysctl: kernel.sysctl(2),
+        isolated: Default::default(),
+    };
+    let migration_limit = os::memory::MigrationLimit::None;
+    let rules = OsRules { pipe: PipeRules::Single, preempt, migration_limit, net };
+    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
+}
+
+/// A program made of a closure: the number of its step, and the last outcome.
+struct Steps<F>(u32, F);
+
+impl<F: FnMut(u32, Outcome) -> Op> Program for Steps<F> {
+    fn next(&mut self, last: Outcome) -> Op {
+        self.0 += 1;
+        (self.1)(self.0 - 1, last)
+    }
+}
+
+fn task(comm: &str, steps: impl FnMut(u32, Outcome) -> Op + 'static) -> TaskSpec {
+    TaskSpec::new(comm, Steps(0, steps))
+}
+
+fn receive(socket: Socket, bytes: u32) -> Op {
+    Op::Receive { socket, bytes, how: Receive { wait_all: true, discard: false } }
+}
+
+/// Counts wakeups by who ran where they came from.
+#[derive(Clone, Default)]
+struct Wakeups(Rc<RefCell<(Vec<Option<TaskId>>, Vec<(Option<TaskId>, TaskId)>)>>);
+
+impl Sink for Wakeups {
+    fn event(&mut self, _at: Ns, cpu: CpuId, event: &Event) {
+        let (running, wakeups) = &mut *self.0.borrow_mut();
+        running.resize(running.len().max(cpu.index() + 1), None);
+        match event {
+            Event::SchedSwitch { next, .. } => running[cpu.index()] = *next,
+            Event::SchedWaking { task, .. } => wakeups.push((running[cpu.index()], *task)),
+            _ => {}
+        }
+    }
+
+    fn task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
+}
+
+impl Wakeups {
+    fn of(&self, waker: TaskId, wakee: TaskId) -> usize {
+        self.0.borrow().1.iter().filter(|&&pair| pair == (Some(waker), wakee)).count()
+    }
+}
+
+const TCP: Transport = Transport::Tcp { nodelay: true };
+const VERSIONS: [NetRules; 3] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1];
+
+#[test]
+fn a_request_wakes_the_server_once_and_its_answer_the_client() {
+    for net in VERSIONS {
+        for transport in [TCP, Transport::Udp, Transport::Unix] {
+            let wakeups = Wakeups::default();
+            let mut sim = machine(net, Preempt::None, Some(Box::new(wakeups.clone())));
+            let (client, server) = sim.os.connect(transport, Buffers::default());
+            const ROUNDS: u32 = 100;
+            let answers = sim.spawn(
+                CpuId(0),
+                task("server", move |step, _| match step % 3 {
+                    _ if step == 3 * ROUNDS => Op::Exit,
+                    0 => receive(server, 100),
+                    1 => Op::Work(Cycles(1_000)),
+                    _ => Op::Send { socket: server, bytes: 200 },
+                }),
+            );
+            let asks = sim.spawn(
+                CpuId(1),
+                task("client", move |step, last| {
+                    if step % 3 == 0 && step > 0 {
+                        assert_eq!(last.value, 200);
+                    }
+                    match step % 3 {
+                        _ if step == 3 * ROUNDS => Op::Exit,
+                        0 => Op::Work(Cycles(3_000)),
+                        1 => Op::Send { socket: client, bytes: 100 },
+                        _ => receive(client, 200),
+                    }
+                }),
+            );
+            assert_eq!(sim.run(Ns::from_ms(1_000)), End::Finished);
+            let rounds = ROUNDS as usize;
+            let counts = (wakeups.of(asks, answers), wakeups.of(answers, asks));
+            // Readers and writers of an AF_UNIX socket share its queue: room that appears wakes who waits for the answer, in vain.
+            let answered = if transport == Transport::Unix { 2 * rounds } else { rounds };
+            // The first rounds may find both on one CPU.
+            let near = |count: usize, usual: usize| (usual - 5..=usual).contains(&count);
+            assert!(near(counts.0, rounds) && near(counts.1, answered), "{transport:?} {net:?}: {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_is_dropped_when_the_buffer_was_full_or_would_be_overfull() {
+    // Four datagrams of 2304 bytes with their overhead, into 4608.
+    for (udp_receive, room) in [(UdpReceive::Locked, 2), (UdpReceive::Lockless, 3)] {
+        let mut sim = machine(NetRules { udp_receive, ..NetRules::V4_5 }, Preempt::None, None);
+        let buffers = Buffers { send: None, receive: Some(2_304) };
+        let (from, to) = sim.os.connect(Transport::Udp, buffers);
+        let sender = move |step, _| if step < 4 { Op::Send { socket: from, bytes: 1_024 } } else { Op::Exit };
+        sim.spawn(CpuId(0), task("sender", sender));
+        assert_eq!(sim.run(Ns::from_ms(10)), End::Finished);
+        assert_eq!(sim.os.udp_drops(to), 4 - room, "{udp_receive:?}");
+    }
+}
+
+#[test]
+fn a_writer_to_a_full_unix_socket_waits_until_three_quarters_are_free() {
+    // 100 bytes take 768 of the 212992 of an account: 278 messages fill it, 69 of them are a quarter.
+    for (reads, writes) in [(208, 278), (209, 300)] {
+        let mut sim = machine(NetRules::V4_5, Preempt::None, None);
+        let (from, to) = sim.os.connect(Transport::Unix, Buffers::default());
+        let writer = move |step: u32, _| match step {
+            600 => Op::Exit,
+            _ if step % 2 == 1 => Op::Report { series: 0, value: 0 },
+            _ => Op::Send { socket: from, bytes: 100 },
+        };
+        sim.spawn(CpuId(0), task("writer", writer));
+        sim.run(Ns::from_ms(5));
+        assert_eq!(sim.samples.len(), 278, "it sleeps in the next");
+        let reader = move |step, _| if step < reads { receive(to, 100) } else { Op::SleepFor(Ns::from_ms(100)) };
+        sim.spawn(CpuId(1), task("reader", reader));
+        sim.run(Ns::from_ms(50));
+        assert_eq!(sim.samples.len(), writes, "after {reads} reads");
+    }
+}
+
+#[test]
+fn whoever_reads_to_the_end_sees_it() {
+    for transport in [TCP, Transport::Unix] {
+        let mut sim = machine(NetRules::V4_15, Preempt::None, None);
+        let (from, to) = sim.os.connect(transport, Buffers::default());
+        sim.spawn(
+            CpuId(0),
+            task("sender", move |step, _| match step {
+                0 => Op::Send { socket: from, bytes: 1_000 },
+                1 => Op::SleepFor(Ns::from_ms(5)),
+                2 => Op::Shutdown { socket: from },
+                _ => Op::Exit,
+            }),
+        );
+        sim.spawn(
+            CpuId(1),
+            task("reader", move |step, last| match (step, last.value) {
+                (0, _) => receive(to, 600),
+                (1, got) => Op::Report { series: 0, value: got },
+                // Asks for more than there will ever be.
+                (2, _) => receive(to, 600),
+                (3, got) => Op::Report { series: 1, value: got },
+                (4, _) => receive(to, 600),
+                (5, got) => Op::Report { series: 2, value: got },
+                _ => Op::Exit,
+            }),
+        );
+        assert_eq!(sim.run(Ns::from_ms(100)), End::Finished);
+        let values: Vec<u64> = sim.samples.iter().map(|it| it.value).collect();
+        assert_eq!(values, [600, 400, 0], "{transport:?}");
+    }
+}
+
+#[test]
+fn a_sender_sleeps_while_its_window_is_closed_and_is_woken_by_what_is_read() {
+    for net in VERSIONS {
+        let wakeups = Wakeups::default();
+        let mut sim = machine(net, Preempt::None, Some(Box::new(wakeups.clone())));
+        let asked = Some(4_096 + 256);
+        let buffers = Buffers { send: asked, receive: asked };
+        let (from, to) = sim.os.connect(Transport::Tcp { nodelay: false }, buffers);
+        const MESSAGES: u32 = 50;
+        let sends = sim.spawn(
+            CpuId(0),
+            task("sender", move |step, _| match step {
+                _ if step < MESSAGES => Op::Send { socket: from, bytes: 4_096 },
+                MESSAGES => Op::Shutdown { socket: from },
+                _ => Op::Exit,
+            }),
+        );
+        let reads = sim.spawn(
+            CpuId(1),
+            task("reader", move |step, last| match step % 2 {
+                _ if step > 0 && step % 2 == 0 && last.value == 0 => Op::Exit,
+                0 => Op::Work(Cycles(50_000)),
+                _ => Op::Receive { socket: to, bytes: 4_096, how: Receive::default() },
+            }),
+        );
+        assert_eq!(sim.run(Ns::from_ms(1_000)), End::Finished, "{net:?}");
+        // A window holds about one message, so each read lets the sender go on.
+        let woken = wakeups.of(reads, sends);
+        assert!((20..=110).contains(&woken), "{net:?}: {woken}");
+    }
+}
+
+/// Sends messages of random sizes until `bytes` are through; the peer reads in random portions. Returns what arrived.
+fn stream(seed: u64) -> (u64, u64) {
+    let mut chance = Prng::stream(seed, "net", 0);
+    let net = VERSIONS[chance.below(3) as usize];
+    let preempt = Preempt::ALL[chance.below(3) as usize];
+    let mut sim = machine(net, preempt, None);
+    let asked = |chance: &mut Prng| (chance.below(3) > 0).then(|| chance.between(1, 20_000) as u32);
+    let buffers = Buffers { send: asked(&mut chance), receive: asked(&mut chance) };
+    let transport = match chance.below(3) {
+        0 => Transport::Unix,
+        1 => Transport::Tcp { nodelay: true },
+        _ => Transport::Tcp { nodelay: false },
+    };
+    let largest = 1 << chance.between(1, 17);
+    let (from, to) = sim.os.connect(transport, buffers);
+    let total = largest * chance.between(5, 200);
+    let mut left = total;
+    let mut sizes = Prng::stream(seed, "sender", 0);
+    sim.spawn(
+        CpuId(0),
+        task("sender", move |step, _| {
+            if step % 2 == 1 {
+                return Op::Work(Cycles(sizes.below(3_000)));
+            }
+            if left == 0 {
+                left = u64::MAX;
+                return Op::Shutdown { socket: from };
+            }
+            if left == u64::MAX {
+                return Op::Exit;
+            }
+            let bytes = sizes.between(1, largest).min(left);
+            left -= bytes;
+            Op::Send { socket: from, bytes: bytes as u32 }
+        }),
+    );
+    let mut sizes = Prng::stream(seed, "reader", 0);
+    sim.spawn(
+        CpuId(chance.below(2) as u16),
+        task("reader", move |step, last| match step % 3 {
+            0 => Op::Work(Cycles(sizes.below(3_000))),
+            1 => {
+                let how = Receive { wait_all: sizes.below(2) == 0, discard: sizes.below(4) == 0 };
+                Op::Receive { socket: to, bytes: sizes.between(1, largest) as u32, how }
+            }
+            _ if last.value == 0 => Op::Exit,
+            _ => Op::Report { series: 0, value: last.value },
+        }),
+    );
+    assert_eq!(sim.run(Ns::from_ms(3_600_000)), End::Finished, "seed {seed}: {net:?} {preempt:?} {buffers:?}");
+    (sim.samples.iter().map(|it| it.value).sum(), total)
+}
+
+#[test]
+fn random_streams_arrive_whole() {
+    for seed in 0..300 {
+        let (arrived, sent) = stream(seed);
+        assert_eq!(arrived, sent, "seed {seed}");
+    }
+}
