@@ -74,7 +74,10 @@ fn what_cannot_be_measured_is_refused() {
         (&["measure", pipetest, "--iterations", "0"], "found iterations = 0; expected a whole number from 1 to 10000"),
         (&["measure", pipetest, "--out", "other"], "other: found a folder that is not empty and holds no measurements"),
         (&["measure", pipetest, "--out", "other/file"], "a file of that name"),
-        (&["calibrate", "--out", "none/this.toml"], "--out none/this.toml: found no folder none; expected a file in a folder"),
+        (
+            &["calibrate", "--out", "none/this.toml"],
+            "--out none/this.toml: found no folder none; expected a file in a folder",
+        ),
         (&["calibrate", "--out", "other"], "--out other: found a folder of that name"),
         (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
         (

@@ -44,8 +44,12 @@ fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
         sysctl: V6_1.sysctl(topology.nr_cpus()),
         isolated: Default::default(),
     };
-    let rules =
-        OsRules { pipe: PipeRules::Split, preempt: Preempt::None, migration_limit: os::memory::MigrationLimit::None };
+    let rules = OsRules {
+        pipe: PipeRules::Split,
+        preempt: Preempt::None,
+        migration_limit: os::memory::MigrationLimit::None,
+        net: os::net::NetRules::V6_1,
+    };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }
 

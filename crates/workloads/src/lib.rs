@@ -13,12 +13,14 @@ pub mod groups;
 pub mod hackbench;
 pub mod kernel_build;
 mod latency;
+pub mod netperf;
 pub mod pipetest;
 pub mod request_server;
 pub mod rt_app;
 pub mod schbench;
 pub mod script;
 pub mod specjbb;
+pub mod tbench4;
 
 pub use groups::{GroupError, GroupSpec, Groups};
 
@@ -163,6 +165,12 @@ pub const WORKLOADS: &[Workload] = &[
     pipetest::WORKLOAD,
     pipetest::PERF_BENCH_PIPE,
     hackbench::PIPES,
+    hackbench::SOCKETS,
+    netperf::TCP,
+    netperf::UDP,
+    netperf::TCP_RR,
+    netperf::UDP_RR,
+    tbench4::WORKLOAD,
     schbench::current::WORKLOAD,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,

@@ -1,0 +1,495 @@
+//! netperf over loopback: one pair of processes, a stream of messages (`netperf-tcp`, `netperf-udp`) or requests and answers one at a
+//! time (`netperf-tcp-rr`, `netperf-udp-rr`).
+//!
+//! *Stream*: the sender calls `send(size)` in a tight loop, the receiver `recv(size)`, which may return less. Throughput is what the
+//! receiver got, until it has read to the end, over the time that took; of UDP, what the sender sent stands beside it, because datagrams
+//! that find the receive buffer full are lost. *Request and answer*: the client sends, the server receives and answers, the client
+//! receives; one transaction.
+//!
+//! MMTests ran netperf from November 2015 to December 2016 with socket buffers of the message's size and 256 bytes, so that a TCP window
+//! holds about one message (`buffers = 256`, the table of the schedstats study); before and since with the kernel's own, which grow
+//! (`buffers = 0`). Its sizes are 64 to 16384 bytes for streams, and for requests with the small buffers; later one byte.
+//!
+//! Modelled: the two processes that move the data, started by one CPU as netperf and netserver are; 100 ns of computation round each call
+//! (100 to 150 by inference). Not modelled: the control connection, the repetitions by which netperf looks for a confidence interval (a
+//! sample is one run of `milliseconds`, after a warm-up), the monitors that MMTests runs beside it, its rows of lost datagrams.
+
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::net::{Buffers, Receive, Socket, Transport};
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use units::{CpuId, CpuMask, Cycles, Ns};
+
+/// What a sender computes round each of its calls, and a receiver, which looks after fewer buffers.
+const SEND_LOOP: Cycles = Cycles(250);
+const RECEIVE_LOOP: Cycles = Cycles(200);
+/// Bytes of private cache that one side uses again after a switch: its kernel stack, task, sockets and the message (guess, 4 to 32 KiB).
+const WORKING_SET: u64 = 8 * 1024;
+
+macro_rules! parameters {
+    ($size:expr) => {
+        &[
+            Parameter {
+                name: "size",
+                default: $size,
+                range: (1, 65_507),
+                unit: "bytes",
+                doc: "a message; of requests, the answer as well",
+            },
+            Parameter {
+                name: "buffers",
+                default: 256,
+                range: (0, 65_536),
+                unit: "bytes",
+                doc: "socket buffers beyond the size of a message; 0: the kernel's own",
+            },
+            Parameter {
+                name: "milliseconds",
+                default: 300,
+                range: (1, 600_000),
+                unit: "ms",
+                doc: "simulated time of a sample",
+            },
+            Parameter {
+                name: "warmup",
+                default: 20,
+                range: (0, 60_000),
+                unit: "ms",
+                doc: "simulated time before it, not measured",
+            },
+            Parameter {
+                name: "bind",
+                default: 0,
+                range: (0, 2),
+                unit: "choice",
+                doc: "0: anywhere; 1: both sides on CPU 0; 2: client on CPU 0, server on CPU 1",
+            },
+        ]
+    };
+}
+
+const BASE: Workload = Workload {
+    name: "",
+    summary: "",
+    parameters: parameters!(64),
+    key: Some("size"),
+    operation: "Ops",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "Mbit/s",
+    per_unit: 1_000_000,
+    decimals: 2,
+    build: |_| unreachable!("not a workload"),
+};
+
+pub const TCP: Workload = Workload {
+    name: "netperf-tcp",
+    summary: "a stream of messages through a TCP connection over loopback (TCP_STREAM)",
+    build: |values| Box::new(Netperf::of(values, Transport::Tcp { nodelay: false }, false)),
+    ..BASE
+};
+
+pub const UDP: Workload = Workload {
+    name: "netperf-udp",
+    summary: "a stream of datagrams over loopback, sent and received (UDP_STREAM)",
+    rows: &["send", "recv"],
+    build: |values| Box::new(Netperf::of(values, Transport::Udp, false)),
+    ..BASE
+};
+
+pub const TCP_RR: Workload = Workload {
+    name: "netperf-tcp-rr",
+    summary: "requests and answers through a TCP connection over loopback (TCP_RR)",
+    parameters: parameters!(1),
+    unit: "transactions/s",
+    per_unit: 1_000,
+    build: |values| Box::new(Netperf::of(values, Transport::Tcp { nodelay: true }, true)),
+    ..BASE
+};
+
+pub const UDP_RR: Workload = Workload {
+    name: "netperf-udp-rr",
+    summary: "requests and answers in datagrams over loopback (UDP_RR)",
+    parameters: parameters!(1),
+    unit: "transactions/s",
+    per_unit: 1_000,
+    build: |values| Box::new(Netperf::of(values, Transport::Udp, true)),
+    ..BASE
+};
+
+struct Netperf {
+    transport: Transport,
+    answers: bool,
+    size: u32,
+    buffers: u64,
+    warmup: Ns,
+    time: Ns,
+    bind: u64,
+}
+
+impl Netperf {
+    fn of(values: &Values, transport: Transport, answers: bool) -> Netperf {
+        Netperf {
+            transport,
+            answers,
+            size: values.get("size") as u32,
+            buffers: values.get("buffers"),
+            warmup: Ns::from_ms(values.get("warmup")),
+            time: Ns::from_ms(values.get("milliseconds")),
+            bind: values.get("bind"),
+        }
+    }
+
+    fn buffers(&self) -> Buffers {
+        let asked = (self.buffers > 0).then_some(self.size + self.buffers as u32);
+        Buffers { send: asked, receive: asked }
+    }
+
+    fn cpu(&self, of_server: bool) -> Option<CpuId> {
+        match (self.bind, of_server) {
+            (0, _) => None,
+            (2, true) => Some(CpuId(1)),
+            _ => Some(CpuId(0)),
+        }
+    }
+}
+
+impl Instance for Netperf {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let (client, server) = os.connect(self.transport, self.buffers());
+        let side = |socket, of_server| Side {
+            socket,
+            size: self.size,
+            datagrams: self.transport == Transport::Udp,
+            window: Window {
+                warmup: self.warmup,
+                time: self.time,
+                begun: None,
+                since: None,
+                until: Ns::ZERO,
+                count: 0,
+            },
+            cpu: self.cpu(of_server),
+            work: if of_server { RECEIVE_LOOP } else { SEND_LOOP },
+            computed: false,
+            waiting: false,
+            left: 0,
+        };
+        let task = |name, program: Box<dyn Program>| TaskSpec {
+            working_set: WORKING_SET,
+            program,
+            ..TaskSpec::new(name, Nobody)
+        };
+        let (client, server) = (side(client, false), side(server, true));
+        let (server, client): (Box<dyn Program>, Box<dyn Program>) = match self.answers {
+            true => (Box::new(Server { side: server, answering: false }), Box::new(Client::of(client))),
+            false => (Box::new(Receiver { side: server }), Box::new(Sender::of(client))),
+        };
+        vec![task("netserver", server), task("netperf", client)]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        let of = if self.transport == Transport::Udp && !self.answers { RECEIVED } else { reported[0].series };
+        reported.iter().filter(|it| it.series == of).map(|it| it.value).collect()
+    }
+
+    fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
+        if self.transport != Transport::Udp || self.answers {
+            return vec![self.samples(reported)];
+        }
+        let of = |series| reported.iter().filter(|it| it.series == series).map(|it| it.value).collect();
+        vec![of(SENT), of(RECEIVED)]
+    }
+}
+
+/// Series of samples: bits per second, or thousandths of transactions.
+const SENT: u32 = 0;
+const RECEIVED: u32 = 1;
+const TRANSACTIONS: u32 = 2;
+
+/// Holds the place of a program until it is given.
+struct Nobody;
+
+impl Program for Nobody {
+    fn next(&mut self, _last: Outcome) -> Op {
+        Op::Exit
+    }
+}
+
+/// What is counted, and when.
+struct Window {
+    warmup: Ns,
+    time: Ns,
+    /// When the program began; when counting did, and when it saw something last.
+    begun: Option<Ns>,
+    since: Option<Ns>,
+    until: Ns,
+    count: u64,
+}
+
+impl Window {
+    /// Counts what ends at `now`.
+    fn count(&mut self, now: Ns, amount: u64) {
+        let begun = *self.begun.get_or_insert(now);
+        if self.since.is_some() {
+            self.count += amount;
+            self.until = now;
+        } else if now >= begun + self.warmup {
+            self.since = Some(now);
+            self.until = now;
+        }
+    }
+
+    fn is_over(&mut self, now: Ns) -> bool {
+        let begun = *self.begun.get_or_insert(now);
+        now >= begun + self.warmup + self.time
+    }
+
+    /// `scale` times what was counted, per second.
+    fn rate(&self, scale: u64) -> u64 {
+        let time = self.since.map_or(0, |since| self.until.0 - since.0);
+        (u128::from(self.count) * u128::from(scale) * 1_000_000_000 / u128::from(time.max(1))) as u64
+    }
+}
+
+/// One of the two processes.
+struct Side {
+    socket: Socket,
+    size: u32,
+    datagrams: bool,
+    window: Window,
+    cpu: Option<CpuId>,
+    /// What it computes round each call.
+    work: Cycles,
+    computed: bool,
+    /// The last operation was a receive.
+    waiting: bool,
+    /// Bytes missing of a message.
+    left: u32,
+}
+
+impl Side {
+    /// netperf -T, then the computation round each call.
+    fn before(&mut self) -> Option<Op> {
+        if let Some(cpu) = self.cpu.take() {
+            return Some(Op::SetAffinity(CpuMask::single(cpu)));
+        }
+        self.computed = !self.computed;
+        self.computed.then_some(Op::Work(self.work))
+    }
+
+    fn send(&self) -> Op {
+        Op::Send { socket: self.socket, bytes: self.size }
+    }
+
+    fn receive(&mut self, bytes: u32) -> Op {
+        self.waiting = true;
+        Op::Receive { socket: self.socket, bytes, how: Receive::default() }
+    }
+
+    /// The end of what this side sends: of datagrams, an empty one.
+    fn close(&self) -> Op {
+        match self.datagrams {
+            true => Op::Send { socket: self.socket, bytes: 0 },
+            false => Op::Shutdown { socket: self.socket },
+        }
+    }
+}
+
+/// What a side that has finished still does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    No,
+    Report,
+    /// Lets the receiver drain its buffer, so that an empty datagram has room.
+    Drain,
+    Close,
+    Exit,
+}
+
+impl Closing {
+    /// The next operation, and the state after it. `series` and `value`: what it reports.
+    fn step(&mut self, side: &Side, series: u32, scale: u64) -> Op {
+        let (op, next) = match self {
+            Closing::No | Closing::Report => (Op::Report { series, value: side.window.rate(scale) }, Closing::Drain),
+            Closing::Drain => (Op::SleepFor(Ns::from_ms(1)), Closing::Close),
+            Closing::Close => (side.close(), Closing::Exit),
+            Closing::Exit => (Op::Exit, Closing::Exit),
+        };
+        *self = next;
+        op
+    }
+}
+
+struct Sender {
+    side: Side,
+    closing: Closing,
+    sent: bool,
+}
+
+impl Sender {
+    fn of(side: Side) -> Sender {
+        Sender { side, closing: Closing::No, sent: false }
+    }
+}
+
+impl Program for Sender {
+    fn next(&mut self, last: Outcome) -> Op {
+        if std::mem::take(&mut self.sent) {
+            self.side.window.count(last.now, last.value);
+            if self.side.window.is_over(last.now) {
+                // Of a stream, what counts is what arrives.
+                self.closing = if self.side.datagrams { Closing::Report } else { Closing::Close };
+            }
+        }
+        if self.closing != Closing::No {
+            return self.closing.step(&self.side, SENT, 8);
+        }
+        self.side.before().unwrap_or_else(|| {
+            self.sent = true;
+            self.side.send()
+        })
+    }
+}
+
+struct Receiver {
+    side: Side,
+}
+
+impl Program for Receiver {
+    fn next(&mut self, last: Outcome) -> Op {
+        let side = &mut self.side;
+        if std::mem::take(&mut side.waiting) {
+            if last.value == 0 {
+                side.left = 1;
+                return Op::Report { series: RECEIVED, value: side.window.rate(8) };
+            }
+            side.window.count(last.now, last.value);
+        }
+        if side.left == 1 {
+            return Op::Exit;
+        }
+        side.before().unwrap_or_else(|| side.receive(side.size))
+    }
+}
+
+struct Client {
+    side: Side,
+    closing: Closing,
+}
+
+impl Client {
+    fn of(side: Side) -> Client {
+        Client { side, closing: Closing::No }
+    }
+}
+
+impl Program for Client {
+    fn next(&mut self, last: Outcome) -> Op {
+        let side = &mut self.side;
+        if std::mem::take(&mut side.waiting) {
+            side.left -= last.value as u32;
+            if side.left == 0 {
+                side.window.count(last.now, 1);
+                if side.window.is_over(last.now) {
+                    self.closing = Closing::Report;
+                }
+            }
+        }
+        if self.closing != Closing::No {
+            return self.closing.step(side, TRANSACTIONS, 1_000);
+        }
+        if side.left > 0 {
+            return side.receive(side.left);
+        }
+        side.before().unwrap_or_else(|| {
+            side.left = side.size;
+            side.send()
+        })
+    }
+}
+
+struct Server {
+    side: Side,
+    answering: bool,
+}
+
+impl Program for Server {
+    fn next(&mut self, last: Outcome) -> Op {
+        let side = &mut self.side;
+        if std::mem::take(&mut side.waiting) {
+            if last.value == 0 {
+                return Op::Exit;
+            }
+            side.left -= last.value as u32;
+            self.answering = side.left == 0;
+        }
+        if self.answering {
+            return side.before().unwrap_or_else(|| {
+                self.answering = false;
+                side.send()
+            });
+        }
+        if side.left == 0 {
+            side.left = side.size;
+        }
+        if let Some(cpu) = side.cpu.take() {
+            return Op::SetAffinity(CpuMask::single(cpu));
+        }
+        side.receive(side.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::run;
+
+    const SHORT: &[(&str, u64)] = &[("milliseconds", 5), ("warmup", 1)];
+
+    fn with(more: &[(&'static str, u64)]) -> Vec<(&'static str, u64)> {
+        SHORT.iter().chain(more).copied().collect()
+    }
+
+    #[test]
+    fn a_transaction_is_two_wakeups() {
+        for name in ["netperf-tcp-rr", "netperf-udp-rr"] {
+            let ran = run(name, 2, &with(&[("size", 100)]));
+            // In all of the run: 6 ms, of which 5 are measured.
+            let transactions = ran.rows()[0][0] as f64 / 1_000.0 * 0.006;
+            let wakeups = ran.wakeups() as f64 / transactions;
+            assert!(transactions > 1_000.0 && (1.9..2.1).contains(&wakeups), "{name}: {wakeups} of {transactions}");
+        }
+    }
+
+    #[test]
+    fn messages_of_one_window_put_the_sender_to_sleep() {
+        let ran = run("netperf-tcp", 2, &with(&[("size", 4_096)]));
+        let messages = ran.rows()[0][0] as f64 / 8.0 / 4_096.0 * 0.006;
+        let wakeups = ran.wakeups() as f64 / messages;
+        // Measured on a running kernel: 0.8 to 0.97 sleeps of the sender for each message of 1 KiB and more, and those of the receiver.
+        assert!((0.8..3.2).contains(&wakeups), "{wakeups} wakeups per message");
+    }
+
+    #[test]
+    fn a_receiver_that_keeps_up_gets_every_datagram() {
+        let ran = run("netperf-udp", 2, &with(&[("size", 1024)]));
+        let [sent, received] = [ran.rows()[0][0], ran.rows()[1][0]];
+        assert!(received <= sent && received * 100 > sent * 98, "{sent} and {received}");
+    }
+
+    #[test]
+    fn rates_count_from_the_end_of_the_warm_up() {
+        let mut window =
+            Window { warmup: Ns(100), time: Ns(1_000), begun: None, since: None, until: Ns::ZERO, count: 0 };
+        window.count(Ns(50), 7);
+        window.count(Ns(150), 7);
+        assert!(!window.is_over(Ns(1_000)));
+        window.count(Ns(650), 10);
+        window.count(Ns(1_150), 20);
+        assert!(window.is_over(Ns(1_150)));
+        // 30 bytes in a microsecond.
+        assert_eq!(window.rate(8), 240_000_000);
+    }
+}

@@ -1,0 +1,399 @@
+//! tbench 4: pairs of a client and a server process that replay a file server's traffic through TCP, one request at a time.
+//!
+//! A client sends a request, receives four bytes (the length of the answer), then the rest, which it has thrown away in the kernel; its
+//! server receives four bytes and the rest, and sends the answer. So an operation is six system calls and two wakeups. Buffers are the kernel's
+//! own, Nagle's algorithm is off, and there is no pause between operations.
+//!
+//! The operations are those of the client load file of dbench 4 by kind, share and size; a file of 458342 lines is drawn together to 2000,
+//! in an order that is mixed once and for all, so that a short run sees each kind as often as a long one. Each client begins with another
+//! line, as after some seconds of a real run, where all begin with the first.
+//!
+//! Throughput is what reads and writes carried (5428 bytes per operation), in 10^6 bytes per second since the warm-up ended, looked at once an
+//! interval; MMTests takes the harmonic mean of these lines. It runs 36 s of warm-up, then 180 s with a line per second, for 1, 2, 4 ...
+//! clients up to 64 for each CPU; here an interval is 10 ms.
+//!
+//! Modelled: the processes as forked by `tbench` and `tbench_srv`, which begin together once all are there; the parse of a line of the load
+//! file (1.35 us at 2.6 GHz; 1 to 2 by inference), which is nearly all that the client computes. Not modelled: the caches that a load
+//! file of 26 MB sweeps through.
+
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::net::{Buffers, Receive, Socket, Transport};
+use os::sync::{BarrierId, SyncOp};
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::cell::Cell;
+use std::rc::Rc;
+use units::{Cycles, Ns, Prng};
+
+/// What a client computes for each operation, and a server.
+const PARSE: Cycles = Cycles(3_500);
+const SERVE: Cycles = Cycles(300);
+/// Bytes of private cache that one side uses again after a switch: its kernel stack, task, sockets and buffers (guess, 8 to 64 KiB).
+const WORKING_SET: u64 = 16 * 1024;
+/// Lines of the load file as it is drawn together.
+const LINES: usize = 2_000;
+/// So many lines lie between where one pair begins and the next: a number that has no divisor in common with the file's.
+const LINES_APART: usize = 619;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "tbench4",
+    summary: "pairs of client and server processes that replay a file server's traffic through TCP",
+    parameters: &[
+        Parameter { name: "clients", default: 1, range: (1, 20_000), unit: "clients", doc: "pairs of processes" },
+        Parameter {
+            name: "milliseconds",
+            default: 300,
+            range: (1, 600_000),
+            unit: "ms",
+            doc: "simulated time that is measured",
+        },
+        Parameter {
+            name: "warmup",
+            default: 60,
+            range: (0, 60_000),
+            unit: "ms",
+            doc: "simulated time before it, once all clients are there",
+        },
+        Parameter {
+            name: "interval",
+            default: 10,
+            range: (1, 60_000),
+            unit: "ms",
+            doc: "between two lines of output; longer than the measurement: one line",
+        },
+    ],
+    key: Some("clients"),
+    operation: "Ops",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "MB/s",
+    per_unit: 1_000_000,
+    decimals: 2,
+    build: |values: &Values| {
+        Box::new(Tbench {
+            clients: values.get("clients"),
+            time: Ns::from_ms(values.get("milliseconds")),
+            warmup: Ns::from_ms(values.get("warmup")),
+            interval: Ns::from_ms(values.get("interval")),
+        })
+    },
+};
+
+/// One line of the load file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Line {
+    /// Bytes of the two messages, and what of them is accounted.
+    request: u32,
+    reply: u32,
+    bytes: u32,
+}
+
+/// Kinds of operations: hundredths of a per cent, bytes there, bytes back. Reads and writes, whose sizes vary, stand below.
+const KINDS: &[(u32, u32, u32)] = &[
+    (1_729, 155, 87), // NTCreateX
+    (1_567, 137, 71), // QUERY_PATH_INFORMATION
+    (1_270, 47, 39),  // Close
+    (606, 116, 517),  // FIND_FIRST
+    (349, 125, 39),   // Unlink
+    (287, 59, 71),    // QUERY_FS_INFORMATION
+    (275, 59, 71),    // QUERY_FILE_INFORMATION
+    (141, 71, 47),    // SET_FILE_INFORMATION
+    (121, 41, 39),    // Flush
+    (73, 214, 39),    // Rename
+    (11, 51, 39),     // LockX and UnlockX
+];
+
+/// Sizes of reads (27.10% of the operations) and writes (8.62%): per thousand of them, bytes. The large ones and the means are those of the
+/// file; how the rest is spread is not established.
+const READ_SHARE: u32 = 2_710;
+const READS: &[(u32, u32)] = &[(670, 4_096), (130, 61_440), (110, 2_048), (70, 8_192), (20, 16_384)];
+const WRITE_SHARE: u32 = 862;
+const WRITES: &[(u32, u32)] = &[(320, 65_536), (250, 4_096), (190, 1), (95, 2_048), (85, 8_192), (60, 49_152)];
+/// Headers of a read's answer and a write's request; of a read's request and a write's answer.
+const HEADER: u32 = 59;
+const WRITE_REPLY: u32 = 55;
+
+/// The load file: each kind as often as its share says, mixed.
+fn load_file() -> Rc<[Line]> {
+    let plain = KINDS.iter().map(|&(share, request, reply)| (share * 1_000, Line { request, reply, bytes: 0 }));
+    let reads =
+        READS.iter().map(|&(part, bytes)| (READ_SHARE * part, Line { request: HEADER, reply: HEADER + bytes, bytes }));
+    let writes = WRITES
+        .iter()
+        .map(|&(part, bytes)| (WRITE_SHARE * part, Line { request: HEADER + bytes, reply: WRITE_REPLY, bytes }));
+    let kinds: Vec<(u32, Line)> = plain.chain(reads).chain(writes).collect();
+    let total: u64 = kinds.iter().map(|kind| u64::from(kind.0)).sum();
+    let mut lines = Vec::with_capacity(LINES);
+    let mut shares = 0;
+    for (share, line) in kinds {
+        shares += u64::from(share);
+        // Rounding one kind up rounds the next down.
+        lines.resize((shares * LINES as u64 / total) as usize, line);
+    }
+    let mut chance = Prng::stream(1, "load file", 0);
+    for at in (1..lines.len()).rev() {
+        lines.swap(at, chance.below(at as u64 + 1) as usize);
+    }
+    lines.into()
+}
+
+struct Tbench {
+    clients: u64,
+    time: Ns,
+    warmup: Ns,
+    interval: Ns,
+}
+
+impl Instance for Tbench {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        let run = Rc::new(Run {
+            lines: load_file(),
+            barrier: os.create_barrier(self.clients as u32 + 1),
+            bytes: Cell::new(0),
+            over: Cell::new(false),
+        });
+        let buffers = Buffers::default();
+        let (clients, servers): (Vec<Socket>, Vec<Socket>) =
+            (0..self.clients).map(|_| os.connect(Transport::Tcp { nodelay: true }, buffers)).unzip();
+        let parent = Parent {
+            run: run.clone(),
+            sockets: clients,
+            forked: 0,
+            waited: 0,
+            warmup: self.warmup,
+            time: self.time,
+            interval: self.interval,
+            begun: Ns::ZERO,
+            next: Ns::ZERO,
+            state: ParentState::Fork,
+        };
+        let listener = Listener { run, sockets: servers, forked: 0 };
+        vec![task("tbench_srv", listener), task("tbench", parent)]
+    }
+
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|it| it.value).collect()
+    }
+}
+
+fn task(name: &str, program: impl Program + 'static) -> TaskSpec {
+    TaskSpec { working_set: WORKING_SET, ..TaskSpec::new(name, program) }
+}
+
+/// What the processes share.
+struct Run {
+    lines: Rc<[Line]>,
+    /// Where all clients begin together.
+    barrier: BarrierId,
+    /// Bytes accounted by all clients.
+    bytes: Cell<u64>,
+    over: Cell<bool>,
+}
+
+impl Run {
+    /// The line with which a pair begins.
+    fn begin(&self, pair: usize) -> usize {
+        pair * LINES_APART % self.lines.len()
+    }
+}
+
+enum ParentState {
+    Fork,
+    Begin,
+    WarmUp,
+    /// At the end of an interval.
+    Measure,
+    Wait,
+}
+
+/// tbench: forks the clients and prints their throughput.
+struct Parent {
+    run: Rc<Run>,
+    sockets: Vec<Socket>,
+    forked: usize,
+    waited: usize,
+    warmup: Ns,
+    time: Ns,
+    interval: Ns,
+    /// When the measurement began, and its next line.
+    begun: Ns,
+    next: Ns,
+    state: ParentState,
+}
+
+impl Program for Parent {
+    fn next(&mut self, last: Outcome) -> Op {
+        match self.state {
+            ParentState::Fork => {
+                if self.forked == self.sockets.len() {
+                    self.state = ParentState::Begin;
+                    return Op::Sync(SyncOp::Barrier(self.run.barrier));
+                }
+                let socket = self.sockets[self.forked];
+                let line = self.run.begin(self.forked);
+                self.forked += 1;
+                let client = Client { run: self.run.clone(), socket, line, step: ClientStep::Barrier };
+                Op::Fork(Box::new(task("tbench", client)))
+            }
+            ParentState::Begin => {
+                self.state = ParentState::WarmUp;
+                Op::SleepFor(self.warmup)
+            }
+            ParentState::WarmUp => {
+                self.begun = last.now;
+                self.next = last.now + self.interval.min(self.time);
+                self.run.bytes.set(0);
+                self.state = ParentState::Measure;
+                Op::SleepUntil(self.next)
+            }
+            ParentState::Measure if last.now < self.next => Op::SleepUntil(self.next),
+            ParentState::Measure => {
+                let time = last.now - self.begun;
+                let rate = u128::from(self.run.bytes.get()) * 1_000_000_000 / u128::from(time.0);
+                // The line after the last one is none.
+                if self.next + self.interval > self.begun + self.time {
+                    self.run.over.set(true);
+                    self.state = ParentState::Wait;
+                }
+                self.next += self.interval;
+                Op::Report { series: 0, value: rate as u64 }
+            }
+            ParentState::Wait if self.waited == self.forked => Op::Exit,
+            ParentState::Wait => {
+                self.waited += 1;
+                Op::Wait
+            }
+        }
+    }
+}
+
+/// tbench_srv: forks a server for each connection.
+struct Listener {
+    run: Rc<Run>,
+    sockets: Vec<Socket>,
+    forked: usize,
+}
+
+impl Program for Listener {
+    fn next(&mut self, _last: Outcome) -> Op {
+        let Some(&socket) = self.sockets.get(self.forked) else { return Op::Exit };
+        let line = self.run.begin(self.forked);
+        self.forked += 1;
+        let server = Server { run: self.run.clone(), socket, line, step: ServerStep::Length };
+        Op::Fork(Box::new(task("tbench_srv", server)))
+    }
+}
+
+/// Bytes that tell a message's length.
+const LENGTH: u32 = 4;
+
+const ALL: Receive = Receive { wait_all: true, discard: false };
+
+enum ClientStep {
+    Barrier,
+    Parse,
+    Request,
+    Length,
+    Rest,
+    Exit,
+}
+
+struct Client {
+    run: Rc<Run>,
+    socket: Socket,
+    line: usize,
+    step: ClientStep,
+}
+
+impl Program for Client {
+    fn next(&mut self, _last: Outcome) -> Op {
+        let socket = self.socket;
+        let line = self.run.lines[self.line];
+        let (op, step) = match self.step {
+            ClientStep::Barrier => (Op::Sync(SyncOp::Barrier(self.run.barrier)), ClientStep::Parse),
+            ClientStep::Parse if self.run.over.get() => (Op::Shutdown { socket }, ClientStep::Exit),
+            ClientStep::Parse => (Op::Work(PARSE), ClientStep::Request),
+            ClientStep::Request => (Op::Send { socket, bytes: line.request }, ClientStep::Length),
+            ClientStep::Length => (Op::Receive { socket, bytes: LENGTH, how: ALL }, ClientStep::Rest),
+            ClientStep::Rest => {
+                let how = Receive { discard: true, ..ALL };
+                self.run.bytes.set(self.run.bytes.get() + u64::from(line.bytes));
+                self.line = (self.line + 1) % self.run.lines.len();
+                (Op::Receive { socket, bytes: line.reply - LENGTH, how }, ClientStep::Parse)
+            }
+            ClientStep::Exit => (Op::Exit, ClientStep::Exit),
+        };
+        self.step = step;
+        op
+    }
+}
+
+enum ServerStep {
+    Length,
+    Rest,
+    Serve,
+    Reply,
+}
+
+struct Server {
+    run: Rc<Run>,
+    socket: Socket,
+    line: usize,
+    step: ServerStep,
+}
+
+impl Program for Server {
+    fn next(&mut self, last: Outcome) -> Op {
+        let socket = self.socket;
+        let line = self.run.lines[self.line];
+        let (op, step) = match self.step {
+            ServerStep::Length => (Op::Receive { socket, bytes: LENGTH, how: ALL }, ServerStep::Rest),
+            ServerStep::Rest if last.value == 0 => return Op::Exit,
+            ServerStep::Rest => (Op::Receive { socket, bytes: line.request - LENGTH, how: ALL }, ServerStep::Serve),
+            ServerStep::Serve => (Op::Work(SERVE), ServerStep::Reply),
+            ServerStep::Reply => {
+                self.line = (self.line + 1) % self.run.lines.len();
+                (Op::Send { socket, bytes: line.reply }, ServerStep::Length)
+            }
+        };
+        self.step = step;
+        op
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::run;
+
+    #[test]
+    fn the_load_file_carries_what_the_real_one_does() {
+        let lines = load_file();
+        assert_eq!(lines.len(), LINES);
+        let bytes = lines.iter().map(|line| u64::from(line.bytes)).sum::<u64>() as f64 / LINES as f64;
+        assert!((5_300.0..5_550.0).contains(&bytes), "5428 bytes are accounted per operation, not {bytes}");
+        let there = lines.iter().map(|line| u64::from(line.request)).sum::<u64>() as f64 / LINES as f64;
+        let back = lines.iter().map(|line| u64::from(line.reply)).sum::<u64>() as f64 / LINES as f64;
+        assert!((2_240.0..2_380.0).contains(&there) && (3_200.0..3_400.0).contains(&back), "{there} out, {back} back");
+        let small = lines.iter().filter(|line| line.request.max(line.reply) <= 256).count();
+        assert!((1_150..1_330).contains(&small), "64% of the messages have up to 256 bytes: {small} of 2000");
+    }
+
+    #[test]
+    fn an_operation_is_two_wakeups() {
+        let ran = run("tbench4", 4, &[("clients", 2), ("milliseconds", 50), ("warmup", 1)]);
+        let lines = &ran.rows()[0];
+        assert_eq!(lines.len(), 5, "a line each 10 ms");
+        let bytes = load_file().iter().map(|line| u64::from(line.bytes)).sum::<u64>() as f64 / LINES as f64;
+        let operations = *lines.last().expect("a line") as f64 / bytes * 0.051;
+        let wakeups = ran.wakeups() as f64 / operations;
+        assert!((1.9..2.2).contains(&wakeups), "{wakeups} wakeups for each of {operations} operations");
+    }
+
+    #[test]
+    fn a_line_is_all_since_the_warm_up() {
+        let ran = run("tbench4", 2, &[("clients", 1), ("milliseconds", 100), ("interval", 1_000)]);
+        assert_eq!(ran.rows()[0].len(), 1, "one line, if the interval is longer than the run");
+    }
+}
