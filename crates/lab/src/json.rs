@@ -92,6 +92,9 @@ pub struct TableResult {
     pub unit: String,
     pub better: Better,
     pub rows: Vec<RowResult>,
+    /// What a real machine measured with the first arm's kernel, by row, where the experiment says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<BTreeMap<String, f64>>,
 }
 
 /// One operation, or one statistic of a Variabletime workload.
@@ -180,6 +183,7 @@ impl TableResult {
             unit: table.unit.clone(),
             better: table.better,
             rows: table.series().iter().map(row).collect(),
+            published: table.published.as_ref().map(|published| published.rows.iter().cloned().collect()),
         }
     }
 

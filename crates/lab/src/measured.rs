@@ -210,6 +210,7 @@ fn table_of(
         decimals: of.decimals,
         arms,
         operations,
+        published: None,
     })
 }
 

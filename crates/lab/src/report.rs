@@ -124,6 +124,7 @@ pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o 
             decimals: of.decimals,
             arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
             operations,
+            published: of.published.clone(),
         })
     };
     experiment.tables.iter().enumerate().filter_map(with_rows).collect()
@@ -170,6 +171,7 @@ fn report<'o>(
     text.push_str(&head(experiment, &done));
     for (table, result) in tables.iter().zip(&document.tables) {
         let _ = write!(text, "\n{}", table_text(table, result));
+        text.push_str(&beside_published(table, result));
     }
     if let Some(measured) = measured {
         let rows = measured.rows(experiment, outcome);
@@ -193,6 +195,31 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
         arms: experiment.arms.iter().map(ArmDefinition::of).collect(),
     };
     Document::new(crate::VERSION, subject, tables, generator, events, cpu_seconds)
+}
+
+/// The published column beside the first arm's means, where the experiment has one; how many rows come near it.
+fn beside_published(table: &Table, result: &TableResult) -> String {
+    let Some(published) = &table.published else { return String::new() };
+    let simulated = |label: &str| {
+        let row = result.rows.iter().find(|row| row.label == label)?;
+        row.arms[0].mean
+    };
+    let rows: Vec<(&str, f64, f64)> =
+        published.rows.iter().filter_map(|(label, real)| Some((label.as_str(), *real, simulated(label)?))).collect();
+    let width = rows.iter().map(|row| row.0.len()).max().unwrap_or(0).max("row".len());
+    let mut text = format!("{} beside what was published ({})\n", table.arms[0], published.source);
+    let _ = writeln!(text, "{:<width$} {:>14}{:>14}{:>13}", "row", "published", "simulated", "difference");
+    let decimals = table.decimals;
+    let mut near = [0, 0];
+    for &(label, real, simulated) in &rows {
+        let percent = 100.0 * simulated / real - 100.0;
+        for (near, limit) in near.iter_mut().zip([10.0, 25.0]) {
+            *near += usize::from(percent.abs() <= limit);
+        }
+        let _ = writeln!(text, "{label:<width$} {real:>14.decimals$}{simulated:>14.decimals$}{percent:>12.1}%");
+    }
+    let _ = writeln!(text, "within 10%: {} of {}; within 25%: {}", near[0], rows.len(), near[1]);
+    text
 }
 
 fn verdict(table: &Table, result: &TableResult) -> String {

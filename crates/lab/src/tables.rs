@@ -43,6 +43,14 @@ pub struct Operation {
     pub arms: Vec<Iterations>,
 }
 
+/// A column of a published table: what a real machine measured with the first arm's kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    pub source: String,
+    /// Figures by their rows' labels, in the table's unit.
+    pub rows: Vec<(String, f64)>,
+}
+
 /// The measurements of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -61,6 +69,7 @@ pub struct Table {
     /// Names of the arms; the first is the base of every change.
     pub arms: Vec<String>,
     pub operations: Vec<Operation>,
+    pub published: Option<Published>,
 }
 
 /// One row of the JSON document before it is summarised: a label, and per arm one sample per iteration.

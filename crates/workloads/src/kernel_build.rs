@@ -177,19 +177,19 @@ impl Program for Steps {
 mod tests {
     use crate::fixture::run;
 
-    fn seconds(cpus: usize, jobs: u64) -> f64 {
-        run("kernel-build", cpus, &[("files", 40), ("file_cycles", 100), ("jobs", jobs)]).rows()[0][0] as f64 / 1e9
+    fn milliseconds(cpus: usize, jobs: u64) -> u64 {
+        run("kernel-build", cpus, &[("files", 40), ("file_cycles", 100), ("jobs", jobs)]).rows()[0][0] / 1_000_000
     }
 
     #[test]
     fn jobs_help_until_there_are_as_many_as_cpus() {
         // 40 files of 100 ms, a twelfth of it and 12 ms each: 4.8 s; the linker: 0.16 s. A disk is waited for a few times.
-        let one = seconds(4, 1);
-        assert!((4.2..6.0).contains(&one), "{one}");
-        let four = seconds(4, 4);
-        assert!((0.25..0.36).contains(&(four / one)), "{four} after {one}");
-        let many = seconds(4, 40);
-        assert!(many < four * 1.1, "{many} after {four}");
+        let one = milliseconds(4, 1);
+        assert!((4_200..6_000).contains(&one), "{one}");
+        let four = milliseconds(4, 4);
+        assert!((250..360).contains(&(four * 1_000 / one)), "{four} after {one}");
+        let many = milliseconds(4, 40);
+        assert!(many < four * 11 / 10, "{many} after {four}");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct DraftWorkload {
     pub name: Written,
     pub title: Option<Written>,
     pub parameters: Vec<(Written, Vec<Written>)>,
+    /// Rows and figures of a published table, and `source`.
+    pub published: Vec<(Written, Written)>,
     pub in_file: bool,
 }
 
@@ -143,7 +145,13 @@ impl Draft {
             };
             parameters.push((whole.part(offset, key), values));
         }
-        self.workloads.push(DraftWorkload { name: whole.part(0, name), title: None, parameters, in_file: false });
+        self.workloads.push(DraftWorkload {
+            name: whole.part(0, name),
+            title: None,
+            parameters,
+            published: Vec::new(),
+            in_file: false,
+        });
         Ok(())
     }
 

@@ -291,6 +291,22 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
     }
 
     #[test]
+    fn a_published_column_belongs_to_rows_and_has_a_source() {
+        let with = |column: &str| TEXT.replacen("loops = [10, 20]", &format!("published = {{ {column} }}"), 1);
+        let experiment = resolve(&with("source = \"a changelog\", 4 = 0.1229")).unwrap();
+        let published = experiment.tables[0].published.as_ref().expect("the column was given");
+        assert_eq!(published.rows, [("4".to_string(), 0.1229)]);
+        for (column, message) in [
+            ("4 = 0.1", "x.toml:8:15: found published figures without a source; expected source"),
+            ("source = \"x\", 5 = 0.1", "x.toml:8:29: found the row `5`, which the table does not have; expected a"),
+            ("source = \"x\", 4 = 0", "x.toml:8:33: found 4 = `0`; expected a number above 0"),
+        ] {
+            let error = resolve(&with(column)).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
     fn mistakes_of_a_file_are_found_with_their_places() {
         for (from, to, message) in [
             (
@@ -306,8 +322,8 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
             ("seed = 7", "seed = -7", "x.toml:3:8: found seed = -7"),
             (
                 "hackbench-pipes",
-                "hackbench",
-                "x.toml:6:8: found the unknown workload `hackbench`; expected `hackbench-pipes`, perhaps",
+                "hackbench-pipe",
+                "x.toml:6:8: found the unknown workload `hackbench-pipe`; expected `hackbench-pipes`, perhaps",
             ),
             ("groups", "grops", "x.toml:7:1: found the unknown parameter `grops`; expected `groups`, perhaps"),
             ("[1, 4]", "[1, 0]", "x.toml:7:14: found groups = 0; expected a whole number from 1 to"),
@@ -338,7 +354,7 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
     #[test]
     fn what_is_missing_is_asked_for() {
         for (text, message) in [
-            ("", "the command line: found no machine; expected --machine M: core-i7-3770, "),
+            ("", "the command line: found no machine; expected --machine M: ampere-altra-"),
             ("machine = \"core-i7-3770\"", "the command line: found no workload; expected --workload"),
         ] {
             let error = resolve(text).unwrap_err();

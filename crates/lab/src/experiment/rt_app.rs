@@ -46,6 +46,7 @@ pub fn resolve(
         better: Better::Lower,
         per_unit: RtApp::PER_UNIT,
         decimals: DECIMALS,
+        published: None,
     })
 }
 

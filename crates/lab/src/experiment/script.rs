@@ -48,6 +48,7 @@ pub fn resolve(
         better: Better::Lower,
         per_unit: 1_000_000,
         decimals: DECIMALS,
+        published: None,
     })
 }
 

@@ -138,7 +138,7 @@ fn figure(table: &Table) -> Result<DraftFigure, Mistake> {
 fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
     let name = table.required("name", "the workload's name, such as name = \"pipetest\"")?;
     let mut parameters = Vec::new();
-    for entry in table.entries.iter().filter(|entry| !["name", "title"].contains(&entry.name)) {
+    for entry in table.entries.iter().filter(|entry| !["name", "title", "published"].contains(&entry.name)) {
         let values = match entry.value.get_ref() {
             DeValue::Array(values) => values.iter().collect(),
             _ => vec![entry.value],
@@ -150,7 +150,14 @@ fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
         let values = values.into_iter().map(read).collect::<Result<_, _>>()?;
         parameters.push((table.source.written(entry.name_span.clone(), entry.name), values));
     }
-    Ok(DraftWorkload { name, title: table.text("title")?, parameters, in_file: true })
+    let mut published = Vec::new();
+    if let Some(column) = table.table("published")? {
+        for entry in &column.entries {
+            let row = column.source.written(entry.name_span.clone(), entry.name);
+            published.push((row, column.plain(entry.name, entry.value)?));
+        }
+    }
+    Ok(DraftWorkload { name, title: table.text("title")?, parameters, published, in_file: true })
 }
 
 /// A text of several lines, whose mistakes have places of their own.

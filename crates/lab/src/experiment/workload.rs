@@ -5,7 +5,7 @@ use crate::machines::Files;
 use crate::mistake::{Mistake, Written};
 use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
-use crate::tables::Class;
+use crate::tables::{Class, Published, TimeStatistic};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
@@ -33,9 +33,42 @@ pub struct WorkloadTable {
     /// Samples are whole numbers, this many to the unit.
     pub per_unit: u64,
     pub decimals: usize,
+    /// What a real machine measured with the first arm's kernel.
+    pub published: Option<Published>,
+}
+
+/// Reads a published column, whose rows must be `known`.
+fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) -> Result<Option<Published>, Mistake> {
+    let Some((first, _)) = draft.first() else { return Ok(None) };
+    let mut source = None;
+    let mut rows = Vec::new();
+    for (row, figure) in draft {
+        if row.text == "source" {
+            source = Some(figure.text.clone());
+            continue;
+        }
+        if !known(&row.text) {
+            let found = format!("the row {}, which the table does not have", row.quoted());
+            return Err(row.mistake(found, "a label of a row"));
+        }
+        match figure.text.parse::<f64>() {
+            Ok(value) if value.is_finite() && value > 0.0 => rows.push((row.text.clone(), value)),
+            _ => return Err(figure.mistake(format!("{} = {}", row.text, figure.quoted()), "a number above 0")),
+        }
+    }
+    let source = source.ok_or_else(|| first.mistake("published figures without a source", "source = \"...\""))?;
+    Ok(Some(Published { source, rows }))
 }
 
 impl WorkloadTable {
+    /// Whether the document has a row of this label.
+    fn has_row(&self, label: &str) -> bool {
+        match self.class {
+            Class::Variabletime => TimeStatistic::ALL.iter().any(|statistic| statistic.label() == label),
+            _ => self.points.iter().flat_map(|point| &point.operations).any(|row| row == label),
+        }
+    }
+
     /// A sample in the table's unit.
     pub fn in_units(&self, sample: u64) -> f64 {
         sample as f64 / self.per_unit as f64
@@ -136,8 +169,12 @@ pub fn resolve(
         let found = format!("lists that make {tables} tables");
         return Err(draft.name.mistake(found, format!("at most {MOST_TABLES}")));
     }
-    let table = |choice: Vec<u64>| table(workload, draft.title.as_ref(), &lists, &choice);
-    Ok(choices(workload, &lists).into_iter().map(table).collect())
+    let table = |choice: Vec<u64>| {
+        let table = table(workload, draft.title.as_ref(), &lists, &choice);
+        let published = read_published(&draft.published, &|label| table.has_row(label))?;
+        Ok(WorkloadTable { published, ..table })
+    };
+    choices(workload, &lists).into_iter().map(table).collect()
 }
 
 /// One value of every parameter but the key, whose place holds its first.
@@ -206,6 +243,7 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
         better,
         per_unit: workload.per_unit,
         decimals: workload.decimals,
+        published: None,
     }
 }
 

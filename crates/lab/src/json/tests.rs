@@ -4,6 +4,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::experiment::{Draft, resolve_arm};
+use crate::tables::Published;
 use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
 
 pub(crate) fn document(tables: &[Table]) -> Document {
@@ -138,7 +139,13 @@ fn keys(value: &Value) -> Vec<String> {
 fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
     let mut named = hackbench(3, 7);
     named.name = Some("pipes".into());
-    let document = document(&[named, pipetest(2, 1), throughput(2, 3)]);
+    named.published = Some(Published { source: "a changelog".into(), rows: vec![("1".into(), 0.0637)] });
+    let mut document = document(&[named, pipetest(2, 1), throughput(2, 3)]);
+    let predicted = serde_json::json!({
+        "workload": "pipetest", "label": "Mean", "unit": "us", "measured": 1.0, "measured_low": 0.9, "measured_high": 1.1,
+        "iterations": 3, "predictions": [{ "arm": "a", "predicted": 1.0, "difference_percent": 0.0 }]
+    });
+    document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted] }));
     let value: Value = serde_json::from_str(&document.to_text()).unwrap();
     assert_eq!(errors_in(&value), [] as [String; 0]);
 
@@ -150,6 +157,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         ("arm".to_string(), keys(&row["arms"][0])),
         ("change".to_string(), keys(&row["change"][0])),
         ("definition".to_string(), keys(&value["arms"][0])),
+        ("predicted".to_string(), keys(&value["measured"]["rows"][0])),
         ("row".to_string(), keys(row)),
         ("table".to_string(), keys(table)),
     ]);

@@ -37,6 +37,7 @@ fn table(workload: &str, class: Class, unit: &str, better: Better, arms: usize, 
         decimals: Table::decimals_of(workload),
         arms: ARMS[..arms].iter().map(|name| name.to_string()).collect(),
         operations,
+        published: None,
     }
 }
 

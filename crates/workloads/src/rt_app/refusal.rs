@@ -59,9 +59,9 @@ pub struct Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refused { file, position, task, request, errno, why, .. } = self;
-        let (name, meaning, ms) = (errno.name(), errno.meaning(), self.at.0 as f64 / 1e6);
+        let (name, meaning, us) = (errno.name(), errno.meaning(), self.at.0 / 1_000);
         write!(f, "{file}:{}:{}: the kernel refused {request} of \"{task}\"", position.line, position.column)?;
-        write!(f, " with {name} ({meaning}) at {ms:.3} ms")?;
+        write!(f, " with {name} ({meaning}) at {}.{:03} ms", us / 1_000, us % 1_000)?;
         write!(f, ": {why}; rt-app ends there")
     }
 }

@@ -253,6 +253,22 @@ struct Messenger {
 }
 
 impl Messenger {
+    /// Starts its next worker.
+    fn fork(&mut self) -> Op {
+        let worker = Worker {
+            shared: self.shared.clone(),
+            place: (self.team, self.forked),
+            request: self.request,
+            pending: (self.rps > 0).then(|| self.pending[self.forked].clone()),
+            left: 0,
+            started: Ns::ZERO,
+            cpu: 0,
+            state: WorkerState::Send,
+        };
+        self.forked += 1;
+        thread("schbench-worker", self.request.footprint, worker)
+    }
+
     /// One request, to the next worker.
     fn hand(&mut self, team: &Team, now: Ns) -> Option<Op> {
         let next = self.next;
@@ -276,20 +292,7 @@ impl Program for Messenger {
                 MessengerState::Fork if self.forked == team.workers.len() => {
                     self.state = if self.rps > 0 { MessengerState::Second } else { MessengerState::Splice };
                 }
-                MessengerState::Fork => {
-                    let worker = Worker {
-                        shared: self.shared.clone(),
-                        place: (self.team, self.forked),
-                        request: self.request,
-                        pending: (self.rps > 0).then(|| self.pending[self.forked].clone()),
-                        left: 0,
-                        started: Ns::ZERO,
-                        cpu: 0,
-                        state: WorkerState::Send,
-                    };
-                    self.forked += 1;
-                    return thread("schbench-worker", self.request.footprint, worker);
-                }
+                MessengerState::Fork => return self.fork(),
                 MessengerState::Splice => {
                     team.messenger.word.block();
                     self.answering = team.list.take();
