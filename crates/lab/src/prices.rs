@@ -62,6 +62,9 @@ pub fn prices(machine: &Description) -> Prices {
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),
         mwait: machine.wakes_by_mwait(),
         l2_bytes: machine.l2_bytes(CpuId(0)),
+        llc_bytes: machine.llc_bytes(CpuId(0)),
+        memory_far: machine.memory_loads(),
+        memory_ps_per_kib: machine.memory_ps_per_kib(),
         refill_parallel: machine.refill_parallel(),
         copy_ps_per_byte: machine.copy_ps_per_kib() / 1024,
     }

@@ -4,6 +4,7 @@
 mod frequency;
 mod idle;
 mod lines;
+mod memory;
 mod smt;
 
 pub use idle::Residency;
@@ -12,6 +13,7 @@ use crate::frequency::Frequency;
 use crate::idle::{Cpuidle, IdleOptions, IdleRules, StateTable};
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
+use crate::memory::MemoryLoad;
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
 use crate::smt::{Siblings, WorkKind};
@@ -50,8 +52,10 @@ struct Cpu {
     /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
     clock: Ps,
     ps_per_cycle: u64,
-    /// What it executes in user mode.
+    /// What it executes in user mode; whether that asks for lines from beyond the core's caches, and what a cycle takes longer for it.
     kind: WorkKind,
+    demands: bool,
+    longer: Ps,
     /// Not in an idle state: takes its share of the core.
     active: bool,
     idling: Idling,
@@ -82,6 +86,8 @@ pub struct Hardware<const COSTS: bool> {
     cpus: Slots<Cpu>,
     cpuidle: Cpuidle,
     warmth: Warmth,
+    /// `None` until a task asks for something.
+    memory_load: Option<Box<MemoryLoad>>,
     siblings: Siblings,
     layout: Layout,
     outbox: Vec<Message>,
@@ -107,6 +113,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 clock: Ps::ZERO,
                 ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
                 kind: WorkKind::Compute,
+                demands: false,
+                longer: Ps::ZERO,
                 active: true,
                 idling: Idling::new(&cpuidle),
             })
@@ -121,6 +129,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             touched: None,
             paths: std::array::from_fn(|number| prices.path(Path(number as u16))),
             warmth: Warmth::new(&topology),
+            memory_load: None,
             siblings: Siblings::new(&topology),
             cpus,
             cpuidle,
@@ -212,23 +221,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn outbox(&mut self) -> &mut Vec<Message> {
         &mut self.outbox
-    }
-
-    // Cache warmth.
-
-    /// A task with `working_set` bytes begins to run on `cpu`.
-    pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, working_set: u64) {
-        if COSTS && working_set > 0 {
-            let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), working_set, cpu);
-            self.charge(stall);
-        }
-    }
-
-    /// It stops running there.
-    pub fn switch_out(&mut self, cpu: CpuId, task: TaskId) {
-        if COSTS {
-            self.warmth.switch_out(&self.topology, task.index(), cpu);
-        }
     }
 
     // Profile.

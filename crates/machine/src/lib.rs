@@ -8,6 +8,7 @@ pub mod frequency;
 pub mod hardware;
 pub mod idle;
 pub mod lines;
+pub mod memory;
 pub mod prices;
 pub mod profile;
 pub mod smt;

@@ -2,6 +2,7 @@
 
 use crate::lines::LinePrices;
 use crate::smt::SmtPrices;
+use crate::topology::Distance;
 use sched::access::Path;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use units::{Capacity, Cycles, Ps};
@@ -44,6 +45,12 @@ pub struct Prices {
     pub mwait: bool,
     /// Private cache of a core (level 2).
     pub l2_bytes: u64,
+    /// A last level cache.
+    pub llc_bytes: u64,
+    /// A line from memory, by [`Distance::index`](crate::topology::Distance::index) of the node; what is not there is as local.
+    pub memory_far: Vec<Ps>,
+    /// What a node's memory takes to deliver 1024 bytes, at its fastest; 0: it has no limit.
+    pub memory_ps_per_kib: u64,
     /// Lines that a core fetches at the same time when it refills its caches.
     pub refill_parallel: u64,
     /// Copying between user and kernel memory.
@@ -53,6 +60,11 @@ pub struct Prices {
 impl Prices {
     pub fn path(&self, path: Path) -> Cycles {
         self.paths[path.0 as usize]
+    }
+
+    /// A line from memory at that distance.
+    pub fn memory_load(&self, distance: Distance) -> Ps {
+        self.memory_far.get(distance.index()).copied().unwrap_or(self.lines.memory)
     }
 
     /// [`Prices::ps_per_cycle`] of a CPU of that speed. Its cycles are those that the biggest CPU would take for the work, so
@@ -93,6 +105,9 @@ impl Prices {
             }],
             mwait: true,
             l2_bytes: 0,
+            llc_bytes: 0,
+            memory_far: Vec::new(),
+            memory_ps_per_kib: 0,
             refill_parallel: 1,
             copy_ps_per_byte: 0,
         }

@@ -1,11 +1,13 @@
 //! What a task finds of its data in the caches of the core it comes to, and what fetching the rest costs.
 //!
-//! A task has a working set (bytes it uses again after a switch). It leaves it in the level-2 cache of its core; what others run
-//! there meanwhile pushes it out, byte for byte. On another core nothing is left, and everything comes from the last level
-//! cache, or from the other one, if the task crossed into it.
+//! A task has a working set (bytes it uses again after a switch). It leaves it in the level-2 cache of its core, as much as that holds, and
+//! in the last level cache; what others bring in there meanwhile pushes it out, byte for byte. On another core of the same last
+//! level cache it comes from there, on one elsewhere from the other cache; and what was pushed out there as well, from memory.
 //!
-//! Modelled: one level of private cache, least recently used, whole working sets. Absent: limits of the last level cache
-//! and of memory bandwidth; level 1 on its own.
+//! What pushes data out of a core's cache: others' working sets, and lines that tasks stream through it ([`Warmth::streamed`]). What
+//! pushes it out of a last level cache: what they stream from memory. Small working sets do not: those of all tasks are taken to fit.
+//!
+//! Modelled: least recently used, whole working sets. Absent: level 1 on its own.
 
 use crate::prices::Prices;
 use crate::topology::{Distance, Topology};
@@ -18,21 +20,28 @@ const LINE: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 struct Left {
     cpu: CpuId,
-    /// What that core's cache had taken in by then.
+    /// What that core's cache, and its last level cache, had taken in by then.
     clock: u64,
+    llc_clock: u64,
 }
 
-/// The working sets of all tasks, by task number, and what each core's private cache has taken in.
+/// The working sets of all tasks, by task number, and what each cache has taken in.
 #[derive(Clone, Debug)]
 pub struct Warmth {
     left: Vec<Option<Left>>,
     /// Bytes brought into each core's cache so far.
     taken_in: Vec<u64>,
+    /// Bytes brought into each last level cache that were not there.
+    llc_taken_in: Vec<u64>,
 }
 
 impl Warmth {
     pub fn new(topology: &Topology) -> Warmth {
-        Warmth { left: Vec::new(), taken_in: vec![0; topology.cores().len()] }
+        Warmth {
+            left: Vec::new(),
+            taken_in: vec![0; topology.cores().len()],
+            llc_taken_in: vec![0; topology.llcs().len()],
+        }
     }
 
     /// The task's number goes to another: it has left nothing anywhere.
@@ -48,22 +57,40 @@ impl Warmth {
             self.left.resize(task + 1, None);
         }
         let core = topology.cpu(cpu).core as usize;
+        // What the core's cache cannot hold was never there to be fetched again.
+        let kept = working_set.min(prices.l2_bytes);
         let missing = match self.left[task] {
             Some(left) if topology.cpu(left.cpu).core as usize == core => {
                 let others = self.taken_in[core].saturating_sub(left.clock);
-                (others + working_set).saturating_sub(prices.l2_bytes).min(working_set)
+                (others + kept).saturating_sub(prices.l2_bytes).min(kept)
             }
+            Some(left) if topology.cpu(left.cpu).llc == topology.cpu(cpu).llc => kept,
             _ => working_set,
         };
         self.taken_in[core] += missing;
-        let per_line = match self.left[task] {
-            Some(left) => match topology.distance(left.cpu, cpu) {
-                Distance::Same | Distance::Smt | Distance::Cluster | Distance::Llc => prices.lines.llc_hit,
-                far => prices.lines.transfer[far.index()],
-            },
-            None => prices.lines.llc_hit,
+        let Some(left) = self.left[task] else {
+            return refill(prices, missing, prices.lines.llc_hit);
         };
-        Ps(missing.div_ceil(LINE) * per_line.0 / prices.refill_parallel)
+        let per_line = match topology.distance(left.cpu, cpu) {
+            Distance::Same | Distance::Smt | Distance::Cluster | Distance::Llc => prices.lines.llc_hit,
+            far => prices.lines.transfer[far.index()],
+        };
+        let gone = self.gone(topology, prices, left, working_set).min(missing);
+        let memory = topology.memory_distance(cpu, topology.cpu(left.cpu).node);
+        refill(prices, missing - gone, per_line) + refill(prices, gone, prices.memory_load(memory))
+    }
+
+    /// What of a task's data others have pushed out of the last level cache where it was left: bytes.
+    fn gone(&self, topology: &Topology, prices: &Prices, left: Left, working_set: u64) -> u64 {
+        let others = self.llc_taken_in[topology.cpu(left.cpu).llc as usize] - left.llc_clock;
+        if others == 0 { 0 } else { (others + working_set).saturating_sub(prices.llc_bytes) }
+    }
+
+    /// Lines pass through `cpu`'s caches: bytes that were not in its core's, and of these, bytes that were not in its last level cache.
+    pub fn streamed(&mut self, topology: &Topology, cpu: CpuId, own: u64, last: u64) {
+        let cpu = topology.cpu(cpu);
+        self.taken_in[cpu.core as usize] += own;
+        self.llc_taken_in[cpu.llc as usize] += last;
     }
 
     /// The task stops running on `cpu`: its data is the newest of that core's cache, which others must fill first.
@@ -72,8 +99,14 @@ impl Warmth {
         if self.left.len() <= task {
             self.left.resize(task + 1, None);
         }
-        self.left[task] = Some(Left { cpu, clock: self.taken_in[core] });
+        let llc_clock = self.llc_taken_in[topology.cpu(cpu).llc as usize];
+        self.left[task] = Some(Left { cpu, clock: self.taken_in[core], llc_clock });
     }
+}
+
+/// How long it takes to fetch so many bytes, several lines at once.
+fn refill(prices: &Prices, bytes: u64, per_line: Ps) -> Ps {
+    Ps(bytes.div_ceil(LINE) * per_line.0 / prices.refill_parallel)
 }
 
 #[cfg(test)]
@@ -120,5 +153,34 @@ mod tests {
         // 64 KiB less 6400 bytes fit beside it; 640 bytes more push 640 out.
         w.switch_in(&t, &p, 1, 64 * 1024 - 6400 + 640, CpuId(0));
         assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(10 * 20 / 4));
+    }
+
+    #[test]
+    fn what_streams_through_the_caches_pushes_data_out_to_memory() {
+        let (t, mut p, mut w) = setup();
+        p.llc_bytes = 1 << 20;
+        p.lines.memory = Ps::from_ns(80);
+        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        w.switch_out(&t, 0, CpuId(0));
+        // Through the core's cache, but out of the last level cache: all comes from there.
+        w.streamed(&t, CpuId(0), 64 * 1024, 0);
+        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(100 * 20 / 4));
+        w.switch_out(&t, 0, CpuId(0));
+        // A core beside it fills the cache that they share, but for 3200 bytes.
+        w.streamed(&t, CpuId(1), 1 << 20, (1 << 20) - 3200);
+        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
+    }
+
+    #[test]
+    fn what_no_core_can_hold_is_fetched_again_only_from_another_last_level_cache() {
+        let (t, p, mut w) = setup();
+        let large = 4 * 64 * 1024;
+        w.switch_in(&t, &p, 0, large, CpuId(0));
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(0)), Ps::ZERO);
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(1)), Ps::from_ns(1024 * 20 / 4));
+        w.switch_out(&t, 0, CpuId(1));
+        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(2)), Ps::from_ns(4 * 1024 * 100 / 4));
     }
 }

@@ -6,8 +6,8 @@
 //! per second of its run time, sweep after sweep, each in a random order of its own. Tasks of one address space share its areas and
 //! their marks; a region that several address spaces have is shared memory, with marks of each and one set of pages.
 //!
-//! Modelled: first touch, hinting faults, migration of pages. Absent: run time that depends on where memory lies (a program runs as
-//! fast far from its memory as near it), full nodes, memory policies, pages that are only read, the interrupts that tell other CPUs of a
+//! Modelled: first touch, hinting faults, migration of pages; where what a task touches lies ([`Memory::nodes_of`]), for whoever asks how
+//! long it waits for it. Absent: full nodes, memory policies, pages that are only read, the interrupts that tell other CPUs of a
 //! changed page table. What no region says touches nothing.
 
 mod fault;
@@ -148,6 +148,23 @@ impl Memory {
     pub fn pages_on(&self, region: RegionId, node: u16) -> u64 {
         let on = self.regions[region.0 as usize].batches.iter().filter(|batch| batch.node == Some(node)).count();
         on as u64 * BATCH_PAGES
+    }
+
+    /// Where what a task touches lies: nodes, each with what it touches there in a second, in no unit. Nothing that is not there yet.
+    pub fn nodes_of(&self, task: TaskId) -> Vec<(u16, u64)> {
+        let Some(of) = self.tasks.get(task.index()).and_then(Option::as_deref) else { return Vec::new() };
+        let mut nodes: Vec<(u16, u64)> = Vec::new();
+        for sweep in &of.sweeps {
+            let batches = &self.regions[self.areas[sweep.area as usize].region.0 as usize].batches;
+            let rate = sweep.bytes_per_second() / batches.len() as u64;
+            for node in batches.iter().filter_map(|batch| batch.node) {
+                match nodes.iter_mut().find(|(known, _)| *known == node) {
+                    Some((_, share)) => *share += rate,
+                    None => nodes.push((node, rate)),
+                }
+            }
+        }
+        nodes
     }
 
     fn task_mut(&mut self, task: TaskId) -> Option<&mut TaskMemory> {

@@ -1,9 +1,12 @@
-//! CPUs whose speed changes while tasks run on them: by frequency, and by what the other threads of their core do.
+//! CPUs whose speed changes while tasks run on them: by frequency, by what the other threads of their core do, by what others ask of
+//! caches and memory.
 
 use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::frequency::Change;
 use machine::hardware::Hardware;
+use machine::memory::Demand;
+use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ps};
 
@@ -72,6 +75,38 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match self.cpus[sibling].run {
             Run::User { since } => Some((sibling, since)),
             _ => None,
+        }
+    }
+
+    /// What a task asks for that fetches so many lines of its working set.
+    pub(crate) fn demand_of(&self, task: TaskId, lines: u32, working_set: u64) -> Demand {
+        Demand { lines, working_set, nodes: self.os.memory.nodes_of(task) }
+    }
+
+    /// A task that runs on `cpu` has its memory elsewhere than when it came to run.
+    pub(crate) fn refresh_demand(&mut self, cpu: CpuId, task: TaskId) {
+        let Some(Some(context)) = self.tasks.get(task.index()) else { return };
+        let (lines, working_set) = (context.lines, context.working_set);
+        if lines > 0 && self.sched.arch().demands(cpu) {
+            let (now, demand) = (self.sched.arch().now(cpu), self.demand_of(task, lines, working_set));
+            self.share_memory(cpu, now, Some(demand));
+        }
+    }
+
+    /// What runs on `cpu` asks for that of the caches and memory from `now` on: whoever asks for something himself may get it later, or
+    /// sooner.
+    pub(crate) fn share_memory(&mut self, cpu: CpuId, now: Ps, demand: Option<Demand>) {
+        let mut others = self.sched.arch().demanding();
+        others.retain(|&other| other != cpu && matches!(self.cpus[other].run, Run::User { .. }));
+        for &other in &others {
+            let Run::User { since } = self.cpus[other].run else { continue };
+            self.account_user(other, since, now.max(since));
+        }
+        self.sched.arch_mut().set_demand(cpu, demand);
+        for &other in &others {
+            let Run::User { since } = self.cpus[other].run else { continue };
+            self.resume_user(other, now.max(since));
+            self.requeue(other);
         }
     }
 }

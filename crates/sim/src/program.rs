@@ -142,6 +142,9 @@ pub struct TaskSpec {
     pub working_set: u64,
     /// What its user-mode work mostly does.
     pub kind: WorkKind,
+    /// Lines that its work fetches from beyond its core's caches in 1000 cycles; its working set says what of them the last level
+    /// cache may hold.
+    pub lines: u32,
     /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
     pub group: Option<TgId>,
     /// The session that it joins before its first step. `None`: the one of whoever starts it.
@@ -159,6 +162,7 @@ impl TaskSpec {
             memory: AddressSpace::Own,
             working_set: 0,
             kind: WorkKind::Compute,
+            lines: 0,
             group: None,
             session: None,
             program: Box::new(program),

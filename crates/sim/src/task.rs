@@ -46,6 +46,7 @@ pub(crate) struct TaskContext {
     pub last: Outcome,
     pub working_set: u64,
     pub kind: WorkKind,
+    pub lines: u32,
     pub mm: u32,
     /// The first task of its process: who waits for the process's threads.
     pub leader: TaskId,
@@ -115,6 +116,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             last,
             working_set: spec.working_set,
             kind: spec.kind,
+            lines: spec.lines,
             mm,
             leader: leader.unwrap_or(task),
             comm,
@@ -313,7 +315,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.move_to_group(cpu, task, group);
                 true
             }
-            Op::Touch { region, bytes_per_second } => self.touch_memory(task, region, bytes_per_second),
+            Op::Touch { region, bytes_per_second } => {
+                let goes_on = self.touch_memory(task, region, bytes_per_second);
+                self.refresh_demand(cpu, task);
+                goes_on
+            }
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.context(task).pending = Pending::Dying;
@@ -410,10 +416,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn account_user(&mut self, cpu: CpuId, since: Ps, now: Ps) {
         let spent = now - since;
         self.sched.arch_mut().profile_user(cpu, spent);
-        let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
+        let ps_per_cycle = self.sched.arch().user_ps_per_cycle(cpu);
         let task = self.sched.current(cpu).expect("user mode belongs to a task");
         if self.os.memory.is_used() {
             self.os.memory.ran(task, spent);
+        }
+        if self.sched.arch().demands(cpu) {
+            self.sched.arch_mut().streamed(cpu, spent);
         }
         let pending = &mut self.context(task).pending;
         match pending {
@@ -442,7 +451,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// The current task of `cpu` goes on in user mode at `now`.
     pub(crate) fn resume_user(&mut self, cpu: CpuId, now: Ps) {
-        let ps_per_cycle = self.sched.arch().ps_per_cycle(cpu);
+        let ps_per_cycle = self.sched.arch().user_ps_per_cycle(cpu);
         let task = self.sched.current(cpu).expect("user mode belongs to a task");
         let mut length = match self.context(task).pending {
             Pending::Work(left) => Ps(left.0 * ps_per_cycle),

@@ -92,9 +92,15 @@ fn what_was_found_once_is_found_no_more() {
 
 #[test]
 fn random_cases_reach_every_corner() {
-    let seen = (1..=250).filter_map(|seed| run(&of(seed)).ok()).fold(Seen::default(), |all, (seen, _)| all.and(seen));
-    let all = format!("{seen:?}");
-    assert!(!all.contains("false"), "{all}");
+    // The rarest of them comes about once in a thousand.
+    let mut seen = Seen::default();
+    let mut seeds = 1..=2000;
+    while format!("{seen:?}").contains("false") {
+        let seed = seeds.next().unwrap_or_else(|| panic!("{seen:?}"));
+        if let Ok((of_seed, _)) = run(&of(seed)) {
+            seen = seen.and(of_seed);
+        }
+    }
 }
 
 #[test]

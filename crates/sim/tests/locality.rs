@@ -4,7 +4,8 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::smt::{SmtPrices, WorkKind};
-use machine::topology::{Numbering, Topology, from_synthetic};
+use machine::topology::{Distance, Numbering, Topology, from_synthetic};
+use os::memory::{RegionId, RegionSpec};
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
@@ -12,17 +13,22 @@ use sched::core::{Boot, Sched};
 use sched::versions::V6_1;
 use sim::engine::{LinuxSim, Sim};
 use sim::program::{Op, Outcome, Program, TaskSpec};
-use units::{CpuId, CpuMask, Ns};
+use units::{CpuId, CpuMask, Ns, Ps};
 
 /// Does so much work, and reports how long it took in us.
 struct Worker {
     series: u32,
+    /// What it touches first: a region and a rate.
+    touch: Option<(RegionId, u64)>,
     work: Option<Ns>,
     began: Option<Ns>,
 }
 
 impl Program for Worker {
     fn next(&mut self, last: Outcome) -> Op {
+        if let Some((region, bytes_per_second)) = self.touch.take() {
+            return Op::Touch { region, bytes_per_second };
+        }
         if let Some(work) = self.work.take() {
             self.began = Some(last.now);
             return Op::WorkFor(work);
@@ -55,7 +61,7 @@ fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
 
 /// A task that works for `ms` milliseconds on its CPU.
 fn worker(series: u32, cpu: usize, ms: u64) -> TaskSpec {
-    let program = Worker { series, work: Some(Ns::from_ms(ms)), began: None };
+    let program = Worker { series, touch: None, work: Some(Ns::from_ms(ms)), began: None };
     TaskSpec { cpus: Some(CpuMask::single(CpuId::new(cpu))), ..TaskSpec::new("worker", program) }
 }
 
@@ -110,5 +116,66 @@ fn four_threads_of_a_core_share_what_the_machine_says_that_four_do() {
         let tasks = (0..4).map(|n| worker(n as u32, n, 10)).collect();
         let took = took(machine(&topology, prices), tasks);
         assert!(took.iter().all(|&took| near(took, expected)), "{took:?}");
+    }
+}
+
+/// Two packages of eight cores; 1 ns a cycle, 16 MiB of last level cache at 20 ns, memory at 100 ns and 150 ns from the other package,
+/// ten lines at once, 8 bytes a ns from each node.
+fn with_memory() -> (Topology, Prices) {
+    let topology =
+        from_synthetic("pack:2 [numa] l3:1 core:8 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let mut prices = Prices::free();
+    prices.lines.llc_hit = Ps::from_ns(20);
+    prices.lines.memory = Ps::from_ns(100);
+    prices.memory_far = vec![Ps::from_ns(100); Distance::Remote(1).index()];
+    prices.memory_far.push(Ps::from_ns(150));
+    (prices.llc_bytes, prices.refill_parallel, prices.memory_ps_per_kib) = (16 << 20, 10, 1024 * 125);
+    (topology, prices)
+}
+
+/// A worker that uses so many mebibytes and fetches 50 lines of them in 1000 cycles.
+fn fetcher(series: u32, cpu: usize, ms: u64, mib: u64) -> TaskSpec {
+    TaskSpec { working_set: mib << 20, lines: 50, kind: WorkKind::Memory, ..worker(series, cpu, ms) }
+}
+
+#[test]
+fn memory_delivers_what_it_can_and_work_that_misses_takes_as_much_longer() {
+    let (topology, prices) = with_memory();
+    // A cycle of 1 ns takes 1.5 with its lines from memory, 3200 bytes for each 1000: 2.13 bytes a ns of the 8 that there are.
+    for (count, expected) in [(1, 15_000), (3, 15_000), (5, 20_000), (8, 32_000)] {
+        let tasks = (0..count).map(|n| fetcher(n as u32, n, 10, 100_000)).collect();
+        let took = took(machine(&topology, prices.clone()), tasks);
+        assert!(took.iter().all(|&took| near(took, expected)), "{count}: {took:?}");
+    }
+    // On the other package there is another node's memory.
+    let tasks = (0..8).map(|n| fetcher(n as u32, n % 2 * 8 + n / 2, 10, 100_000)).collect();
+    let halves = took(machine(&topology, prices), tasks);
+    assert!(halves.iter().all(|&took| near(took, 16_000)), "{halves:?}");
+}
+
+#[test]
+fn work_is_as_fast_as_the_last_level_cache_has_room_for_its_data() {
+    let (topology, prices) = with_memory();
+    // Two of 8 MiB fit: 1.1 ns a cycle. Of four, half of the lines come from memory: 1.3 ns, until two have done their work.
+    for (count, ms, expected) in
+        [(2, [10; 4], [11_000; 4]), (4, [10; 4], [13_000; 4]), (4, [10, 10, 20, 20], [13_000, 13_000, 24_000, 24_000])]
+    {
+        let tasks = (0..count).map(|n| fetcher(n as u32, n, ms[n], 8)).collect();
+        let took = took(machine(&topology, prices.clone()), tasks);
+        assert!(took.iter().zip(expected).all(|(&took, expected)| near(took, expected)), "{count}: {took:?}");
+    }
+}
+
+#[test]
+fn work_far_from_its_memory_takes_longer() {
+    let (topology, prices) = with_memory();
+    for (node, expected) in [(0, 15_000), (1, 17_500)] {
+        let mut sim = machine(&topology, prices.clone());
+        let region = sim.os.memory.create_region(RegionSpec { bytes: 64 << 20, node: Some(node), pinned: true });
+        let touch = Some((region, 1 << 30));
+        let program = Worker { series: 0, touch, work: Some(Ns::from_ms(10)), began: None };
+        let task = TaskSpec { program: Box::new(program), ..fetcher(0, 0, 10, 100_000) };
+        let found = took(sim, vec![task])[0];
+        assert!(near(found, expected), "node {node}: {found}");
     }
 }

@@ -237,6 +237,14 @@ impl Description {
         }
     }
 
+    /// The same by [`Distance::index`], for all distances that there are.
+    pub fn memory_loads(&self) -> Vec<Ps> {
+        let nodes = 0..self.topology.nodes().len() as u16;
+        let of_cpu = |(cpu, _)| nodes.clone().map(move |node| self.topology.memory_distance(cpu, node).index());
+        let farthest = self.topology.cpus().flat_map(of_cpu).max().unwrap_or(0);
+        (0..=farthest).map(|index| self.memory_load(Distance::from_index(index))).collect()
+    }
+
     /// What all CPUs run at while frequency is not simulated.
     pub fn fixed_hertz(&self) -> u64 {
         self.required("frequency.fixed").hertz()
@@ -347,6 +355,11 @@ impl Description {
     /// Bytes of the last level cache of `cpu`: as its topology says, else as the figure does.
     pub fn llc_bytes(&self, cpu: CpuId) -> u64 {
         self.topology.llc_bytes(cpu).unwrap_or_else(|| self.required("cache.llc_size").bytes())
+    }
+
+    /// What a node's memory takes to deliver 1024 bytes at its fastest, in picoseconds; 0: nothing is known of a limit.
+    pub fn memory_ps_per_kib(&self) -> u64 {
+        self.figure("memory.delivery").map_or(0, Figure::ps_per_kib)
     }
 
     pub fn line_bytes(&self) -> u64 {

@@ -28,6 +28,11 @@ impl Sweep {
         sweep
     }
 
+    /// What it touches in a second of run time.
+    pub fn bytes_per_second(&self) -> u64 {
+        (u128::from(BATCH_BYTES) * 1_000_000_000_000 / u128::from(self.period.0)) as u64
+    }
+
     /// Draws an order: every stride that shares no divisor with the number of batches comes to each of them once.
     fn begin(&mut self) {
         let batches = u64::from(self.batches);

@@ -34,7 +34,8 @@
 //! thread. `at=` is when it is forked (from the start), `on=` on which CPU (0 where nothing is said; for scenarios that place their tasks), `count=N` makes N of it, named
 //! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
 //! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
-//! the task group it begins in, `work=memory` says that its work waits for memory most of the time, `session=` the session of that name, which the first task of it begins as `setsid` does.
+//! the task group it begins in, `work=memory` says that its work waits for memory most of the time, `set=8MB lines=20` that it uses so much
+//! again and again and fetches so many lines of it from beyond its core's caches in 1000 cycles, `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
 //! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
 //! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
@@ -127,6 +128,9 @@ pub struct Task {
     pub memory: AddressSpace,
     /// What its work mostly does.
     pub kind: WorkKind,
+    /// Bytes that it uses again and again, and lines of them that it fetches from beyond its core's caches in 1000 cycles of work.
+    pub working_set: u64,
+    pub lines: u32,
     steps: Arc<[Step]>,
 }
 
@@ -218,6 +222,8 @@ impl Task {
             session: self.session.map(Session::Numbered),
             memory: self.memory,
             kind: self.kind,
+            working_set: self.working_set,
+            lines: self.lines,
             ..TaskSpec::new(&self.name, playing)
         }
     }

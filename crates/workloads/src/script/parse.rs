@@ -84,6 +84,8 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         session: None,
         memory: AddressSpace::Own,
         kind: WorkKind::Compute,
+        working_set: 0,
+        lines: 0,
         steps: Arc::from([]),
     };
     let mut count = None;
@@ -171,9 +173,12 @@ fn attribute(
                 _ => return Err(reader.wrong_at(value, format!("`{value}`"), "compute or memory")),
             }
         }
+        "set" => task.working_set = reader.bytes(value, "")?,
+        "lines" => task.lines = reader.number(value, 0, 1000)? as u32,
         "count" => *count = Some(reader.number(value, 1, 10_000)?),
         _ => {
-            let expected = "nice, policy, slice, cpus, on, at, group, session, process, kind, work or count";
+            let expected =
+                "nice, policy, slice, cpus, on, at, group, session, process, kind, work, set, lines or count";
             return Err(reader.wrong_at(word, format!("`{key}`"), expected));
         }
     }

@@ -1,0 +1,66 @@
+//! Tasks' data: what is left of it in the caches where a task comes to, and what its work waits for memory.
+
+use super::Hardware;
+use crate::memory::{Demand, MemoryLoad};
+use sched::sched::TaskId;
+use units::{CpuId, Ps};
+
+impl<const COSTS: bool> Hardware<COSTS> {
+    /// A task with `working_set` bytes begins to run on `cpu`.
+    pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, working_set: u64) {
+        if COSTS && working_set > 0 {
+            let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), working_set, cpu);
+            self.charge(stall);
+        }
+    }
+
+    /// It stops running there.
+    pub fn switch_out(&mut self, cpu: CpuId, task: TaskId) {
+        if COSTS {
+            self.warmth.switch_out(&self.topology, task.index(), cpu);
+        }
+    }
+
+    /// Whether what runs on `cpu` asks for lines from beyond its core's caches.
+    #[inline]
+    pub fn demands(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].demands
+    }
+
+    /// All CPUs that run such tasks: a change of one of them may change the speed of all.
+    pub fn demanding(&self) -> Vec<CpuId> {
+        self.memory_load.iter().flat_map(|load| load.cpus()).collect()
+    }
+
+    /// What runs on `cpu` asks for this from now on.
+    pub fn set_demand(&mut self, cpu: CpuId, demand: Option<Demand>) {
+        if !COSTS {
+            return;
+        }
+        self.cpus[cpu.index()].demands = demand.is_some();
+        self.cpus[cpu.index()].longer = Ps::ZERO;
+        let mut load = self.memory_load.take().unwrap_or_else(|| Box::new(MemoryLoad::new(&self.topology)));
+        load.set(cpu, demand);
+        let settled = load.settle(&self.topology, &self.prices, |cpu| self.cpus[cpu.index()].ps_per_cycle);
+        for (cpu, longer) in settled {
+            self.cpus[cpu.index()].longer = longer;
+        }
+        self.memory_load = Some(load);
+    }
+
+    /// Picoseconds that a cycle of user-mode work takes on `cpu` now, with what it waits for memory.
+    #[inline]
+    pub fn user_ps_per_cycle(&self, cpu: CpuId) -> u64 {
+        let this = &self.cpus[cpu.index()];
+        this.ps_per_cycle + this.longer.0
+    }
+
+    /// What runs on `cpu` and asks for lines has been in user mode for so long: they push others' data out of the caches.
+    pub fn streamed(&mut self, cpu: CpuId, spent: Ps) {
+        if let Some(load) = &self.memory_load {
+            let cycles = spent.0 / self.user_ps_per_cycle(cpu).max(1);
+            let (own, last) = load.streamed(&self.topology, &self.prices, cpu, cycles);
+            self.warmth.streamed(&self.topology, cpu, own, last);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What running tasks ask of the last level caches and of memory, and how much longer their work takes for it.
+//!
+//! A task that declares it fetches so many lines from beyond its core's own caches in 1000 cycles of its work. What of them the last
+//! level cache holds follows from its size and the working sets of all who run there; the rest comes from memory, at the latency of
+//! the nodes where the task's memory lies. A node delivers so many bytes in a second: when more is asked of it, all its latencies stretch
+//! until what is asked is what it delivers, so who misses waits, by as much as it misses.
+//!
+//! Modelled: averages over a segment of work, as if each task's misses were spread evenly. Absent: prefetching, writing back, what kernel
+//! code misses, links between packages as limits of their own.
+
+use crate::prices::Prices;
+use crate::topology::Topology;
+use units::{CpuId, Ps};
+
+/// Bytes of a cache line.
+const LINE: u64 = 64;
+/// Nodes' latencies depend on each other where tasks have memory on several; after so many rounds they hardly move.
+const ROUNDS: usize = 3;
+/// A node stretches its latency this many times at most, in thousandths.
+const MOST_STRETCH: u64 = 1_000_000;
+
+/// What a running task asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// Lines from beyond its core's caches in 1000 cycles of work.
+    pub lines: u32,
+    /// Bytes that it uses again and again.
+    pub working_set: u64,
+    /// Where they lie: nodes and shares, which need not add up to anything. Empty: on the node it runs on.
+    pub nodes: Vec<(u16, u64)>,
+}
+
+/// One CPU's part of the calculation, for 1000 cycles of its task's work.
+#[derive(Clone, Debug)]
+struct Asked {
+    cpu: CpuId,
+    /// Picoseconds without what comes from memory: work, and lines that the last level cache has.
+    near: u64,
+    /// What comes from memory: thousandths of lines.
+    milli_lines: u64,
+    /// Of each node: picoseconds of latency while nobody is in the way, and of the node's time.
+    far: Vec<(u16, u64, u64)>,
+}
+
+impl Asked {
+    fn time(&self, stretch: &[u64]) -> u64 {
+        let waits = self.far.iter().map(|&(node, latency, _)| latency * stretch[usize::from(node)] / 1000);
+        (self.near + waits.sum::<u64>()).max(1)
+    }
+}
+
+/// The demands of all tasks that run and have any.
+#[derive(Clone, Debug)]
+pub struct MemoryLoad {
+    /// In order of the CPUs.
+    running: Vec<(CpuId, Demand)>,
+    /// By node, in thousandths of its latency while nobody is in the way.
+    stretch: Vec<u64>,
+}
+
+impl MemoryLoad {
+    pub fn new(topology: &Topology) -> MemoryLoad {
+        MemoryLoad { running: Vec::new(), stretch: vec![1000; topology.nodes().len()] }
+    }
+
+    /// CPUs that run who asks for something.
+    pub fn cpus(&self) -> impl Iterator<Item = CpuId> {
+        self.running.iter().map(|(cpu, _)| *cpu)
+    }
+
+    pub fn demand(&self, cpu: CpuId) -> Option<&Demand> {
+        self.running.iter().find(|(of, _)| *of == cpu).map(|(_, demand)| demand)
+    }
+
+    /// What runs on `cpu` asks for this from now on.
+    pub fn set(&mut self, cpu: CpuId, demand: Option<Demand>) {
+        let at = self.running.partition_point(|(of, _)| *of < cpu);
+        let known = self.running.get(at).is_some_and(|(of, _)| *of == cpu);
+        match (known, demand) {
+            (true, Some(demand)) => self.running[at].1 = demand,
+            (true, None) => drop(self.running.remove(at)),
+            (false, Some(demand)) => self.running.insert(at, (cpu, demand)),
+            (false, None) => {}
+        }
+    }
+
+    /// How much of the lines that a CPU's last level cache is asked for it holds, in thousandths: as much as it has room for the sets
+    /// of those who run there.
+    fn held(&self, topology: &Topology, prices: &Prices, cpu: CpuId) -> u64 {
+        let llc = topology.cpu(cpu).llc;
+        let here = self.running.iter().filter(|(other, _)| topology.cpu(*other).llc == llc);
+        let sets: u64 = here.map(|(_, demand)| demand.working_set).sum();
+        if sets <= prices.llc_bytes { 1000 } else { (u128::from(prices.llc_bytes) * 1000 / u128::from(sets)) as u64 }
+    }
+
+    fn asked(&self, topology: &Topology, prices: &Prices, cpu: CpuId, demand: &Demand, ps_per_cycle: u64) -> Asked {
+        let held = self.held(topology, prices, cpu);
+        let (lines, parallel) = (u64::from(demand.lines), prices.refill_parallel);
+        let near = 1000 * ps_per_cycle + lines * held * prices.lines.llc_hit.0 / 1000 / parallel;
+        let milli_lines = lines * (1000 - held);
+        let own = [(topology.cpu(cpu).node, 1)];
+        let nodes = if demand.nodes.is_empty() { &own[..] } else { &demand.nodes };
+        let all: u64 = nodes.iter().map(|(_, share)| share).sum::<u64>().max(1);
+        let of_node = |&(node, share): &(u16, u64)| {
+            let milli_lines = milli_lines * share / all;
+            let latency = prices.memory_load(topology.memory_distance(cpu, node)).0;
+            let delivery = milli_lines * LINE * prices.memory_ps_per_kib / 1024 / 1000;
+            (node, milli_lines * latency / 1000 / parallel, delivery)
+        };
+        Asked { cpu, near, milli_lines, far: nodes.iter().map(of_node).collect() }
+    }
+
+    /// What each CPU's work takes longer for its lines: picoseconds for each cycle, in order of [`MemoryLoad::cpus`]. `ps_per_cycle`:
+    /// what a cycle takes without them.
+    pub fn settle(
+        &mut self,
+        topology: &Topology,
+        prices: &Prices,
+        ps_per_cycle: impl Fn(CpuId) -> u64,
+    ) -> Vec<(CpuId, Ps)> {
+        let asked = |(cpu, demand): &(CpuId, Demand)| self.asked(topology, prices, *cpu, demand, ps_per_cycle(*cpu));
+        let asked: Vec<Asked> = self.running.iter().map(asked).collect();
+        self.stretch.fill(1000);
+        for _ in 0..ROUNDS {
+            for node in 0..self.stretch.len() {
+                self.stretch[node] = stretch_of(&asked, &self.stretch, node);
+            }
+        }
+        let longer = |asked: &Asked| {
+            let cycle = 1000 * ps_per_cycle(asked.cpu);
+            (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(cycle) / 1000))
+        };
+        asked.iter().map(longer).collect()
+    }
+
+    /// What `cpu`'s task brings into its core's caches and into its last level cache in so many cycles: bytes.
+    pub fn streamed(&self, topology: &Topology, prices: &Prices, cpu: CpuId, cycles: u64) -> (u64, u64) {
+        let Some(demand) = self.demand(cpu) else { return (0, 0) };
+        let bytes = u64::from(demand.lines) * LINE * cycles / 1000;
+        (bytes, bytes * (1000 - self.held(topology, prices, cpu)) / 1000)
+    }
+}
+
+/// The least stretch of a node's latency, in thousandths, at which it delivers what it is asked for; the others' being as they are.
+fn stretch_of(asked: &[Asked], others: &[u64], node: usize) -> u64 {
+    let mut stretch = others.to_vec();
+    // Thousandths of its time that the node is busy.
+    let mut busy = |of_node: u64| -> u64 {
+        stretch[node] = of_node;
+        let here = asked.iter().filter(|asked| asked.milli_lines > 0);
+        let of_cpu = |asked: &Asked| {
+            let delivery: u64 =
+                asked.far.iter().filter(|(of, ..)| usize::from(*of) == node).map(|(_, _, time)| time).sum();
+            delivery * 1000 / asked.time(&stretch)
+        };
+        here.map(of_cpu).sum()
+    };
+    if busy(1000) <= 1000 {
+        return 1000;
+    }
+    let (mut low, mut high) = (1000, MOST_STRETCH);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        *(if busy(middle) <= 1000 { &mut high } else { &mut low }) = middle;
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Distance, Numbering, from_synthetic};
+
+    /// 1 ns a cycle, 20 ns to the last level cache of 16 MiB, 100 ns to memory, 150 to the other node's; ten lines at once; 8 bytes a
+    /// ns from each node.
+    fn setup() -> (Topology, Prices) {
+        let topology = from_synthetic("pack:2 [numa] l3:1 core:8 pu:1", "test", Numbering::LinuxX86).expect("valid");
+        let mut prices = Prices::free();
+        prices.lines.llc_hit = Ps::from_ns(20);
+        prices.lines.memory = Ps::from_ns(100);
+        prices.memory_far = vec![Ps::from_ns(100); Distance::Remote(1).index()];
+        prices.memory_far.push(Ps::from_ns(150));
+        prices.llc_bytes = 16 << 20;
+        prices.refill_parallel = 10;
+        prices.memory_ps_per_kib = 1024 * 125;
+        (topology, prices)
+    }
+
+    fn demand(mib: u64, nodes: &[(u16, u64)]) -> Demand {
+        Demand { lines: 50, working_set: mib << 20, nodes: nodes.to_vec() }
+    }
+
+    /// Picoseconds longer for a cycle, of each CPU.
+    fn settled(demands: Vec<(usize, Demand)>) -> Vec<u64> {
+        let (topology, prices) = setup();
+        let mut load = MemoryLoad::new(&topology);
+        for (cpu, demand) in demands {
+            load.set(CpuId::new(cpu), Some(demand));
+        }
+        load.settle(&topology, &prices, |_| 1000).into_iter().map(|(_, longer)| longer.0).collect()
+    }
+
+    #[test]
+    fn who_fits_into_the_cache_waits_for_the_cache_alone() {
+        // 50 lines of 20 ns, ten at once, in 1000 cycles.
+        assert_eq!(settled(vec![(0, demand(8, &[]))]), [100]);
+        assert_eq!(settled(vec![(0, demand(8, &[])), (1, demand(8, &[]))]), [100; 2]);
+    }
+
+    #[test]
+    fn those_who_share_a_cache_share_its_room() {
+        // Four sets of 8 MiB in 16: half of the lines come from memory. The cache of the other package is another one.
+        let half = (0..4).map(|cpu| (cpu, demand(8, &[]))).collect::<Vec<_>>();
+        assert_eq!(settled(half.clone()), [50 + 250; 4]);
+        let apart = half.into_iter().map(|(cpu, demand)| (cpu % 2 * 8 + cpu / 2, demand)).collect();
+        assert_eq!(settled(apart), [100; 4]);
+    }
+
+    #[test]
+    fn far_memory_takes_longer() {
+        // A set that the cache holds next to nothing of.
+        let near = settled(vec![(0, demand(16_000, &[]))])[0];
+        let far = settled(vec![(0, demand(16_000, &[(1, 5)]))])[0];
+        let both = settled(vec![(0, demand(16_000, &[(0, 3), (1, 3)]))])[0];
+        assert_eq!([near, far], [499, 749]);
+        assert!(both.abs_diff((near + far) / 2) <= 1, "{both}");
+    }
+
+    #[test]
+    fn a_node_delivers_what_it_can_and_all_who_miss_wait() {
+        // Alone each asks for 3200 bytes in 1.5 us: 2.13 bytes a ns, of 8.
+        let many = |count: usize| settled((0..count).map(|cpu| (cpu, demand(16_000, &[]))).collect());
+        assert_eq!(many(1), [499]);
+        assert!(many(3).iter().all(|&longer| longer == 499 || longer == 500));
+        for count in [5, 6, 8] {
+            let longer = many(count);
+            // All together get 8 bytes a ns: 3200 bytes each take 400 ns times their number.
+            let cycle = 400 * count as u64;
+            assert!(longer.iter().all(|&ps| (1000 + ps).abs_diff(cycle) <= cycle / 100), "{count}: {longer:?}");
+        }
+        // The other package's memory is not asked, but by who has his memory there.
+        let mut demands: Vec<_> = (0..8).map(|cpu| (cpu, demand(16_000, &[]))).collect();
+        demands.push((8, demand(16_000, &[])));
+        demands.push((9, demand(16_000, &[(0, 1)])));
+        let longer = settled(demands);
+        assert!(longer[8].abs_diff(499) <= 1, "{longer:?}");
+        assert!(longer[9] > longer[0], "the same queue, from farther away: {longer:?}");
+    }
+
+    #[test]
+    fn who_leaves_leaves_no_demand() {
+        let (topology, prices) = setup();
+        let mut load = MemoryLoad::new(&topology);
+        for cpu in [3, 1, 2] {
+            load.set(CpuId::new(cpu), Some(demand(8, &[])));
+        }
+        assert_eq!(load.cpus().collect::<Vec<_>>(), [CpuId(1), CpuId(2), CpuId(3)]);
+        load.set(CpuId(2), None);
+        load.set(CpuId(2), None);
+        assert_eq!(load.settle(&topology, &prices, |_| 1000).len(), 2);
+        assert_eq!(load.streamed(&topology, &prices, CpuId(1), 1_000_000), (50 * 64 * 1000, 0));
+        assert_eq!(load.streamed(&topology, &prices, CpuId(2), 1_000_000), (0, 0));
+    }
+}
