@@ -29,6 +29,8 @@ pub enum Command {
     Proc(ProcArguments),
     /// Measures this computer and writes its machine file; takes some minutes, --quick some seconds
     Calibrate(CalibrateArguments),
+    /// Ranks the machine's uncertain figures by how far each moves the result over its range (docs/machines.md)
+    Sensitivity(SensitivityArguments),
     /// Runs real benchmarks on this computer's own kernel: the figures that simulations of it predict
     Measure(MeasureArguments),
     /// What a benchmark of `measure` starts as its further processes
@@ -137,6 +139,24 @@ pub struct CalibrateArguments {
     /// Says nothing on stderr but what went wrong
     #[arg(long)]
     pub quiet: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct SensitivityArguments {
+    #[command(flatten)]
+    pub selectors: Selectors,
+
+    /// Only figures whose names fit: line.llc, or paths.*; may stand more than once [default: all that are uncertain]
+    #[arg(long = "figures", value_name = "GLOB")]
+    pub figures: Vec<String>,
+
+    /// Figures to print, of those that move something
+    #[arg(long, value_name = "N", default_value = "20", allow_hyphen_values = true)]
+    pub top: String,
+
+    /// What stdout gets; JSON has all figures
+    #[arg(long, value_enum, default_value_t = MeasureFormat::Text)]
+    pub format: MeasureFormat,
 }
 
 #[derive(Args, Debug)]

@@ -3,7 +3,6 @@
 use crate::failure::Failure;
 use crate::output::{say, write_file};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::experiment::Job;
 use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
@@ -48,12 +47,12 @@ impl Patience {
 /// Does `work` for each job, on `threads` threads, and hands what comes of it to `done` in the order in which it is finished.
 /// `work` is given a question to ask now and then, whether to give up, and returns `None` when it has. The first failure ends it
 /// all; when the user's patience does, some jobs are not done.
-pub fn execute<T: Send>(
-    jobs: &[Job],
+pub fn execute<J: Copy + Send + Sync, T: Send>(
+    jobs: &[J],
     threads: usize,
     patience: &Patience,
-    work: impl Fn(&Job, &dyn Fn() -> bool) -> Result<Option<T>, Failure> + Sync,
-    mut done: impl FnMut(Job, T) -> Result<(), Failure>,
+    work: impl Fn(&J, &dyn Fn() -> bool) -> Result<Option<T>, Failure> + Sync,
+    mut done: impl FnMut(J, T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
@@ -155,6 +154,7 @@ fn words(payload: &(dyn Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lab::experiment::Job;
     use std::sync::Mutex;
 
     fn jobs(count: usize) -> Vec<Job> {

@@ -11,6 +11,7 @@ mod measure;
 mod output;
 mod replay;
 mod select;
+mod sensitivity;
 mod store;
 mod watch;
 
@@ -48,6 +49,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Schedstat(arguments) => watch::schedstat(arguments),
         Command::Proc(arguments) => watch::proc(arguments),
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
+        Command::Sensitivity(arguments) => sensitivity::sensitivity(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::HostChild { words } => host::bench::child(words).map_err(Failure::from),
         Command::Replay { record } => replay::replay(record),

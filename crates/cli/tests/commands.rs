@@ -129,3 +129,27 @@ fn lines_come_in_three_forms_and_as_many_as_asked_for() {
     assert_eq!((said.code, said.stdout.as_str()), (2, ""));
     assert!(said.stderr.contains("--lines"), "{}", said.stderr);
 }
+
+#[test]
+fn sensitivity_ranks_what_a_result_rests_on() {
+    let place = folder("sensitivity");
+    let figures = ["--figures", "cycles_per_instruction.*", "--figures", "line.read_stall"];
+    let said = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--top", "2"]].concat());
+    let lines: Vec<&str> = said.stdout.lines().collect();
+    assert!(lines[0].starts_with("machine  core-i7-3770, 2 iterations"), "{}", said.stdout);
+    let heads = lines.iter().position(|line| line.starts_with("figure ")).expect("heads");
+    assert!(lines[heads + 1].contains(" guess ") && lines[heads + 1].contains(" to "), "{}", said.stdout);
+    assert!(
+        said.stderr.contains("note: 4 uncertain figures, 8 ends of their ranges, 20 runs to begin with"),
+        "{}",
+        said.stderr
+    );
+    assert!(files(&place).is_empty(), "nothing is stored");
+    // The same ranking whatever runs at the same time.
+    let one = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--top", "2", "--jobs", "1", "--quiet"]].concat());
+    assert_eq!(one.stdout, said.stdout);
+    let json = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--format", "json", "--quiet"]].concat());
+    let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(value["iterations"], 2);
+    assert!(value["figures"].as_array().unwrap().len() + value["without_influence"].as_array().unwrap().len() == 4);
+}

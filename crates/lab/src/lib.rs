@@ -26,6 +26,7 @@ pub mod proc;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod sensitivity;
 pub mod setup;
 pub mod statistics;
 pub mod symbols;

@@ -274,6 +274,6 @@ mod tests {
         assert!(text.contains("? line.package") && text.contains("  line.smt"), "{text}");
         let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
         assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
-        assert!(rests.contains("guesses in [smt]: smt.speed 0.5 to 0.75 ratio\n"), "{rests}");
+        assert!(rests.contains("guesses in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
     }
 }

@@ -9,7 +9,7 @@
 //! change is in per cent. Sums run in the order of the slice.
 
 pub mod interval;
-mod student;
+pub(crate) mod student;
 
 use serde::{Deserialize, Serialize};
 

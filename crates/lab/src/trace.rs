@@ -82,7 +82,7 @@ pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
 }
 
 /// Whether a pattern fits a name: `*` stands for any letters, or none.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };

@@ -9,11 +9,13 @@
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
 mod builtin;
+mod distance_rules;
 mod energy_table;
 mod error;
 mod extends;
 mod figure;
 mod frequency_rules;
+mod idle_table;
 mod kind_table;
 mod names;
 mod nearest;

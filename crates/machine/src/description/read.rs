@@ -1,26 +1,28 @@
 //! Machine files: TOML in, [`Description`] out.
 
+use super::distance_rules::check_distances;
 use super::energy_table::read_energy;
 use super::error::DescriptionError;
 use super::extends::{Base, bases, resolve};
 use super::figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
 use super::frequency_rules::check_frequencies;
+use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
-use super::names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
+use super::names::{FACTS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 use super::nearest::nearest_name;
 use super::toml_text::{Node, Table};
 use super::topology_table::read_topology;
 use super::{Description, Fact, NamedFact, NamedFigure};
 use crate::topology::{DecimalError, excerpt};
 
-const RULE_NAMES: &str = "only known names, so that a slip of the hand is not ignored";
+pub(super) const RULE_NAMES: &str = "only known names, so that a slip of the hand is not ignored";
 const RULE_FIGURE: &str = "every number is a table with value, unit, source, how and range";
 const RULE_SOURCE: &str = "every number names its source";
 const RULE_RANGE: &str = "every number says between which bounds it may lie, and lies there";
 const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
 /// In cycles, or thousandths of instructions.
 const AMOUNT: (u64, u64) = (0, 1_000_000_000);
-const RULE_COMPLETE: &str = "a machine file gives every figure that a simulation needs";
+pub(super) const RULE_COMPLETE: &str = "a machine file gives every figure that a simulation needs";
 
 /// Reads a machine file that extends nothing, or what ships. Names in the sections of [`WORK`] are the caller's to check:
 /// [`Description::check_names`].
@@ -68,6 +70,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     read_energy(&root, &mut description)?;
     read_work(&root, &mut description)?;
     require_all(&root, &description)?;
+    check_distances(&description)?;
     check_frequencies(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
@@ -282,52 +285,6 @@ fn read_number(value: &Node, what: &str, unit: Unit, bounds: &Bounds) -> Result<
         }
         _ => Ok(amount),
     }
-}
-
-/// `[idle]` with its facts and `[[idle.state]]`, shallowest first.
-fn read_idle(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
-    let rule = "an idle state has a name, a declared latency and residency, and a true wake time";
-    let Some(idle) = root.table("idle")? else {
-        return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
-    };
-    idle.only(&["wake_by", "state"], RULE_NAMES)?;
-    for (name, allowed, _) in FACTS {
-        let Some(value) = name.strip_prefix("idle.").and_then(|name| idle.get(name)) else { continue };
-        into.facts.push(read_fact(&idle, &name["idle.".len()..], value, allowed)?);
-    }
-    let states = idle.array("state", "[[idle.state]]")?.unwrap_or_default();
-    if states.is_empty() {
-        return Err(idle.error("no idle states", "[[idle.state]], shallowest first", RULE_COMPLETE));
-    }
-    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).collect();
-    for state in states {
-        let table = idle.as_table("state", state)?;
-        table.only(&known, RULE_NAMES)?;
-        let name = table.string("name", rule)?;
-        let at = table.get("name").unwrap_or(state);
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if !name.chars().all(plain) {
-            let found = format!("the name \"{}\"", excerpt(name, 40));
-            return Err(at.error(&found, "letters, digits, - and _", rule));
-        }
-        if into.idle_states.iter().any(|other| other == name) {
-            return Err(at.error(&format!("the idle state {name} for the second time"), "each once", rule));
-        }
-        let named = table.named(format!("idle.{name}"));
-        for (key, required, _) in IDLE_KEYS {
-            let bounds = Bounds { dimensions: &[Dimension::Time], limits: Some((0, 10_000_000_000_000)) };
-            match named.get(key) {
-                Some(value) => push_figure(&named, key, value, &bounds, into)?,
-                None if *required => {
-                    let found = format!("no `{key}` in {}", named.title());
-                    return Err(named.error(&found, &format!("{key} = {{ value = ... }}"), rule));
-                }
-                None => {}
-            }
-        }
-        into.idle_states.push(name.to_string());
-    }
-    Ok(())
 }
 
 /// Every required figure and fact, and a price for every distance of the topology.

@@ -306,6 +306,19 @@ fn toml_and_topology_errors_keep_their_place() {
         edited("rows = [[10, 21], [21, 10]]", "rows = [[10, 21]]").0,
         "found rows of 2 distances; expected 2 rows of 2"
     );
+    let (message, at) = edited("[21, 10]]", "[22, 10]]");
+    assert_eq!(
+        message,
+        "found distance 22 from node 1 to 0, and 21 back; expected 21, or `asymmetric = true` if the firmware's table is \
+         like that"
+    );
+    assert!(at.starts_with("22, 10]"), "{at}");
+    let lopsided = XEON.replacen("rows = [[10, 21], [21, 10]]", "asymmetric = true\nrows = [[10, 21], [22, 10]]", 1);
+    let machine = parse(&lopsided, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((machine.topology().node_distance(0, 1), machine.topology().node_distance(1, 0)), (21, 22));
+    let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.topology(), machine.topology());
+    assert_eq!(edited("[[10, 21]", "[[10, 9]").0, "found the number 9; expected a whole number from 20 to 31");
     assert_eq!(edited("[21, 10]]", "[21, 12]]").0, "found the number 12; expected a whole number from 10 to 10");
     assert_eq!(edited("[[10, 21]", "[[10, 60]").0, "found the number 60; expected a whole number from 20 to 31");
 }

@@ -110,6 +110,13 @@ impl<'a> Node<'a> {
         }
     }
 
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.value {
+            Value::Boolean(value) => Some(value),
+            _ => None,
+        }
+    }
+
     pub fn as_array(&self) -> Option<&[Node<'a>]> {
         match &self.value {
             Value::Array(array) => Some(array),

@@ -12,6 +12,7 @@ use crate::topology::{
 use units::{CpuId, CpuMask};
 
 const RULE: &str = "a topology is whole and without contradictions";
+const RULE_SYMMETRY: &str = "distances are symmetric";
 const RULE_SOURCE: &str = "a topology names its source, as every number does";
 const SYNTHETIC: &[&str] =
     &["synthetic", "numbering", "memory_nodes", "kinds", "capacity", "distances", "source", "how"];
@@ -205,7 +206,10 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, V
 /// nodes are left for the caller to fill in.
 fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionError> {
     let Some(inner) = table.table("distances")? else { return Ok(None) };
-    inner.only(&["rows", "source", "how", "range"], "distances have rows, a source, how and a range")?;
+    inner.only(
+        &["rows", "asymmetric", "source", "how", "range"],
+        "distances have rows, a source, how and a range, and say so if they are asymmetric",
+    )?;
     inner.string("source", RULE_SOURCE)?;
     read_how(&inner)?;
     let expected = "rows = [[10, 21], [21, 10]]";
@@ -229,8 +233,34 @@ fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionErr
         }
         numbers.push(line);
     }
+    let asymmetric = match inner.get("asymmetric") {
+        None => false,
+        Some(value) => {
+            let rule = "asymmetric is true or left out";
+            value.as_bool().ok_or_else(|| value.error(&value.kind(), "true", rule))?
+        }
+    };
+    if !asymmetric {
+        require_symmetry(rows, &numbers)?;
+    }
     let at = inner.source.at(inner.span.start);
     Ok(Some(DraftDistance { nodes: Vec::new(), rows: numbers, at }))
+}
+
+/// That it is as far from one node to another as back. Rows of the wrong length are told elsewhere.
+fn require_symmetry(rows: &[Node], numbers: &[Vec<u64>]) -> Result<(), DescriptionError> {
+    for (from, line) in numbers.iter().enumerate() {
+        for (to, &there) in line.iter().enumerate().take(from) {
+            let back = numbers[to].get(from).copied().unwrap_or(there);
+            if back != there {
+                let at = rows[from].as_array().map_or(&rows[from], |row| &row[to]);
+                let found = format!("distance {there} from node {from} to {to}, and {back} back");
+                let expected = format!("{back}, or `asymmetric = true` if the firmware's table is like that");
+                return Err(at.error(&found, &expected, RULE_SYMMETRY));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where a topology that a user brought is from.

@@ -118,6 +118,10 @@ fn topology_text(topology: &Topology, fact: &Fact, out: &mut String) -> std::fmt
         };
         let (low, high) = (others(u32::min, 254), others(u32::max, 10));
         writeln!(out, "[topology.distances]\nsource = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
+        let table = &topology.distance;
+        if (0..table.len()).any(|from| (0..from).any(|to| table[from][to] != table[to][from])) {
+            writeln!(out, "asymmetric = true")?;
+        }
         writeln!(out, "range = [{low}, {high}]\nrows = [\n{rows}]")?;
     }
     Ok(())

@@ -281,15 +281,17 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
 fn square() -> Topology {
     let rows = [[10u32, 20, 20, 30], [20, 10, 30, 20], [20, 30, 10, 20], [30, 20, 20, 10]];
     let rows = rows.map(|row| format!("[{}]", row.map(|d| d.to_string()).join(", "))).join(", ");
-    let figure = |unit: &str| {
-        format!("{{ value = 9, unit = \"{unit}\", range = [1, 99], how = \"guess\", source = \"a test\" }}")
+    let figure = |value: u32, unit: &str| {
+        format!("{{ value = {value}, unit = \"{unit}\", range = [1, 999], how = \"guess\", source = \"a test\" }}")
     };
     let text = format!(
         "name = \"square\"\nextends = \"xeon-e5-2670v3-2s\"\ndescription = \"Four.\"\n[topology]\n\
          synthetic = \"pack:4 [numa] l3:2 l2:2 core:2 pu:2\"\nnumbering = \"linux-x86\"\nhow = \"guess\"\nsource = \"a test\"\n\
          [topology.distances]\nrange = [10, 60]\nhow = \"guess\"\nsource = \"a test\"\nrows = [{rows}]\n\
-         [line]\npackage = {ns}\nremote_2 = {ns}\n[memory]\nremote_2 = {ns}\n",
-        ns = figure("ns")
+         [line]\npackage = {}\nremote_2 = {}\n[memory]\nremote_2 = {}\n",
+        figure(50, "ns"),
+        figure(300, "ns"),
+        figure(300, "ns")
     );
     crate::description::parse(&text, "square.toml").unwrap_or_else(|error| panic!("{error}")).topology().clone()
 }

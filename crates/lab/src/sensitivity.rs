@@ -1,0 +1,311 @@
+//! What a result rests on: each uncertain number of an experiment's machine, moved to the ends of its range, one at a time.
+//!
+//! A number is uncertain that is a guess, or was fitted, and has a range; others with a range are varied if asked for by name. Every variation meets the same chance as the machine as it
+//! is: run *i* of each has the same seed. A variation whose runs of the first iteration are, bit for bit, those of the machine as
+//! it is has no influence; its other iterations are not run.
+
+mod ranking;
+
+pub use ranking::{Move, Moved, Ranking};
+
+use crate::experiment::{Experiment, Job};
+use crate::machines::Machine;
+use crate::mistake::{Mistake, Written};
+use crate::record::Outcome;
+use crate::setup::Setup;
+use crate::trace::fits;
+use machine::description::{Description, Figure, How, nearest_name};
+use std::collections::BTreeMap;
+
+/// Figures that no variation moves, and why.
+const FIXED: &[(&str, &str)] = &[("tick.rate", "arms have their own hz")];
+
+/// An end of a range.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum End {
+    Low,
+    High,
+}
+
+/// A number of the machine that could be another.
+#[derive(Clone, Debug)]
+pub struct Uncertain {
+    pub name: String,
+    pub figure: Figure,
+}
+
+/// The machine with one number at one end of its range.
+struct Variation {
+    /// Index into [`Plan::uncertain`].
+    figure: usize,
+    end: End,
+    experiment: Experiment,
+}
+
+/// One run: of the machine as it is (`None`), or of a variation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Trial {
+    variation: Option<usize>,
+    job: Job,
+}
+
+pub type Results = BTreeMap<Trial, Outcome>;
+
+/// What is to be run, and what came of it.
+pub struct Plan {
+    experiment: Experiment,
+    pub uncertain: Vec<Uncertain>,
+    variations: Vec<Variation>,
+    /// Ends of ranges at which the machine would be none, and why.
+    pub impossible: Vec<String>,
+}
+
+impl Plan {
+    /// `patterns` choose among the figures that have room in their range (`line.*`); none chooses those that are uncertain.
+    ///
+    /// # Errors
+    /// If a pattern fits no figure with room.
+    pub fn new(experiment: Experiment, patterns: &[Written]) -> Result<Plan, Mistake> {
+        let description = experiment.machine.description.clone();
+        let all = with_room(&description);
+        for pattern in patterns {
+            check(pattern, &description, &all)?;
+        }
+        let chosen = |it: &Uncertain| match patterns {
+            [] => matches!(it.figure.how, How::Guess | How::Fitted),
+            patterns => patterns.iter().any(|pattern| fits(pattern.text.trim(), &it.name)),
+        };
+        let mut plan = Plan {
+            experiment,
+            uncertain: all.into_iter().filter(chosen).collect(),
+            variations: Vec::new(),
+            impossible: Vec::new(),
+        };
+        for index in 0..plan.uncertain.len() {
+            for end in [End::Low, End::High] {
+                plan.vary(&description, index, end);
+            }
+        }
+        Ok(plan)
+    }
+
+    fn vary(&mut self, description: &Description, index: usize, end: End) {
+        let Uncertain { name, figure } = &self.uncertain[index];
+        let value = if end == End::Low { figure.range.0 } else { figure.range.1 };
+        if value == figure.value {
+            return;
+        }
+        let mut varied = description.clone();
+        varied.replace(name, Figure { value, ..figure.clone() });
+        // As a text, so that what is run is a setup like any other, and that the rules of machine files hold.
+        match Machine::parse(&varied.to_toml(), name) {
+            Ok(machine) => {
+                let experiment = Experiment { machine, ..self.experiment.clone() };
+                self.variations.push(Variation { figure: index, end, experiment });
+            }
+            Err(mistake) => self.impossible.push(format!(
+                "{name} = {} {} is not run: found {}",
+                figure.unit.text(value),
+                figure.unit.name,
+                mistake.found
+            )),
+        }
+    }
+
+    /// Number of variations.
+    pub fn variations(&self) -> usize {
+        self.variations.len()
+    }
+
+    /// What is run first: the machine as it is, whole, and the first iteration of each variation.
+    pub fn first(&self) -> Vec<Trial> {
+        let jobs = self.experiment.jobs();
+        let base = jobs.iter().map(|&job| Trial { variation: None, job });
+        let first = |variation: usize| {
+            let first = jobs.iter().filter(|job| job.iteration == 0);
+            first.map(move |&job| Trial { variation: Some(variation), job })
+        };
+        base.chain((0..self.variations.len()).flat_map(first)).collect()
+    }
+
+    /// What is run then: the other iterations of the variations that made a difference.
+    pub fn rest(&self, results: &Results) -> Vec<Trial> {
+        let jobs = self.experiment.jobs();
+        let differing = (0..self.variations.len()).filter(|&variation| self.differs(variation, results));
+        let others = |variation: usize| {
+            let others = jobs.iter().filter(|job| job.iteration > 0);
+            others.map(move |&job| Trial { variation: Some(variation), job })
+        };
+        differing.flat_map(others).collect()
+    }
+
+    /// Whether a variation's first iteration is another than that of the machine as it is.
+    fn differs(&self, variation: usize, results: &Results) -> bool {
+        let first = self.experiment.jobs().into_iter().filter(|job| job.iteration == 0);
+        let digest = |variation, job| results.get(&Trial { variation, job }).map(|outcome| &outcome.digest);
+        first.into_iter().any(|job| {
+            let varied = digest(Some(variation), job);
+            varied.is_some() && varied != digest(None, job)
+        })
+    }
+
+    /// The experiment that a trial is a run of.
+    pub fn experiment(&self, trial: &Trial) -> &Experiment {
+        trial.variation.map_or(&self.experiment, |variation| &self.variations[variation].experiment)
+    }
+
+    pub fn setup(&self, trial: &Trial) -> Setup {
+        self.experiment(trial).setup(&trial.job)
+    }
+
+    pub fn job(&self, trial: &Trial) -> Job {
+        trial.job
+    }
+
+    /// One line that says which run this is.
+    pub fn title(&self, trial: &Trial) -> String {
+        let title = self.experiment.title(&trial.job);
+        match trial.variation.map(|variation| &self.variations[variation]) {
+            None => title,
+            Some(of) => {
+                let end = if of.end == End::Low { "lowest" } else { "highest" };
+                format!("{title}, {} at its {end}", self.uncertain[of.figure].name)
+            }
+        }
+    }
+}
+
+/// The numbers of a machine that could be others.
+fn with_room(description: &Description) -> Vec<Uncertain> {
+    let open =
+        |name: &str, figure: &Figure| figure.range.0 < figure.range.1 && FIXED.iter().all(|(fixed, _)| *fixed != name);
+    let figures = description.figures().filter(|(name, figure)| open(name, figure));
+    figures.map(|(name, figure)| Uncertain { name: name.to_string(), figure: figure.clone() }).collect()
+}
+
+fn check(pattern: &Written, description: &Description, with_room: &[Uncertain]) -> Result<(), Mistake> {
+    let text = pattern.text.trim();
+    if with_room.iter().any(|figure| fits(text, &figure.name)) {
+        return Ok(());
+    }
+    if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| fits(text, fixed)) {
+        return Err(pattern.mistake(format!("the figure {text}, which is not varied: {why}"), "another figure"));
+    }
+    if let Some((name, figure)) = description.figures().find(|(name, _)| fits(text, name)) {
+        let (how, unit) = (figure.how.name(), figure.unit);
+        let range = format!("{} to {} {}", unit.text(figure.range.0), unit.text(figure.range.1), unit.name);
+        let found = format!("no figure with room in its range ({name} is {how}, {range}) for {}", pattern.quoted());
+        return Err(pattern.mistake(found, "a figure whose lowest and highest value differ"));
+    }
+    let expected = match nearest_name(text, with_room.iter().map(|figure| figure.name.as_str())) {
+        Some(nearest) => format!("`{nearest}`, perhaps"),
+        None => {
+            "a name such as line.llc, or a pattern such as paths.*: `fairground machines show` lists them".to_string()
+        }
+    };
+    Err(pattern.mistake(format!("no figure of the machine for {}", pattern.quoted()), expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table;
+    use crate::run::{Wanted, run};
+    use machine::topology::Location;
+
+    fn plan(arms: &[&str], patterns: &[&str]) -> Result<Plan, Mistake> {
+        let mut draft = Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.workload_option("pipetest:batches=2,loops=20").unwrap();
+        let arms: Vec<String> = arms.iter().map(|arm| arm.to_string()).collect();
+        draft.arm_options(&arms, false).unwrap();
+        draft.iterations = Some(Written::option("--iterations", "3"));
+        let experiment = draft.resolve(Purpose::Prediction, &Table::default()).unwrap();
+        let patterns: Vec<Written> = patterns.iter().map(|text| Written::option("--figures", text)).collect();
+        Plan::new(experiment, &patterns)
+    }
+
+    fn run_all(plan: &Plan) -> Results {
+        let mut results = Results::new();
+        let go = |trial: &Trial| {
+            run(&plan.setup(trial), Wanted::default(), &Location::of("a test")).unwrap().unwrap().outcome
+        };
+        for trial in plan.first() {
+            results.insert(trial, go(&trial));
+        }
+        for trial in plan.rest(&results) {
+            results.insert(trial, go(&trial));
+        }
+        results
+    }
+
+    #[test]
+    fn what_a_result_rests_on_comes_first() {
+        let plan = plan(
+            &["before=v4.5-rc1", "after=v4.5-rc1,stats.schedstats=tunable"],
+            &["cycles_per_instruction.os", "line.read_stall", "paths.dl_*", "os.pipe_*"],
+        )
+        .unwrap();
+        let ranking = Ranking::new(&plan, &run_all(&plan));
+        assert!(!ranking.rows.is_empty() && !ranking.partial);
+        let moves = |name: &str| ranking.figures.iter().any(|figure| figure.figure == name);
+        assert!(moves("cycles_per_instruction.os") && moves("os.pipe_write"), "{}", ranking.to_text(99));
+        let farthest: Vec<f64> = ranking
+            .figures
+            .iter()
+            .map(|it| {
+                [&it.low, &it.high].iter().filter_map(|moved| Some(moved.change.as_ref()?.by.abs())).fold(0.0, f64::max)
+            })
+            .collect();
+        assert!(farthest.is_sorted_by(|a, b| a >= b), "{farthest:?}");
+        // Nobody of the deadline class runs here.
+        assert!(ranking.without_influence.iter().any(|name| name == "paths.dl_server_start"));
+        let text = ranking.to_text(1);
+        let line = text.lines().find(|line| line.contains(" (") && line.contains(" to ")).expect("a figure");
+        assert!(line.starts_with(&ranking.figures[0].figure), "{text}");
+        assert!(text.contains("more figures move something") && text.contains("have no influence here"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&ranking.to_json()).unwrap();
+        assert_eq!(json["figures"][0]["figure"], ranking.figures[0].figure.as_str());
+    }
+
+    #[test]
+    fn one_arm_is_ranked_by_its_level() {
+        let plan = plan(&["only=v6.12"], &["idle_loop.menu_select", "line.llc"]).unwrap();
+        // A published figure is varied if asked for.
+        assert_eq!((plan.uncertain.len(), plan.variations()), (2, 4));
+        let all = super::Plan::new(plan.experiment.clone(), &[]).unwrap();
+        assert!(all.uncertain.iter().all(|it| matches!(it.figure.how, How::Guess | How::Fitted)));
+        let results = run_all(&plan);
+        let ranking = Ranking::new(&plan, &results);
+        assert!(ranking.figures.iter().all(|figure| figure.low.change.is_none() && figure.high.change.is_none()));
+        // What is missing is told.
+        let few: Results = results.into_iter().take(2).collect();
+        let partial = Ranking::new(&plan, &few);
+        assert!(partial.partial && partial.to_text(9).starts_with("PARTIAL"), "{}", partial.to_text(9));
+    }
+
+    #[test]
+    fn patterns_that_choose_nothing() {
+        let refused = |pattern: &str| plan(&["a=v4.15"], &[pattern]).err().expect("a mistake").to_string();
+        let error = refused("line.lcc");
+        assert_eq!(
+            error,
+            "--figures line.lcc: found no figure of the machine for `line.lcc`; expected `line.llc`, perhaps"
+        );
+        let error = refused("cache.line_size");
+        assert!(error.contains("(cache.line_size is vendor, 64 to 64 B)"), "{error}");
+        let error = refused("tick.rate");
+        assert!(error.contains("not varied: arms have their own hz"), "{error}");
+    }
+
+    #[test]
+    fn ends_at_which_there_is_no_machine_are_told() {
+        // The lowest frequency may not be above the marked one, nor the marked one below it.
+        let plan = plan(&["a=v4.15"], &["frequency.*"]).unwrap();
+        assert!(plan.uncertain.iter().any(|figure| figure.name == "frequency.fixed"));
+        for line in &plan.impossible {
+            assert!(line.contains(" is not run: found "), "{line}");
+        }
+    }
+}
