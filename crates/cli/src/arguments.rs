@@ -15,6 +15,8 @@ pub struct Arguments {
 pub enum Command {
     /// Runs workloads under two arms or more and prints before/after tables
     Compare(CompareArguments),
+    /// Predicts published studies: their experiments, beside the columns that were published of the kernel before
+    Reproduce(ReproduceArguments),
     /// Runs workloads under one arm: the benchmark's own figures, then the scheduler's statistics
     Run(RunArguments),
     /// Writes what happens in one run, to be looked at
@@ -120,6 +122,33 @@ pub struct CompareArguments {
     /// A folder of `fairground measure --out`: sets the predictions beside what was measured; one arm is enough then
     #[arg(long, value_name = "DIR")]
     pub measured: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReproduceArguments {
+    /// Studies, by name [default: all]
+    #[arg(value_name = "STUDY")]
+    pub studies: Vec<String>,
+
+    /// Runs of each row and arm, 1 to 10000 [default: as each experiment says]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub iterations: Option<String>,
+
+    /// Runs at the same time; the results do not depend on it [default: all CPUs of this computer]
+    #[arg(long, value_name = "J", allow_hyphen_values = true)]
+    pub jobs: Option<String>,
+
+    /// What stdout gets; json is one document with the tables of all
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+
+    /// Folder for the results' folders, one of each experiment [default: results]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<String>,
+
+    /// Says nothing on stderr but what went wrong
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,7 @@ use crate::output::{print, say};
 use crate::select::{experiment, threads};
 use crate::store::Store;
 use lab::experiment::{Experiment, Job, Purpose};
+use lab::measured::Measured;
 use lab::mistake::Location;
 use lab::record::{Outcome, Record};
 use lab::report::{Report, hardware_text, single, unfinished};
@@ -24,19 +25,31 @@ type Results = BTreeMap<Job, (Outcome, u64)>;
 pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     let measured = arguments.measured.as_deref().map(measured).transpose()?;
     let arguments = &arguments.run;
-    let quiet = arguments.selectors.quiet;
     let purpose = if measured.is_some() { Purpose::Prediction } else { Purpose::Comparison };
     let experiment = experiment(&arguments.selectors, purpose)?;
     measured.as_ref().map_or(Ok(()), |measured| measured.check(&experiment))?;
-    let threads = threads(&arguments.selectors)?;
     let folder = arguments.out.as_ref().map_or_else(|| Store::default_folder(&experiment), PathBuf::from);
     let patience = Patience::watch();
-    let store = Store::open(&folder, &experiment)?;
+    let report = comparison(&experiment, measured.as_ref(), arguments, &folder, &patience)?;
+    print(chosen(&report, arguments.format))
+}
+
+/// Runs what is missing in `folder` and reports on all.
+pub fn comparison(
+    experiment: &Experiment,
+    measured: Option<&Measured>,
+    arguments: &RunArguments,
+    folder: &Path,
+    patience: &Patience,
+) -> Result<Report, Failure> {
+    let quiet = arguments.selectors.quiet;
+    let threads = threads(&arguments.selectors)?;
+    let store = Store::open(folder, experiment)?;
 
     let mut results = Results::new();
     let mut missing = Vec::new();
     for job in experiment.jobs() {
-        match store.load(&experiment, &job) {
+        match store.load(experiment, &job) {
             Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) => {
                 results.insert(job, (without_reports(outcome), host_cpu_ns));
             }
@@ -49,17 +62,17 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     // Stored runs may have ended badly, too.
     for (job, (outcome, _)) in &results {
-        check(&experiment, job, outcome, Some(&store.record_path(&experiment, job)))?;
+        check(experiment, job, outcome, Some(&store.record_path(experiment, job)))?;
     }
     let bar = progress(runs, results.len(), quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
-        guarded(&setup, Keep::At(&store.record_path(&experiment, job)), || record(&setup, give_up))
-            .and_then(|record| record.map(|record| store.save(&experiment, job, &record).map(|_| record)).transpose())
+        guarded(&setup, Keep::At(&store.record_path(experiment, job)), || record(&setup, give_up))
+            .and_then(|record| record.map(|record| store.save(experiment, job, &record).map(|_| record)).transpose())
     };
-    let ended = execute(&missing, threads, &patience, work, |job, record: Record| {
+    let ended = execute(&missing, threads, patience, work, |job, record: Record| {
         let outcome = record.outcome.expect("a run that has ended has an outcome");
-        check(&experiment, &job, &outcome, Some(&store.record_path(&experiment, &job)))?;
+        check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
         results.insert(job, (without_reports(outcome), record.host_cpu_ns));
         bar.inc(1);
         Ok(())
@@ -71,19 +84,19 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     };
 
     let report = lab::report::comparison(
-        &experiment,
-        measured.as_ref(),
+        experiment,
+        measured,
         &|job| results.get(job).map(|(outcome, _)| outcome),
         cpu_seconds(&results),
     );
     if report.progress.is_partial() {
-        return partial(stopped, &report, arguments.format, &store);
+        partial(stopped, &report, arguments.format, &store)?;
     }
     store.report(&report)?;
     if !quiet {
         say(&format!("results: {}", folder.display()));
     }
-    print(chosen(&report, arguments.format))
+    Ok(report)
 }
 
 /// Tables need the samples alone; what they were taken from is stored, and may be long.

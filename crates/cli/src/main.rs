@@ -10,6 +10,7 @@ mod files;
 mod measure;
 mod output;
 mod replay;
+mod reproduce;
 mod select;
 mod sensitivity;
 mod store;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
 fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Compare(arguments) => compare::compare(arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(arguments),
         Command::Run(arguments) => compare::run(arguments),
         Command::Trace(arguments) => watch::write_trace(arguments),
         Command::Profile(arguments) => watch::profile(arguments),

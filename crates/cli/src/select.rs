@@ -10,10 +10,15 @@ use lab::mistake::Written;
 
 /// Reads and checks everything, and tells what was assumed.
 pub fn experiment(selectors: &Selectors, purpose: Purpose) -> Result<Experiment, Failure> {
-    let mut draft = match &selectors.experiment {
+    let draft = match &selectors.experiment {
         Some(path) => Draft::read(path, &Disk)?,
         None => Draft::default(),
     };
+    chosen(draft, selectors, purpose)
+}
+
+/// The same of a draft that was read already.
+pub fn chosen(mut draft: Draft, selectors: &Selectors, purpose: Purpose) -> Result<Experiment, Failure> {
     if let Some(machine) = &selectors.machine {
         draft.machine_option(machine);
     }

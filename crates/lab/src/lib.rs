@@ -29,6 +29,7 @@ pub mod run;
 pub mod sensitivity;
 pub mod setup;
 pub mod statistics;
+pub mod studies;
 pub mod symbols;
 pub mod tables;
 pub mod timeline;

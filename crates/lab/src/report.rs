@@ -33,6 +33,7 @@ impl Progress {
 #[derive(Clone, Debug)]
 pub struct Report {
     pub text: String,
+    pub document: Document,
     pub json: String,
     pub csv: String,
     pub progress: Progress,
@@ -179,7 +180,7 @@ fn report<'o>(
         document.measured = Some(measured.to_json(&rows));
     }
     let has_tables = !tables.is_empty();
-    Report { text, json: document.to_text(), csv: csv::render(&document), progress, has_tables }
+    Report { text, json: document.to_text(), csv: csv::render(&document), document, progress, has_tables }
 }
 
 fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {
