@@ -22,10 +22,11 @@ use crate::warmth::Warmth;
 use idle::Idling;
 use sched::access::Path;
 use sched::arch::Arch;
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use units::{CpuId, Cycles, Ns, Prng, Ps, Slots};
+use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -296,6 +297,42 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
         self.executing.clock.ns()
+    }
+
+    #[inline]
+    fn arch_scale_freq_capacity(&self, cpu: CpuId) -> Capacity {
+        self.frequency.as_ref().map_or(SCHED_CAPACITY_SCALE, |frequency| frequency.scale(cpu))
+    }
+
+    fn scales_frequency(&self) -> bool {
+        self.frequency.is_some()
+    }
+
+    fn arch_scale_freq_tick(&mut self, cpu: CpuId) {
+        let now = self.now(cpu);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.scale_freq_tick(cpu, now);
+        }
+    }
+
+    fn cpufreq_update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) {
+        self.update_util(by, cpu, time, iowait);
+    }
+
+    fn cpufreq_driver_resolve_freq(&self, _cpu: CpuId, khz: u32) -> u32 {
+        self.frequency.as_ref().map_or(khz, |frequency| frequency.resolve(khz))
+    }
+
+    fn cpufreq_driver_fast_switch(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> u32 {
+        self.fast_switch(by, cpu, khz)
+    }
+
+    fn cpufreq_driver_adjust_perf(&mut self, by: CpuId, cpu: CpuId, min_perf: u64, target_perf: u64, capacity: u64) {
+        let now = self.now(by);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.adjust_perf(cpu, min_perf, target_perf, capacity, now);
+            self.tell_frequency();
+        }
     }
 
     fn bring_up(&mut self, cpu: CpuId) {

@@ -24,6 +24,45 @@ pub trait Arch {
         1024
     }
 
+    /// Whether that ever changes while the kernel runs.
+    #[inline]
+    fn scales_frequency(&self) -> bool {
+        true
+    }
+
+    /// sched.h: arch_scale_freq_tick(). The tick of `cpu`: what [`Arch::arch_scale_freq_capacity`] tells is brought up to date.
+    #[inline]
+    fn arch_scale_freq_tick(&mut self, _cpu: CpuId) {}
+
+    /// A driver of cpufreq is told that the utilization of `cpu` may have changed; `iowait`: a task wakes there that waited for a
+    /// device. `time` is the clock of that CPU's run queue.
+    #[inline]
+    fn cpufreq_update_util(&mut self, _by: CpuId, _cpu: CpuId, _time: Ns, _iowait: bool) {}
+
+    /// cpufreq.c: cpufreq_driver_resolve_freq(). The frequency of the driver of `cpu`, within its limits, for `khz` or the next above.
+    #[inline]
+    fn cpufreq_driver_resolve_freq(&self, _cpu: CpuId, khz: u32) -> u32 {
+        khz
+    }
+
+    /// cpufreq.c: cpufreq_driver_fast_switch(). The policy of `cpu` is to run at `khz`; the frequency that the driver asks for.
+    #[inline]
+    fn cpufreq_driver_fast_switch(&mut self, _by: CpuId, _cpu: CpuId, khz: u32) -> u32 {
+        khz
+    }
+
+    /// cpufreq.c: cpufreq_driver_adjust_perf(). At least `min_perf` of `capacity`, and best `target_perf`.
+    #[inline]
+    fn cpufreq_driver_adjust_perf(
+        &mut self,
+        _by: CpuId,
+        _cpu: CpuId,
+        _min_perf: u64,
+        _target_perf: u64,
+        _capacity: u64,
+    ) {
+    }
+
     /// Time (ns since boot) that `cpu` has spent in interrupts, and not had from its hypervisor: `irq_time_read()` plus
     /// `paravirt_steal_clock()`. It is taken from `clock_task`.
     #[inline]

@@ -13,6 +13,8 @@ pub mod callbacks;
 pub mod core;
 pub mod cpu_topology;
 pub mod cpudeadline;
+pub mod cpufreq;
+pub mod cpufreq_schedutil;
 pub mod cpupri;
 pub mod deadline;
 pub mod errno;

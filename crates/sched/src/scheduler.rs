@@ -295,6 +295,9 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>) {
+        if exit_latency_us.is_some() {
+            self.count_idle_call(cpu);
+        }
         self.rq[cpu].idle_exit_latency = exit_latency_us;
     }
 

@@ -18,11 +18,14 @@ pub(super) struct Clock {
     /// Up to where they count; while halted, not at all.
     counted: Ps,
     halted: bool,
+    /// Time in the idle loop, polling or not, but for the idle that it is in since `idle_since`.
+    idle: Ps,
+    idle_since: Option<Ps>,
 }
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { counters: Counters::default(), counted: Ps::ZERO, halted: false }
+        Clock { counters: Counters::default(), counted: Ps::ZERO, halted: false, idle: Ps::ZERO, idle_since: None }
     }
 }
 
@@ -45,12 +48,24 @@ impl Clock {
         self.counters.cycles += time.ns().0 * u64::from(khz) / 1_000_000;
     }
 
+    pub fn idles(&mut self, now: Ps) {
+        self.idle_since = Some(now);
+    }
+
+    /// Time in the idle loop up to `now`.
+    pub fn idle(&self, now: Ps) -> Ps {
+        self.idle + self.idle_since.map_or(Ps::ZERO, |since| now.saturating_sub(since))
+    }
+
     pub fn stop(&mut self, now: Ps, khz: u32) {
         self.advance(now, khz);
         self.halted = true;
     }
 
     pub fn start(&mut self, now: Ps) {
+        if let Some(since) = self.idle_since.take() {
+            self.idle += now.saturating_sub(since);
+        }
         if self.halted {
             (self.halted, self.counted) = (false, self.counted.max(now));
         }

@@ -3,7 +3,8 @@
 //! ```text
 //! model.rs         the hardware, as plain integers     clock.rs      counters and residency of a CPU and a domain
 //! policy.rs        drivers, governors, their settings  rules.rs      what differs between kernels
-//! autonomous.rs    hardware that chooses by itself
+//! governed.rs      from governors to the hardware      dbs.rs        ondemand and conservative
+//! intel_pstate.rs  Intel's driver where it chooses     autonomous.rs hardware that chooses by itself
 //! ```
 //!
 //! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
@@ -18,6 +19,9 @@
 
 mod autonomous;
 mod clock;
+mod dbs;
+mod governed;
+mod intel_pstate;
 mod model;
 mod policy;
 mod rules;
@@ -27,14 +31,15 @@ mod tests;
 pub use clock::{Counters, FrequencyTime};
 pub use model::{Autonomous, Model, NEEDED, NEEDED_BY_HARDWARE, Sharing};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
-pub use rules::FrequencyRules;
+pub use rules::{FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
 
 use crate::topology::Topology;
 use autonomous::Window;
 use clock::Clock;
+use governed::Group;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use units::{CpuId, Ps};
+use units::{Capacity, CpuId, Ps};
 
 /// Something that happens by itself, at a time, in the order of being planned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,6 +90,13 @@ struct Cpu {
     awake: bool,
     clock: Clock,
     window: Window,
+    /// The policy that it is in.
+    policy: usize,
+    pstate: intel_pstate::CpuData,
+    dbs: dbs::CpuDbsInfo,
+    /// What load tracking is told of its speed, and the counters by which it was found.
+    scale: Capacity,
+    scaled_at: Counters,
 }
 
 /// A domain whose frequency changes now.
@@ -103,6 +115,7 @@ pub struct Frequency {
     awake_threads: Vec<u32>,
     domains: Vec<Domain>,
     packages: Vec<Package>,
+    policies: Vec<Group>,
     events: BinaryHeap<Reverse<Event>>,
     sequence: u64,
 }
@@ -154,13 +167,33 @@ impl Frequency {
                 awake: true,
                 clock: Clock::default(),
                 window: Window::default(),
+                policy: if policy.driver.shares_policies() { domain } else { cpu.index() },
+                pstate: Default::default(),
+                dbs: Default::default(),
+                scale: 1024,
+                scaled_at: Counters::default(),
             });
         }
         for package in &mut packages {
             package.limit_khz = model.limit_khz(package.active_cores, policy.limits.turbo);
         }
-        let mut frequency =
-            Frequency { model, policy, cpus, awake_threads, domains, packages, events: BinaryHeap::new(), sequence: 0 };
+        let groups: Vec<Vec<CpuId>> = match policy.driver.shares_policies() {
+            true => domains.iter().map(|domain| domain.cpus.clone()).collect(),
+            false => topology.cpus().map(|(cpu, _)| vec![cpu]).collect(),
+        };
+        let cur = policy.first_choice(&model);
+        let policies = groups.into_iter().map(|cpus| Group { cpus, cur, dbs: Default::default() }).collect();
+        let mut frequency = Frequency {
+            model,
+            policy,
+            cpus,
+            awake_threads,
+            domains,
+            packages,
+            policies,
+            events: BinaryHeap::new(),
+            sequence: 0,
+        };
         for index in 0..frequency.domains.len() {
             frequency.domains[index].khz = frequency.target(index);
         }
@@ -291,6 +324,11 @@ impl Frequency {
             let domain = this.domain;
             self.votes_changed(domain, now);
         }
+    }
+
+    /// `cpu` idles from `now` on, polling or not.
+    pub fn idle(&mut self, cpu: CpuId, now: Ps) {
+        self.cpus[cpu.index()].clock.idles(now);
     }
 
     /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.

@@ -1,6 +1,8 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
 use super::Model;
+use super::rules::{FrequencyRules, Sampling, TransitionDelay};
+use units::Ps;
 
 macro_rules! named {
     ($(#[$doc:meta])* pub enum $type:ident { $($(#[$vdoc:meta])* $variant:ident = $name:literal,)+ }) => {
@@ -98,6 +100,27 @@ impl Driver {
         }
     }
 
+    /// Whether any CPU may ask for the frequencies of another (`dvfs_possible_from_any_cpu`).
+    pub(super) fn from_any_cpu(self) -> bool {
+        matches!(self, Driver::CppcCpufreq | Driver::Scmi)
+    }
+
+    /// cpufreq.c: cpufreq_policy_transition_delay_us(): governors wait so long between two changes.
+    fn transition_delay_us(self, model: &Model, rules: FrequencyRules, hardware: bool) -> u32 {
+        let latency = model.declared_latency_us;
+        match (self, rules.transition_delay) {
+            // INTEL_CPUFREQ_TRANSITION_DELAY_HWP, INTEL_CPUFREQ_TRANSITION_DELAY
+            (Driver::IntelPstate | Driver::IntelCpufreq, _) if hardware => 5_000,
+            (Driver::IntelPstate | Driver::IntelCpufreq, _) => 500,
+            // AMD_PSTATE_TRANSITION_DELAY
+            (Driver::AmdPstate | Driver::AmdPstateEpp, _) => 1_000,
+            (Driver::CppcCpufreq, _) => latency,
+            (Driver::AcpiCpufreq | Driver::Scmi, _) if latency == 0 => 1_000,
+            (Driver::AcpiCpufreq | Driver::Scmi, TransitionDelay::Thousandfold) => (latency * 1_000).min(10_000),
+            (Driver::AcpiCpufreq | Driver::Scmi, TransitionDelay::HalfMore) => latency + latency / 2,
+        }
+    }
+
     /// What the hardware is asked for: the table's last entry is as fast as it can.
     pub fn vote(self, model: &Model, khz: u32) -> u32 {
         if khz >= self.max_khz(model) { model.max_khz() } else { khz }
@@ -152,19 +175,52 @@ pub struct Policy {
     pub preference: Preference,
     /// The hardware chooses (HWP).
     pub hardware: bool,
+    pub rules: FrequencyRules,
+    /// Length of a jiffy.
+    pub tick: Ps,
+    /// schedutil's `rate_limit_us`.
+    pub rate_limit_us: u32,
+    /// `sampling_rate` of ondemand and conservative, in microseconds.
+    pub sampling_rate_us: u32,
+    /// Their `up_threshold`, in percent.
+    pub up_threshold: u32,
 }
 
 impl Policy {
-    /// A driver and a governor with everything as after boot.
-    pub fn new(model: &Model, driver: Driver, governor: Governor) -> Policy {
+    /// A driver and a governor with everything as after boot, under a kernel that ticks `hz` times in a second.
+    pub fn new(model: &Model, driver: Driver, governor: Governor, rules: FrequencyRules, hz: u32) -> Policy {
+        let hardware = model.autonomous.is_some() && matches!(driver, Driver::IntelPstate | Driver::IntelCpufreq)
+            || driver == Driver::AmdPstateEpp;
+        let tick = Ps(1_000_000_000_000 / u64::from(hz));
+        let delay_us = driver.transition_delay_us(model, rules, hardware);
         Policy {
             driver,
             governor,
             limits: Limits { min_khz: model.min_khz, max_khz: driver.max_khz(model), turbo: true },
             setspeed_khz: driver.resolve(model, model.base_khz, Relation::Highest),
             preference: Preference(128),
-            hardware: model.autonomous.is_some() && driver.is_active(),
+            hardware,
+            rules,
+            tick,
+            rate_limit_us: delay_us,
+            sampling_rate_us: match rules.sampling {
+                // MICRO_FREQUENCY_MIN_SAMPLE_RATE, and what latency asks for.
+                Sampling::Timers => (model.declared_latency_us * 1_000).max(10_000),
+                Sampling::Callbacks => delay_us.max((2 * tick.0 / 1_000_000) as u32),
+            },
+            // MICRO_FREQUENCY_UP_THRESHOLD, where idle time is known to the microsecond; DEF_FREQUENCY_UP_THRESHOLD.
+            up_threshold: if governor == Governor::Conservative { 80 } else { 95 },
         }
+    }
+
+    /// Whether intel_pstate chooses by itself.
+    pub(super) fn pstate_chooses(&self) -> bool {
+        self.driver == Driver::IntelPstate && self.governor == Governor::Powersave && !self.hardware
+    }
+
+    /// Whether a governor chooses by how long CPUs idled.
+    pub(super) fn samples_idle_time(&self) -> bool {
+        !self.driver.is_active() && matches!(self.governor, Governor::Ondemand | Governor::Conservative)
     }
 
     /// Whether hardware chooses, and not just obeys.
@@ -186,19 +242,27 @@ impl Policy {
         self.driver.vote(model, self.limits.max_khz.min(most)).max(self.limits.min_khz)
     }
 
-    /// A frequency within the limits, as the hardware is asked for it.
-    pub fn within_limits(&self, model: &Model, khz: u32, relation: Relation) -> u32 {
-        let most = self.driver.vote(model, self.limits.max_khz);
-        let clamped = khz.min(self.limits.max_khz).max(self.limits.min_khz);
-        self.driver.vote(model, self.driver.resolve(model, clamped, relation)).min(most)
+    /// What the hardware is asked for where the driver is for `khz`: without turbo, no more than the base frequency.
+    pub(super) fn as_vote(&self, model: &Model, khz: u32) -> u32 {
+        let vote = self.driver.vote(model, khz);
+        if self.limits.turbo { vote } else { vote.min(model.base_khz) }
     }
 
-    /// What every CPU asks for when the governor has started and nothing has run.
+    /// What every policy is at when the governor has started and nothing has run.
+    pub(super) fn first_choice(&self, model: &Model) -> u32 {
+        let (khz, relation) = match self.governor {
+            Governor::Performance => (self.limits.max_khz, Relation::Highest),
+            Governor::Userspace => (self.setspeed_khz, Relation::Lowest),
+            _ => (self.limits.min_khz, Relation::Lowest),
+        };
+        self.driver.resolve(model, khz.clamp(self.limits.min_khz, self.limits.max_khz), relation)
+    }
+
+    /// The same, as every CPU asks for it.
     pub(super) fn first_vote(&self, model: &Model) -> u32 {
         match self.governor {
             Governor::Performance => self.hardware_ceiling(model),
-            Governor::Userspace => self.within_limits(model, self.setspeed_khz, Relation::Lowest),
-            _ => self.within_limits(model, self.limits.min_khz, Relation::Lowest),
+            _ => self.as_vote(model, self.first_choice(model)),
         }
     }
 }

@@ -1,10 +1,59 @@
-//! What differs between kernels in drivers/cpufreq.
+//! What differs between kernels in drivers/cpufreq and in what the architecture tells of frequencies.
 
 use super::{Driver, Governor};
+use sched::behaviour;
+
+behaviour! {
+    /// Who lets drivers and governors (but schedutil) take their samples.
+    pub enum Sampling = "frequency.sampling" {
+        Timers = "timers", since "v2.6.9", commit "", "timers that wake no idle CPU, looked at by its tick";
+        Callbacks = "callbacks", since "v4.6", commit "", "the scheduler, whenever it tells of utilization";
+    }
+}
+
+behaviour! {
+    /// How intel_pstate chooses, where hardware does not.
+    pub enum PstateTarget = "frequency.intel_pstate" {
+        Controller = "controller", since "v3.9", commit "",
+            "a controller steers the current frequency towards 97% busy while not idle, or by a third of samples where a CPU idled long";
+        BusyFraction = "busy-fraction", since "v4.14", commit "",
+            "a quarter more than the busy share of the highest frequency, and half of what it was above that";
+    }
+}
+
+behaviour! {
+    /// What a task that waited for a device does to intel_pstate's choice.
+    pub enum PstateIowait = "frequency.intel_pstate_iowait" {
+        AtOnce = "at-once", since "v4.10", commit "", "the CPU counts as busy all the time, and a sample is taken at once";
+        Doubling = "doubling", since "v6.1", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
+    }
+}
+
+behaviour! {
+    /// How long a governor waits between two changes where its driver does not say.
+    pub enum TransitionDelay = "frequency.transition_delay" {
+        Thousandfold = "thousandfold", since "v4.13", commit "",
+            "a thousand times the declared latency, at most 10 ms";
+        HalfMore = "half-more", since "v6.12", commit "", "the declared latency and half of it";
+    }
+}
+
+behaviour! {
+    /// When ondemand and conservative take a CPU for one that has slept long, whose load is what it was before.
+    pub enum LongSleep = "frequency.long_sleep" {
+        Elapsed = "elapsed", since "v3.15", commit "", "after two sampling periods without a sample";
+        Idle = "idle", since "v6.1", commit "", "after so much idle time";
+    }
+}
 
 /// drivers/cpufreq of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrequencyRules {
+    pub sampling: Sampling,
+    pub pstate: PstateTarget,
+    pub pstate_iowait: PstateIowait,
+    pub transition_delay: TransitionDelay,
+    pub long_sleep: LongSleep,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// Where the driver has no policy of its own. Kernels of 4.x are built as distributions did; from v6.1 on it is the choice that
@@ -17,20 +66,36 @@ pub struct FrequencyRules {
 impl FrequencyRules {
     /// v4.5-rc1 and v4.5.
     pub const V4_5: FrequencyRules = FrequencyRules {
+        sampling: Sampling::Timers,
+        pstate: PstateTarget::Controller,
+        pstate_iowait: PstateIowait::AtOnce,
+        transition_delay: TransitionDelay::Thousandfold,
+        long_sleep: LongSleep::Elapsed,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate],
-        governors: &[Governor::Performance, Governor::Powersave, Governor::Userspace],
+        governors: &[
+            Governor::Performance,
+            Governor::Powersave,
+            Governor::Userspace,
+            Governor::Ondemand,
+            Governor::Conservative,
+        ],
         default_governor: Governor::Ondemand,
         preference: false,
     };
 
     /// v4.15 and v4.16.
     pub const V4_15: FrequencyRules = FrequencyRules {
+        sampling: Sampling::Callbacks,
+        pstate: PstateTarget::BusyFraction,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::IntelCpufreq, Driver::CppcCpufreq],
+        governors: Governor::ALL,
         preference: true,
         ..FrequencyRules::V4_5
     };
 
     pub const V6_1: FrequencyRules = FrequencyRules {
+        pstate_iowait: PstateIowait::Doubling,
+        long_sleep: LongSleep::Idle,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -43,5 +108,29 @@ impl FrequencyRules {
         ..FrequencyRules::V4_15
     };
 
-    pub const V6_12: FrequencyRules = FrequencyRules { drivers: Driver::ALL, ..FrequencyRules::V6_1 };
+    pub const V6_12: FrequencyRules =
+        FrequencyRules { transition_delay: TransitionDelay::HalfMore, drivers: Driver::ALL, ..FrequencyRules::V6_1 };
+
+    /// Every behaviour, as this kernel has it.
+    pub fn settings(&self) -> [sched::versions::Setting; 5] {
+        [
+            self.sampling.setting(),
+            self.pstate.setting(),
+            self.pstate_iowait.setting(),
+            self.transition_delay.setting(),
+            self.long_sleep.setting(),
+        ]
+    }
+
+    /// Switches one behaviour alone.
+    pub fn set(&mut self, key: &str, value: &str) -> sched::versions::Switched {
+        match key {
+            Sampling::KEY => self.sampling.switch(value),
+            PstateTarget::KEY => self.pstate.switch(value),
+            PstateIowait::KEY => self.pstate_iowait.switch(value),
+            TransitionDelay::KEY => self.transition_delay.switch(value),
+            LongSleep::KEY => self.long_sleep.switch(value),
+            _ => sched::versions::Switched::UnknownKey,
+        }
+    }
 }

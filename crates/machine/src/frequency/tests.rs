@@ -30,7 +30,7 @@ fn model(sharing: Sharing) -> Model {
 const FOUR: &str = "pack:1 core:4 pu:2";
 
 fn frequency(model: Model, driver: Driver, governor: Governor) -> Frequency {
-    let policy = Policy::new(&model, driver, governor);
+    let policy = Policy::new(&model, driver, governor, FrequencyRules::V4_15, 250);
     Frequency::new(&topology(FOUR), model, policy)
 }
 
@@ -137,7 +137,7 @@ fn residency_sums_up_and_counters_count_cycles() {
 fn autonomous(preference: u8) -> Frequency {
     let hardware = Autonomous { window: us(4_000), ramp: us(30_000), target: 800 };
     let model = Model { autonomous: Some(hardware), ..model(Sharing::Core) };
-    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave);
+    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 250);
     policy.preference = Preference(preference);
     let mut frequency = Frequency::new(&topology(FOUR), model, policy);
     for cpu in 0..8 {
@@ -217,7 +217,7 @@ fn requests_are_rounded_as_relations_say() {
 #[test]
 fn limits_hold() {
     let model = model(Sharing::Core);
-    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance);
+    let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);
     policy.limits.turbo = false;
     assert_eq!(Frequency::new(&topology(FOUR), model.clone(), policy.clone()).khz(CpuId(0)), 2_000_000);
     policy.limits = Limits { min_khz: 1_200_000, max_khz: 1_700_000, turbo: true };
@@ -226,6 +226,6 @@ fn limits_hold() {
     policy.driver = Driver::AcpiCpufreq;
     assert_eq!(Frequency::new(&topology(FOUR), model.clone(), policy).khz(CpuId(0)), 1_200_000);
     let capped = Model { cap_khz: Some(1_900_000), ..model };
-    let performance = Policy::new(&capped, Driver::IntelPstate, Governor::Performance);
+    let performance = Policy::new(&capped, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);
     assert_eq!(Frequency::new(&topology(FOUR), capped, performance).khz(CpuId(0)), 1_900_000);
 }

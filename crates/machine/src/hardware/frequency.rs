@@ -3,7 +3,7 @@
 use super::{Hardware, Message, Notice};
 use crate::frequency::{Change, Frequency};
 use sched::trace::Event;
-use units::{CpuId, Ps};
+use units::{CpuId, Ns, Ps};
 
 /// Picoseconds of a cycle.
 fn ps_per_cycle(khz: u32) -> u64 {
@@ -42,6 +42,35 @@ impl<const COSTS: bool> Hardware<COSTS> {
             Some(frequency) => self.prices.stretched(ps_per_cycle(frequency.khz(cpu)), speed),
             None => self.prices.ps_per_cycle_at(speed),
         }
+    }
+
+    /// A tick of `cpu`: timers of drivers and governors that have one.
+    pub fn frequency_timers(&mut self, cpu: CpuId) {
+        let now = self.now(cpu);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.timers(cpu, now);
+            self.tell_frequency();
+        }
+    }
+
+    /// [`sched::arch::Arch::cpufreq_update_util`]
+    #[cold]
+    pub(super) fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) {
+        let now = self.now(by);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.update_util(by, cpu, time, iowait, now);
+            self.tell_frequency();
+        }
+    }
+
+    /// [`sched::arch::Arch::cpufreq_driver_fast_switch`]
+    #[cold]
+    pub(super) fn fast_switch(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> u32 {
+        let now = self.now(by);
+        let Some(frequency) = &mut self.frequency else { return khz };
+        let khz = frequency.fast_switch(cpu, khz, now);
+        self.tell_frequency();
+        khz
     }
 
     /// When [`Hardware::frequency_step`] is to be called; [`Ps::NEVER`]: not before [`Notice::Frequency`] says so.
@@ -101,11 +130,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `cpu` enters an idle state.
     pub(super) fn halt_clock(&mut self, cpu: CpuId, now: Ps, state: usize) {
         let state = &self.prices.idle_states[state];
-        // Polling executes.
-        if state.target_residency_us == 0 {
-            return;
-        }
         if let Some(frequency) = &mut self.frequency {
+            frequency.idle(cpu, now);
+            // Polling executes.
+            if state.target_residency_us == 0 {
+                return;
+            }
             let deep = state.exit_latency_us >= frequency.model.turbo_exit_latency_us;
             frequency.halt(cpu, now, deep);
             self.tell_frequency();

@@ -29,6 +29,7 @@ use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
 use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
+use crate::fair::load::FrequencyInvariance;
 use crate::fair::numa::Numa;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
@@ -57,6 +58,8 @@ pub struct Sched<A: Arch> {
     pub features: Features,
     pub sysctl: Sysctl,
     pub layout: Layout,
+    /// Who is told of utilization.
+    pub(crate) cpufreq: Option<Box<crate::cpufreq::Cpufreq>>,
     /// Every CPU is a whole one at full speed, as far as load tracking is told.
     pub(crate) full_scale: bool,
     /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
@@ -170,9 +173,10 @@ impl<A: Arch> Sched<A> {
             }
         }
         let mut sched = Sched {
+            full_scale: crate::fair::load::is_full_scale(&boot, arch.scales_frequency()),
             arch,
             layout: boot.kernel.layout(),
-            full_scale: crate::fair::load::is_full_scale(&boot),
+            cpufreq: None,
             features: boot.features,
             sysctl: boot.sysctl,
             this_cpu: CpuId(0),
@@ -556,6 +560,9 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn scheduler_tick(&mut self) -> bool {
         let cpu = self.this_cpu;
+        if self.kernel.load.frequency == FrequencyInvariance::Told {
+            self.arch.arch_scale_freq_tick(cpu);
+        }
         self.rq_lock(cpu);
         self.update_rq_clock(cpu);
         if let Some(curr) = self.rq[cpu].curr {

@@ -344,6 +344,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// sched.h: uclamp_rq_is_capped(). Whether what the CPU does is bounded by a clamp.
+    pub(crate) fn uclamp_rq_is_capped(&self, cpu: CpuId) -> bool {
+        if !self.uclamp_is_used() {
+            return false;
+        }
+        let max = self.uclamp.uclamp_rq_get(cpu, ClampId::Max);
+        max != SCHED_CAPACITY_SCALE.into() && self.cpu_util_cfs(cpu) + self.cpu_util_rt(cpu) >= max
+    }
+
     /// sched.h: uclamp_rq_util_with(). `util` within the clamps of the run queue and, if given, of a task that would come.
     pub(crate) fn uclamp_rq_util_with(&self, cpu: CpuId, util: u64, p: Option<TaskId>) -> u64 {
         if !self.uclamp_is_used() {

@@ -16,6 +16,7 @@ use crate::arch::Arch;
 use crate::attr::{SchedAttr, SchedFlags};
 use crate::behaviour;
 use crate::core::Sched;
+use crate::cpufreq::{UpdateFlags, UpdateUtil};
 use crate::errno::{Answer, Errno, Refusal};
 use crate::hrtimer::SchedTimer;
 use crate::rt::bandwidth::RUNTIME_INF;
@@ -409,6 +410,7 @@ impl<A: Arch> Sched<A> {
         if self.tracks() {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             self.dl[cpu].running_bw += bw;
+            self.other_class_util_change(cpu, UpdateUtil::Bandwidth, UpdateFlags::DL);
         }
     }
 
@@ -419,6 +421,7 @@ impl<A: Arch> Sched<A> {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             let running_bw = &mut self.dl[cpu].running_bw;
             *running_bw = running_bw.saturating_sub(bw);
+            self.other_class_util_change(cpu, UpdateUtil::Bandwidth, UpdateFlags::DL);
         }
     }
 

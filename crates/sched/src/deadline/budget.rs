@@ -14,6 +14,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpudeadline::dl_time_before;
+use crate::cpufreq::{UpdateFlags, UpdateUtil};
 use crate::hrtimer::SchedTimer;
 use crate::rt::RtStatistics;
 use crate::rt::bandwidth::RtBandwidth;
@@ -302,6 +303,7 @@ impl<A: Arch> Sched<A> {
         let told = self.kernel.rt.statistics == RtStatistics::Told;
         let delta_exec = self.update_curr_common(cpu, curr, told).unwrap_or(0);
         if delta_exec > 0 {
+            self.other_class_util_change(cpu, UpdateUtil::Runtime, UpdateFlags::DL);
             self.sched_rt_avg_update(cpu, delta_exec);
         } else if !self.dl_se[curr].dl_yielded {
             return;

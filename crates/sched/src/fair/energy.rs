@@ -3,8 +3,7 @@
 //!
 //! It is tried while no CPU is overutilized; from then on until all fit again, load is spread as on other machines.
 //!
-//! Differs: nothing limits frequencies but the governor's choice (thermal pressure). Frequencies themselves do not change here: a
-//! machine with an energy model is placed on as if they did.
+//! Differs: nothing limits frequencies but the governor's choice (thermal pressure).
 
 use super::fit::{Fits, Needs};
 use crate::arch::Arch;
@@ -16,6 +15,13 @@ use units::CpuId;
 
 /// topology.c: EM_MAX_COMPLEXITY, until v6.6.
 const EM_MAX_COMPLEXITY: usize = 2048;
+
+/// What the governor makes of a CPU: at least so much performance, and what it asks for. 1024 a full CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct GovernorPerf {
+    pub min: u64,
+    pub wanted: u64,
+}
 
 /// fair.c: struct energy_env. Utilizations and capacities, 1024 a full CPU.
 #[derive(Clone, Copy, Default)]
@@ -286,7 +292,7 @@ impl<A: Arch> Sched<A> {
                     self.frequency_util(cpu, self.cpu_util(cpu, Some(p), dst_cpu, false), comes)
                 }
                 EnergyAware::ByPerformance => {
-                    self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), comes)
+                    self.governor_perf(cpu, self.cpu_util(cpu, Some(p), dst_cpu, true), 0, comes).wanted
                 }
             }
         });
@@ -321,7 +327,7 @@ impl<A: Arch> Sched<A> {
 
     /// `effective_cpu_util()` of v6.1 with FREQUENCY_UTIL: within the clamps of the queue and of a task that would come.
     ///
-    fn frequency_util(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
+    pub(crate) fn frequency_util(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
         let max = self.capacity_orig_of(cpu);
         if self.rt_tasks_go_fast(cpu) {
             return max;
@@ -338,15 +344,15 @@ impl<A: Arch> Sched<A> {
     }
 
     /// cpufreq_schedutil.c: sugov_effective_cpu_perf(), of what `eenv_pd_max_util()` hands it (v6.8): with headroom, but no more
-    /// than the upper clamps allow nor less than the lower ones ask for.
+    /// than the upper clamps allow nor less than the lower ones and deadline tasks ask for. `boost`: at least so much is used.
     #[doc(alias = "sugov_effective_cpu_perf")]
-    fn governor_perf(&self, cpu: CpuId, util_cfs: u64, p: Option<TaskId>) -> u64 {
+    pub(crate) fn governor_perf(&self, cpu: CpuId, util_cfs: u64, boost: u64, p: Option<TaskId>) -> GovernorPerf {
         let scale = self.capacity_orig_of(cpu);
         let irq = self.cpu_util_irq(cpu);
-        let actual = self.effective_cpu_util(cpu, util_cfs);
+        let actual = self.effective_cpu_util(cpu, util_cfs).max(boost);
         let (mut min, mut max) = (scale, scale);
         if irq < scale {
-            min = irq.max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
+            min = (irq + self.cpu_bw_dl(cpu)).max(self.uclamp.uclamp_rq_get(cpu, ClampId::Min));
             max = scale.min(self.uclamp.uclamp_rq_get(cpu, ClampId::Max));
             if self.rt_tasks_go_fast(cpu) {
                 min = min.max(scale);
@@ -359,7 +365,7 @@ impl<A: Arch> Sched<A> {
             let task_max = self.uclamp_eff_value(p, ClampId::Max);
             max = if self.uclamp.uclamp_rq_is_idle(cpu) { task_max } else { max.max(task_max) };
         }
-        min.max(map_util_perf(actual).min(max))
+        GovernorPerf { min, wanted: min.max(map_util_perf(actual).min(max)) }
     }
 
     /// Whether the CPU has real-time tasks, and nobody has said that they need less than the highest frequency.

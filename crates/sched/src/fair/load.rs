@@ -10,8 +10,6 @@
 //! rules.rs      what differs between versions
 //! tracepoints.rs bare tracepoints
 //! ```
-//!
-//! Absent: telling the frequency governor (`cfs_rq_util_change()`).
 
 mod attach;
 mod clock;
@@ -31,6 +29,7 @@ pub use rules::{
 
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::cpufreq::ChangePlace;
 use crate::load_weight::LoadResolution;
 use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale, UtilEstimate};
 use crate::sched::*;
@@ -210,6 +209,9 @@ impl<A: Arch> Sched<A> {
         self.read_cfs_removed(cfs);
         let aged = self.bring_up_to_now(cfs, None);
         self.trace_aged(cfs, None, aged);
+        if aged.queue {
+            self.cfs_rq_util_change(cfs, ChangePlace::Aged);
+        }
         aged.queue
     }
 
@@ -258,6 +260,9 @@ impl<A: Arch> Sched<A> {
             pelt::cfs_se_util_change(&mut self.se[se].avg);
         }
         let mut decayed = aged.queue;
+        if decayed {
+            self.cfs_rq_util_change(cfs, ChangePlace::Aged);
+        }
         if let Some(group) = group {
             decayed |= self.propagate_entity_load_avg(cfs, se, group);
         }
@@ -267,8 +272,11 @@ impl<A: Arch> Sched<A> {
         } else if flags.do_detach {
             self.detach_entity_load_avg(cfs, se);
             self.update_tg_load_avg(cfs);
-        } else if decayed && flags.update_tg {
-            self.update_tg_load_avg(cfs);
+        } else if decayed {
+            self.cfs_rq_util_change(cfs, ChangePlace::End);
+            if flags.update_tg {
+                self.update_tg_load_avg(cfs);
+            }
         }
     }
 

@@ -12,7 +12,6 @@
 //! hrtick.rs      the timer that ends a slice          numa/*.rs      tasks and their memory on one node
 //! ```
 //!
-//! Absent: cpufreq hooks.
 
 pub mod balance;
 pub mod bandwidth;
@@ -46,6 +45,7 @@ mod wake_affine;
 
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::cpufreq::UpdateFlags;
 use crate::sched::*;
 use bandwidth::ThrottleLevels;
 use fentry::fentry;
@@ -108,6 +108,9 @@ impl<A: Arch> Sched<A> {
         if flags.delayed {
             self.requeue_delayed_entity(se);
             return;
+        }
+        if self.cpufreq.is_some() && self.task[p].in_iowait {
+            self.cpufreq_update_util(cpu, UpdateFlags::IOWAIT);
         }
         let first = self.has_fair_server() && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
         if self.enqueue_levels(p, flags) {

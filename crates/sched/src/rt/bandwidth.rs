@@ -6,6 +6,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::cpufreq::{UpdateFlags, UpdateUtil};
 use crate::features::Feature;
 use crate::hrtimer::{SchedTimer, hrtimer_forward};
 use crate::sysctl::RUNTIME_UNLIMITED;
@@ -190,6 +191,7 @@ impl<A: Arch> Sched<A> {
         }
         rt_rq.rt_throttled = true;
         self.dequeue_top_rt_rq(cpu);
+        self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
         true
     }
 

@@ -16,6 +16,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::core::class::Pick;
+use crate::cpufreq::{UpdateFlags, UpdateUtil};
 use crate::cpupri::CpuPriority;
 use crate::fair::list::Linked;
 use crate::push_pull::Pushable;
@@ -299,11 +300,14 @@ impl<A: Arch> Sched<A> {
     /// rt.c: enqueue_top_rt_rq(). The queue's tasks count among the CPU's, unless it is throttled.
     pub(super) fn enqueue_top_rt_rq(&mut self, cpu: CpuId) {
         let rt_rq = &self.rt[cpu];
-        if rt_rq.rt_queued || rt_rq.rt_throttled || rt_rq.rt_nr_running == 0 {
+        if rt_rq.rt_queued || rt_rq.rt_throttled {
             return;
         }
-        self.add_nr_running(cpu, rt_rq.rt_nr_running);
-        self.rt[cpu].rt_queued = true;
+        if rt_rq.rt_nr_running != 0 {
+            self.add_nr_running(cpu, rt_rq.rt_nr_running);
+            self.rt[cpu].rt_queued = true;
+        }
+        self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
     }
 
     /// rt.c: dequeue_top_rt_rq().
@@ -348,6 +352,7 @@ impl<A: Arch> Sched<A> {
         else {
             return;
         };
+        self.other_class_util_change(cpu, UpdateUtil::Runtime, UpdateFlags::RT);
         self.sched_rt_avg_update(cpu, delta_exec);
         self.account_rt_time(cpu, delta_exec);
     }

@@ -18,6 +18,7 @@ use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -79,6 +80,7 @@ pub struct Kernel {
     pub domains: DomainRules,
     pub entity: EntityRules,
     pub load: LoadRules,
+    pub cpufreq: CpufreqRules,
     pub wake: WakeRules,
     pub balance: BalanceRules,
     pub numa: NumaRules,
@@ -186,6 +188,7 @@ behaviours! {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,
     }
+    cpufreq: CpufreqRules { update_util, schedutil }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice,

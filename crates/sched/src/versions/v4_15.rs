@@ -4,6 +4,7 @@ use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -39,6 +40,7 @@ pub const V4_15: Kernel = Kernel {
     },
     load_resolution: LoadResolution::Fine,
     pelt: Pelt::Accumulate,
+    cpufreq: CpufreqRules::V4_15,
     domains: DomainRules::V4_15,
     entity: EntityRules::V4_15,
     load: LoadRules::V4_15,

@@ -1,6 +1,7 @@
 //! v4.16 (April 2018): a waker stays where it last found an idle CPU; wake_affine looks at caches.
 
 use super::{Kernel, V4_15};
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::wake::WakeRules;
@@ -9,6 +10,7 @@ use crate::topology::DomainRules;
 
 pub const V4_16: Kernel = Kernel {
     name: "v4.16",
+    cpufreq: CpufreqRules::V4_16,
     domains: DomainRules::V4_16,
     wake: WakeRules::V4_16,
     balance: BalanceRules::V4_16,

@@ -5,6 +5,7 @@ use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -48,6 +49,7 @@ pub const V4_5_RC1: Kernel = Kernel {
     },
     load_resolution: LoadResolution::Shown,
     pelt: Pelt::ByPeriod,
+    cpufreq: CpufreqRules::V4_5,
     domains: DomainRules::V4_5,
     entity: EntityRules::V4_5,
     load: LoadRules::V4_5,

@@ -5,6 +5,7 @@ use super::{CoreRules, Kernel, V4_16};
 use crate::autogroup::AutogroupRules;
 use crate::core::class::PickOrder;
 use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue};
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -43,6 +44,7 @@ pub const V6_1: Kernel = Kernel {
     },
     load_resolution: LoadResolution::FineFloor,
     pelt: Pelt::RunnableAvg,
+    cpufreq: CpufreqRules::V6_1,
     domains: DomainRules::V6_1,
     entity: EntityRules::V6_1,
     load: LoadRules::V6_1,

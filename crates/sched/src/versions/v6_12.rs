@@ -4,6 +4,7 @@ use super::{CoreRules, Kernel, V6_1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::{UtilClamp, WakeRunning};
+use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
 use crate::fair::bandwidth::BandwidthRules;
@@ -22,6 +23,7 @@ use crate::topology::DomainRules;
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
     core: CoreRules { wake_running: WakeRunning::Skips, uclamp: UtilClamp::AfterEnqueue, ..V6_1.core },
+    cpufreq: CpufreqRules::V6_12,
     domains: DomainRules::V6_12,
     load: LoadRules::V6_12,
     entity: EntityRules::V6_12,

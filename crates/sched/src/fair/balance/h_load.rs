@@ -3,6 +3,7 @@
 use super::DecayedQueues;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::cpufreq::{UpdateFlags, UpdateUtil};
 use crate::fair::load::{BlockedNews, UpdateLoad};
 use crate::pelt::Pelt;
 use crate::sched::{CfsRqId, SeId, TaskId};
@@ -17,9 +18,14 @@ impl<A: Arch> Sched<A> {
         self.rq_lock(cpu);
         self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
         self.update_rq_clock(cpu);
-        self.update_other_load_avgs(cpu);
+        let before = self.cfs_rq[self.rq[cpu].cfs].avg.last_update_time;
+        let mut decayed = self.update_other_load_avgs(cpu);
         let others = self.others_have_blocked(cpu);
         let fair = self.__update_blocked_fair(cpu);
+        decayed |= self.cfs_rq[self.rq[cpu].cfs].avg.last_update_time != before;
+        if decayed {
+            self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
+        }
         if !others && !fair {
             self.rq[cpu].has_blocked_load = false;
         }

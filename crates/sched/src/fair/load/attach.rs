@@ -4,6 +4,7 @@ use super::{MigrateLag, MigrationDetach, NewTaskAttach, UpdateLoad};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::cpufreq::ChangePlace;
 use crate::fair::group::LeafList;
 use crate::fair::rules::{ExecStartReset, Pick, SleeperVruntime};
 use crate::features::Feature;
@@ -20,6 +21,7 @@ impl<A: Arch> Sched<A> {
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::attach_entity_load_avg(self.kernel.pelt, scale, age, cfs_rq, avg, load);
+        self.cfs_rq_util_change(cfs, ChangePlace::Moved);
         self.trace_pelt_cfs_tp(cfs);
     }
 
@@ -29,6 +31,7 @@ impl<A: Arch> Sched<A> {
         let (load, scale) = (self.load_of(se), self.scale(self.cfs_rq[cfs].rq));
         let (cfs_rq, avg) = (&mut self.cfs_rq[cfs], &mut self.se[se].avg);
         pelt::detach_entity_load_avg(self.kernel.pelt, scale, cfs_rq, avg, load);
+        self.cfs_rq_util_change(cfs, ChangePlace::Moved);
         self.trace_pelt_cfs_tp(cfs);
     }
 

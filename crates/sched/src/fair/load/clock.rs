@@ -9,9 +9,10 @@ use crate::pelt::{self, Pelt, Scale, load_avg_is_decayed};
 use crate::sched::*;
 use units::CpuId;
 
-/// Whether nothing scales the averages of a machine that boots so: every CPU is a whole one, and none tells its frequency.
-pub(crate) fn is_full_scale(boot: &Boot) -> bool {
-    boot.kernel.load.frequency == FrequencyInvariance::Unknown
+/// Whether nothing scales the averages of a machine that boots so: every CPU is a whole one, and none tells of another frequency than the
+/// highest.
+pub(crate) fn is_full_scale(boot: &Boot, scales_frequency: bool) -> bool {
+    (boot.kernel.load.frequency == FrequencyInvariance::Unknown || !scales_frequency)
         && boot.topology.capacity.iter().all(|(_, &capacity)| capacity == SCHED_CAPACITY_SCALE)
 }
 

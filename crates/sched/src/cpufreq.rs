@@ -1,0 +1,160 @@
+//! kernel/sched/cpufreq.c: who is told when a CPU's utilization changes: a driver of cpufreq, or the governor schedutil.
+//!
+//! A machine whose frequencies are fixed has nobody to be told, which costs a look at one pointer.
+
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpufreq_schedutil::{Schedutil, Sugov};
+use crate::sched::CfsRqId;
+use units::{CpuId, Ns, PerCpu};
+
+behaviour! {
+    /// When somebody is told that the utilization of a CPU may have changed.
+    pub enum UpdateUtil = "frequency.update_util" {
+        Absent = "absent", since "v2.6.23", commit "", "never: drivers and governors sample by timers of their own";
+        Runtime = "runtime", since "v4.14", commit "",
+            "when a CPU's fair queue has a new average, and whenever a real-time or deadline task's runtime is counted";
+        /// The same of fair and real-time tasks.
+        Bandwidth = "bandwidth", since "v4.16", commit "",
+            "of deadline tasks, when the bandwidth of active ones changes";
+        Queued = "queued", since "v6.1", commit "",
+            "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays";
+    }
+}
+
+/// How frequencies follow the scheduler, in one kernel version.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpufreqRules {
+    pub update_util: UpdateUtil,
+    pub schedutil: Schedutil,
+}
+
+impl CpufreqRules {
+    /// v4.5-rc1 and v4.5, which has no schedutil.
+    pub const V4_5: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Absent, schedutil: Schedutil::RtDlMax };
+    pub const V4_15: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Runtime, ..CpufreqRules::V4_5 };
+    pub const V4_16: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Bandwidth, schedutil: Schedutil::RtMax };
+    pub const V6_1: CpufreqRules =
+        CpufreqRules { update_util: UpdateUtil::Queued, schedutil: Schedutil::EffectiveUtil };
+    pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_1 };
+}
+
+/// linux/sched/cpufreq.h: SCHED_CPUFREQ_*: why somebody is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UpdateFlags {
+    /// A task wakes that waited for a device.
+    pub iowait: bool,
+    pub rt: bool,
+    pub dl: bool,
+}
+
+impl UpdateFlags {
+    pub const NONE: UpdateFlags = UpdateFlags { iowait: false, rt: false, dl: false };
+    pub const IOWAIT: UpdateFlags = UpdateFlags { iowait: true, ..UpdateFlags::NONE };
+    pub const RT: UpdateFlags = UpdateFlags { rt: true, ..UpdateFlags::NONE };
+    pub const DL: UpdateFlags = UpdateFlags { dl: true, ..UpdateFlags::NONE };
+}
+
+/// Where a fair queue's utilization has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChangePlace {
+    /// Its average is up to date.
+    Aged,
+    /// The end of `update_load_avg()`, where nothing came or left.
+    End,
+    /// An entity came or left.
+    Moved,
+}
+
+/// Who is told.
+pub(crate) enum Hook {
+    Driver,
+    Schedutil(Sugov),
+}
+
+pub struct Cpufreq {
+    pub(crate) hook: Hook,
+    /// tick-sched.c: `ts->idle_calls`: rounds of each CPU's idle loop.
+    pub(crate) idle_calls: PerCpu<u64>,
+}
+
+impl<A: Arch> Sched<A> {
+    /// cpufreq.c: cpufreq_add_update_util_hook(), for all CPUs: the driver is told by [`Arch::cpufreq_update_util`]. Nothing in
+    /// kernels that tell nobody.
+    pub fn cpufreq_add_update_util_hook(&mut self) {
+        self.add_hook(Hook::Driver);
+    }
+
+    pub(crate) fn add_hook(&mut self, hook: Hook) {
+        if self.kernel.cpufreq.update_util != UpdateUtil::Absent {
+            self.cpufreq = Some(Box::new(Cpufreq { hook, idle_calls: PerCpu::from_fn(self.nr_cpus(), |_| 0) }));
+        }
+    }
+
+    /// sched.h: cpufreq_update_util().
+    #[inline(always)]
+    pub(crate) fn cpufreq_update_util(&mut self, cpu: CpuId, flags: UpdateFlags) {
+        if self.cpufreq.is_some() {
+            self.call_hook(cpu, flags);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn call_hook(&mut self, cpu: CpuId, flags: UpdateFlags) {
+        let Some(mut cpufreq) = self.cpufreq.take() else { return };
+        let time = self.rq[cpu].clock;
+        match &mut cpufreq.hook {
+            Hook::Driver => self.arch.cpufreq_update_util(self.this_cpu, cpu, Ns(time), flags.iowait),
+            Hook::Schedutil(sugov) => self.sugov_update(sugov, &cpufreq.idle_calls, cpu, time, flags),
+        }
+        self.cpufreq = Some(cpufreq);
+    }
+
+    /// fair.c: cfs_rq_util_change().
+    #[inline(always)]
+    pub(crate) fn cfs_rq_util_change(&mut self, cfs: CfsRqId, place: ChangePlace) {
+        if self.cpufreq.is_some() {
+            self.root_util_change(cfs, place);
+        }
+    }
+
+    #[cold]
+    fn root_util_change(&mut self, cfs: CfsRqId, place: ChangePlace) {
+        let cpu = self.cfs_rq[cfs].rq;
+        let told = match self.kernel.cpufreq.update_util {
+            UpdateUtil::Absent => false,
+            UpdateUtil::Runtime | UpdateUtil::Bandwidth => place != ChangePlace::End,
+            UpdateUtil::Queued => place != ChangePlace::Aged,
+        };
+        if told && self.rq[cpu].cfs == cfs {
+            self.cpufreq_update_util(cpu, UpdateFlags::NONE);
+        }
+    }
+
+    /// Real-time or deadline tasks changed something, in a way that `how` tells of.
+    #[inline]
+    pub(crate) fn other_class_util_change(&mut self, cpu: CpuId, how: UpdateUtil, flags: UpdateFlags) {
+        if self.cpufreq.is_some() {
+            let rule = self.kernel.cpufreq.update_util;
+            let told = match (how, flags.dl) {
+                (UpdateUtil::Runtime, true) => rule == UpdateUtil::Runtime,
+                (UpdateUtil::Runtime, false) => matches!(rule, UpdateUtil::Runtime | UpdateUtil::Bandwidth),
+                (UpdateUtil::Bandwidth, _) => matches!(rule, UpdateUtil::Bandwidth | UpdateUtil::Queued),
+                (UpdateUtil::Queued | UpdateUtil::Absent, _) => rule == UpdateUtil::Queued,
+            };
+            if told {
+                self.cpufreq_update_util(cpu, flags);
+            }
+        }
+    }
+
+    /// The idle loop goes round.
+    #[inline]
+    pub(crate) fn count_idle_call(&mut self, cpu: CpuId) {
+        if let Some(cpufreq) = &mut self.cpufreq {
+            cpufreq.idle_calls[cpu] += 1;
+        }
+    }
+}

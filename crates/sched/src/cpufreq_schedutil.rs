@@ -1,0 +1,494 @@
+//! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own idea of how busy a CPU is.
+//!
+//! Differs: every driver switches at once (`fast_switch`), where some have the thread `sugov:N` do it; what the governor itself takes
+//! is not charged.
+
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpufreq::{Hook, UpdateFlags};
+use crate::fair::load::FrequencyInvariance;
+use crate::topology::map_util_perf;
+use units::{CpuId, PerCpu};
+
+behaviour! {
+    /// What schedutil takes for a CPU's utilization.
+    pub enum Schedutil = "frequency.schedutil" {
+        RtDlMax = "rt-dl-max", since "v4.7", commit "",
+            "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
+        RtMax = "rt-max", since "v4.16", commit "", "the same, but deadline tasks add their bandwidth";
+        EffectiveUtil = "effective-util", since "v6.1", commit "",
+            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU";
+        EffectivePerf = "effective-perf", since "v6.8", commit "",
+            "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
+    }
+}
+
+/// `(1024 >> 3)`, the boost that begins: sched.h IOWAIT_BOOST_MIN.
+const IOWAIT_BOOST_MIN: u32 = 1024 / 8;
+const SCHED_CAPACITY_SCALE: u32 = 1024;
+/// No frequency was chosen yet (UINT_MAX).
+const NO_FREQ: u32 = u32::MAX;
+
+/// linux/cpufreq.h: struct cpufreq_policy: CPUs that are governed together. Frequencies in kHz.
+#[derive(Clone, Debug)]
+pub struct CpufreqPolicy {
+    pub cpus: Vec<CpuId>,
+    pub min: u32,
+    pub cpuinfo_max_freq: u32,
+    pub cur: u32,
+    pub rate_limit_us: u32,
+    /// Any CPU may ask for the frequencies of these.
+    pub dvfs_possible_from_any_cpu: bool,
+    /// The driver takes shares of a CPU's performance instead of frequencies.
+    pub adjust_perf: bool,
+}
+
+/// cpufreq_schedutil.c: struct sugov_policy.
+#[derive(Clone, Debug)]
+pub(crate) struct SugovPolicy {
+    policy: CpufreqPolicy,
+    last_freq_update_time: u64,
+    freq_update_delay_ns: u64,
+    next_freq: u32,
+    cached_raw_freq: u32,
+    limits_changed: bool,
+    need_freq_update: bool,
+}
+
+/// cpufreq_schedutil.c: struct sugov_cpu.
+#[derive(Clone, Copy, Debug, Default)]
+struct SugovCpu {
+    sg_policy: usize,
+    iowait_boost_pending: bool,
+    /// In kHz until v5.x, then in shares of 1024.
+    iowait_boost: u32,
+    last_update: u64,
+    /// 1024 = the biggest CPU.
+    util: u64,
+    util_dl: u64,
+    /// Since v6.1: `bw_dl`, `bw_min`.
+    bw_min: u64,
+    flags: UpdateFlags,
+    saved_idle_calls: u64,
+}
+
+pub struct Sugov {
+    policies: Vec<SugovPolicy>,
+    cpus: PerCpu<SugovCpu>,
+}
+
+impl<A: Arch> Sched<A> {
+    /// cpufreq_schedutil.c: sugov_start(), for every policy of the machine; those of one CPU and shared ones.
+    pub fn sugov_start(&mut self, policies: Vec<CpufreqPolicy>) {
+        let rt = self.kernel.cpufreq.schedutil == Schedutil::RtDlMax;
+        let mut cpus = PerCpu::from_fn(self.nr_cpus(), |_| SugovCpu {
+            flags: UpdateFlags { rt, ..UpdateFlags::NONE },
+            ..SugovCpu::default()
+        });
+        for (index, policy) in policies.iter().enumerate() {
+            policy.cpus.iter().for_each(|&cpu| cpus[cpu].sg_policy = index);
+        }
+        let start = |policy: CpufreqPolicy| SugovPolicy {
+            last_freq_update_time: 0,
+            freq_update_delay_ns: u64::from(policy.rate_limit_us) * 1_000,
+            next_freq: NO_FREQ,
+            cached_raw_freq: 0,
+            limits_changed: false,
+            need_freq_update: false,
+            policy,
+        };
+        self.add_hook(Hook::Schedutil(Sugov { policies: policies.into_iter().map(start).collect(), cpus }));
+    }
+
+    /// The callback that [`Sched::sugov_start`] has registered.
+    pub(crate) fn sugov_update(
+        &mut self,
+        sugov: &mut Sugov,
+        idle_calls: &PerCpu<u64>,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+    ) {
+        let policy = &mut sugov.policies[sugov.cpus[cpu].sg_policy];
+        let shared = policy.policy.cpus.len() > 1;
+        match self.kernel.cpufreq.schedutil {
+            Schedutil::RtDlMax | Schedutil::RtMax if shared => {
+                self.sugov_update_shared_by_flags(policy, &mut sugov.cpus, cpu, time, flags);
+            }
+            Schedutil::RtDlMax | Schedutil::RtMax => {
+                let sg_cpu = &mut sugov.cpus[cpu];
+                self.sugov_update_single_by_flags(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
+            }
+            Schedutil::EffectiveUtil | Schedutil::EffectivePerf if shared => {
+                self.sugov_update_shared(policy, &mut sugov.cpus, cpu, time, flags);
+            }
+            Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
+                let sg_cpu = &mut sugov.cpus[cpu];
+                if policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
+                    self.sugov_update_single_perf(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
+                } else {
+                    self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
+                }
+            }
+        }
+    }
+
+    fn arch_scale_freq_invariant(&self) -> bool {
+        self.kernel.load.frequency == FrequencyInvariance::Told
+    }
+
+    /// cpufreq_schedutil.c: sugov_should_update_freq(). Whether it is time again, and this CPU may ask.
+    fn sugov_should_update_freq(&self, sg_policy: &mut SugovPolicy, time: u64) -> bool {
+        let policy = &sg_policy.policy;
+        if !policy.dvfs_possible_from_any_cpu && !policy.cpus.contains(&self.this_cpu) {
+            return false;
+        }
+        if std::mem::take(&mut sg_policy.limits_changed) {
+            sg_policy.need_freq_update = true;
+            return true;
+        }
+        // Clocks of CPUs are one here; a queue's clock may be behind what another CPU's showed.
+        time.saturating_sub(sg_policy.last_freq_update_time) >= sg_policy.freq_update_delay_ns
+    }
+
+    /// cpufreq_schedutil.c: get_next_freq().
+    fn get_next_freq(&self, sg_policy: &mut SugovPolicy, util: u64, max: u64) -> u32 {
+        let policy = &sg_policy.policy;
+        let invariant = self.arch_scale_freq_invariant();
+        let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
+        let freq = match self.kernel.cpufreq.schedutil {
+            Schedutil::RtDlMax | Schedutil::RtMax => (base + (base >> 2)) * util / max,
+            Schedutil::EffectiveUtil => base * map_util_perf(util) / max,
+            // The quarter stands in the utilization; what is relative to the current frequency gets another.
+            Schedutil::EffectivePerf if invariant => base * util / max,
+            Schedutil::EffectivePerf => (base + (base >> 2)) * util / max,
+        };
+        let freq = u32::try_from(freq).unwrap_or(NO_FREQ - 1);
+        let keeps = sg_policy.next_freq != NO_FREQ && !sg_policy.need_freq_update;
+        if freq == sg_policy.cached_raw_freq && keeps {
+            return sg_policy.next_freq;
+        }
+        sg_policy.cached_raw_freq = freq;
+        self.arch.cpufreq_driver_resolve_freq(policy.cpus[0], freq)
+    }
+
+    /// cpufreq_schedutil.c: sugov_update_next_freq() and what asks the driver; until v5.x sugov_update_commit().
+    #[doc(alias = "sugov_update_commit")]
+    fn sugov_update_next_freq(&mut self, sg_policy: &mut SugovPolicy, cpu: CpuId, time: u64, next_freq: u32) {
+        sg_policy.need_freq_update = false;
+        if sg_policy.next_freq == next_freq {
+            return;
+        }
+        sg_policy.next_freq = next_freq;
+        sg_policy.last_freq_update_time = time;
+        sg_policy.policy.cur = self.arch.cpufreq_driver_fast_switch(self.this_cpu, cpu, next_freq);
+    }
+
+    /// cpufreq_schedutil.c: sugov_hold_freq(): the CPU has not idled since this was asked last, so that less is premature.
+    #[doc(alias = "sugov_cpu_is_busy")]
+    fn sugov_hold_freq(sg_cpu: &mut SugovCpu, idle_calls: u64) -> bool {
+        std::mem::replace(&mut sg_cpu.saved_idle_calls, idle_calls) == idle_calls
+    }
+
+    /// sched.h: cpu_bw_dl(). 1024 = a whole CPU.
+    pub(crate) fn cpu_bw_dl(&self, cpu: CpuId) -> u64 {
+        const BW_SHIFT: u32 = 20;
+        (self.dl[cpu].running_bw * u64::from(SCHED_CAPACITY_SCALE)) >> BW_SHIFT
+    }
+
+    // Until v4.16 and some time after.
+
+    /// cpufreq_schedutil.c: sugov_get_util() and sugov_aggregate_util(): the fair tasks', and the deadline tasks' bandwidth.
+    fn util_by_flags(&self, sg_cpu: &mut SugovCpu, cpu: CpuId) {
+        sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
+        sg_cpu.util_dl = match self.kernel.cpufreq.schedutil {
+            Schedutil::RtDlMax => 0,
+            Schedutil::RtMax | Schedutil::EffectiveUtil | Schedutil::EffectivePerf => self.cpu_bw_dl(cpu),
+        };
+    }
+
+    fn goes_fast(&self, flags: UpdateFlags) -> bool {
+        flags.rt || flags.dl && self.kernel.cpufreq.schedutil == Schedutil::RtDlMax
+    }
+
+    /// cpufreq_schedutil.c: sugov_set_iowait_boost(). In kHz, from the lowest frequency on.
+    fn sugov_set_iowait_boost(&self, sg_cpu: &mut SugovCpu, policy: &CpufreqPolicy, time: u64) {
+        if sg_cpu.flags.iowait {
+            if sg_cpu.iowait_boost_pending {
+                return;
+            }
+            sg_cpu.iowait_boost_pending = true;
+            sg_cpu.iowait_boost = match sg_cpu.iowait_boost {
+                0 => policy.min,
+                boost => (boost << 1).min(policy.cpuinfo_max_freq),
+            };
+        } else if sg_cpu.iowait_boost != 0 && time.saturating_sub(sg_cpu.last_update) > self.tick_nsec {
+            (sg_cpu.iowait_boost, sg_cpu.iowait_boost_pending) = (0, false);
+        }
+    }
+
+    /// cpufreq_schedutil.c: sugov_iowait_boost() of that time: the greater of a utilization (a pair: so much of so much) and the boost.
+    fn boosted(sg_cpu: &mut SugovCpu, policy: &CpufreqPolicy, (util, max): (u64, u64)) -> (u64, u64) {
+        if sg_cpu.iowait_boost == 0 {
+            return (util, max);
+        }
+        if !std::mem::take(&mut sg_cpu.iowait_boost_pending) {
+            sg_cpu.iowait_boost >>= 1;
+            if sg_cpu.iowait_boost < policy.min {
+                sg_cpu.iowait_boost = 0;
+                return (util, max);
+            }
+        }
+        let boost = (u64::from(sg_cpu.iowait_boost), u64::from(policy.cpuinfo_max_freq));
+        if util * boost.1 < max * boost.0 { boost } else { (util, max) }
+    }
+
+    /// `sugov_update_single()`.
+    fn sugov_update_single_by_flags(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        sg_cpu: &mut SugovCpu,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+        idle_calls: u64,
+    ) {
+        sg_cpu.flags = flags;
+        self.sugov_set_iowait_boost(sg_cpu, &sg_policy.policy, time);
+        sg_cpu.last_update = time;
+        if !self.sugov_should_update_freq(sg_policy, time) {
+            return;
+        }
+        let busy = Self::sugov_hold_freq(sg_cpu, idle_calls);
+        let mut next = sg_policy.policy.cpuinfo_max_freq;
+        if !self.goes_fast(flags) {
+            self.util_by_flags(sg_cpu, cpu);
+            let max = self.capacity_orig_of(cpu);
+            let util = (sg_cpu.util + sg_cpu.util_dl).min(max);
+            let (util, max) = Self::boosted(sg_cpu, &sg_policy.policy, (util, max));
+            next = self.get_next_freq(sg_policy, util, max);
+            if busy && next < sg_policy.next_freq && sg_policy.next_freq != NO_FREQ {
+                next = sg_policy.next_freq;
+                sg_policy.cached_raw_freq = 0;
+            }
+        }
+        self.sugov_update_next_freq(sg_policy, cpu, time, next);
+    }
+
+    /// `sugov_update_shared()` and `sugov_next_freq_shared()`.
+    fn sugov_update_shared_by_flags(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        cpus: &mut PerCpu<SugovCpu>,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+    ) {
+        let sg_cpu = &mut cpus[cpu];
+        self.util_by_flags(sg_cpu, cpu);
+        sg_cpu.flags = flags;
+        self.sugov_set_iowait_boost(sg_cpu, &sg_policy.policy, time);
+        sg_cpu.last_update = time;
+        if !self.sugov_should_update_freq(sg_policy, time) {
+            return;
+        }
+        let mut highest = (0, 1);
+        let mut fast = self.goes_fast(flags);
+        for &other in &sg_policy.policy.cpus {
+            let sg_cpu = &mut cpus[other];
+            if fast {
+                break;
+            }
+            // Idle since a while, or its average would have been told.
+            if time.saturating_sub(sg_cpu.last_update) > self.tick_nsec {
+                (sg_cpu.iowait_boost, sg_cpu.iowait_boost_pending, sg_cpu.util) = (0, false, 0);
+                if sg_cpu.util_dl == 0 {
+                    continue;
+                }
+            }
+            fast = self.goes_fast(sg_cpu.flags);
+            let max = self.capacity_orig_of(other);
+            let util = (sg_cpu.util + sg_cpu.util_dl).min(max);
+            if util * highest.1 > max * highest.0 {
+                highest = (util, max);
+            }
+            highest = Self::boosted(sg_cpu, &sg_policy.policy, highest);
+        }
+        let next = match fast {
+            true => sg_policy.policy.cpuinfo_max_freq,
+            false => self.get_next_freq(sg_policy, highest.0, highest.1),
+        };
+        self.sugov_update_next_freq(sg_policy, cpu, time, next);
+    }
+
+    // Later.
+
+    /// cpufreq_schedutil.c: sugov_iowait_reset().
+    fn sugov_iowait_reset(&self, sg_cpu: &mut SugovCpu, time: u64, set_iowait_boost: bool) -> bool {
+        if time.saturating_sub(sg_cpu.last_update) <= self.tick_nsec {
+            return false;
+        }
+        sg_cpu.iowait_boost = if set_iowait_boost { IOWAIT_BOOST_MIN } else { 0 };
+        sg_cpu.iowait_boost_pending = set_iowait_boost;
+        true
+    }
+
+    /// cpufreq_schedutil.c: sugov_iowait_boost(). Doubles with each wakeup from a device, an eighth of a CPU at first.
+    fn sugov_iowait_boost(&self, sg_cpu: &mut SugovCpu, time: u64, flags: UpdateFlags) {
+        if sg_cpu.iowait_boost != 0 && self.sugov_iowait_reset(sg_cpu, time, flags.iowait) {
+            return;
+        }
+        if !flags.iowait || sg_cpu.iowait_boost_pending {
+            return;
+        }
+        sg_cpu.iowait_boost_pending = true;
+        sg_cpu.iowait_boost = match sg_cpu.iowait_boost {
+            0 => IOWAIT_BOOST_MIN,
+            boost => (boost << 1).min(SCHED_CAPACITY_SCALE),
+        };
+    }
+
+    /// cpufreq_schedutil.c: sugov_iowait_apply(). What the boost is worth on a CPU of so much capacity; halves it, if none was asked for
+    /// since the last time.
+    fn sugov_iowait_apply(&self, sg_cpu: &mut SugovCpu, time: u64, max_cap: u64) -> u64 {
+        if sg_cpu.iowait_boost == 0 || self.sugov_iowait_reset(sg_cpu, time, false) {
+            return 0;
+        }
+        if !sg_cpu.iowait_boost_pending {
+            sg_cpu.iowait_boost >>= 1;
+            if sg_cpu.iowait_boost < IOWAIT_BOOST_MIN {
+                sg_cpu.iowait_boost = 0;
+                return 0;
+            }
+        }
+        sg_cpu.iowait_boost_pending = false;
+        (u64::from(sg_cpu.iowait_boost) * max_cap) >> 10
+    }
+
+    /// cpufreq_schedutil.c: sugov_get_util(), with the boost of a wait applied.
+    fn sugov_get_util(&self, sg_cpu: &mut SugovCpu, cpu: CpuId, time: u64) {
+        let max_cap = self.capacity_orig_of(cpu);
+        match self.kernel.cpufreq.schedutil {
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::EffectiveUtil => {
+                sg_cpu.bw_min = self.cpu_bw_dl(cpu);
+                let util = self.frequency_util(cpu, self.cpu_util_cfs(cpu), None);
+                sg_cpu.util = (util + sg_cpu.bw_min).min(max_cap);
+                let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
+                if boost != 0 {
+                    sg_cpu.util = sg_cpu.util.max(self.uclamp_rq_util_with(cpu, boost, None));
+                }
+            }
+            Schedutil::EffectivePerf => {
+                let boost = self.sugov_iowait_apply(sg_cpu, time, max_cap);
+                let perf = self.governor_perf(cpu, self.cpu_util_cfs_boost(cpu), boost, None);
+                (sg_cpu.bw_min, sg_cpu.util) = (perf.min, perf.wanted);
+            }
+        }
+    }
+
+    /// cpufreq_schedutil.c: sugov_update_single_common(). Whether the frequency is to be looked at.
+    fn sugov_update_single_common(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        sg_cpu: &mut SugovCpu,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+    ) -> bool {
+        self.sugov_iowait_boost(sg_cpu, time, flags);
+        sg_cpu.last_update = time;
+        self.ignore_dl_rate_limit(sg_policy, sg_cpu, cpu);
+        if !self.sugov_should_update_freq(sg_policy, time) {
+            return false;
+        }
+        self.sugov_get_util(sg_cpu, cpu, time);
+        true
+    }
+
+    /// cpufreq_schedutil.c: ignore_dl_rate_limit(). Deadline tasks that need more need it now.
+    fn ignore_dl_rate_limit(&self, sg_policy: &mut SugovPolicy, sg_cpu: &SugovCpu, cpu: CpuId) {
+        if self.cpu_bw_dl(cpu) > sg_cpu.bw_min {
+            sg_policy.limits_changed = true;
+        }
+    }
+
+    /// cpufreq_schedutil.c: sugov_update_single_freq().
+    fn sugov_update_single_freq(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        sg_cpu: &mut SugovCpu,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+        idle_calls: u64,
+    ) {
+        let cached_freq = sg_policy.cached_raw_freq;
+        if !self.sugov_update_single_common(sg_policy, sg_cpu, cpu, time, flags) {
+            return;
+        }
+        let mut next = self.get_next_freq(sg_policy, sg_cpu.util, self.capacity_orig_of(cpu));
+        let holds = !self.uclamp_rq_is_capped(cpu) && Self::sugov_hold_freq(sg_cpu, idle_calls);
+        let chosen = sg_policy.next_freq != NO_FREQ;
+        if holds && chosen && next < sg_policy.next_freq && !sg_policy.need_freq_update {
+            next = sg_policy.next_freq;
+            sg_policy.cached_raw_freq = cached_freq;
+        }
+        self.sugov_update_next_freq(sg_policy, cpu, time, next);
+    }
+
+    /// cpufreq_schedutil.c: sugov_update_single_perf().
+    fn sugov_update_single_perf(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        sg_cpu: &mut SugovCpu,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+        idle_calls: u64,
+    ) {
+        let prev_util = sg_cpu.util;
+        if !self.sugov_update_single_common(sg_policy, sg_cpu, cpu, time, flags) {
+            return;
+        }
+        if !self.uclamp_rq_is_capped(cpu) && Self::sugov_hold_freq(sg_cpu, idle_calls) {
+            sg_cpu.util = sg_cpu.util.max(prev_util);
+        }
+        let perf = |util: u64| match self.kernel.cpufreq.schedutil {
+            Schedutil::EffectivePerf => util,
+            Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::EffectiveUtil => map_util_perf(util),
+        };
+        let (min, target, max_cap) = (perf(sg_cpu.bw_min), perf(sg_cpu.util), self.capacity_orig_of(cpu));
+        self.arch.cpufreq_driver_adjust_perf(self.this_cpu, cpu, min, target, max_cap);
+        sg_policy.last_freq_update_time = time;
+    }
+
+    /// cpufreq_schedutil.c: sugov_update_shared() and sugov_next_freq_shared().
+    #[doc(alias = "sugov_next_freq_shared")]
+    fn sugov_update_shared(
+        &mut self,
+        sg_policy: &mut SugovPolicy,
+        cpus: &mut PerCpu<SugovCpu>,
+        cpu: CpuId,
+        time: u64,
+        flags: UpdateFlags,
+    ) {
+        let sg_cpu = &mut cpus[cpu];
+        self.sugov_iowait_boost(sg_cpu, time, flags);
+        sg_cpu.last_update = time;
+        self.ignore_dl_rate_limit(sg_policy, sg_cpu, cpu);
+        if !self.sugov_should_update_freq(sg_policy, time) {
+            return;
+        }
+        let mut highest = (0, 1);
+        for &other in &sg_policy.policy.cpus {
+            self.sugov_get_util(&mut cpus[other], other, time);
+            let (util, max) = (cpus[other].util, self.capacity_orig_of(other));
+            if util * highest.1 > max * highest.0 {
+                highest = (util, max);
+            }
+        }
+        let next = self.get_next_freq(sg_policy, highest.0, highest.1);
+        self.sugov_update_next_freq(sg_policy, cpu, time, next);
+    }
+}
