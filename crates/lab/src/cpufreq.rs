@@ -26,6 +26,12 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     ("no_turbo", "1: nothing above the base frequency (Intel's drivers)"),
     ("boost", "0: nothing above the base frequency (other drivers)"),
+    ("rate_limit_us", "the governor schedutil waits so long between two changes, in microseconds"),
+    ("sampling_rate", "ondemand and conservative look so often how busy CPUs were, in microseconds"),
+    (
+        "up_threshold",
+        "above so much load, in percent, ondemand goes to the highest frequency and conservative a step up",
+    ),
 ];
 
 /// What an arm sets: the file's name, the value.
@@ -45,6 +51,7 @@ pub fn choose(
     machine: &Description,
     kernel: &str,
     build: &Build,
+    hz: u32,
     settings: &Settings,
 ) -> Result<Option<(Model, Policy)>, Mistake> {
     for (name, _) in settings {
@@ -54,13 +61,14 @@ pub fn choose(
     }
     let Some(driver) = driver(machine, kernel, build, settings)? else { return Ok(None) };
     let model = model(machine, settings)?;
-    let governor = governor(machine, kernel, build, driver, settings)?;
-    let mut policy = Policy::new(&model, driver, governor);
-    Setter { model: &model, policy: &mut policy, settings, preference: build.frequency.preference, kernel }.all()?;
-    if policy.driver == Driver::IntelPstate && governor == Governor::Powersave && !policy.is_autonomous() {
-        let found = "the driver intel_pstate with powersave on hardware that does not choose by itself, which is not modelled yet";
-        return Err(Mistake::new(&place(settings, "driver", machine), found, "performance, or another driver"));
+    if driver == Driver::AmdPstateEpp && model.autonomous.is_none() {
+        let found =
+            format!("the driver {}, but control = \"hardware\" is not said of {}", driver.name(), machine.name());
+        return Err(Mistake::new(&place(settings, "driver", machine), found, "another driver, or such a machine"));
     }
+    let governor = governor(machine, kernel, build, driver, settings)?;
+    let mut policy = Policy::new(&model, driver, governor, build.frequency, hz);
+    Setter { model: &model, policy: &mut policy, settings, preference: build.frequency.preference, kernel }.all()?;
     Ok(Some((model, policy)))
 }
 
@@ -183,6 +191,7 @@ impl Setter<'_> {
                 return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
             }
             "scaling_setspeed" => policy.setspeed_khz = khz()?,
+            "rate_limit_us" | "sampling_rate" | "up_threshold" => self.set_tunable(name, value)?,
             "no_turbo" if !intel => return Err(self.other_driver(name, "boost")),
             "no_turbo" => policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
             "boost" if intel => return Err(self.other_driver(name, "no_turbo")),
@@ -207,6 +216,31 @@ impl Setter<'_> {
                 };
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A file of the governor's own.
+    fn set_tunable(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
+        let what = format!("cpufreq.{}", name.text);
+        let schedutil = self.policy.governor == Governor::Schedutil;
+        let samples = matches!(self.policy.governor, Governor::Ondemand | Governor::Conservative);
+        let (has, owners) = match name.text.as_str() {
+            "rate_limit_us" => (schedutil, "schedutil"),
+            _ => (samples, "ondemand or conservative"),
+        };
+        if !has || self.policy.driver.is_active() {
+            let found = format!("{what} with the governor {}", self.policy.governor.name());
+            return Err(name.mistake(found, format!("cpufreq.governor={owners} beside it")));
+        }
+        match name.text.as_str() {
+            "rate_limit_us" => self.policy.rate_limit_us = value.whole(&what, 0, 10_000_000)? as u32,
+            "sampling_rate" => {
+                // Two jiffies, below which idle time cannot be told.
+                let least = 2 * self.policy.tick.0 / 1_000_000;
+                self.policy.sampling_rate_us = value.whole(&what, least, 100_000_000)? as u32;
+            }
+            _ => self.policy.up_threshold = value.whole(&what, 1, 100)? as u32,
         }
         Ok(())
     }

@@ -71,6 +71,7 @@ impl Build {
         settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting()]);
         settings.extend(self.idle.settings());
         settings.extend(self.os.net.settings());
+        settings.extend(self.frequency.settings());
         settings
     }
 
@@ -80,7 +81,10 @@ impl Build {
             PipeRules::KEY => self.os.pipe.switch(value),
             MigrationLimit::KEY => self.os.migration_limit.switch(value),
             _ => match self.idle.set(key, value) {
-                Switched::UnknownKey => self.set_net(key, value),
+                Switched::UnknownKey => match self.frequency.set(key, value) {
+                    Switched::UnknownKey => self.set_net(key, value),
+                    switched => switched,
+                },
                 switched => switched,
             },
         }

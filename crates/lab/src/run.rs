@@ -17,7 +17,7 @@ use crate::setup::{Setup, sha256};
 use crate::symbols::Symbols;
 use crate::timeline;
 use machine::description::Description;
-use machine::frequency::{Counters, Frequency, FrequencyTime, Policy};
+use machine::frequency::{Counters, Frequency, FrequencyTime, Governor, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::profile::Frame;
@@ -169,7 +169,7 @@ fn governed(
     }
     let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
     let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
-    cpufreq::choose(machine, &setup.kernel.name, &build, &settings)
+    cpufreq::choose(machine, &setup.kernel.name, &build, setup.kernel.hz, &settings)
 }
 
 /// The workload of a setup.
@@ -344,7 +344,9 @@ fn boot<const COSTS: bool>(
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.idle, setup.seed);
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, polls, at)?);
-    if let Some((model, policy)) = governed(setup, machine, at)? {
+    let governed = governed(setup, machine, at)?;
+    let governor = governed.as_ref().map(|(_, policy)| policy.governor);
+    if let Some((model, policy)) = governed {
         hardware.set_frequency(Frequency::new(topology, model, policy));
     }
     // Before the scheduler is born: it announces its own tasks.
@@ -367,6 +369,7 @@ fn boot<const COSTS: bool>(
         isolated: isolated.clone(),
     };
     let mut sched = Sched::new(hardware, boot);
+    follow(&mut sched, governor);
     if setup.kernel.parameters.get("psi").is_some_and(|value| value == "1") {
         sched.psi_init().expect("a kernel that knows the parameter");
     }
@@ -384,6 +387,17 @@ fn boot<const COSTS: bool>(
     let mut os = Os::new(build.os);
     os.set_seed(setup.seed);
     Ok((LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz), build))
+}
+
+/// Lets whoever governs frequencies be told of utilization.
+fn follow<const COSTS: bool>(sched: &mut Sched<Hardware<COSTS>>, governor: Option<Governor>) {
+    let Some(frequency) = sched.arch.frequency() else { return };
+    if governor == Some(Governor::Schedutil) {
+        let policies = frequency.cpufreq_policies();
+        sched.sugov_start(policies);
+    } else if frequency.wants_updates() {
+        sched.cpufreq_add_update_util_hook();
+    }
 }
 
 fn simulate<const COSTS: bool>(

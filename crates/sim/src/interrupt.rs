@@ -83,7 +83,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 sim.cpus[cpu].ticks += 1;
                 sim.cpus[cpu].got_idle_tick |= sim.sched.current(cpu).is_none();
                 sim.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
-                    sim.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| sim.sched.scheduler_tick(cpu))
+                    let softirq = sim.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| sim.sched.scheduler_tick(cpu));
+                    sim.sched.arch_mut().frequency_timers(cpu);
+                    softirq
                 })
             })
         })

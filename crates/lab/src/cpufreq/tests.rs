@@ -25,7 +25,11 @@ fn machine_text(lines: &str) -> String {
     ];
     let missing = figures.iter().filter(|(name, ..)| !text.contains(&format!("\n{name} = ")));
     let figures: String = missing.map(|(name, value, unit)| figure(name, value, unit)).collect();
-    text.replacen("[frequency]\n", &format!("[frequency]\n{lines}{figures}"), 1)
+    let text = text.replacen("[frequency]\n", &format!("[frequency]\n{lines}{figures}"), 1);
+    match OBEYS.with(std::cell::Cell::get) {
+        true => text.replacen("control = { value = \"hardware\"", "control = { value = \"core\"", 1),
+        false => text,
+    }
 }
 
 fn fact(name: &str, value: &str) -> String {
@@ -42,7 +46,7 @@ fn chosen(lines: &str, kernel: &str, settings: &str) -> Result<Option<Policy>, S
         .collect::<Option<_>>()
         .expect("name=value");
     let build = Build::named(kernel).expect("a kernel");
-    let chosen = choose(&machine, kernel, &build, &settings).map_err(|mistake| mistake.to_string())?;
+    let chosen = choose(&machine, kernel, &build, 250, &settings).map_err(|mistake| mistake.to_string())?;
     Ok(chosen.map(|(_, policy)| policy))
 }
 
@@ -60,7 +64,9 @@ fn the_default_follows_from_machine_and_kernel() {
     assert_eq!(driver_and_governor(&performance, "v6.1", ""), ("intel_pstate", "performance"));
     assert_eq!(driver_and_governor(&performance, "v6.1", "governor=powersave"), ("intel_pstate", "powersave"));
     let amd = fact("driver", "amd-pstate");
-    assert_eq!(driver_and_governor(&amd, "v4.15", "governor=powersave"), ("acpi-cpufreq", "powersave"));
+    assert_eq!(driver_and_governor(&amd, "v4.15", ""), ("acpi-cpufreq", "ondemand"));
+    assert_eq!(driver_and_governor(&amd, "v6.1", ""), ("amd-pstate", "schedutil"));
+    assert_eq!(driver_and_governor("", "v4.5-rc1", "driver=acpi-cpufreq"), ("acpi-cpufreq", "ondemand"));
     assert_eq!(driver_and_governor("", "v4.5-rc1", "driver=acpi-cpufreq governor=performance").0, "acpi-cpufreq");
 }
 
@@ -83,6 +89,20 @@ fn wrong_settings_are_named() {
     refused(&intel, "v4.15", "energy_performance_preference=balance", "`balance_power`, perhaps");
     refused(&intel, "v4.15", "energy_performance_preference=256", "a whole number from 0 to 255");
     refused(&intel, "v4.15", "scaling_setspeed=1000000", "expected cpufreq.governor=userspace beside it");
+    refused(&intel, "v4.5-rc1", "driver=acpi-cpufreq governor=schedutil", "schedutil, which v4.5-rc1 does not have");
+    refused(
+        &intel,
+        "v6.1",
+        "driver=acpi-cpufreq up_threshold=90",
+        "expected cpufreq.governor=ondemand or conservative",
+    );
+    refused(&intel, "v6.1", "rate_limit_us=90", "found cpufreq.rate_limit_us with the governor powersave");
+    refused(
+        &intel,
+        "v4.15",
+        "driver=acpi-cpufreq sampling_rate=7999",
+        "cpufreq.sampling_rate = 7999; expected a whole number from 8000",
+    );
     refused(&fact("driver", "scmi"), "v4.15", "", "the driver scmi of skylake-uma-8, which v4.15 does not have");
 }
 
@@ -156,4 +176,114 @@ fn hardware_that_chooses_by_itself_ramps_where_a_task_stays_and_leaves_idle_core
     for cpu in 1..4 {
         assert_eq!(core(&run, cpu).time.iter().map(|entry| entry.0).collect::<Vec<_>>(), [800_000]);
     }
+}
+
+/// The share of its time, in percent, that core 0 was at each frequency in MHz, in a run in which a task on CPU 0 works for `work_us` of the highest frequency in each `period_us`.
+fn duty(lines: &str, arm: &str, (work_us, period_us): (u64, u64)) -> Vec<(u32, f64)> {
+    let count = 1_200_000 / period_us;
+    let timer = format!("\"timer\": {{ \"ref\": \"t\", \"period\": {period_us} }}");
+    let run = run_of(lines, arm, &format!("\"cpus\": [0], \"loop\": {count}, \"run\": {work_us}, {timer}"));
+    let whole = run.outcome.simulated_ns as f64 * 1e3;
+    core(&run, 0).time.iter().map(|(khz, time)| (khz / 1_000, time.0 as f64 * 100.0 / whole)).collect()
+}
+
+/// What core 0 ran at, on average over the run, in MHz.
+fn average(lines: &str, arm: &str, work: (u64, u64)) -> u32 {
+    let shares = duty(lines, arm, work);
+    shares.iter().map(|(mhz, share)| f64::from(*mhz) * share / 100.0).sum::<f64>() as u32
+}
+
+/// The machine without hardware that chooses by itself: 0.8 to 3.4 GHz, turbo up to 4.0.
+fn obeying() -> String {
+    fact("driver", "intel_pstate")
+}
+
+fn obeying_run(arm: &str, work: (u64, u64)) -> u32 {
+    OBEYS.with(|obeys| obeys.set(true));
+    let mhz = average(&obeying(), arm, work);
+    OBEYS.with(|obeys| obeys.set(false));
+    mhz
+}
+
+thread_local! {
+    /// Machines have clocks of cores that obey, instead of hardware that chooses.
+    static OBEYS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+#[test]
+fn schedutil_runs_a_quarter_faster_than_what_is_used() {
+    // Half of the highest frequency's work, in periods far shorter than averages decay in: 1.25 * 0.5 * 4.0 GHz. Full speed is that of
+    // four active cores, 3.7, so that a little more counts as used.
+    for kernel in ["v6.1", "v6.12"] {
+        let arm = format!("{kernel},cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil");
+        let found = obeying_run(&arm, (1_000, 2_000));
+        assert!((2_400..3_100).contains(&found), "{arm}: {found} MHz");
+    }
+    // Not invariant: relative to the current frequency, and above four fifths of that up at once, before the average knows better.
+    let arm = "v4.15,cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil";
+    let found = obeying_run(arm, (1_000, 2_000));
+    assert!((2_400..=4_000).contains(&found), "v4.15: {found} MHz");
+    for kernel in ["v4.15", "v4.16", "v6.1", "v6.12"] {
+        let arm = format!("{kernel},cpufreq.driver=acpi-cpufreq,cpufreq.governor=schedutil");
+        let busy = obeying_run(&arm, (100_000, 100_000));
+        assert!(busy > 3_600, "{arm}, busy all the time: {busy} MHz");
+        let idle = obeying_run(&arm, (20, 2_000));
+        assert!(idle < 1_200, "{arm}, almost idle: {idle} MHz");
+    }
+}
+
+#[test]
+fn schedutil_keeps_its_rate_limit() {
+    OBEYS.with(|obeys| obeys.set(true));
+    let task = "\"cpus\": [0], \"loop\": 100, \"run\": 2000, \"sleep\": 6000";
+    let changes = |limit: &str| {
+        let arm = format!("v6.1,cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil,cpufreq.rate_limit_us={limit}");
+        let run = run_of(&obeying(), &arm, task);
+        (core(&run, 0).time.changes(), run.outcome.simulated_ns / 1_000)
+    };
+    let (slow, us) = changes("20000");
+    assert!(slow > 3 && slow <= us / 20_000 + 1, "{slow} changes in {us} us");
+    let (fast, _) = changes("500");
+    assert!(fast > slow, "{fast} changes, {slow} where 20 ms lie between two");
+    OBEYS.with(|obeys| obeys.set(false));
+}
+
+#[test]
+fn ondemand_goes_to_the_highest_above_its_threshold_and_follows_load_below() {
+    let arm = |kernel: &str| format!("{kernel},cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand");
+    for kernel in ["v4.5-rc1", "v4.15", "v6.12"] {
+        // The table's last entry is turbo.
+        let found = obeying_run(&arm(kernel), (100_000, 100_000));
+        assert!(found > 3_900, "{kernel}, busy all the time: {found} MHz");
+        // A fifth of the highest frequency's work: 800 + 26 * load is 80000 / load at a load of 42%, 1.9 GHz.
+        let found = obeying_run(&arm(kernel), (400, 2_000));
+        assert!((1_600..=2_200).contains(&found), "{kernel}: {found} MHz");
+    }
+}
+
+#[test]
+fn intel_pstate_follows_the_busy_share_and_its_controller_does_not_see_idle_time() {
+    for arm in ["v4.15", "v6.1", "v6.12"] {
+        let found = obeying_run(arm, (100_000, 100_000));
+        assert!(found > 3_800, "{arm}, busy all the time: {found} MHz");
+        // 1.25 * 4000 * busy, where busy is 0.3 * 4000 / f: f = 2450; and half of what it was above that.
+        let found = obeying_run(arm, (600, 2_000));
+        assert!((2_200..=2_900).contains(&found), "{arm}: {found} MHz");
+    }
+    // The controller of v4.5 compares what it got while it executed with what it asked for: short sleeps do not lower it, and each
+    // sample is 3% above its setpoint, a P-state up.
+    let found = obeying_run("v4.5-rc1", (400, 2_000));
+    assert!(found > 3_200, "{found} MHz");
+}
+
+#[test]
+fn conservative_climbs_in_steps() {
+    OBEYS.with(|obeys| obeys.set(true));
+    let arm = "v4.15,cpufreq.driver=acpi-cpufreq,cpufreq.governor=conservative";
+    let run = run_of(&obeying(), arm, "\"cpus\": [0], \"loop\": 1, \"run\": 400000");
+    OBEYS.with(|obeys| obeys.set(false));
+    let busy = core(&run, 0);
+    // 5% of 3.401 GHz, down to multiples of 100 MHz: from 0.8 to 3.4 one after the other.
+    let seen: Vec<u32> = busy.time.iter().map(|entry| entry.0 / 1_000).collect();
+    assert!(seen.len() > 14 && seen.first() == Some(&800) && seen.last() == Some(&4_000), "{seen:?}");
 }

@@ -147,7 +147,7 @@ impl Draft {
         };
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
         for (arm, draft) in arms.iter().zip(&self.arms) {
-            cpufreq::choose(&machine.description, &arm.kernel, &arm.build, &arm::cpufreq_of(draft))?;
+            cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &arm::cpufreq_of(draft))?;
         }
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
