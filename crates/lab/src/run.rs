@@ -360,9 +360,13 @@ fn boot<const COSTS: bool>(
             hardware.trace(cpu, &Event::CpuFrequency { khz });
         }
     }
+    let mut cpu_topology = topology.cpu_topology();
+    if let (Some(governor), Some(energy)) = (governor, &mut cpu_topology.energy_model) {
+        energy.schedutil = governor == Governor::Schedutil;
+    }
     let boot = Boot {
         kernel: build.sched,
-        topology: topology.cpu_topology(),
+        topology: cpu_topology,
         hz: setup.kernel.hz,
         features,
         sysctl,

@@ -8,6 +8,7 @@ use units::{CpuId, Ps};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     Core,
+    /// CPUs of one performance domain, else of one kind, else of one cluster.
     Cluster,
     Package,
     Machine,
@@ -121,7 +122,12 @@ impl Model {
         let of = topology.cpu(cpu);
         match self.sharing {
             Sharing::Core => usize::from(of.core),
-            Sharing::Cluster => usize::from(of.cluster),
+            Sharing::Cluster => {
+                let domains = topology.energy_model().map_or(&[][..], |model| &model.domains);
+                let domain = domains.iter().position(|domain| domain.cpus.contains(cpu));
+                let kind = || topology.kinds().iter().position(|kind| kind.cpus.contains(cpu));
+                domain.or_else(kind).unwrap_or(usize::from(of.cluster))
+            }
             Sharing::Package => usize::from(of.package),
             Sharing::Machine => 0,
         }
