@@ -2,6 +2,7 @@
 
 use lab::kernels::Build;
 use lab::machines::Machine;
+use machine::frequency::{Autonomous, Driver, Frequency, Governor, Model, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
@@ -12,7 +13,7 @@ use sched::sched::ROOT_TASK_GROUP;
 use sched::sysctl::Sysctl;
 use sim::engine::LinuxSim;
 use sim::program::{Op, Outcome, Program, TaskSpec};
-use units::{CpuId, Cycles, Ns};
+use units::{CpuId, Cycles, Ns, Ps};
 use workloads::{Values, workload};
 
 pub const NAMES: &[&str] = &[
@@ -23,6 +24,9 @@ pub const NAMES: &[&str] = &[
     "hackbench-48",
     "pingpong-8-groups",
     "pingpong-48-groups",
+    "pingpong-8-schedutil",
+    "pingpong-8-intel-pstate",
+    "pingpong-8-hardware",
 ];
 
 /// Simulated time before the measurement, unless it is said otherwise.
@@ -41,6 +45,16 @@ pub struct Counts {
 pub struct Case {
     topology: &'static str,
     load: Load,
+    frequency: Frequencies,
+}
+
+/// Who chooses frequencies; with the cost model off nobody does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frequencies {
+    Fixed,
+    Schedutil,
+    IntelPstate,
+    Hardware,
 }
 
 enum Load {
@@ -66,15 +80,24 @@ pub fn case(name: &str) -> Option<Case> {
         "pingpong-48-groups" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 3 }),
         "idle-1024" => ("pack:16 [numa] l3:1 core:32 pu:2", Load::MostlyIdle),
         "hackbench-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
+        "pingpong-8-schedutil" | "pingpong-8-intel-pstate" | "pingpong-8-hardware" => {
+            ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 0 })
+        }
         _ => return None,
     };
-    Some(Case { topology, load })
+    let frequency = match name {
+        "pingpong-8-schedutil" => Frequencies::Schedutil,
+        "pingpong-8-intel-pstate" => Frequencies::IntelPstate,
+        "pingpong-8-hardware" => Frequencies::Hardware,
+        _ => Frequencies::Fixed,
+    };
+    Some(Case { topology, load, frequency })
 }
 
 impl Case {
     /// `length`: simulated milliseconds to measure or, of hackbench, messages from each sender to each receiver.
     pub fn run<const COSTS: bool>(&self, length: u64, warm_up_ms: u64) -> Counts {
-        let mut sim: LinuxSim<COSTS> = boot(self.topology);
+        let mut sim: LinuxSim<COSTS> = boot(self.topology, self.frequency);
         self.start(&mut sim, length);
         // Forks and first placements are not what is measured; hackbench is run whole, since with the cost model off its
         // messages take no time and a length of time would never pass.
@@ -128,7 +151,7 @@ impl Case {
 }
 
 /// A v4.16 kernel on a machine of this shape, at the prices of the nearest machine known.
-fn boot<const COSTS: bool>(topology: &str) -> LinuxSim<COSTS> {
+fn boot<const COSTS: bool>(topology: &str, frequencies: Frequencies) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
     let topology = from_synthetic(topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
     let machine = Machine::of_topology("benchmark", topology);
@@ -143,8 +166,29 @@ fn boot<const COSTS: bool>(topology: &str) -> LinuxSim<COSTS> {
         sysctl: Sysctl::new(topology.nr_cpus()),
         isolated: Default::default(),
     };
-    let hardware = Hardware::new(topology, prices, build.sched.layout(), build.idle, 1);
-    LinuxSim::new(Sched::new(hardware, boot), Os::new(build.os), HZ)
+    let mut hardware = Hardware::new(topology.clone(), prices, build.sched.layout(), build.idle, 1);
+    if frequencies != Frequencies::Fixed {
+        let mut model = Model::of(&machine.description).expect("figures of frequencies");
+        let window = Ps::from_ns(4_000_000);
+        let hardware_chooses = Autonomous { window, ramp: Ps::from_ns(30_000_000), target: 800 };
+        model.autonomous = (frequencies == Frequencies::Hardware).then_some(hardware_chooses);
+        let (driver, governor) = match frequencies {
+            Frequencies::Schedutil => (Driver::IntelCpufreq, Governor::Schedutil),
+            _ => (Driver::IntelPstate, Governor::Powersave),
+        };
+        let policy = Policy::new(&model, driver, governor, build.frequency, HZ);
+        hardware.set_frequency(Frequency::new(&topology, model, policy));
+    }
+    let mut sched = Sched::new(hardware, boot);
+    match frequencies {
+        Frequencies::Schedutil => {
+            let policies = sched.arch.frequency().map(Frequency::cpufreq_policies).unwrap_or_default();
+            sched.sugov_start(policies);
+        }
+        Frequencies::IntelPstate => sched.cpufreq_add_update_util_hook(),
+        Frequencies::Fixed | Frequencies::Hardware => {}
+    }
+    LinuxSim::new(sched, Os::new(build.os), HZ)
 }
 
 fn scheduling_events<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> u64 {

@@ -26,6 +26,10 @@ pub const FILES: &[(&str, &str)] = &[
     ),
     ("no_turbo", "1: nothing above the base frequency (Intel's drivers)"),
     ("boost", "0: nothing above the base frequency (other drivers)"),
+    (
+        "hwp_dynamic_boost",
+        "1: tasks that waited for a device raise the lowest frequency that hardware chooses (intel_pstate)",
+    ),
     ("rate_limit_us", "the governor schedutil waits so long between two changes, in microseconds"),
     ("sampling_rate", "ondemand and conservative look so often how busy CPUs were, in microseconds"),
     (
@@ -192,6 +196,15 @@ impl Setter<'_> {
             }
             "scaling_setspeed" => policy.setspeed_khz = khz()?,
             "rate_limit_us" | "sampling_rate" | "up_threshold" => self.set_tunable(name, value)?,
+            "hwp_dynamic_boost" => {
+                if !policy.rules.hwp_boost || !policy.is_autonomous() || policy.driver != Driver::IntelPstate {
+                    let found = format!("{what} of {} under the driver {}", self.kernel, policy.driver.name());
+                    return Err(
+                        name.mistake(found, "intel_pstate on hardware that chooses by itself, in a kernel since v4.19")
+                    );
+                }
+                policy.hwp_dynamic_boost = value.whole(&what, 0, 1)? == 1;
+            }
             "no_turbo" if !intel => return Err(self.other_driver(name, "boost")),
             "no_turbo" => policy.limits.turbo = value.whole(&what, 0, 1)? == 0,
             "boost" if intel => return Err(self.other_driver(name, "no_turbo")),

@@ -96,6 +96,12 @@ fn wrong_settings_are_named() {
         "driver=acpi-cpufreq up_threshold=90",
         "expected cpufreq.governor=ondemand or conservative",
     );
+    refused(
+        &intel,
+        "v4.15",
+        "hwp_dynamic_boost=1",
+        "expected intel_pstate on hardware that chooses by itself, in a kernel",
+    );
     refused(&intel, "v6.1", "rate_limit_us=90", "found cpufreq.rate_limit_us with the governor powersave");
     refused(
         &intel,
@@ -255,6 +261,8 @@ fn ondemand_goes_to_the_highest_above_its_threshold_and_follows_load_below() {
         // The table's last entry is turbo.
         let found = obeying_run(&arm(kernel), (100_000, 100_000));
         assert!(found > 3_900, "{kernel}, busy all the time: {found} MHz");
+    }
+    for kernel in ["v4.15", "v6.12"] {
         // A fifth of the highest frequency's work: 800 + 26 * load is 80000 / load at a load of 42%, 1.9 GHz.
         let found = obeying_run(&arm(kernel), (400, 2_000));
         assert!((1_600..=2_200).contains(&found), "{kernel}: {found} MHz");
@@ -271,9 +279,9 @@ fn intel_pstate_follows_the_busy_share_and_its_controller_does_not_see_idle_time
         assert!((2_200..=2_900).contains(&found), "{arm}: {found} MHz");
     }
     // The controller of v4.5 compares what it got while it executed with what it asked for: short sleeps do not lower it, and each
-    // sample is 3% above its setpoint, a P-state up.
-    let found = obeying_run("v4.5-rc1", (400, 2_000));
-    assert!(found > 3_200, "{found} MHz");
+    // sample is 3% above its setpoint, a P-state up. Its timer needs ticks, which the period must not miss for ever.
+    let found = obeying_run("v4.5-rc1", (950, 1_900));
+    assert!(found > 3_000, "{found} MHz");
 }
 
 #[test]

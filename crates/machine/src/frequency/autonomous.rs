@@ -49,7 +49,7 @@ impl Frequency {
         let began = Ps(now.0 / period * period);
         if began.0 > window.began.0 + period {
             // A whole window without work, unseen until now.
-            self.vote(cpu, self.policy.hardware_floor(&self.model), now);
+            self.vote(cpu, self.floor_of(cpu), now);
         }
         let unhalted = self.cpus[cpu.index()].clock.read(now, 0).unhalted;
         self.cpus[cpu.index()].window = Window { began, unhalted, due: true };
@@ -64,7 +64,7 @@ impl Frequency {
         let unhalted = this.clock.read(at, khz).unhalted;
         let busy = unhalted.saturating_sub(this.window.unhalted).0 * 1_000 / rule.window.0.max(1);
         this.window = Window { began: at, unhalted, due: false };
-        let (floor, ceiling) = (self.policy.hardware_floor(&self.model), self.policy.hardware_ceiling(&self.model));
+        let (floor, ceiling) = (self.floor_of(cpu), self.policy.hardware_ceiling(&self.model));
         let target = target(rule.target, u32::from(self.policy.preference.0));
         let range = u64::from(ceiling.saturating_sub(floor));
         let ramp = range * rule.window.0 / rule.ramp.0.max(1);

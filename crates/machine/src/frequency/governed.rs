@@ -24,6 +24,8 @@ impl Frequency {
             self.intel_pstate_update_util(by, cpu, time, iowait, now);
         } else if self.dbs_chooses(Sampling::Callbacks) {
             self.dbs_update_util_handler(by, cpu, time, now);
+        } else if self.boosts_hardware() {
+            self.intel_pstate_update_util_hwp(by, cpu, time, iowait, now);
         }
     }
 
@@ -38,7 +40,7 @@ impl Frequency {
 
     /// Whether the scheduler is to call [`Frequency::update_util`].
     pub fn wants_updates(&self) -> bool {
-        self.pstate_chooses(Sampling::Callbacks) || self.dbs_chooses(Sampling::Callbacks)
+        self.pstate_chooses(Sampling::Callbacks) || self.dbs_chooses(Sampling::Callbacks) || self.boosts_hardware()
     }
 
     /// cpufreq.c: __cpufreq_driver_target(), of all CPUs of a policy.

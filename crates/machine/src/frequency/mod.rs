@@ -4,6 +4,7 @@
 //! model.rs         the hardware, as plain integers     clock.rs      counters and residency of a CPU and a domain
 //! policy.rs        drivers, governors, their settings  rules.rs      what differs between kernels
 //! governed.rs      from governors to the hardware      dbs.rs        ondemand and conservative
+//! hwp_boost.rs     waits for devices, there
 //! intel_pstate.rs  Intel's driver where it chooses     autonomous.rs hardware that chooses by itself
 //! ```
 //!
@@ -21,6 +22,7 @@ mod autonomous;
 mod clock;
 mod dbs;
 mod governed;
+mod hwp_boost;
 mod intel_pstate;
 mod model;
 mod policy;
@@ -94,6 +96,7 @@ struct Cpu {
     policy: usize,
     pstate: intel_pstate::CpuData,
     dbs: dbs::CpuDbsInfo,
+    boost: hwp_boost::HwpBoost,
     /// What load tracking is told of its speed, and the counters by which it was found.
     scale: Capacity,
     scaled_at: Counters,
@@ -170,6 +173,7 @@ impl Frequency {
                 policy: if policy.driver.shares_policies() { domain } else { cpu.index() },
                 pstate: Default::default(),
                 dbs: Default::default(),
+                boost: Default::default(),
                 scale: 1024,
                 scaled_at: Counters::default(),
             });

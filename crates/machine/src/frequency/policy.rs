@@ -175,6 +175,8 @@ pub struct Policy {
     pub preference: Preference,
     /// The hardware chooses (HWP).
     pub hardware: bool,
+    /// intel_pstate raises the hardware's lowest choice for tasks that waited for a device.
+    pub hwp_dynamic_boost: bool,
     pub rules: FrequencyRules,
     /// Length of a jiffy.
     pub tick: Ps,
@@ -200,6 +202,7 @@ impl Policy {
             setspeed_khz: driver.resolve(model, model.base_khz, Relation::Highest),
             preference: Preference(128),
             hardware,
+            hwp_dynamic_boost: false,
             rules,
             tick,
             rate_limit_us: delay_us,

@@ -61,6 +61,8 @@ pub struct FrequencyRules {
     pub default_governor: Governor,
     /// `energy_performance_preference` is a file.
     pub preference: bool,
+    /// `hwp_dynamic_boost` is one.
+    pub hwp_boost: bool,
 }
 
 impl FrequencyRules {
@@ -81,6 +83,7 @@ impl FrequencyRules {
         ],
         default_governor: Governor::Ondemand,
         preference: false,
+        hwp_boost: false,
     };
 
     /// v4.15 and v4.16.
@@ -96,6 +99,7 @@ impl FrequencyRules {
     pub const V6_1: FrequencyRules = FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
+        hwp_boost: true,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,

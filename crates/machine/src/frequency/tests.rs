@@ -229,3 +229,43 @@ fn limits_hold() {
     let performance = Policy::new(&capped, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);
     assert_eq!(Frequency::new(&topology(FOUR), capped, performance).khz(CpuId(0)), 1_900_000);
 }
+
+#[test]
+fn waits_for_devices_raise_the_floor_of_hardware_where_the_driver_is_told_to() {
+    let mut frequency = autonomous(128);
+    let mut wakes = |boost: bool, from: u64| {
+        frequency.policy.hwp_dynamic_boost = boost;
+        run(&mut frequency, us(from * 1_000));
+        frequency.resume(CpuId(0), us(from * 1_000));
+        let mut seen = Vec::new();
+        for ms in from..from + 4 {
+            frequency.update_util(CpuId(0), CpuId(0), us(ms * 1_000).ns(), true, us(ms * 1_000));
+            run(&mut frequency, us(ms * 1_000 + 900));
+            seen.push(frequency.khz(CpuId(0)) / 1_000);
+        }
+        frequency.halt(CpuId(0), us(from * 1_000 + 3_950), true);
+        seen
+    };
+    assert_eq!(wakes(false, 200), [1_000; 4], "hardware alone has not seen a window yet");
+    // Of 1.0 to 3.0 GHz with a base of 2.0: the second wait within two ticks is halfway, then the base, then the highest.
+    assert_eq!(wakes(true, 400), [1_000, 1_500, 2_000, 3_000]);
+    // No wait for more than 3 ms: hardware is alone again.
+    frequency.update_util(CpuId(0), CpuId(0), us(407_000).ns(), false, us(407_000));
+    assert_eq!(frequency.floor_of(CpuId(0)), 1_000_000);
+}
+
+#[test]
+fn full_speed_is_four_cores_turbo_and_half_of_it_is_half() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::IntelPstate, Governor::Performance);
+    frequency.scale_freq_tick(CpuId(0), us(4_000));
+    // 2.4 GHz, as four active cores have.
+    assert_eq!(frequency.scale(CpuId(0)), 1024);
+    frequency.vote(CpuId(0), 1_200_000, us(4_000));
+    frequency.vote(CpuId(4), 1_200_000, us(4_000));
+    run(&mut frequency, us(5_000));
+    frequency.scale_freq_tick(CpuId(0), us(8_000));
+    // 20 us of the four milliseconds were at the old one.
+    assert_eq!(frequency.scale(CpuId(0)), 514);
+    frequency.scale_freq_tick(CpuId(0), us(12_000));
+    assert_eq!(frequency.scale(CpuId(0)), 512);
+}

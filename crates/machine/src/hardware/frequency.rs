@@ -133,7 +133,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if let Some(frequency) = &mut self.frequency {
             frequency.idle(cpu, now);
             // Polling executes.
-            if state.target_residency_us == 0 {
+            if state.polling {
                 return;
             }
             let deep = state.exit_latency_us >= frequency.model.turbo_exit_latency_us;
