@@ -2,6 +2,8 @@ use super::*;
 use crate::experiment::{Draft, Purpose};
 use crate::machines::tests::Table;
 use crate::run::{CoreFrequency, Run, Wanted, run};
+use crate::setup::Setup;
+use crate::trace::{Cut, TraceFormat, Wish, trace};
 use machine::description::{builtin, parse};
 use machine::topology::Location;
 use units::CpuId;
@@ -123,6 +125,11 @@ fn what_is_set_holds() {
 
 /// A run of a task that rt-app describes, on that machine with `lines`, by an arm such as `v4.15,cpufreq.no_turbo=1`.
 fn run_of(lines: &str, arm: &str, task: &str) -> Run {
+    let setup = setup_of(lines, arm, task);
+    run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted")
+}
+
+fn setup_of(lines: &str, arm: &str, task: &str) -> Setup {
     let app = format!("{{ \"tasks\": {{ \"t\": {{ {task} }} }}, \"global\": {{ \"duration\": -1 }} }}");
     let files = Table(BTreeMap::from([("m.toml", machine_text(lines)), ("app.json", app)]));
     let mut draft = Draft::default();
@@ -130,8 +137,7 @@ fn run_of(lines: &str, arm: &str, task: &str) -> Run {
     draft.workload_option("rt-app:file=app.json").unwrap();
     draft.arm_options(&[arm.to_string()], true).unwrap();
     let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
-    let setup = experiment.setup(&experiment.jobs()[0]);
-    run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted")
+    experiment.setup(&experiment.jobs()[0])
 }
 
 fn core(run: &Run, cpu: u16) -> &CoreFrequency {
@@ -294,4 +300,20 @@ fn conservative_climbs_in_steps() {
     // 5% of 3.401 GHz, down to multiples of 100 MHz: from 0.8 to 3.4 one after the other.
     let seen: Vec<u32> = busy.time.iter().map(|entry| entry.0 / 1_000).collect();
     assert!(seen.len() > 14 && seen.first() == Some(&800) && seen.last() == Some(&4_000), "{seen:?}");
+}
+
+#[test]
+fn every_change_of_a_clock_is_traced() {
+    let setup = setup_of(&fact("driver", "intel_pstate"), "v4.15", "\"cpus\": [0], \"loop\": 1, \"run\": 20000");
+    let wish = Wish { format: TraceFormat::Ftrace, cut: Cut { from: None, to: None }, columns: 80, events: None };
+    let (text, run, ..) = trace(&setup, wish, Vec::new(), &|| false).unwrap().expect("nobody interrupted");
+    let text = String::from_utf8(text).expect("ftrace is text");
+    let lines: Vec<&str> =
+        text.lines().filter(|line| line.contains("cpu_frequency:") && line.ends_with("cpu_id=0")).collect();
+    // The first says what it is at boot.
+    assert_eq!(lines.len() as u64, core(&run, 0).time.changes() + 1, "{lines:?}");
+    assert!(
+        lines[0].contains("state=800000 ") && lines.iter().any(|line| line.contains("state=4000000 ")),
+        "{lines:?}"
+    );
 }
