@@ -132,7 +132,8 @@ pub fn kernel(build: &Build) -> String {
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
     for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
-        let _ = writeln!(text, "{}={}: {}", parameter.name, parameter.values.join("|"), parameter.meaning);
+        let values: Vec<&str> = parameter.values_of(build).collect();
+        let _ = writeln!(text, "{}={}: {}", parameter.name, values.join("|"), parameter.meaning);
     }
     let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
     let choices: Vec<String> = CONFIGS.iter().map(|name| format!("{name}=y")).collect();
@@ -265,6 +266,9 @@ mod tests {
         assert!(text.contains("kernel.sched_latency_ns: gone") && text.contains("sched/base_slice_ns: new"), "{text}");
         let text = kernel(&b);
         assert!(text.contains("pipe.wait") && text.contains("kernel.sched_migration_cost_ns"));
+        assert!(text.contains("\nprofile=sleep|schedule: "), "{text}");
+        let text = kernel(&Build::named("v6.1").unwrap());
+        assert!(text.contains("\nprofile=schedule: "), "what v6.1 ignores is not listed: {text}");
     }
 
     #[test]

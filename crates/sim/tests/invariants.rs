@@ -1,5 +1,6 @@
 //! Invariants: what must hold after every event of any run, under random machines, kernels and programs.
 //!
+//! `FAIRGROUND_MIX=KEY=VALUE,...` sets behaviours in every case whose kernel has them.
 //! A failing case prints its seed and a smaller case that fails as well. `FAIRGROUND_SEED=N` runs one seed,
 //! `FAIRGROUND_SOAK=SECONDS` runs as many as the time allows (from that seed on):
 //! `FAIRGROUND_SOAK=3600 cargo test --release -p sim --test layers invariants::they_hold -- --nocapture`.
@@ -60,7 +61,7 @@ fn watched<const COSTS: bool>(case: &Case) -> (Seen, u64) {
 
 /// Every other case has limits on its groups; every third somebody who switches things, the others some of the other dimensions.
 fn of(seed: u64) -> Case {
-    let case = Case::random(seed);
+    let case = Case::random(seed).with_behaviours(&std::env::var("FAIRGROUND_MIX").unwrap_or_default());
     let case = if seed.is_multiple_of(2) { case.with_limits() } else { case };
     if seed.is_multiple_of(3) { case.with_administration() } else { case.with_dimensions() }
 }

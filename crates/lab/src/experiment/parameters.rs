@@ -106,6 +106,12 @@ impl Parameter {
         })
     }
 
+    /// Those of its values that a kernel knows.
+    pub fn values_of<'a>(&'a self, build: &'a Build) -> impl Iterator<Item = &'static str> + Clone + 'a {
+        let no_sleep = self.name == "profile" && build.sched.sleep_profile == SleepProfile::Absent;
+        self.values.iter().copied().filter(move |&value| !(no_sleep && value == "sleep"))
+    }
+
     /// The numbers that it takes, if it takes numbers.
     pub fn range(&self) -> Option<(u64, u64)> {
         let (low, high) = self.values.first()?.split_once("..")?;
@@ -141,7 +147,7 @@ impl Arm {
             return Ok(());
         }
         if !parameter.takes(&value.text) {
-            return Err(value.unknown(&format!("value of {}", key.text), parameter.values.iter().copied()));
+            return Err(value.unknown(&format!("value of {}", key.text), parameter.values_of(&self.build)));
         }
         if parameter.name == "schedstats" {
             self.needs_schedstats_switch(key)?;

@@ -6,6 +6,7 @@ use super::case::{Case, Ensemble, Kind, Step};
 use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
 use sched::core::cgroup::GroupFile;
 use sched::deadline::budget::Constrained;
+use sched::pelt::Pelt;
 use sched::rt::RtStatistics;
 use sched::sched::Policy;
 use sched::syscalls::NiceChange;
@@ -76,9 +77,9 @@ const SYSCTLS: [(Tunable, u64); 8] = [
     (Tunable::sched_base_slice, 500_000),
 ];
 
-/// Behaviours that are mixed: of placement, balancing, and the real-time and deadline classes. How weights and averages are scaled, and
-/// what is counted of them, belongs together in each kernel.
-const MIXED: [&str; 4] = ["wake.", "balance.", "dl.", "rt."];
+/// Behaviours that are mixed: of placement, balancing, the real-time and deadline classes, pressure and new nice levels. How weights
+/// and averages are scaled, and what is counted of them, belongs together in each kernel.
+const MIXED: [&str; 6] = ["wake.", "balance.", "dl.", "rt.", "psi", "core.nice_change"];
 
 impl Case {
     /// The same with some of the other dimensions.
@@ -160,6 +161,18 @@ impl Case {
         self.timeline.sort_by_key(|(at, _)| *at);
     }
 
+    /// The same with these behaviours, `KEY=VALUE,...`, where its kernel has them.
+    pub fn with_behaviours(self, text: &str) -> Self {
+        let mut case = self;
+        let settings = sched::versions::kernel(case.kernel).expect("a kernel that is built").settings();
+        for (key, value) in text.split(',').filter_map(|pair| pair.split_once('=')) {
+            let setting = settings.iter().find(|setting| setting.key == key);
+            let choice = setting.and_then(|setting| setting.choices.iter().find(|choice| choice.name == value));
+            case.mixed.extend(setting.zip(choice).map(|(setting, choice)| (setting.key, choice.name)));
+        }
+        case
+    }
+
     fn mix_behaviours(&mut self, random: &mut Prng) {
         let kernel = sched::versions::kernel(self.kernel).expect("a kernel that is built");
         // A new behaviour elsewhere leaves the cases as they are.
@@ -177,11 +190,18 @@ impl Case {
         self.built().rt.statistics == RtStatistics::Told
     }
 
-    /// Whether a load average is one of weights that the task has had. One that is weighed anew in another class keeps its average, and
-    /// is attached with it to a fair queue: a sum of its new weight that has the old average (attach_entity_load_avg()), which
-    /// the next weight multiplies where a new nice level changes the average (reweight_task(), since v4.15).
+    /// Whether a load average is one of weights that the task has had. Sums that carry the weights they were made with (until v4.11) forget
+    /// an old weight in time, and nobody touches them when it changes. Sums without weights are of the present weight, so that a new nice
+    /// level must change average and sum (reweight_task(), since v4.15); a task that is weighed anew in another class keeps its
+    /// average, and is attached with it to a fair queue: a sum of its new weight that has the old average
+    /// (attach_entity_load_avg()), which the next weight multiplies. A mix of the two promises nothing.
     pub fn averages_are_bounded(&self) -> bool {
-        !self.has_classes() || self.built().core.nice_change == NiceChange::WeightOnly
+        let built = self.built();
+        match (built.pelt, built.core.nice_change) {
+            (Pelt::ByPeriod, NiceChange::WeightOnly) => true,
+            (Pelt::ByPeriod, _) | (_, NiceChange::WeightOnly) => false,
+            (_, NiceChange::Reweight) => !self.has_classes(),
+        }
     }
 
     /// Whether a group has a quota, from the beginning or later.
