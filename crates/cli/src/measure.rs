@@ -5,9 +5,10 @@ use crate::execute::{Patience, progress};
 use crate::failure::Failure;
 use crate::files::Disk;
 use crate::output::{print, say, write_file};
+use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
-use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable, file_name};
+use lab::experiment::{Draft, MOST_ITERATIONS, RT_APP, WorkloadTable, file_name};
 use lab::machines::Files;
 use lab::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord, report};
 use lab::mistake::{Location, Mistake, Written};
@@ -34,11 +35,11 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let mut records: Vec<MeasuredRecord> = Vec::new();
     // By iteration, so that slow changes of the computer fall on all rows alike.
     'all: for iteration in 0..iterations as u32 {
-        for (benchmark, workload) in &plan {
+        for (real, workload) in &plan {
             if patience.is_over() {
                 break 'all;
             }
-            let outcome = one(benchmark, workload, &starter, &computer)?;
+            let outcome = one(real, workload, &starter, &computer)?;
             let record = MeasuredRecord::new(host.clone(), workload.clone(), iteration, outcome);
             if let Some(folder) = &folder {
                 store(folder, &record)?;
@@ -85,18 +86,46 @@ fn tables(arguments: &MeasureArguments, nr_cpus: usize) -> Result<Vec<WorkloadTa
     Ok(tables)
 }
 
+/// What can be measured.
+enum Real {
+    Benchmark(&'static Benchmark),
+    RtApp(RtApp),
+}
+
+impl Real {
+    fn of(workload: &WorkloadSetup) -> Result<Real, Failure> {
+        if let (RT_APP, Some(file)) = (workload.name.as_str(), &workload.file) {
+            return Ok(Real::RtApp(RtApp::of(file)?));
+        }
+        benchmark(&workload.name).map(Real::Benchmark).ok_or_else(|| {
+            let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain([RT_APP]).collect();
+            let found = format!("{}, of which there is no real benchmark here", workload.name);
+            Mistake::new(&Location::of("measure"), found, names.join(", ")).into()
+        })
+    }
+
+    fn run(&self, workload: &WorkloadSetup, starter: &Starter) -> Result<Vec<Vec<u64>>, Failure> {
+        match self {
+            Real::Benchmark(benchmark) => Ok((benchmark.run)(&Request { values: &workload.parameters, starter })?),
+            Real::RtApp(app) => app.run(),
+        }
+    }
+
+    fn differs(&self) -> &'static str {
+        match self {
+            Real::Benchmark(benchmark) => benchmark.differs,
+            Real::RtApp(_) => "threads of this program, its locks and conditions are made of the library's own",
+        }
+    }
+}
+
 /// What is run in one iteration.
-fn plan(tables: &[WorkloadTable]) -> Result<Vec<(&'static Benchmark, WorkloadSetup)>, Failure> {
+fn plan(tables: &[WorkloadTable]) -> Result<Vec<(Real, WorkloadSetup)>, Failure> {
     let mut plan = Vec::new();
     for table in tables {
         for point in 0..table.points.len() {
             let workload = table.workload(point);
-            let Some(benchmark) = benchmark(&workload.name) else {
-                let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).collect();
-                let found = format!("{}, of which there is no real benchmark here", workload.name);
-                return Err(Mistake::new(&Location::of("measure"), found, names.join(", ")).into());
-            };
-            plan.push((benchmark, workload));
+            plan.push((Real::of(&workload)?, workload));
         }
     }
     Ok(plan)
@@ -136,7 +165,7 @@ fn list(cpus: &[usize]) -> String {
 }
 
 fn one(
-    benchmark: &Benchmark,
+    real: &Real,
     workload: &WorkloadSetup,
     starter: &Starter,
     computer: &Computer,
@@ -144,7 +173,7 @@ fn one(
     let others_busy_permille = others_busy_permille(&computer.allowed);
     let (began, before) = (now_seconds(), CpuTimes::now(&computer.allowed));
     let since = Instant::now();
-    let samples = (benchmark.run)(&Request { values: &workload.parameters, starter })?;
+    let samples = real.run(workload, starter)?;
     let elapsed_ns = since.elapsed().as_nanos() as u64;
     let during = CpuTimes::now(&computer.allowed).zip(before).map(|(after, before)| after.since(before));
     Ok(MeasuredOutcome {
@@ -153,7 +182,7 @@ fn one(
         began: utc(began),
         others_busy_permille,
         stolen_permille: during.map(CpuTimes::steal_permille),
-        differs: benchmark.differs.to_string(),
+        differs: real.differs().to_string(),
     })
 }
 

@@ -62,6 +62,31 @@ fn real_runs_are_reported_stored_and_predicted() {
 }
 
 #[test]
+fn an_rt_app_file_runs_for_real() {
+    let place = folder("measure-rt-app");
+    let text = r#"{"tasks": {
+        "a": {"loop": 5, "run": 100, "sem_post": "s", "lock": "m", "unlock": "m"},
+        "b": {"loop": 5, "sem_wait": "s", "timer": {"ref": "unique", "period": 3000}}}}"#;
+    std::fs::write(place.join("pair.json"), text).unwrap();
+    let said =
+        run_well(&place, &["measure", "rt-app:file=pair.json", "--iterations", "2", "--format", "json", "--quiet"]);
+    let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one document");
+    let rows = document["tables"][0]["rows"].as_array().expect("rows");
+    assert_eq!(rows.iter().map(|row| row["label"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(rows[0]["arms"][0]["mean"].as_f64().is_some_and(|us| us > 0.0), "{rows:?}");
+
+    std::fs::write(place.join("fifo.json"), text.replacen("\"loop\": 5", "\"loop\": 5, \"policy\": \"SCHED_FIFO\"", 1))
+        .unwrap();
+    let said = run(&place, &["measure", "rt-app:file=fifo.json"]);
+    assert_eq!(said.code, 2);
+    assert!(
+        said.stderr.contains("fifo.json:2:") && said.stderr.contains("SCHED_FIFO, which is simulated but not"),
+        "{}",
+        said.stderr
+    );
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let place = folder("measure-refused");
     std::fs::create_dir(place.join("other")).unwrap();

@@ -10,6 +10,7 @@
 mod hackbench;
 mod pipetest;
 mod plumbing;
+pub mod rt_app;
 mod schbench;
 
 use crate::Error;

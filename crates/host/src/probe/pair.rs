@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Round trips of a burst.
-const ROUNDS: u32 = 20;
+const ROUNDS: u32 = 10;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let mut findings = Findings::default();
@@ -119,7 +119,7 @@ fn yields(bench: &Bench, cpu: usize, findings: &mut Findings) -> Result<(), Erro
         for _ in 0..bench.effort.bursts.div_ceil(2) {
             thread::sleep(bench.effort.pause);
             let (before, since) = (others.load(Ordering::Relaxed), Instant::now());
-            for _ in 0..4 * ROUNDS {
+            for _ in 0..8 * ROUNDS {
                 rustix::thread::sched_yield();
             }
             let passed = since.elapsed();

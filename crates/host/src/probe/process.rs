@@ -8,9 +8,6 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Instant;
 
-/// Processes whose exits one burst times.
-const PROCESSES: usize = 8;
-
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let mut findings = Findings::default();
     let _pinned = Pinned::to(bench.computer.allowed[0])?;
@@ -26,38 +23,28 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     Ok(findings)
 }
 
-/// From telling some waiting processes to end, to having waited for all, for each.
+/// From telling a waiting process to end, to having waited for it.
 fn exits(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let failed = |error| Error::of_system("starting and ending processes", error);
     let mut bursts = Vec::new();
-    for _ in 0..(bench.effort.bursts / 40).max(3) {
-        let mut children = Vec::new();
-        for _ in 0..PROCESSES {
-            let child = Command::new(&bench.starter.program)
-                .args(&bench.starter.words)
-                .arg("wait")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .map_err(failed)?;
-            children.push(child);
-        }
-        for child in &mut children {
-            // A byte says that it is there; another program than ours ends without one.
-            let _ = child.stdout.as_mut().map(|from| from.read(&mut [0; 1]));
-        }
+    for _ in 0..(bench.effort.bursts / 8).max(3) {
+        let mut child = Command::new(&bench.starter.program)
+            .args(&bench.starter.words)
+            .arg("wait")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        // A byte says that it is there; another program than ours ends without one.
+        let _ = child.stdout.as_mut().map(|from| from.read(&mut [0; 1]));
+        // It is asleep by then.
+        thread::sleep(bench.effort.pause);
         let since = Instant::now();
-        for child in &mut children {
-            let _ = child.stdin.take().map(|mut to| to.write(&[1]));
-        }
-        for child in &mut children {
-            child.wait().map_err(failed)?;
-        }
-        bursts.push(since.elapsed().as_nanos() as f64 / PROCESSES as f64);
+        let _ = child.stdin.as_mut().map(|to| to.write(&[1]));
+        child.wait().map_err(failed)?;
+        bursts.push(since.elapsed().as_nanos() as f64);
     }
-    let ran = format!(
-        "{PROCESSES} processes that wait to be told to end: telling, ending and waiting for them on one CPU, each"
-    );
+    let ran = "a process that waits to be told to end: telling, ending and waiting for it on one CPU";
     findings.add("process_exit", "ns", &bursts, ran);
     Ok(())
 }

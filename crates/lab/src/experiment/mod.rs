@@ -19,6 +19,7 @@ pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, Setti
 pub use parameters::PARAMETERS;
 pub use plan::Job;
 pub(crate) use rt_app::application;
+pub use rt_app::rt_app_file;
 pub(crate) use script::script;
 pub use toml_file::parse;
 pub use workload::{Point, RT_APP, SCRIPT, Source, WorkloadTable, names as workload_names};

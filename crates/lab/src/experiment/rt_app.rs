@@ -59,6 +59,14 @@ pub fn application(file: &FileSetup) -> Result<Application, RtAppError> {
     parse(&file.text, &file.path, Duplicates::Workgen)
 }
 
+/// The same for who runs it on a real kernel.
+///
+/// # Errors
+/// What is wrong with it, with its place.
+pub fn rt_app_file(file: &FileSetup) -> Result<Application, Mistake> {
+    Ok(application(file)?)
+}
+
 /// Reads the file that the parameter `file` names.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
     let mut file = None;
