@@ -62,6 +62,23 @@ fn real_runs_are_reported_stored_and_predicted() {
 }
 
 #[test]
+fn two_sides_of_a_connection_are_measured() {
+    let place = folder("measure-netperf");
+    let short = "buffers=0,milliseconds=5,warmup=1";
+    let workloads = [format!("netperf-tcp:size=64+4096,{short}"), format!("netperf-tcp-rr:size=1,{short},bind=1")];
+    let said = run_well(&place, &["measure", &workloads[0], &workloads[1], "--iterations", "1", "--format", "json"]);
+    let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one document");
+    let means = |table: usize| {
+        let rows = document["tables"][table]["rows"].as_array().expect("rows");
+        rows.iter().map(|row| row["arms"][0]["mean"].as_f64().expect("a figure")).collect::<Vec<f64>>()
+    };
+    assert_eq!((means(0).len(), means(1).len()), (2, 1));
+    assert!(means(0).iter().chain(&means(1)).all(|&rate| rate > 0.0), "{}", said.stdout);
+    let said = run_well(&place, &["measure", "perf-bench-pipe:loops=5,threads=1", "--iterations", "1", "--quiet"]);
+    assert!(said.stdout.contains("usecs-op"), "{}", said.stdout);
+}
+
+#[test]
 fn an_rt_app_file_runs_for_real() {
     let place = folder("measure-rt-app");
     let text = r#"{"tasks": {

@@ -8,6 +8,7 @@
 //! without unsafe code. Such a child is larger than a forked one, which its exit shows and nothing else.
 
 mod hackbench;
+mod netperf;
 mod pipetest;
 mod plumbing;
 pub mod rt_app;
@@ -50,7 +51,14 @@ pub struct Benchmark {
     pub run: fn(&Request) -> Result<Vec<Vec<u64>>, Error>,
 }
 
-pub const BENCHMARKS: &[Benchmark] = &[pipetest::BENCHMARK, hackbench::PIPES, schbench::EARLIER];
+pub const BENCHMARKS: &[Benchmark] = &[
+    pipetest::BENCHMARK,
+    pipetest::PERF_BENCH_PIPE,
+    hackbench::PIPES,
+    netperf::TCP,
+    netperf::TCP_RR,
+    schbench::EARLIER,
+];
 
 pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
     BENCHMARKS.iter().find(|benchmark| benchmark.name == name)
@@ -65,6 +73,7 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     match words[..] {
         ["wait"] => crate::probe::child(),
         ["pipetest", loops] => pipetest::child(number(loops)?),
+        ["netperf", ref words @ ..] => netperf::child(words),
         ["hackbench", role, ready, start, loops, ref pipes @ ..] => {
             hackbench::child(role, [ready, start], number(loops)?, pipes)
         }

@@ -7,6 +7,7 @@ use super::plumbing::{Children, Pipe, read_all, write_all};
 use super::{Benchmark, Request};
 use crate::Error;
 use std::os::fd::AsFd;
+use std::thread;
 use std::time::Instant;
 
 const TOKEN: [u8; 4] = [0; 4];
@@ -14,35 +15,65 @@ const TOKEN: [u8; 4] = [0; 4];
 pub const BENCHMARK: Benchmark =
     Benchmark { name: "pipetest", differs: "the second process is started anew, not forked", run };
 
-/// Picoseconds per loop of each batch.
+/// The same, as `perf bench sched pipe` has it: one mean of all loops.
+pub const PERF_BENCH_PIPE: Benchmark = Benchmark {
+    name: "perf-bench-pipe",
+    run: |request| match request.get("threads") {
+        0 => processes(request, 1),
+        _ => threads(request.get("loops")),
+    },
+    ..BENCHMARK
+};
+
 fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
-    let (batches, loops) = (request.get("batches"), request.get("loops"));
+    processes(request, request.get("batches"))
+}
+
+/// Picoseconds per loop of each batch.
+fn processes(request: &Request, batches: u64) -> Result<Vec<Vec<u64>>, Error> {
+    let loops = request.get("loops");
     let (there, back) = (Pipe::new()?, Pipe::new()?);
     let mut children = Children::default();
     let words = ["pipetest".to_string(), batches.saturating_mul(loops).to_string()];
     children.start(request.starter, &words, [there.read.into(), back.write.into()])?;
-    let mut samples = Vec::new();
-    for _ in 0..batches {
-        let started = Instant::now();
-        for _ in 0..loops {
-            let mut token = TOKEN;
-            write_all(&there.write, &token)?;
-            read_all(&back.read, &mut token)?;
-        }
-        samples.push((started.elapsed().as_nanos() * 1_000 / u128::from(loops)) as u64);
-    }
+    let samples = (0..batches).map(|_| batch(&there.write, &back.read, loops)).collect::<Result<Vec<_>, _>>()?;
     children.wait()?;
     Ok(vec![samples])
+}
+
+fn threads(loops: u64) -> Result<Vec<Vec<u64>>, Error> {
+    let (there, back) = (Pipe::new()?, Pipe::new()?);
+    let (Pipe { read: ask, write: to }, Pipe { read: from, write: reply }) = (there, back);
+    let partner = thread::Builder::new().spawn(move || answer(&ask, &reply, loops));
+    let partner = partner.map_err(|error| Error::of_system("starting a thread of the benchmark", error))?;
+    let sample = batch(&to, &from, loops)?;
+    partner.join().map_err(|_| Error::new("running the benchmark", "a thread that broke off", "none to"))??;
+    Ok(vec![vec![sample]])
+}
+
+/// Picoseconds per loop.
+fn batch(to: impl AsFd, from: impl AsFd, loops: u64) -> Result<u64, Error> {
+    let started = Instant::now();
+    for _ in 0..loops {
+        let mut token = TOKEN;
+        write_all(&to, &token)?;
+        read_all(&from, &mut token)?;
+    }
+    Ok((started.elapsed().as_nanos() * 1_000 / u128::from(loops)) as u64)
+}
+
+/// The other side.
+fn answer(from: impl AsFd, to: impl AsFd, loops: u64) -> Result<(), Error> {
+    let mut token = TOKEN;
+    for _ in 0..loops {
+        read_all(&from, &mut token)?;
+        write_all(&to, &token)?;
+    }
+    Ok(())
 }
 
 /// The other process: from its standard input to its standard output.
 pub fn child(loops: u64) -> Result<(), Error> {
     let (input, output) = (std::io::stdin(), std::io::stdout());
-    let (input, output) = (input.as_fd(), output.as_fd());
-    let mut token = TOKEN;
-    for _ in 0..loops {
-        read_all(input, &mut token)?;
-        write_all(output, &token)?;
-    }
-    Ok(())
+    answer(input.as_fd(), output.as_fd(), loops)
 }

@@ -112,15 +112,24 @@ impl Children {
         let doing = "waiting for the benchmark's processes to be ready";
         for _ in 0..announcements {
             while !poll_in(&from, Some(Duration::from_millis(200)))? {
-                for child in &mut self.0 {
-                    if child.try_wait().map_err(|error| Error::of_system(doing, error))?.is_some() {
-                        return Err(Error::new(doing, "one that has ended", "what it said itself, above"));
-                    }
+                if self.one_has_ended()? {
+                    return Err(Error::new(doing, "one that has ended", "what it said itself, above"));
                 }
             }
             read_all(&from, &mut [0; 1])?;
         }
         Ok(())
+    }
+
+    /// Whether one of them has ended already.
+    pub fn one_has_ended(&mut self) -> Result<bool, Error> {
+        for child in &mut self.0 {
+            let ended = child.try_wait();
+            if ended.map_err(|error| Error::of_system("looking after the benchmark's processes", error))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits for all, in the order in which they end. They must be this process's only children.
