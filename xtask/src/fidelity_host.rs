@@ -49,7 +49,7 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut measure = vec!["measure", "--iterations", form.iterations, "--out", &measured, "--format", "json"];
     measure.extend(form.workloads);
     fairground(root, &measure)?;
-    let (arm, out) = (format!("predicted={kernel},preempt=none"), place("simulated"));
+    let (arm, out) = (format!("predicted={kernel}"), place("simulated"));
     let mut compare = vec!["compare", "--machine", &machine, "--arm", &arm, "--measured", &measured, "--out", &out];
     form.workloads.iter().for_each(|workload| compare.extend(["--workload", workload]));
     compare.extend(["--iterations", form.iterations, "--quiet"]);
@@ -81,7 +81,7 @@ fn fairground(root: &Path, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The kernel that `calibrate` says it simulated: `(as v6.12)`.
+/// The kernel that `calibrate` says it simulated, with its settings: `(as v6.12,preempt=full)`.
 fn kernel(calibrated: &str) -> Option<String> {
     let (_, rest) = calibrated.split_once("(as ")?;
     Some(rest.split_once(')')?.0.to_string())

@@ -168,8 +168,7 @@ fn table(observed: &Observed, calibration: &Calibration) -> String {
     for it in &observed.measurements {
         let _ = writeln!(text, "{:<width$} {:>14.3}{:>14.3}{:>14.3}  {}", it.name, it.value, it.low, it.high, it.unit);
     }
-    let _ =
-        writeln!(text, "\n{:<width$} {:>14}{:>14}  (as {})", "simulated", "measured", "simulated", calibration.kernel);
+    let _ = writeln!(text, "\n{:<width$} {:>14}{:>14}  (as {})", "simulated", "measured", "simulated", calibration.arm);
     for check in &calibration.checks {
         let kind = if check.fitted { "fitted" } else { "predicted" };
         let _ = writeln!(

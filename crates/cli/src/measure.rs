@@ -146,6 +146,7 @@ pub fn facts(computer: &Computer) -> Host {
         cpus: list(&computer.allowed),
         virtual_machine: computer.virtual_machine,
         hz: computer.tick_hertz,
+        preempt: computer.preempt.map(str::to_string),
         idle: computer.idle.clone(),
     }
 }

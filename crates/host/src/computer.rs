@@ -22,6 +22,8 @@ pub struct Computer {
     pub virtual_machine: bool,
     /// CONFIG_HZ.
     pub tick_hertz: Option<u64>,
+    /// The kernel's preemption model, where it can be told: `none`, `voluntary` or `full`.
+    pub preempt: Option<&'static str>,
     /// `driver/governor` of cpuidle.
     pub idle: Option<String>,
     /// Idle states, the shallowest first, as the driver declares them.
@@ -58,6 +60,7 @@ impl Computer {
             virtual_machine: info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
                 || read("/sys/hypervisor/type").is_some(),
             tick_hertz: tick_hertz(clock_getres(ClockId::MonotonicCoarse).tv_nsec),
+            preempt: preempt(&read("/sys/kernel/debug/sched/preempt").unwrap_or_default(), &words(uname.version())),
             idle: cpuidle(),
             idle_states: idle_states(first),
             frequency: cpufreq(first),
@@ -102,6 +105,13 @@ fn cpu_model(info: &str) -> Option<String> {
 /// The coarse clocks advance once a tick: their resolution is its length.
 fn tick_hertz(nanoseconds: i64) -> Option<u64> {
     (nanoseconds > 0).then(|| (1e9 / nanoseconds as f64).round() as u64)
+}
+
+/// From debugfs (`none (voluntary) full`, for root), else from the kernel's version.
+fn preempt(debugfs: &str, version: &str) -> Option<&'static str> {
+    let chosen = ["none", "voluntary", "full"].into_iter().find(|model| debugfs.contains(&format!("({model})")));
+    // A dynamic kernel does not say in its version what it was booted with.
+    chosen.or_else(|| version.split_whitespace().any(|word| word == "PREEMPT").then_some("full"))
 }
 
 fn cpuidle() -> Option<String> {
@@ -293,6 +303,13 @@ mod tests {
         assert_eq!(quota_of("50000 100000\n"), Some(500));
         assert_eq!(quota_of("max 100000\n"), None);
         assert_eq!(quota_of(""), None);
+    }
+
+    #[test]
+    fn a_preemption_model_is_told_where_it_can_be() {
+        assert_eq!(preempt("none (voluntary) full\n", ""), Some("voluntary"));
+        assert_eq!(preempt("", "#1 SMP PREEMPT Debian"), Some("full"));
+        assert_eq!(preempt("", "#1 SMP PREEMPT_DYNAMIC @0"), None);
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct Host {
     /// CONFIG_HZ, where it can be told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hz: Option<u64>,
+    /// Its preemption model, where it can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preempt: Option<String>,
     /// Driver and governor of idle states, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<String>,
@@ -358,6 +361,7 @@ mod tests {
             cpus: "0-1".to_string(),
             virtual_machine: false,
             hz: Some(250),
+            preempt: None,
             idle: None,
         }
     }

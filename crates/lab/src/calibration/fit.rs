@@ -59,7 +59,7 @@ const STEPS: usize = 30;
 /// Share of the target within which a search has found it.
 const NEAR: f64 = 0.001;
 
-pub(super) fn fit(observed: &Observed, kernel: &str, notes: &mut Vec<String>) -> Result<Fitted, Mistake> {
+pub(super) fn fit(observed: &Observed, arm: &str, notes: &mut Vec<String>) -> Result<Fitted, Mistake> {
     let gigahertz = observed.gigahertz()?;
     let mut fitted = Fitted {
         paths: Range::exactly(0.5),
@@ -70,18 +70,18 @@ pub(super) fn fit(observed: &Observed, kernel: &str, notes: &mut Vec<String>) ->
     let pipe = observed.needed("pipe_self")?;
     let same = observed.needed("futex_pair.same")?;
     fitted.os = solve(pipe, PER_INSTRUCTION, "instructions of [os]", notes, |value| {
-        simulate(observed, kernel, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
+        simulate(observed, arm, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
     })?;
     // What one of the two takes has a small part in the other, so the first is looked at again.
     let mut doubts = Vec::new();
     for _ in 0..PASSES {
         doubts.clear();
         fitted.paths = solve(same, PER_INSTRUCTION, "instructions of [paths]", &mut doubts, |value| {
-            simulate(observed, kernel, &Fitted { paths: Range::exactly(value), ..fitted }, Experiment::Pair([0, 0]))
+            simulate(observed, arm, &Fitted { paths: Range::exactly(value), ..fitted }, Experiment::Pair([0, 0]))
         })?;
         if let Some((pair, cpus)) = crossing(observed) {
             fitted.wake = solve(pair, WAKE, "leaving idle", &mut doubts, |value| {
-                simulate(observed, kernel, &Fitted { wake: Range::exactly(value), ..fitted }, Experiment::Pair(cpus))
+                simulate(observed, arm, &Fitted { wake: Range::exactly(value), ..fitted }, Experiment::Pair(cpus))
             })?;
         }
     }
@@ -210,17 +210,17 @@ impl Experiment {
 }
 
 /// Nanoseconds of one round.
-fn simulate(observed: &Observed, kernel: &str, fitted: &Fitted, experiment: Experiment) -> Result<f64, Mistake> {
+fn simulate(observed: &Observed, arm: &str, fitted: &Fitted, experiment: Experiment) -> Result<f64, Mistake> {
     let at = Location::of("calibrate");
-    let text = machine_file(observed, fitted, kernel, None)?;
+    let text = machine_file(observed, fitted, arm, None)?;
     let machine = Machine::parse(&text, "the machine being calibrated").unwrap_or_else(|mistake| panic!("{mistake}"));
-    let draft = Draft::default().arm_option(&format!("{kernel},preempt=none"));
+    let draft = Draft::default().arm_option(arm);
     let hertz = observed.host.hz.filter(|&hertz| is_hz(hertz)).unwrap_or(250);
-    let arm = resolve_arm(&draft, machine.description.topology().nr_cpus(), hertz as u32)?;
+    let resolved = resolve_arm(&draft, machine.description.topology().nr_cpus(), hertz as u32)?;
     let took = |rounds: u64| {
         let setup = Setup {
             machine: MachineSetup::of(&machine),
-            kernel: KernelSetup::of(&arm),
+            kernel: KernelSetup::of(&resolved),
             workload: experiment.workload(rounds),
             seed: 1,
             costs: true,
@@ -235,10 +235,10 @@ fn simulate(observed: &Observed, kernel: &str, fitted: &Fitted, experiment: Expe
 }
 
 /// Everything that can be simulated of what was measured, with the fitted prices.
-pub(super) fn checks(observed: &Observed, kernel: &str, fitted: &Fitted) -> Result<Vec<Check>, Mistake> {
+pub(super) fn checks(observed: &Observed, arm: &str, fitted: &Fitted) -> Result<Vec<Check>, Mistake> {
     let mut checks = Vec::new();
     let mut add = |measured: &Measurement, experiment: Experiment, share: f64, is_fitted: bool| {
-        let simulated = simulate(observed, kernel, fitted, experiment)? * share;
+        let simulated = simulate(observed, arm, fitted, experiment)? * share;
         let name = measured.name.clone();
         checks.push(Check { name, unit: "ns", measured: measured.value, simulated, fitted: is_fitted });
         Ok::<(), Mistake>(())

@@ -11,6 +11,7 @@ mod write;
 
 pub use fit::Check;
 
+use crate::experiment::{Draft, resolve_arm};
 use crate::machines::Machine;
 use crate::measured::Host;
 use crate::mistake::{Location, Mistake};
@@ -78,7 +79,8 @@ impl Observed {
 #[derive(Clone, Debug)]
 pub struct Calibration {
     pub text: String,
-    pub kernel: &'static str,
+    /// What was simulated: the nearest kernel, and what is known of how this one was built and booted.
+    pub arm: String,
     pub checks: Vec<Check>,
     /// What the reader of the file should know.
     pub notes: Vec<String>,
@@ -89,14 +91,14 @@ pub struct Calibration {
 /// # Errors
 /// A figure without which there is none.
 pub fn calibrate(observed: &Observed) -> Result<Calibration, Mistake> {
-    let kernel = nearest_kernel(&observed.host.kernel);
+    let arm = nearest_arm(&observed.host);
     let mut notes = Vec::new();
-    let fitted = fit::fit(observed, kernel, &mut notes)?;
-    let checks = fit::checks(observed, kernel, &fitted)?;
-    let text = write::machine_file(observed, &fitted, kernel, Some(&checks))?;
+    let fitted = fit::fit(observed, &arm, &mut notes)?;
+    let checks = fit::checks(observed, &arm, &fitted)?;
+    let text = write::machine_file(observed, &fitted, &arm, Some(&checks))?;
     // A file that we cannot read ourselves is our own fault.
     Machine::parse(&text, "the calibrated machine").unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));
-    Ok(Calibration { text, kernel, checks, notes })
+    Ok(Calibration { text, arm, checks, notes })
 }
 
 /// The newest kernel that is simulated and not newer than a release such as `6.18.44-fc`; the oldest one where all are.
@@ -107,6 +109,24 @@ pub fn nearest_kernel(release: &str) -> &'static str {
     known.sort_by_key(|&(_, version)| version);
     let not_newer = known.iter().rev().find(|&&(_, version)| version <= wanted);
     not_newer.or(known.first()).map(|&(name, _)| name).expect("a kernel is simulated")
+}
+
+/// The arm that is most like a host's kernel.
+pub fn nearest_arm(host: &Host) -> String {
+    let mut arm = nearest_kernel(&host.kernel).to_string();
+    let governor = host.idle.as_deref().and_then(|idle| idle.split_once('/')).map(|(_, governor)| governor);
+    let settings = [
+        host.preempt.as_ref().map(|model| format!("preempt={model}")),
+        governor.filter(|governor| ["teo", "ladder"].contains(governor)).map(|name| format!("cpuidle.governor={name}")),
+    ];
+    for setting in settings.into_iter().flatten() {
+        let more = format!("{arm},{setting}");
+        // Not every kernel has every setting.
+        if resolve_arm(&Draft::default().arm_option(&more), 1, 250).is_ok() {
+            arm = more;
+        }
+    }
+    arm
 }
 
 fn version(text: &str) -> (u64, u64) {

@@ -45,6 +45,7 @@ pub(crate) fn observed() -> Observed {
             cpus: "0-1".to_string(),
             virtual_machine: true,
             hz: Some(250),
+            preempt: None,
             idle: None,
         },
         topology: from_synthetic("pack:1 [numa] l3:1 l2:2 core:1 pu:1", "test", Numbering::LinuxX86).unwrap(),
@@ -60,7 +61,7 @@ pub(crate) fn observed() -> Observed {
 #[test]
 fn a_calibrated_machine_takes_as_long_as_was_measured() {
     let calibration = calibrate(&observed()).unwrap();
-    assert_eq!(calibration.kernel, "v6.12");
+    assert_eq!(calibration.arm, "v6.12");
     assert_eq!(calibration.notes, Vec::<String>::new());
     for check in &calibration.checks {
         let off = (check.simulated / check.measured - 1.0).abs();
@@ -122,6 +123,21 @@ fn what_cannot_be_met_is_said() {
     }
     let calibration = calibrate(&observed).unwrap();
     assert!(calibration.notes[0].starts_with("futex_pair.llc: no price of leaving idle"), "{:?}", calibration.notes);
+}
+
+#[test]
+fn the_arm_is_what_is_known_of_the_kernel() {
+    let mut host = observed().host;
+    assert_eq!(nearest_arm(&host), "v6.12");
+    host.preempt = Some("none".to_string());
+    host.idle = Some("acpi_idle/teo".to_string());
+    assert_eq!(nearest_arm(&host), "v6.12,preempt=none,cpuidle.governor=teo");
+    host.idle = Some("intel_idle/menu".to_string());
+    assert_eq!(nearest_arm(&host), "v6.12,preempt=none");
+    // A kernel without such a parameter has its own governor.
+    host.idle = Some("acpi_idle/ladder".to_string());
+    host.kernel = "4.16.3".to_string();
+    assert_eq!(nearest_arm(&host), "v4.16,preempt=none");
 }
 
 #[test]
