@@ -64,7 +64,8 @@ fn real_runs_are_reported_stored_and_predicted() {
 #[test]
 fn two_sides_of_a_connection_are_measured() {
     let place = folder("measure-netperf");
-    let short = "buffers=0,milliseconds=5,warmup=1";
+    // Long enough for both sides to run at all on a busy computer.
+    let short = "buffers=0,milliseconds=400,warmup=1";
     let workloads = [format!("netperf-tcp:size=64+4096,{short}"), format!("netperf-tcp-rr:size=1,{short},bind=1")];
     let said = run_well(&place, &["measure", &workloads[0], &workloads[1], "--iterations", "1", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_str(&said.stdout).expect("one document");

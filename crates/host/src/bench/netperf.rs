@@ -117,6 +117,10 @@ fn run(request: &Request, answers: bool) -> Result<Vec<Vec<u64>>, Error> {
     let rate = if answers { client(connection, &test)? } else { receiver(connection, &test)? };
     drop(pinned);
     children.wait()?;
+    if rate == 0 {
+        let expected = "a longer time: milliseconds=1000";
+        return Err(Error::new("measuring a connection", "nothing that came after the warm-up", expected));
+    }
     Ok(vec![vec![rate]])
 }
 
