@@ -3,7 +3,7 @@
 use crate::mistake::Mistake;
 use crate::setup::Setup;
 use machine::hardware::{Hardware, Residency};
-use machine::idle::{IdleOptions, Way};
+use machine::idle::{IdleOptions, PackageResidency, Way};
 use machine::topology::{Location, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -45,6 +45,8 @@ pub struct IdleTimes {
     pub duration: Ps,
     /// One for each CPU, up to the end.
     pub cpus: Vec<Residency>,
+    /// What packages did in their own states; nothing where they have none.
+    pub package_states: Vec<PackageResidency>,
     /// Which package each CPU is in.
     pub packages: Vec<u32>,
 }
@@ -58,6 +60,7 @@ impl IdleTimes {
             states: hardware.prices.idle_states.iter().map(|state| state.name.clone()).collect(),
             duration: end,
             cpus: cpus().map(|cpu| until(hardware, cpu, end)).collect(),
+            package_states: hardware.package_residency(end),
             packages: cpus().map(|cpu| topology.cpu(cpu).package.into()).collect(),
         }
     }
@@ -92,6 +95,11 @@ impl IdleTimes {
             );
         }
         let _ = writeln!(text, "{:<width$}{:>12}{:>14.3}{:>8.2}", "executing", "", ms(left), share(left));
+        for (number, package) in self.package_states.iter().enumerate() {
+            let share = 100.0 * package.idle.0 as f64 / (self.duration.0 as f64).max(1.0);
+            let name = format!("package {number}");
+            let _ = writeln!(text, "{name:<width$}{:>12}{:>14.3}{share:>8.2}", package.entries, ms(package.idle.0));
+        }
         text.push('\n');
         text.push_str(&self.rows());
         text
@@ -146,6 +154,7 @@ mod tests {
             states: vec!["POLL".into(), "C1".into()],
             duration: Ps::from_ns(10_000_000),
             cpus: vec![cpu(&[1, 4]), cpu(&[0, 10])],
+            package_states: vec![PackageResidency { idle: Ps::from_ns(1_000_000), entries: 2 }],
             packages: vec![0, 0],
         };
         let expected = "\
@@ -153,6 +162,7 @@ idle          entries            ms       %    too deep too shallow
 POLL                6         1.000    5.00           0           4
 C1                  2        14.000   70.00           2           0
 executing                     5.000   25.00
+package 0           2         1.000   10.00
 
 cpu, in %     executing     POLL       C1
 0                 50.00    10.00    40.00

@@ -79,6 +79,7 @@ fn idle_state(state: machine::description::IdleState) -> IdleState {
         target_residency_us: us(state.target_residency),
         polling: state.target_residency == Ps::ZERO,
         wake: state.wake,
+        package_wake: state.package_wake,
     }
 }
 

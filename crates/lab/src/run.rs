@@ -25,6 +25,7 @@ use machine::topology::{Location, Part};
 use observe::Profile;
 use observe::proc::Formats;
 use os::Os;
+use os::irq::IrqTime;
 use sched::arch::Arch;
 use sched::core::cgroup::GroupFile;
 use sched::core::{Boot, Sched};
@@ -389,8 +390,16 @@ fn boot<const COSTS: bool>(
         })?;
     }
     let mut os = Os::new(build.os);
+    os.irq.rules = build.irq;
+    if build.irq.time == IrqTime::On {
+        sched.arch.set_irq_accounting();
+    }
     os.set_seed(setup.seed);
-    Ok((LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz), build))
+    let mut sim = LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz);
+    if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
+        sim.start_noise(setup.seed);
+    }
+    Ok((sim, build))
 }
 
 /// Lets whoever governs frequencies be told of utilization.

@@ -10,7 +10,7 @@ mod smt;
 pub use idle::Residency;
 
 use crate::frequency::Frequency;
-use crate::idle::{Cpuidle, IdleOptions, IdleRules, StateTable};
+use crate::idle::{Cpuidle, IdleOptions, IdleRules, Packages, StateTable};
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::memory::MemoryLoad;
@@ -60,6 +60,8 @@ struct Cpu {
     /// Not in an idle state: takes its share of the core.
     active: bool,
     idling: Idling,
+    /// Spent in interrupts and softirqs, where that is accounted apart.
+    irq_time: Ps,
     /// What the scheduler leaves to chance on this CPU.
     sched_rng: Prng,
 }
@@ -86,6 +88,9 @@ pub struct Hardware<const COSTS: bool> {
     pub prices: Prices,
     cpus: Slots<Cpu>,
     cpuidle: Cpuidle,
+    packages: Packages,
+    /// CONFIG_IRQ_TIME_ACCOUNTING.
+    irq_accounting: bool,
     warmth: Warmth,
     /// `None` until a task asks for something.
     memory_load: Option<Box<MemoryLoad>>,
@@ -118,6 +123,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 longer: Ps::ZERO,
                 active: true,
                 idling: Idling::new(&cpuidle),
+                irq_time: Ps::ZERO,
             })
             .collect();
         let lines = Directory::new(&topology, prices.lines.clone(), seed);
@@ -134,6 +140,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
             siblings: Siblings::new(&topology),
             cpus,
             cpuidle,
+            packages: Packages::new(&topology, &prices.idle_states),
+            irq_accounting: false,
             layout,
             outbox: Vec::new(),
             profile: None,
@@ -167,6 +175,21 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     pub fn profile(&self) -> Option<&CallTree> {
         self.profile.as_deref()
+    }
+
+    /// The time of interrupts is accounted apart from now on.
+    pub fn set_irq_accounting(&mut self) {
+        self.irq_accounting = true;
+    }
+
+    #[inline]
+    pub fn accounts_irq_time(&self) -> bool {
+        self.irq_accounting
+    }
+
+    /// cputime.c: irqtime_account_irq(): `cpu` was in an interrupt, or in softirqs at its end, for so long.
+    pub fn account_irq_time(&mut self, cpu: CpuId, time: Ps) {
+        self.cpus[cpu.index()].irq_time += time;
     }
 
     // The clock of the CPU that executes.
@@ -297,6 +320,11 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn sched_clock(&self, _cpu: CpuId) -> Ns {
         // Every clock of the machine is synchronised, so the executing CPU's is everybody's.
         self.executing.clock.ns()
+    }
+
+    #[inline]
+    fn irq_time(&self, cpu: CpuId) -> Ns {
+        if self.irq_accounting { self.cpus[cpu.index()].irq_time.ns() } else { Ns(0) }
     }
 
     #[inline]

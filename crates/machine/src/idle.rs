@@ -7,9 +7,11 @@
 mod haltpoll;
 mod ladder;
 mod menu;
+mod package;
 mod table;
 mod teo;
 
+pub use package::{PackageResidency, Packages};
 pub use table::{IdleOptions, State, StateTable, Way};
 
 use haltpoll::Haltpoll;

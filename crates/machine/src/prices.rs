@@ -21,6 +21,8 @@ pub struct IdleState {
     pub polling: bool,
     /// From the wakeup event to the first instruction.
     pub wake: Ps,
+    /// What that takes longer where the whole package is in a state as deep; 0 where it has no state of its own.
+    pub package_wake: Ps,
 }
 
 /// The prices of one machine. See `docs/cost-model.md` for what each stands for.
@@ -101,6 +103,7 @@ impl Prices {
                 exit_latency_us: 0,
                 target_residency_us: 0,
                 polling: false,
+                package_wake: Ps::ZERO,
                 wake: Ps::ZERO,
             }],
             mwait: true,

@@ -1,7 +1,7 @@
 //! Block devices, as far as a task meets one: block/fops.c, a read that bypasses the page cache (O_DIRECT).
 //!
-//! The device answers after a given time, whatever else it has to do; its interrupt comes to the CPU that asked, as that of a timer
-//! without slack.
+//! The device answers after a given time, whatever else it has to do. It has a queue for each CPU, whose interrupt comes to the CPU that
+//! asked; the request ends there, in the handler.
 
 use crate::{Step, charge, paths};
 use sched::arch::Arch;

@@ -5,6 +5,7 @@
 //! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
 mod block;
+pub mod irq;
 pub mod memory;
 pub mod net;
 pub mod paths;
@@ -12,6 +13,7 @@ pub mod pipe;
 pub mod preempt;
 pub mod process;
 pub mod sync;
+pub mod timer_wheel;
 pub mod wait;
 
 use memory::{Memory, MigrationLimit};
@@ -44,6 +46,7 @@ pub struct Os {
     pub processes: Processes,
     pub memory: Memory,
     pub sync: Sync,
+    pub irq: irq::Irqs,
     seed: u64,
     net: Net,
     next_line: u32,
@@ -63,6 +66,11 @@ pub enum Syscall {
     },
     /// clock_nanosleep() until a time of the simulated clock.
     Sleep {
+        until: Ns,
+        armed: bool,
+    },
+    /// schedule_timeout() of a kernel thread: until a jiffy.
+    Timeout {
         until: Ns,
         armed: bool,
     },
@@ -101,6 +109,7 @@ impl Os {
             processes: Processes::default(),
             memory: Memory::new(rules.migration_limit),
             sync: Sync::default(),
+            irq: irq::Irqs::default(),
             seed: 0,
             net: Net::new(rules.net),
             next_line: 0,
@@ -156,6 +165,7 @@ impl Os {
             Syscall::Write(call) => (&[ENTRY_SYSCALL, SYS_WRITE, PIPE_WRITE, PIPE_WAIT], call),
             Syscall::Poll { .. } => return &[ENTRY_SYSCALL, SYS_POLL],
             Syscall::Sleep { .. } => return &[ENTRY_SYSCALL, HRTIMER_NANOSLEEP],
+            Syscall::Timeout { .. } => return &[SCHEDULE_TIMEOUT],
             Syscall::BlockIo { .. } => return &[ENTRY_SYSCALL, SYS_READ, BLKDEV_DIRECT_IO],
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
@@ -176,6 +186,7 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
+            Syscall::Timeout { until, armed } => schedule_timeout(sched, cpu, *until, armed),
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
@@ -201,6 +212,19 @@ fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: 
     }
     charge(sched, cpu, paths::HRTIMER_NANOSLEEP);
     *armed = true;
+    if sched.arch().sched_clock(cpu) >= until {
+        return Step::Done(0);
+    }
+    sched.set_current_state(cpu, TaskState::Interruptible);
+    Step::Sleep { until: Some(until) }
+}
+
+/// kernel/time/timer.c: schedule_timeout(), once the jiffy at which it fires is known.
+fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
+    if !*armed {
+        charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
+        *armed = true;
+    }
     if sched.arch().sched_clock(cpu) >= until {
         return Step::Done(0);
     }

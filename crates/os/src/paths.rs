@@ -44,6 +44,17 @@ os_paths! {
     UPDATE_PROCESS_TIMES = "update_process_times": "process accounting, RCU, timers of the tick";
     SMP_RESCHEDULE_INTERRUPT = "smp_reschedule_interrupt": "interrupt entry and exit of the reschedule vector";
     DO_SOFTIRQ = "__do_softirq": "entering and leaving softirq processing";
+    COMMON_INTERRUPT = "common_interrupt": "entry and exit of a device's interrupt";
+    HANDLE_IRQ_EVENT = "handle_irq_event": "acknowledging a device's interrupt and calling its handler";
+    NVME_IRQ = "nvme_irq": "a block device's handler: finding the request that is done and ending it";
+    BLK_DONE_SOFTIRQ = "blk_done_softirq": "ending a request in the softirq";
+    SCHEDULE_TIMEOUT = "schedule_timeout": "arming a kernel thread's timer of the wheel";
+    VMSTAT_UPDATE = "vmstat_update": "background noise: folding a CPU's counters of memory";
+    WATCHDOG = "watchdog_timer_fn": "background noise: the look whether a CPU is stuck";
+    WB_WORKFN = "wb_workfn": "background noise: the look for pages to write";
+    KJOURNALD2 = "kjournald2": "background noise: the look for a journal to commit";
+    RCU_GP_KTHREAD = "rcu_gp_kthread": "background noise: the look whether all CPUs were quiescent";
+    RUN_TIMER_SOFTIRQ = "run_timer_softirq": "expiring timers of the wheel";
     CPU_IDLE_LOOP = "cpu_idle_loop": "one turn of the idle loop around one idle state";
     TICK_NOHZ_IDLE_ENTER = "tick_nohz_idle_enter": "stopping the tick, reprogramming the timer";
     TICK_NOHZ_IDLE_EXIT = "tick_nohz_idle_exit": "restarting the tick";

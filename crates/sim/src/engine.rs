@@ -2,6 +2,7 @@
 
 use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
+use crate::softirq::Devices;
 use crate::task::TaskContext;
 use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
@@ -43,6 +44,7 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub events: u64,
     pub(crate) now: Ps,
     pub(crate) timeline: Timeline,
+    pub(crate) devices: Devices,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
 }
@@ -94,6 +96,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             events: 0,
             now: Ps::ZERO,
             timeline: Timeline::default(),
+            devices: Devices::new(nr_cpus),
             refused: Vec::new(),
         };
         sim.sched.arch_mut().set_tick(sim.tick_period);
@@ -217,6 +220,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.event(cpu, at);
         if !self.sched.arch_mut().outbox().is_empty() {
             self.deliver();
+        }
+        if !self.os.irq.raised.is_empty() {
+            self.deliver_irqs();
         }
         self.requeue(cpu);
     }

@@ -29,7 +29,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
         self.reprogram(cpu);
         // Somebody keeps the time for CPUs that run without ticks.
-        let may_stop = !(cpu == CpuId(0) && self.sched.tick_nohz_full_enabled());
+        let keeps_time = cpu == CpuId(0) && self.sched.tick_nohz_full_enabled();
+        let may_stop = !keeps_time && !self.wheel_is_near(cpu);
         if may_stop && self.sched.arch().idle_rules().tick == TickStop::Always {
             self.stop_idle_tick(cpu);
         }
@@ -57,7 +58,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn outlook(&self, cpu: CpuId, may_stop: bool) -> Outlook {
         let now = self.sched.arch().now(cpu);
         let this = &self.cpus[cpu];
-        let timer = this.timers.next();
+        let timer = this.timers.next_timer();
         let until = |at: Ps| at.saturating_sub(now).ns().0.min(FAR_NS);
         Outlook {
             now_ns: now.ns().0,
@@ -66,6 +67,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             tick_stopped: this.tick_at == Ps::NEVER,
             nr_iowaiters: self.sched.nr_iowait_cpu(cpu),
         }
+    }
+
+    /// tick-sched.c: the part of tick_nohz_next_event() that keeps a tick which runs for a timeout of the wheel within its next period.
+    #[inline]
+    fn wheel_is_near(&self, cpu: CpuId) -> bool {
+        let this = &self.cpus[cpu];
+        let wheel = this.timers.wheel();
+        wheel != Ps::NEVER && this.tick_at != Ps::NEVER && wheel <= this.tick_at
     }
 
     /// The price of the governor's choice.
@@ -85,7 +94,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, select);
     }
 
-    /// tick-sched.c: tick_nohz_idle_stop_tick(). Nothing but timers of high resolution is here, for which the tick is not needed.
+    /// tick-sched.c: tick_nohz_idle_stop_tick(). Timers of high resolution do not need the tick.
     fn stop_idle_tick(&mut self, cpu: CpuId) {
         if self.cpus[cpu].tick_at != Ps::NEVER {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);

@@ -3,19 +3,22 @@
 use crate::engine::Sim;
 use crate::task::Pending;
 use machine::hardware::Hardware;
+use os::irq::{SoftIrq, SoftWork};
+use os::timer_wheel::schedule_timeout;
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Ps};
+use units::{CpuId, Ns, Ps};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
     #[inline(never)]
     pub(crate) fn interrupts(&mut self, cpu: CpuId) {
         let mut softirq = false;
+        let began = self.sched.arch().now(cpu);
         self.sched.irq_enter(cpu);
         let mut last = paths::SMP_APIC_TIMER_INTERRUPT;
         loop {
@@ -25,6 +28,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 this.reschedule_at = Ps::NEVER;
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
                 softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| sim.sched.scheduler_ipi(cpu));
+            } else if this.timers.device() <= now {
+                last = paths::COMMON_INTERRUPT;
+                self.device_interrupt(cpu);
             } else if this.tick_at <= now || this.timers.next() <= now {
                 last = paths::SMP_APIC_TIMER_INTERRUPT;
                 softirq |= self.timer_interrupt(cpu, now);
@@ -32,13 +38,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 break;
             }
         }
-        if softirq {
+        if self.os.irq.local_softirq_pending(cpu) || (softirq && self.ksoftirqd_running(cpu)) {
+            self.invoke_softirq(cpu, softirq, last);
+        } else if softirq {
             // At the end of the interrupt that raised it.
             self.sched.arch_mut().profile_enter(cpu, last);
             self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
             self.sched.arch_mut().leave(cpu);
         }
         self.sched.irq_exit(cpu);
+        if self.sched.arch().accounts_irq_time() {
+            let spent = self.sched.arch().now(cpu) - began;
+            self.sched.arch_mut().account_irq_time(cpu, spent);
+        }
         if self.sched.tick_nohz_full_enabled() {
             self.tick_irq_exit(cpu);
         }
@@ -76,6 +88,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                         break;
                     }
                 }
+                sim.run_local_timers(cpu, now);
                 if sim.cpus[cpu].tick_at > now {
                     return false;
                 }
@@ -91,17 +104,33 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         })
     }
 
-    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a block device's answer, or a delayed acknowledgement.
+    /// hrtimer.c: hrtimer_wakeup(), if the sleep it was armed for is still on; or a delayed acknowledgement.
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
         if context.sleep == timer.sleep
-            && matches!(
-                context.pending,
-                Pending::Syscall(Syscall::Sleep { .. } | Syscall::BlockIo { .. } | Syscall::Net(_))
-            )
+            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::Net(_)))
         {
             self.sched.wake(cpu, timer.task, WakeFlags::NONE);
         }
+    }
+
+    /// timer.c: run_local_timers(): timeouts of the wheel that are due are left to their softirq.
+    fn run_local_timers(&mut self, cpu: CpuId, now: Ps) {
+        while let Some(timer) = self.cpus[cpu].timers.expire_wheel(now) {
+            let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };
+            if context.sleep == timer.sleep {
+                let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };
+                self.os.irq.raise_softirq(cpu, work);
+            }
+        }
+    }
+
+    /// timer.c: schedule_timeout(): when a timeout of so many jiffies fires that is asked for on `cpu` now.
+    pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ns {
+        let now = self.ticks.of(self.sched.arch().now(cpu).0);
+        let hz = (1_000_000_000_000 / self.tick_period.0) as u32;
+        let at = schedule_timeout(self.os.irq.rules.wheel, now, jiffies, hz);
+        Ps(at * self.tick_period.0).ns()
     }
 
     /// Runs `body` as the kernel function `path` on `cpu`.

@@ -16,4 +16,6 @@ mod frequency;
 mod idle;
 mod interrupt;
 mod kernel_mode;
+mod noise;
+mod softirq;
 mod task;

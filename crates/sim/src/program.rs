@@ -5,6 +5,7 @@ use os::memory::RegionId;
 use os::net::{Receive, Socket};
 use os::pipe::PipeId;
 use os::sync::SyncOp;
+use sched::access::Path;
 use sched::attr::SchedAttr;
 use sched::autogroup::Session;
 use sched::core::cgroup::GroupFile;
@@ -63,6 +64,12 @@ pub enum Op {
     /// cond_resched() and might_sleep(): where a kernel thread gives way, by the kernel's preemption model. In user mode everybody does.
     CondResched,
     MightSleep,
+    /// schedule_timeout() of a kernel thread, in jiffies.
+    ScheduleTimeout(u64),
+    /// A kernel thread executes that function.
+    Execute(Path),
+    /// A turn of ksoftirqd: its CPU's softirqs, or a sleep until they are raised.
+    RunKsoftirqd,
     /// sched_setaffinity(); the outcome is as of SetAttr: EINVAL where no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.

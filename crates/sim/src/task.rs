@@ -5,6 +5,7 @@ use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use machine::smt::WorkKind;
+use os::irq::Cause;
 use os::memory::RegionId;
 use os::net::NetCall;
 use os::pipe::PipeCall;
@@ -224,6 +225,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 true
             }
             Op::CondResched | Op::MightSleep => self.preemption_point(cpu, &op),
+            Op::RunKsoftirqd => self.run_ksoftirqd(cpu),
+            Op::Execute(path) => {
+                self.within(cpu, path, |_| ());
+                true
+            }
+            Op::ScheduleTimeout(jiffies) => {
+                let until = self.timeout(cpu, jiffies);
+                self.context(task).pending = Pending::Syscall(Syscall::Timeout { until, armed: false });
+                true
+            }
             other => match self.long_part(cpu, task, other) {
                 Ok(()) => true,
                 Err(op) => self.act(cpu, task, op),
@@ -386,16 +397,24 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Arms the timer of a sleep, on the CPU where the task goes to sleep.
+    /// Arms the timer of a sleep, on the CPU where the task goes to sleep, or has the block device answer there.
     fn arm(&mut self, cpu: CpuId, task: TaskId, until: Ns) {
         self.sleeps += 1;
         let sleep = self.sleeps;
         let context = self.context(task);
         context.sleep = sleep;
-        // A device's interrupt has no slack.
-        let of_device = matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. }));
+        if matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. })) {
+            let irq = self.os.irq.queue_request_irq(cpu);
+            return self.raise_irq(until, irq, Cause::Done { task, sleep });
+        }
         let soft = Ps::from(until);
-        let hard = if of_device { soft } else { soft + self.timer_slack };
+        if matches!(context.pending, Pending::Syscall(Syscall::Timeout { .. })) {
+            // The jiffy itself: `until` was rounded down to nanoseconds.
+            let jiffy = self.ticks.of(soft.0 + 999);
+            let at = Ps(jiffy * self.tick_period.0);
+            return self.cpus[cpu].timers.arm_wheel(at, task, sleep);
+        }
+        let hard = soft + self.timer_slack;
         let on = self.timer_base(cpu, hard);
         self.cpus[on].timers.arm(soft, hard, task, sleep);
         if on != cpu {

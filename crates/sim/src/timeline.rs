@@ -156,7 +156,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         for timer in self.cpus[cpu].timers.leave() {
             self.cpus[to].timers.arm(timer.soft, timer.hard, timer.task, timer.sleep);
         }
+        for timer in self.cpus[cpu].timers.leave_wheel() {
+            self.cpus[to].timers.arm_wheel(timer.hard, timer.task, timer.sleep);
+        }
         self.requeue(to);
+        self.migrate_irqs(cpu);
         self.sched.arch_mut().choose_deepest_idle(cpu);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];

@@ -1,4 +1,5 @@
-//! High-resolution timers of one CPU: sleepers', by hard expiry, then in order of arming; and when the scheduler's own are due.
+//! High-resolution timers of one CPU: sleepers', by hard expiry, then in order of arming; and when the scheduler's own are due, and
+//! devices' interrupts, whose time nobody knows before.
 
 use sched::sched::TaskId;
 use std::cmp::Reverse;
@@ -18,18 +19,32 @@ pub struct Timer {
 
 #[derive(Clone, Debug)]
 pub struct Timers {
-    /// When the hardware must interrupt: the first sleeper's hard expiry, or the scheduler's timer.
+    /// The next interrupt: the first sleeper's hard expiry, the scheduler's timer, or a device's.
     next: Ps,
     sleeper: Ps,
     /// The first of the scheduler's own timers, which stand there: only their time is known here.
     sched: Ps,
+    /// When the first interrupt of a device comes.
+    device: Ps,
+    /// The first timeout of the timer wheel.
+    wheel: Ps,
+    timeouts: BinaryHeap<Reverse<Timer>>,
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
 }
 
 impl Default for Timers {
     fn default() -> Timers {
-        Timers { next: Ps::NEVER, sleeper: Ps::NEVER, sched: Ps::NEVER, heap: BinaryHeap::new(), sequence: 0 }
+        Timers {
+            next: Ps::NEVER,
+            sleeper: Ps::NEVER,
+            sched: Ps::NEVER,
+            device: Ps::NEVER,
+            wheel: Ps::NEVER,
+            timeouts: BinaryHeap::new(),
+            heap: BinaryHeap::new(),
+            sequence: 0,
+        }
     }
 }
 
@@ -40,15 +55,69 @@ impl Timers {
         self.set_sleeper(self.sleeper.min(hard));
     }
 
-    /// When the hardware must interrupt; [`Ps::NEVER`] without timers.
+    /// When the next interrupt comes, of the local timer or a device; [`Ps::NEVER`] if none will.
     #[inline]
     pub fn next(&self) -> Ps {
         self.next
     }
 
+    /// When the local timer is to interrupt.
+    #[inline]
+    pub fn next_timer(&self) -> Ps {
+        self.sleeper.min(self.sched).min(self.wheel)
+    }
+
+    /// A timeout of the wheel, at a jiffy.
+    pub fn arm_wheel(&mut self, at: Ps, task: TaskId, sleep: u64) {
+        self.sequence += 1;
+        self.timeouts.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
+        self.set_wheel();
+    }
+
+    fn set_wheel(&mut self) {
+        self.wheel = self.timeouts.peek().map_or(Ps::NEVER, |timer| timer.0.hard);
+        self.next = self.next_timer().min(self.device);
+    }
+
+    /// When the wheel's first timeout fires.
+    #[inline]
+    pub fn wheel(&self) -> Ps {
+        self.wheel
+    }
+
+    /// timer.c: collect_expired_timers(): the wheel's next timeout that is due at `now`.
+    pub fn expire_wheel(&mut self, now: Ps) -> Option<Timer> {
+        if self.wheel > now {
+            return None;
+        }
+        let timer = self.timeouts.pop().map(|timer| timer.0);
+        self.set_wheel();
+        timer
+    }
+
+    /// Takes the wheel's timeouts out.
+    pub fn leave_wheel(&mut self) -> Vec<Timer> {
+        let mut timers: Vec<Timer> = std::mem::take(&mut self.timeouts).into_iter().map(|timer| timer.0).collect();
+        timers.sort_unstable();
+        self.set_wheel();
+        timers
+    }
+
+    /// When the first device does.
+    #[inline]
+    pub fn device(&self) -> Ps {
+        self.device
+    }
+
+    /// The first device's interrupt comes at `at`.
+    pub fn set_device(&mut self, at: Ps) {
+        self.device = at;
+        self.next = self.next_timer().min(at);
+    }
+
     fn set_sleeper(&mut self, hard: Ps) {
         self.sleeper = hard;
-        self.next = hard.min(self.sched);
+        self.next = self.next_timer().min(self.device);
     }
 
     /// Takes all sleepers' timers out, in the order in which they would fire.
@@ -62,7 +131,7 @@ impl Timers {
     /// The scheduler's first timer here is due at `at`.
     pub fn set_sched(&mut self, at: Ps) {
         self.sched = at;
-        self.next = at.min(self.sleeper);
+        self.next = self.next_timer().min(self.device);
     }
 
     /// Whether at `now` it is the scheduler's turn: its timer is due, and no sleeper's was before.
@@ -114,5 +183,21 @@ mod tests {
         assert!(timers.next() == us(60) && !timers.sched_first(us(70)));
         timers.expire(us(70));
         assert!(timers.sched_first(us(70)));
+    }
+
+    #[test]
+    fn devices_and_the_wheel_interrupt_too_but_a_device_is_no_timer() {
+        let mut timers = Timers::default();
+        let us = |n: u64| Ps::from_ns(n * 1000);
+        timers.set_device(us(30));
+        timers.arm_wheel(us(40), TaskId(1), 5);
+        timers.arm_wheel(us(36), TaskId(2), 6);
+        assert_eq!((timers.next(), timers.next_timer(), timers.wheel()), (us(30), us(36), us(36)));
+        timers.set_device(Ps::NEVER);
+        assert_eq!(timers.next(), us(36));
+        assert_eq!(timers.expire_wheel(us(35)), None);
+        assert_eq!(timers.expire_wheel(us(36)).map(|timer| timer.task), Some(TaskId(2)));
+        assert_eq!(timers.leave_wheel().len(), 1);
+        assert_eq!(timers.next(), Ps::NEVER);
     }
 }

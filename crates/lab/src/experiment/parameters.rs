@@ -90,6 +90,12 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |_| true,
     },
     Parameter {
+        name: "noise",
+        values: &["0", "1"],
+        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, writeback, journal, RCU) run beside the workload",
+        has: |_| true,
+    },
+    Parameter {
         name: "profile",
         values: &["sleep", "schedule"],
         meaning: "count where tasks are blocked (turns schedstats on), or calls of the scheduler: /proc/profile",

@@ -78,6 +78,8 @@ pub struct IdleState {
     pub target_residency: Ps,
     /// From the wakeup event to the first instruction, as it really is.
     pub wake: Ps,
+    /// What waking takes longer where the whole package is in this state; 0 if it has no such state.
+    pub package_wake: Ps,
 }
 
 /// A machine: its topology and its prices.
@@ -287,6 +289,7 @@ impl Description {
             exit_latency: time(name, "exit_latency"),
             target_residency: time(name, "target_residency"),
             wake: time(name, "wake"),
+            package_wake: self.figure(&format!("idle.{name}.package_wake")).map_or(Ps::ZERO, Figure::time),
         };
         self.idle_states.iter().map(state).collect()
     }

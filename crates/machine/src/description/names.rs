@@ -101,6 +101,11 @@ pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
     ("exit_latency", true, "declared by the driver: what the governor reckons with"),
     ("target_residency", true, "declared by the driver: what the governor reckons with"),
     ("wake", true, "from the wakeup event to the first instruction, as it really is"),
+    (
+        "package_wake",
+        false,
+        "what that takes longer where all CPUs of the package are in this state or a deeper one, and the package is too",
+    ),
 ];
 
 /// A fact that is a word and not a number: its name and what it may be.

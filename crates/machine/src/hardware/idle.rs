@@ -1,7 +1,9 @@
 //! Idle CPUs: the states they enter and how long they stay there.
 
 use super::Hardware;
-use crate::idle::{Choice, Cpuidle, Device, IdleOptions, IdleRules, Outlook, StateTable, Way, Woken};
+use crate::idle::{
+    Choice, Cpuidle, Device, IdleOptions, IdleRules, Outlook, PackageResidency, Packages, StateTable, Way, Woken,
+};
 use crate::profile::Frame;
 use units::{CpuId, Ps};
 
@@ -84,6 +86,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let tick_ns = self.cpuidle.table.tick_ns;
         self.cpuidle.table = StateTable { tick_ns, ..StateTable::new(&self.prices.idle_states, options) };
         self.prices.idle_states.truncate(self.cpuidle.table.states.len());
+        self.packages = Packages::new(&self.topology, &self.prices.idle_states);
         for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
             self.cpus[cpu.index()].idling = Idling::new(&self.cpuidle);
         }
@@ -105,6 +108,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     pub fn residency(&self, cpu: CpuId) -> &Residency {
         &self.cpus[cpu.index()].idling.residency
+    }
+
+    /// What each package has counted up to `end`; nothing where packages have no states of their own.
+    pub fn package_residency(&self, end: Ps) -> Vec<PackageResidency> {
+        self.packages.residency(end)
     }
 
     /// The idle loop of `cpu` asks for a state.
@@ -134,6 +142,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         idling.state = Some(state);
         (idling.since, idling.entered) = (now, now);
         idling.residency.entries[state] += 1;
+        if self.packages.follow(state) {
+            self.packages.enter(cpu, now);
+        }
         let limit = match self.prices.idle_states[state].polling {
             true => self.cpuidle.cpuidle_poll_time(&idling.device),
             false => None,
@@ -146,7 +157,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn leave_idle(&mut self, cpu: CpuId, now: Ps) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
-        let wake = self.prices.idle_states[state].wake;
+        let mut wake = self.prices.idle_states[state].wake;
+        if self.packages.follow(state) && self.packages.leave(cpu, now) {
+            wake += self.prices.idle_states[state].package_wake;
+        }
         let first = now + if COSTS { wake } else { Ps::ZERO };
         let idle = first.saturating_sub(idling.since);
         idling.residency.idle[state] += idle;

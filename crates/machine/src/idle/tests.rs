@@ -14,6 +14,7 @@ fn haswell() -> Vec<IdleState> {
             target_residency_us,
             polling: target_residency_us == 0,
             wake: Ps::ZERO,
+            package_wake: Ps::ZERO,
         })
         .to_vec()
 }

@@ -586,6 +586,7 @@ pub fn plausible() -> Prices {
             exit_latency_us,
             target_residency_us,
             polling: target_residency_us == 0,
+            package_wake: Ps::ZERO,
             wake: Ps::from_ns(wake),
         })
         .to_vec();

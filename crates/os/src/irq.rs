@@ -1,0 +1,308 @@
+//! Interrupts of devices and the softirqs that they raise (kernel/irq, kernel/softirq.c).
+//!
+//! [`Irqs`] knows the lines that were requested, on which CPU each arrives, and what is pending where. Whoever plays a device says when it
+//! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
+//! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
+
+use crate::paths;
+use crate::timer_wheel::TimerWheel;
+use sched::access::Path;
+use sched::behaviour;
+use sched::sched::TaskId;
+use sched::versions::{Setting, Switched};
+use std::collections::VecDeque;
+use units::{CpuId, CpuMask, Ns, Slots};
+
+behaviour! {
+    /// What the end of an interrupt does with softirqs while ksoftirqd is runnable.
+    pub enum KsoftirqdRunning = "softirq.ksoftirqd" {
+        Beside = "beside", since "v2.6.0", commit "", "runs them, as always";
+        Yields = "yields", since "v4.9", commit "", "leaves them to ksoftirqd, until v6.3";
+        Removed = "beside-again", since "v6.4", commit "", "runs them, as until v4.8";
+    }
+}
+
+behaviour! {
+    /// CONFIG_IRQ_TIME_ACCOUNTING: whether the time of interrupts and softirqs is taken off the tasks that they interrupt.
+    pub enum IrqTime = "irq.time_accounting" {
+        Off = "off", since "v2.6.37", commit "", "it is the interrupted task's time";
+        On = "on", since "v2.6.37", commit "", "it is nobody's: clock_task stands still";
+    }
+}
+
+/// What differs between kernels in all this.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IrqRules {
+    pub ksoftirqd: KsoftirqdRunning,
+    pub time: IrqTime,
+    pub wheel: TimerWheel,
+}
+
+impl IrqRules {
+    pub const V4_5: IrqRules =
+        IrqRules { ksoftirqd: KsoftirqdRunning::Beside, time: IrqTime::Off, wheel: TimerWheel::Cascading };
+    pub const V4_15: IrqRules =
+        IrqRules { ksoftirqd: KsoftirqdRunning::Yields, wheel: TimerWheel::Levels, ..Self::V4_5 };
+    pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V4_15 };
+
+    /// Every behaviour, as a kernel has it.
+    pub fn settings(&self) -> [Setting; 3] {
+        [self.ksoftirqd.setting(), self.time.setting(), self.wheel.setting()]
+    }
+
+    /// Switches one alone.
+    pub fn set(&mut self, key: &str, value: &str) -> Switched {
+        match key {
+            KsoftirqdRunning::KEY => self.ksoftirqd.switch(value),
+            IrqTime::KEY => self.time.switch(value),
+            TimerWheel::KEY => self.wheel.switch(value),
+            _ => Switched::UnknownKey,
+        }
+    }
+}
+
+/// interrupt.h: the softirqs, in the order in which pending ones are run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SoftIrq {
+    Timer,
+    NetRx,
+    Block,
+    Sched,
+}
+
+impl SoftIrq {
+    /// All, in their order.
+    pub const ALL: [SoftIrq; 4] = [SoftIrq::Timer, SoftIrq::NetRx, SoftIrq::Block, SoftIrq::Sched];
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// The vector's action, paid for each call.
+    pub fn action(self) -> Path {
+        match self {
+            SoftIrq::Timer => paths::RUN_TIMER_SOFTIRQ,
+            SoftIrq::NetRx => paths::NET_RX_ACTION,
+            SoftIrq::Block => paths::BLK_DONE_SOFTIRQ,
+            SoftIrq::Sched => unreachable!("the scheduler's own"),
+        }
+    }
+}
+
+/// A line that was requested, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IrqId(pub u32);
+
+/// request_irq(): a line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Irq {
+    pub name: String,
+    /// `/proc/irq/N/smp_affinity`
+    pub affinity: CpuMask,
+    /// Where it arrives: `effective_affinity`.
+    pub cpu: CpuId,
+    /// How often it has: its line of `/proc/interrupts`.
+    pub count: u64,
+}
+
+/// Rounds of a softirq. After each but the last the vector raises itself again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SoftWork {
+    pub vector: SoftIrq,
+    /// At least 1.
+    pub rounds: u32,
+    /// Who is woken at the end of the last one.
+    pub wake: Option<TaskId>,
+}
+
+/// What the handler of a line finds when it is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// A request is done, of a task that sleeps for it; `sleep` numbers the sleep.
+    Done { task: TaskId, sleep: u64 },
+    /// Work that is left to a softirq.
+    Work(SoftWork),
+}
+
+/// A line that a device raises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Raised {
+    pub at: Ns,
+    pub irq: IrqId,
+    pub cause: Cause,
+}
+
+/// What is pending on a CPU.
+#[derive(Clone, Debug, Default)]
+struct Pending {
+    bits: u8,
+    work: VecDeque<SoftWork>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Irqs {
+    pub rules: IrqRules,
+    irqs: Vec<Irq>,
+    /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
+    queues: Slots<Option<IrqId>>,
+    pending: Slots<Pending>,
+    /// What devices have announced since the clock looked.
+    pub raised: Vec<Raised>,
+}
+
+impl Default for Irqs {
+    fn default() -> Irqs {
+        let rules = IrqRules::V4_5;
+        Irqs { rules, irqs: Vec::new(), queues: Slots::new(), pending: Slots::new(), raised: Vec::new() }
+    }
+}
+
+impl Irqs {
+    /// The line of `cpu`'s queue of the block device (nvme/host/pci.c: queue_request_irq(), an interrupt that the kernel keeps on its CPU).
+    pub fn queue_request_irq(&mut self, cpu: CpuId) -> IrqId {
+        self.queues.grow_with(cpu.index() + 1, || None);
+        if let Some(irq) = self.queues[cpu.index()] {
+            return irq;
+        }
+        let irq = self.request_irq(&format!("nvme0q{}", cpu.index() + 1), CpuMask::single(cpu), &CpuMask::single(cpu));
+        self.queues[cpu.index()] = Some(irq);
+        irq
+    }
+
+    /// request_irq(), with the affinity that its line is to have: it arrives at one CPU of the mask that is `online`, the one with the fewest
+    /// lines so far, and of these the first.
+    /// Differs: irq_matrix_alloc() (v4.15 on x86) looks for the CPU with the most free vectors, of which nothing but lines takes any here;
+    /// older kernels take the first CPU with a free one.
+    pub fn request_irq(&mut self, name: &str, affinity: CpuMask, online: &CpuMask) -> IrqId {
+        let cpu = self.place(&affinity, online);
+        self.irqs.push(Irq { name: name.to_string(), affinity, cpu, count: 0 });
+        IrqId(self.irqs.len() as u32 - 1)
+    }
+
+    /// Where a line with that affinity arrives. A mask without a CPU that is up stands for all.
+    fn place(&self, affinity: &CpuMask, online: &CpuMask) -> CpuId {
+        let lines = |cpu: &CpuId| self.irqs.iter().filter(|irq| irq.cpu == *cpu).count();
+        let allowed = || online.iter().filter(|&cpu| affinity.contains(cpu));
+        allowed().min_by_key(lines).or_else(|| online.iter().min_by_key(lines)).expect("a CPU is up")
+    }
+
+    /// irq_set_affinity(): writes `/proc/irq/N/smp_affinity`.
+    pub fn irq_set_affinity(&mut self, irq: IrqId, affinity: CpuMask, online: &CpuMask) {
+        let index = irq.0 as usize;
+        if !affinity.contains(self.irqs[index].cpu) || !online.contains(self.irqs[index].cpu) {
+            self.irqs[index].cpu = self.place(&affinity, online);
+        }
+        self.irqs[index].affinity = affinity;
+    }
+
+    /// fixup_irqs(): `cpu` goes offline; its lines move, within their masks where those have a CPU that stays.
+    pub fn leave(&mut self, cpu: CpuId, online: &CpuMask) {
+        for index in 0..self.irqs.len() {
+            if self.irqs[index].cpu == cpu {
+                let affinity = self.irqs[index].affinity.clone();
+                self.irqs[index].cpu = self.place(&affinity, online);
+            }
+        }
+    }
+
+    /// The lines, by number.
+    pub fn irqs(&self) -> &[Irq] {
+        &self.irqs
+    }
+
+    /// A device raises `irq` at `at`, with `cause` for its handler to find.
+    pub fn raise(&mut self, at: Ns, irq: IrqId, cause: Cause) {
+        self.raised.push(Raised { at, irq, cause });
+    }
+
+    /// Where a line arrives.
+    pub fn cpu_of(&self, irq: IrqId) -> CpuId {
+        self.irqs[irq.0 as usize].cpu
+    }
+
+    /// It was handled once more.
+    pub fn handled(&mut self, irq: IrqId) {
+        self.irqs[irq.0 as usize].count += 1;
+    }
+
+    /// softirq.c: __raise_softirq_irqoff(), with work for the vector's action.
+    pub fn raise_softirq(&mut self, cpu: CpuId, work: SoftWork) {
+        self.pending.grow_with(cpu.index() + 1, Pending::default);
+        let pending = &mut self.pending[cpu.index()];
+        pending.bits |= work.vector.bit();
+        pending.work.push_back(work);
+    }
+
+    /// The same for a vector whose work is elsewhere.
+    pub fn raise_bare(&mut self, cpu: CpuId, vector: SoftIrq) {
+        self.pending.grow_with(cpu.index() + 1, Pending::default);
+        self.pending[cpu.index()].bits |= vector.bit();
+    }
+
+    /// local_softirq_pending().
+    #[inline]
+    pub fn local_softirq_pending(&self, cpu: CpuId) -> bool {
+        self.pending.get(cpu.index()).is_some_and(|pending| pending.bits != 0)
+    }
+
+    /// Takes the vectors that are pending on `cpu`, the first first.
+    pub fn take_pending(&mut self, cpu: CpuId) -> impl Iterator<Item = SoftIrq> + use<> {
+        let bits = self.pending.get_mut(cpu.index()).map_or(0, |pending| std::mem::take(&mut pending.bits));
+        SoftIrq::ALL.into_iter().filter(move |vector| bits & vector.bit() != 0)
+    }
+
+    /// One call of a vector's action on `cpu`: a round of what is first in its list. Returns who is woken by it.
+    pub fn action(&mut self, cpu: CpuId, vector: SoftIrq) -> Option<TaskId> {
+        let pending = self.pending.get_mut(cpu.index())?;
+        let place = pending.work.iter().position(|work| work.vector == vector)?;
+        let work = &mut pending.work[place];
+        work.rounds = work.rounds.saturating_sub(1);
+        let woken = if work.rounds == 0 { pending.work.remove(place).and_then(|work| work.wake) } else { None };
+        if pending.work.iter().any(|work| work.vector == vector) {
+            pending.bits |= vector.bit();
+        }
+        woken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_arrive_where_their_masks_allow_and_spread_over_them() {
+        let online: CpuMask = (0..4).map(CpuId::new).collect();
+        let mut irqs = Irqs::default();
+        let cpus: Vec<u16> = (0..5)
+            .map(|_| {
+                let irq = irqs.request_irq("disk", online.clone(), &online);
+                irqs.cpu_of(irq).0
+            })
+            .collect();
+        assert_eq!(cpus, [0, 1, 2, 3, 0]);
+        let fixed = irqs.request_irq("net", CpuMask::single(CpuId(2)), &online);
+        assert_eq!(irqs.cpu_of(fixed), CpuId(2));
+        irqs.irq_set_affinity(fixed, CpuMask::single(CpuId(3)), &online);
+        assert_eq!(irqs.cpu_of(fixed), CpuId(3));
+        // Its only CPU goes: anywhere is better than nowhere, first where the fewest lines are.
+        let left: CpuMask = (0..3).map(CpuId::new).collect();
+        irqs.leave(CpuId(3), &left);
+        assert_eq!(irqs.cpu_of(fixed), CpuId(1));
+        assert_eq!(irqs.queue_request_irq(CpuId(2)), irqs.queue_request_irq(CpuId(2)));
+    }
+
+    #[test]
+    fn rounds_raise_their_vector_again() {
+        let cpu = CpuId(1);
+        let mut irqs = Irqs::default();
+        assert!(!irqs.local_softirq_pending(cpu));
+        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::Block, rounds: 1, wake: None });
+        irqs.raise_softirq(cpu, SoftWork { vector: SoftIrq::NetRx, rounds: 2, wake: Some(TaskId(7)) });
+        assert_eq!(irqs.take_pending(cpu).collect::<Vec<_>>(), [SoftIrq::NetRx, SoftIrq::Block]);
+        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), None);
+        assert_eq!(irqs.action(cpu, SoftIrq::Block), None);
+        assert_eq!(irqs.take_pending(cpu).collect::<Vec<_>>(), [SoftIrq::NetRx]);
+        assert_eq!(irqs.action(cpu, SoftIrq::NetRx), Some(TaskId(7)));
+        assert!(!irqs.local_softirq_pending(cpu) && irqs.action(cpu, SoftIrq::NetRx).is_none());
+    }
+}

@@ -1,0 +1,66 @@
+//! The timer wheel (kernel/time/timer.c): when a timeout that was asked for in jiffies fires.
+
+use sched::behaviour;
+
+behaviour! {
+    /// How the wheel keeps timeouts.
+    pub enum TimerWheel = "timer.wheel" {
+        Cascading = "cascading", since "v2.6.0", commit "",
+            "timeouts wander down to the jiffy for which they were asked";
+        Levels = "levels", since "v4.8", commit "",
+            "they stay in the level where they were put, and fire with what that can tell apart: 1 jiffy later at least, an eighth of the timeout at most";
+    }
+}
+
+const LVL_CLK_SHIFT: u32 = 3;
+const LVL_SIZE: u64 = 64;
+
+/// timer.c: schedule_timeout() at `jiffies`: the jiffy at which a timeout of so many fires. `hz` is the length of the wheel's behalf: slow
+/// ticks have a level less.
+/// Differs: the wheel's clock is taken to be up to date.
+pub fn schedule_timeout(rule: TimerWheel, jiffies: u64, timeout: u64, hz: u32) -> u64 {
+    let expires = jiffies + timeout;
+    match rule {
+        TimerWheel::Cascading => expires,
+        TimerWheel::Levels => calc_wheel_index(expires, jiffies, hz),
+    }
+}
+
+/// LVL_START(): the first timeout of a level, in jiffies.
+fn start_of(level: u32) -> u64 {
+    (LVL_SIZE - 1) << ((level - 1) * LVL_CLK_SHIFT)
+}
+
+/// timer.c: calc_wheel_index(), of which the bucket's expiry is what matters here.
+fn calc_wheel_index(expires: u64, clk: u64, hz: u32) -> u64 {
+    let depth = if hz > 100 { 9 } else { 8 };
+    let delta = expires - clk;
+    let level = (1..depth).find(|&level| delta < start_of(level)).map_or(depth - 1, |level| level - 1);
+    // What is beyond the last level fires at its end.
+    let most = start_of(depth) - (1 << ((depth - 1) * LVL_CLK_SHIFT));
+    let expires = if delta >= start_of(depth) { clk + most } else { expires };
+    let shift = level * LVL_CLK_SHIFT;
+    ((expires >> shift) + 1) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_round_up_to_what_they_tell_apart() {
+        let levels = |timeout| schedule_timeout(TimerWheel::Levels, 1_000, timeout, 250);
+        // The first level holds 62 jiffies, one apart; the next 503, eight apart; then sixty-four.
+        assert_eq!(levels(1), 1_002);
+        assert_eq!(levels(62), 1_063);
+        assert_eq!(levels(63), 1_064);
+        assert_eq!(levels(250), 1_256);
+        assert_eq!(levels(503), 1_504);
+        assert_eq!(levels(504), 1_536);
+        assert_eq!(levels(5_000), 6_144);
+        assert_eq!(schedule_timeout(TimerWheel::Cascading, 1_000, 250, 250), 1_250);
+        // About twelve days are the most at 250 Hz.
+        let most = schedule_timeout(TimerWheel::Levels, 0, 1 << 40, 250);
+        assert_eq!(most, ((((63 << 24) - (1 << 24)) >> 24) + 1) << 24);
+    }
+}

@@ -1,0 +1,236 @@
+//! Interrupts of devices, and what is left to do when they end: kernel/softirq.c.
+//!
+//! Differs: an offline CPU's ksoftirqd is not parked; it serves the CPU that it was moved to.
+
+use crate::engine::Sim;
+use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use crate::task::Pending;
+use machine::hardware::Hardware;
+use os::irq::{Cause, IrqId, KsoftirqdRunning, Raised, SoftIrq};
+use os::{Syscall, paths};
+use sched::access::Path;
+use sched::arch::Arch;
+use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::{CpuId, CpuMask, Ns, PerCpu, Ps};
+
+/// Softirqs that raise themselves again are run at the end of an interrupt so often, and for so long.
+const MAX_SOFTIRQ_RESTART: u32 = 10;
+const MAX_SOFTIRQ_TIME: Ps = Ps::from_ns(2_000_000);
+
+/// Interrupts that are on their way, and the threads that help.
+pub(crate) struct Devices {
+    /// By CPU, the first first; at equal times in the order in which they were announced.
+    coming: PerCpu<VecDeque<Raised>>,
+    /// By CPU. Empty before the first line is requested that needs them.
+    ksoftirqd: Vec<TaskId>,
+    /// By CPU: its ksoftirqd is runnable.
+    awake: PerCpu<bool>,
+}
+
+impl Devices {
+    pub fn new(nr_cpus: usize) -> Devices {
+        Devices {
+            coming: PerCpu::from_fn(nr_cpus, |_| VecDeque::new()),
+            ksoftirqd: Vec::new(),
+            awake: PerCpu::from_fn(nr_cpus, |_| false),
+        }
+    }
+}
+
+/// softirq.c: run_ksoftirqd(), for ever.
+struct Ksoftirqd;
+
+impl Program for Ksoftirqd {
+    fn next(&mut self, _last: Outcome) -> Op {
+        Op::RunKsoftirqd
+    }
+}
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    fn online(&self) -> CpuMask {
+        (0..self.sched.nr_cpus()).map(CpuId::new).filter(|&cpu| self.sched.is_online(cpu)).collect()
+    }
+
+    /// request_irq(): a device's line, and where it may arrive. Its interrupts may raise softirqs, for which each CPU gets its ksoftirqd.
+    pub fn request_irq(&mut self, name: &str, affinity: CpuMask) -> IrqId {
+        self.start_ksoftirqd();
+        let online = self.online();
+        self.os.irq.request_irq(name, affinity, &online)
+    }
+
+    /// `echo MASK > /proc/irq/N/smp_affinity`
+    pub fn irq_set_affinity(&mut self, irq: IrqId, affinity: CpuMask) {
+        let online = self.online();
+        self.os.irq.irq_set_affinity(irq, affinity, &online);
+    }
+
+    /// `cpu`'s thread, since the first line was requested.
+    pub fn ksoftirqd(&self, cpu: CpuId) -> Option<TaskId> {
+        self.devices.ksoftirqd.get(cpu.index()).copied()
+    }
+
+    /// A device raises its line at `at`, or now if that is past.
+    pub fn raise_irq(&mut self, at: Ns, irq: IrqId, cause: Cause) {
+        self.os.irq.raise(at, irq, cause);
+        self.deliver_irqs();
+    }
+
+    /// Brings what devices have announced to the CPUs where it arrives.
+    pub(crate) fn deliver_irqs(&mut self) {
+        for raised in std::mem::take(&mut self.os.irq.raised) {
+            let cpu = self.os.irq.cpu_of(raised.irq);
+            self.announce(cpu, raised);
+        }
+    }
+
+    fn announce(&mut self, cpu: CpuId, raised: Raised) {
+        let coming = &mut self.devices.coming[cpu];
+        let place = coming.partition_point(|other| other.at <= raised.at);
+        coming.insert(place, raised);
+        self.set_device(cpu);
+        self.requeue(cpu);
+    }
+
+    fn set_device(&mut self, cpu: CpuId) {
+        let first = self.devices.coming[cpu].front().map_or(Ps::NEVER, |raised| raised.at.into());
+        self.cpus[cpu].timers.set_device(first);
+    }
+
+    /// `cpu` has gone offline: its lines arrive elsewhere, and with them what was on its way.
+    pub(crate) fn migrate_irqs(&mut self, cpu: CpuId) {
+        let online = self.online();
+        self.os.irq.leave(cpu, &online);
+        for raised in std::mem::take(&mut self.devices.coming[cpu]) {
+            let to = self.os.irq.cpu_of(raised.irq);
+            self.announce(to, raised);
+        }
+        self.set_device(cpu);
+    }
+
+    /// arch/x86: common_interrupt(): the first device's interrupt that has come to `cpu`.
+    #[cold]
+    pub(crate) fn device_interrupt(&mut self, cpu: CpuId) {
+        let Some(raised) = self.devices.coming[cpu].pop_front() else { return };
+        self.set_device(cpu);
+        self.os.irq.handled(raised.irq);
+        self.within(cpu, paths::COMMON_INTERRUPT, |sim| {
+            sim.within(cpu, paths::HANDLE_IRQ_EVENT, |sim| match raised.cause {
+                Cause::Done { task, sleep } => {
+                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.request_done(cpu, task, sleep));
+                }
+                Cause::Work(work) => sim.os.irq.raise_softirq(cpu, work),
+            });
+        });
+    }
+
+    /// A block device has answered, if the sleep is still on.
+    fn request_done(&mut self, cpu: CpuId, task: TaskId, sleep: u64) {
+        let Some(Some(context)) = self.tasks.get(task.index()) else { return };
+        if context.sleep == sleep && matches!(context.pending, Pending::Syscall(Syscall::BlockIo { .. })) {
+            self.sched.wake(cpu, task, WakeFlags::NONE);
+        }
+    }
+
+    // Softirqs.
+
+    /// softirq.c: irq_exit(): softirqs that interrupts left. `rebalance`: the scheduler's is among them; `last`: the interrupt.
+    #[cold]
+    pub(crate) fn invoke_softirq(&mut self, cpu: CpuId, rebalance: bool, last: Path) {
+        if rebalance {
+            self.os.irq.raise_bare(cpu, SoftIrq::Sched);
+        }
+        if self.ksoftirqd_running(cpu) {
+            return;
+        }
+        self.sched.arch_mut().profile_enter(cpu, last);
+        self.__do_softirq(cpu);
+        self.sched.arch_mut().leave(cpu);
+    }
+
+    /// softirq.c: ksoftirqd_running(): whether softirqs are left to it.
+    #[inline]
+    pub(crate) fn ksoftirqd_running(&self, cpu: CpuId) -> bool {
+        self.os.irq.rules.ksoftirqd == KsoftirqdRunning::Yields && self.devices.awake[cpu]
+    }
+
+    /// softirq.c: __do_softirq(), handle_softirqs() in v6.12.
+    fn __do_softirq(&mut self, cpu: CpuId) {
+        self.within(cpu, paths::DO_SOFTIRQ, |sim| {
+            let jiffies = |sim: &Self| sim.ticks.of(sim.sched.arch().now(cpu).0);
+            let end = jiffies(sim) + MAX_SOFTIRQ_TIME.0.div_ceil(sim.tick_period.0);
+            let mut max_restart = MAX_SOFTIRQ_RESTART;
+            loop {
+                for vector in sim.os.irq.take_pending(cpu) {
+                    sim.softirq_action(cpu, vector);
+                }
+                if !sim.os.irq.local_softirq_pending(cpu) {
+                    break;
+                }
+                max_restart -= 1;
+                if jiffies(sim) >= end || sim.sched.need_resched(cpu) || max_restart == 0 {
+                    sim.wakeup_softirqd(cpu);
+                    break;
+                }
+            }
+        });
+    }
+
+    fn softirq_action(&mut self, cpu: CpuId, vector: SoftIrq) {
+        if vector == SoftIrq::Sched {
+            return self.sched.run_rebalance_domains(cpu);
+        }
+        self.within(cpu, vector.action(), |sim| {
+            if let Some(task) = sim.os.irq.action(cpu, vector) {
+                sim.sched.wake(cpu, task, WakeFlags::NONE);
+            }
+        });
+    }
+
+    /// softirq.c: wakeup_softirqd().
+    fn wakeup_softirqd(&mut self, cpu: CpuId) {
+        if let Some(&task) = self.devices.ksoftirqd.get(cpu.index()) {
+            self.devices.awake[cpu] = true;
+            self.sched.wake(cpu, task, WakeFlags::NONE);
+        }
+    }
+
+    /// Starts each CPU's ksoftirqd, which had been there since boot.
+    fn start_ksoftirqd(&mut self) {
+        if !self.devices.ksoftirqd.is_empty() {
+            return;
+        }
+        for cpu in (0..self.sched.nr_cpus()).map(CpuId::new) {
+            let spec = TaskSpec {
+                cpus: Some(CpuMask::single(cpu)),
+                memory: AddressSpace::Kernel,
+                ..TaskSpec::new(&format!("ksoftirqd/{}", cpu.index()), Ksoftirqd)
+            };
+            self.devices.awake[cpu] = true;
+            let task = self.spawn_daemon(spec);
+            self.devices.ksoftirqd.push(task);
+        }
+    }
+
+    /// A kernel thread that outlives every program: the run ends without it.
+    pub(crate) fn spawn_daemon(&mut self, spec: TaskSpec) -> TaskId {
+        let task = self.spawn(CpuId(0), spec);
+        self.live_tasks -= 1;
+        task
+    }
+
+    /// softirq.c: run_ksoftirqd(), and the sleep when nothing is left. Returns whether the thread goes on in this step.
+    pub(crate) fn run_ksoftirqd(&mut self, cpu: CpuId) -> bool {
+        if !self.os.irq.local_softirq_pending(cpu) {
+            self.devices.awake[cpu] = false;
+            self.sched.set_current_state(cpu, TaskState::Interruptible);
+            self.switch(cpu, false);
+            return false;
+        }
+        self.sched.irq_enter(cpu);
+        self.__do_softirq(cpu);
+        self.sched.irq_exit(cpu);
+        self.preemption_point(cpu, &Op::CondResched)
+    }
+}

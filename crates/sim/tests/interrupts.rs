@@ -1,0 +1,380 @@
+//! Devices' interrupts, softirqs and ksoftirqd, whose time they take; idle states and the time in them.
+
+use machine::hardware::Hardware;
+use machine::idle::IdleRules;
+use machine::prices::{IdleState, Prices};
+use machine::topology::{Numbering, from_synthetic};
+use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
+use os::pipe::PipeRules;
+use os::preempt::Preempt;
+use os::{Os, OsRules, paths};
+use sched::core::{Boot, Sched};
+use sched::sched::TaskId;
+use sched::trace::{Event, Sink};
+use sched::versions::V6_1;
+use sim::engine::{End, LinuxSim, Sim};
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use units::{CpuId, CpuMask, Cycles, Ns, Ps};
+
+const CPU1: CpuId = CpuId(1);
+const CPU2: CpuId = CpuId(2);
+/// What an interrupt takes, and a round of a softirq.
+const IRQ: Ns = Ns(1_000);
+const ROUND: Ns = Ns(100_000);
+
+struct List(VecDeque<Op>);
+
+impl Program for List {
+    fn next(&mut self, last: Outcome) -> Op {
+        match self.0.pop_front() {
+            // The time at which all before it was done.
+            Some(Op::Report { series, .. }) => Op::Report { series, value: last.now.0 },
+            other => other.unwrap_or(Op::Exit),
+        }
+    }
+}
+
+fn pinned(comm: &str, cpu: CpuId, ops: impl IntoIterator<Item = Op>) -> TaskSpec {
+    TaskSpec { cpus: Some(CpuMask::single(cpu)), ..TaskSpec::new(comm, List(ops.into_iter().collect())) }
+}
+
+fn report(series: u32) -> Op {
+    Op::Report { series, value: 0 }
+}
+
+/// Four CPUs of 1 GHz on which nothing of the kernel takes time but interrupts and softirqs.
+fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<true> {
+    let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let mut prices = Prices::free();
+    prices.paths[paths::COMMON_INTERRUPT.0 as usize] = Cycles(IRQ.0);
+    prices.paths[paths::NET_RX_ACTION.0 as usize] = Cycles(ROUND.0);
+    let states = [("POLL", 0, 0, 0), ("C1", 2, 2, 1_000), ("C1E", 10, 20, 5_000), ("C6", 133, 400, 60_000)];
+    prices.idle_states = states
+        .map(|(name, exit_latency_us, target_residency_us, wake)| IdleState {
+            name: name.to_string(),
+            exit_latency_us,
+            target_residency_us,
+            polling: target_residency_us == 0,
+            package_wake: Ps::ZERO,
+            wake: Ps::from_ns(wake),
+        })
+        .to_vec();
+    let kernel = V6_1;
+    let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), idle, 1);
+    if let Some(sink) = sink {
+        hardware.set_sink(sink);
+    }
+    if rules.time == os::irq::IrqTime::On {
+        hardware.set_irq_accounting();
+    }
+    let boot = Boot {
+        kernel,
+        topology: topology.cpu_topology(),
+        hz: 250,
+        features: kernel.features,
+        sysctl: kernel.sysctl(4),
+        isolated: Default::default(),
+    };
+    let rules_of_os = OsRules {
+        pipe: PipeRules::Split,
+        preempt: Preempt::None,
+        migration_limit: os::memory::MigrationLimit::None,
+        net: os::net::NetRules::V6_1,
+    };
+    let mut os = Os::new(rules_of_os);
+    os.irq.rules = rules;
+    Sim::new(Sched::new(hardware, boot), os, 250)
+}
+
+fn finish(sim: &mut LinuxSim<true>) {
+    assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+}
+
+fn value(sim: &LinuxSim<true>, series: u32) -> u64 {
+    sim.samples.iter().find(|sample| sample.series == series).expect("it was reported").value
+}
+
+fn ran(sim: &LinuxSim<true>, task: TaskId) -> u64 {
+    sim.sched.se[sim.sched.task[task].se].sum_exec_runtime
+}
+
+fn net(rounds: u32) -> Cause {
+    Cause::Work(SoftWork { vector: SoftIrq::NetRx, rounds, wake: None })
+}
+
+#[test]
+fn an_interrupt_lands_on_a_cpu_of_its_mask_and_takes_that_cpus_time() {
+    let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+    let irq = sim.request_irq("eth0", CpuMask::single(CPU2));
+    for cpu in [CPU1, CPU2] {
+        sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(20)), report(cpu.0.into())]));
+    }
+    for n in 0..10 {
+        sim.raise_irq(Ns::from_ms(5 + n), irq, net(1));
+    }
+    finish(&mut sim);
+    assert_eq!(sim.os.irq.irqs()[0].count, 10);
+    // Ten interrupts with a round each: the one CPU's task ends so much later than the other's.
+    let late = value(&sim, 2) - value(&sim, 1);
+    assert_eq!(late, 10 * (IRQ.0 + ROUND.0));
+}
+
+#[test]
+fn a_new_mask_moves_a_line() {
+    let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+    let irq = sim.request_irq("eth0", CpuMask::single(CPU2));
+    sim.irq_set_affinity(irq, CpuMask::single(CPU1));
+    for cpu in [CPU1, CPU2] {
+        sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(20)), report(cpu.0.into())]));
+    }
+    sim.raise_irq(Ns::from_ms(5), irq, net(1));
+    finish(&mut sim);
+    assert_eq!(value(&sim, 1) - value(&sim, 2), IRQ.0 + ROUND.0);
+}
+
+#[test]
+fn a_softirq_that_comes_again_and_again_goes_to_ksoftirqd() {
+    let by_ksoftirqd = |rounds| {
+        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+        let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+        let thread = sim.ksoftirqd(CPU1).expect("each CPU has one");
+        sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(50))]));
+        sim.raise_irq(Ns::from_ms(10), irq, net(rounds));
+        finish(&mut sim);
+        assert!(!sim.os.irq.local_softirq_pending(CPU1));
+        ran(&sim, thread) / ROUND.0
+    };
+    // Ten passes are made at the end of the interrupt; what is left after them is its thread's.
+    assert_eq!(by_ksoftirqd(10), 0);
+    assert_eq!(by_ksoftirqd(11), 1);
+    assert_eq!(by_ksoftirqd(35), 25);
+}
+
+#[test]
+fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_3() {
+    let woken = |ksoftirqd| {
+        let mut sim = machine(IrqRules { ksoftirqd, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
+        let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+        let disk = sim.request_irq("sda", CpuMask::single(CPU1));
+        sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(60))]));
+        let sleeper = pinned("sleeper", CpuId(0), [Op::BlockIo(Ns::from_ms(500)), report(7)]);
+        let sleeper = sim.spawn(CpuId(0), sleeper);
+        // Many rounds: the hog gets its turns between them. Then another device asks for a softirq that wakes.
+        sim.raise_irq(Ns::from_ms(10), irq, net(200));
+        let wake = SoftWork { vector: SoftIrq::Block, rounds: 1, wake: Some(sleeper) };
+        let mut at = Ns::from_ms(0);
+        for ms in 12..40 {
+            at = Ns::from_ms(ms);
+            sim.run(at);
+            // While the hog runs and the thread waits for its turn.
+            let thread = sim.ksoftirqd(CPU1).expect("each CPU has one");
+            if sim.sched.rq[CPU1].curr != Some(thread) && sim.sched.rq[CPU1].nr_running > 1 {
+                break;
+            }
+        }
+        sim.raise_irq(at, disk, Cause::Work(wake));
+        let mut ms = 0;
+        while sim.sched.task[sleeper].state == sched::sched::TaskState::Uninterruptible && ms < 100 {
+            ms += 1;
+            sim.run(at + Ns(ms * 100_000));
+        }
+        ms
+    };
+    assert_eq!(woken(KsoftirqdRunning::Beside), 1);
+    assert_eq!(woken(KsoftirqdRunning::Removed), 1);
+    assert!(woken(KsoftirqdRunning::Yields) > 1);
+}
+
+#[test]
+fn time_in_interrupts_is_not_the_tasks_where_it_is_accounted() {
+    let ran_for = |time| {
+        let mut sim = machine(IrqRules { time, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
+        let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+        let hog = sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(50)), Op::SleepFor(Ns::from_ms(9))]));
+        for n in 0..100 {
+            sim.raise_irq(Ns(10_000_000 + n * 300_000), irq, net(1));
+        }
+        assert_eq!(sim.run(Ns::from_ms(65)), End::Time);
+        ran(&sim, hog)
+    };
+    let (off, on) = (ran_for(os::irq::IrqTime::Off), ran_for(os::irq::IrqTime::On));
+    assert_eq!(on, Ns::from_ms(50).0);
+    assert_eq!(off - on, 100 * (IRQ.0 + ROUND.0));
+}
+
+#[test]
+fn a_block_device_answers_by_the_interrupt_of_its_queue() {
+    let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+    sim.spawn(CpuId(0), pinned("reader", CPU2, [Op::BlockIo(Ns::from_ms(3)), report(1)]));
+    finish(&mut sim);
+    let line = &sim.os.irq.irqs()[0];
+    assert_eq!((line.name.as_str(), line.cpu, line.count), ("nvme0q3", CPU2, 1));
+    // The device's time, the way out of the state, the interrupt.
+    assert!((Ns::from_ms(3) + IRQ).0 <= value(&sim, 1) && value(&sim, 1) < Ns::from_ms(4).0);
+}
+
+// Idle states.
+
+/// Time between `cpu_idle` events, by CPU and state.
+#[derive(Clone, Default)]
+struct IdleTrace(Rc<RefCell<IdleTimes>>);
+
+#[derive(Default)]
+struct IdleTimes {
+    entered: BTreeMap<CpuId, (u8, Ns)>,
+    time: BTreeMap<(CpuId, u8), u64>,
+    entries: BTreeMap<(CpuId, u8), u64>,
+}
+
+impl Sink for IdleTrace {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        let Event::CpuIdle { state } = event else { return };
+        let mut times = self.0.borrow_mut();
+        match state {
+            Some(state) => {
+                *times.entries.entry((cpu, *state)).or_default() += 1;
+                assert!(times.entered.insert(cpu, (*state, time)).is_none(), "an idle CPU enters no state");
+            }
+            None => {
+                let (state, since) = times.entered.remove(&cpu).expect("it was in a state");
+                *times.time.entry((cpu, state)).or_default() += time.0 - since.0;
+            }
+        }
+    }
+}
+
+/// Sleeps and works `count` times.
+fn periodic(period: Ns, count: u32) -> Vec<Op> {
+    (0..count).flat_map(|_| [Op::SleepFor(period), Op::RunFor(Ns(5_000))]).collect()
+}
+
+#[test]
+fn residencies_are_the_times_between_cpu_idle_events_and_add_up() {
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+        let trace = IdleTrace::default();
+        let mut sim = machine(IrqRules::V4_15, rules, Some(Box::new(trace.clone())));
+        for (cpu, us) in [(0, 30), (1, 90), (2, 700), (3, 9_000)] {
+            let ops = periodic(Ns(us * 1_000), (60_000 / us) as u32);
+            sim.spawn(CpuId(0), pinned("sleeper", CpuId(cpu), ops));
+        }
+        finish(&mut sim);
+        let times = trace.0.borrow();
+        for cpu in (0..4).map(CpuId) {
+            let (mut idle, mut executing) = (0, 0);
+            let residency = sim.sched.arch.residency(cpu);
+            for state in 0..4 {
+                let traced = times.time.get(&(cpu, state)).copied().unwrap_or(0);
+                let entries = times.entries.get(&(cpu, state)).copied().unwrap_or(0);
+                let counted = residency.idle[usize::from(state)];
+                // Events are stamped in nanoseconds.
+                assert!(traced.abs_diff(counted.ns().0) <= entries, "{cpu:?} {state} {traced} {counted:?}");
+                idle += traced;
+            }
+            if let Some((_, since)) = times.entered.get(&cpu) {
+                idle += sim.now().0.saturating_sub(since.0);
+            }
+            executing += sim.busy(cpu).ns().0;
+            let elapsed = sim.now().0;
+            // Nothing else takes time here but the interrupts that wake it.
+            let rest = elapsed.abs_diff(idle + executing);
+            assert!(rest < elapsed / 100, "{cpu:?}: {idle} idle, {executing} executing, {elapsed} in all");
+        }
+    }
+}
+
+#[test]
+fn periodic_wakeups_reach_the_states_that_the_governors_rules_give_them() {
+    // A sleeper's timer may be 50 us late. 30 us of sleep become 80: C1E (20 us). 700: C6 (400 us).
+    for rules in [IdleRules::V4_5, IdleRules::V4_15, IdleRules::V6_1, IdleRules::V6_12] {
+        for governor in [machine::idle::Governor::Menu, machine::idle::Governor::Teo] {
+            let mut sim = machine(IrqRules::V4_15, IdleRules { governor, ..rules }, None);
+            for (cpu, us) in [(1, 30), (2, 700)] {
+                let ops = periodic(Ns(us * 1_000), 200);
+                sim.spawn(CpuId(0), pinned("sleeper", CpuId(cpu), ops));
+            }
+            finish(&mut sim);
+            let usual = |cpu: u16| {
+                let entries = &sim.sched.arch.residency(CpuId(cpu)).entries;
+                (0..4).max_by_key(|&state| entries[state]).expect("four states")
+            };
+            assert_eq!((usual(1), usual(2)), (2, 3), "{governor:?} {rules:?}");
+        }
+    }
+}
+
+#[test]
+fn the_tick_goes_on_over_short_idles_since_v4_17() {
+    let ticks = |rules| {
+        let mut sim = machine(IrqRules::V4_15, rules, None);
+        sim.spawn(CpuId(0), pinned("sleeper", CPU1, periodic(Ns(700_000), 500)));
+        finish(&mut sim);
+        sim.ticks(CPU1)
+    };
+    // 375 ms and more, 4 ms from tick to tick.
+    assert!(ticks(IdleRules::V4_15) < 5);
+    assert!(ticks(IdleRules::V6_1) > 60, "{}", ticks(IdleRules::V6_1));
+}
+
+// The timer wheel and background noise.
+
+#[test]
+fn timeouts_fire_at_jiffies_and_later_on_wheels_with_levels() {
+    let woken = |wheel| {
+        let mut sim = machine(IrqRules { wheel, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
+        // 100 jiffies of 4 ms from the first on.
+        sim.spawn(CpuId(0), pinned("thread", CPU1, [Op::ScheduleTimeout(100), report(1)]));
+        finish(&mut sim);
+        value(&sim, 1) / 4_000_000
+    };
+    assert_eq!(woken(os::timer_wheel::TimerWheel::Cascading), 100);
+    // 63 jiffies and more are kept by eights: 104.
+    assert_eq!(woken(os::timer_wheel::TimerWheel::Levels), 104);
+}
+
+#[test]
+fn a_timeout_within_the_next_jiffy_keeps_the_tick() {
+    let ticks = |jiffies| {
+        let mut sim = machine(IrqRules::V4_5, IdleRules::V4_15, None);
+        let ops = (0..50).flat_map(|_| [Op::ScheduleTimeout(jiffies), Op::RunFor(Ns(5_000))]);
+        sim.spawn(CpuId(0), pinned("thread", CPU1, ops));
+        finish(&mut sim);
+        sim.ticks(CPU1)
+    };
+    assert!(ticks(1) >= 49, "{}", ticks(1));
+    assert!(ticks(4) < 10, "{}", ticks(4));
+}
+
+/// When CPUs left idle states.
+#[derive(Clone, Default)]
+struct Wakes(Rc<RefCell<Vec<(CpuId, Ns)>>>);
+
+impl Sink for Wakes {
+    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+        if matches!(event, Event::CpuIdle { state: None }) {
+            self.0.borrow_mut().push((cpu, time));
+        }
+    }
+}
+
+#[test]
+fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
+    let run = |seed: Option<u64>| {
+        let wakes = Wakes::default();
+        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(wakes.clone())));
+        if let Some(seed) = seed {
+            sim.start_noise(seed);
+        }
+        sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(3_000))]));
+        finish(&mut sim);
+        let switches: u64 = sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum();
+        (wakes.0.borrow().clone(), sim.events, switches)
+    };
+    let (quiet, noisy) = (run(None), run(Some(1)));
+    assert_eq!(noisy, run(Some(1)));
+    assert_ne!(noisy.0, run(Some(2)).0);
+    // In three seconds: a hundred looks of rcu_sched, three of each CPU's kworker. Each is a switch there and one back.
+    assert!(noisy.2 > quiet.2 + 2 * 100, "{} {}", quiet.2, noisy.2);
+}
