@@ -8,7 +8,7 @@ use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::Scaling;
 use std::fmt::Write;
-use workloads::{WORKLOADS, Workload};
+use workloads::{Summary, WORKLOADS, Workload};
 
 /// One line for each machine that ships.
 pub fn machines() -> String {
@@ -223,8 +223,12 @@ pub fn workload(name: &str) -> Option<String> {
 }
 
 fn describe(workload: &Workload) -> String {
+    let better = match workload.statistics {
+        Summary::Rate | Summary::RateFigure(_) => "higher",
+        Summary::Time | Summary::Variabletime | Summary::TimeFigure(_) => "lower",
+    };
     let mut text = format!(
-        "{}: {}\n\nReports {}, lower is better\n\nParameters\n",
+        "{}: {}\n\nReports {}, {better} is better\n\nParameters\n",
         workload.name, workload.summary, workload.unit
     );
     for parameter in workload.parameters {

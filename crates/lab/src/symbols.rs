@@ -2,7 +2,7 @@
 //!
 //! A price often covers several functions of the kernel that call each other, and their names change from version to version. Here
 //! stands, for each, the chain as the source calls it; static functions with one caller are left out, as compilers fold them.
-//! Names of `kernel/`, `fs/pipe.c` and `fs/select.c` are looked up in the trees; those of the x86 entry code, of the VFS, of
+//! Names of `kernel/`, `net/`, `fs/pipe.c` and `fs/select.c` are looked up in the trees; those of the x86 entry code, of the VFS, of
 //! futexes and of cpuidle drivers are known from real profiles, not looked up.
 //!
 //! Known gaps: CPU 0's idle task stands below `cpu_startup_entry` like every other, not below `start_kernel`; a poller or a parent
@@ -32,6 +32,14 @@ const V4_5: &[Row] = &[
     ("", "sys_read", "sys_read* vfs_read __vfs_read"),
     ("", "sys_write", "sys_write* vfs_write __vfs_write"),
     ("", "alloc_page", "alloc_pages_current __alloc_pages_nodemask*"),
+    ("", "sys_sendto", "sys_sendto* sock_sendmsg inet_sendmsg"),
+    ("", "sys_recvfrom", "sys_recvfrom* sock_recvmsg inet_recvmsg"),
+    ("", "ip_queue_xmit", "ip_queue_xmit* ip_local_out ip_output ip_finish_output ip_finish_output2"),
+    ("", "dev_queue_xmit", "dev_queue_xmit __dev_queue_xmit*"),
+    ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq do_softirq_own_stack __do_softirq*"),
+    ("", "net_rx_action", "net_rx_action* process_backlog"),
+    ("", "ip_rcv", "ip_rcv* ip_rcv_finish ip_local_deliver ip_local_deliver_finish"),
+    ("", "tcp_rcv_established", "tcp_v4_do_rcv tcp_rcv_established*"),
     ("", "sys_poll", "sys_poll do_sys_poll*"),
     (
         "sys_poll",
@@ -92,6 +100,9 @@ const V6_1: &[Row] = &[
     ("", "sys_read", "__x64_sys_read ksys_read* vfs_read"),
     ("", "sys_write", "__x64_sys_write ksys_write* vfs_write"),
     ("", "pipe_wait", "prepare_to_wait_event*"),
+    ("", "sys_sendto", "__x64_sys_sendto __sys_sendto* sock_sendmsg inet_sendmsg"),
+    ("", "sys_recvfrom", "__x64_sys_recvfrom __sys_recvfrom* sock_recvmsg inet_recvmsg"),
+    ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq __do_softirq*"),
     ("", "alloc_page", "alloc_pages __alloc_pages*"),
     ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
     (
