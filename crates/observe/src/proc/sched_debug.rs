@@ -10,110 +10,6 @@ use sched::sched::{CfsRqId, SeId, TaskId, TaskState, TgId};
 use std::fmt::{self, Write};
 use units::{CpuId, Ns};
 
-/// SCHED_FEAT() in the order of each kernel's features.h: the bits of `sysctl_sched_features`.
-const FEATURES: [&[&str]; 4] = [
-    &[
-        "GENTLE_FAIR_SLEEPERS",
-        "START_DEBIT",
-        "NEXT_BUDDY",
-        "LAST_BUDDY",
-        "CACHE_HOT_BUDDY",
-        "WAKEUP_PREEMPTION",
-        "HRTICK",
-        "DOUBLE_TICK",
-        "LB_BIAS",
-        "NONTASK_CAPACITY",
-        "TTWU_QUEUE",
-        "RT_PUSH_IPI",
-        "FORCE_SD_OVERLAP",
-        "RT_RUNTIME_SHARE",
-        "LB_MIN",
-        "ATTACH_AGE_LOAD",
-    ],
-    &[
-        "GENTLE_FAIR_SLEEPERS",
-        "START_DEBIT",
-        "NEXT_BUDDY",
-        "LAST_BUDDY",
-        "CACHE_HOT_BUDDY",
-        "WAKEUP_PREEMPTION",
-        "HRTICK",
-        "DOUBLE_TICK",
-        "LB_BIAS",
-        "NONTASK_CAPACITY",
-        "TTWU_QUEUE",
-        "SIS_AVG_CPU",
-        "SIS_PROP",
-        "WARN_DOUBLE_CLOCK",
-        "RT_PUSH_IPI",
-        "RT_RUNTIME_SHARE",
-        "LB_MIN",
-        "ATTACH_AGE_LOAD",
-        "WA_IDLE",
-        "WA_WEIGHT",
-        "WA_BIAS",
-    ],
-    &[
-        "GENTLE_FAIR_SLEEPERS",
-        "START_DEBIT",
-        "NEXT_BUDDY",
-        "LAST_BUDDY",
-        "CACHE_HOT_BUDDY",
-        "WAKEUP_PREEMPTION",
-        "HRTICK",
-        "HRTICK_DL",
-        "DOUBLE_TICK",
-        "NONTASK_CAPACITY",
-        "TTWU_QUEUE",
-        "SIS_PROP",
-        "SIS_UTIL",
-        "WARN_DOUBLE_CLOCK",
-        "RT_PUSH_IPI",
-        "RT_RUNTIME_SHARE",
-        "LB_MIN",
-        "ATTACH_AGE_LOAD",
-        "WA_IDLE",
-        "WA_WEIGHT",
-        "WA_BIAS",
-        "UTIL_EST",
-        "UTIL_EST_FASTUP",
-        "LATENCY_WARN",
-        "NI_RANDOM",
-        "ALT_PERIOD",
-        "BASE_SLICE",
-    ],
-    &[
-        "PLACE_LAG",
-        "PLACE_DEADLINE_INITIAL",
-        "PLACE_REL_DEADLINE",
-        "RUN_TO_PARITY",
-        "PREEMPT_SHORT",
-        "NEXT_BUDDY",
-        "PICK_BUDDY",
-        "CACHE_HOT_BUDDY",
-        "DELAY_DEQUEUE",
-        "DELAY_ZERO",
-        "WAKEUP_PREEMPTION",
-        "HRTICK",
-        "HRTICK_DL",
-        "DOUBLE_TICK",
-        "NONTASK_CAPACITY",
-        "TTWU_QUEUE",
-        "SIS_UTIL",
-        "WARN_DOUBLE_CLOCK",
-        "RT_PUSH_IPI",
-        "RT_RUNTIME_SHARE",
-        "LB_MIN",
-        "ATTACH_AGE_LOAD",
-        "WA_IDLE",
-        "WA_WEIGHT",
-        "WA_BIAS",
-        "UTIL_EST",
-        "LATENCY_WARN",
-        "NI_RANDOM",
-    ],
-];
-
 /// The file; [`fmt::Display`] prints it.
 ///
 /// Differs: all clocks show the time of the reading; jiffies count from boot, where a kernel's begin five minutes below zero; there
@@ -180,9 +76,8 @@ impl<A: Arch> SchedDebug<'_, A> {
     }
 
     fn features(&self) -> u64 {
-        let on = |name: &str| self.sched.features.iter().any(|(feature, on)| on && feature.name() == name);
-        let names = FEATURES[self.formats as usize].iter().enumerate();
-        names.filter(|(_, name)| on(name)).map(|(bit, _)| 1 << bit).sum()
+        let bits = self.sched.kernel.feature_table.iter().enumerate();
+        bits.filter(|(_, (feature, _))| self.sched.features.sched_feat(*feature)).map(|(bit, _)| 1 << bit).sum()
     }
 
     /// debug.c: print_cpu().

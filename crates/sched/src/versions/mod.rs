@@ -27,7 +27,7 @@ use crate::fair::load::LoadRules;
 use crate::fair::numa::NumaRules;
 use crate::fair::rules::EntityRules;
 use crate::fair::wake::WakeRules;
-use crate::features::Features;
+use crate::features::{Feature, Features};
 use crate::isolation::IsolationRules;
 use crate::layout::{Layout, LayoutRules, Structures};
 use crate::load_weight::LoadResolution;
@@ -95,6 +95,8 @@ pub struct Kernel {
     pub psi: Psi,
     pub sleep_profile: SleepProfile,
     pub features: Features,
+    /// SCHED_FEAT() with each one's default, in the order of this kernel's features.h: the bits of sysctl_sched_features.
+    pub feature_table: &'static [(Feature, bool)],
     pub tunables: TunableNames,
     pub structures: Structures,
     pub layout: LayoutRules,
@@ -243,7 +245,6 @@ pub fn diff(a: &Kernel, b: &Kernel) -> Vec<(Setting, Setting)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::Feature;
 
     #[test]
     fn kernels_are_found_by_name_and_only_built_ones() {
@@ -276,8 +277,8 @@ mod tests {
             for setting in target.settings() {
                 assert_eq!(kernel.set(setting.key, setting.value.name), Switched::Done);
             }
-            let Kernel { name, features, tunables, structures, .. } = *target;
-            let same = Kernel { name, features, tunables, structures, ..kernel };
+            let Kernel { name, features, feature_table, tunables, structures, .. } = *target;
+            let same = Kernel { name, features, feature_table, tunables, structures, ..kernel };
             assert_eq!(same, *target);
         }
     }

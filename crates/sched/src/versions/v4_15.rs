@@ -57,12 +57,13 @@ pub const V4_15: Kernel = Kernel {
     unseen_wait: UnseenWait::Counts,
     sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
-    features: FEATURES,
+    features: Features::new(FEATURES),
+    feature_table: FEATURES,
     tunables: V4_5_RC1.tunables,
 };
 
 /// kernel/sched/features.h of v4.15.
-const FEATURES: Features = Features::new(&[
+const FEATURES: &[(Feature, bool)] = &[
     (Feature::GENTLE_FAIR_SLEEPERS, true),
     (Feature::START_DEBIT, true),
     (Feature::NEXT_BUDDY, false),
@@ -84,4 +85,4 @@ const FEATURES: Features = Features::new(&[
     (Feature::WA_IDLE, true),
     (Feature::WA_WEIGHT, true),
     (Feature::WA_BIAS, true),
-]);
+];

@@ -66,14 +66,15 @@ pub const V4_5_RC1: Kernel = Kernel {
     unseen_wait: UnseenWait::Counts,
     sleep_profile: SleepProfile::Blocked,
     psi: Psi::Absent,
-    features: FEATURES,
+    features: Features::new(FEATURES),
+    feature_table: FEATURES,
     tunables: sysctl::V4,
     structures: Structures::V4_5,
     layout: LayoutRules::V4_5,
 };
 
 /// kernel/sched/features.h of v4.5-rc1.
-const FEATURES: Features = Features::new(&[
+const FEATURES: &[(Feature, bool)] = &[
     (Feature::GENTLE_FAIR_SLEEPERS, true),
     (Feature::START_DEBIT, true),
     (Feature::NEXT_BUDDY, false),
@@ -90,4 +91,4 @@ const FEATURES: Features = Features::new(&[
     (Feature::RT_RUNTIME_SHARE, true),
     (Feature::LB_MIN, false),
     (Feature::ATTACH_AGE_LOAD, true),
-]);
+];

@@ -59,14 +59,15 @@ pub const V6_1: Kernel = Kernel {
     psi: Psi::PerGroupClock,
     isolation: IsolationRules::V6_1,
     unseen_wait: UnseenWait::Ignored,
-    features: FEATURES,
+    features: Features::new(FEATURES),
+    feature_table: FEATURES,
     structures: Structures::V6_1,
     tunables: sysctl::V6_1,
     ..V4_16
 };
 
 /// kernel/sched/features.h of v6.1.
-const FEATURES: Features = Features::new(&[
+const FEATURES: &[(Feature, bool)] = &[
     (Feature::GENTLE_FAIR_SLEEPERS, true),
     (Feature::START_DEBIT, true),
     (Feature::NEXT_BUDDY, false),
@@ -94,4 +95,4 @@ const FEATURES: Features = Features::new(&[
     (Feature::NI_RANDOM, true),
     (Feature::ALT_PERIOD, true),
     (Feature::BASE_SLICE, true),
-]);
+];

@@ -37,14 +37,15 @@ pub const V6_12: Kernel = Kernel {
     dl: DlRules::V6_12,
     psi: Psi::PerChangeClock,
     isolation: IsolationRules::V6_12,
-    features: FEATURES,
+    features: Features::new(FEATURES),
+    feature_table: FEATURES,
     structures: Structures::V6_12,
     tunables: sysctl::V6_12,
     ..V6_1
 };
 
 /// kernel/sched/features.h of v6.12.
-const FEATURES: Features = Features::new(&[
+const FEATURES: &[(Feature, bool)] = &[
     (Feature::PLACE_LAG, true),
     (Feature::PLACE_DEADLINE_INITIAL, true),
     (Feature::PLACE_REL_DEADLINE, true),
@@ -73,4 +74,4 @@ const FEATURES: Features = Features::new(&[
     (Feature::UTIL_EST, true),
     (Feature::LATENCY_WARN, false),
     (Feature::NI_RANDOM, true),
-]);
+];
