@@ -5,6 +5,7 @@ use machine::frequency::FrequencyRules;
 use machine::idle::IdleRules;
 use observe::proc::Formats;
 use os::OsRules;
+use os::fs::FsRules;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
 use os::net::NetRules;
@@ -19,6 +20,7 @@ pub struct Build {
     pub os: OsRules,
     pub idle: IdleRules,
     pub irq: IrqRules,
+    pub fs: FsRules,
     pub frequency: FrequencyRules,
     /// PREEMPT_DYNAMIC (v5.12): the command line chooses the preemption model that stands in `os`.
     pub preempt_dynamic: bool,
@@ -28,12 +30,12 @@ pub struct Build {
 
 /// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
 /// nobody does, the others as Debian's.
-const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FrequencyRules, Formats)] = &[
-    ("v4.5-rc1", OS_V4, IdleRules::V4_5, IrqRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
-    ("v4.15", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FrequencyRules::V4_15, Formats::V4_15),
-    ("v6.1", OS_V6, IdleRules::V6_1, IrqRules::V4_15, FrequencyRules::V6_1, Formats::V6_1),
-    ("v6.12", OS_V6, IdleRules::V6_12, IrqRules::V6_12, FrequencyRules::V6_12, Formats::V6_12),
+const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules, Formats)] = &[
+    ("v4.5-rc1", OS_V4, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
+    ("v4.15", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.16", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_16, FrequencyRules::V4_15, Formats::V4_15),
+    ("v6.1", OS_V6, IdleRules::V6_1, IrqRules::V4_15, FsRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
+    ("v6.12", OS_V6, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
 ];
 
 const OS_V4: OsRules = OsRules {
@@ -57,9 +59,9 @@ impl Build {
     /// The kernel of that name, if it is built.
     pub fn named(name: &str) -> Option<Build> {
         let sched = *versions::kernel(name)?;
-        let &(_, os, idle, irq, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
+        let &(_, os, idle, irq, fs, frequency, formats) = ELSEWHERE.iter().find(|(kernel, ..)| *kernel == name)?;
         let preempt_dynamic = !WITHOUT_PREEMPT_DYNAMIC.contains(&name);
-        Some(Build { sched, os, idle, irq, frequency, preempt_dynamic, formats })
+        Some(Build { sched, os, idle, irq, fs, frequency, preempt_dynamic, formats })
     }
 
     /// As [`Build::named`], with a message.
@@ -73,6 +75,7 @@ impl Build {
         settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting()]);
         settings.extend(self.idle.settings());
         settings.extend(self.irq.settings());
+        settings.extend(self.fs.settings());
         settings.extend(self.os.net.settings());
         settings.extend(self.frequency.settings());
         settings
@@ -81,26 +84,25 @@ impl Build {
     /// Switches one behaviour alone.
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
-            PipeRules::KEY => self.os.pipe.switch(value),
-            MigrationLimit::KEY => self.os.migration_limit.switch(value),
-            _ => match self.idle.set(key, value) {
-                Switched::UnknownKey => match self.frequency.set(key, value) {
-                    Switched::UnknownKey => match self.irq.set(key, value) {
-                        Switched::UnknownKey => self.set_net(key, value),
-                        switched => switched,
-                    },
-                    switched => switched,
-                },
-                switched => switched,
-            },
+            PipeRules::KEY => return self.os.pipe.switch(value),
+            MigrationLimit::KEY => return self.os.migration_limit.switch(value),
+            _ => {}
         }
-    }
-
-    fn set_net(&mut self, key: &str, value: &str) -> Switched {
-        match self.os.net.set(key, value) {
-            Switched::UnknownKey => self.sched.set(key, value),
-            switched => switched,
+        let mut answer = self.idle.set(key, value);
+        let unknown = |answer: &Switched| *answer == Switched::UnknownKey;
+        if unknown(&answer) {
+            answer = self.frequency.set(key, value);
         }
+        if unknown(&answer) {
+            answer = self.irq.set(key, value);
+        }
+        if unknown(&answer) {
+            answer = self.fs.set(key, value);
+        }
+        if unknown(&answer) {
+            answer = self.os.net.set(key, value);
+        }
+        if unknown(&answer) { self.sched.set(key, value) } else { answer }
     }
 }
 

@@ -391,6 +391,7 @@ fn boot<const COSTS: bool>(
     }
     let mut os = Os::new(build.os);
     os.irq.rules = build.irq;
+    os.fs_rules = build.fs;
     if build.irq.time == IrqTime::On {
         sched.arch.set_irq_accounting();
     }

@@ -4,6 +4,7 @@
 //! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
 //! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
 
+use crate::fs::BioId;
 use crate::paths;
 use crate::timer_wheel::TimerWheel;
 use sched::access::Path;
@@ -120,6 +121,8 @@ pub struct SoftWork {
 pub enum Cause {
     /// A request is done, of a task that sleeps for it; `sleep` numbers the sleep.
     Done { task: TaskId, sleep: u64 },
+    /// A request of a file system is done.
+    Bio(BioId),
     /// Work that is left to a softirq.
     Work(SoftWork),
 }

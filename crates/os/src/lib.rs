@@ -5,6 +5,7 @@
 //! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
 mod block;
+pub mod fs;
 pub mod irq;
 pub mod memory;
 pub mod net;
@@ -15,6 +16,7 @@ pub mod process;
 pub mod sync;
 pub mod timer_wheel;
 pub mod wait;
+pub mod workqueue;
 
 use memory::{Memory, MigrationLimit};
 use net::{Net, NetCall, NetRules};
@@ -46,6 +48,10 @@ pub struct Os {
     pub processes: Processes,
     pub memory: Memory,
     pub sync: Sync,
+    pub workqueues: workqueue::Workqueues,
+    /// The one that is mounted.
+    fs: Option<Box<fs::FileSystem>>,
+    pub fs_rules: fs::FsRules,
     pub irq: irq::Irqs,
     seed: u64,
     net: Net,
@@ -84,6 +90,13 @@ pub enum Syscall {
         queued: bool,
     },
     Sync(SyncCall),
+    Fs(fs::FsCall),
+    /// A worker's turns, which never end.
+    Worker {
+        pool: workqueue::PoolId,
+        began: bool,
+    },
+    Kjournald2(fs::Jbd2),
     /// A send or receive through a socket.
     Net(NetCall),
 }
@@ -109,6 +122,9 @@ impl Os {
             processes: Processes::default(),
             memory: Memory::new(rules.migration_limit),
             sync: Sync::default(),
+            workqueues: workqueue::Workqueues::default(),
+            fs: None,
+            fs_rules: fs::FsRules::V4_5,
             irq: irq::Irqs::default(),
             seed: 0,
             net: Net::new(rules.net),
@@ -169,6 +185,8 @@ impl Os {
             Syscall::BlockIo { .. } => return &[ENTRY_SYSCALL, SYS_READ, BLKDEV_DIRECT_IO],
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
+            Syscall::Fs(_) => return &[ENTRY_SYSCALL],
+            Syscall::Worker { .. } | Syscall::Kjournald2(_) => return &[],
             Syscall::Sync(_) => return &[],
             Syscall::Net(call) => return Os::net_frames(call, asleep),
         };
@@ -191,6 +209,9 @@ impl Os {
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
+            Syscall::Fs(call) => self.fs_call(sched, cpu, task, call),
+            Syscall::Worker { pool, began } => self.worker_thread(sched, cpu, task, *pool, began),
+            Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
             Syscall::Net(call) => self.net.step(sched, cpu, task, call),
         }
     }

@@ -19,3 +19,4 @@ mod kernel_mode;
 mod noise;
 mod softirq;
 mod task;
+mod workers;

@@ -1,10 +1,12 @@
 //! What tasks do: programs as state machines, and the closed set of operations they are made of.
 
 use machine::smt::WorkKind;
+use os::fs::FsOp;
 use os::memory::RegionId;
 use os::net::{Receive, Socket};
 use os::pipe::PipeId;
 use os::sync::SyncOp;
+use os::workqueue::PoolId;
 use sched::access::Path;
 use sched::attr::SchedAttr;
 use sched::autogroup::Session;
@@ -51,6 +53,8 @@ pub enum Op {
     Shutdown {
         socket: Socket,
     },
+    /// A call of the file system.
+    Fs(FsOp),
     SleepFor(Ns),
     SleepUntil(Ns),
     /// A read of a block device that answers after that time, past the page cache.
@@ -60,6 +64,8 @@ pub enum Op {
     /// wait4() for any child; the outcome is 0 when there is none left.
     Wait,
     Sync(SyncOp),
+    /// A kernel thread's work, from which it does not come back.
+    Kernel(KernelLoop),
     Yield,
     /// cond_resched() and might_sleep(): where a kernel thread gives way, by the kernel's preemption model. In user mode everybody does.
     CondResched,
@@ -102,6 +108,15 @@ pub enum Op {
         value: u64,
     },
     Exit,
+}
+
+/// What kernel threads do for ever.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelLoop {
+    /// The items of a pool.
+    Worker(PoolId),
+    /// ext4's commits.
+    Kjournald2,
 }
 
 /// What [`Op::WriteGroup`] writes, and where.

@@ -120,6 +120,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 Cause::Done { task, sleep } => {
                     sim.within(cpu, paths::NVME_IRQ, |sim| sim.request_done(cpu, task, sleep));
                 }
+                Cause::Bio(bio) => {
+                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.os.bio_endio(&mut sim.sched, cpu, bio));
+                }
                 Cause::Work(work) => sim.os.irq.raise_softirq(cpu, work),
             });
         });

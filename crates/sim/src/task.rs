@@ -2,9 +2,10 @@
 
 use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
-use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use machine::smt::WorkKind;
+use os::fs::{FsCall, Jbd2};
 use os::irq::Cause;
 use os::memory::RegionId;
 use os::net::NetCall;
@@ -197,6 +198,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Sync(sync) => {
                 return self.set_pending(task, Pending::Syscall(Syscall::Sync(SyncCall::new(sync))), op);
             }
+            Op::Kernel(turns) => {
+                let call = match turns {
+                    KernelLoop::Worker(pool) => Syscall::Worker { pool, began: false },
+                    KernelLoop::Kjournald2 => Syscall::Kjournald2(Jbd2::BEGIN),
+                };
+                return self.set_pending(task, Pending::Syscall(call), op);
+            }
             Op::Read { pipe, bytes } => Syscall::Read(PipeCall::new(pipe, bytes)),
             Op::Write { pipe, bytes } => Syscall::Write(PipeCall::new(pipe, bytes)),
             Op::Send { socket, bytes } => Syscall::Net(NetCall::send(socket, bytes)),
@@ -205,6 +213,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Poll { pipe } => Syscall::Poll { pipe, registered: false },
             Op::SleepFor(time) => Syscall::Sleep { until: self.sched.arch().now(cpu).ns() + time, armed: false },
             Op::SleepUntil(until) => Syscall::Sleep { until, armed: false },
+            Op::Fs(op) => Syscall::Fs(FsCall::new(op)),
             Op::BlockIo(time) => Syscall::BlockIo { time, until: None },
             Op::Wait => Syscall::Wait { queued: false },
             other => return self.begin_rarer(cpu, task, other),

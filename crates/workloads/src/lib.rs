@@ -5,6 +5,7 @@
 
 mod chance;
 pub mod cyclictest;
+pub mod dbench;
 #[cfg(test)]
 mod fixture;
 pub mod frame_pipeline;
@@ -157,7 +158,9 @@ where
     let specs = instance.groups();
     groups::create(sim, groups, &specs)?;
     let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
-    Ok(instance.start_in(&mut sim.os, &ids))
+    let tasks = instance.start_in(&mut sim.os, &ids);
+    sim.start_kernel_threads();
+    Ok(tasks)
 }
 
 /// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
@@ -171,6 +174,7 @@ pub const WORKLOADS: &[Workload] = &[
     netperf::TCP_RR,
     netperf::UDP_RR,
     tbench4::WORKLOAD,
+    dbench::WORKLOAD,
     schbench::current::WORKLOAD,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,

@@ -1,0 +1,347 @@
+//! dbench4: clients replay a file server's load, each in a directory of its own, as fast as they can.
+//!
+//! The load file is MMTests's shortened one of January 2018: 3573 operations, 19.12 MB read and written, 43 fsyncs. Clients replay it
+//! in a loop, system call after system call, and the parent prints the throughput since the start once a second; MMTests takes
+//! the harmonic mean of these lines.
+//!
+//! Modelled: the kinds of operation and their numbers, sizes of reads and writes (each kind's mean), and how fsyncs lie: the four sizes
+//! of what they write, most in pairs that write the same block twice a few operations apart. The order of the others is drawn once,
+//! the same for every client and run, since the file itself is not part of this project. About a tenth of an operation's time is
+//! the program's own; the rest are the file system's prices. Data stay in the page cache, as they do in reality.
+
+use crate::{Instance, Parameter, Summary, Values, Workload};
+use os::Os;
+use os::fs::{Completion, Device, FileId, FsKind, FsOp};
+use os::sync::{BarrierId, SyncOp};
+use sim::engine::Sample;
+use sim::program::{Op, Outcome, Program, TaskSpec};
+use std::cell::Cell;
+use std::rc::Rc;
+use units::{Cycles, Ns, Prng};
+
+const READS: u64 = 962;
+const WRITES: u64 = 303;
+const FLUSHES: u64 = 43;
+/// Of all bytes read, each read's part: 11.41 MB.
+const READ: u32 = 11_861;
+/// Of the bytes written and not flushed, each write's part: of 7.71 MB.
+const WRITE: u32 = 27_637;
+/// Sizes of the writes before an fsync, and how many of each there are.
+const FLUSH_SIZES: [(u32, usize); 4] = [(4_096, 30), (8_192, 4), (14_500, 5), (74_000, 4)];
+/// Operations between the two fsyncs of a pair, so that their median distance is 8.
+const BETWEEN: usize = 6;
+/// Files of one client that are open or changed at a time.
+const FILES: u32 = 64;
+/// The program's own part of an operation (a tenth of 6.5 us at 3 GHz, and the parsing of a line).
+const OWN_WORK: Cycles = Cycles(2_000);
+/// Bytes of private cache that a client uses again after a switch (guess: the program, its buffers, what the kernel touches for it).
+const WORKING_SET: u64 = 64 * 1024;
+const SECOND: Ns = Ns(1_000_000_000);
+
+pub const WORKLOAD: Workload = Workload {
+    name: "dbench4",
+    summary: "clients replay a file server's load on XFS or ext4",
+    parameters: &[
+        Parameter { name: "clients", default: 1, range: (1, 4_096), unit: "clients", doc: "processes that replay it" },
+        Parameter { name: "ext4", default: 0, range: (0, 1), unit: "bool", doc: "on ext4 instead of XFS" },
+        Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
+        Parameter { name: "write_us", default: 40, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
+        Parameter { name: "flush_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a flush of its cache" },
+        Parameter {
+            name: "channels",
+            default: 8,
+            range: (1, 1_024),
+            unit: "",
+            doc: "requests that it works on at a time",
+        },
+        Parameter {
+            name: "single_queue",
+            default: 0,
+            range: (0, 1),
+            unit: "bool",
+            doc: "one CPU takes all its interrupts, instead of the one that submitted",
+        },
+    ],
+    key: Some("clients"),
+    operation: "mb/sec",
+    rows: &[],
+    statistics: Summary::Rate,
+    unit: "MB/s",
+    per_unit: 1_000_000,
+    decimals: 2,
+    build: |values: &Values| {
+        let us = |name| Ns(values.get(name) * 1_000);
+        let completion = if values.get("single_queue") == 1 { Completion::Fixed } else { Completion::Submitter };
+        Box::new(Dbench {
+            clients: values.get("clients"),
+            kind: if values.get("ext4") == 1 { FsKind::Ext4 } else { FsKind::Xfs },
+            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, completion),
+            runtime: values.get("runtime"),
+        })
+    },
+};
+
+struct Dbench {
+    clients: u64,
+    kind: FsKind,
+    device: Device,
+    /// Seconds.
+    runtime: u64,
+}
+
+impl Instance for Dbench {
+    fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+        os.mount(self.kind, self.device.clone());
+        let parent = Parent {
+            load: load_file().into(),
+            barrier: os.create_barrier(self.clients as u32 + 1),
+            seen: Rc::default(),
+            clients: self.clients,
+            runtime: self.runtime,
+            forked: 0,
+            seconds: 0,
+            started: Ns::ZERO,
+            state: ParentState::Fork,
+        };
+        vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("dbench", parent) }]
+    }
+
+    /// Bytes a second.
+    fn samples(&self, reported: &[Sample]) -> Vec<u64> {
+        reported.iter().map(|sample| sample.value).collect()
+    }
+}
+
+/// The operations of the load file; file numbers below [`FILES`].
+fn load_file() -> Vec<FsOp> {
+    // The stream is no run's: the file is the same for all.
+    let mut chance = Prng::stream(0, "dbench load file", 0);
+    let mut file = |_| FileId(chance.below(u64::from(FILES)) as u32);
+    let mut many = |count: usize, op: &mut dyn FnMut(FileId) -> FsOp| -> Vec<FsOp> {
+        (0..count).map(|index| op(file(index))).collect()
+    };
+    let mut others = Vec::new();
+    others.extend(many(READS as usize, &mut |_| FsOp::Read { bytes: READ }));
+    // 613 opens, of which 163 fail and as many create as files are removed; 584 queries of paths, of which 189 fail.
+    others.extend(many(124, &mut |file| FsOp::Open { file, create: true }));
+    others.extend(many(326, &mut |file| FsOp::Open { file, create: false }));
+    others.extend(many(163 + 189, &mut |_| FsOp::Miss));
+    others.extend(many(395, &mut |_| FsOp::Stat));
+    others.extend(many(450, &mut |_| FsOp::Close));
+    others.extend(many((WRITES - FLUSHES) as usize, &mut |file| FsOp::Write { file, bytes: WRITE, fresh: true }));
+    others.extend(many(215, &mut |_| FsOp::Readdir));
+    others.extend(many(124, &mut FsOp::Unlink));
+    others.extend(many(102, &mut |_| FsOp::Statfs));
+    others.extend(many(97, &mut |_| FsOp::Fstat));
+    others.extend(many(50, &mut FsOp::Utimes));
+    others.extend(many(26, &mut FsOp::Rename));
+    others.extend(many(4, &mut |_| FsOp::Lock));
+    let mut order = Prng::stream(0, "dbench load file", 1);
+    shuffle(&mut others, &mut order);
+    let mut sizes: Vec<u32> = FLUSH_SIZES.iter().flat_map(|&(size, count)| vec![size; count]).collect();
+    shuffle(&mut sizes, &mut order);
+    // Two fsyncs of the same block make a pair; a file of its own for each pair.
+    let pairs = sizes.chunks(2).zip(0..);
+    let gap = others.len() / sizes.len().div_ceil(2);
+    let mut rest = others.into_iter();
+    let mut load = Vec::new();
+    for (pair, number) in pairs {
+        let file = FileId(number % FILES);
+        for (at, &bytes) in pair.iter().enumerate() {
+            load.push(FsOp::Write { file, bytes, fresh: at == 0 });
+            load.push(FsOp::Fsync(file));
+            load.extend(rest.by_ref().take(if at == 0 { BETWEEN } else { gap - BETWEEN }));
+        }
+    }
+    load.extend(rest);
+    load
+}
+
+/// Fisher and Yates.
+fn shuffle<T>(items: &mut [T], chance: &mut Prng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, chance.below(last as u64 + 1) as usize);
+    }
+}
+
+/// What clients tell their parent.
+#[derive(Default)]
+struct Seen {
+    bytes: Cell<u64>,
+    over: Cell<bool>,
+}
+
+enum ParentState {
+    Fork,
+    Start,
+    Second,
+    Print,
+    Wait,
+    Waited,
+}
+
+struct Parent {
+    load: Rc<[FsOp]>,
+    barrier: BarrierId,
+    seen: Rc<Seen>,
+    clients: u64,
+    runtime: u64,
+    forked: u64,
+    seconds: u64,
+    started: Ns,
+    state: ParentState,
+}
+
+impl Program for Parent {
+    fn next(&mut self, last: Outcome) -> Op {
+        loop {
+            match self.state {
+                ParentState::Fork if self.forked == self.clients => {
+                    self.state = ParentState::Start;
+                    return Op::Sync(SyncOp::Barrier(self.barrier));
+                }
+                ParentState::Fork => {
+                    let client = Client {
+                        load: self.load.clone(),
+                        barrier: Some(self.barrier),
+                        seen: self.seen.clone(),
+                        first_file: self.forked as u32 * FILES,
+                        at: 0,
+                        own_work: true,
+                    };
+                    self.forked += 1;
+                    let spec = TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("dbench", client) };
+                    return Op::Fork(Box::new(spec));
+                }
+                ParentState::Start => {
+                    self.started = last.now;
+                    self.state = ParentState::Second;
+                }
+                ParentState::Second if self.seconds == self.runtime => {
+                    self.seen.over.set(true);
+                    self.state = ParentState::Wait;
+                }
+                ParentState::Second => {
+                    self.seconds += 1;
+                    self.state = ParentState::Print;
+                    return Op::SleepUntil(Ns(self.started.0 + self.seconds * SECOND.0));
+                }
+                ParentState::Print => {
+                    self.state = ParentState::Second;
+                    let elapsed = (last.now - self.started).0.max(1);
+                    let rate = u128::from(self.seen.bytes.get()) * u128::from(SECOND.0) / u128::from(elapsed);
+                    return Op::Report { series: 0, value: rate as u64 };
+                }
+                ParentState::Wait => {
+                    self.state = ParentState::Waited;
+                    return Op::Wait;
+                }
+                ParentState::Waited if last.value != 0 => return Op::Wait,
+                ParentState::Waited => return Op::Exit,
+            }
+        }
+    }
+}
+
+struct Client {
+    load: Rc<[FsOp]>,
+    /// Until it has started.
+    barrier: Option<BarrierId>,
+    seen: Rc<Seen>,
+    first_file: u32,
+    at: usize,
+    /// Next comes its own part of an operation.
+    own_work: bool,
+}
+
+impl Client {
+    /// The operation on this client's own file.
+    fn own(&self, op: FsOp) -> FsOp {
+        let own = |file: FileId| FileId(self.first_file + file.0);
+        match op {
+            FsOp::Open { file, create } => FsOp::Open { file: own(file), create },
+            FsOp::Write { file, bytes, fresh } => FsOp::Write { file: own(file), bytes, fresh },
+            FsOp::Unlink(file) => FsOp::Unlink(own(file)),
+            FsOp::Rename(file) => FsOp::Rename(own(file)),
+            FsOp::Utimes(file) => FsOp::Utimes(own(file)),
+            FsOp::Fsync(file) => FsOp::Fsync(own(file)),
+            other => other,
+        }
+    }
+}
+
+impl Program for Client {
+    fn next(&mut self, _last: Outcome) -> Op {
+        if let Some(barrier) = self.barrier.take() {
+            return Op::Sync(SyncOp::Barrier(barrier));
+        }
+        if self.seen.over.get() {
+            return Op::Exit;
+        }
+        if std::mem::replace(&mut self.own_work, false) {
+            return Op::Work(OWN_WORK);
+        }
+        self.own_work = true;
+        let op = self.load[self.at];
+        self.at = (self.at + 1) % self.load.len();
+        let (FsOp::Read { bytes } | FsOp::Write { bytes, .. }) = op else { return Op::Fs(self.own(op)) };
+        self.seen.bytes.set(self.seen.bytes.get() + u64::from(bytes));
+        Op::Fs(self.own(op))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::run;
+
+    /// Bytes that a load file reads and writes.
+    fn accounted() -> u64 {
+        let bytes = |op: FsOp| match op {
+            FsOp::Read { bytes } | FsOp::Write { bytes, .. } => u64::from(bytes),
+            _ => 0,
+        };
+        load_file().into_iter().map(bytes).sum()
+    }
+
+    #[test]
+    fn the_load_file_is_as_long_and_as_heavy_as_the_published_one() {
+        let load = load_file();
+        assert_eq!(load.len(), 3_573);
+        assert_eq!(load.iter().filter(|op| matches!(op, FsOp::Fsync(_))).count(), 43);
+        assert!(accounted().abs_diff(19_120_000) < 1_000, "{}", accounted());
+        let flushes: Vec<usize> = (0..load.len()).filter(|&at| matches!(load[at], FsOp::Fsync(_))).collect();
+        let mut gaps: Vec<usize> = flushes.windows(2).map(|two| two[1] - two[0]).collect();
+        gaps.sort_unstable();
+        assert_eq!(gaps[gaps.len() / 2], 8);
+    }
+
+    /// Wakeups for a hundred fsyncs, with one client.
+    fn wakeups_per_100_fsyncs(ext4: u64) -> u64 {
+        let ran = run("dbench4", 4, &[("ext4", ext4), ("runtime", 2)]);
+        let bytes = ran.rows()[0].last().expect("two seconds have two figures") * 2;
+        let fsyncs = bytes * FLUSHES / accounted();
+        ran.wakeups() * 100 / fsyncs
+    }
+
+    #[test]
+    fn an_fsync_of_xfs_wakes_three_or_four_workers_and_its_caller_thrice() {
+        // Caller: by data or conversion, by the push, by the log. Workers: the push, kblockd, the log's; and the conversion's in half.
+        let wakeups = wakeups_per_100_fsyncs(0);
+        assert!((630..670).contains(&wakeups), "{wakeups}");
+    }
+
+    #[test]
+    fn an_fsync_of_ext4_wakes_jbd2_and_its_caller() {
+        // Caller: by data, and by jbd2 or a flush. jbd2: by the caller, and by the device twice; or kblockd, for the flush.
+        let wakeups = wakeups_per_100_fsyncs(1);
+        assert!((300..510).contains(&wakeups), "{wakeups}");
+    }
+
+    #[test]
+    fn clients_do_not_slow_each_other_down_while_there_are_cpus() {
+        let throughput = |clients| run("dbench4", 8, &[("clients", clients), ("runtime", 1)]).rows()[0][0];
+        let (one, four) = (throughput(1), throughput(4));
+        assert!(four > one * 3, "{four} and {one}");
+    }
+}
