@@ -140,17 +140,19 @@ fn load_file() -> Vec<FsOp> {
     shuffle(&mut others, &mut order);
     let mut sizes: Vec<u32> = FLUSH_SIZES.iter().flat_map(|&(size, count)| vec![size; count]).collect();
     shuffle(&mut sizes, &mut order);
-    // Two fsyncs of the same block make a pair; a file of its own for each pair.
-    let pairs = sizes.chunks(2).zip(0..);
-    let gap = others.len() / sizes.len().div_ceil(2);
+    // Fsyncs of the same block come in pairs, one time in three; a file of its own for each group.
+    let (three, others_sizes) = sizes.split_at(3);
+    let groups: Vec<&[u32]> = std::iter::once(three).chain(others_sizes.chunks(2)).collect();
+    let gap = others.len() / groups.len();
     let mut rest = others.into_iter();
     let mut load = Vec::new();
-    for (pair, number) in pairs {
+    for (group, number) in groups.into_iter().zip(0..) {
         let file = FileId(number % FILES);
-        for (at, &bytes) in pair.iter().enumerate() {
+        for (at, &bytes) in group.iter().enumerate() {
             load.push(FsOp::Write { file, bytes, fresh: at == 0 });
             load.push(FsOp::Fsync(file));
-            load.extend(rest.by_ref().take(if at == 0 { BETWEEN } else { gap - BETWEEN }));
+            let last = at + 1 == group.len();
+            load.extend(rest.by_ref().take(if last { gap - BETWEEN * at } else { BETWEEN }));
         }
     }
     load.extend(rest);
