@@ -44,9 +44,17 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     pub(super) fn update_speed(&mut self, cpu: CpuId) {
-        let busy = self.siblings.of(cpu).iter().map(|other| &self.cpus[other.index()]).filter(|other| other.active);
-        let speed = self.prices.smt.speed(self.cpus[cpu.index()].kind, busy.map(|other| other.kind));
-        let ps_per_cycle = self.ps_per_cycle_alone(cpu) * 1000 / speed;
+        let own = self.cpus[cpu.index()].kind;
+        let busy = |other: &CpuId| Some(&self.cpus[other.index()]).filter(|other| other.active).map(|other| other.kind);
+        let smt = &self.prices.smt;
+        // Nearly all cores have at most two threads, and this is done whenever one of them goes idle or comes back.
+        let speed = match self.siblings.of(cpu) {
+            [] => 1000,
+            [other] => busy(other).map_or(1000, |kind| smt.pair[own as usize][kind as usize]),
+            others => smt.speed(own, others.iter().filter_map(busy)),
+        };
+        let alone = self.ps_per_cycle_alone(cpu);
+        let ps_per_cycle = if speed == 1000 { alone } else { alone * 1000 / speed };
         self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
         if cpu == self.executing.cpu {
             self.executing.ps_per_cycle = ps_per_cycle;

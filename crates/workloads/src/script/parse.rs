@@ -505,4 +505,20 @@ mod tests {
             assert!(error.starts_with(message), "{text}: {error}");
         }
     }
+
+    #[test]
+    fn what_work_asks_of_the_machine_is_read_and_mistakes_are_told() {
+        let script = parse("task a work=memory set=8MB lines=20: work 5ms", 1).expect("a script");
+        let task = &script.tasks[0];
+        assert_eq!((task.kind, task.working_set, task.lines), (WorkKind::Memory, 8 << 20, 20));
+        assert_eq!(task.steps[..], [Step::Work(Ns::from_ms(5))]);
+        for (text, part) in [
+            ("task a work=disk: run 1ms", "compute or memory"),
+            ("task a lines=2000: run 1ms", "from 0 to 1000"),
+            ("task a set=8: run 1ms", "512MB"),
+        ] {
+            let error = parse(text, 1).expect_err(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
 }
