@@ -94,7 +94,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, select);
     }
 
-    /// tick-sched.c: tick_nohz_idle_stop_tick(). Timers of high resolution do not need the tick.
+    /// tick-sched.c: tick_nohz_idle_stop_tick(): timers of high resolution do not need the tick.
     fn stop_idle_tick(&mut self, cpu: CpuId) {
         if self.cpus[cpu].tick_at != Ps::NEVER {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);

@@ -26,7 +26,7 @@ fn first_of(table: &StateTable) -> usize {
 }
 
 impl Ladder {
-    /// ladder.c: ladder_enable_device().
+    /// ladder.c: what ladder_enable_device() begins with.
     pub fn new(table: &StateTable) -> Ladder {
         Ladder { stats: vec![Stats::default(); table.states.len()], last_state: first_of(table) }
     }

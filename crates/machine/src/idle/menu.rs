@@ -115,7 +115,7 @@ impl Menu {
             self.needs_update = false;
             self.menu_update_ns(table, usage);
         } else if usage.last_residency_ns == 0 {
-            self.intervals.push(u32::MAX);
+            self.intervals.menu_update_intervals(u32::MAX);
         }
         let mut latency_req = table.latency_req_ns;
         let (mut predicted_ns, delta_tick, looked_at_timers) = match rules.menu {
@@ -189,7 +189,7 @@ impl Menu {
         let measured = if residency > 2 * exit_latency { residency - exit_latency } else { residency / 2 };
         let measured = measured.min(self.next_timer);
         self.learn(measured, MAX_INTERESTING_US);
-        self.intervals.push(measured as u32);
+        self.intervals.menu_update_intervals(measured as u32);
     }
 
     /// menu.c: menu_update() since v4.17.
@@ -208,7 +208,7 @@ impl Menu {
         };
         let measured = measured.min(self.next_timer);
         self.learn(measured, MAX_INTERESTING_NS);
-        self.intervals.push((measured / 1000) as u32);
+        self.intervals.menu_update_intervals((measured / 1000) as u32);
     }
 
     /// The part of menu_update() that corrects the timer: a decaying average of measured over expected time.

@@ -65,7 +65,7 @@ struct Candidate {
 }
 
 impl Teo {
-    /// teo.c: teo_enable_device().
+    /// teo.c: what teo_enable_device() begins with.
     pub fn new(table: &StateTable) -> Teo {
         Teo {
             time_span_ns: 0,

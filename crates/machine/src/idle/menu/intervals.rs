@@ -27,7 +27,7 @@ impl Intervals {
 
     /// menu.c: menu_update_intervals().
     #[inline]
-    pub fn push(&mut self, value: u32) {
+    pub fn menu_update_intervals(&mut self, value: u32) {
         let place = usize::from(self.next);
         let oldest = std::mem::replace(&mut self.values[place], value);
         self.sums.replace(oldest.into(), value.into());
@@ -181,7 +181,7 @@ mod tests {
         for round in 0..20_000 {
             let spread = [30, 120, 400, 20_000][round / 500 % 4];
             let outlier = if random.below(9) == 0 { 5_000 } else { 0 };
-            rings.push((300 + outlier + random.below(spread)) as u32);
+            rings.menu_update_intervals((300 + outlier + random.below(spread)) as u32);
             let (by_variance, by_root) = (rings.get_typical_interval(ANY), rings.get_typical_interval_by_root());
             assert_eq!(by_variance, two_passes(rings.values, false), "{:?}", rings.values);
             assert_eq!(by_root, two_passes(rings.values, true), "{:?}", rings.values);
