@@ -330,6 +330,19 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
     Mistake::new(&at, found, written.file.doc())
 }
 
+/// Gives the sink that is wanted to the machine, and says how fast each CPU is.
+fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, nr_cpus: usize, wanted: &mut Wanted) {
+    let Some(sink) = wanted.sink.take() else { return };
+    hardware.set_sink(sink);
+    if wanted.bare_tracepoints {
+        hardware.trace_bare();
+    }
+    for cpu in (0..nr_cpus).map(CpuId::new) {
+        let khz = hardware.khz(cpu);
+        hardware.trace(cpu, &Event::CpuFrequency { khz });
+    }
+}
+
 /// A machine that has just booted.
 fn boot<const COSTS: bool>(
     setup: &Setup,
@@ -351,16 +364,7 @@ fn boot<const COSTS: bool>(
         hardware.set_frequency(Frequency::new(topology, model, policy));
     }
     // Before the scheduler is born: it announces its own tasks.
-    if let Some(sink) = wanted.sink.take() {
-        hardware.set_sink(sink);
-        if wanted.bare_tracepoints {
-            hardware.trace_bare();
-        }
-        for cpu in (0..nr_cpus).map(CpuId::new) {
-            let khz = hardware.khz(cpu);
-            hardware.trace(cpu, &Event::CpuFrequency { khz });
-        }
-    }
+    listen(&mut hardware, nr_cpus, wanted);
     let mut cpu_topology = topology.cpu_topology();
     if let (Some(governor), Some(energy)) = (governor, &mut cpu_topology.energy_model) {
         energy.schedutil = governor == Governor::Schedutil;

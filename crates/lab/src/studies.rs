@@ -26,6 +26,11 @@ pub const STUDIES: &[Study] = &[
         about: "task_group.load_avg moves to a cache line of its own (v4.5-rc1)",
         experiments: &[("experiments/load-avg-line.toml", include_str!("../../../experiments/load-avg-line.toml"))],
     },
+    Study {
+        name: "recent-used-cpu",
+        about: "select_idle_sibling() looks at a recently used CPU (v4.16)",
+        experiments: &[("experiments/recent-used-cpu.toml", include_str!("../../../experiments/recent-used-cpu.toml"))],
+    },
 ];
 
 /// The study of that name.

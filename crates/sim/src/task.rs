@@ -285,9 +285,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match op {
             Op::Fork(spec) => {
                 let forked = self.fork_task(cpu, Some(task), *spec, paid);
-                if let Ok(child) = forked {
-                    self.sched.wake_up_new_task(cpu, child);
-                }
+                let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
                 let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
                 self.context(task).last.value = value;
                 true

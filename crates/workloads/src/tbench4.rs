@@ -371,11 +371,12 @@ mod tests {
     fn the_load_file_carries_what_the_real_one_does() {
         let lines = load_file();
         assert_eq!(lines.len(), LINES);
-        let bytes = lines.iter().map(|line| u64::from(line.bytes)).sum::<u64>() as f64 / LINES as f64;
-        assert!((5_300.0..5_550.0).contains(&bytes), "5428 bytes are accounted per operation, not {bytes}");
-        let there = lines.iter().map(|line| u64::from(line.request)).sum::<u64>() as f64 / LINES as f64;
-        let back = lines.iter().map(|line| u64::from(line.reply)).sum::<u64>() as f64 / LINES as f64;
-        assert!((2_240.0..2_380.0).contains(&there) && (3_200.0..3_400.0).contains(&back), "{there} out, {back} back");
+        let mean = |part: fn(&Line) -> u64| lines.iter().map(part).sum::<u64>() / LINES as u64;
+        let bytes = mean(|line| u64::from(line.bytes));
+        assert!((5_300..5_550).contains(&bytes), "5428 bytes are accounted per operation, not {bytes}");
+        let there = mean(|line| u64::from(line.request));
+        let back = mean(|line| u64::from(line.reply));
+        assert!((2_240..2_380).contains(&there) && (3_200..3_400).contains(&back), "{there} out, {back} back");
         let small = lines.iter().filter(|line| line.request.max(line.reply) <= 256).count();
         assert!((1_150..1_330).contains(&small), "64% of the messages have up to 256 bytes: {small} of 2000");
     }
@@ -385,10 +386,10 @@ mod tests {
         let ran = run("tbench4", 4, &[("clients", 2), ("milliseconds", 50), ("warmup", 1)]);
         let lines = &ran.rows()[0];
         assert_eq!(lines.len(), 5, "a line each 10 ms");
-        let bytes = load_file().iter().map(|line| u64::from(line.bytes)).sum::<u64>() as f64 / LINES as f64;
-        let operations = *lines.last().expect("a line") as f64 / bytes * 0.051;
-        let wakeups = ran.wakeups() as f64 / operations;
-        assert!((1.9..2.2).contains(&wakeups), "{wakeups} wakeups for each of {operations} operations");
+        let bytes = load_file().iter().map(|line| u64::from(line.bytes)).sum::<u64>() / LINES as u64;
+        let operations = lines.last().expect("a line") / bytes * 51 / 1_000;
+        let wakeups = ran.wakeups() * 100 / operations;
+        assert!((190..220).contains(&wakeups), "{wakeups} wakeups for 100 of {operations} operations");
     }
 
     #[test]

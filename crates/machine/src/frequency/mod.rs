@@ -123,6 +123,34 @@ pub struct Frequency {
     sequence: u64,
 }
 
+impl Domain {
+    /// One without CPUs, at a frequency.
+    fn new(package: usize, khz: u32) -> Domain {
+        Domain { cpus: Vec::new(), package, khz, changed: Ps::ZERO, due: false, time: FrequencyTime::default() }
+    }
+}
+
+impl Cpu {
+    /// One that has just booted; its places are its domain, its package and its core.
+    fn new((domain, package, core): (usize, usize, usize), policy: usize, vote: u32) -> Cpu {
+        Cpu {
+            domain,
+            package,
+            core,
+            vote,
+            awake: true,
+            clock: Clock::default(),
+            window: Window::default(),
+            policy,
+            pstate: Default::default(),
+            dbs: Default::default(),
+            boost: Default::default(),
+            scale: 1024,
+            scaled_at: Counters::default(),
+        }
+    }
+}
+
 impl Frequency {
     /// A machine whose CPUs have just booted and are awake, at the frequencies at which their driver leaves them.
     pub fn new(topology: &Topology, model: Model, policy: Policy) -> Frequency {
@@ -146,14 +174,7 @@ impl Frequency {
             let domain = numbers.iter().position(|&known| known == number).unwrap_or_else(|| {
                 numbers.push(number);
                 packages[package].domains.push(domains.len());
-                domains.push(Domain {
-                    cpus: Vec::new(),
-                    package,
-                    khz: start,
-                    changed: Ps::ZERO,
-                    due: false,
-                    time: FrequencyTime::default(),
-                });
+                domains.push(Domain::new(package, start));
                 domains.len() - 1
             });
             domains[domain].cpus.push(cpu);
@@ -162,21 +183,8 @@ impl Frequency {
                 packages[package].active_cores += 1;
             }
             awake_threads[core] += 1;
-            cpus.push(Cpu {
-                domain,
-                package,
-                core,
-                vote: start,
-                awake: true,
-                clock: Clock::default(),
-                window: Window::default(),
-                policy: if policy.driver.shares_policies() { domain } else { cpu.index() },
-                pstate: Default::default(),
-                dbs: Default::default(),
-                boost: Default::default(),
-                scale: 1024,
-                scaled_at: Counters::default(),
-            });
+            let shared = if policy.driver.shares_policies() { domain } else { cpu.index() };
+            cpus.push(Cpu::new((domain, package, core), shared, start));
         }
         for package in &mut packages {
             package.limit_khz = model.limit_khz(package.active_cores, policy.limits.turbo);

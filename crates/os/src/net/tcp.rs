@@ -231,14 +231,7 @@ impl TcpSock {
             }
             DefaultBuffer::Initial => tcp_rmem_1,
         });
-        let sk_sndbuf = buffers.send.map_or_else(
-            || {
-                // tcp_sndbuf_expand(): twice ten segments, each in memory of a power of two.
-                let segment = (LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB_SHARED_INFO).next_power_of_two();
-                (2 * TCP_INIT_CWND * (segment + rules::SKB)).min(TCP_WMEM_MAX)
-            },
-            rules::sndbuf,
-        );
+        let sk_sndbuf = buffers.send.map_or_else(usual_sndbuf, rules::sndbuf);
         let full_space = rules::tcp_win_from_space(i64::from(sk_rcvbuf)) as u32;
         // One segment is kept in reserve, where there is room for it.
         let reserves = full_space > 2 * LOOPBACK_MSS;
@@ -291,6 +284,12 @@ impl TcpSock {
         sock.icsk_ack.rcv_mss = sock.mss_cache.min(offered / 2).clamp(88, TCP_MSS_DEFAULT);
         sock
     }
+}
+
+/// What tcp_sndbuf_expand() makes of a send buffer that nobody set: twice ten segments, each in memory of a power of two.
+fn usual_sndbuf() -> u32 {
+    let segment = (LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB_SHARED_INFO).next_power_of_two();
+    (2 * TCP_INIT_CWND * (segment + rules::SKB)).min(TCP_WMEM_MAX)
 }
 
 /// tcp_output.c: tcp_select_initial_window(): how a window of up to `space` is scaled into 16 bits.

@@ -5,9 +5,7 @@
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
 //! bandwidth.rs  how much of each period the class may have (sched_rt_runtime_us)
 //! ```
-//!
-//! Absent: groups of real-time tasks (CONFIG_RT_GROUP_SCHED), priority inheritance, RLIMIT_RTTIME, tasks that forbid their migration
-//! (`migrate_disable()`), and the choice by capacity on machines with unequal CPUs (v5.6).
+//! Absent: CONFIG_RT_GROUP_SCHED, priority inheritance, RLIMIT_RTTIME, `migrate_disable()`, the choice by capacity (v5.6).
 
 pub mod bandwidth;
 pub mod migrate;

@@ -160,18 +160,12 @@ fn attribute(
         }
         "process" => task.memory = AddressSpace::Joined(process(reader, value, script)?),
         "kind" => {
-            task.memory = match value {
-                "process" => AddressSpace::Own,
-                "kthread" => AddressSpace::Kernel,
-                _ => return Err(reader.wrong_at(value, format!("`{value}`"), "process or kthread")),
-            }
+            let kinds = [("process", AddressSpace::Own), ("kthread", AddressSpace::Kernel)];
+            task.memory = one_of(reader, value, &kinds, "process or kthread")?;
         }
         "work" => {
-            task.kind = match value {
-                "compute" => WorkKind::Compute,
-                "memory" => WorkKind::Memory,
-                _ => return Err(reader.wrong_at(value, format!("`{value}`"), "compute or memory")),
-            }
+            let kinds = [("compute", WorkKind::Compute), ("memory", WorkKind::Memory)];
+            task.kind = one_of(reader, value, &kinds, "compute or memory")?;
         }
         "set" => task.working_set = reader.bytes(value, "")?,
         "lines" => task.lines = reader.number(value, 0, 1000)? as u32,
@@ -183,6 +177,12 @@ fn attribute(
         }
     }
     Ok(())
+}
+
+/// What the word `value` stands for.
+fn one_of<T: Copy>(reader: &Reader, value: &str, words: &[(&str, T)], expected: &str) -> Result<T, ScriptError> {
+    let known = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
+    known.ok_or_else(|| reader.wrong_at(value, format!("`{value}`"), expected))
 }
 
 /// The number of the process of that name.
