@@ -61,14 +61,14 @@ impl Frequency {
         }
     }
 
-    /// cpufreq.c: cpufreq_driver_resolve_freq().
+    /// cpufreq.c: what cpufreq_driver_resolve_freq() does.
     pub fn resolve(&self, khz: u32) -> u32 {
         let limits = self.policy.limits;
         let khz = khz.clamp(limits.min_khz, limits.max_khz.max(limits.min_khz));
         self.policy.driver.resolve(&self.model, khz, Relation::Lowest)
     }
 
-    /// cpufreq.c: cpufreq_driver_fast_switch(). What is asked for.
+    /// cpufreq.c: what cpufreq_driver_fast_switch() does. What is asked for.
     pub fn fast_switch(&mut self, cpu: CpuId, khz: u32, now: Ps) -> u32 {
         let khz = self.resolve(khz);
         self.switch(self.cpus[cpu.index()].policy, khz, now);
