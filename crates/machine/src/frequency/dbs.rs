@@ -36,7 +36,7 @@ impl Frequency {
     pub(super) fn dbs_update_util_handler(&mut self, by: CpuId, cpu: CpuId, time: Ns, now: Ps) {
         let number = self.cpus[cpu.index()].policy;
         let policy = &self.policies[number];
-        if !self.policy.driver.from_any_cpu() && !policy.cpus.contains(&by) {
+        if !self.policy.driver.any_cpu_asks() && !policy.cpus.contains(&by) {
             return;
         }
         let delay = Ns::from_us(u64::from(self.policy.sampling_rate_us));

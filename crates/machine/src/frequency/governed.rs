@@ -90,7 +90,7 @@ impl Frequency {
             cpuinfo_max_freq: self.policy.driver.max_khz(&self.model),
             cur: group.cur,
             rate_limit_us: self.policy.rate_limit_us,
-            dvfs_possible_from_any_cpu: self.policy.driver.from_any_cpu(),
+            dvfs_possible_from_any_cpu: self.policy.driver.any_cpu_asks(),
             adjust_perf: hardware || self.policy.driver == Driver::AmdPstate,
         };
         self.policies.iter().map(policy).collect()

@@ -101,7 +101,7 @@ impl Driver {
     }
 
     /// Whether any CPU may ask for the frequencies of another (`dvfs_possible_from_any_cpu`).
-    pub(super) fn from_any_cpu(self) -> bool {
+    pub(super) fn any_cpu_asks(self) -> bool {
         matches!(self, Driver::CppcCpufreq | Driver::Scmi)
     }
 
