@@ -26,7 +26,7 @@ use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Event, Sink};
-use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots};
+use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots, unlikely};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,7 +212,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// Where `cpu`'s clock stands: the end of what it executed last.
     #[inline]
     pub fn now(&self, cpu: CpuId) -> Ps {
-        if cpu == self.executing.cpu { self.executing.clock } else { self.cpus[cpu.index()].clock }
+        if unlikely(cpu != self.executing.cpu) { self.cpus[cpu.index()].clock } else { self.executing.clock }
+    }
+
+    /// Time that a function's straight-line work takes the CPU that executes.
+    #[inline(always)]
+    fn work_of(&self, path: Path) -> Ps {
+        Ps(self.paths[path.0 as usize].0 * self.executing.ps_per_cycle)
     }
 
     /// Charges time to the CPU that executes.
@@ -286,7 +292,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline]
     pub fn profiling(&self) -> bool {
-        COSTS && self.profile.is_some()
+        COSTS && unlikely(self.profile.is_some())
     }
 
     /// `cpu` stands in these functions of what runs there, which it has entered, and paid, before.
@@ -462,12 +468,12 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     #[inline(always)]
     fn enter(&mut self, by: CpuId, path: Path) {
         if COSTS {
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.executing.clock += self.work_of(path);
             if self.profile.is_some() {
                 self.enter_profile(path);
+                self.book(self.work_of(path));
             }
-            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
-            let cycles = self.paths[path.0 as usize].0;
-            self.charge(Ps(cycles * self.executing.ps_per_cycle));
         }
     }
 
@@ -478,14 +484,27 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
+    #[inline(always)]
+    fn path(&mut self, by: CpuId, path: Path) {
+        if COSTS {
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            self.executing.clock += self.work_of(path);
+            if self.profile.is_some() {
+                self.enter_profile(path);
+                self.book(self.work_of(path));
+                self.leave_profile();
+            }
+        }
+    }
+
     #[inline]
     fn tracing(&self) -> bool {
-        self.sink.is_some()
+        unlikely(self.sink.is_some())
     }
 
     #[inline]
     fn tracing_bare(&self) -> bool {
-        self.bare_tracepoints
+        unlikely(self.bare_tracepoints)
     }
 
     fn new_task(&mut self, task: TaskId, pid: u32, comm: &str, prio: i32) {

@@ -57,6 +57,7 @@ impl CallTree {
     }
 
     /// What runs on a CPU now: its stacks begin with this name.
+    #[cold]
     pub fn run(&mut self, cpu: usize, comm: u16) {
         let root = if comm == 0 { 0 } else { self.child(0, Frame::Comm(comm)) };
         self.root[cpu] = root;
@@ -65,6 +66,7 @@ impl CallTree {
 
     /// A CPU stands in these functions, the outermost first, of what runs there: a task that goes on in the middle of a
     /// system call has entered them before.
+    #[cold]
     pub fn stand(&mut self, cpu: usize, frames: &[Path]) {
         self.at[cpu] = self.root[cpu];
         for &path in frames {
@@ -95,6 +97,7 @@ impl CallTree {
     }
 
     /// Books time outside kernel functions.
+    #[cold]
     pub fn add_frame(&mut self, cpu: usize, frame: Frame, time: Ps) {
         let node = self.child(self.root[cpu], frame);
         self.nodes[node as usize].time += time;

@@ -255,8 +255,7 @@ fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &
 
 /// A function's price, with nothing below it.
 pub(crate) fn charge<S: Scheduler>(sched: &mut S, cpu: CpuId, path: Path) {
-    sched.arch_mut().enter(cpu, path);
-    sched.arch_mut().leave(cpu);
+    sched.arch_mut().path(cpu, path);
 }
 
 /// Runs `body` as the kernel function `path`: its price first, its name on the profile's stack until it returns.

@@ -20,7 +20,7 @@ use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use sweep::Sweep;
-use units::{CpuId, Prng, Ps};
+use units::{CpuId, Prng, Ps, unlikely};
 
 /// Bytes and pages of a batch.
 pub const BATCH_BYTES: u64 = 2 << 20;
@@ -130,7 +130,7 @@ impl Memory {
     /// Whether any task touches memory.
     #[inline]
     pub fn is_used(&self) -> bool {
-        self.touching > 0
+        unlikely(self.touching > 0)
     }
 
     pub fn create_region(&mut self, spec: RegionSpec) -> RegionId {

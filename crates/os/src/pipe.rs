@@ -14,7 +14,7 @@ use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// Who is woken when data or room appears.
@@ -332,7 +332,7 @@ impl Pipe {
             call.do_wakeup |= self.merge(sched, cpu, call);
         }
         call.do_wakeup |= self.append(sched, cpu, call);
-        if call.left > 0 {
+        if unlikely(call.left > 0) {
             if std::mem::take(&mut call.do_wakeup) {
                 self.wait.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }

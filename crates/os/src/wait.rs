@@ -5,7 +5,8 @@ use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
-use units::CpuId;
+use std::hint::cold_path;
+use units::{CpuId, unlikely};
 
 /// Who sleeps on a queue, and how they want to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,7 @@ impl WaitQueue {
     pub fn finish_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         // From the end: who was woken first, and so probably runs first, stands there.
         if let Some(at) = self.waiters.iter().rposition(|w| w.task == task) {
+            cold_path();
             sched.arch_mut().lock(cpu, self.line);
             self.take_off(at);
             sched.arch_mut().unlock(cpu, self.line);
@@ -62,10 +64,10 @@ impl WaitQueue {
     /// Usually the one who is woken first, at the end.
     #[inline]
     fn take_off(&mut self, at: usize) {
-        if at + 1 == self.waiters.len() {
-            self.waiters.pop();
-        } else {
+        if unlikely(at + 1 != self.waiters.len()) {
             self.waiters.remove(at);
+        } else {
+            self.waiters.pop();
         }
     }
 

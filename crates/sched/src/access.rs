@@ -32,8 +32,7 @@ impl<A: Arch> Sched<A> {
     /// A function too small to be worth a body of its own here: its price alone.
     #[inline]
     pub(crate) fn path(&mut self, path: Path) {
-        self.arch.enter(self.this_cpu, path);
-        self.arch.leave(self.this_cpu);
+        self.arch.path(self.this_cpu, path);
     }
 
     /// kernel/sched/clock.h: local_clock(). In ns.

@@ -127,6 +127,13 @@ pub trait Arch {
     #[inline]
     fn leave(&mut self, _by: CpuId) {}
 
+    /// Both at once: a function with nothing below it.
+    #[inline]
+    fn path(&mut self, by: CpuId, path: Path) {
+        self.enter(by, path);
+        self.leave(by);
+    }
+
     /// Whether anybody listens to tracepoints: building an event costs time that an untraced run must not pay.
     #[inline]
     fn tracing(&self) -> bool {

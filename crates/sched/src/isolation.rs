@@ -15,7 +15,7 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::hrtimer::SchedTimer;
 use crate::sched::{Policy, SchedClass, TaskId};
-use units::{CpuId, CpuMask, Ns, PerCpu};
+use units::{CpuId, CpuMask, Ns, PerCpu, unlikely};
 
 behaviour! {
     /// What needs the tick of a CPU that could run without.
@@ -161,13 +161,13 @@ impl<A: Arch> Sched<A> {
     /// include/linux/tick.h: tick_nohz_full_enabled().
     #[inline]
     pub fn tick_nohz_full_enabled(&self) -> bool {
-        self.isolation.enabled
+        unlikely(self.isolation.enabled)
     }
 
     /// include/linux/tick.h: tick_nohz_full_cpu().
     #[inline]
     pub fn tick_nohz_full_cpu(&self, cpu: CpuId) -> bool {
-        self.isolation.enabled && self.isolation.nohz_full.contains(cpu)
+        self.tick_nohz_full_enabled() && self.isolation.nohz_full.contains(cpu)
     }
 
     /// isolation.c: housekeeping_any_cpu().

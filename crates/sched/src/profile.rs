@@ -9,6 +9,7 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::errno::{Answer, Errno, Refusal};
 use std::collections::BTreeMap;
+use units::unlikely;
 
 behaviour! {
     /// Whether the histogram can be of sleeps.
@@ -53,7 +54,7 @@ impl<A: Arch> Sched<A> {
     /// `prof_on == kind`
     #[inline]
     pub(crate) fn profiles(&self, kind: ProfileType) -> bool {
-        self.profile.prof_on == Some(kind)
+        unlikely(self.profile.prof_on == Some(kind))
     }
 
     /// profile.c: profile_hits().

@@ -24,7 +24,7 @@ use crate::core::cgroup::Hierarchy;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// Whether pressure is accounted, and what that takes.
@@ -364,6 +364,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// psi.c: psi_task_change(). In the task's group and all above.
+    #[cold]
     fn psi_task_change(&mut self, p: TaskId, clear: u8, set: u8) {
         let cpu = self.task[p].cpu;
         self.psi_flags_change(p, clear, set);
@@ -376,6 +377,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// psi.c: psi_task_switch(). `sleep`: `prev` has left its queue.
+    #[cold]
     fn psi_task_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, sleep: bool) {
         let now = self.psi_clock();
         let mut common = None;
@@ -421,11 +423,12 @@ impl<A: Arch> Sched<A> {
     /// Differs: called after the class's own, as since v6.12, and knows of delayed sleepers always.
     #[inline]
     pub(crate) fn psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.psi.enabled && !flags.save_restore {
+        if unlikely(self.psi.enabled) && !flags.save_restore {
             self.count_psi_enqueue(p, flags);
         }
     }
 
+    #[cold]
     fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
@@ -444,7 +447,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.psi.enabled && !flags.save_restore && !flags.sleep {
+        if unlikely(self.psi.enabled) && !flags.save_restore && !flags.sleep {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -452,7 +455,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: what it waited for is no longer waited for on the old one.
     #[inline]
     pub(crate) fn psi_ttwu_dequeue(&mut self, p: TaskId) {
-        if self.psi.enabled && self.task[p].psi_flags != 0 {
+        if unlikely(self.psi.enabled) && self.task[p].psi_flags != 0 {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -460,7 +463,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_sched_switch().
     #[inline]
     pub(crate) fn psi_sched_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        if self.psi.enabled {
+        if unlikely(self.psi.enabled) {
             let sleep = prev.is_some_and(|p| {
                 let task = &self.task[p];
                 task.on_rq != OnRq::Queued || self.se[task.se].sched_delayed

@@ -429,42 +429,52 @@ pub struct IdleTask {
 pub const CPU_LOAD_IDX_MAX: usize = 5;
 
 /// sched.h: struct rq. `curr == None` is the idle task.
+///
+/// In this order: what each switch and wakeup touches stands in the first two cache lines of the host.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Rq {
-    pub cpu: CpuId,
     pub curr: Option<TaskId>,
-    /// The stopper task (`migration/N`), queued by itself when it has work.
-    pub stop: Option<TaskId>,
-    pub stop_queued: bool,
+    pub cpu: CpuId,
     /// TIF_NEED_RESCHED of whatever runs here.
     pub need_resched: bool,
     /// TIF_POLLING_NRFLAG of the idle task: it watches its flags word and needs no interrupt.
     pub polling: bool,
+    pub clock_skip_update: ClockSkip,
+    pub hotplug: HotplugState,
+    pub balance_callback: BalanceCallbacks,
+    /// tick-sched.c: `ts->tick_stopped`. The CPU has no tick: it idles, or runs a single task (nohz_full=).
+    pub tick_stopped: bool,
     pub nr_running: u32,
     /// The root fair queue.
     pub cfs: CfsRqId,
     pub clock: u64,
     pub clock_task: u64,
-    pub clock_pelt: ClockPelt,
     /// Time of interrupts and of the hypervisor that `clock_task` has left out, in ns.
     pub prev_irq_time: u64,
-    pub clock_skip_update: ClockSkip,
+    pub nr_switches: u64,
+    pub idle_stamp: u64,
+    pub avg_idle: u64,
+    pub max_idle_balance_cost: u64,
     pub load: LoadWeight,
+    pub cfs_tasks: ListHead,
+    pub rd: RdId,
+    pub sd: Option<SdId>,
+    /// The stopper task (`migration/N`), queued by itself when it has work.
+    pub stop: Option<TaskId>,
+    pub stop_queued: bool,
+    pub clock_pelt: ClockPelt,
     pub cpu_load: [u64; CPU_LOAD_IDX_MAX],
     /// Jiffies.
     pub last_load_update_tick: u64,
     /// Until v5.2.
     pub nr_load_updates: u64,
-    pub nr_switches: u64,
     pub leaf_cfs_rq_list: ListHead,
     /// v4.15: where the next child queue is inserted (`tmp_alone_branch`); `None` is the list's head.
     pub tmp_alone_branch: Option<CfsRqId>,
-    pub cfs_tasks: ListHead,
     pub nr_uninterruptible: i64,
     /// Jiffies.
     pub next_balance: u64,
-    pub rd: RdId,
-    pub sd: Option<SdId>,
     pub cpu_capacity: u64,
     pub cpu_capacity_orig: u64,
     /// Load of the running task if it is too big for this CPU, else 0 (v4.20).
@@ -483,28 +493,21 @@ pub struct Rq {
     pub has_blocked_load: bool,
     /// Jiffies.
     pub last_blocked_load_update_tick: u64,
-    pub idle_stamp: u64,
     /// `rq->idle_state->exit_latency`, in microseconds: how long the idle state takes to leave that the CPU is in. `None`
     /// while it is in none (`idle_state` is null).
     pub idle_exit_latency: Option<u32>,
     /// The idle task's own bookkeeping as a waker.
     pub idle: IdleTask,
-    pub avg_idle: u64,
     /// What searches for an idle CPU may still spend of it, in ns (SIS_PROP, v5.14 to v6.4).
     pub wake_avg_idle: u64,
     /// Jiffies: when `wake_avg_idle` was renewed or last halved.
     pub wake_stamp: u64,
-    pub max_idle_balance_cost: u64,
     pub nr_iowait: u32,
-    pub balance_callback: BalanceCallbacks,
     /// Wakeups to be finished here, the oldest first. Not empty: `ttwu_pending` (v5.8).
     pub wake_list: Vec<TaskId>,
     /// In its root domain's `online`.
     pub online: bool,
-    pub hotplug: HotplugState,
     // nohz
-    /// tick-sched.c: `ts->tick_stopped`. The CPU has no tick: it idles, or runs a single task (nohz_full=).
-    pub tick_stopped: bool,
     /// In `nohz.idle_cpus_mask`: the tick is stopped, or was and has not hit a busy CPU since.
     pub nohz_tick_stopped: bool,
     pub nohz_flags: NohzFlags,

@@ -15,7 +15,7 @@ use crate::latencytop::WaitChannel;
 use crate::profile::ProfileType;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::sysctl::Tunable;
-use units::{CpuId, CpuMask, Ns};
+use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
 pub trait Scheduler {
@@ -208,7 +208,7 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     #[inline]
     fn keeps_wait_channels(&self) -> bool {
-        self.latencytop.enabled || self.profiles(ProfileType::Sleep)
+        unlikely(self.latencytop.enabled) || self.profiles(ProfileType::Sleep)
     }
 
     fn set_wait_channel(&mut self, task: TaskId, channel: WaitChannel) {

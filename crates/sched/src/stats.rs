@@ -10,7 +10,7 @@ use crate::sched::*;
 use crate::sysctl::Sysctl;
 use crate::versions::Kernel;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// Whether statistics can be switched off.
@@ -65,7 +65,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: schedstat_enabled().
     #[inline]
     pub fn schedstat_enabled(&self) -> bool {
-        self.schedstats.enabled
+        unlikely(self.schedstats.enabled)
     }
 
     /// An entity's statistics: a task's, or a group's.

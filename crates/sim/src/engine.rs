@@ -15,7 +15,7 @@ use sched::core::Sched;
 use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots};
+use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots, unlikely};
 
 /// A simulation of the Linux scheduler on the modelled machine.
 pub type LinuxSim<const COSTS: bool> = Sim<COSTS, Sched<Hardware<COSTS>>>;
@@ -192,7 +192,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         while self.live_tasks > 0 {
             let next = self.queue.next();
             let at = next.map_or(Ps::NEVER, |next| next.1);
-            if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
+            if unlikely(self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER) {
                 self.change_machine();
                 watch(self);
                 continue;
@@ -321,7 +321,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.clear_monitor(cpu);
             return self.switch(cpu, true);
         }
-        if self.sched.is_stopper(task) {
+        if unlikely(self.sched.is_stopper(task)) {
             if !self.sched.cpu_stopper_thread(cpu) {
                 // It spins with interrupts off until the other CPU has stopped as well.
                 self.pause(cpu);

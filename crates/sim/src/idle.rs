@@ -9,12 +9,11 @@ use sched::access::Path;
 use sched::arch::Arch;
 use sched::scheduler::Scheduler;
 use sched::trace::Event;
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn charge(&mut self, cpu: CpuId, path: Path) {
-        self.sched.arch_mut().enter(cpu, path);
-        self.sched.arch_mut().leave(cpu);
+        self.sched.arch_mut().path(cpu, path);
     }
 
     /// idle.c: do_idle(): the idle task was switched to.
@@ -197,7 +196,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// idle.c: the tail of the idle loop.
     pub(crate) fn leave_or_enter_idle(&mut self, cpu: CpuId) {
         let now = self.sched.arch().now(cpu);
-        if !self.must_reschedule(cpu, now) {
+        if unlikely(!self.must_reschedule(cpu, now)) {
             return self.enter_idle(cpu);
         }
         self.cpus[cpu].monitor_at = Ps::NEVER;
@@ -227,7 +226,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn trace_idle(&mut self, cpu: CpuId, at: Ps, state: Option<u8>) {
         // The clock moves whether somebody listens or not: a listener changes nothing.
         self.sched.arch_mut().begin(cpu, at);
-        if self.sched.arch().tracing() {
+        if unlikely(self.sched.arch().tracing()) {
             self.sched.arch_mut().trace(cpu, &Event::CpuIdle { state });
         }
     }

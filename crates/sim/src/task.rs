@@ -18,7 +18,7 @@ use sched::core::TaskInit;
 use sched::errno::Answer;
 use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
-use units::{CpuId, Cycles, Ns, Ps};
+use units::{CpuId, Cycles, Ns, Ps, unlikely};
 
 /// What a task is in the middle of.
 #[derive(Clone, Copy)]
@@ -178,7 +178,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             instant += 1;
             // The way back to user mode reschedules if it must.
-            if instant > MOST_INSTANT_OPS || self.sched.arch().now(cpu) > now || self.must_reschedule(cpu, now) {
+            if unlikely(instant > MOST_INSTANT_OPS)
+                || self.sched.arch().now(cpu) > now
+                || unlikely(self.must_reschedule(cpu, now))
+            {
                 return self.pause(cpu);
             }
         }
@@ -222,6 +225,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.set_pending(task, Pending::Syscall(call), op)
     }
 
+    #[inline(never)]
     fn begin_rarer(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         match op {
             Op::Report { series, value } => {

@@ -1,6 +1,6 @@
 //! Sets of CPUs, and arrays with one element for each.
 
-use crate::{CpuId, Slots};
+use crate::{CpuId, Slots, unlikely};
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
@@ -28,7 +28,7 @@ impl CpuMask {
     #[inline]
     pub fn set(&mut self, cpu: CpuId) {
         let word = cpu.index() / 64;
-        if word >= self.words.len() {
+        if unlikely(word >= self.words.len()) {
             self.words.resize(word + 1, 0);
         }
         self.words[word] |= 1 << (cpu.index() % 64);

@@ -2,12 +2,14 @@
 
 mod cpumask;
 mod divisor;
+mod hint;
 mod prng;
 mod slots;
 mod time;
 
 pub use cpumask::{CpuMask, Members, PerCpu};
 pub use divisor::Divisor;
+pub use hint::unlikely;
 pub use prng::Prng;
 pub use slots::Slots;
 pub use time::{Cycles, Ns, Ps};

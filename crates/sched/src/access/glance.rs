@@ -42,8 +42,7 @@ impl<'a, A: Arch> Glance<'a, A> {
     /// [`Sched::idle_cpu`].
     #[inline(always)]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        self.arch.enter(self.by, Path::idle_cpu);
-        self.arch.leave(self.by);
+        self.arch.path(self.by, Path::idle_cpu);
         self.arch.read(self.by, self.layout.rq(cpu, RqLine::Curr));
         debug_assert_eq!(self.running_idle.contains(cpu), self.rq[cpu].curr.is_none());
         self.running_idle.contains(cpu) && self.nobody_waits(cpu)
@@ -93,13 +92,17 @@ impl<A: Arch> Sched<A> {
     /// fair.c / core.c: idle_cpu(), available_idle_cpu(): looks at another CPU's curr, nr_running and wake_list.
     #[inline]
     pub(crate) fn idle_cpu(&mut self, cpu: CpuId) -> bool {
-        self.glance().idle_cpu(cpu)
+        // [`Glance::idle_cpu`], with a glance only where more than `curr` is looked at.
+        self.path(Path::idle_cpu);
+        self.read_rq_curr(cpu);
+        self.running_idle.contains(cpu) && self.glance().nobody_waits(cpu)
     }
 
     /// `available_idle_cpu(cpu)`, or `sched_idle_cpu(cpu)` in kernels that take such a CPU for an idle one.
     #[inline]
     pub(crate) fn is_free(&mut self, cpu: CpuId) -> bool {
-        self.glance().is_free(cpu)
+        self.idle_cpu(cpu)
+            || (self.kernel.wake.sched_idle_cpu == SchedIdleCpu::AsIdle && self.glance().sched_idle_cpu(cpu))
     }
 
     /// [`Glance::sched_idle_cpu`].

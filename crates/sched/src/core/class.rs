@@ -8,7 +8,7 @@ use crate::deadline::DlSe;
 use crate::sched::*;
 use crate::topology::SdFlags;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// When a class that is about to have nothing pulls tasks from other CPUs.
@@ -66,10 +66,19 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.enqueue_task_fair(cpu, p, flags),
+            rarer => self.enqueue_task_rarer(rarer, cpu, p, flags),
+        }
+    }
+
+    #[inline(never)]
+    fn enqueue_task_rarer(&mut self, class: SchedClass, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        match class {
             SchedClass::Rt => self.enqueue_task_rt(cpu, p, flags),
             SchedClass::Dl => self.enqueue_task_dl(cpu, p, flags),
             SchedClass::Stop => self.enqueue_task_stop(cpu, p),
-            SchedClass::Idle => unreachable!("the idle task is on no queue"),
+            SchedClass::Fair | SchedClass::Idle => {
+                unreachable!("the fair class was asked, and the idle task is on no queue")
+            }
         }
     }
 
@@ -78,19 +87,22 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         match self.task[p].sched_class {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
-            SchedClass::Rt => {
-                self.dequeue_task_rt(cpu, p, flags);
+            rarer => {
+                self.dequeue_task_rarer(rarer, cpu, p, flags);
                 true
             }
-            SchedClass::Dl => {
-                self.dequeue_task_dl(cpu, p, flags);
-                true
+        }
+    }
+
+    #[inline(never)]
+    fn dequeue_task_rarer(&mut self, class: SchedClass, cpu: CpuId, p: TaskId, flags: QueueFlags) {
+        match class {
+            SchedClass::Rt => self.dequeue_task_rt(cpu, p, flags),
+            SchedClass::Dl => self.dequeue_task_dl(cpu, p, flags),
+            SchedClass::Stop => self.dequeue_task_stop(cpu),
+            SchedClass::Fair | SchedClass::Idle => {
+                unreachable!("the fair class was asked, and the idle task is on no queue")
             }
-            SchedClass::Stop => {
-                self.dequeue_task_stop(cpu);
-                true
-            }
-            SchedClass::Idle => unreachable!("the idle task is on no queue"),
         }
     }
 
@@ -145,6 +157,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// for_each_class(), where a class pulls tasks while it picks.
+    #[inline(never)]
     fn pick_next_task_pulling(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         loop {
             if let Some(p) = self.pick_next_task_stop(cpu, prev) {
@@ -171,6 +184,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: put_prev_task_balance() and for_each_class().
     #[doc(alias = "put_prev_task_balance")]
+    #[inline(never)]
     fn pick_next_task_balanced(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
         let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
@@ -378,11 +392,12 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "balance_callback")]
     #[inline]
     pub(crate) fn balance_callbacks(&mut self, cpu: CpuId) {
-        if !self.rq[cpu].balance_callback.is_empty() {
+        if unlikely(!self.rq[cpu].balance_callback.is_empty()) {
             self.run_balance_callbacks(cpu);
         }
     }
 
+    #[inline(never)]
     fn run_balance_callbacks(&mut self, cpu: CpuId) {
         self.rq_lock(cpu);
         // What they queue themselves waits for the next time.

@@ -31,6 +31,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// pelt.h: update_rq_clock_pelt().
+    #[inline(never)]
     fn update_rq_clock_pelt(&mut self, cpu: CpuId, delta: u64) {
         let scale = self.scale(cpu);
         let rq = &mut self.rq[cpu];

@@ -5,7 +5,7 @@ use super::Sched;
 use crate::arch::Arch;
 use crate::features::Feature;
 use crate::hrtimer::SchedTimer;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// Nanoseconds; a shorter rest of a slice is not worth a timer.
 const SHORTEST: u64 = 10_000;
@@ -15,7 +15,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: timers always have high resolution here.
     #[inline]
     pub(crate) fn hrtick_enabled_fair(&self, cpu: CpuId) -> bool {
-        self.sched_feat(Feature::HRTICK) && self.rq[cpu].online
+        unlikely(self.sched_feat(Feature::HRTICK)) && self.rq[cpu].online
     }
 
     /// Whether the tick leaves the end of the slice to the timer.

@@ -49,42 +49,45 @@ use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
 use std::cmp::Ordering;
-use units::{CpuId, CpuMask, Divisor, Ns, PerCpu};
+use units::{CpuId, CpuMask, Divisor, Ns, PerCpu, unlikely};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
+///
+/// In this order, because what is asked most stands within 128 bytes from the beginning, where its place takes a byte of each
+/// instruction instead of four: the usual path has to fit into a level-1 instruction cache (docs/speed.md).
+#[repr(C)]
 pub struct Sched<A: Arch> {
-    pub arch: A,
-    pub kernel: Kernel,
-    pub features: Features,
-    pub sysctl: Sysctl,
-    pub layout: Layout,
-    /// Who is told of utilization.
-    pub(crate) cpufreq: Option<Box<crate::cpufreq::Cpufreq>>,
-    /// Every CPU is a whole one at full speed, as far as load tracking is told.
-    pub(crate) full_scale: bool,
     /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
     pub(crate) this_cpu: CpuId,
     /// What executes there is an interrupt or a softirq (`!in_task()`).
     pub(crate) in_interrupt: bool,
+    /// Every CPU is a whole one at full speed, as far as load tracking is told.
+    pub(crate) full_scale: bool,
+    pub rq: PerCpu<Rq>,
+    pub cfs_rq: Arena<CfsRqId, CfsRq>,
+    pub se: Arena<SeId, SchedEntity>,
+    pub task: Arena<TaskId, TaskStruct>,
+    pub features: Features,
+    pub kernel: Kernel,
+    pub sysctl: Sysctl,
+    pub layout: Layout,
+    /// Who is told of utilization.
+    pub(crate) cpufreq: Option<Box<crate::cpufreq::Cpufreq>>,
     /// Length of a jiffy in nanoseconds (TICK_NSEC).
     pub tick_nsec: u64,
     /// Division by `tick_nsec`.
     ticks: Divisor,
     /// Ticks in a second.
     pub(crate) hz: u64,
-    pub rq: PerCpu<Rq>,
     pub rt: PerCpu<RtRq>,
     /// Of tasks that were real-time ones; by the task's id.
     pub rt_se: Arena<TaskId, SchedRtEntity>,
     pub dl: PerCpu<DlRq>,
     /// Of tasks that were deadline ones; by the task's id.
     pub dl_se: Arena<TaskId, SchedDlEntity>,
-    pub task: Arena<TaskId, TaskStruct>,
     pub task_cold: Arena<TaskId, TaskCold>,
-    pub se: Arena<SeId, SchedEntity>,
     /// Statistics of group entities; a task's are in [`TaskCold`].
     pub group_statistics: Vec<SchedStatistics>,
-    pub cfs_rq: Arena<CfsRqId, CfsRq>,
     pub tg: Arena<TgId, TaskGroup>,
     pub domains: Domains,
     pub topology: CpuTopology,
@@ -126,6 +129,7 @@ pub struct Sched<A: Arch> {
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
     next_pid: u32,
+    pub arch: A,
 }
 
 /// What a new task starts with.
@@ -287,7 +291,8 @@ impl<A: Arch> Sched<A> {
         self.this_cpu = cpu;
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn trace(&mut self, event: Event) {
         self.arch.trace(self.this_cpu, &event);
     }
@@ -337,7 +342,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: enqueue_task().
     pub(crate) fn enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        if !flags.noclock {
+        if unlikely(!flags.noclock) {
             self.update_rq_clock(cpu);
         }
         if !flags.save_restore {
@@ -356,7 +361,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: dequeue_task(). False, only for a sleeper: its class keeps it queued for a while.
     pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
-        if !flags.noclock {
+        if unlikely(!flags.noclock) {
             self.update_rq_clock(cpu);
         }
         if !flags.save_restore {

@@ -9,7 +9,7 @@ use crate::sched::*;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
@@ -24,7 +24,7 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].sched_count += 1;
         }
         self.profile_hits(ProfileType::Sched, Path::schedule, 1);
-        if self.sched_feat(Feature::HRTICK) {
+        if unlikely(self.sched_feat(Feature::HRTICK)) {
             self.hrtick_clear(cpu);
         }
         self.rq_lock(cpu);
@@ -49,7 +49,7 @@ impl<A: Arch> Sched<A> {
             self.context_switch(cpu, prev, next);
         }
         self.balance_callbacks(cpu);
-        if self.rq[cpu].hotplug != HotplugState::Up {
+        if unlikely(self.rq[cpu].hotplug != HotplugState::Up) {
             self.schedule_on_dying_cpu(cpu);
         }
         next
@@ -149,7 +149,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::finish_task_switch);
         self.rq_unlock(cpu);
         if let Some(p) = prev
-            && self.task[p].state == TaskState::Dead
+            && unlikely(self.task[p].state == TaskState::Dead)
         {
             self.put_task_struct(p);
         }

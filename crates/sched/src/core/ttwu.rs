@@ -15,7 +15,7 @@ use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// Where wakeups wait that another CPU is to finish (TTWU_QUEUE).
@@ -57,12 +57,12 @@ impl<A: Arch> Sched<A> {
     /// core.c: try_to_wake_up(). Returns whether the task slept and now does not.
     #[fentry]
     pub(crate) fn try_to_wake_up(&mut self, p: TaskId, flags: WakeFlags) -> bool {
-        if self.kernel.core.wake_current == WakeCurrent::Shortcut && self.rq[self.this_cpu].curr == Some(p) {
+        if self.kernel.core.wake_current == WakeCurrent::Shortcut && unlikely(self.rq[self.this_cpu].curr == Some(p)) {
             return self.wake_current(p, flags);
         }
         self.pi_lock(p);
         self.read_task(p);
-        if !self.ttwu_state_match(p) {
+        if unlikely(!self.ttwu_state_match(p)) {
             self.pi_unlock(p);
             return false;
         }
@@ -72,7 +72,7 @@ impl<A: Arch> Sched<A> {
         self.nr_wakeups += 1;
         let mut flags = flags;
         let mut cpu = self.task[p].cpu;
-        if self.task[p].on_rq != OnRq::No {
+        if unlikely(self.task[p].on_rq != OnRq::No) {
             self.ttwu_runnable(p, flags);
         } else {
             let switching = self.kernel.core.wake_queue == WakeQueue::OrIdle && self.on_cpu_elsewhere(p);
@@ -82,7 +82,7 @@ impl<A: Arch> Sched<A> {
             let task = &mut self.task[p];
             task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
             task.state = TaskState::Waking;
-            if task.in_iowait {
+            if unlikely(task.in_iowait) {
                 let from = task.cpu;
                 self.rq[from].nr_iowait -= 1;
             }

@@ -21,7 +21,7 @@ use crate::behaviour;
 use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::sched::*;
 use std::ops::{Index, IndexMut};
-use units::{CpuId, PerCpu};
+use units::{CpuId, PerCpu, unlikely};
 
 behaviour! {
     /// Whether utilization can be clamped, and when a run queue learns of a task's clamps.
@@ -251,7 +251,7 @@ impl<A: Arch> Sched<A> {
     /// sched.h: uclamp_is_used().
     #[inline]
     pub(crate) fn uclamp_is_used(&self) -> bool {
-        self.uclamp.sched_uclamp_used
+        unlikely(self.uclamp.sched_uclamp_used)
     }
 
     /// core.c: uclamp_tg_restrict(). What the task asks for, within what its group has.
@@ -287,6 +287,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    #[cold]
     fn count_clamps(&mut self, cpu: CpuId, p: TaskId) {
         self.write_rq_uclamp(cpu);
         for id in ClampId::BOTH {
@@ -301,10 +302,15 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(super) fn uclamp_rq_dec(&mut self, cpu: CpuId, p: TaskId) {
         if self.uclamp_is_used() && self.uclamp_enabled(p) {
-            self.write_rq_uclamp(cpu);
-            for id in ClampId::BOTH {
-                self.uclamp.rq[cpu].uclamp_rq_dec_id(id, &mut self.task_cold[p].uclamp[id]);
-            }
+            self.discount_clamps(cpu, p);
+        }
+    }
+
+    #[cold]
+    fn discount_clamps(&mut self, cpu: CpuId, p: TaskId) {
+        self.write_rq_uclamp(cpu);
+        for id in ClampId::BOTH {
+            self.uclamp.rq[cpu].uclamp_rq_dec_id(id, &mut self.task_cold[p].uclamp[id]);
         }
     }
 

@@ -94,7 +94,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: dl_server_update(). A fair task has run `delta_exec` ns, for the server or by itself.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn dl_server_update(&mut self, cpu: CpuId, delta_exec: u64) {
         if self.dl[cpu].fair_server.dl_server_active {
             self.path(Path::update_curr_dl_se);

@@ -9,6 +9,7 @@ use crate::features::Feature;
 use crate::load_weight::{__calc_delta, calc_delta_fair};
 use crate::sched::*;
 use fentry::fentry;
+use units::unlikely;
 
 impl<A: Arch> Sched<A> {
     /// fair.c: update_min_vruntime(). Follows the smaller of `curr` and the leftmost, never backwards.
@@ -96,11 +97,13 @@ impl<A: Arch> Sched<A> {
     /// for what it slept beyond that.
     pub(super) fn place_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, initial: bool) {
         let mut vruntime = self.cfs_rq[cfs].min_vruntime;
-        if !initial {
+        if unlikely(initial) {
+            if self.sched_feat(Feature::START_DEBIT) {
+                vruntime = vruntime.wrapping_add(self.sched_vslice(cfs, se));
+            }
+        } else {
             let gentle = self.sched_feat(Feature::GENTLE_FAIR_SLEEPERS);
             vruntime = vruntime.wrapping_sub(self.sleeper_credit(se) >> u32::from(gentle));
-        } else if self.sched_feat(Feature::START_DEBIT) {
-            vruntime = vruntime.wrapping_add(self.sched_vslice(cfs, se));
         }
         if entity_before(self.se[se].vruntime, vruntime) || self.entity_is_long_sleeper(se) {
             self.se[se].vruntime = vruntime;
@@ -154,7 +157,7 @@ impl<A: Arch> Sched<A> {
         };
         let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
         let mut se = left;
-        if skip == Some(left) {
+        if unlikely(skip == Some(left)) {
             let second = if curr == Some(left) {
                 first
             } else {

@@ -167,7 +167,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: update_deadline(). True when a slice is used up; then the next one begins.
-    #[inline]
+    #[inline(never)]
     pub(super) fn update_deadline(&mut self, cfs: CfsRqId, se: SeId) -> bool {
         if entity_before(self.se[se].vruntime, self.se[se].deadline) {
             return false;
@@ -191,7 +191,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The end of `update_curr()`: the slice is over, or the running entity lost its protection and is not eligible any more.
-    #[inline]
+    #[inline(never)]
     pub(super) fn resched_after_update(&mut self, cfs: CfsRqId, curr: SeId, slice_ended: bool) {
         if self.cfs_rq[cfs].nr_running != 1 && (slice_ended || self.did_preempt_short(cfs, curr)) {
             self.resched_curr(self.cfs_rq[cfs].rq);

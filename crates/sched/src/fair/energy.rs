@@ -11,7 +11,7 @@ use crate::core::{ClampId, Sched};
 use crate::sched::*;
 use crate::topology::{EnergyAware, PerfDomain, RdId, SdId, map_util_perf};
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// topology.c: EM_MAX_COMPLEXITY, until v6.6.
 const EM_MAX_COMPLEXITY: usize = 2048;
@@ -67,7 +67,7 @@ impl<A: Arch> Sched<A> {
     /// sched.h: sched_energy_enabled().
     #[inline]
     pub(crate) fn sched_energy_enabled(&self) -> bool {
-        self.sched_energy_present
+        unlikely(self.sched_energy_present)
     }
 
     /// topology.c: build_perf_domains(), and sched_energy_set(), of all root domains.

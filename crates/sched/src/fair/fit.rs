@@ -10,7 +10,7 @@ use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::sched::TaskId;
 use crate::topology::SdId;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// fair.c: fits_capacity(). Whether a utilization leaves a CPU 20% of its capacity.
 #[inline]
@@ -75,7 +75,7 @@ impl<A: Arch> Sched<A> {
     /// sched.h: sched_asym_cpucap_active(). Whether CPUs differ in capacity, and placement knows.
     #[inline]
     pub(super) fn sched_asym_cpucap_active(&self) -> bool {
-        self.domains.sched_asym_cpucapacity && self.kernel.wake.asym_idle == AsymIdle::ByCapacity
+        unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.wake.asym_idle == AsymIdle::ByCapacity
     }
 
     /// The head of select_idle_sibling(): what the task needs, where that matters.

@@ -34,6 +34,7 @@ use crate::load_weight::LoadResolution;
 use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale, UtilEstimate};
 use crate::sched::*;
 use fentry::fentry;
+use units::unlikely;
 
 /// fair.c: UPDATE_TG, SKIP_AGE_LOAD, DO_ATTACH, DO_DETACH: what `update_load_avg()` does besides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -188,7 +189,7 @@ impl<A: Arch> Sched<A> {
     fn bring_up_to_now(&mut self, cfs: CfsRqId, se: Option<SeId>) -> Aged {
         let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
         let cpu = self.cfs_rq[cfs].rq;
-        if !self.full_scale {
+        if unlikely(!self.full_scale) {
             let scale = self.scale(cpu);
             let entity = se.map(|se| (se, &mut self.se[se]));
             return age_scaled(pelt, resolution, scale, &self.rq[cpu], &mut self.cfs_rq[cfs], entity);
@@ -266,10 +267,10 @@ impl<A: Arch> Sched<A> {
         if let Some(group) = group {
             decayed |= self.propagate_entity_load_avg(cfs, se, group);
         }
-        if flags.do_attach && !attached {
+        if unlikely(flags.do_attach && !attached) {
             self.attach_entity_load_avg(cfs, se);
             self.update_tg_load_avg(cfs);
-        } else if flags.do_detach {
+        } else if unlikely(flags.do_detach) {
             self.detach_entity_load_avg(cfs, se);
             self.update_tg_load_avg(cfs);
         } else if decayed {

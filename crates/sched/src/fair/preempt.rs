@@ -7,7 +7,7 @@ use crate::features::Feature;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// One of the three entities a queue remembers.
 #[derive(Clone, Copy)]
@@ -34,18 +34,19 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
         let cfs_rq = &self.cfs_rq[cfs];
         let (next, last, skip) = (cfs_rq.next, cfs_rq.last, cfs_rq.skip);
-        if last == Some(se) {
+        if unlikely(last == Some(se)) {
             self.clear_buddy(se, Buddy::Last);
         }
-        if next == Some(se) {
+        if unlikely(next == Some(se)) {
             self.clear_buddy(se, Buddy::Next);
         }
-        if skip == Some(se) {
+        if unlikely(skip == Some(se)) {
             self.clear_buddy(se, Buddy::Skip);
         }
     }
 
     /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
+    #[inline(never)]
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {

@@ -25,7 +25,8 @@ use crate::core::Sched;
 use crate::sched::*;
 use crate::topology::{SdFlags, SdId};
 use fentry::fentry;
-use units::CpuId;
+use std::hint::cold_path;
+use units::{CpuId, unlikely};
 
 /// fair.c: capacity_margin. Utilization times 1280/1024 has to fit.
 #[allow(non_upper_case_globals)]
@@ -57,6 +58,7 @@ impl<A: Arch> Sched<A> {
         let (affine_sd, sd) = self.domains_to_search(cpu, prev_cpu, sd_flag, want_affine);
 
         if let Some(sd) = sd {
+            cold_path();
             let fork = sd_flag.has(SdFlags::SD_BALANCE_FORK);
             if self.kernel.wake.slow_path_util == SlowPathUtil::Synced && !fork {
                 self.sync_entity_load_avg(self.task[p].se);
@@ -156,7 +158,7 @@ impl<A: Arch> Sched<A> {
             }
         };
         let (decay, flip) = (jiffies > *decay_ts + second, *last_wakee != Some(p));
-        if decay {
+        if unlikely(decay) {
             *flips >>= 1;
             *decay_ts = jiffies;
         }
@@ -188,11 +190,11 @@ impl<A: Arch> Sched<A> {
         self.read_rq_capacity(prev_cpu);
         let min_cap = self.capacity_orig_of(prev_cpu).min(self.capacity_orig_of(cpu)) as i64;
         let max_cap = self.root_domain(cpu).max_cpu_capacity as i64;
-        if max_cap - min_cap < max_cap >> 3 {
-            return false;
+        let differ = unlikely(max_cap - min_cap >= max_cap >> 3);
+        if differ {
+            self.sync_entity_load_avg(self.task[p].se);
         }
-        self.sync_entity_load_avg(self.task[p].se);
-        min_cap * 1024 < self.task_util(p) as i64 * capacity_margin
+        differ && min_cap * 1024 < self.task_util(p) as i64 * capacity_margin
     }
 
     // Utilization.

@@ -1,6 +1,7 @@
 //! One sum of three parts, v4.12 and later ([`super::Pelt::Accumulate`] and [`super::Pelt::RunnableAvg`]).
 
 use super::{LOAD_AVG_MAX, PERIOD, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, UNIT_SHIFT, decay_load, get_pelt_divider};
+use units::unlikely;
 
 /// fair.c: __accumulate_pelt_segments(). What counting all the time adds over `periods` period ends: `d1` units before
 /// the first, the full periods between, and `d3` after the last.
@@ -21,7 +22,7 @@ fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, ru
     let mut contrib = delta;
     delta += u64::from(sa.period_contrib);
     let periods = delta / PERIOD;
-    if periods != 0 {
+    if unlikely(periods != 0) {
         sa.load_sum = decay_load(sa.load_sum, periods);
         sa.runnable_sum = decay_load(sa.runnable_sum, periods);
         sa.util_sum = decay_load(u64::from(sa.util_sum), periods) as u32;
@@ -61,7 +62,8 @@ pub(super) fn ___update_load_sum(
     accumulate_sum(delta, scale, sa, load, runnable, running)
 }
 
-/// fair.c: ___update_load_avg(), v4.15: the runnable load is weighted too.
+/// fair.c: ___update_load_avg(), v4.15: the runnable load is weighted too. Once in a period.
+#[cold]
 pub(super) fn ___update_load_avg_weighted(sa: &mut SchedAvg, load: u64, runnable: u64) {
     let divider = get_pelt_divider(sa);
     sa.load_avg = load.wrapping_mul(sa.load_sum) / divider;
@@ -69,7 +71,8 @@ pub(super) fn ___update_load_avg_weighted(sa: &mut SchedAvg, load: u64, runnable
     sa.util_avg = u64::from(sa.util_sum) / divider;
 }
 
-/// pelt.c: ___update_load_avg(), v5.7.
+/// pelt.c: ___update_load_avg(), v5.7. Once in a period.
+#[cold]
 pub(super) fn ___update_load_avg(sa: &mut SchedAvg, load: u64) {
     let divider = get_pelt_divider(sa);
     sa.load_avg = load.wrapping_mul(sa.load_sum) / divider;

@@ -6,7 +6,7 @@ use super::{
     __update_load_avg_blocked_se, __update_load_avg_cfs_rq, __update_load_avg_se, CfsRqLoad, EntityLoad, LOAD_AVG_MAX,
     PELT_MIN_DIVIDER, PERIOD, Pelt, SCHED_CAPACITY_SHIFT, Scale, SchedAvg, get_pelt_divider,
 };
-use units::Capacity;
+use units::{Capacity, unlikely};
 
 /// fair.c: add_tg_cfs_propagate(). A queue's news for the entity that stands for it one level up: unweighted runnable
 /// time that came (or, negative, left), in units of 1024 ns.
@@ -146,7 +146,7 @@ pub fn reweight_load_avg(pelt: Pelt, sa: &mut SchedAvg, load: EntityLoad) {
 /// Differs: `cfs_rq_util_change()` (v4.15) is the caller's, when true.
 #[inline]
 pub fn update_cfs_rq_load_avg(pelt: Pelt, now: u64, scale: Scale, cfs_rq: &mut CfsRq, load: CfsRqLoad) -> bool {
-    let changed = cfs_rq.removed.nr != 0 && take_removed(pelt, cfs_rq);
+    let changed = unlikely(cfs_rq.removed.nr != 0) && take_removed(pelt, cfs_rq);
     changed | __update_load_avg_cfs_rq(pelt, now, scale, &mut cfs_rq.avg, load)
 }
 

@@ -35,7 +35,7 @@ pub use util_est::{UTIL_AVG_UNCHANGED, UtilEst, UtilEstimate, cfs_se_util_change
 
 use crate::behaviour;
 use crate::load_weight::mul_u64_u32_shr;
-use units::Capacity;
+use units::{Capacity, unlikely};
 
 /// Periods after which a contribution counts half.
 pub const LOAD_AVG_PERIOD: u64 = 32;
@@ -304,7 +304,7 @@ pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
 #[inline]
 fn units_since(now: u64, sa: &mut SchedAvg) -> u64 {
     let delta = now.wrapping_sub(sa.last_update_time);
-    if (delta as i64) < 0 {
+    if unlikely((delta as i64) < 0) {
         sa.last_update_time = now;
         return 0;
     }

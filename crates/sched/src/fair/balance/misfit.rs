@@ -4,13 +4,13 @@ use super::MisfitStatus;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::TaskId;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// fair.c: update_misfit_status(). Notes whether the task that runs on `cpu`, or is about to, is too big for it.
     #[inline]
     pub(in crate::fair) fn update_misfit_status(&mut self, cpu: CpuId, p: Option<TaskId>) {
-        if self.domains.sched_asym_cpucapacity {
+        if unlikely(self.domains.sched_asym_cpucapacity) {
             self.rq[cpu].misfit_task_load = match p {
                 Some(p) if !self.has_to_do_with(p, cpu) => self.task_h_load(p).max(1),
                 _ => 0,

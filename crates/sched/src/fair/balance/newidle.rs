@@ -7,7 +7,7 @@ use crate::core::Sched;
 use crate::features::Feature;
 use crate::topology::{CpuIdleType, NewidleHistory, SdFlags, SdId};
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// Sides of the dice of NI_RANDOM, and calls after which the success rate is reckoned anew.
 const SIDES: u32 = 1024;
@@ -35,7 +35,7 @@ impl<A: Arch> Sched<A> {
         let mut next_balance = self.jiffies() + self.hz;
         self.write_rq_idle(this_cpu);
         self.rq[this_cpu].idle_stamp = self.rq[this_cpu].clock;
-        if !self.cpu_active_mask.contains(this_cpu) {
+        if unlikely(!self.cpu_active_mask.contains(this_cpu)) {
             return 0;
         }
         self.read_root_domain(this_cpu);

@@ -25,7 +25,7 @@ use crate::core::Sched;
 use crate::sched::*;
 use fentry::fentry;
 use std::collections::VecDeque;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// sched.h: RUNTIME_INF: no quota.
 pub const RUNTIME_INF: u64 = u64::MAX;
@@ -134,7 +134,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: cfs_bandwidth_used(): a static key, on while any group has a quota.
     #[inline]
     pub(crate) fn cfs_bandwidth_used(&self) -> bool {
-        self.bandwidth.used != 0
+        unlikely(self.bandwidth.used != 0)
     }
 
     /// fair.c: cfs_bandwidth_usage_inc().

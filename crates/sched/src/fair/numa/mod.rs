@@ -53,7 +53,7 @@ use crate::topology::NumaTopologyType;
 pub(crate) use migrate::MigrationSwap;
 use periods::Sharing;
 use std::collections::BTreeMap;
-use units::{CpuId, CpuMask, PerCpu};
+use units::{CpuId, CpuMask, PerCpu, unlikely};
 
 /// sched.h: enum numa_faults_stats. Pages of what lies where, and from where it was touched: averages, then what has come since.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,7 +151,7 @@ impl Numa {
     /// Whether some task may prefer a node.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        self.used
+        unlikely(self.used)
     }
 
     /// The first memory is mapped.

@@ -1,0 +1,16 @@
+//! What the compiler cannot know: which way a branch usually goes.
+
+/// compiler.h: unlikely(). `condition`, which seldom holds: what hangs on it is laid out behind the usual path.
+///
+/// A simulated event passes through more code than a level-1 instruction cache holds when what is not executed lies in between
+/// (docs/speed.md): so the switches of mechanisms that most runs do not use are asked through this.
+#[inline(always)]
+pub fn unlikely(condition: bool) -> bool {
+    // A value for each way, so that the caller's branch and this one become one.
+    if condition {
+        std::hint::cold_path();
+        true
+    } else {
+        false
+    }
+}
