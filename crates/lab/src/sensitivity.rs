@@ -251,14 +251,6 @@ mod tests {
         assert!(!ranking.rows.is_empty() && !ranking.partial);
         let moves = |name: &str| ranking.figures.iter().any(|figure| figure.figure == name);
         assert!(moves("cycles_per_instruction.os") && moves("os.pipe_write"), "{}", ranking.to_text(99));
-        let farthest: Vec<f64> = ranking
-            .figures
-            .iter()
-            .map(|it| {
-                [&it.low, &it.high].iter().filter_map(|moved| Some(moved.change.as_ref()?.by.abs())).fold(0.0, f64::max)
-            })
-            .collect();
-        assert!(farthest.is_sorted_by(|a, b| a >= b), "{farthest:?}");
         // Nobody of the deadline class runs here.
         assert!(ranking.without_influence.iter().any(|name| name == "paths.dl_server_start"));
         let text = ranking.to_text(1);

@@ -44,7 +44,7 @@ pub struct Ranked {
     pub high: Moved,
 }
 
-/// The figures that move the result, the farthest first.
+/// The figures that move the result, the farthest first; those that move it only within the noise after them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranking {
     pub machine: String,
@@ -139,7 +139,7 @@ impl Ranking {
         let what = if arms { "the change between arms, in points" } else { "the level, in per cent" };
         let _ = writeln!(
             text,
-            "\nHow far each uncertain figure moves {what}, at the ends of its range; ~ is within the noise\n"
+            "\nHow far each uncertain figure moves {what}, at the ends of its range; ~ is within the noise, and last\n"
         );
         let shown = &self.figures[..top.min(self.figures.len())];
         let width = shown.iter().map(|figure| figure.figure.len()).max().unwrap_or(0).max("figure".len());
@@ -163,12 +163,20 @@ impl Ranking {
 }
 
 impl Ranked {
-    /// By how much the result moves at most: first the change, then the level.
-    fn farthest(&self) -> (f64, f64) {
+    /// Whether an end moves the result beyond the noise; by how much at most it does, or else within the noise: first the change,
+    /// then the level.
+    fn farthest(&self) -> (bool, f64, f64) {
+        let of = |moved: &Moved| moved.change.clone().or_else(|| moved.level.clone());
+        let told = |it: &Move| it.noise.is_none_or(|noise| it.by.abs() > noise);
+        let beyond = [of(&self.low), of(&self.high)].iter().flatten().any(told);
         let most = |of: &dyn Fn(&Moved) -> Option<f64>| {
             [of(&self.low), of(&self.high)].into_iter().flatten().map(f64::abs).fold(0.0, f64::max)
         };
-        (most(&|moved| moved.change.as_ref().map(|it| it.by)), most(&|moved| moved.level.as_ref().map(|it| it.by)))
+        (
+            beyond,
+            most(&|moved| moved.change.as_ref().map(|it| it.by)),
+            most(&|moved| moved.level.as_ref().map(|it| it.by)),
+        )
     }
 
     fn line(&self, width: usize, arms: bool) -> String {
@@ -342,6 +350,8 @@ mod tests {
             line.split_whitespace().collect::<Vec<_>>().join(" "),
             "line.llc guess 21 (20 to 30) ns ~-0.10 +1.25 0.50 +3.0% +3.0% b"
         );
-        assert_eq!(figure.farthest(), (1.25, 3.0));
+        assert_eq!(figure.farthest(), (true, 1.25, 3.0));
+        let unclear = Ranked { high: moved(9.0, 9.5), ..figure };
+        assert_eq!(unclear.farthest(), (false, 9.0, 3.0));
     }
 }
