@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn idle_time_is_the_drivers() {
         let polling = [Frame::Comm(0), Frame::Idle(0)];
-        let way = "swapper cpu_startup_entry;call_cpuidle;cpuidle_enter;cpuidle_enter_state;poll_idle";
+        let way = "cpu_startup_entry;call_cpuidle;cpuidle_enter;cpuidle_enter_state;poll_idle";
         let machine = crate::machines::Machine::named("core-i7-3770").expect("it ships");
         let prices = crate::prices::prices(&machine.description);
         let of_v4_5 = Symbols::of("v4.5-rc1", &prices, path_name);
