@@ -60,7 +60,12 @@ fn receive(socket: Socket, bytes: u32) -> Op {
 
 /// Counts wakeups by who ran where they came from.
 #[derive(Clone, Default)]
-struct Wakeups(Rc<RefCell<(Vec<Option<TaskId>>, Vec<(Option<TaskId>, TaskId)>)>>);
+struct Wakeups(Rc<RefCell<(Running, Woken)>>);
+
+/// By CPU.
+type Running = Vec<Option<TaskId>>;
+/// Who ran where it came from, and whom it woke.
+type Woken = Vec<(Option<TaskId>, TaskId)>;
 
 impl Sink for Wakeups {
     fn event(&mut self, _at: Ns, cpu: CpuId, event: &Event) {
