@@ -1,16 +1,17 @@
 //! The name that a user may have meant.
 
 /// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is
-/// near enough to be meant: at most a third of the letters differ, or one of the names begins with the other. The first
-/// of equals.
+/// near enough to be meant: at most a third of the letters differ, or one of the names begins with the other. A name that goes on
+/// where the given one ends comes before others; then the first of equals.
 pub fn nearest_name<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let mut best: Option<(usize, &str)> = None;
+    let mut best: Option<((bool, usize), &str)> = None;
     for name in names {
         let near_enough = given.chars().count().max(name.chars().count()).div_ceil(3);
         let begins = given.chars().count() >= 3 && (name.starts_with(given) || given.starts_with(name));
         let steps = keystrokes(given, name);
-        if (steps <= near_enough || begins) && best.is_none_or(|(least, _)| steps < least) {
-            best = Some((steps, name));
+        let order = (!(begins && name.starts_with(given)), steps);
+        if (steps <= near_enough || begins) && best.is_none_or(|(least, _)| order < least) {
+            best = Some((order, name));
         }
     }
     best.map(|(_, name)| name)
@@ -48,6 +49,10 @@ mod tests {
         assert_eq!(nearest_name("val", names), Some("value"));
         assert_eq!(nearest_name("latency", names), None);
         assert_eq!(nearest_name("", names), None);
+        assert_eq!(
+            nearest_name("hackbench", ["schbench", "hackbench-pipes", "hackbench-sockets"]),
+            Some("hackbench-pipes")
+        );
         assert_eq!(keystrokes("abcd", "abdc"), 1);
         assert_eq!(keystrokes("kitten", "sitting"), 3);
     }

@@ -479,7 +479,7 @@ mod tests {
             ("task a cpus=3-1: run 1ms", "4:13: found"),
             (
                 "task a groop=/a: run 1ms",
-                "4:8: found `groop`; expected nice, policy, slice, cpus, on, at, group, session, process, kind or count",
+                "4:8: found `groop`; expected nice, policy, slice, cpus, on, at, group, session, process, kind, work, set, lines or",
             ),
             ("group /a cpu.weight 3", "4:10: found `cpu.weight 3`; expected a colon"),
             ("group /a: cpu.wieght 3", "4:11: found `cpu.wieght`; expected `cpu.weight`, perhaps"),

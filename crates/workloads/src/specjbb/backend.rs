@@ -127,7 +127,7 @@ impl Worker {
                 jvm.allocated += ALLOCATION;
                 if jvm.allocated >= bench.rules.young && jvm.collection == Collection::None {
                     jvm.collection = Collection::Wanted;
-                    control.collections.set(control.collections.get() + 1);
+                    jvm.stopping_since = now;
                 }
             }
         }
@@ -198,7 +198,7 @@ impl Collector {
 }
 
 impl Program for Collector {
-    fn next(&mut self, _last: Outcome) -> Op {
+    fn next(&mut self, last: Outcome) -> Op {
         loop {
             if let Some(semaphore) = self.outbox.pop() {
                 return post(semaphore);
@@ -221,6 +221,8 @@ impl Program for Collector {
                     let Collection::UnderWay(left) = jvm.collection else { unreachable!("it has just ended its part") };
                     jvm.collection = Collection::UnderWay(left - 1);
                     if left == 1 {
+                        let longest = &self.bench.control.longest_pause;
+                        longest.set(longest.get().max(jvm.paused(last.now)));
                         jvm.collection = Collection::None;
                         jvm.allocated = 0;
                         self.outbox = std::mem::take(&mut jvm.stopped);

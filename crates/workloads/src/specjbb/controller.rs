@@ -1,6 +1,6 @@
 //! The controller: starts everything, raises the rate of requests step by step, and draws the figures from the curve of response times.
 //!
-//! A step settles first, then counts. It fails when fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
+//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
 //! answered in it. After each step the rate is nothing until all requests are answered.
 
 use super::{Bench, LIMITS_US, post};
@@ -67,6 +67,8 @@ pub struct Controller {
     starts: std::vec::IntoIter<TaskSpec>,
     plan: Plan,
     rate: u64,
+    /// The step is a failed one's second try.
+    again: bool,
     curve: Vec<Point>,
     outbox: Vec<SemaphoreId>,
     state: State,
@@ -77,7 +79,16 @@ impl Controller {
         let rate = FIRST_RATE * bench.jvms.len() as u64;
         let plan = Plan::Search { settled: 0, failed: None, halvings: 0 };
         let starts = starts.into_iter();
-        Controller { bench, starts, plan, rate, curve: Vec::new(), outbox: Vec::new(), state: State::Setsid }
+        Controller {
+            bench,
+            starts,
+            plan,
+            rate,
+            again: false,
+            curve: Vec::new(),
+            outbox: Vec::new(),
+            state: State::Setsid,
+        }
     }
 
     fn times(&self) -> (Ns, Ns) {
@@ -96,24 +107,33 @@ impl Controller {
         let control = &self.bench.control;
         control.injected.set(0);
         control.completed.set(0);
-        control.collections.set(0);
+        control.longest_pause.set(Ns::ZERO);
         control.response_times.take();
     }
 
     /// Whether the step's requests were answered in it. One group may be in a pause just now, or come from one: what that holds up is no
     /// sign of more requests than are served.
-    fn settled(&self) -> bool {
-        let (control, rules) = (&self.bench.control, &self.bench.rules);
-        let pauses = u64::from(control.collections.get() > 0);
-        let held_up = pauses * self.rate * rules.pause.0 / 1_000_000_000 / self.bench.jvms.len() as u64;
+    fn settled(&self, now: Ns) -> bool {
+        let control = &self.bench.control;
+        let under_way = self.bench.jvms.iter().map(|jvm| jvm.borrow().paused(now)).max();
+        let pause = control.longest_pause.get().max(under_way.unwrap_or(Ns::ZERO));
+        let held_up = self.rate * pause.0 / 1_000_000_000 / self.bench.jvms.len() as u64;
         (control.completed.get() + held_up) * 1_000 >= control.injected.get() * SETTLED_PERMILLE
     }
 
     /// The step that ends here. The next rate follows from it; `None`: that was the last.
-    fn judge(&mut self) -> Option<u64> {
+    fn judge(&mut self, now: Ns) -> Option<u64> {
         let control = &self.bench.control;
-        let point =
-            Point { rate: self.rate, settled: self.settled(), p99_us: control.response_times.borrow().percentile(990) };
+        let point = Point {
+            rate: self.rate,
+            settled: self.settled(now),
+            p99_us: control.response_times.borrow().percentile(990),
+        };
+        // A short step may end in a collection, or just behind one: once more, before it counts as failed.
+        self.again = !point.settled && !self.again;
+        if self.again {
+            return Some(self.rate);
+        }
         let step_percent = self.bench.rules.step_percent;
         match &mut self.plan {
             Plan::Search { settled, failed, halvings } => {
@@ -210,7 +230,7 @@ impl Program for Controller {
                 }
                 State::Judge => {
                     self.set_rate(0);
-                    match self.judge() {
+                    match self.judge(last.now) {
                         Some(rate) => {
                             self.rate = rate;
                             self.state = State::Drain;

@@ -199,8 +199,8 @@ struct Control {
     injected: Cell<u64>,
     completed: Cell<u64>,
     in_flight: Cell<u64>,
-    /// Collections that began.
-    collections: Cell<u64>,
+    /// For which a collection stopped a group.
+    longest_pause: Cell<Ns>,
     response_times: RefCell<Latencies>,
 }
 
@@ -258,6 +258,8 @@ struct Jvm {
     /// Bytes since the last collection.
     allocated: u64,
     collection: Collection,
+    /// Since when threads are to stop, while there is a collection.
+    stopping_since: Ns,
     /// Threads that wait for the end of a collection.
     stopped: Vec<SemaphoreId>,
 }
@@ -284,6 +286,7 @@ impl Jvm {
             running: workers,
             allocated: 0,
             collection: Collection::None,
+            stopping_since: Ns::ZERO,
             stopped: Vec::new(),
         }
     }
@@ -298,6 +301,11 @@ impl Jvm {
     /// Whether threads must stop where they are.
     fn stops(&self) -> bool {
         self.collection != Collection::None
+    }
+
+    /// For how long it has been stopping, or stopped.
+    fn paused(&self, now: Ns) -> Ns {
+        if self.stops() { Ns(now.0.saturating_sub(self.stopping_since.0)) } else { Ns::ZERO }
     }
 
     /// Nobody runs any more: whom to wake for the collection.
