@@ -217,8 +217,8 @@ fn a_run_shows_how_its_groups_were_throttled() {
 
 /// The pair of the recording: 50 rounds of 200 us of work on each side, a pipe each way.
 const PAIR: &str = "\
-task pt-A: 50 x (run 200us; write there; read back)
-task pt-B: 50 x (read there; run 200us; write back)
+task pt-A cpus=0: 50 x (run 200us; write there; read back)
+task pt-B cpus=1: 50 x (read there; run 200us; write back)
 task other: 40 x (sleep 2ms); sleep 7ms; sleep 700ms
 ";
 
@@ -251,9 +251,9 @@ fn latencytop_tells_where_tasks_slept() {
         let arm = format!("on={kernel},kernel.latencytop=1");
         let text = read(&arm, "/proc/latency_stats");
         let records = latencies(&text);
-        // The third is the wait of the task that starts the others.
-        assert_eq!(records.len(), 3, "{kernel}: {text}");
-        assert!(records[2].3.contains(&"do_wait"), "{kernel}: {text}");
+        // A third is the wait of the task that starts the others, where it did not end before one of them ran.
+        assert!((2..=3).contains(&records.len()), "{kernel}: {text}");
+        assert!(records.get(2).is_none_or(|record| record.3.contains(&"do_wait")), "{kernel}: {text}");
         // Recorded of a real 6.1 with latencytop: 107 sleeps, 23239 us, the longest 669, in pipe_read; with other tasks' pipes.
         // In v6.12 some are woken before they have left the queue, and did not sleep.
         let (count, sum, max, names) = records.iter().find(|record| record.3.contains(&"pipe_read")).expect("readers");

@@ -3,7 +3,7 @@
 //!
 //! - [`computer`]: which computer this is, which of its CPUs we may use, how busy they are.
 //! - [`probe`]: small experiments that measure one price each, for `fairground calibrate`.
-//! - [`bench`]: real benchmarks with the parameters and figures of the simulated ones, for `fairground measure`.
+//! - [`mod@bench`]: real benchmarks with the parameters and figures of the simulated ones, for `fairground measure`.
 //!
 //! Works without privileges. Every wait on another thread or process ends: a benchmark whose partner dies reports an [`Error`].
 
