@@ -139,8 +139,8 @@ fn columns(counts: &LineCounts) -> String {
     let LineCounts { hitm_local, hitm_remote, clean_local, clean_remote, memory, .. } = counts;
     let LineCounts { loads, stores, atomics, locks, stalled, queued, .. } = counts;
     format!(
-        "{:>11.3}{:>11.3}{hitm_local:>9}{hitm_remote:>9}{clean_local:>9}{clean_remote:>9}{memory:>8}\
-         {loads:>10}{stores:>10}{atomics:>10}{locks:>10}",
+        "{:>11.3} {:>10.3} {hitm_local:>8} {hitm_remote:>8} {clean_local:>8} {clean_remote:>8} {memory:>7} \
+         {loads:>9} {stores:>9} {atomics:>9} {locks:>9}",
         us(*stalled),
         us(*queued)
     )
