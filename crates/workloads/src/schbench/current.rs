@@ -294,23 +294,20 @@ impl Program for Messenger {
                 }
                 MessengerState::Fork => return self.fork(),
                 MessengerState::Splice => {
-                    team.messenger.word.block();
-                    self.answering = team.list.take();
-                    self.answering.iter().for_each(|&worker| team.workers[worker].wake_time.set(last.now));
+                    self.answering = team.splice(last.now);
                     self.state = MessengerState::Answer;
                 }
-                MessengerState::Answer => match self.answering.pop() {
-                    Some(worker) => {
-                        if let Some(op) = team.workers[worker].word.post() {
-                            return op;
-                        }
+                MessengerState::Answer => {
+                    if let Some(op) = team.answer(&mut self.answering) {
+                        return op;
                     }
-                    None if shared.stopping.get() => self.state = MessengerState::Stop(0),
-                    None => {
+                    if shared.stopping.get() {
+                        self.state = MessengerState::Stop(0);
+                    } else {
                         self.state = MessengerState::Splice;
                         return team.messenger.word.wait();
                     }
-                },
+                }
                 MessengerState::Second => {
                     self.second = last.now;
                     self.state = MessengerState::Hand { left: self.rps };
@@ -333,13 +330,7 @@ impl Program for Messenger {
                         return Op::SleepFor(end - last.now);
                     }
                 }
-                MessengerState::Stop(next) => {
-                    let Some(worker) = team.workers.get(next) else { return Op::Exit };
-                    self.state = MessengerState::Stop(next + 1);
-                    if let Some(op) = worker.word.post() {
-                        return op;
-                    }
-                }
+                MessengerState::Stop(ref mut next) => return team.release(next).unwrap_or(Op::Exit),
             }
         }
     }
@@ -417,7 +408,6 @@ impl Worker {
             self.unlock();
         }
         self.shared.requests.borrow_mut().add(self.started, now);
-        self.shared.loops.set(self.shared.loops.get() + 1);
         self.left = self.left.saturating_sub(1);
         self.state = if self.left > 0 { WorkerState::Begin } else { WorkerState::Send };
     }

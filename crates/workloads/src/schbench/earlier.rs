@@ -209,23 +209,20 @@ impl Program for Messenger {
                     return thread("schbench", WORKING_SET, worker);
                 }
                 MessengerState::Splice => {
-                    team.messenger.word.block();
-                    self.answering = team.list.take();
-                    self.answering.iter().for_each(|&worker| team.workers[worker].wake_time.set(last.now));
+                    self.answering = team.splice(last.now);
                     self.state = MessengerState::Answer;
                 }
-                MessengerState::Answer => match self.answering.pop() {
-                    Some(worker) => {
-                        if let Some(op) = team.workers[worker].word.post() {
-                            return op;
-                        }
+                MessengerState::Answer => {
+                    if let Some(op) = team.answer(&mut self.answering) {
+                        return op;
                     }
-                    None if shared.stopping.get() => self.state = MessengerState::Stop(0),
-                    None => {
+                    if shared.stopping.get() {
+                        self.state = MessengerState::Stop(0);
+                    } else {
                         self.state = MessengerState::Waited;
                         return team.messenger.word.wait();
                     }
-                },
+                }
                 MessengerState::Waited => {
                     self.state = MessengerState::Splice;
                     if self.sleep > Ns::ZERO {
@@ -233,13 +230,7 @@ impl Program for Messenger {
                         return Op::SleepFor(self.sleep + Ns(jitter));
                     }
                 }
-                MessengerState::Stop(next) => {
-                    let Some(worker) = team.workers.get(next) else { return Op::Exit };
-                    self.state = MessengerState::Stop(next + 1);
-                    if let Some(op) = worker.word.post() {
-                        return op;
-                    }
-                }
+                MessengerState::Stop(ref mut next) => return team.release(next).unwrap_or(Op::Exit),
             }
         }
     }

@@ -66,13 +66,38 @@ struct Team {
     list: RefCell<Vec<usize>>,
 }
 
+impl Team {
+    /// The message thread announces that it will wait, takes the list, and writes one time into all workers on it.
+    fn splice(&self, now: Ns) -> Vec<usize> {
+        self.messenger.word.block();
+        let list = self.list.take();
+        list.iter().for_each(|&worker| self.workers[worker].wake_time.set(now));
+        list
+    }
+
+    /// Posts the last worker of `answering` that waits, those behind it having been posted already; `None` when that was all.
+    fn answer(&self, answering: &mut Vec<usize>) -> Option<Op> {
+        std::iter::from_fn(|| answering.pop()).find_map(|worker| self.workers[worker].word.post())
+    }
+
+    /// Posts the first worker that waits, of those from `next` on.
+    fn release(&self, next: &mut usize) -> Option<Op> {
+        while let Some(worker) = self.workers.get(*next) {
+            *next += 1;
+            if let Some(op) = worker.word.post() {
+                return Some(op);
+            }
+        }
+        None
+    }
+}
+
 /// What all threads see.
 struct Shared {
     teams: Vec<Team>,
     stopping: Cell<bool>,
     wakeups: RefCell<Latencies>,
     requests: RefCell<Latencies>,
-    loops: Cell<u64>,
     /// Who holds each CPU's lock.
     locked: RefCell<Vec<bool>>,
 }
@@ -89,7 +114,6 @@ impl Shared {
             stopping: Cell::new(false),
             wakeups: RefCell::default(),
             requests: RefCell::default(),
-            loops: Cell::new(0),
             locked: RefCell::default(),
         })
     }
