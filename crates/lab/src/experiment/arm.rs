@@ -6,6 +6,7 @@ use super::parameters;
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::ChangeSetup;
+use machine::description::nearest_name;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
@@ -60,6 +61,8 @@ pub struct Arm {
     pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
     pub said: Vec<String>,
+    /// What the kernel complains of when it boots.
+    pub complaints: Vec<String>,
 }
 
 /// Choices of the build that are modelled.
@@ -83,6 +86,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         cpufreq: BTreeMap::new(),
         timeline: Vec::new(),
         said: Vec::new(),
+        complaints: Vec::new(),
     };
     let mut settings = Vec::new();
     for setting in &draft.settings {
@@ -146,7 +150,14 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         known.extend(tunable_names(&arm.build).flat_map(|name| [name, short_name(name)]));
         known.extend(parameters::names().chain(["hz"]));
         known.extend(arm.features.iter().map(|(feature, _)| feature.name()));
-        Err(setting.key.unknown("setting", known))
+        let expected = match nearest_name(key, known) {
+            Some(nearest) => format!("`{nearest}`, perhaps"),
+            None => format!(
+                "a behaviour, sysctl, feature (NAME or NO_NAME) or parameter that `fairground kernels show {}` lists",
+                arm.kernel
+            ),
+        };
+        Err(setting.key.mistake(format!("the unknown setting {}", setting.key.quoted()), expected))
     }
 }
 
@@ -462,6 +473,14 @@ mod tests {
     }
 
     #[test]
+    fn features_are_listed_as_in_a_file_and_odd_schedstats_get_the_kernels_complaint() {
+        let arm = arm("a=v4.15,sched_features=NO_SIS_PROP+SIS_AVG_CPU,schedstats=maybe").unwrap();
+        assert!(!arm.features.sched_feat(Feature::SIS_PROP) && arm.features.sched_feat(Feature::SIS_AVG_CPU));
+        assert_eq!(arm.sysctl.sched_schedstats, 0);
+        assert!(arm.complaints[0].contains("Unable to parse schedstats="), "{:?}", arm.complaints);
+    }
+
+    #[test]
     fn wrong_settings_are_named() {
         for (text, message) in [
             (
@@ -501,7 +520,11 @@ mod tests {
                 "a=v6.1,kernel.numa_balancing_scan_size_mb=64",
                 "expected `sched/numa_balancing/scan_size_mb`, as it is called",
             ),
-            ("a=v4.15,schedstats=on", "found the unknown value of schedstats `on`; expected"),
+            (
+                "a=v4.15,xyzzy=1",
+                "expected a behaviour, sysctl, feature (NAME or NO_NAME) or parameter that `fairground kernels show v4.15`",
+            ),
+            ("a=v4.15,features=NO_SIS_PROP+SIS_PROB", "column 30: found the unknown feature of v4.15 `SIS_PROB`"),
             ("a=v4.15,WARN_DOUBLE_CLOCK", "found the feature `WARN_DOUBLE_CLOCK`, which is not modelled yet"),
             ("a=v4.15,hz=250,hz=100", "found `hz` for the second time"),
             ("a=v4.15,NO_SIS_PROP,SIS_PROP", "found `SIS_PROP` for the second time"),

@@ -166,16 +166,7 @@ impl Draft {
             Some((name, kernel)) => (name, Some(whole.part(name.len() + 1, kernel))),
             None => (first, None),
         };
-        let settings = pieces
-            .map(|(offset, piece)| match piece.split_once('=') {
-                Some((key, value)) => DraftSetting {
-                    kind: None,
-                    key: whole.part(offset, key),
-                    value: Some(whole.part(offset + key.len() + 1, value)),
-                },
-                None => DraftSetting { kind: None, key: whole.part(offset, piece), value: None },
-            })
-            .collect();
+        let settings = pieces.flat_map(|(offset, piece)| settings_of(&whole, offset, piece)).collect();
         DraftArm { name: whole.part(0, name), kernel, settings }
     }
 
@@ -212,6 +203,25 @@ impl Draft {
             self.arms = selected;
         }
         Ok(())
+    }
+}
+
+/// One piece of an arm's option: `key=value` or a feature's name; `features=X+NO_Y`, as experiment files have them, is one for each.
+fn settings_of(whole: &Written, offset: usize, piece: &str) -> Vec<DraftSetting> {
+    match piece.split_once('=') {
+        Some((key @ ("features" | "sched_features"), names)) => pieces(names, offset + key.len() + 1, '+')
+            .map(|(offset, name)| DraftSetting {
+                kind: Some(SettingKind::Feature),
+                key: whole.part(offset, name),
+                value: None,
+            })
+            .collect(),
+        Some((key, value)) => vec![DraftSetting {
+            kind: None,
+            key: whole.part(offset, key),
+            value: Some(whole.part(offset + key.len() + 1, value)),
+        }],
+        None => vec![DraftSetting { kind: None, key: whole.part(offset, piece), value: None }],
     }
 }
 

@@ -150,6 +150,7 @@ impl Draft {
         for (arm, draft) in arms.iter().zip(&self.arms) {
             cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &arm::cpufreq_of(draft))?;
         }
+        notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
         let experiment = Experiment {

@@ -2,7 +2,7 @@
 
 use super::Arm;
 use crate::kernels::Build;
-use crate::mistake::{Mistake, Written, listed};
+use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::idle::{Governor, TickStop};
 use sched::profile::SleepProfile;
 use sched::psi::Psi;
@@ -152,13 +152,11 @@ impl Arm {
             self.parameters.insert(parameter.name.to_string(), number.to_string());
             return Ok(());
         }
+        if parameter.name == "schedstats" {
+            return self.set_schedstats(key, value);
+        }
         if !parameter.takes(&value.text) {
             return Err(value.unknown(&format!("value of {}", key.text), parameter.values_of(&self.build)));
-        }
-        if parameter.name == "schedstats" {
-            self.needs_schedstats_switch(key)?;
-            self.sysctl.sched_schedstats = u64::from(value.text == "enable");
-            return Ok(());
         }
         if parameter.name == "cpuidle.governor" {
             self.build.idle.governor = Governor::from_name(&value.text).expect("one of those that it takes");
@@ -173,6 +171,21 @@ impl Arm {
             return Err(value.mistake(found, "schedule, or a kernel that profiles sleeps (v4.5-rc1, v4.15, v4.16)"));
         }
         self.parameters.insert(parameter.name.to_string(), value.text.clone());
+        Ok(())
+    }
+
+    /// As setup_schedstats(): what it cannot parse gets its complaint, and the default stays.
+    fn set_schedstats(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
+        self.needs_schedstats_switch(key)?;
+        match value.text.as_str() {
+            "enable" => self.sysctl.sched_schedstats = 1,
+            "disable" => self.sysctl.sched_schedstats = 0,
+            other => self.complaints.push(format!(
+                "arm {}: schedstats={}: the kernel warns \"Unable to parse schedstats=\" and leaves them off; it knows enable and disable",
+                self.name,
+                excerpt(other, 60)
+            )),
+        }
         Ok(())
     }
 }
