@@ -16,7 +16,7 @@ use crate::lines::{Directory, Seat};
 use crate::memory::MemoryLoad;
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::{CallTree, Frame};
-use crate::smt::{Siblings, WorkKind};
+use crate::smt::{Siblings, SmtPrices, WorkKind};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
 use idle::Idling;
@@ -53,6 +53,8 @@ struct Cpu {
     /// Where the last path ended. While the CPU executes one, its clock is [`Executing`]'s.
     clock: Ps,
     ps_per_cycle: u64,
+    /// The same while no other thread of its core is active.
+    alone: u64,
     /// What it executes in user mode; whether that asks for lines from beyond the core's caches, and what a cycle takes longer for it.
     kind: WorkKind,
     demands: bool,
@@ -95,6 +97,8 @@ pub struct Hardware<const COSTS: bool> {
     /// `None` until a task asks for something.
     memory_load: Option<Box<MemoryLoad>>,
     siblings: Siblings,
+    /// Threads of a core slow each other down.
+    threads_share: bool,
     layout: Layout,
     outbox: Vec<Message>,
     sink: Option<Box<dyn Sink>>,
@@ -118,6 +122,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 sched_rng: Prng::stream(seed, "sched_rng", cpu.index() as u64),
                 clock: Ps::ZERO,
                 ps_per_cycle: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
+                alone: prices.ps_per_cycle_at(topology.cpu(cpu).speed),
                 kind: WorkKind::Compute,
                 demands: false,
                 longer: Ps::ZERO,
@@ -138,6 +143,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             warmth: Warmth::new(&topology),
             memory_load: None,
             siblings: Siblings::new(&topology),
+            threads_share: COSTS && prices.smt != SmtPrices::free(),
             cpus,
             cpuidle,
             packages: Packages::new(&topology, &prices.idle_states),
@@ -456,12 +462,13 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
+    #[inline(always)]
     fn fetch(&mut self, by: CpuId, from: CpuId, bytes: u64) {
-        if COSTS && self.topology.cpu(by).core != self.topology.cpu(from).core {
-            let line = self.prices.lines.transfer[self.topology.distance(from, by).index()];
-            // The first line is waited for, the others come in parallel behind it.
-            let lines = bytes.div_ceil(64);
-            self.charge(Ps(line.0 + lines.saturating_sub(1) * line.0 / self.prices.refill_parallel));
+        if COSTS {
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            if let Some(line) = self.lines.way_between(from, by) {
+                self.fetch_by(line, bytes);
+            }
         }
     }
 

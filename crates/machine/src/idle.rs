@@ -220,14 +220,25 @@ impl Cpuidle {
         }
     }
 
+    /// Whether a governor is asked, and there is something to choose.
+    #[inline]
+    pub fn is_governed(&self) -> bool {
+        self.table.way == Way::Governed && self.table.states.len() > 1
+    }
+
+    /// Neither governor nor driver has a say. A CPU that is told to poll keeps its tick.
+    #[inline]
+    pub fn only_choice(&self) -> Choice {
+        let polls = self.table.states[0].polling && self.rules.tick == TickStop::Governor;
+        Choice { state: 0, stop_tick: !polls, looked_at_timers: false }
+    }
+
     /// cpuidle.c: cpuidle_select(), with what cpuidle_idle_call() does where there is nothing to choose.
     #[inline]
     pub fn select(&self, device: &mut Device, outlook: &Outlook) -> Choice {
         let Device { usage, governor } = device;
-        if self.table.states.len() < 2 || self.table.way != Way::Governed {
-            // Neither governor nor driver has a say. A CPU that is told to poll keeps its tick.
-            let polls = self.table.states[0].polling && self.rules.tick == TickStop::Governor;
-            return Choice { state: 0, stop_tick: !polls, looked_at_timers: false };
+        if !self.is_governed() {
+            return self.only_choice();
         }
         match governor {
             PerGovernor::Menu(menu) => menu.menu_select(&self.rules, &self.table, usage, outlook),

@@ -14,7 +14,7 @@ mod ways;
 
 use crate::topology::{Cpu, Topology};
 use sched::layout::{Line, Region};
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, Slots};
 use ways::{Places, Ways};
 
 /// Who holds a line: the core that wrote last, or that read first, in the low half; whether it is [`MODIFIED`] or [`SHARED`]
@@ -145,8 +145,10 @@ pub struct Directory {
     /// What accesses by the longest way have waited behind others.
     queued: Ps,
     /// Of each CPU; and, while accesses are recorded, what they would be.
-    seats: Vec<Seat>,
-    true_seats: Vec<Seat>,
+    seats: Slots<Seat>,
+    /// The core of each CPU.
+    cores: Slots<u16>,
+    true_seats: Slots<Seat>,
     /// The cores of each last level cache, `words` words each.
     llc_cores: Vec<u64>,
 }
@@ -182,12 +184,13 @@ impl Directory {
             sharers: Default::default(),
             words,
             seats: topology.cpus().map(|(_, cpu)| seat(cpu)).collect(),
+            cores: topology.cpus().map(|(_, cpu)| cpu.core).collect(),
             ways: Ways::new(topology, &places, &prices, seed),
             llc_cores,
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
-            true_seats: Vec::new(),
+            true_seats: Slots::new(),
         }
     }
 
@@ -205,6 +208,14 @@ impl Directory {
     #[inline]
     pub fn seat(&self, cpu: CpuId) -> Seat {
         self.seats[cpu.index()]
+    }
+
+    /// How long a line travels from the core of `from` to that of `to`; `None` if it is the same.
+    #[inline(always)]
+    pub fn way_between(&self, from: CpuId, to: CpuId) -> Option<Ps> {
+        let (from, core) = (self.cores[from.index()], self.cores[to.index()]);
+        let known = || self.ways.known(from, &self.seats[to.index()]);
+        (from != core).then(|| known().unwrap_or_else(|| self.ways.by_distance(from, core)))
     }
 
     #[inline(always)]

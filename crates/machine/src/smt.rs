@@ -4,9 +4,8 @@
 //! loses little to them. So its speed is a matter of its own kind of work and of theirs; and of how many are busy, where a core has
 //! more than two threads. An idle thread takes no share once it has halted; one that polls executes, and takes its own.
 
-use units::CpuId;
-
 use crate::topology::Topology;
+use units::{CpuId, Slots};
 
 /// What user-mode work mostly does. Kernel code computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,9 +55,19 @@ impl SmtPrices {
     }
 }
 
+/// Whom a CPU shares its core with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Beside {
+    Nobody,
+    /// Nearly all cores have at most two threads.
+    One(CpuId),
+    Several,
+}
+
 /// The other threads of each CPU's core.
 #[derive(Clone, Debug)]
 pub struct Siblings {
+    beside: Slots<Beside>,
     /// Of all CPUs, one after the other; and where each one's begin.
     others: Vec<CpuId>,
     first: Vec<u32>,
@@ -71,7 +80,21 @@ impl Siblings {
             others.extend(topology.cores()[of.core as usize].cpus.iter().filter(|&other| other != cpu));
             first.push(others.len() as u32);
         }
-        Siblings { others, first }
+        let mut siblings = Siblings { beside: Slots::new(), others, first };
+        siblings.beside = topology
+            .cpus()
+            .map(|(cpu, _)| match siblings.of(cpu) {
+                [] => Beside::Nobody,
+                &[other] => Beside::One(other),
+                _ => Beside::Several,
+            })
+            .collect();
+        siblings
+    }
+
+    #[inline]
+    pub fn beside(&self, cpu: CpuId) -> Beside {
+        self.beside[cpu.index()]
     }
 
     #[inline]
@@ -117,7 +140,11 @@ mod tests {
         let topology = from_synthetic("pack:1 core:2 pu:4", "test", Numbering::AsListed).expect("valid");
         let siblings = Siblings::new(&topology);
         assert_eq!(siblings.of(CpuId(5)), [CpuId(4), CpuId(6), CpuId(7)]);
+        assert_eq!(siblings.beside(CpuId(5)), Beside::Several);
         let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("valid");
         assert!(Siblings::new(&topology).of(CpuId(1)).is_empty());
+        assert_eq!(Siblings::new(&topology).beside(CpuId(1)), Beside::Nobody);
+        let topology = from_synthetic("pack:1 core:2 pu:2", "test", Numbering::AsListed).expect("valid");
+        assert_eq!(Siblings::new(&topology).beside(CpuId(3)), Beside::One(CpuId(2)));
     }
 }

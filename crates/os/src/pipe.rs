@@ -117,6 +117,7 @@ impl Os {
     }
 
     /// fs/pipe.c: pipe_read().
+    #[inline(never)]
     pub(crate) fn pipe_read<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -124,14 +125,15 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
-        let pass = match self.rules.pipe {
-            PipeRules::Single => Pipe::read_single,
-            PipeRules::Split => Pipe::read_split,
-        };
-        self.pipe_call(sched, cpu, task, call, [paths::SYS_READ, paths::PIPE_READ], pass)
+        let paths = [paths::SYS_READ, paths::PIPE_READ];
+        match self.rules.pipe {
+            PipeRules::Single => self.pipe_call(sched, cpu, task, call, paths, Pipe::read_single),
+            PipeRules::Split => self.pipe_call(sched, cpu, task, call, paths, Pipe::read_split),
+        }
     }
 
     /// fs/pipe.c: pipe_write().
+    #[inline(never)]
     pub(crate) fn pipe_write<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -139,14 +141,18 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
-        let pass = match self.rules.pipe {
-            PipeRules::Single => Pipe::write_single,
-            PipeRules::Split if self.rules.preempt == Preempt::Full => Pipe::write_split::<S, true>,
-            PipeRules::Split => Pipe::write_split::<S, false>,
-        };
-        self.pipe_call(sched, cpu, task, call, [paths::SYS_WRITE, paths::PIPE_WRITE], pass)
+        let paths = [paths::SYS_WRITE, paths::PIPE_WRITE];
+        match self.rules.pipe {
+            PipeRules::Single => self.pipe_call(sched, cpu, task, call, paths, Pipe::write_single),
+            PipeRules::Split if self.rules.preempt == Preempt::Full => {
+                self.pipe_call(sched, cpu, task, call, paths, Pipe::write_split::<S, true>)
+            }
+            PipeRules::Split => self.pipe_call(sched, cpu, task, call, paths, Pipe::write_split::<S, false>),
+        }
     }
 
+    /// Made for each kind of pass, so that what it consists of stands in one place.
+    #[inline(always)]
     fn pipe_call<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -154,7 +160,7 @@ impl Os {
         task: TaskId,
         call: &mut PipeCall,
         [system_call, method]: [Path; 2],
-        pass: fn(&mut Pipe, &mut S, CpuId, TaskId, &mut PipeCall) -> Step,
+        pass: impl FnOnce(&mut Pipe, &mut S, CpuId, TaskId, &mut PipeCall) -> Step,
     ) -> Step {
         // A call that was asleep goes on in the middle: its beginning is paid for.
         let begins = !call.entered;
@@ -202,11 +208,13 @@ impl Os {
 }
 
 impl Pipe {
+    #[inline(always)]
     fn lock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
         charge(sched, cpu, paths::MUTEX_LOCK);
         sched.arch_mut().lock(cpu, self.mutex);
     }
 
+    #[inline(always)]
     fn unlock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
         sched.arch_mut().unlock(cpu, self.mutex);
     }
@@ -231,6 +239,7 @@ impl Pipe {
     }
 
     /// Takes bytes from the oldest pages. Returns whether one was drained and given back.
+    #[inline(always)]
     fn take<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let mut drained = false;
         while call.left > 0 {
@@ -255,6 +264,7 @@ impl Pipe {
     }
 
     /// Joins the last page if the odd bytes of the write fit there whole. Returns whether something was written.
+    #[inline(always)]
     fn merge<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let odd = call.left % PAGE_SIZE;
         let Some(buf) = self.bufs.back_mut() else { return false };
@@ -274,6 +284,7 @@ impl Pipe {
     }
 
     /// Fills fresh pages while there is room. Returns whether something was written.
+    #[inline(always)]
     fn append<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, call: &mut PipeCall) -> bool {
         let mut wrote = false;
         while call.left > 0 && self.bufs.len() < PIPE_DEF_BUFFERS {
@@ -293,7 +304,7 @@ impl Pipe {
         wrote
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
         if call.asleep {
             charge(sched, cpu, paths::PIPE_WAIT);
@@ -318,7 +329,7 @@ impl Pipe {
         Step::Done(call.done)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_single<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
         if call.asleep {
             charge(sched, cpu, paths::PIPE_WAIT);

@@ -139,7 +139,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub fn idle(&mut self, until: Ns) {
         let until = Ps::from(until);
         loop {
-            let next = self.queue.next();
+            let next = self.queue.first();
             let at = next.map_or(Ps::NEVER, |next| next.1);
             if self.timeline.next() <= at && self.timeline.next() < until {
                 self.change_machine();
@@ -190,7 +190,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub fn run_watched(&mut self, until: Ns, mut watch: impl FnMut(&Self)) -> End {
         let until = Ps::from(until);
         while self.live_tasks > 0 {
-            let next = self.queue.next();
+            let next = self.queue.first();
             let at = next.map_or(Ps::NEVER, |next| next.1);
             if unlikely(self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER) {
                 self.change_machine();
@@ -213,18 +213,27 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         End::Finished
     }
 
+    #[inline(always)]
     fn step(&mut self, cpu: CpuId, at: Ps) {
         assert!(at >= self.now, "time runs backwards on {cpu:?}: {at:?} after {:?}", self.now);
         self.now = at;
         self.events += 1;
         self.event(cpu, at);
+        if !(self.sched.arch_mut().outbox().is_empty() && self.os.irq.raised.is_empty()) {
+            self.hand_over();
+        }
+        self.requeue(cpu);
+    }
+
+    /// What a path left for other CPUs.
+    #[inline(never)]
+    fn hand_over(&mut self) {
         if !self.sched.arch_mut().outbox().is_empty() {
             self.deliver();
         }
         if !self.os.irq.raised.is_empty() {
             self.deliver_irqs();
         }
-        self.requeue(cpu);
     }
 
     /// One CPU's turn.
@@ -330,6 +339,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             self.sched.set_current_state(cpu, sched::sched::TaskState::Interruptible);
             return self.switch(cpu, false);
+        }
+        if self.is_in_call(task) {
+            return self.step_syscall(cpu, task);
         }
         self.step_task(cpu, task);
     }

@@ -6,6 +6,7 @@ use crate::engine::Sim;
 use machine::frequency::Change;
 use machine::hardware::Hardware;
 use machine::memory::Demand;
+use machine::smt::Beside;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ps};
@@ -52,9 +53,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// `change` has the threads of `cpu`'s core leave each other other shares of it from `now` on: what its siblings are doing in user
     /// mode takes another time.
+    #[inline]
     pub(crate) fn share_core(&mut self, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
+        match self.sched.arch().beside(cpu) {
+            Beside::Nobody => change(self.sched.arch_mut()),
+            Beside::One(sibling) => match self.cpus[sibling].run {
+                Run::User { since } => {
+                    // Its progress so far was at the old speed.
+                    self.account_user(sibling, since, now.max(since));
+                    change(self.sched.arch_mut());
+                    self.resume_user(sibling, now.max(since));
+                    self.requeue(sibling);
+                }
+                _ => change(self.sched.arch_mut()),
+            },
+            Beside::Several => self.share_core_of_several(cpu, now, change),
+        }
+    }
+
+    fn share_core_of_several(&mut self, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
         let siblings = self.sched.arch().siblings(cpu).len();
-        // Their progress so far was at the old speed.
         for number in 0..siblings {
             if let Some((sibling, since)) = self.sibling_in_user_mode(cpu, number) {
                 self.account_user(sibling, since, now.max(since));

@@ -33,11 +33,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if may_stop && self.sched.arch().idle_rules().tick == TickStop::Always {
             self.stop_idle_tick(cpu);
         }
-        let outlook = self.outlook(cpu, may_stop);
-        let choice = self.sched.arch_mut().choose_idle(cpu, &outlook);
-        if self.sched.arch().idle_is_governed() {
+        let choice = if self.sched.arch().idle_is_governed() {
+            let outlook = self.outlook(cpu, may_stop);
+            let choice = self.sched.arch_mut().choose_idle(cpu, &outlook);
             self.charge_choice(cpu, choice);
-        }
+            choice
+        } else {
+            self.sched.arch_mut().take_only_idle(cpu)
+        };
         if may_stop && choice.stop_tick {
             self.stop_idle_tick(cpu);
         }
@@ -155,14 +158,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn idle_interrupted(&mut self, cpu: CpuId, now: Ps) {
         self.sched.arch_mut().begin(cpu, now);
         self.due_interrupts(cpu, now);
-        let now_ns = self.sched.arch().now(cpu).ns().0;
-        let this = &mut self.cpus[cpu];
-        let woken = Woken {
-            now_ns,
-            got_tick: std::mem::take(&mut this.got_idle_tick),
-            poll_time_limit: std::mem::take(&mut this.poll_time_limit),
-        };
-        self.sched.arch_mut().reflect_on_idle(cpu, woken);
+        if self.sched.arch().idle_is_governed() {
+            let now_ns = self.sched.arch().now(cpu).ns().0;
+            let this = &mut self.cpus[cpu];
+            let woken = Woken {
+                now_ns,
+                got_tick: std::mem::take(&mut this.got_idle_tick),
+                poll_time_limit: std::mem::take(&mut this.poll_time_limit),
+            };
+            self.sched.arch_mut().reflect_on_idle(cpu, woken);
+        }
         self.leave_or_enter_idle(cpu);
     }
 

@@ -151,14 +151,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
+    #[inline]
+    pub(crate) fn is_in_call(&mut self, task: TaskId) -> bool {
+        matches!(self.context(task).pending, Pending::Syscall(_))
+    }
+
     /// Lets `task`, current on `cpu`, take one step.
+    #[inline(never)]
     pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) {
         let mut instant = 0;
         loop {
             let now = self.sched.arch().now(cpu);
             let context = self.context(task);
             match context.pending {
-                Pending::Syscall(_) => return self.step_syscall(cpu, task),
+                Pending::Syscall(_) => return self.go_on_in_call(cpu, task),
                 Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
                     if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
                         return self.pause(cpu);
@@ -377,7 +383,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    fn step_syscall(&mut self, cpu: CpuId, task: TaskId) {
+    #[inline(always)]
+    pub(crate) fn step_syscall(&mut self, cpu: CpuId, task: TaskId) {
         let Self { sched, os, tasks, .. } = self;
         let context = tasks[task.index()].as_mut().expect("the current task has a program");
         let Pending::Syscall(call) = &mut context.pending else { unreachable!("a system call is pending") };
@@ -438,6 +445,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
         let target = self.sched.get_nohz_timer_target(cpu);
         if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
+    }
+
+    /// One that took no time to enter.
+    #[inline(never)]
+    fn go_on_in_call(&mut self, cpu: CpuId, task: TaskId) {
+        self.step_syscall(cpu, task);
     }
 
     // User mode.

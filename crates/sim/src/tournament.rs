@@ -1,92 +1,105 @@
 //! Which CPU is next: a winner tree over one key per CPU.
 //!
-//! Each CPU has exactly one pending time. Four meet in each round of the tournament; the first of them goes on to the next, so
+//! Each CPU has exactly one pending time. Two meet in each round of the tournament; the first of them goes on to the next, so
 //! the next CPU of all is known and a change costs one walk up. Ties go to the lower CPU number.
+//!
+//! A key is one word, so that a match is one comparison: the time since a reference, in picoseconds, above the CPU's number. What is
+//! farther away than the word can tell waits at the horizon, until nothing is nearer and the reference moves.
 
-use std::hint::select_unpredictable;
-use units::{CpuId, Ps};
+use units::{CpuId, NR_CPUS, Ps, Slots, unlikely};
 
-/// A CPU and its time.
-#[derive(Clone, Copy, Debug)]
-struct Entrant {
-    at: u64,
-    cpu: u16,
-}
-
-/// Four who meet, those of lower CPU numbers first.
-#[derive(Clone, Copy, Debug)]
-struct Meeting {
-    at: [u64; 4],
-    cpu: [u16; 4],
-}
+/// Bits of a CPU's number.
+const CPU_BITS: u32 = NR_CPUS.trailing_zeros();
+/// The first time since the reference that a key cannot tell: 2251 seconds.
+const HORIZON: u64 = u64::MAX >> CPU_BITS;
 
 #[derive(Clone, Debug)]
 pub struct Tournament {
-    /// The final, then its four semifinals, then their sixteen: those who win meeting `i` stand at place `(i - 1) % 4` of meeting
-    /// `(i - 1) / 4`. From `first_round` on stand the CPUs themselves.
-    meetings: Vec<Meeting>,
+    /// Key 1 won the final, 2 and 3 the semifinals; those who meet for place `i` stand at `2 i` and `2 i + 1`. The CPUs themselves
+    /// stand at the last places, from `first_round` on.
+    keys: Slots<u64>,
     first_round: usize,
-    winner: Entrant,
-}
-
-impl Meeting {
-    /// Of two the one that is first; `b` has the higher number. Without a branch: which of two unrelated CPUs is first cannot
-    /// be predicted.
-    #[inline(always)]
-    fn earlier(a: Entrant, b: Entrant) -> Entrant {
-        let b_first = b.at < a.at;
-        Entrant { at: select_unpredictable(b_first, b.at, a.at), cpu: select_unpredictable(b_first, b.cpu, a.cpu) }
-    }
-
-    #[inline(always)]
-    fn winner(&self) -> Entrant {
-        let entrant = |place: usize| Entrant { at: self.at[place], cpu: self.cpu[place] };
-        Meeting::earlier(Meeting::earlier(entrant(0), entrant(1)), Meeting::earlier(entrant(2), entrant(3)))
-    }
+    /// What the times of keys count from.
+    reference: u64,
+    /// Of each CPU, exactly.
+    times: Slots<u64>,
 }
 
 impl Tournament {
     /// All CPUs at [`Ps::NEVER`].
     pub fn new(nr_cpus: usize) -> Tournament {
-        let (mut first_round, mut width) = (0, 4);
-        while width < nr_cpus {
-            first_round = 4 * first_round + 1;
-            width *= 4;
-        }
-        let meetings = vec![Meeting { at: [u64::MAX; 4], cpu: [0; 4] }; first_round + width / 4];
-        Tournament { meetings, first_round, winner: Entrant { at: u64::MAX, cpu: 0 } }
+        let first_round = nr_cpus.next_power_of_two();
+        let mut tournament = Tournament {
+            keys: (0..2 * first_round).map(|_| u64::MAX).collect(),
+            first_round,
+            reference: 0,
+            times: (0..nr_cpus).map(|_| u64::MAX).collect(),
+        };
+        tournament.play_all();
+        tournament
     }
 
-    #[inline]
-    pub fn get(&self, cpu: CpuId) -> Ps {
-        Ps(self.meetings[self.first_round + cpu.index() / 4].at[cpu.index() % 4])
+    #[inline(always)]
+    fn key(&self, cpu: CpuId, at: u64) -> u64 {
+        (at - self.reference).min(HORIZON) << CPU_BITS | u64::from(cpu.0)
     }
 
     /// Sets `cpu`'s time.
     #[inline]
     pub fn set(&mut self, cpu: CpuId, at: Ps) {
-        let mut best = Entrant { at: at.0, cpu: cpu.0 };
-        let (mut number, mut place) = (self.first_round + cpu.index() / 4, cpu.index() % 4);
-        if self.meetings[number].at[place] == at.0 {
+        self.times[cpu.index()] = at.0;
+        if unlikely(at.0 < self.reference) {
+            self.move_reference();
             return;
         }
-        loop {
-            let meeting = &mut self.meetings[number];
-            meeting.at[place] = best.at;
-            meeting.cpu[place] = best.cpu;
-            best = meeting.winner();
-            if number == 0 {
-                break;
-            }
-            (number, place) = ((number - 1) / 4, (number - 1) % 4);
+        let mut key = self.key(cpu, at.0);
+        let mut place = self.first_round + cpu.index();
+        if self.keys[place] == key {
+            return;
         }
-        self.winner = best;
+        self.keys[place] = key;
+        while place > 1 {
+            // Without a branch: which of two unrelated CPUs is first cannot be predicted.
+            key = key.min(self.keys[place ^ 1]);
+            place /= 2;
+            self.keys[place] = key;
+        }
     }
 
     /// The next CPU and its time, or `None` if nothing is pending anywhere.
     #[inline]
-    pub fn next(&self) -> Option<(CpuId, Ps)> {
-        (self.winner.at != u64::MAX).then_some((CpuId(self.winner.cpu), Ps(self.winner.at)))
+    pub fn first(&mut self) -> Option<(CpuId, Ps)> {
+        let mut key = self.keys[1];
+        if unlikely(key >> CPU_BITS == HORIZON) {
+            if !self.move_reference() {
+                return None;
+            }
+            key = self.keys[1];
+        }
+        Some((CpuId((key % NR_CPUS as u64) as u16), Ps(self.reference + (key >> CPU_BITS))))
+    }
+
+    /// Counts from the first of all times. Returns whether there is one.
+    #[cold]
+    #[inline(never)]
+    fn move_reference(&mut self) -> bool {
+        let first = self.times.iter().copied().min().unwrap_or(u64::MAX);
+        if first == u64::MAX {
+            return false;
+        }
+        self.reference = first;
+        self.play_all();
+        true
+    }
+
+    /// All rounds anew.
+    fn play_all(&mut self) {
+        for cpu in 0..self.times.len() {
+            self.keys[self.first_round + cpu] = self.key(CpuId::new(cpu), self.times[cpu]);
+        }
+        for place in (1..self.first_round).rev() {
+            self.keys[place] = self.keys[2 * place].min(self.keys[2 * place + 1]);
+        }
     }
 }
 
@@ -94,6 +107,31 @@ impl Tournament {
 mod tests {
     use super::*;
     use units::Prng;
+
+    #[test]
+    fn times_beyond_the_horizon_are_told_apart_when_nothing_is_nearer() {
+        let mut tree = Tournament::new(3);
+        assert_eq!(tree.first(), None);
+        let far = HORIZON * 5 / 2;
+        for (cpu, at) in [far + 7, far + 5, far + 7].into_iter().enumerate() {
+            tree.set(CpuId::new(cpu), Ps(at));
+        }
+        assert_eq!(tree.first(), Some((CpuId(1), Ps(far + 5))));
+        // What waits at the horizon may move there.
+        tree.set(CpuId(1), Ps(far + 2 * HORIZON));
+        tree.set(CpuId(1), Ps(far + 3 * HORIZON));
+        assert_eq!(tree.first(), Some((CpuId(0), Ps(far + 7))));
+        tree.set(CpuId(0), Ps::NEVER);
+        tree.set(CpuId(2), Ps::NEVER);
+        assert_eq!(tree.first(), Some((CpuId(1), Ps(far + 3 * HORIZON))));
+        tree.set(CpuId(1), Ps::NEVER);
+        assert_eq!(tree.first(), None);
+        tree.set(CpuId(2), Ps(far + 4 * HORIZON));
+        assert_eq!(tree.first(), Some((CpuId(2), Ps(far + 4 * HORIZON))));
+        // The reference has moved there, and yet something is to happen before.
+        tree.set(CpuId(1), Ps(far));
+        assert_eq!(tree.first(), Some((CpuId(1), Ps(far))));
+    }
 
     #[test]
     fn agrees_with_a_linear_scan_on_random_changes() {
@@ -109,7 +147,7 @@ mod tests {
                 tree.set(CpuId::new(cpu), Ps(key));
                 let expected = keys.iter().enumerate().min_by_key(|&(i, k)| (*k, i));
                 let expected = expected.filter(|&(_, &k)| k != u64::MAX).map(|(i, &k)| (CpuId::new(i), Ps(k)));
-                assert_eq!(tree.next(), expected);
+                assert_eq!(tree.first(), expected);
             }
         }
     }

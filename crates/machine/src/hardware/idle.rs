@@ -102,8 +102,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// Whether a governor is asked, and there is something to choose.
+    #[inline]
     pub fn idle_is_governed(&self) -> bool {
-        self.cpuidle.table.way == Way::Governed && self.cpuidle.table.states.len() > 1
+        self.cpuidle.is_governed()
     }
 
     pub fn residency(&self, cpu: CpuId) -> &Residency {
@@ -122,6 +123,13 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let choice = self.cpuidle.select(&mut idling.device, outlook);
         idling.chosen = choice.state;
         choice
+    }
+
+    /// The same where there is nothing to choose.
+    #[inline]
+    pub fn take_only_idle(&mut self, cpu: CpuId) -> Choice {
+        self.cpus[cpu.index()].idling.chosen = 0;
+        self.cpuidle.only_choice()
     }
 
     /// A CPU that goes offline takes the deepest state that it may.

@@ -21,6 +21,16 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
+    /// Bytes come from another core, from which a line takes `way`: the first one is waited for, the others come in parallel behind it.
+    #[inline]
+    pub(super) fn fetch_by(&mut self, way: Ps, bytes: u64) {
+        let behind = match bytes {
+            0..=64 => Ps::ZERO,
+            _ => Ps((bytes.div_ceil(64) - 1) * way.0 / self.prices.refill_parallel),
+        };
+        self.charge(way + behind);
+    }
+
     /// Whether what runs on `cpu` asks for lines from beyond its core's caches.
     #[inline]
     pub fn demands(&self, cpu: CpuId) -> bool {

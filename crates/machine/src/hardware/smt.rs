@@ -1,7 +1,7 @@
 //! Threads that share a core: who takes a share of it, and how fast the others are then.
 
 use super::Hardware;
-use crate::smt::WorkKind;
+use crate::smt::{Beside, WorkKind};
 use units::CpuId;
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -11,7 +11,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.siblings.of(cpu)
     }
 
+    /// Whom what `cpu` does can slow down.
+    #[inline]
+    pub fn beside(&self, cpu: CpuId) -> Beside {
+        if self.threads_share { self.siblings.beside(cpu) } else { Beside::Nobody }
+    }
+
     /// `cpu` takes its share of the core, or gives it up.
+    #[inline]
     pub fn set_active(&mut self, cpu: CpuId, active: bool) {
         if self.cpus[cpu.index()].active != active {
             self.cpus[cpu.index()].active = active;
@@ -33,28 +40,40 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// All threads of the core are as fast as the others leave them.
+    #[inline]
     fn share_core(&mut self, cpu: CpuId) {
-        let siblings = self.siblings.of(cpu).len();
-        if siblings > 0 {
-            self.update_speed(cpu);
-        }
-        for number in 0..siblings {
-            self.update_speed(self.siblings.of(cpu)[number]);
+        match self.beside(cpu) {
+            Beside::Nobody => {}
+            Beside::One(other) => {
+                self.slow_down(cpu);
+                self.slow_down(other);
+            }
+            Beside::Several => {
+                self.slow_down(cpu);
+                for number in 0..self.siblings.of(cpu).len() {
+                    self.slow_down(self.siblings.of(cpu)[number]);
+                }
+            }
         }
     }
 
+    /// `cpu` is as fast as its clock, and the other threads of its core, let it be.
     pub(super) fn update_speed(&mut self, cpu: CpuId) {
-        let own = self.cpus[cpu.index()].kind;
-        let busy = |other: &CpuId| Some(&self.cpus[other.index()]).filter(|other| other.active).map(|other| other.kind);
+        self.cpus[cpu.index()].alone = self.ps_per_cycle_alone(cpu);
+        self.slow_down(cpu);
+    }
+
+    #[inline]
+    fn slow_down(&mut self, cpu: CpuId) {
+        let own = &self.cpus[cpu.index()];
+        let busy = |other: CpuId| Some(&self.cpus[other.index()]).filter(|other| other.active).map(|other| other.kind);
         let smt = &self.prices.smt;
-        // Nearly all cores have at most two threads, and this is done whenever one of them goes idle or comes back.
-        let speed = match self.siblings.of(cpu) {
-            [] => 1000,
-            [other] => busy(other).map_or(1000, |kind| smt.pair[own as usize][kind as usize]),
-            others => smt.speed(own, others.iter().filter_map(busy)),
+        let speed = match self.beside(cpu) {
+            Beside::Nobody => 1000,
+            Beside::One(other) => busy(other).map_or(1000, |kind| smt.pair[own.kind as usize][kind as usize]),
+            Beside::Several => smt.speed(own.kind, self.siblings.of(cpu).iter().filter_map(|&other| busy(other))),
         };
-        let alone = self.ps_per_cycle_alone(cpu);
-        let ps_per_cycle = if speed == 1000 { alone } else { alone * 1000 / speed };
+        let ps_per_cycle = if speed == 1000 { own.alone } else { own.alone * 1000 / speed };
         self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
         if cpu == self.executing.cpu {
             self.executing.ps_per_cycle = ps_per_cycle;

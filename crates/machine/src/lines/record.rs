@@ -149,7 +149,7 @@ impl Directory {
     pub fn blindfold(&mut self) {
         if self.true_seats.is_empty() {
             self.true_seats = self.seats.clone();
-            for seat in &mut self.seats {
+            for seat in self.seats.iter_mut() {
                 *seat = Seat { alone: MODIFIED | u32::from(NOWHERE), core: NOWHERE, bit: 0, ..*seat };
             }
         }

@@ -20,7 +20,7 @@ pub(super) fn two_sockets_of(topology: &Topology) -> Directory {
 fn two_sockets() -> (Vec<Seat>, Directory) {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:2", "test", Numbering::LinuxX86).expect("valid");
     let directory = two_sockets_of(&topology);
-    (directory.seats.clone(), directory)
+    (directory.seats.to_vec(), directory)
 }
 
 pub(super) const LINE: Line = Line { region: Region::Rq, index: 3 };

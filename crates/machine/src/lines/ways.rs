@@ -116,7 +116,7 @@ impl Ways {
 
     #[cold]
     #[inline(never)]
-    fn by_distance(&self, from: u16, to: u16) -> Ps {
+    pub(super) fn by_distance(&self, from: u16, to: u16) -> Ps {
         let topology = self.topology.as_ref().expect("a table holds the ways between all cores");
         let cpu = |core: u16| topology.cores()[core as usize].cpus.first().expect("a core has a CPU");
         self.transfer[topology.distance(cpu(from), cpu(to)).index()]
