@@ -551,4 +551,11 @@ impl Policy {
     pub fn rt_policy(self) -> bool {
         matches!(self, Policy::Fifo | Policy::Rr)
     }
+
+    /// include/linux/sched/rt.h: what rt_or_dl_task_policy(), once task_is_realtime(), asks of a task's policy.
+    #[doc(alias = "task_is_realtime")]
+    #[inline]
+    pub fn rt_or_dl_policy(self) -> bool {
+        self.rt_policy() || self == Policy::Deadline
+    }
 }

@@ -96,6 +96,8 @@ pub trait Scheduler {
     fn task_cpu(&self, task: TaskId) -> CpuId;
     /// Whether `task` is a `migration/N` task: it has no program, only `cpu_stopper_thread`.
     fn is_stopper(&self, task: TaskId) -> bool;
+    /// Whether `task` has a real-time or the deadline policy, so that its timers have no slack.
+    fn rt_or_dl_task_policy(&self, task: TaskId) -> bool;
 
     /// EINVAL if no CPU of the mask is up.
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer;
@@ -368,6 +370,11 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn is_stopper(&self, task: TaskId) -> bool {
         self.task[task].sched_class == SchedClass::Stop
+    }
+
+    #[inline]
+    fn rt_or_dl_task_policy(&self, task: TaskId) -> bool {
+        self.task[task].policy.rt_or_dl_policy()
     }
 
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer {

@@ -30,7 +30,7 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) tick_period: Ps,
     /// Division by `tick_period`.
     pub(crate) ticks: Divisor,
-    /// What sleeping tasks' timers may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
+    /// What the timers of sleeping fair tasks may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
     pub(crate) timer_slack: Ps,
     /// Measurements, in the order in which programs reported them.
     pub samples: Vec<Sample>,

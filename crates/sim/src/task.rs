@@ -432,7 +432,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let at = Ps(jiffy * self.tick_period.0);
             return self.cpus[cpu].timers.arm_wheel(at, task, sleep);
         }
-        let hard = soft + self.timer_slack;
+        // hrtimer.c: hrtimer_nanosleep(). Older kernels ask for the priority and not the policy: the same where none is inherited.
+        let slack = if self.sched.rt_or_dl_task_policy(task) { Ps::ZERO } else { self.timer_slack };
+        let hard = soft + slack;
         let on = self.timer_base(cpu, hard);
         self.cpus[on].timers.arm(soft, hard, task, sleep);
         if on != cpu {

@@ -27,8 +27,8 @@ enum After {
     GoOn,
 }
 
-/// cpumask.h: for_each_cpu_wrap(), over a mask that shrinks meanwhile.
-pub(super) struct Wrap {
+/// cpumask.h: for_each_cpu_wrap(), over a mask that may change meanwhile.
+pub(in crate::fair) struct Wrap {
     start: usize,
     from: usize,
     wrapped: bool,
@@ -36,19 +36,19 @@ pub(super) struct Wrap {
 
 impl Wrap {
     /// From `target` on; after the last one from the first.
-    pub(super) fn at(target: CpuId) -> Wrap {
+    pub(in crate::fair) fn at(target: CpuId) -> Wrap {
         let start = target.index();
         Wrap { start, from: start, wrapped: false }
     }
 
     /// From the CPU after `target` on; after the last one from the first.
-    fn after(target: CpuId) -> Wrap {
+    pub(in crate::fair) fn after(target: CpuId) -> Wrap {
         let start = target.index() + 1;
         Wrap { start, from: start, wrapped: false }
     }
 
     #[inline]
-    pub(super) fn next(&mut self, mask: &CpuMask) -> Option<CpuId> {
+    pub(in crate::fair) fn next(&mut self, mask: &CpuMask) -> Option<CpuId> {
         if !self.wrapped {
             if let Some(cpu) = mask.next_from(self.from) {
                 self.from = cpu.index() + 1;

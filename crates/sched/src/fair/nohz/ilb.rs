@@ -5,6 +5,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::NohzBalance;
+use crate::fair::idle_scan::Wrap;
 use crate::topology::CpuIdleType;
 use fentry::fentry;
 use units::CpuId;
@@ -91,10 +92,8 @@ impl<A: Arch> Sched<A> {
         self.nohz.has_blocked &= !ages;
         self.nohz.needs_update &= !flags.has(NohzFlags::NOHZ_NEXT_KICK);
         self.read_nohz();
-        let start = this_cpu.index() + 1;
-        let mut from = start;
-        let mut wrapped = false;
-        while let Some(balance_cpu) = next_wrapped(&self.nohz.idle_cpus_mask, start, &mut from, &mut wrapped) {
+        let mut order = Wrap::after(this_cpu);
+        while let Some(balance_cpu) = order.next(&self.nohz.idle_cpus_mask) {
             if !self.idle_cpu(balance_cpu) {
                 continue;
             }
@@ -160,16 +159,4 @@ impl<A: Arch> Sched<A> {
         let flags = self.rq[this_cpu].nohz_flags;
         self.rq[this_cpu].nohz_flags = flags.with(NohzFlags::NOHZ_NEWILB_KICK);
     }
-}
-
-/// for_each_cpu_wrap() over a mask that may change meanwhile: the next CPU from `from` on, up to the one before `start`.
-fn next_wrapped(mask: &units::CpuMask, start: usize, from: &mut usize, wrapped: &mut bool) -> Option<CpuId> {
-    let mut next = mask.next_from(*from);
-    if next.is_none() && !*wrapped {
-        *wrapped = true;
-        next = mask.next_from(0);
-    }
-    let cpu = next.filter(|cpu| !*wrapped || cpu.index() < start)?;
-    *from = cpu.index() + 1;
-    Some(cpu)
 }

@@ -1,5 +1,6 @@
 //! fair.c: where on another node a task goes, until v4.18: by the loads of both nodes.
 
+use super::NodeWalk;
 use super::migrate::{NumaStats, TaskNumaEnv};
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -36,12 +37,8 @@ impl<A: Arch> Sched<A> {
     pub(super) fn update_numa_stats_by_capacity(&mut self, nid: u16) -> NumaStats {
         let mut stats = NumaStats::default();
         let mut cpus = 0;
-        let mut next = self.numa.cpumask_of_node(nid).first();
-        while let Some(cpu) = next {
-            next = self.numa.cpumask_of_node(nid).next_from(cpu.index() + 1);
-            if !self.cpu_online_mask.contains(cpu) {
-                continue;
-            }
+        let mut walk = NodeWalk::of(nid);
+        while let Some(cpu) = self.next_of_node(&mut walk) {
             self.read_rq_load(cpu);
             self.read_cfs_avg(self.rq[cpu].cfs);
             stats.nr_running += self.rq[cpu].nr_running;
@@ -59,10 +56,9 @@ impl<A: Arch> Sched<A> {
     /// fair.c: task_numa_find_cpu(), until v4.18.
     #[doc(alias = "task_numa_find_cpu")]
     pub(super) fn task_numa_find_cpu_by_capacity(&mut self, env: &mut TaskNumaEnv, taskimp: i64, groupimp: i64) {
-        let mut next = self.numa.cpumask_of_node(env.dst_nid).first();
-        while let Some(cpu) = next {
-            next = self.numa.cpumask_of_node(env.dst_nid).next_from(cpu.index() + 1);
-            if self.cpumask_test(cpu, env.p) && self.cpu_online_mask.contains(cpu) {
+        let mut walk = NodeWalk::of(env.dst_nid);
+        while let Some(cpu) = self.next_of_node(&mut walk) {
+            if self.cpumask_test(cpu, env.p) {
                 env.dst_cpu = cpu;
                 self.task_numa_compare_by_capacity(env, taskimp, groupimp);
             }

@@ -1,9 +1,11 @@
 //! fair.c: where on another node a task goes, from v5.7 on: in accord with the load balancer.
 
+use super::NodeWalk;
 use super::migrate::{NumaStats, NumaType, TaskNumaEnv};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::balance::adjust_numa_imbalance;
+use crate::fair::idle_scan::Wrap;
 use crate::sched::TaskId;
 use fentry::fentry;
 use units::CpuId;
@@ -41,12 +43,8 @@ impl<A: Arch> Sched<A> {
     pub(super) fn update_numa_stats_by_node_type(&mut self, env: &TaskNumaEnv, nid: u16, find_idle: bool) -> NumaStats {
         let mut stats = NumaStats::default();
         let mut idle_core = None;
-        let mut next = self.numa.cpumask_of_node(nid).first();
-        while let Some(cpu) = next {
-            next = self.numa.cpumask_of_node(nid).next_from(cpu.index() + 1);
-            if !self.cpu_online_mask.contains(cpu) {
-                continue;
-            }
+        let mut walk = NodeWalk::of(nid);
+        while let Some(cpu) = self.next_of_node(&mut walk) {
             self.read_rq_load(cpu);
             self.read_cfs_avg(self.rq[cpu].cfs);
             stats.load += self.cpu_load(cpu);
@@ -95,10 +93,9 @@ impl<A: Arch> Sched<A> {
             let (src, dst) = (env.src_stats.load as i64, env.dst_stats.load as i64);
             maymove = !load_too_imbalanced(src - load, dst + load, env);
         }
-        let mut next = self.numa.cpumask_of_node(env.dst_nid).first();
-        while let Some(cpu) = next {
-            next = self.numa.cpumask_of_node(env.dst_nid).next_from(cpu.index() + 1);
-            if !self.cpumask_test(cpu, env.p) || !self.cpu_online_mask.contains(cpu) {
+        let mut walk = NodeWalk::of(env.dst_nid);
+        while let Some(cpu) = self.next_of_node(&mut walk) {
+            if !self.cpumask_test(cpu, env.p) {
                 continue;
             }
             env.dst_cpu = cpu;
@@ -127,14 +124,18 @@ impl<A: Arch> Sched<A> {
 
     /// An idle CPU of the node that nobody is on the way to, from the one after `env.dst_cpu` on.
     fn another_idle_cpu(&mut self, env: &TaskNumaEnv) -> Option<CpuId> {
-        let of_node: Vec<CpuId> = self.numa.cpumask_of_node(env.dst_nid).iter().collect();
-        let from = of_node.partition_point(|&cpu| cpu <= env.dst_cpu);
-        (0..of_node.len()).map(|step| of_node[(from + step) % of_node.len()]).find(|&cpu| {
-            Some(cpu) != env.best_cpu
+        let mut order = Wrap::after(env.dst_cpu);
+        while let Some(cpu) = order.next(self.numa.cpumask_of_node(env.dst_nid)) {
+            if Some(cpu) != env.best_cpu
+                && self.cpu_online_mask.contains(cpu)
                 && self.idle_cpu(cpu)
                 && self.cpumask_test(cpu, env.p)
                 && !self.numa.rq[cpu].numa_migrate_on
-        })
+            {
+                return Some(cpu);
+            }
+        }
+        None
     }
 
     /// fair.c: task_numa_compare(). Whether it would be better to go to `env.dst_cpu` than to the best so far: for the task that

@@ -105,6 +105,18 @@ pub struct NumaRq {
     pub numa_migrate_on: bool,
 }
 
+/// How far a walk over the CPUs of a node is. It borrows nothing, for between two steps the scheduler changes.
+struct NodeWalk {
+    nid: u16,
+    from: usize,
+}
+
+impl NodeWalk {
+    fn of(nid: u16) -> NodeWalk {
+        NodeWalk { nid, from: 0 }
+    }
+}
+
 /// NUMA balancing of one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Numa {
@@ -244,6 +256,17 @@ impl Numa {
 }
 
 impl<A: Arch> Sched<A> {
+    /// `for_each_cpu(cpu, cpumask_of_node(nid))`: the next CPU of the node, in ascending order; those that are offline belong to none.
+    fn next_of_node(&self, walk: &mut NodeWalk) -> Option<CpuId> {
+        loop {
+            let cpu = self.numa.cpumask_of_node(walk.nid).next_from(walk.from)?;
+            walk.from = cpu.index() + 1;
+            if self.cpu_online_mask.contains(cpu) {
+                return Some(cpu);
+            }
+        }
+    }
+
     /// `p->numa_preferred_nid`
     #[inline]
     pub(crate) fn numa_preferred_nid(&self, p: TaskId) -> Option<u16> {
