@@ -23,14 +23,16 @@ pub fn resolve(
 ) -> Result<WorkloadTable, Mistake> {
     let file = read(draft, folder, files)?;
     let script = script(&file)?;
-    for task in &script.tasks {
-        let missing = task.cpus.iter().flat_map(|cpus| cpus.iter()).find(|cpu| cpu.index() >= nr_cpus);
-        if let Some(cpu) = missing {
-            let found = format!("CPU {cpu} for the task `{}`", task.name);
+    let of_tasks = script
+        .tasks
+        .iter()
+        .filter_map(|task| task.cpus.as_ref().map(|cpus| (cpus, task.place, format!("for the task `{}`", task.name))));
+    let of_steps = script.affinities.iter().map(|it| (&it.cpus, it.place, "in a step".to_string()));
+    for (cpus, (line, column), for_whom) in of_tasks.chain(of_steps) {
+        if let Some(cpu) = cpus.iter().find(|cpu| cpu.index() >= nr_cpus) {
             let expected = format!("CPUs of the machine, 0 to {}", nr_cpus - 1);
-            let (line, column) = task.place;
             let at = Location { input: file.path.clone(), line: Some(line), column: Some(column) };
-            return Err(Mistake::new(&at, found, expected));
+            return Err(Mistake::new(&at, format!("CPU {cpu} {for_whom}"), expected));
         }
     }
     Ok(WorkloadTable {

@@ -292,7 +292,8 @@ impl Case {
     /// Whether slices change while tasks have lag of the old ones.
     pub fn changes_slices(&self) -> bool {
         let slice = |(_, switch): &(Ns, Switch)| matches!(switch, Switch::Sysctl(Tunable::sched_base_slice, _));
-        self.administration.as_ref().is_some_and(|it| it.changes.iter().any(slice))
+        let change = |(_, change): &(Ns, Change)| matches!(change, Change::Sysctl(Tunable::sched_base_slice, _));
+        self.administration.as_ref().is_some_and(|it| it.changes.iter().any(slice)) || self.timeline.iter().any(change)
     }
 
     /// Takes SCHED_IDLE out. From v4.15 to v6.10 a task that takes this policy keeps its averages (core.c: set_load_weight()); attached to a

@@ -23,6 +23,7 @@
 //! | `enter /GROUP` | moves to the task group of that path, `/` being the root |
 //! | `setsid` | begins a session of its own, and with it an autogroup |
 //! | `autogroup N` | gives its session's autogroup the nice level N |
+//! | `cpus LIST` | sched_setaffinity(): from now on it may run on these only; refused, the task ends |
 //! | `policy P` | sched_setattr() of a policy as `policy=` names them; refused, the task ends |
 //! | `clamp MIN MAX` | sched_setattr() of utilization clamps: 0 to 1024, or `none`; refused, the task ends |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
@@ -79,6 +80,15 @@ pub struct Script {
     /// Names of the processes with several tasks, in the order of their first mention.
     pub processes: Vec<String>,
     pub memory: Vec<Region>,
+    /// What steps allow, each as it stands in the text.
+    pub affinities: Vec<Affinity>,
+}
+
+/// The CPUs of a step, and where it stands in the script: line and column, both from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Affinity {
+    pub cpus: CpuMask,
+    pub place: (u32, u32),
 }
 
 /// Memory that tasks touch.
@@ -152,6 +162,8 @@ enum Step {
     Enter(Option<u32>),
     /// A policy, or clamps.
     Attr(SchedAttr),
+    /// A place among the script's affinities.
+    Cpus(u32),
     Read(u32),
     Write(u32),
     /// A place among the script's memory, and bytes in each second.
@@ -173,6 +185,7 @@ pub struct Shared {
     regions: Vec<RegionId>,
     /// Ids of the script's groups.
     groups: Vec<TgId>,
+    affinities: Arc<[CpuMask]>,
     start: Ns,
     nr_tasks: u32,
 }
@@ -187,7 +200,14 @@ impl Script {
     /// `groups` are the ids of [`Script::groups`].
     pub fn share(&self, os: &mut Os, groups: Vec<TgId>, start: Ns) -> Shared {
         let pipes = self.pipes.iter().map(|_| os.create_pipe()).collect();
-        Shared { pipes, regions: self.create_memory(os), groups, start, nr_tasks: self.tasks.len() as u32 }
+        Shared {
+            pipes,
+            regions: self.create_memory(os),
+            groups,
+            affinities: self.affinities.iter().map(|affinity| affinity.cpus.clone()).collect(),
+            start,
+            nr_tasks: self.tasks.len() as u32,
+        }
     }
 
     fn create_memory(&self, os: &mut Os) -> Vec<RegionId> {

@@ -1,7 +1,7 @@
 //! The text of a script.
 
 use super::reader::Reader;
-use super::{Group, GroupLine, Region, Script, Step, Task};
+use super::{Affinity, Group, GroupLine, Region, Script, Step, Task};
 use machine::description::nearest_name;
 use machine::smt::WorkKind;
 use os::memory::RegionSpec;
@@ -134,13 +134,9 @@ fn attribute(
         }
         "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
         "cpus" => {
-            let cpus = machine::topology::parse_list(value)
-                .map_err(|error| reader.wrong_at(value, error.found, &error.expected))?;
-            if cpus.is_empty() {
-                return Err(reader.wrong_at(value, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
-            }
-            task.cpus = Some(cpus);
-            task.place = (reader.line, reader.column(value));
+            let affinity = affinity(reader, value)?;
+            task.cpus = Some(affinity.cpus);
+            task.place = affinity.place;
         }
         "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
         "at" => task.at = reader.time(value, 0)?,
@@ -275,6 +271,16 @@ fn group(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Ok(())
 }
 
+/// A list of CPUs, of which there must be some.
+fn affinity(reader: &Reader, list: &str) -> Result<Affinity, ScriptError> {
+    let cpus =
+        machine::topology::parse_list(list).map_err(|error| reader.wrong_at(list, error.found, &error.expected))?;
+    if cpus.is_empty() {
+        return Err(reader.wrong_at(list, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
+    }
+    Ok(Affinity { cpus, place: (reader.line, reader.column(list)) })
+}
+
 /// The place of a group among the script's, which it joins if it is new; `None` for the root.
 fn named_group(reader: &Reader, path: &str, script: &mut Script) -> Result<Option<u32>, ScriptError> {
     if path == "/" {
@@ -298,7 +304,7 @@ fn excerpt(text: &str) -> String {
 
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, read PIPE, write PIPE, \
+    const EXPECTED: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
                             enter GROUP, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
@@ -328,6 +334,11 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
         "clamp" => {
             let (min, max) = (reader.word(), reader.word());
             steps.push(Step::Attr(SchedAttr::clamps(reader.clamp(min)?, reader.clamp(max)?)));
+        }
+        "cpus" => {
+            let list = reader.word();
+            steps.push(Step::Cpus(script.affinities.len() as u32));
+            script.affinities.push(affinity(reader, list)?);
         }
         "setsid" => steps.push(Step::Setsid),
         "autogroup" => {
@@ -421,6 +432,13 @@ mod tests {
     }
 
     #[test]
+    fn cpus_are_of_a_task_or_of_a_step() {
+        let script = Script::parse("task a cpus=0: run 1ms; cpus 0-1,3; run 1ms", 1).unwrap();
+        assert_eq!(script.tasks[0].steps[1], Step::Cpus(0));
+        assert_eq!((script.affinities[0].cpus.list().as_str(), script.affinities[0].place), ("0-1,3", (1, 30)));
+    }
+
+    #[test]
     fn groups_are_named_by_lines_and_by_tasks() {
         let text = "group /a/b: cpu.max 50000 100000; cpu.weight 300\ntask x group=/c: enter /a/b; enter /; setsid; autogroup -5";
         let script = Script::parse(text, 1).unwrap();
@@ -495,6 +513,8 @@ mod tests {
             ("memory heap 1MB\ntask a: touch heap 1GB", "5:20: found `1GB`; expected so much as 512MB/s"),
             ("memory heap 1MB\ntask a kind=kthread: touch heap 1GB/s", "5:6: found the kernel thread `a` that"),
             ("task a session=: run 1ms", "4:16: found no session; expected a session's name"),
+            ("task a: cpus", "4:13: found no CPUs; expected a list of CPUs"),
+            ("task a: cpus 3-1", "4:14: found"),
             ("task a: enter b", "4:15: found `b`; expected a group's path"),
             ("task a: enter /b/..", "4:15: found `/b/..`; expected a group's path"),
             ("task a group=a: run 1ms", "4:14: found `a`; expected a group's path"),

@@ -4,8 +4,6 @@ use super::{Script, Shared, Step};
 use crate::Instance;
 use crate::groups::{GroupSpec, with_those_above};
 use os::Os;
-use os::memory::RegionId;
-use os::pipe::PipeId;
 use sched::errno::Errno;
 use sched::sched::{ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
@@ -113,6 +111,10 @@ impl Program for Playing {
                 self.answer_counts = true;
                 Op::SetAttr(Box::new(attr))
             }
+            Step::Cpus(place) => {
+                self.answer_counts = true;
+                Op::SetAffinity(self.shared.affinities[place as usize].clone())
+            }
             Step::Setsid => Op::Setsid,
             Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
             Step::Enter(place) => {
@@ -131,10 +133,7 @@ impl Program for Playing {
 /// The process that forks the script's tasks, each at its time, and waits for them.
 struct Main {
     script: Script,
-    pipes: Vec<PipeId>,
-    regions: Vec<RegionId>,
-    /// Ids of the script's groups.
-    groups: Vec<TgId>,
+    shared: Shared,
     /// Numbers of the tasks still to be forked, the last first.
     order: Vec<usize>,
     start: Option<Ns>,
@@ -160,10 +159,9 @@ impl Program for Main {
         }
         self.order.pop();
         self.forked = Some(number);
-        let (pipes, regions, groups) = (self.pipes.clone(), self.regions.clone(), self.groups.clone());
-        let shared = Shared { pipes, regions, groups, start, nr_tasks: self.script.tasks.len() as u32 };
-        let group = task.group.as_deref().map(|path| self.script.group_id(path, &self.groups));
-        Op::Fork(Box::new(task.spec(number, group, &shared)))
+        self.shared.start = start;
+        let group = task.group.as_deref().map(|path| self.script.group_id(path, &self.shared.groups));
+        Op::Fork(Box::new(task.spec(number, group, &self.shared)))
     }
 }
 
@@ -221,9 +219,8 @@ impl Instance for Script {
         order.sort_by_key(|&number| self.tasks[number].at);
         order.reverse();
         let main = Main {
-            pipes: self.pipes.iter().map(|_| os.create_pipe()).collect(),
-            regions: self.create_memory(os),
-            groups,
+            // They count from its own first step.
+            shared: self.share(os, groups, Ns::ZERO),
             order,
             start: None,
             waited: false,
