@@ -271,6 +271,19 @@ fn group(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Ok(())
 }
 
+/// The place of a pipe among the script's, which it joins if it is new.
+fn named_pipe(reader: &mut Reader, word: &str, script: &mut Script) -> Result<u32, ScriptError> {
+    let name = reader.word();
+    if name.is_empty() {
+        return Err(reader.wrong(format!("`{word}` without a pipe"), "the name of a pipe"));
+    }
+    let place = script.pipes.iter().position(|pipe| pipe == name).unwrap_or_else(|| {
+        script.pipes.push(name.to_string());
+        script.pipes.len() - 1
+    });
+    Ok(place as u32)
+}
+
 /// A list of CPUs, of which there must be some.
 fn affinity(reader: &Reader, list: &str) -> Result<Affinity, ScriptError> {
     let cpus =
@@ -350,14 +363,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             steps.push(Step::Enter(named_group(reader, path, script)?));
         }
         "read" | "write" => {
-            let name = reader.word();
-            if name.is_empty() {
-                return Err(reader.wrong(format!("`{word}` without a pipe"), "the name of a pipe"));
-            }
-            let pipe = script.pipes.iter().position(|pipe| pipe == name).unwrap_or_else(|| {
-                script.pipes.push(name.to_string());
-                script.pipes.len() - 1
-            }) as u32;
+            let pipe = named_pipe(reader, word, script)?;
             steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
         }
         "touch" | "leave" => steps.push(touch(reader, word, script)?),
