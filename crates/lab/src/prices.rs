@@ -10,11 +10,12 @@ use sched::access::Path;
 use units::{CpuId, Cycles, Ps};
 
 /// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel
-/// in `[os]`, `[net]` and `[idle_loop]`.
+/// in `[os]`, `[net]`, `[fs]` and `[idle_loop]`.
 pub fn check(machine: &Description) -> Result<(), Mistake> {
     machine.check_names("paths", Path::NAMES)?;
     machine.check_names("os", paths::NAMES)?;
     machine.check_names("net", paths::NAMES)?;
+    machine.check_names("fs", paths::NAMES)?;
     Ok(machine.check_names("idle_loop", paths::NAMES)?)
 }
 

@@ -85,6 +85,9 @@ os_paths! {
     SUBMIT_BIO = "submit_bio": "giving a request to the device";
     BIO_ENDIO = "bio_endio": "the end of a request, in its interrupt";
     BLK_MQ_RUN_WORK = "blk_mq_run_work_fn": "kblockd dispatching a request that waits for a flush";
+    XFS_DIALLOC = "xfs_dialloc": "an inode taken from its allocation group or given back, the group's AGI locked, up to the commit";
+    XFS_ALLOC_AG_VEXTENT = "xfs_alloc_ag_vextent": "the same of blocks, its AGF locked";
+    EXT4_NEW_INODE = "__ext4_new_inode": "what a call changes inside a transaction of ext4";
     XFS_END_IO = "xfs_end_io": "a small transaction when a write to fresh blocks has ended";
     XFS_LOG_FORCE = "_xfs_log_force_lsn": "forcing the log, without what workers do for it";
     XLOG_CIL_PUSH_WORK = "xlog_cil_push_work": "writing a checkpoint into the log's buffers";

@@ -20,6 +20,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let context = self.tasks.get(task.index()).and_then(Option::as_ref);
         context.is_none_or(|context| match &context.pending {
             Pending::Syscall(Syscall::Net(call)) if call.is_in_the_middle() => false,
+            // There are allocations with might_sleep() all the way.
+            Pending::Syscall(Syscall::Fs(call)) if call.is_in_the_middle() => self.os.rules.preempt.might_resched(),
             Pending::Long { .. } => true,
             _ => context.mm != 0,
         })

@@ -11,7 +11,7 @@
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
-use os::fs::{Completion, Device, FileId, FsKind, FsOp};
+use os::fs::{Completion, Device, FileId, FsKind, FsOp, WriteCache};
 use os::sync::{BarrierId, SyncOp};
 use sim::engine::Sample;
 use sim::program::{Op, Outcome, Program, TaskSpec};
@@ -45,7 +45,7 @@ pub const WORKLOAD: Workload = Workload {
         Parameter { name: "clients", default: 1, range: (1, 4_096), unit: "clients", doc: "processes that replay it" },
         Parameter { name: "ext4", default: 0, range: (0, 1), unit: "bool", doc: "on ext4 instead of XFS" },
         Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
-        Parameter { name: "write_us", default: 40, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
+        Parameter { name: "write_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
         Parameter { name: "flush_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a flush of its cache" },
         Parameter {
             name: "channels",
@@ -55,8 +55,15 @@ pub const WORKLOAD: Workload = Workload {
             doc: "requests that it works on at a time",
         },
         Parameter {
+            name: "cache",
+            default: 2,
+            range: (0, 2),
+            unit: "",
+            doc: "the device's cache of writes: 0 needs no flush, 1 takes writes past it, 2 is flushed after them",
+        },
+        Parameter {
             name: "single_queue",
-            default: 0,
+            default: 1,
             range: (0, 1),
             unit: "bool",
             doc: "one CPU takes all its interrupts, instead of the one that submitted",
@@ -72,10 +79,15 @@ pub const WORKLOAD: Workload = Workload {
     build: |values: &Values| {
         let us = |name| Ns(values.get(name) * 1_000);
         let completion = if values.get("single_queue") == 1 { Completion::Fixed } else { Completion::Submitter };
+        let cache = match values.get("cache") {
+            0 => WriteCache::Safe,
+            1 => WriteCache::ForceUnitAccess,
+            _ => WriteCache::FlushOnly,
+        };
         Box::new(Dbench {
             clients: values.get("clients"),
             kind: if values.get("ext4") == 1 { FsKind::Ext4 } else { FsKind::Xfs },
-            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, completion),
+            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, cache, completion),
             runtime: values.get("runtime"),
         })
     },
@@ -295,7 +307,9 @@ impl Program for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::run;
+    use crate::fixture::{edges, run};
+    use os::fs::{CilPush, FsRules};
+    use std::collections::BTreeMap;
 
     /// Bytes that a load file reads and writes.
     fn accounted() -> u64 {
@@ -318,32 +332,93 @@ mod tests {
         assert_eq!(gaps[gaps.len() / 2], 8);
     }
 
-    /// Wakeups for a hundred fsyncs, with one client.
-    fn wakeups_per_100_fsyncs(ext4: u64) -> u64 {
-        let ran = run("dbench4", 4, &[("ext4", ext4), ("runtime", 2)]);
+    /// How often whom woke whom for each fsync, in hundredths.
+    fn edges_of(parameters: &[(&str, u64)], rules: FsRules) -> BTreeMap<(String, String), u64> {
+        let parameters: Vec<(&str, u64)> = parameters.iter().copied().chain([("runtime", 2)]).collect();
+        let (ran, edges) = edges("dbench4", 4, &parameters, |os| os.fs_rules = rules);
         let bytes = ran.rows()[0].last().expect("two seconds have two figures") * 2;
         let fsyncs = bytes * FLUSHES / accounted();
-        ran.wakeups() * 100 / fsyncs
+        edges.into_iter().map(|(edge, count)| (edge, count * 100 / fsyncs)).collect()
+    }
+
+    #[track_caller]
+    fn within(edges: &BTreeMap<(String, String), u64>, waker: &str, wakee: &str, expected: std::ops::Range<u64>) {
+        let found = edges.get(&(waker.to_string(), wakee.to_string())).copied().unwrap_or(0);
+        assert!(expected.contains(&found), "{waker} -> {wakee}: {found} of {edges:?}");
+    }
+
+    /// Only the worker that pushes differs from v4.15.
+    const UNBOUND: FsRules = FsRules { cil_push: CilPush::Unbound, ..FsRules::V4_5 };
+
+    const NVME: [(&str, u64); 2] = [("cache", 1), ("single_queue", 0)];
+
+    /// What the measured wake graphs give for one client, with room for a load file whose order is our own.
+    #[test]
+    fn an_fsync_of_xfs_wakes_as_measured() {
+        for rules in [FsRules::V4_5, UNBOUND] {
+            let edges = edges_of(&NVME, rules);
+            let worker = "kworker";
+            // Data: straight from the interrupt, or by way of a bound worker where blocks were fresh.
+            within(&edges, "idle", "dbench", 40..61);
+            within(&edges, "dbench", worker, 95..106);
+            // The end of a write to fresh blocks, and the push.
+            within(&edges, worker, "dbench", 140..160);
+            within(&edges, "idle", "kworker", 40..61);
+            // kblockd, once by the caller for the flush; once more in the interrupt for the write behind it, and the log's worker.
+            within(&edges, "dbench", "kworkerH", 95..106);
+            within(&edges, "idle", "kworkerH", 190..211);
+            within(&edges, "kworkerH", "dbench", 95..106);
+        }
     }
 
     #[test]
-    fn an_fsync_of_xfs_wakes_three_or_four_workers_and_its_caller_thrice() {
-        // Caller: by data or conversion, by the push, by the log. Workers: the push, kblockd, the log's; and the conversion's in half.
-        let wakeups = wakeups_per_100_fsyncs(0);
-        assert!((630..670).contains(&wakeups), "{wakeups}");
+    fn the_push_is_done_on_the_callers_cpu_until_v5_3_only() {
+        let migrations = |rules| {
+            let edges = edges_of(&[], rules);
+            edges.get(&("migrated".to_string(), "dbench".to_string())).copied().unwrap_or(0)
+        };
+        let (bound, unbound) = (migrations(FsRules::V4_5), migrations(UNBOUND));
+        assert!(bound > unbound + 40, "{bound} and {unbound}");
     }
 
     #[test]
     fn an_fsync_of_ext4_wakes_jbd2_and_its_caller() {
-        // Caller: by data, and by jbd2 or a flush. jbd2: by the caller, and by the device twice; or kblockd, for the flush.
-        let wakeups = wakeups_per_100_fsyncs(1);
-        assert!((300..510).contains(&wakeups), "{wakeups}");
+        let edges = edges_of(&[("ext4", 1), NVME[0], NVME[1]], FsRules::V4_5);
+        // Three in four were measured, of a load file in another order.
+        within(&edges, "dbench", "jbd2", 50..101);
+        within(&edges, "jbd2", "dbench", 50..101);
+        // Two steps of a commit.
+        within(&edges, "idle", "jbd2", 100..201);
+        // Data, and the flush where nothing was to be committed.
+        within(&edges, "idle", "dbench", 100..151);
     }
 
     #[test]
-    fn clients_do_not_slow_each_other_down_while_there_are_cpus() {
+    fn a_device_without_a_cache_of_writes_needs_no_kblockd() {
+        let edges = edges_of(&[("cache", 0)], FsRules::V4_5);
+        within(&edges, "dbench", "kworkerH", 0..1);
+        within(&edges, "idle", "kworkerH", 95..106);
+        // With one that must be flushed, the write has a flush on either side; one queue sends the first at once.
+        let edges = edges_of(&[("cache", 2)], FsRules::V4_5);
+        within(&edges, "dbench", "kworkerH", 0..1);
+        within(&edges, "idle", "kworkerH", 285..316);
+    }
+
+    #[test]
+    fn many_clients_share_writes_of_the_log() {
+        let highpri = |clients| {
+            let edges = edges_of(&[("clients", clients)], FsRules::V4_5);
+            edges.iter().filter(|((_, wakee), _)| wakee == "kworkerH").map(|(_, count)| count).sum::<u64>()
+        };
+        let (one, many) = (highpri(1), highpri(16));
+        assert!(many < one / 2, "{many} and {one}");
+    }
+
+    #[test]
+    fn clients_wait_for_a_log_that_takes_one_buffer_at_a_time() {
         let throughput = |clients| run("dbench4", 8, &[("clients", clients), ("runtime", 1)]).rows()[0][0];
-        let (one, four) = (throughput(1), throughput(4));
-        assert!(four > one * 3, "{four} and {one}");
+        let (one, two, eight) = (throughput(1), throughput(2), throughput(8));
+        assert!(two > one * 5 / 4, "{two} and {one}");
+        assert!(eight < one * 5, "{eight} and {one}");
     }
 }

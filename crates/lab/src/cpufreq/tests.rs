@@ -159,7 +159,7 @@ fn work_done_is_work_asked_at_every_frequency() {
         ("v6.12,cpufreq.governor=performance,cpufreq.no_turbo=1", 24.5),
         ("v6.1,cpufreq.driver=acpi-cpufreq,cpufreq.governor=powersave", 103.0),
         ("v4.5-rc1,cpufreq.driver=acpi-cpufreq,cpufreq.governor=userspace,cpufreq.scaling_setspeed=2000000", 41.5),
-        ("v6.12,cpufreq.energy_performance_preference=performance", 24.0),
+        ("v6.12,cpufreq.energy_performance_preference=performance", 22.0),
     ] {
         let (time, run) = work(&intel, arm);
         assert!(time < longest && time > longest * 0.9, "{arm}: {time} ms");
@@ -186,7 +186,8 @@ fn hardware_that_chooses_by_itself_ramps_where_a_task_stays_and_leaves_idle_core
     assert!(busy.time.changes() >= 7, "{} changes", busy.time.changes());
     assert_eq!(busy.time.iter().last().map(|entry| entry.0), Some(4_000_000));
     for cpu in 1..4 {
-        assert_eq!(core(&run, cpu).time.iter().map(|entry| entry.0).collect::<Vec<_>>(), [800_000]);
+        // The lowest, where the driver starts, or where the hardware works most efficiently, if anything ran there.
+        assert!(core(&run, cpu).time.iter().all(|(khz, _)| khz <= 1_100_000), "core {cpu}");
     }
 }
 

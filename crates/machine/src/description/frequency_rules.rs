@@ -18,6 +18,8 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     below("frequency.base", "frequency.max")?;
     below("frequency.min", "frequency.fixed")?;
     below("frequency.min", "frequency.cap")?;
+    below("frequency.min", "frequency.hwp_efficient")?;
+    below("frequency.hwp_efficient", "frequency.base")?;
     let turbo = |cores: u32| named(&format!("frequency.turbo_{cores}"));
     let mut fewer = named("frequency.max");
     for more in (1..=255).filter_map(turbo) {

@@ -318,9 +318,9 @@ impl Description {
         self.work("paths", name)
     }
 
-    /// What a function of the rest of the kernel takes, where `[os]`, `[net]` or `[idle_loop]` lists it.
+    /// What a function of the rest of the kernel takes, where `[os]`, `[net]`, `[fs]` or `[idle_loop]` lists it.
     pub fn listed_os(&self, name: &str) -> Option<Cycles> {
-        ["os", "net", "idle_loop"].into_iter().find_map(|section| self.work(section, name))
+        ["os", "net", "fs", "idle_loop"].into_iter().find_map(|section| self.work(section, name))
     }
 
     /// What functions take that no section lists.

@@ -40,14 +40,15 @@ macro_rules! keys {
 }
 
 /// The sections of straight-line work of kernel functions, which take any function's name: those of kernel/sched, those of the
-/// rest of the kernel, those of its network stack, and those of the way into and out of idleness.
-pub const WORK: &[&str] = &["paths", "os", "net", "idle_loop"];
+/// rest of the kernel, those of its network stack and of its file systems, and those of the way into and out of idleness.
+pub const WORK: &[&str] = &["paths", "os", "net", "fs", "idle_loop"];
 
 keys! {
     "default_path_cycles" required Cycles CYCLES, "straight-line work of a kernel function that [paths] does not list";
     "cycles_per_instruction.paths" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [paths] takes, its lines in the first-level cache";
     "cycles_per_instruction.os" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [os] takes, with the lines that are not charged apart";
     "cycles_per_instruction.net" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [net] takes; its sockets' lines are charged apart";
+    "cycles_per_instruction.fs" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [fs] takes, with the lines that are not charged apart";
     "cycles_per_instruction.idle_loop" optional CyclesPerInstruction PER_INSTRUCTION, "what an instruction of [idle_loop] takes";
     "frequency.base" required Frequency HERTZ, "the marked frequency";
     "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";
@@ -60,6 +61,8 @@ keys! {
     "frequency.declared_latency" optional Time TIME, "what firmware tells governors that a change takes";
     "frequency.turbo_exit_latency" optional Time TIME, "a core whose idle state declares at least this exit latency counts as inactive for turbo";
     "frequency.hwp_window" optional Time TIME, "over so long hardware that chooses by itself looks at how busy a CPU was";
+    "frequency.hwp_history" optional Time TIME, "how long what it saw counts: the time constant of a moving mean, where it is longer than one window";
+    "frequency.hwp_efficient" optional Frequency HERTZ, "where such hardware works most efficiently: it chooses no lower frequency by itself, where not given down to the lowest";
     "frequency.hwp_ramp" optional Time TIME, "how long such hardware takes from the lowest to the highest frequency under full load";
     "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";

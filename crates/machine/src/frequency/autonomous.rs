@@ -1,24 +1,29 @@
 //! Hardware that chooses frequencies by itself (Intel's HWP, AMD's autonomous CPPC). A model: vendors publish its inputs, and how long
 //! it takes to reach the highest frequency, not its rule.
 //!
-//! Once in a window it looks how busy a CPU was. Busier than the target: faster, by as much of the whole range as the window is of
-//! the time that a full ramp takes. Otherwise: as fast as makes the same work fill the target. The energy-performance preference
-//! moves the target: 0 goes to the highest frequency at once, 128 has the machine's own target, 255 runs fuller before it ramps.
+//! Once in a window it looks how busy a core was, whichever of its threads was, over a moving history (Intel's manual, volume 3, 14.4.4: "moving
+//! workload history observation window", whose length the hardware chooses unless told). Busier than the target: faster, by as much of
+//! the whole range as the window is of the time that a full ramp takes. Otherwise: as fast as makes the same work fill the target, but
+//! no slower than where it works most efficiently, if it says where that is (`Most_Efficient_Performance` of the same manual).
+//! The energy-performance preference moves the target: 0 goes to the highest frequency at once, 128 has the machine's own target, 255
+//! runs fuller before it ramps.
 //!
-//! It sees time in idle states, and nothing of the scheduler: a task that comes with a history of load finds the CPU as it was left.
-//! A CPU that idled through a whole window has left its frequency for the lowest. Windows of all CPUs are multiples of one period.
+//! It sees time in idle states, and nothing of the scheduler: a task that comes with a history of load finds the core as it was left.
+//! Windows without work count into the history once somebody runs there again. Windows of all cores are multiples of one period.
 
 use super::{Frequency, What};
 use units::{CpuId, Ps};
 
-/// Where autonomous hardware stands with a CPU.
+/// Where autonomous hardware stands with a core.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     began: Ps,
-    /// Unhalted time until then.
+    /// Unhalted time of all threads until then.
     unhalted: Ps,
     /// It will look at the end of the window.
     due: bool,
+    /// How busy the core was in the history before that, in permille of [`PERMILLE`].
+    busy: u64,
 }
 
 /// The preference in the middle, where the target is the machine's own.
@@ -26,6 +31,9 @@ const MIDDLE: u32 = 128;
 const HIGHEST: u32 = 255;
 /// Permille. Who is busy all the time ramps at any preference.
 const FULLEST: u32 = 950;
+const PERMILLE: u64 = 1_000;
+/// So many windows without work leave nothing of any history that is allowed.
+const FORGOTTEN: u64 = 200;
 
 /// The share of time, in permille, for which a CPU is to be busy.
 fn target(own: u32, preference: u32) -> u32 {
@@ -41,53 +49,69 @@ impl Frequency {
     /// `cpu` executes: if hardware chooses its frequency, it looks at the end of the window.
     pub(super) fn watch(&mut self, cpu: CpuId, now: Ps) {
         let Some(rule) = self.model.autonomous.filter(|_| self.policy.is_autonomous()) else { return };
-        let window = self.cpus[cpu.index()].window;
+        let core = self.cpus[cpu.index()].core;
+        let window = self.windows[core];
         if window.due {
             return;
         }
         let period = rule.window.0.max(1);
         let began = Ps(now.0 / period * period);
-        if began.0 > window.began.0 + period {
-            // A whole window without work, unseen until now.
-            self.vote(cpu, self.floor_of(cpu), now);
+        // Windows without work, unseen until now.
+        for _ in 0..(began.0.saturating_sub(window.began.0) / period).min(FORGOTTEN) {
+            self.window_seen(core, 0, now);
         }
-        let unhalted = self.cpus[cpu.index()].clock.read(now, 0).unhalted;
-        self.cpus[cpu.index()].window = Window { began, unhalted, due: true };
-        self.plan(Ps(began.0 + period), What::Window(cpu));
+        let unhalted = self.unhalted(core, now);
+        self.windows[core] = Window { began, unhalted, due: true, ..self.windows[core] };
+        self.plan(Ps(began.0 + period), What::Window(core));
+    }
+
+    /// Unhalted time of all threads of a core.
+    fn unhalted(&self, core: usize, now: Ps) -> Ps {
+        self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now, 0).unhalted)
     }
 
     /// The end of a window.
-    pub(super) fn window_ends(&mut self, cpu: CpuId, at: Ps) {
+    pub(super) fn window_ends(&mut self, core: usize, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
-        let khz = self.khz(cpu);
-        let this = &mut self.cpus[cpu.index()];
-        let unhalted = this.clock.read(at, khz).unhalted;
-        let busy = unhalted.saturating_sub(this.window.unhalted).0 * 1_000 / rule.window.0.max(1);
-        this.window = Window { began: at, unhalted, due: false };
-        let (floor, ceiling) = (self.floor_of(cpu), self.policy.hardware_ceiling(&self.model));
+        let unhalted = self.unhalted(core, at);
+        let window = &mut self.windows[core];
+        // Threads beside each other are counted twice, but a core is no more than busy.
+        let busy = unhalted.saturating_sub(window.unhalted).0 * PERMILLE / rule.window.0.max(1);
+        *window = Window { began: at, unhalted, due: busy > 0, ..*window };
+        self.window_seen(core, busy.min(PERMILLE), at);
+        if busy > 0 {
+            self.plan(at + rule.window, What::Window(core));
+        }
+    }
+
+    /// A window in which a core was so busy, in permille, comes to its history, and the hardware chooses.
+    fn window_seen(&mut self, core: usize, busy: u64, at: Ps) {
+        let Some(rule) = self.model.autonomous else { return };
+        let window = &mut self.windows[core];
+        let (period, history) = (rule.window.0.max(1), rule.history.0.max(rule.window.0).max(1));
+        window.busy = (window.busy * (history - period) + busy * PERMILLE * period) / history;
+        let busy = window.busy / PERMILLE;
+        let first = self.threads[core][0];
+        let floors = self.threads[core].iter().map(|&cpu| self.floor_of(cpu));
+        let floor = floors.max().unwrap_or(0);
+        let ceiling = self.policy.hardware_ceiling(&self.model);
         let target = target(rule.target, u32::from(self.policy.preference.0));
         let range = u64::from(ceiling.saturating_sub(floor));
         let ramp = range * rule.window.0 / rule.ramp.0.max(1);
         // What it asked for before, as far as it got it.
-        let now = khz.min(self.cpus[cpu.index()].vote.max(floor));
+        let now = self.khz(first).min(self.cpus[first.index()].vote.max(floor));
         let wanted = if target == 0 && busy > 0 {
             ceiling
         } else if busy > u64::from(target) {
             now.saturating_add(ramp as u32)
         } else {
-            (u64::from(now) * busy / u64::from(target.max(1))) as u32
+            ((u64::from(now) * busy / u64::from(target.max(1))) as u32).max(rule.efficient_khz)
         };
         let step = self.model.step_khz;
         let wanted = wanted.div_ceil(step) * step;
-        self.vote(cpu, wanted.clamp(floor, ceiling), at);
-        if busy > 0 {
-            self.rearm(cpu, at, rule.window);
+        for index in 0..self.threads[core].len() {
+            self.vote(self.threads[core][index], wanted.max(floor).min(ceiling), at);
         }
-    }
-
-    fn rearm(&mut self, cpu: CpuId, at: Ps, window: Ps) {
-        self.cpus[cpu.index()].window.due = true;
-        self.plan(at + window, What::Window(cpu));
     }
 }
 

@@ -57,8 +57,8 @@ enum What {
     Domain(usize),
     /// A package looks at its active cores.
     Package(usize),
-    /// Autonomous hardware looks at a CPU.
-    Window(CpuId),
+    /// Autonomous hardware looks at a core.
+    Window(usize),
 }
 
 /// CPUs that share a clock.
@@ -91,7 +91,6 @@ struct Cpu {
     /// Not in an idle state that is deep enough to lose its vote.
     awake: bool,
     clock: Clock,
-    window: Window,
     /// The policy that it is in.
     policy: usize,
     pstate: intel_pstate::CpuData,
@@ -114,8 +113,10 @@ pub struct Frequency {
     pub model: Model,
     policy: Policy,
     cpus: Vec<Cpu>,
-    /// Threads of each core that are awake.
+    /// Threads of each core, how many of them are awake, and where autonomous hardware stands with it.
+    threads: Vec<Vec<CpuId>>,
     awake_threads: Vec<u32>,
+    windows: Vec<Window>,
     domains: Vec<Domain>,
     packages: Vec<Package>,
     policies: Vec<Group>,
@@ -140,7 +141,6 @@ impl Cpu {
             vote,
             awake: true,
             clock: Clock::default(),
-            window: Window::default(),
             policy,
             pstate: Default::default(),
             dbs: Default::default(),
@@ -168,6 +168,7 @@ impl Frequency {
         });
         let mut cpus = Vec::new();
         let mut awake_threads = vec![0; topology.cores().len()];
+        let mut threads = vec![Vec::new(); topology.cores().len()];
         for (cpu, of) in topology.cpus() {
             let number = model.domain(topology, cpu);
             let package = usize::from(of.package);
@@ -183,6 +184,7 @@ impl Frequency {
                 packages[package].active_cores += 1;
             }
             awake_threads[core] += 1;
+            threads[core].push(cpu);
             let shared = if policy.driver.shares_policies() { domain } else { cpu.index() };
             cpus.push(Cpu::new((domain, package, core), shared, start));
         }
@@ -199,6 +201,8 @@ impl Frequency {
             model,
             policy,
             cpus,
+            windows: vec![Window::default(); threads.len()],
+            threads,
             awake_threads,
             domains,
             packages,
@@ -271,7 +275,7 @@ impl Frequency {
                     }
                 }
             }
-            What::Window(cpu) => self.window_ends(cpu, event.at),
+            What::Window(core) => self.window_ends(core, event.at),
         }
     }
 

@@ -19,8 +19,12 @@ pub enum Sharing {
 pub struct Autonomous {
     /// Over so long it looks at how busy a CPU was.
     pub window: Ps,
+    /// How long what it saw counts: the time constant of a moving mean; no shorter than a window.
+    pub history: Ps,
     /// From the lowest to the highest frequency under full load.
     pub ramp: Ps,
+    /// It chooses no lower frequency by itself.
+    pub efficient_khz: u32,
     /// The share of time, in permille, for which a CPU is to be busy at the frequency chosen, at the middle preference.
     pub target: u32,
 }
@@ -78,6 +82,8 @@ impl Model {
         let autonomous = match control {
             "hardware" => Some(Autonomous {
                 window: figure("frequency.hwp_window")?.time(),
+                history: machine.figure("frequency.hwp_history").map_or(Ps::ZERO, Figure::time),
+                efficient_khz: machine.figure("frequency.hwp_efficient").map_or(0, |figure| khz(figure.hertz())),
                 ramp: figure("frequency.hwp_ramp")?.time(),
                 target: figure("frequency.hwp_target")?.permille() as u32,
             }),

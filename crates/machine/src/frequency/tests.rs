@@ -135,7 +135,8 @@ fn residency_sums_up_and_counters_count_cycles() {
 }
 
 fn autonomous(preference: u8) -> Frequency {
-    let hardware = Autonomous { window: us(4_000), ramp: us(30_000), target: 800 };
+    let hardware =
+        Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
     let model = Model { autonomous: Some(hardware), ..model(Sharing::Core) };
     let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 250);
     policy.preference = Preference(preference);

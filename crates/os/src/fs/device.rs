@@ -7,11 +7,23 @@ use units::Ns;
 pub struct Device {
     /// A write that goes to the device's cache.
     pub write: Ns,
-    /// A flush of that cache, or a write past it.
+    /// A flush of that cache; a write past it takes as long in addition to [`Device::write`].
     pub flush: Ns,
+    pub cache: WriteCache,
+    pub completion: Completion,
     /// Until when each of its channels is busy.
     channels: Vec<Ns>,
-    pub completion: Completion,
+}
+
+/// What the device says of its cache of writes, which decides what the block layer makes of a request that is to be durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteCache {
+    /// None that a loss of power would empty: flushes are left out.
+    Safe,
+    /// One, and it takes a write past it (FUA): NVMe.
+    ForceUnitAccess,
+    /// One, and a write past it is a write with a flush behind it: SATA, whose FUA Linux leaves off (`libata.fua=0`).
+    FlushOnly,
 }
 
 /// Which CPU hears that a request is done.
@@ -25,16 +37,29 @@ pub enum Completion {
 
 impl Device {
     /// `channels`: requests that it works on at a time, at least 1.
-    pub fn new(write: Ns, flush: Ns, channels: usize, completion: Completion) -> Device {
+    pub fn new(write: Ns, flush: Ns, channels: usize, cache: WriteCache, completion: Completion) -> Device {
         assert!(channels > 0, "a device that does nothing");
-        Device { write, flush, channels: vec![Ns::ZERO; channels], completion }
+        Device { write, flush, cache, completion, channels: vec![Ns::ZERO; channels] }
     }
 
-    /// A request that takes `latency` comes at `now`: when it is done.
-    pub(super) fn submit(&mut self, now: Ns, latency: Ns) -> Ns {
+    /// A write comes at `now`, past the cache or not: when it is done.
+    pub(super) fn submit_write(&mut self, now: Ns, past_cache: bool) -> Ns {
+        let latency = if past_cache { self.write + self.flush } else { self.write };
         let first = self.channels.iter_mut().min().expect("it has a channel");
         *first = (*first).max(now) + latency;
         *first
+    }
+
+    /// A flush comes at `now`: when it is done. SATA has no queued flush (libata: only commands of NCQ run beside each other): it waits until
+    /// the device has nothing else to do, and holds up what comes after it.
+    pub(super) fn submit_flush(&mut self, now: Ns) -> Ns {
+        if self.cache != WriteCache::FlushOnly {
+            return now + self.flush;
+        }
+        let idle = *self.channels.iter().max().expect("it has a channel");
+        let done = idle.max(now) + self.flush;
+        self.channels.fill(done);
+        done
     }
 }
 
@@ -42,11 +67,27 @@ impl Device {
 mod tests {
     use super::*;
 
+    fn device(cache: WriteCache) -> Device {
+        Device::new(Ns(40), Ns(60), 2, cache, Completion::Fixed)
+    }
+
     #[test]
     fn requests_wait_when_all_channels_are_busy() {
-        let mut device = Device::new(Ns(40), Ns(60), 2, Completion::Fixed);
-        let done: Vec<Ns> = (0..5).map(|_| device.submit(Ns(100), Ns(40))).collect();
+        let mut device = device(WriteCache::Safe);
+        let done: Vec<Ns> = (0..5).map(|_| device.submit_write(Ns(100), false)).collect();
         assert_eq!(done, [140, 140, 180, 180, 220].map(Ns));
-        assert_eq!(device.submit(Ns(1_000), Ns(60)), Ns(1_060));
+        assert_eq!(device.submit_write(Ns(1_000), true), Ns(1_100));
+    }
+
+    #[test]
+    fn a_flush_is_alone_at_a_device_that_cannot_queue_it() {
+        let mut sata = device(WriteCache::FlushOnly);
+        sata.submit_write(Ns(100), false);
+        assert_eq!(sata.submit_flush(Ns(110)), Ns(200), "behind the write");
+        assert_eq!(sata.submit_write(Ns(120), false), Ns(240), "behind the flush");
+        let mut nvme = device(WriteCache::ForceUnitAccess);
+        nvme.submit_write(Ns(100), false);
+        assert_eq!(nvme.submit_flush(Ns(110)), Ns(170));
+        assert_eq!(nvme.submit_write(Ns(120), false), Ns(160));
     }
 }

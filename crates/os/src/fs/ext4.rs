@@ -1,13 +1,21 @@
 //! fs/ext4 and fs/jbd2, with ordered data: fsync() writes the data and, where the journal does not hold the file's last change yet, waits for
 //! the commit of its transaction (ext4/fsync.c, jbd2/journal.c, jbd2/commit.c).
 //!
-//! One thread, jbd2, commits. It writes the transaction's blocks and waits for them, then the block that commits it, past the device's
-//! cache, and wakes all who wait. Changes meanwhile belong to the next transaction.
+//! One thread, jbd2, commits. It closes the transaction, which who is inside may still leave and nobody enter; writes its blocks and waits
+//! for them; then writes the block that commits it, flushed and past the device's cache, and wakes all who wait. Changes meanwhile belong to
+//! the next transaction. But every change of an inode or a block is one of the group descriptors too, and these are in every
+//! transaction: while their copy is on its way to the journal, who wants to change them sleeps (jbd2/transaction.c: do_get_write_access(),
+//! BH_Shadow).
+//!
+//! Differs: a transaction never runs out of room, and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
+//! for nothing.
 
-use super::{BioKind, FileId, Stage};
+use super::bio::{BioId, BioKind};
+use super::{FileId, Stage};
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
+use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::CpuId;
@@ -18,21 +26,86 @@ pub(super) struct Journal {
     committed: u64,
     /// The last one whose commit was asked for.
     commit_request: u64,
-    /// The one that is being committed.
+    /// The one that is being committed, and how far it is.
     committing: Option<u64>,
+    phase: Phase,
+    /// Calls inside the running transaction, or the one that is being closed.
+    updates: u32,
+    /// j_state_lock, which every call takes to get in.
+    state_lock: Line,
     done_commit: WaitQueue,
-    /// jbd2, while it sleeps for something to do.
+    /// Who waits for a transaction to be closed, or for its blocks.
+    locked: WaitQueue,
+    shadow: WaitQueue,
+    /// jbd2, while it sleeps for something to do, or for the last call inside.
     idle: Option<TaskId>,
+    closing: Option<TaskId>,
+}
+
+/// jbd2.h: t_state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Running,
+    /// Nobody gets in, until all are out.
+    Locked,
+    /// Its blocks are on their way to the journal.
+    Blocks,
+    /// The block that commits it is.
+    JFlush,
 }
 
 impl Journal {
-    pub fn new(done_commit: WaitQueue) -> Journal {
-        Journal { committed: 0, commit_request: 0, committing: None, done_commit, idle: None }
+    /// `allocate`: fresh lines, as many as there are names.
+    pub fn new(mut allocate: impl FnMut(&'static [&'static str]) -> Line) -> Journal {
+        Journal {
+            committed: 0,
+            commit_request: 0,
+            committing: None,
+            phase: Phase::Running,
+            updates: 0,
+            state_lock: allocate(&["journal: j_state_lock"]),
+            done_commit: WaitQueue::new(allocate(&["journal: j_wait_done_commit"])),
+            locked: WaitQueue::new(allocate(&["journal: j_wait_transaction_locked"])),
+            shadow: WaitQueue::new(allocate(&["journal: BH_Shadow"])),
+            idle: None,
+            closing: None,
+        }
     }
 
     /// The transaction that takes what changes now.
     pub fn running(&self) -> u64 {
-        self.committing.unwrap_or(self.committed) + 1
+        // Who is inside one that is being closed still changes that.
+        let closed = self.committing.filter(|_| self.phase != Phase::Locked);
+        closed.unwrap_or(self.committed) + 1
+    }
+
+    /// transaction.c: start_this_handle(), and do_get_write_access() for the group descriptors: whether a call is in the transaction
+    /// now; otherwise it is about to sleep.
+    pub fn start_this_handle<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
+        sched.arch_mut().atomic(cpu, self.state_lock);
+        let queue = match self.phase {
+            Phase::Running | Phase::JFlush => {
+                self.updates += 1;
+                self.locked.finish_wait(sched, cpu, task);
+                self.shadow.finish_wait(sched, cpu, task);
+                return true;
+            }
+            Phase::Locked => &mut self.locked,
+            Phase::Blocks => &mut self.shadow,
+        };
+        queue.prepare_to_wait(sched, cpu, task, false);
+        false
+    }
+
+    /// transaction.c: jbd2_journal_stop()
+    pub fn jbd2_journal_stop<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        sched.arch_mut().atomic(cpu, self.state_lock);
+        self.updates -= 1;
+        if self.updates == 0
+            && let Some(jbd2) = self.closing.take()
+        {
+            sched.wake(cpu, jbd2, WakeFlags::NONE);
+        }
     }
 }
 
@@ -43,9 +116,11 @@ pub struct Jbd2(Burst);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Burst {
     Idle,
+    /// Waits for the last call inside.
+    Closing,
     /// Waits for the blocks, or for the one that commits.
-    Blocks(super::BioId),
-    CommitBlock(super::BioId),
+    Blocks(BioId),
+    CommitBlock(BioId),
 }
 
 impl Jbd2 {
@@ -63,18 +138,21 @@ impl Os {
         stage: &mut Stage,
     ) -> Step {
         let tid = match *stage {
-            Stage::Commit(tid) => tid,
+            Stage::Commit { tid, .. } => tid,
             _ => self.fs().inode(file).logged,
         };
         let journal = &mut self.fs().journal;
         if journal.committed >= tid {
             journal.done_commit.finish_wait(sched, cpu, task);
-            let waited = *stage == Stage::Commit(tid);
-            return if waited { Step::Done(0) } else { self.blkdev_issue_flush(sched, cpu, task, stage) };
+            let flushed = matches!(*stage, Stage::Commit { barrier: false, .. });
+            return if flushed { Step::Done(0) } else { self.blkdev_issue_flush(sched, cpu, task, stage) };
         }
-        if *stage != Stage::Commit(tid) {
-            *stage = Stage::Commit(tid);
+        if !matches!(*stage, Stage::Commit { .. }) {
+            // journal.c: jbd2_trans_will_send_data_barrier(): too late for this file's data.
+            let barrier = journal.committing == Some(tid) && journal.phase == Phase::JFlush;
+            *stage = Stage::Commit { tid, barrier };
             charge(sched, cpu, paths::JBD2_LOG_START_COMMIT);
+            let journal = &mut self.fs().journal;
             if journal.commit_request < tid {
                 journal.commit_request = tid;
                 if let Some(jbd2) = journal.idle.take() {
@@ -84,6 +162,13 @@ impl Os {
         }
         self.fs().journal.done_commit.prepare_to_wait(sched, cpu, task, false);
         Step::Sleep { until: None }
+    }
+
+    /// The blocks of a transaction are in the journal: their buffers may be changed again (commit.c: journal_end_buffer_io_sync()).
+    pub(super) fn end_journal_blocks<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        let journal = &mut self.fs().journal;
+        journal.phase = Phase::JFlush;
+        journal.shadow.wake_up(sched, cpu, WakeFlags::NONE, 0);
     }
 
     /// jbd2/journal.c: kjournald2(), with jbd2_journal_commit_transaction(), for ever.
@@ -104,33 +189,41 @@ impl Os {
                         return Step::Sleep { until: None };
                     }
                     journal.committing = Some(journal.committed + 1);
+                    journal.phase = Phase::Locked;
+                    state.0 = Burst::Closing;
+                }
+                Burst::Closing => {
+                    let journal = &mut self.fs().journal;
+                    if journal.updates > 0 {
+                        journal.closing = Some(task);
+                        sched.set_current_state(cpu, TaskState::Uninterruptible);
+                        return Step::Sleep { until: None };
+                    }
+                    journal.phase = Phase::Blocks;
+                    journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     charge(sched, cpu, paths::JBD2_COMMIT_BLOCKS);
-                    let bio = self.fs().add_bio(BioKind::Journal, task);
+                    let bio = self.fs().bios.add(BioKind::Journal, task);
                     self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::Blocks(bio);
                 }
-                Burst::Blocks(bio) | Burst::CommitBlock(bio) if !self.fs().bio(bio).done => {
+                Burst::Blocks(bio) | Burst::CommitBlock(bio) if !self.fs().bios.bio(bio).done => {
                     return super::wait_for_io(sched, cpu);
                 }
                 Burst::Blocks(bio) => {
                     sched.set_in_iowait(cpu, false);
-                    self.fs().free_bios.push(bio);
+                    self.fs().bios.free(bio);
                     charge(sched, cpu, paths::JBD2_COMMIT_RECORD);
-                    let bio = self.fs().add_bio(BioKind::Journal, task);
-                    // Past the cache: a flush before it.
-                    let now = sched.arch().sched_clock(cpu);
-                    let fs = self.fs();
-                    let latency = fs.device.flush + fs.device.write;
-                    let done = fs.device.submit(now, latency);
-                    self.announce(cpu, bio, done);
+                    let bio = self.fs().bios.add(BioKind::Commit, task);
+                    self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::CommitBlock(bio);
                 }
                 Burst::CommitBlock(bio) => {
                     sched.set_in_iowait(cpu, false);
-                    self.fs().free_bios.push(bio);
+                    self.fs().bios.free(bio);
                     charge(sched, cpu, paths::JBD2_COMMIT_DONE);
                     let journal = &mut self.fs().journal;
                     journal.committed = journal.committing.take().expect("it has just been written");
+                    journal.phase = Phase::Running;
                     journal.done_commit.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     state.0 = Burst::Idle;
                 }

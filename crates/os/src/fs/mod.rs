@@ -1,23 +1,30 @@
-//! File systems, as far as a task meets one: what its calls take, and the sleeps of fsync().
+//! File systems, as far as a task meets one: what its calls take, and where they sleep.
 //!
 //! Calls other than fsync() work in memory: each has a price, and what it copies (fs/read_write.c, fs/namei.c). They say what they have
 //! changed: data that must be written, and metadata that the journal must hold. [`xfs`] and [`ext4`] say how fsync() brings both to the
-//! device, who sleeps for whom, and which threads do the work in between.
+//! device, who sleeps for whom, and which threads do the work in between; [`bio`] what the block layer makes of it.
 //!
-//! Modelled: one file system and one device; files by number. Absent: reading from the device, writeback in the background, memory
-//! pressure, what several tasks contend for in one directory (every client has its own).
+//! Calls that take or give back inodes and blocks wait for each other: on XFS for the headers of an allocation group ([`groups`]), on ext4 for
+//! a transaction that is being closed, and for the blocks of one that is being written. What they do inside is a path of its own, so that
+//! others find them there.
+//!
+//! Modelled: one file system and one device; files by number, a client's directories spread over the groups. Absent: reading from the
+//! device, writeback in the background, memory pressure, what several tasks contend for in one directory (every client has its own).
 
+mod bio;
 mod device;
 mod ext4;
+mod groups;
 mod xfs;
 
-pub use device::{Completion, Device};
+pub use bio::BioId;
+pub use device::{Completion, Device, WriteCache};
 pub use ext4::Jbd2;
 
-use crate::irq::{Cause, IrqId};
-use crate::wait::WaitQueue;
-use crate::workqueue::{Queue, Work};
+use crate::irq::IrqId;
 use crate::{Os, Step, charge, paths};
+use bio::{BioKind, Bios};
+use groups::{AG_COUNT, Groups, Header};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::behaviour;
@@ -122,22 +129,51 @@ impl FsCall {
     pub fn new(op: FsOp) -> FsCall {
         FsCall { op, stage: Stage::Begin }
     }
+
+    /// Whether it has begun, so that it is on its way in the kernel.
+    pub fn is_in_the_middle(&self) -> bool {
+        self.stage != Stage::Begin
+    }
 }
 
-/// How far fsync() is.
+/// How far a call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Begin,
+    /// About to be the only one in a place, the so manieth of the call; then inside.
+    Enter(u8),
+    Inside(u8),
     /// Waits for this request's data.
     Data(BioId),
     /// XFS: waits for the push of this checkpoint.
     Push(u64),
-    /// XFS: waits for the log to hold it.
-    Log(u64),
-    /// ext4: waits for this transaction.
-    Commit(u64),
+    /// XFS: waits for the buffer before the one that holds it.
+    Prior {
+        checkpoint: u64,
+        buffer: u64,
+    },
+    /// XFS: waits for the log to hold it; `flushed`: it was this task that gave the buffer to the device.
+    Log {
+        checkpoint: u64,
+        buffer: u64,
+        flushed: bool,
+    },
+    /// ext4: waits for this transaction; `barrier`: which no longer flushes the device for this file's data.
+    Commit {
+        tid: u64,
+        barrier: bool,
+    },
     /// Nothing was to be logged: waits for this flush of the device.
     Flush(BioId),
+}
+
+/// Where a call must be alone, or let in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// XFS: a header of an allocation group.
+    Group(Header),
+    /// ext4: a transaction.
+    Handle,
 }
 
 /// What a file system leaves to a worker.
@@ -147,33 +183,10 @@ pub enum FsWork {
     EndIo(BioId),
     /// xfs_log_cil.c: xlog_cil_push_work()
     CilPush,
-    /// block/blk-flush.c: the requeued request of a log write, and of its flushes.
-    Dispatch(BioId),
+    /// block/blk-mq.c: blk_mq_requeue_work(): steps of durable writes.
+    Requeue,
     /// xfs_log.c: xlog_iodone(), with the callbacks of what the buffer holds.
     LogDone(BioId),
-}
-
-/// A request of the device, by its number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BioId(u32);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum BioKind {
-    /// File data; `fresh` as for [`FsOp::Write`].
-    Data { fresh: bool },
-    /// XFS's log, up to this checkpoint.
-    Log { checkpoint: u64 },
-    /// ext4's journal: blocks, or the block that commits them.
-    Journal,
-    /// Nothing but a flush of the device's cache.
-    Flush,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Bio {
-    kind: BioKind,
-    task: TaskId,
-    done: bool,
 }
 
 /// What is to be written of a file.
@@ -181,6 +194,8 @@ struct Bio {
 struct Inode {
     dirty: bool,
     fresh: bool,
+    /// It has blocks on the device.
+    allocated: bool,
     /// The checkpoint, or transaction, that holds its last change; 0: none.
     logged: u64,
     /// When its times were changed last: they are, at most once in a jiffy.
@@ -195,9 +210,9 @@ pub struct FileSystem {
     /// Its line, where completions come to one CPU.
     irq: Option<IrqId>,
     inodes: Vec<Inode>,
-    bios: Vec<Bio>,
-    free_bios: Vec<BioId>,
+    bios: Bios,
     xfs: xfs::Log,
+    groups: Groups,
     journal: ext4::Journal,
 }
 
@@ -213,52 +228,55 @@ impl FileSystem {
         &mut self.inodes[index]
     }
 
-    fn add_bio(&mut self, kind: BioKind, task: TaskId) -> BioId {
-        let bio = Bio { kind, task, done: false };
-        match self.free_bios.pop() {
-            Some(id) => {
-                self.bios[id.0 as usize] = bio;
-                id
+    /// Metadata of a file changes: in the checkpoint or the transaction that takes changes now.
+    fn log<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, file: FileId) {
+        let current = match self.kind {
+            FsKind::Xfs => {
+                self.xfs.xfs_log_commit_cil(sched, cpu);
+                self.xfs.current()
             }
-            None => {
-                self.bios.push(bio);
-                BioId(self.bios.len() as u32 - 1)
-            }
-        }
-    }
-
-    fn bio(&mut self, id: BioId) -> &mut Bio {
-        &mut self.bios[id.0 as usize]
-    }
-
-    /// The number of what holds changes made now: a checkpoint or a transaction.
-    fn current(&self) -> u64 {
-        match self.kind {
-            FsKind::Xfs => self.xfs.current(),
             FsKind::Ext4 => self.journal.running(),
-        }
+        };
+        self.inode(file).logged = current;
     }
 
-    /// Metadata of a file changes.
-    fn log(&mut self, file: FileId) {
-        let current = self.current();
-        self.inode(file).logged = current;
+    /// The so manieth place where a call must be let in, with the file that it is about.
+    fn place(&mut self, op: FsOp, number: u8) -> Option<(Place, FileId)> {
+        use Place::{Group, Handle};
+        let (file, xfs, ext4): (FileId, &[Place], &[Place]) = match op {
+            FsOp::Open { file, create: true } => (file, &[Group(Header::Agi)], &[Handle]),
+            // From the directory to the list of inodes without a name; off that list, and free. Blocks are given back where the file has some.
+            FsOp::Unlink(file) if self.inode(file).allocated => {
+                (file, &[Group(Header::Agi), Group(Header::Agf), Group(Header::Agi)], &[Handle, Handle])
+            }
+            FsOp::Unlink(file) => (file, &[Group(Header::Agi), Group(Header::Agi)], &[Handle, Handle]),
+            FsOp::Rename(file) | FsOp::Utimes(file) => (file, &[], &[Handle]),
+            // Blocks are chosen when they are to be written.
+            FsOp::Fsync(file) if self.inode(file).dirty && self.inode(file).fresh => {
+                (file, &[Group(Header::Agf)], &[Handle])
+            }
+            _ => return None,
+        };
+        let places = if self.kind == FsKind::Xfs { xfs } else { ext4 };
+        places.get(usize::from(number)).map(|&place| (place, file))
     }
 }
 
 impl Os {
     /// Mounts a fresh file system, the only one. Its threads are started when the workload's tasks are.
     pub fn mount(&mut self, kind: FsKind, device: Device) {
-        let lines = [self.allocate(1), self.allocate(1)];
+        let headers = self.allocate(2 * AG_COUNT);
+        let xfs = xfs::Log::new(|names| self.allocate_named(names));
+        let journal = ext4::Journal::new(|names| self.allocate_named(names));
         self.fs = Some(Box::new(FileSystem {
             kind,
             device,
             irq: None,
             inodes: Vec::new(),
-            bios: Vec::new(),
-            free_bios: Vec::new(),
-            xfs: xfs::Log::new(WaitQueue::new(lines[0]), WaitQueue::new(lines[1])),
-            journal: ext4::Journal::new(WaitQueue::new(lines[0])),
+            bios: Bios::default(),
+            xfs,
+            groups: Groups::new(headers),
+            journal,
         }));
     }
 
@@ -281,42 +299,52 @@ impl Os {
     }
 
     pub(crate) fn fs_call<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut FsCall) -> Step {
-        let FsOp::Fsync(file) = call.op else { return self.in_memory(sched, cpu, call.op) };
-        if call.stage == Stage::Begin {
-            charge(sched, cpu, paths::VFS_FSYNC);
-            let inode = std::mem::take(self.fs().inode(file));
-            *self.fs().inode(file) = Inode { dirty: false, fresh: false, ..inode };
-            if inode.dirty {
-                charge(sched, cpu, paths::WRITE_CACHE_PAGES);
-                let bio = self.fs().add_bio(BioKind::Data { fresh: inode.fresh }, task);
-                self.submit_bio(sched, cpu, bio);
-                call.stage = Stage::Data(bio);
-                return wait_for_io(sched, cpu);
+        loop {
+            match call.stage {
+                Stage::Begin => {
+                    self.in_memory(sched, cpu, call.op);
+                    call.stage = Stage::Enter(0);
+                }
+                Stage::Enter(number) => {
+                    if let Some((place, file)) = self.fs().place(call.op, number) {
+                        if !self.enter(sched, cpu, task, place, file) {
+                            return Step::Sleep { until: None };
+                        }
+                        call.stage = Stage::Inside(number);
+                        return Step::Continues;
+                    }
+                    if let FsOp::Unlink(file) = call.op {
+                        *self.fs().inode(file) = Inode::default();
+                    }
+                    let FsOp::Fsync(file) = call.op else { return Step::Done(0) };
+                    if let Some(bio) = self.write_data(sched, cpu, task, file) {
+                        call.stage = Stage::Data(bio);
+                        return wait_for_io(sched, cpu);
+                    }
+                    return self.fsync(sched, cpu, task, file, &mut call.stage);
+                }
+                Stage::Inside(number) => {
+                    if let Some((place, file)) = self.fs().place(call.op, number) {
+                        self.leave(sched, cpu, place, file);
+                    }
+                    call.stage = Stage::Enter(number + 1);
+                }
+                _ => {
+                    let FsOp::Fsync(file) = call.op else { unreachable!("nothing else waits for a device") };
+                    return self.fsync(sched, cpu, task, file, &mut call.stage);
+                }
             }
-        }
-        if let Stage::Data(bio) | Stage::Flush(bio) = call.stage {
-            if !self.fs().bio(bio).done {
-                return wait_for_io(sched, cpu);
-            }
-            sched.set_in_iowait(cpu, false);
-            self.fs().free_bios.push(bio);
-            if let Stage::Flush(_) = call.stage {
-                return Step::Done(0);
-            }
-        }
-        match self.fs().kind {
-            FsKind::Xfs => self.xfs_log_force(sched, cpu, task, file, &mut call.stage),
-            FsKind::Ext4 => self.ext4_sync_file(sched, cpu, task, file, &mut call.stage),
         }
     }
 
-    /// The calls that never sleep.
-    fn in_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, op: FsOp) -> Step {
+    /// What a call does by itself, up to the first place where it must be let in.
+    fn in_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, op: FsOp) {
         let now = sched.arch().sched_clock(cpu);
         charge(sched, cpu, path_of(op));
         match op {
-            FsOp::Open { file, create: true } | FsOp::Unlink(file) | FsOp::Rename(file) | FsOp::Utimes(file) => {
-                self.fs().log(file);
+            // Those that ext4 lets into a transaction change their file there.
+            FsOp::Rename(file) | FsOp::Utimes(file) if self.fs().kind == FsKind::Xfs => {
+                self.fs().log(sched, cpu, file);
             }
             FsOp::Read { bytes } => sched.arch_mut().copy(cpu, u64::from(bytes)),
             FsOp::Write { file, bytes, fresh } => {
@@ -331,59 +359,92 @@ impl Os {
                 inode.stamped = Some(jiffy);
                 let counted = xfs && iversion == IVersion::EveryWrite;
                 if stamp || fresh || counted {
-                    self.fs().log(file);
+                    self.fs().log(sched, cpu, file);
                 }
             }
+            FsOp::Fsync(file) if self.fs().inode(file).dirty => charge(sched, cpu, paths::WRITE_CACHE_PAGES),
             _ => {}
         }
-        Step::Done(0)
+    }
+
+    /// Whether a call is let in, with what it does there; otherwise it is about to sleep.
+    fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, place: Place, file: FileId) -> bool {
+        let fs = self.fs();
+        let work = match place {
+            Place::Group(header) => {
+                if !fs.groups.xfs_buf_lock(sched, cpu, task, file.0, header) {
+                    return false;
+                }
+                if header == Header::Agi { paths::XFS_DIALLOC } else { paths::XFS_ALLOC_AG_VEXTENT }
+            }
+            Place::Handle => {
+                if !fs.journal.start_this_handle(sched, cpu, task) {
+                    return false;
+                }
+                paths::EXT4_NEW_INODE
+            }
+        };
+        charge(sched, cpu, work);
+        fs.log(sched, cpu, file);
+        true
+    }
+
+    fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, place: Place, file: FileId) {
+        let fs = self.fs();
+        match place {
+            Place::Group(header) => fs.groups.xfs_buf_unlock(sched, cpu, file.0, header),
+            Place::Handle => fs.journal.jbd2_journal_stop(sched, cpu),
+        }
+    }
+
+    /// mm/filemap.c: file_write_and_wait_range(): a file's dirty pages go to the device.
+    fn write_data<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, file: FileId) -> Option<BioId> {
+        let fs = self.fs();
+        let inode = fs.inode(file);
+        if !std::mem::take(&mut inode.dirty) {
+            return None;
+        }
+        let fresh = std::mem::take(&mut inode.fresh);
+        inode.allocated = true;
+        let bio = fs.bios.add(BioKind::Data { fresh }, task);
+        self.submit_bio(sched, cpu, bio);
+        Some(bio)
+    }
+
+    /// fsync() behind the giving of its data to the device.
+    fn fsync<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        file: FileId,
+        stage: &mut Stage,
+    ) -> Step {
+        if let Stage::Data(bio) | Stage::Flush(bio) = *stage {
+            if !self.fs().bios.bio(bio).done {
+                return wait_for_io(sched, cpu);
+            }
+            sched.set_in_iowait(cpu, false);
+            self.fs().bios.free(bio);
+            if let Stage::Flush(_) = *stage {
+                return Step::Done(0);
+            }
+        }
+        match self.fs().kind {
+            FsKind::Xfs => self.xfs_log_force(sched, cpu, task, file, stage),
+            FsKind::Ext4 => self.ext4_sync_file(sched, cpu, task, file, stage),
+        }
     }
 
     /// block/blk-flush.c: blkdev_issue_flush(): what was written may lie in the device's cache only.
     fn blkdev_issue_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, stage: &mut Stage) -> Step {
-        let bio = self.fs().add_bio(BioKind::Flush, task);
-        *stage = Stage::Flush(bio);
-        self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::Dispatch(bio)));
-        wait_for_io(sched, cpu)
-    }
-
-    /// block/blk-core.c: submit_bio(): hands a request to the device, which tells a CPU when it is done.
-    fn submit_bio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, bio: BioId) {
-        charge(sched, cpu, paths::SUBMIT_BIO);
-        let now = sched.arch().sched_clock(cpu);
-        let fs = self.fs();
-        let latency = match fs.bio(bio).kind {
-            BioKind::Data { .. } | BioKind::Journal => fs.device.write,
-            // A flush before it, and its own way past the cache.
-            BioKind::Log { .. } => fs.device.flush + fs.device.write,
-            BioKind::Flush => fs.device.flush,
-        };
-        let done = fs.device.submit(now, latency);
-        self.announce(cpu, bio, done);
-    }
-
-    fn announce(&mut self, cpu: CpuId, bio: BioId, done: Ns) {
-        let irq = self.fs().irq;
-        let irq = irq.unwrap_or_else(|| self.irq.queue_request_irq(cpu));
-        self.irq.raise(done, irq, Cause::Bio(bio));
-    }
-
-    /// block/bio.c: bio_endio(), in the device's interrupt.
-    pub fn bio_endio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
-        charge(sched, cpu, paths::BIO_ENDIO);
-        let fs = self.fs();
-        let xfs = fs.kind == FsKind::Xfs;
-        let bio = *fs.bio(id);
-        match bio.kind {
-            BioKind::Data { fresh: true } if xfs => {
-                self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::EndIo(id)))
-            }
-            BioKind::Log { .. } => self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::LogDone(id))),
-            BioKind::Data { .. } | BioKind::Journal | BioKind::Flush => {
-                fs.bio(id).done = true;
-                sched.wake(cpu, bio.task, WakeFlags::NONE);
-            }
+        if self.fs().device.cache == WriteCache::Safe {
+            return Step::Done(0);
         }
+        let bio = self.fs().bios.add(BioKind::Flush, task);
+        *stage = Stage::Flush(bio);
+        self.submit_bio(sched, cpu, bio);
+        wait_for_io(sched, cpu)
     }
 
     /// What a worker does for the file system.
@@ -391,16 +452,13 @@ impl Os {
         match work {
             FsWork::EndIo(id) => {
                 charge(sched, cpu, paths::XFS_END_IO);
-                let bio = self.fs().bio(id);
+                let bio = self.fs().bios.bio(id);
                 bio.done = true;
                 let task = bio.task;
                 sched.wake(cpu, task, WakeFlags::NONE);
             }
             FsWork::CilPush => self.xlog_cil_push_work(sched, cpu),
-            FsWork::Dispatch(id) => {
-                charge(sched, cpu, paths::BLK_MQ_RUN_WORK);
-                self.submit_bio(sched, cpu, id);
-            }
+            FsWork::Requeue => self.blk_mq_requeue_work(sched, cpu),
             FsWork::LogDone(id) => self.xlog_iodone(sched, cpu, id),
         }
     }
@@ -413,7 +471,7 @@ fn wait_for_io<S: Scheduler>(sched: &mut S, cpu: CpuId) -> Step {
     Step::Sleep { until: None }
 }
 
-/// What a call that never sleeps takes, but for its copying.
+/// What a call takes, but for its copying and what it does where it must be let in.
 fn path_of(op: FsOp) -> Path {
     match op {
         FsOp::Open { .. } => paths::DO_SYS_OPEN,
@@ -429,6 +487,6 @@ fn path_of(op: FsOp) -> Path {
         FsOp::Unlink(_) => paths::DO_UNLINKAT,
         FsOp::Rename(_) => paths::DO_RENAMEAT,
         FsOp::Lock => paths::FCNTL_SETLK,
-        FsOp::Fsync(_) => unreachable!("it may sleep"),
+        FsOp::Fsync(_) => paths::VFS_FSYNC,
     }
 }

@@ -1,0 +1,262 @@
+//! Requests on their way to the device and back (block/), and what makes a write durable: block/blk-flush.c.
+//!
+//! A write of the log asks for a flush of the device's cache before it, and to go past that cache. The block layer makes steps of it, each a
+//! request of its own: a flush, the write, and one more flush where the device cannot write past its cache. Of one queue at most
+//! one flush is at the device, none while a write of such a sequence is, and all who wait for one share the next. Steps that follow an interrupt are
+//! dispatched by kblockd, a bound worker of high priority; the first one too where there are many queues, while the old single
+//! queue gives it to the device at once.
+//!
+//! Differs: flushes that wait for a write of a sequence wait for as long as it takes, not 5 s at most; a queue with a scheduler has no other
+//! rule; requests are neither merged nor sorted.
+
+use super::device::{Completion, WriteCache};
+use super::{FileSystem, FsKind, FsWork};
+use crate::irq::Cause;
+use crate::workqueue::{Queue, Work};
+use crate::{Os, charge, paths};
+use sched::arch::Arch;
+use sched::sched::{TaskId, WakeFlags};
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// A request of the device, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BioId(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum BioKind {
+    /// File data; `fresh` as for [`super::FsOp::Write`].
+    Data { fresh: bool },
+    /// A log buffer of XFS, by the number of the buffers before it. To be durable, with all that was written before.
+    Log { buffer: u64 },
+    /// ext4's journal: blocks.
+    Journal,
+    /// The block that commits them, durable as XFS's.
+    Commit,
+    /// Nothing but a flush of the device's cache.
+    Flush,
+    /// The flush that stands for all who wait for one.
+    Shared,
+}
+
+/// blk-flush.c: REQ_FSEQ_*: where a durable request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sequence {
+    Preflush,
+    Data,
+    Postflush,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bio {
+    pub kind: BioKind,
+    /// Who is woken when it is done.
+    pub task: TaskId,
+    pub done: bool,
+    sequence: Sequence,
+    /// Its queue of flushes.
+    queue: u32,
+}
+
+/// blk.h: struct blk_flush_queue: of a hardware queue, or of the only one.
+#[derive(Clone, Debug, Default)]
+struct FlushQueue {
+    /// Who waits for the next flush, and who for the one at the device.
+    pending: Vec<BioId>,
+    running: Vec<BioId>,
+    /// A flush is at the device, or on its way there.
+    busy: bool,
+    data_in_flight: u32,
+}
+
+/// All requests there are, and those that kblockd is to dispatch.
+#[derive(Debug, Default)]
+pub(super) struct Bios {
+    bios: Vec<Bio>,
+    free: Vec<BioId>,
+    queues: Vec<FlushQueue>,
+    requeued: Vec<BioId>,
+    /// kblockd has been asked.
+    requeue_work: bool,
+}
+
+impl Bios {
+    pub fn add(&mut self, kind: BioKind, task: TaskId) -> BioId {
+        let bio = Bio { kind, task, done: false, sequence: Sequence::Data, queue: 0 };
+        match self.free.pop() {
+            Some(id) => {
+                self.bios[id.0 as usize] = bio;
+                id
+            }
+            None => {
+                self.bios.push(bio);
+                BioId(self.bios.len() as u32 - 1)
+            }
+        }
+    }
+
+    pub fn free(&mut self, id: BioId) {
+        self.free.push(id);
+    }
+
+    pub fn bio(&mut self, id: BioId) -> &mut Bio {
+        &mut self.bios[id.0 as usize]
+    }
+
+    fn queue(&mut self, number: u32) -> &mut FlushQueue {
+        let index = number as usize;
+        if index >= self.queues.len() {
+            self.queues.resize(index + 1, FlushQueue::default());
+        }
+        &mut self.queues[index]
+    }
+}
+
+impl FileSystem {
+    /// Where a request's time goes, and whether it is one of those that must be durable.
+    fn is_durable(kind: BioKind) -> bool {
+        matches!(kind, BioKind::Log { .. } | BioKind::Commit)
+    }
+}
+
+impl Os {
+    /// block/blk-core.c: submit_bio(): hands a request to the device, or to the flushes that it asks for.
+    pub(super) fn submit_bio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        charge(sched, cpu, paths::SUBMIT_BIO);
+        let fs = self.fs();
+        let kind = fs.bios.bio(id).kind;
+        let flushed = FileSystem::is_durable(kind) || kind == BioKind::Flush;
+        if flushed && fs.device.cache != WriteCache::Safe {
+            self.blk_insert_flush(sched, cpu, id);
+        } else {
+            self.dispatch(sched, cpu, id);
+        }
+    }
+
+    /// blk-flush.c: blk_insert_flush()
+    fn blk_insert_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        let fs = self.fs();
+        let queue = if fs.device.completion == Completion::Fixed { 0 } else { cpu.index() as u32 };
+        let bio = fs.bios.bio(id);
+        (bio.sequence, bio.queue) = (Sequence::Preflush, queue);
+        fs.bios.queue(queue).pending.push(id);
+        self.blk_kick_flush(sched, cpu, queue, true);
+    }
+
+    /// blk-flush.c: blk_kick_flush(): sends a flush for all who wait for one, unless one must be awaited first.
+    fn blk_kick_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, number: u32, submitter: bool) {
+        let bios = &mut self.fs().bios;
+        let queue = bios.queue(number);
+        let Some(&first) = queue.pending.first().filter(|_| !queue.busy && queue.data_in_flight == 0) else { return };
+        queue.busy = true;
+        std::mem::swap(&mut queue.pending, &mut queue.running);
+        let task = bios.bio(first).task;
+        let flush = bios.add(BioKind::Shared, task);
+        bios.bio(flush).queue = number;
+        self.blk_flush_queue_rq(sched, cpu, flush, submitter);
+    }
+
+    /// blk-flush.c: blk_flush_queue_rq(): to kblockd, or at once where a `submitter` has the only queue.
+    fn blk_flush_queue_rq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId, submitter: bool) {
+        let fs = self.fs();
+        if submitter && fs.device.completion == Completion::Fixed {
+            return self.dispatch(sched, cpu, id);
+        }
+        fs.bios.requeued.push(id);
+        if !std::mem::replace(&mut fs.bios.requeue_work, true) {
+            self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::Requeue));
+        }
+    }
+
+    /// blk-mq.c: blk_mq_requeue_work(), in a worker.
+    pub(super) fn blk_mq_requeue_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        let bios = &mut self.fs().bios;
+        bios.requeue_work = false;
+        for id in std::mem::take(&mut bios.requeued) {
+            charge(sched, cpu, paths::BLK_MQ_RUN_WORK);
+            self.dispatch(sched, cpu, id);
+        }
+    }
+
+    /// The driver gives it to the device, which tells a CPU when it is done.
+    fn dispatch<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        let now = sched.arch().sched_clock(cpu);
+        let fs = self.fs();
+        let kind = fs.bios.bio(id).kind;
+        let device = &mut fs.device;
+        let done = match kind {
+            BioKind::Flush | BioKind::Shared => device.submit_flush(now),
+            _ => {
+                let past_cache = FileSystem::is_durable(kind) && device.cache == WriteCache::ForceUnitAccess;
+                device.submit_write(now, past_cache)
+            }
+        };
+        let irq = fs.irq;
+        let irq = irq.unwrap_or_else(|| self.irq.queue_request_irq(cpu));
+        self.irq.raise(done, irq, Cause::Bio(id));
+    }
+
+    /// block/bio.c: bio_endio(), in the device's interrupt; blk-flush.c: flush_end_io() and mq_flush_data_end_io().
+    pub fn bio_endio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        charge(sched, cpu, paths::BIO_ENDIO);
+        let bios = &mut self.fs().bios;
+        let bio = *bios.bio(id);
+        if bio.kind == BioKind::Shared {
+            bios.free(id);
+            let queue = bios.queue(bio.queue);
+            queue.busy = false;
+            for waiter in std::mem::take(&mut queue.running) {
+                self.blk_flush_complete_seq(sched, cpu, waiter);
+            }
+            self.blk_kick_flush(sched, cpu, bio.queue, false);
+        } else if bio.sequence == Sequence::Data && FileSystem::is_durable(bio.kind) {
+            if self.fs().device.cache != WriteCache::Safe {
+                self.fs().bios.queue(bio.queue).data_in_flight -= 1;
+            }
+            self.blk_flush_complete_seq(sched, cpu, id);
+            self.blk_kick_flush(sched, cpu, bio.queue, false);
+        } else {
+            self.end_request(sched, cpu, id);
+        }
+    }
+
+    /// blk-flush.c: blk_flush_complete_seq(): on to the next step, or the end.
+    fn blk_flush_complete_seq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        let fs = self.fs();
+        let post = fs.device.cache == WriteCache::FlushOnly;
+        let bio = fs.bios.bio(id);
+        let queue = bio.queue;
+        match bio.sequence {
+            Sequence::Preflush if FileSystem::is_durable(bio.kind) => {
+                bio.sequence = Sequence::Data;
+                fs.bios.queue(queue).data_in_flight += 1;
+                self.blk_flush_queue_rq(sched, cpu, id, false);
+            }
+            Sequence::Data if post => {
+                bio.sequence = Sequence::Postflush;
+                fs.bios.queue(queue).pending.push(id);
+            }
+            Sequence::Preflush | Sequence::Data | Sequence::Postflush => self.end_request(sched, cpu, id),
+        }
+    }
+
+    /// Whoever gave the request hears of its end.
+    fn end_request<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        let fs = self.fs();
+        let xfs = fs.kind == FsKind::Xfs;
+        let bio = *fs.bios.bio(id);
+        match bio.kind {
+            BioKind::Data { fresh: true } if xfs => {
+                self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::EndIo(id)));
+            }
+            BioKind::Log { .. } => self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::LogDone(id))),
+            _ => {
+                fs.bios.bio(id).done = true;
+                if bio.kind == BioKind::Journal {
+                    self.end_journal_blocks(sched, cpu);
+                }
+                sched.wake(cpu, bio.task, WakeFlags::NONE);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! fs/xfs/libxfs: the headers of allocation groups, which transactions lock.
+//!
+//! A group's inodes are taken and given back under the lock of its AGI, its blocks under that of its AGF, until the transaction commits. The
+//! locks are semaphores of buffers (xfs_buf.c: xfs_buf_lock()), without spinning, and one that somebody waits for is handed to the first in line
+//! (kernel/locking/semaphore.c: up()): who sleeps for a busy CPU keeps everybody else out of the group meanwhile.
+
+use sched::arch::Arch;
+use sched::layout::Line;
+use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::collections::VecDeque;
+use units::CpuId;
+
+/// What mkfs.xfs makes of a device of one disk and less than 4 TB (mkfs.xfs(8), agcount).
+pub const AG_COUNT: u32 = 4;
+
+/// Which of a group's headers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Header {
+    Agi,
+    Agf,
+}
+
+/// A header's lock: a semaphore of one.
+#[derive(Clone, Debug)]
+struct BufLock {
+    line: Line,
+    owner: Option<TaskId>,
+    waiters: VecDeque<TaskId>,
+}
+
+/// All headers of all groups.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    locks: Vec<BufLock>,
+}
+
+impl Groups {
+    /// `first`: as many lines as headers, two for each of [`AG_COUNT`].
+    pub fn new(first: Line) -> Groups {
+        let lock = |number| BufLock {
+            line: Line { index: first.index + number, ..first },
+            owner: None,
+            waiters: VecDeque::new(),
+        };
+        Groups { locks: (0..2 * AG_COUNT).map(lock).collect() }
+    }
+
+    fn lock(&mut self, group: u32, header: Header) -> &mut BufLock {
+        &mut self.locks[(2 * (group % AG_COUNT) + header as u32) as usize]
+    }
+
+    /// xfs_buf.c: xfs_buf_lock(): whether it is `task`'s now; otherwise it is about to sleep for it.
+    pub fn xfs_buf_lock<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        group: u32,
+        header: Header,
+    ) -> bool {
+        let lock = self.lock(group, header);
+        sched.arch_mut().atomic(cpu, lock.line);
+        if *lock.owner.get_or_insert(task) == task {
+            return true;
+        }
+        if !lock.waiters.contains(&task) {
+            lock.waiters.push_back(task);
+        }
+        sched.set_current_state(cpu, TaskState::Uninterruptible);
+        false
+    }
+
+    /// xfs_buf.c: xfs_buf_unlock(): to the first who waits.
+    pub fn xfs_buf_unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, group: u32, header: Header) {
+        let lock = self.lock(group, header);
+        sched.arch_mut().atomic(cpu, lock.line);
+        lock.owner = lock.waiters.pop_front();
+        if let Some(next) = lock.owner {
+            sched.wake(cpu, next, WakeFlags::NONE);
+        }
+    }
+}
