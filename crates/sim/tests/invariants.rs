@@ -22,13 +22,17 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Seeds that once found something, each with what it was.
-const FOUND: [(u64, &str); 7] = [
+const FOUND: [(u64, &str); 8] = [
     (11, "a CPU that had gone offline with sleepers' timers interrupted itself for ever"),
     (278, "a throttled deadline task whose CPU went offline was counted there for ever (psi)"),
     (13_248, "a quota that a CPU without a tick does not notice, which v6.12's does not either: see budgets.rs"),
     (23_126, "a deadline task whose CPUs are all down runs elsewhere: see is_stranded()"),
     (41_658, "a quota that is given just before a CPU's tick stops"),
     (58_087, "lag of slices that the timeline makes shorter: see Case::changes_slices()"),
+    (
+        77_146,
+        "an average that a group of the least weight had driven ahead before it got its own: see LEAST_TRUE_WEIGHT",
+    ),
     (1_009_400, "a group that was throttled and unthrottled at one instant has the weight that it was made with"),
 ];
 

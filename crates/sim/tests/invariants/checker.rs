@@ -4,7 +4,7 @@ use super::budgets::Budgets;
 use super::case::Case;
 use super::pressure::pressure;
 use super::program::Ledger;
-use super::structures::{competition, groups, sorted, task_lists, tasks, who_runs};
+use super::structures::{competition, groups, sorted, task_lists, tasks, unsettle, who_runs};
 use machine::hardware::Hardware;
 use sched::core::{ClampId, Sched};
 use sched::fair::rules::Pick;
@@ -86,6 +86,8 @@ pub struct Checker {
     ledger: Ledger,
     events: u64,
     min_vruntime: Vec<u64>,
+    /// By queue: see [`competition`].
+    unsettled: Vec<bool>,
     /// Whose queue that is: sessions' groups come and go, and their queues are used again.
     owner: Vec<String>,
     rq_clock: Vec<u64>,
@@ -117,6 +119,7 @@ impl Checker {
             ledger,
             events: 0,
             min_vruntime: Vec::new(),
+            unsettled: Vec::new(),
             owner: Vec::new(),
             rq_clock: vec![0; nr_cpus],
             cpu_clock: vec![0; nr_cpus],
@@ -140,6 +143,7 @@ impl Checker {
         self.clocks(sim);
         for cpu in (0..sim.sched.nr_cpus()).map(CpuId::new) {
             who_runs(&sim.sched, cpu);
+            unsettle(&sim.sched, cpu, &mut self.unsettled);
         }
         self.conserves_work(sim);
         if self.events.is_multiple_of(WALK_EVERY) {
@@ -251,7 +255,7 @@ impl Checker {
             self.min_vruntime[id.index()] = cfs.min_vruntime;
             sorted(sched, id);
             if sched.kernel.entity.pick == Pick::Eevdf {
-                competition(sched, id, self.lag_is_bounded);
+                competition(sched, id, self.lag_is_bounded, &mut self.unsettled[id.index()]);
             }
         }
         for (cpu, rq) in sched.rq.iter() {

@@ -9,7 +9,8 @@ use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskSta
 use units::CpuId;
 
 /// A lighter entity's weight (a small share of a small group) counts as 2 in sums, and as what it is where lag is kept while it
-/// changes: its lag has no bound.
+/// changes: its lag has no bound. While it runs it drives the average far ahead of the others, and those who are placed there stay
+/// ahead when it has got its weight, or has gone.
 const LEAST_TRUE_WEIGHT: u64 = 2 << 10;
 
 /// How many of its slices, or ticks, an entity may owe or be owed. One each way if nobody comes or goes; those who do move the
@@ -47,6 +48,18 @@ pub fn who_runs<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId) {
     assert_eq!(queue, rq.cfs, "the walk up from {curr:?} ends at the root queue");
 }
 
+/// Notes the queues where an entity below [`LEAST_TRUE_WEIGHT`] runs on `cpu`.
+pub fn unsettle<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, cpu: CpuId, unsettled: &mut Vec<bool>) {
+    unsettled.resize(sched.cfs_rq.len(), false);
+    let fair = |curr: &TaskId| sched.task[*curr].sched_class == SchedClass::Fair;
+    let mut level = sched.rq[cpu].curr.filter(fair).map(|curr| sched.task[curr].se);
+    while let Some(se) = level {
+        let entity = &sched.se[se];
+        unsettled[entity.cfs_rq.index()] |= entity.load.weight < LEAST_TRUE_WEIGHT;
+        level = entity.parent;
+    }
+}
+
 /// The timeline's order is that of the entities' vruntimes, or deadlines.
 pub fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
     let mut before: Option<SeId> = None;
@@ -66,7 +79,13 @@ pub fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
 }
 
 /// EEVDF's sums over what waits, and lag: what an entity is owed is bounded, and so is what it owes.
-pub fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId, lag_is_bounded: bool) {
+/// `unsettled`: a light entity was here since the queue held one or none.
+pub fn competition<const COSTS: bool>(
+    sched: &Sched<Hardware<COSTS>>,
+    id: CfsRqId,
+    lag_is_bounded: bool,
+    unsettled: &mut bool,
+) {
     let cfs = &sched.cfs_rq[id];
     let weight = |se: SeId| i128::from(sched.kernel.load_resolution.scale_load_down(sched.se[se].load.weight));
     let key = |se: SeId| i128::from(sched.se[se].vruntime.wrapping_sub(cfs.zero_vruntime) as i64);
@@ -78,7 +97,9 @@ pub fn competition<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqI
     let curr = cfs.curr.filter(|&curr| sched.se[curr].on_rq);
     let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
     let (sum, load) = (sum(&all), load(&all));
-    if !lag_is_bounded || all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT) {
+    let light = all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT);
+    *unsettled = light || *unsettled && all.len() > 1;
+    if !lag_is_bounded || *unsettled {
         return;
     }
     for &se in &all {
