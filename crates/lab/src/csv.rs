@@ -7,7 +7,8 @@
 //! - `table`: the experiment's name for it, else the workload's; `parameters`: `name=value`, joined by `;`, by name.
 //! - `measure`: `sample` (one line per iteration, the only measure with an `iteration`, counted from 0), then `n`,
 //!   `mean`, `stddev`, `min`, `max` of the samples in `unit`, and for every arm but the base `percent`, `low`, `high`
-//!   (per cent, positive is better) and `significant` (0 or 1).
+//!   (per cent, positive is better), `significant` (0 or 1), `p`, and `verdict` (what the row counts as in its table: 1 a
+//!   gain, -1 a loss, 0 noise).
 //! - `value`: shortest decimal that reads back as the same double; empty where the document has null.
 //!
 //! Lines end with a newline; fields with a comma, a quote or a line break are quoted as RFC 4180 does. What the
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use crate::json::{ArmResult, Change, Document, RowResult, TableResult};
 use crate::statistics::Better;
+use crate::tables::verdict::Finding;
 
 const HEAD: &str = "table,workload,parameters,unit,better,label,arm,measure,iteration,value\n";
 
@@ -62,6 +64,13 @@ fn add_arm(text: &mut String, prefix: &str, arm: &ArmResult, change: Option<&Cha
         add("low", number(change.low));
         add("high", number(change.high));
         add("significant", u8::from(change.significant).to_string());
+        add("p", number(change.p));
+        let verdict = match change.finding {
+            Finding::Gain => "1",
+            Finding::Loss => "-1",
+            Finding::Noise => "0",
+        };
+        add("verdict", verdict.to_string());
     }
 }
 
@@ -90,8 +99,15 @@ mod tests {
         table.name = Some("pipes, \"quick\"".into());
         table.operations.truncate(1);
         let mut result = TableResult::new(&table, &generator);
-        result.rows[0].change[0] =
-            Change { arm: table.arms[1].clone(), percent: Some(2.5), low: None, high: Some(1e-7), significant: true };
+        result.rows[0].change[0] = Change {
+            arm: table.arms[1].clone(),
+            percent: Some(2.5),
+            low: None,
+            high: Some(1e-7),
+            significant: true,
+            p: Some(0.125),
+            finding: Finding::Loss,
+        };
         let text = render(&Document { tables: vec![result], ..document(&[]) });
         let prefix = "\"pipes, \"\"quick\"\"\",hackbench-pipes,loops=1000,s,lower,1,4.5.0-rc1-nostats-v3r1,";
         let lines: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix(prefix)).collect();
@@ -109,10 +125,12 @@ mod tests {
                 "low,,",
                 "high,,1e-7",
                 "significant,,1",
+                "p,,0.125",
+                "verdict,,-1",
             ]
         );
-        // The base has no change: four lines fewer.
-        assert_eq!(text.lines().count(), 1 + 7 + 11);
+        // The base has no change: six lines fewer.
+        assert_eq!(text.lines().count(), 1 + 7 + 13);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::experiment::Arm;
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
 use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
+use crate::tables::verdict::{Finding, Verdict};
 use crate::tables::{Series, Table};
 
 /// The whole document.
@@ -92,6 +93,8 @@ pub struct TableResult {
     pub unit: String,
     pub better: Better,
     pub rows: Vec<RowResult>,
+    /// All rows together, over which false discoveries are bounded.
+    pub verdict: Verdict,
     /// What a real machine measured with the first arm's kernel, by row, where the experiment says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<BTreeMap<String, f64>>,
@@ -137,8 +140,13 @@ pub struct Change {
     pub low: Option<f64>,
     pub high: Option<f64>,
     /// The interval excludes zero. Never for a single pair. For this row alone: over all rows see
-    /// [`crate::tables::verdict`].
+    /// [`Change::finding`].
     pub significant: bool,
+    /// P-value of "no change", two-sided, from the pairs; `None` (null) where there are no bounds.
+    pub p: Option<f64>,
+    /// What the row counts as in the table's verdict: see [`crate::tables::verdict`].
+    #[serde(rename = "verdict")]
+    pub finding: Finding,
 }
 
 impl Document {
@@ -175,6 +183,8 @@ impl TableResult {
     /// See [`Document::new`].
     pub fn new<Draw: FnMut(u64) -> u64>(table: &Table, generator: &impl Fn() -> Draw) -> TableResult {
         let row = |series: &Series| RowResult::new(series, table, generator);
+        let mut rows: Vec<RowResult> = table.series().iter().map(row).collect();
+        let verdict = Verdict::of(table.title(), table.mean(), &mut rows);
         TableResult {
             name: table.name.clone(),
             workload: table.workload.clone(),
@@ -182,7 +192,8 @@ impl TableResult {
             statistic: table.statistic().to_string(),
             unit: table.unit.clone(),
             better: table.better,
-            rows: table.series().iter().map(row).collect(),
+            rows,
+            verdict,
             published: table.published.as_ref().map(|published| published.rows.iter().cloned().collect()),
         }
     }
@@ -199,6 +210,11 @@ impl TableResult {
 }
 
 impl RowResult {
+    /// Pairs of samples behind each change.
+    pub fn pairs(&self) -> impl Iterator<Item = usize> + Clone {
+        self.arms[1..].iter().map(|arm| arm.n.min(self.arms[0].n))
+    }
+
     fn new<Draw: FnMut(u64) -> u64>(series: &Series, table: &Table, generator: &impl Fn() -> Draw) -> RowResult {
         let mean = table.mean();
         let named = || table.arms.iter().zip(&series.arms);
@@ -250,7 +266,15 @@ impl Change {
             low: interval.map(|bounds| bounds.low),
             high: interval.map(|bounds| bounds.high),
             significant: interval.is_some_and(|bounds| bounds.significant()),
+            // Known when all rows are: see Verdict::of.
+            p: None,
+            finding: Finding::Noise,
         }
+    }
+
+    /// Half of the interval's width, in percentage points.
+    pub fn half_width(&self) -> Option<f64> {
+        Some((self.high? - self.low?) / 2.0)
     }
 }
 

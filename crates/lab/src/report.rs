@@ -10,8 +10,7 @@ use crate::record::{Ending, Outcome};
 use crate::run::CoreFrequency;
 use crate::setup::FileSetup;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
-use crate::tables::verdict::Verdict;
-use crate::tables::{Operation, Table};
+use crate::tables::{Operation, Table, changes};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::Prng;
@@ -142,7 +141,7 @@ pub fn comparison<'o>(
         1 => figures(table, experiment.vintage),
         _ => {
             let text = render(table, experiment.vintage, experiment.stars);
-            format!("{text}{}\n", verdict(table, result))
+            format!("{text}{}\n{}", verdict(table, result), changes::text(result))
         }
     })
 }
@@ -225,7 +224,7 @@ fn beside_published(table: &Table, result: &TableResult) -> String {
 
 fn verdict(table: &Table, result: &TableResult) -> String {
     let better = if table.better == Better::Lower { "lower" } else { "higher" };
-    format!("{} ({better} is better)", Verdict::of(result))
+    format!("{} ({better} is better)", result.verdict)
 }
 
 /// What was run, in a few lines, and every warning with how many runs had it.

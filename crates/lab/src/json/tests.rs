@@ -155,11 +155,13 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
     let printed = BTreeMap::from([
         (String::new(), keys(&value)),
         ("arm".to_string(), keys(&row["arms"][0])),
+        ("arm_verdict".to_string(), keys(&table["verdict"]["arms"][0])),
         ("change".to_string(), keys(&row["change"][0])),
         ("definition".to_string(), keys(&value["arms"][0])),
         ("predicted".to_string(), keys(&value["measured"]["rows"][0])),
         ("row".to_string(), keys(row)),
         ("table".to_string(), keys(table)),
+        ("verdict".to_string(), keys(&table["verdict"])),
     ]);
     assert_eq!(printed, declared());
 }
@@ -231,6 +233,17 @@ fn members_stand_in_the_order_of_the_issue() {
         "low",
         "high",
         "significant",
+        "p",
+        "verdict",
+        "verdict",
+        "text",
+        "method",
+        "comparisons",
+        "pairs",
+        "arms",
+        "gains",
+        "losses",
+        "noise",
         "events",
         "cpu_seconds",
     ];

@@ -9,83 +9,124 @@
 
 use std::fmt;
 
-use crate::json::{RowResult, TableResult};
-use crate::statistics::benjamini_hochberg;
+use serde::{Deserialize, Serialize};
+
+use crate::json::RowResult;
 use crate::statistics::interval::{MISS, paired_p_value};
+use crate::statistics::{Mean, benjamini_hochberg};
+
+/// How false rows are kept few, in the words of the document.
+pub const METHOD: &str = "Benjamini-Hochberg";
+
+/// What a row says of an arm, as a row among the others of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finding {
+    Gain,
+    Loss,
+    /// No change that the samples can tell from chance.
+    Noise,
+}
+
+impl Finding {
+    /// As the document and the tables write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Finding::Gain => "gain",
+            Finding::Loss => "loss",
+            Finding::Noise => "noise",
+        }
+    }
+}
 
 /// The verdict on one table. Prints as one line without a newline.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verdict {
-    pub title: String,
-    pub rows: usize,
+    /// What it prints as.
+    pub text: String,
+    /// [`METHOD`].
+    pub method: String,
     /// Comparisons over which false discoveries are bounded: rows times arms other than the base.
     pub comparisons: usize,
     /// The fewest pairs behind any interval; below two there is none.
     pub pairs: usize,
+    /// One entry for every arm but the base.
     pub arms: Vec<ArmVerdict>,
 }
 
 /// Rows of one arm, against the base.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ArmVerdict {
     pub name: String,
     pub gains: usize,
     pub losses: usize,
-    /// The rest: no change that the samples can tell from chance.
+    /// The rest.
     pub noise: usize,
 }
 
 impl Verdict {
-    /// From a finished table, which holds all the samples.
-    pub fn of(table: &TableResult) -> Verdict {
-        let changes: Vec<(&RowResult, usize)> =
-            table.rows.iter().flat_map(|row| (0..row.change.len()).map(move |arm| (row, arm))).collect();
-        let pairs = |row: &RowResult, arm: usize| row.arms[0].n.min(row.arms[arm + 1].n);
-        let p_value = |&(row, arm): &(&RowResult, usize)| {
-            let pairs = pairs(row, arm);
-            let (base, new) = (&row.arms[0].samples[..pairs], &row.arms[arm + 1].samples[..pairs]);
-            paired_p_value(table.mean(), base, new).unwrap_or(1.0)
-        };
-        let rejected = benjamini_hochberg(&changes.iter().map(p_value).collect::<Vec<_>>(), MISS);
-
-        let names = table.rows.first().map(|row| &row.arms[1..]).unwrap_or(&[]);
-        let mut arms: Vec<ArmVerdict> =
-            names.iter().map(|arm| ArmVerdict { name: arm.name.clone(), gains: 0, losses: 0, noise: 0 }).collect();
-        for (&(row, arm), rejected) in changes.iter().zip(rejected) {
-            let change = &row.change[arm];
-            let counter = match change.percent {
-                Some(percent) if rejected && change.significant && percent > 0.0 => &mut arms[arm].gains,
-                Some(_) if rejected && change.significant => &mut arms[arm].losses,
-                _ => &mut arms[arm].noise,
-            };
-            *counter += 1;
+    /// Judges the rows of a table together: writes into each of their changes what it is, and counts.
+    pub fn of(title: &str, mean: Mean, rows: &mut [RowResult]) -> Verdict {
+        for row in rows.iter_mut() {
+            let (base, others) = row.arms.split_first().expect("a row has arms");
+            for (change, arm) in row.change.iter_mut().zip(others) {
+                let pairs = base.n.min(arm.n);
+                change.p = paired_p_value(mean, &base.samples[..pairs], &arm.samples[..pairs]);
+            }
         }
+        let p_values: Vec<f64> = rows.iter().flat_map(|row| &row.change).map(|it| it.p.unwrap_or(1.0)).collect();
+        let rejected = benjamini_hochberg(&p_values, MISS);
+        for (change, rejected) in rows.iter_mut().flat_map(|row| &mut row.change).zip(rejected) {
+            change.finding = match change.percent {
+                Some(percent) if rejected && change.significant && percent > 0.0 => Finding::Gain,
+                Some(_) if rejected && change.significant => Finding::Loss,
+                _ => Finding::Noise,
+            };
+        }
+        let names = rows.first().map(|row| &row.arms[1..]).unwrap_or(&[]);
+        let arms = names.iter().enumerate().map(|(arm, of)| {
+            let count = |finding| rows.iter().filter(|row| row.change[arm].finding == finding).count();
+            let [gains, losses, noise] = [Finding::Gain, Finding::Loss, Finding::Noise].map(count);
+            ArmVerdict { name: of.name.clone(), gains, losses, noise }
+        });
+        let arms: Vec<ArmVerdict> = arms.collect();
+        let pairs = rows.iter().flat_map(RowResult::pairs);
+        let (fewest, most) = (pairs.clone().min().unwrap_or(0), pairs.max().unwrap_or(0));
         Verdict {
-            title: table.title().to_string(),
-            rows: table.rows.len(),
-            comparisons: changes.len(),
-            pairs: changes.iter().map(|&(row, arm)| pairs(row, arm)).min().unwrap_or(0),
+            text: words(title, rows.len(), p_values.len(), (fewest, most), &arms),
+            method: METHOD.to_string(),
+            comparisons: p_values.len(),
+            pairs: fewest,
             arms,
         }
     }
 }
 
+/// The line. `pairs`: the fewest and the most behind any row.
+fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), arms: &[ArmVerdict]) -> String {
+    if arms.is_empty() || rows == 0 {
+        return format!("{title}: nothing to compare");
+    }
+    let (fewest, most) = pairs;
+    if fewest < 2 {
+        return format!("{title}: one iteration per arm: no interval, no verdict");
+    }
+    let of = if rows == 1 { "row" } else { "rows" };
+    let count = |arm: &ArmVerdict| {
+        let ArmVerdict { name, gains, losses, noise } = arm;
+        format!("{name}: of {rows} {of} {gains} gain, {losses} lose, {noise} noise")
+    };
+    let counts: Vec<String> = arms.iter().map(count).collect();
+    let pairs = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+    let counts = counts.join("; ");
+    format!("{title}: {counts} ({pairs} paired iterations, 95% intervals, {METHOD} over {comparisons})")
+}
+
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}: ", self.title)?;
-        if self.arms.is_empty() || self.rows == 0 {
-            return write!(f, "nothing to compare");
-        }
-        if self.pairs < 2 {
-            return write!(f, "one iteration per arm: no interval, no verdict");
-        }
-        for (index, arm) in self.arms.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "; " };
-            let ArmVerdict { name, gains, losses, noise } = arm;
-            let rows = if self.rows == 1 { "row" } else { "rows" };
-            write!(f, "{separator}{name}: of {} {rows} {gains} gain, {losses} lose, {noise} noise", self.rows)?;
-        }
-        write!(f, " ({} paired iterations, 95% intervals, Benjamini-Hochberg over {})", self.pairs, self.comparisons)
+        f.write_str(&self.text)
     }
 }
 
@@ -94,9 +135,10 @@ mod tests {
     use super::super::fixtures::{generator, hackbench, pipetest};
     use super::super::{Class, Operation, Table};
     use super::*;
+    use crate::json::TableResult;
 
     fn verdict(table: &Table) -> Verdict {
-        Verdict::of(&TableResult::new(table, &generator))
+        TableResult::new(table, &generator).verdict
     }
 
     /// One row per `(base, new)`.
@@ -144,7 +186,8 @@ mod tests {
         let mut pairs = vec![(base, lucky)];
         pairs.extend(std::iter::repeat_n(nothing, 19));
         let among = rows(&pairs);
-        assert!(TableResult::new(&among, &generator).rows[0].change[0].significant);
+        let change = &TableResult::new(&among, &generator).rows[0].change[0];
+        assert!(change.significant && change.p.is_some_and(|p| p < 0.05) && change.finding == Finding::Noise);
         assert_eq!(verdict(&among).arms[0], ArmVerdict { name: among.arms[1].clone(), gains: 0, losses: 0, noise: 20 });
     }
 

@@ -1,0 +1,80 @@
+//! Our own statistics below MMTests's table: the change of every row with its interval, and what the row counts as.
+//!
+//! ```text
+//! change in %, positive is better, with its 95% interval
+//! row    n               nostats
+//! Min    7     1.62 (   1.60 ..    1.64) gain
+//! ```
+
+use crate::json::{Change, TableResult};
+use std::fmt::Write;
+
+/// The lines, each with its newline; nothing where there are no intervals, with one iteration or one arm.
+pub fn text(table: &TableResult) -> String {
+    if table.verdict.pairs < 2 {
+        return String::new();
+    }
+    let label = table.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
+    let arms: Vec<&str> = table.verdict.arms.iter().map(|arm| arm.name.as_str()).collect();
+    // Each column is as wide as its head or its cells.
+    let cells: Vec<Vec<String>> = table.rows.iter().map(|row| row.change.iter().map(cell).collect()).collect();
+    let width = |arm: usize| {
+        let cells = cells.iter().map(|row| row[arm].chars().count());
+        cells.chain([arms[arm].chars().count()]).max().unwrap_or(0)
+    };
+    let mut head = format!("{:<label$} {:>4}", "row", "n");
+    for (arm, name) in arms.iter().enumerate() {
+        let _ = write!(head, "  {name:>width$}", width = width(arm));
+    }
+    let mut text = format!("change in %, positive is better, with its 95% interval\n{head}\n");
+    for (row, cells) in table.rows.iter().zip(&cells) {
+        let mut line = format!("{:<label$} {:>4}", row.label, row.pairs().min().unwrap_or(0));
+        for (arm, cell) in cells.iter().enumerate() {
+            let _ = write!(line, "  {cell:>width$}", width = width(arm));
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+fn cell(change: &Change) -> String {
+    let word = change.finding.word();
+    match (change.percent, change.low, change.high) {
+        (Some(percent), Some(low), Some(high)) => format!("{percent:>7.2} ({low:>7.2} .. {high:>7.2}) {word:<5}"),
+        (Some(percent), ..) => format!("{percent:>7.2} {:>20} {word:<5}", ""),
+        _ => format!("{:>7} {:>20} {word:<5}", "-", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{generator, hackbench, throughput};
+    use super::*;
+
+    #[test]
+    fn every_row_has_its_change_its_interval_and_its_word() {
+        let text = text(&TableResult::new(&hackbench(3, 7), &generator));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2 + 3);
+        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>()[..3], ["row", "n", "4.5.0-rc1-nostats-v3r1"]);
+        assert!(lines[2].starts_with("1      7  ") && lines[2].matches(" .. ").count() == 2, "{text}");
+        // Columns end below each other.
+        let ends = |line: &str| line.match_indices(')').map(|(at, _)| at).collect::<Vec<_>>();
+        assert_eq!(ends(lines[2]), ends(lines[4]));
+    }
+
+    #[test]
+    fn without_intervals_there_is_nothing_to_say() {
+        assert_eq!(text(&TableResult::new(&hackbench(2, 1), &generator)), "");
+        assert_eq!(text(&TableResult::new(&hackbench(1, 7), &generator)), "");
+    }
+
+    #[test]
+    fn a_mean_that_is_invalid_leaves_its_place_empty() {
+        let mut table = throughput(2, 2);
+        table.operations[0].arms[1][0][3] = 0.0;
+        let text = text(&TableResult::new(&table, &generator));
+        let row = text.lines().nth(2).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["1", "2", "-", "noise"]);
+    }
+}
