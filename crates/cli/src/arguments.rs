@@ -83,7 +83,8 @@ pub struct Selectors {
     #[arg(long = "arm", value_name = "NAME=KERNEL[,key=value...]")]
     pub arms: Vec<String>,
 
-    /// Runs of each row and arm, 1 to 10000, each with a seed of its own
+    /// Runs of each row and arm, 1 to 10000, each with a seed of its own; or auto[:min=5,max=40,half_width=1]: as many as it takes
+    /// until the 95% interval of every change is within +-1% (docs/reports.md)
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub iterations: Option<String>,
 
@@ -130,7 +131,7 @@ pub struct ReproduceArguments {
     #[arg(value_name = "STUDY")]
     pub studies: Vec<String>,
 
-    /// Runs of each row and arm, 1 to 10000 [default: as each experiment says]
+    /// Runs of each row and arm, 1 to 10000, or auto[:min=5,max=40,half_width=1] [default: as each experiment says]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub iterations: Option<String>,
 

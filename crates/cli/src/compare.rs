@@ -1,13 +1,14 @@
 //! `compare` and `run`.
 
-use crate::arguments::{CompareArguments, Format, RunArguments};
+use crate::arguments::{CompareArguments, Format, RunArguments, Selectors};
 use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
 use crate::failure::Failure;
 use crate::measure::measured;
 use crate::output::{print, say};
+use crate::progress::Course;
 use crate::select::{experiment, threads};
 use crate::store::Store;
-use lab::experiment::{Experiment, Job, Purpose};
+use lab::experiment::{Experiment, Job, Plan, Purpose};
 use lab::measured::Measured;
 use lab::mistake::Location;
 use lab::record::{Outcome, Record};
@@ -21,6 +22,22 @@ use std::time::Instant;
 
 type Results = BTreeMap<Job, (Outcome, u64)>;
 
+/// What the comparisons of one call share.
+pub struct Session {
+    pub patience: Patience,
+    pub course: Course,
+    pub threads: usize,
+    pub format: Format,
+}
+
+impl Session {
+    pub fn new(selectors: &Selectors, format: Format) -> Result<Session, Failure> {
+        let threads = threads(selectors)?;
+        let course = Course::new(threads, selectors.quiet);
+        Ok(Session { patience: Patience::watch(), course, threads, format })
+    }
+}
+
 /// `fairground compare`.
 pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     let measured = arguments.measured.as_deref().map(measured).transpose()?;
@@ -29,74 +46,105 @@ pub fn compare(arguments: &CompareArguments) -> Result<(), Failure> {
     let experiment = experiment(&arguments.selectors, purpose)?;
     measured.as_ref().map_or(Ok(()), |measured| measured.check(&experiment))?;
     let folder = arguments.out.as_ref().map_or_else(|| Store::default_folder(&experiment), PathBuf::from);
-    let patience = Patience::watch();
-    let report = comparison(&experiment, measured.as_ref(), arguments, &folder, &patience)?;
+    let mut session = Session::new(&arguments.selectors, arguments.format)?;
+    let report = comparison(&mut session, 0, &experiment, measured.as_ref(), &folder)?;
+    drop(session);
     print(chosen(&report, arguments.format))
 }
 
-/// Runs what is missing in `folder` and reports on all.
+/// Runs what is missing in `folder` and reports on all. `number` tells the session's experiments apart.
 pub fn comparison(
+    session: &mut Session,
+    number: usize,
     experiment: &Experiment,
     measured: Option<&Measured>,
-    arguments: &RunArguments,
     folder: &Path,
-    patience: &Patience,
 ) -> Result<Report, Failure> {
-    let quiet = arguments.selectors.quiet;
-    let threads = threads(&arguments.selectors)?;
     let store = Store::open(folder, experiment)?;
-
     let mut results = Results::new();
-    let mut missing = Vec::new();
-    for job in experiment.jobs() {
-        match store.load(experiment, &job) {
-            Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) => {
-                results.insert(job, (without_reports(outcome), host_cpu_ns));
-            }
-            _ => missing.push(job),
+    let mut plan = Plan::first(experiment);
+    let mut stopped = None;
+    loop {
+        let jobs = plan.jobs(experiment);
+        let missing = take(session, number, experiment, &store, &jobs, &mut results)?;
+        match run_missing(session, number, experiment, &store, &missing, &mut results) {
+            Err(Failure::Mistake(mistake)) => stopped = Some(mistake),
+            ended => ended?,
+        }
+        if stopped.is_some() || session.patience.is_over() {
+            break;
+        }
+        match plan.next(experiment, &|job| results.get(job).map(|(outcome, _)| outcome)) {
+            Some(next) => plan = next,
+            None => break,
         }
     }
-    let runs = results.len() + missing.len();
-    if !quiet && !results.is_empty() {
-        say(&format!("note: {} of {runs} runs are taken from {}", results.len(), folder.display()));
+    let report = lab::report::comparison(
+        experiment,
+        measured,
+        &plan,
+        &|job| results.get(job).map(|(outcome, _)| outcome),
+        cpu_seconds(&results),
+    );
+    if report.progress.is_partial() {
+        session.course.hide(|| partial(stopped, &report, session.format, &store))?;
     }
-    // Stored runs may have ended badly, too.
-    for (job, (outcome, _)) in &results {
-        check(experiment, job, outcome, Some(&store.record_path(experiment, job)))?;
+    store.report(&report)?;
+    session.course.say(&format!("results: {}", folder.display()));
+    Ok(report)
+}
+
+/// Takes what is stored of `jobs` into `results`, and returns what is not.
+fn take(
+    session: &mut Session,
+    number: usize,
+    experiment: &Experiment,
+    store: &Store,
+    jobs: &[Job],
+    results: &mut Results,
+) -> Result<Vec<Job>, Failure> {
+    let first = results.is_empty();
+    let mut missing = Vec::new();
+    for job in jobs.iter().filter(|job| !results.contains_key(job)).copied().collect::<Vec<Job>>() {
+        let Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) = store.load(experiment, &job) else {
+            missing.push(job);
+            continue;
+        };
+        session.course.found(number, &job, host_cpu_ns);
+        // Stored runs may have ended badly, too.
+        check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
+        results.insert(job, (without_reports(outcome), host_cpu_ns));
     }
-    let bar = progress(runs, results.len(), quiet);
+    if first && !results.is_empty() {
+        let (stored, place) = (results.len(), store.folder().display());
+        session.course.say(&format!("note: {stored} of {} runs are taken from {place}", jobs.len()));
+    }
+    session.course.expect(number, &missing);
+    Ok(missing)
+}
+
+/// Runs and stores.
+fn run_missing(
+    session: &mut Session,
+    number: usize,
+    experiment: &Experiment,
+    store: &Store,
+    missing: &[Job],
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let Session { patience, course, threads, .. } = session;
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
         guarded(&setup, Keep::At(&store.record_path(experiment, job)), || record(&setup, give_up))
             .and_then(|record| record.map(|record| store.save(experiment, job, &record).map(|_| record)).transpose())
     };
-    let ended = execute(&missing, threads, patience, work, |job, record: Record| {
+    execute(missing, *threads, patience, work, |job, record: Record| {
         let outcome = record.outcome.expect("a run that has ended has an outcome");
         check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
         results.insert(job, (without_reports(outcome), record.host_cpu_ns));
-        bar.inc(1);
+        course.ended(number, &job, record.host_cpu_ns);
         Ok(())
-    });
-    bar.finish_and_clear();
-    let stopped = match ended {
-        Err(Failure::Mistake(mistake)) => Some(mistake),
-        ended => ended.map(|()| None)?,
-    };
-
-    let report = lab::report::comparison(
-        experiment,
-        measured,
-        &|job| results.get(job).map(|(outcome, _)| outcome),
-        cpu_seconds(&results),
-    );
-    if report.progress.is_partial() {
-        partial(stopped, &report, arguments.format, &store)?;
-    }
-    store.report(&report)?;
-    if !quiet {
-        say(&format!("results: {}", folder.display()));
-    }
-    Ok(report)
+    })
 }
 
 /// Tables need the samples alone; what they were taken from is stored, and may be long.

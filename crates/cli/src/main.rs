@@ -9,6 +9,7 @@ mod fidelity;
 mod files;
 mod measure;
 mod output;
+mod progress;
 mod real_rt_app;
 mod replay;
 mod reproduce;

@@ -68,6 +68,28 @@ impl Drop for NewFile {
     }
 }
 
+/// Removes what programs that were killed have left half written in a folder and those below it.
+pub fn sweep(folder: &Path) {
+    // Where nobody says which programs run, none is known to be gone.
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            sweep(&path);
+        } else if unfinished_by(&path).is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// The process that writes, or wrote, an unfinished file of [`NewFile`].
+fn unfinished_by(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_prefix('.')?;
+    name.rsplit_once('.')?.1.parse().ok()
+}
+
 /// Writes a whole file.
 pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
     let mut file = NewFile::create(path)?;

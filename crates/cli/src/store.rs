@@ -1,7 +1,7 @@
 //! Result folders: a mark that the folder is ours, one record for each run, and the reports.
 
 use crate::failure::Failure;
-use crate::output::write_file;
+use crate::output::{sweep, write_file};
 use lab::experiment::{Experiment, Job, file_name};
 use lab::record::{Ending, Record};
 use lab::report::Report;
@@ -40,6 +40,7 @@ impl Store {
         made.retain(|at| !at.as_os_str().is_empty());
         made.reverse();
         let new = !folder.exists() || check_ours(folder, &identity)?;
+        sweep(folder);
         let store = Store { folder: folder.to_path_buf(), engine: Engine::this(), new, made };
         let mark = serde_json::json!({ "fairground": lab::VERSION, "name": experiment.name, "experiment": identity });
         let written = fs::create_dir_all(folder).and_then(|()| write_file(&folder.join(MARK), &format!("{mark}\n")));
@@ -73,7 +74,12 @@ impl Store {
 
     /// The file of a run's record.
     pub fn record_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
-        self.folder.join(RECORDS).join(format!("{}.json", experiment.record_name(job)))
+        record_path(&self.folder, experiment, job)
+    }
+
+    /// Whether there is a record of a run in a folder, which need not be opened; of what program, and whether whole, is not looked at.
+    pub fn has(folder: &Path, experiment: &Experiment, job: &Job) -> bool {
+        record_path(folder, experiment, job).exists()
     }
 
     /// A run's record, if it is there, whole, of this program, and of the same setup. A run that ended by itself would have done so
@@ -126,6 +132,10 @@ impl Store {
         }
         Ok(())
     }
+}
+
+fn record_path(folder: &Path, experiment: &Experiment, job: &Job) -> PathBuf {
+    folder.join(RECORDS).join(format!("{}.json", experiment.record_name(job)))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {

@@ -146,6 +146,76 @@ fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
 }
 
 #[test]
+fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
+    let place = folder("killed");
+    let arguments = |out| compare(&["--out", out, "--jobs", "2", "--iterations", "40", "--quiet"]);
+    let whole = run_well(&place, &arguments("whole"));
+    let mut child =
+        fairground(&place).args(arguments("out")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.join("out/records/0-pipetest-Time/1-nostats/0005.json").exists() {
+        assert!(Instant::now() < deadline, "no record after a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SIGKILL: nothing is tidied up.
+    child.kill().unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"");
+    let stored = files(&place.join("out/records")).len();
+    assert!(stored < 80, "it was killed too late: {stored} files");
+    // What a run that was killed between two bytes leaves: nobody has this number.
+    let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999");
+    fs::write(&half, "{\"format\":1,").unwrap();
+
+    let again = run_well(&place, &arguments("out"));
+    assert_eq!(again.stdout, whole.stdout);
+    assert!(!half.exists());
+    assert_eq!(files(&place.join("out")), files(&place.join("whole")));
+    let without_cost = |path: String| {
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        record.as_object_mut().unwrap().remove("host_cpu_ns").expect("the cost");
+        record.to_string()
+    };
+    for file in files(&place.join("whole/records")) {
+        let record = |of: &str| without_cost(place.join(of).join("records").join(&file).to_string_lossy().to_string());
+        assert_eq!(record("out"), record("whole"), "{file}");
+    }
+    let report = |of: &str, file: &str| fs::read_to_string(place.join(of).join(file)).unwrap();
+    for file in ["report.txt", "report.csv"] {
+        assert_eq!(report("out", file), report("whole", file), "{file}");
+    }
+}
+
+#[test]
+fn intervals_decide_how_many_iterations_there_are_whatever_the_jobs() {
+    let place = folder("auto");
+    let auto = |out: &str, jobs: &str, format: &str| {
+        let iterations = "auto:min=2,max=9,half_width=0.02";
+        let more = ["--out", out, "--jobs", jobs, "--iterations", iterations, "--format", format, "--quiet"];
+        run_well(&place, &compare(&more)).stdout
+    };
+    let one: Document = serde_json::from_str(&auto("one", "1", "json")).unwrap();
+    let four: Document = serde_json::from_str(&auto("four", "4", "json")).unwrap();
+    assert_eq!(Document { cpu_seconds: 0.0, ..one.clone() }, Document { cpu_seconds: 0.0, ..four });
+    let adaptive = one.adaptive.expect("the rule is in the document");
+    assert_eq!((adaptive.min, adaptive.max, adaptive.half_width, one.iterations), (2, 9, 0.02, 9));
+    let text = auto("one", "2", "text");
+    assert!(
+        text.contains("\nruns     2 to 9 iterations, until intervals are within +-0.02%, paired by seed"),
+        "{text}"
+    );
+    let line = text.lines().find(|line| line.starts_with("intervals within +-0.02%: ")).expect("what is wide");
+    // Two batches of five loops differ: the extremes stay wide, and all there is was run.
+    let runs = one.tables[0].rows[0].arms[0].n;
+    assert!(runs > 2 && runs <= 9, "{line}");
+    let narrow = one.tables[0].rows.iter().flat_map(|row| &row.change).all(|it| it.half_width().unwrap() <= 0.02);
+    assert!(narrow || runs == 9, "{line}");
+    assert_eq!(files(&place.join("one/records")).len(), 2 * runs);
+    // A stored run beyond what is needed changes nothing.
+    run_well(&place, &compare(&["--out", "four", "--iterations", "12", "--quiet"]));
+    assert_eq!(auto("four", "2", "text"), text);
+}
+
+#[test]
 fn an_interruption_before_any_run_has_ended_leaves_nothing() {
     let place = folder("interrupt-at-once");
     let long = ["--machine", "core-i7-3770", "--workload", "hackbench-pipes:groups=40,loops=100000"];

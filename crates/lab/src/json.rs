@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::experiment::Arm;
+use crate::experiment::{Adaptive, Arm};
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
 use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
@@ -27,6 +27,9 @@ pub struct Document {
     pub seed: u64,
     /// Runs of each row and arm that were asked for.
     pub iterations: u32,
+    /// How many of them a row got, where its interval decided; absent where all rows got the same number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adaptive: Option<AdaptiveResult>,
     /// Whether the cost model was on.
     pub costs: bool,
     /// In the order of the experiment; the first is the base.
@@ -39,6 +42,15 @@ pub struct Document {
     pub events: u64,
     /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
     pub cpu_seconds: f64,
+}
+
+/// By what rule rows got their iterations: see [`Adaptive`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdaptiveResult {
+    pub min: u32,
+    pub max: u32,
+    pub half_width: f64,
 }
 
 /// What an arm ran: its kernel, with every setting.
@@ -73,6 +85,7 @@ pub struct Subject {
     pub machine: Value,
     pub seed: u64,
     pub iterations: u32,
+    pub adaptive: Option<Adaptive>,
     pub costs: bool,
     pub arms: Vec<ArmDefinition>,
 }
@@ -163,12 +176,14 @@ impl Document {
         events: u64,
         cpu_seconds: f64,
     ) -> Document {
-        let Subject { machine, seed, iterations, costs, arms } = subject;
+        let Subject { machine, seed, iterations, adaptive, costs, arms } = subject;
         assert!(machine.is_object(), "the machine is an object");
         assert!(cpu_seconds.is_finite(), "CPU time is finite");
         let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
+        let adaptive = adaptive.map(|Adaptive { min, max, half_width }| AdaptiveResult { min, max, half_width });
         let fairground = version.to_string();
-        Document { fairground, machine, seed, iterations, costs, arms, tables, measured: None, events, cpu_seconds }
+        let measured = None;
+        Document { fairground, machine, seed, iterations, adaptive, costs, arms, tables, measured, events, cpu_seconds }
     }
 
     /// As printed: indented by two, one newline at the end.

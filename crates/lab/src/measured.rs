@@ -9,14 +9,13 @@ use crate::json::TableResult;
 use crate::mistake::{Location, Mistake};
 use crate::mmtests::Vintage;
 use crate::record::Outcome;
-use crate::report::figures;
+use crate::report::{figures, generator};
 use crate::setup::{Engine, WorkloadSetup};
 use crate::statistics::{maximum, minimum};
 use crate::tables::{Iterations, Operation, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fmt::Write;
-use units::Prng;
 
 /// The shape of stored measurements; another number is not read.
 pub const FORMAT: u32 = 1;
@@ -164,13 +163,6 @@ pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredR
 
 fn percent_text(permille: u64) -> String {
     format!("{}.{}%", permille / 10, permille % 10)
-}
-
-fn generator(seed: u64) -> impl Fn() -> Box<dyn FnMut(u64) -> u64> {
-    move || {
-        let mut chance = Prng::stream(seed, "interval", 0);
-        Box::new(move |bound| chance.below(bound))
-    }
 }
 
 /// Samples of one row of a point, by iteration, in the table's unit.

@@ -1,7 +1,7 @@
 //! From outcomes to tables and texts.
 
 use crate::csv;
-use crate::experiment::{Experiment, Job, Source, WorkloadTable, application};
+use crate::experiment::{Adaptive, Experiment, Job, Plan, Source, application};
 use crate::json::{ArmDefinition, Document, Subject, TableResult};
 use crate::measured::Measured;
 use crate::mistake::{Location, Mistake, excerpt};
@@ -93,11 +93,24 @@ fn nothing_measured(file: &FileSetup) -> String {
 
 /// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
 pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
-    let operation = |table: usize, point: usize, row: usize| {
+    let all = |table: usize| (0..experiment.tables[table].points.len()).collect::<Vec<usize>>();
+    let tables = 0..experiment.tables.len();
+    tables.filter_map(|table| table_of_points(experiment, table, &all(table), outcome)).collect()
+}
+
+/// The rows of some points of a table; `None` where there are none.
+pub(crate) fn table_of_points<'o>(
+    experiment: &Experiment,
+    table: usize,
+    points: &[usize],
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Option<Table> {
+    let of = &experiment.tables[table];
+    let operation = |point: usize, row: usize| {
         // An rt-app task may end without a sample.
         let samples = |arm: usize, iteration: u32| {
             let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
-            let in_units = samples.iter().map(|&sample| experiment.tables[table].in_units(sample)).collect();
+            let in_units = samples.iter().map(|&sample| of.in_units(sample)).collect();
             (!samples.is_empty()).then_some(in_units)
         };
         let mut arms = vec![Vec::new(); experiment.arms.len()];
@@ -107,58 +120,58 @@ pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o 
                 arms[arm].push(samples);
             }
         }
-        let label = experiment.tables[table].points[point].operations[row].clone();
+        let label = of.points[point].operations[row].clone();
         (!arms[0].is_empty()).then_some(Operation { label, arms })
     };
-    let with_rows = |(index, of): (usize, &WorkloadTable)| {
-        let rows = of.points.iter().enumerate();
-        let rows = rows.flat_map(|(point, of)| (0..of.operations.len()).map(move |row| (point, row)));
-        let operations: Vec<Operation> = rows.filter_map(|(point, row)| operation(index, point, row)).collect();
-        (!operations.is_empty()).then(|| Table {
-            name: of.title.clone(),
-            workload: of.source.name().to_string(),
-            parameters: of.parameters.clone(),
-            class: of.class.clone(),
-            unit: of.unit.clone(),
-            better: of.better,
-            decimals: of.decimals,
-            arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
-            operations,
-            published: of.published.clone(),
-        })
-    };
-    experiment.tables.iter().enumerate().filter_map(with_rows).collect()
+    let rows = points.iter().flat_map(|&point| (0..of.points[point].operations.len()).map(move |row| (point, row)));
+    let operations: Vec<Operation> = rows.filter_map(|(point, row)| operation(point, row)).collect();
+    (!operations.is_empty()).then(|| Table {
+        name: of.title.clone(),
+        workload: of.source.name().to_string(),
+        parameters: of.parameters.clone(),
+        class: of.class.clone(),
+        unit: of.unit.clone(),
+        better: of.better,
+        decimals: of.decimals,
+        arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
+        operations,
+        published: of.published.clone(),
+    })
 }
 
 /// A comparison's report, beside `measured` where there is something. `cpu_seconds` is what the runs took on the host.
 pub fn comparison<'o>(
     experiment: &Experiment,
     measured: Option<&Measured>,
+    plan: &Plan,
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
     cpu_seconds: f64,
 ) -> Report {
-    report(experiment, measured, outcome, cpu_seconds, |table, result| match table.arms.len() {
+    let jobs = plan.jobs(experiment);
+    report(experiment, measured, &jobs, outcome, cpu_seconds, |table, result| match table.arms.len() {
         1 => figures(table, experiment.vintage),
         _ => {
             let text = render(table, experiment.vintage, experiment.stars);
-            format!("{text}{}\n{}", verdict(table, result), changes::text(result))
+            let intervals = experiment.adaptive.map(|adaptive| changes::widths(result, &adaptive));
+            let intervals = intervals.unwrap_or_default();
+            format!("{text}{}\n{}{intervals}", verdict(table, result), changes::text(result))
         }
     })
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
 pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
-    report(experiment, None, outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
+    report(experiment, None, &experiment.jobs(), outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
 }
 
 fn report<'o>(
     experiment: &Experiment,
     measured: Option<&Measured>,
+    jobs: &[Job],
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
     cpu_seconds: f64,
     table_text: impl Fn(&Table, &TableResult) -> String,
 ) -> Report {
-    let jobs = experiment.jobs();
     let done: Vec<&Outcome> = jobs.iter().filter_map(outcome).collect();
     let progress = Progress { done: done.len(), runs: jobs.len() };
     let events = done.iter().map(|outcome| outcome.events).sum();
@@ -183,18 +196,23 @@ fn report<'o>(
 }
 
 fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {
-    let generator = || {
-        let mut chance = Prng::stream(experiment.seed, "interval", 0);
-        move |bound| chance.below(bound)
-    };
     let subject = Subject {
         machine: experiment.machine.to_json(),
         seed: experiment.seed,
         iterations: experiment.iterations,
+        adaptive: experiment.adaptive,
         costs: experiment.costs,
         arms: experiment.arms.iter().map(ArmDefinition::of).collect(),
     };
-    Document::new(crate::VERSION, subject, tables, generator, events, cpu_seconds)
+    Document::new(crate::VERSION, subject, tables, generator(experiment.seed), events, cpu_seconds)
+}
+
+/// Fresh sources of the numbers that an experiment's intervals are drawn with, always the same ones.
+pub(crate) fn generator(seed: u64) -> impl Fn() -> Box<dyn FnMut(u64) -> u64> {
+    move || {
+        let mut chance = Prng::stream(seed, "interval", 0);
+        Box::new(move |bound| chance.below(bound))
+    }
 }
 
 /// The published column beside the first arm's means, where the experiment has one; how many rows come near it.
@@ -229,13 +247,16 @@ fn verdict(table: &Table, result: &TableResult) -> String {
 
 /// What was run, in a few lines, and every warning with how many runs had it.
 fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
-    let Experiment { machine, arms, iterations, seed, .. } = experiment;
+    let Experiment { machine, arms, iterations, adaptive, seed, .. } = experiment;
     let mut text = String::new();
     let _ = writeln!(text, "machine  {}: {}", machine.name, machine.description.topology().summary());
     for arm in arms {
         let _ = writeln!(text, "arm      {} = {}, {} Hz", arm.name, arm.summary(), arm.hz);
     }
     let iterations = match iterations {
+        _ if let Some(Adaptive { min, max, half_width }) = adaptive => {
+            format!("{min} to {max} iterations, until intervals are within +-{half_width}%, paired by seed")
+        }
         1 => "1 iteration".to_string(),
         many if arms.len() > 1 => format!("{many} iterations, paired by seed"),
         many => format!("{many} iterations"),

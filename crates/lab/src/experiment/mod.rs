@@ -6,6 +6,7 @@
 mod arm;
 mod draft;
 mod isolation;
+mod iterations;
 mod parameters;
 mod plan;
 mod rt_app;
@@ -16,6 +17,7 @@ mod workload;
 
 pub use arm::{Arm, CONFIGS, is_hz, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+pub use iterations::{Adaptive, Plan};
 pub use parameters::PARAMETERS;
 pub use plan::Job;
 pub(crate) use rt_app::application;
@@ -72,7 +74,10 @@ pub struct Experiment {
     pub machine: Machine,
     pub tables: Vec<WorkloadTable>,
     pub arms: Vec<Arm>,
+    /// Of every row; the most of any row where they are `adaptive`.
     pub iterations: u32,
+    /// How many iterations a row gets, where its interval decides.
+    pub adaptive: Option<Adaptive>,
     pub seed: u64,
     pub costs: bool,
     /// Simulated time, where the user says: see [`Experiment::time_limit`].
@@ -153,9 +158,11 @@ impl Draft {
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
+        let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;
         let experiment = Experiment {
             name: self.result_name(&machine)?,
-            iterations: self.iterations(purpose)?,
+            iterations,
+            adaptive,
             seed: self.seed.as_ref().map_or(Ok(DEFAULT_SEED), |seed| seed.whole("seed", 0, u64::MAX))?,
             costs: self.costs.as_ref().is_none_or(|costs| costs.text == "true"),
             time_limit: self.time_limit()?,
@@ -183,16 +190,30 @@ impl Draft {
         crate::fidelity::resolve(&self.figures, recording.as_ref())
     }
 
-    fn iterations(&self, purpose: Purpose) -> Result<u32, Mistake> {
-        match (&self.iterations, purpose) {
+    /// Their number, and what else decides it.
+    fn iterations(&self, purpose: Purpose, notices: &mut Vec<String>) -> Result<(u32, Option<Adaptive>), Mistake> {
+        let Some(written) = &self.iterations else {
+            let compares = matches!(purpose, Purpose::Comparison | Purpose::Prediction);
+            return Ok((if compares { Purpose::DEFAULT_PAIRS } else { 1 }, None));
+        };
+        let in_file = written.at.line.is_some();
+        let adaptive = iterations::adaptive(written)?;
+        match (adaptive, purpose) {
             // What a file says is for comparisons.
-            (Some(iterations), Purpose::Watch) if iterations.at.line.is_none() => {
-                Ok(iterations.whole("iterations of a single run", 1, 1)? as u32)
+            (_, Purpose::Watch) if in_file => Ok((1, None)),
+            (None, Purpose::Watch) => Ok((written.whole("iterations of a single run", 1, 1)? as u32, None)),
+            (None, _) => Ok((written.whole("iterations", 1, MOST_ITERATIONS)? as u32, None)),
+            (Some(adaptive), Purpose::Comparison) => Ok((adaptive.max, Some(adaptive))),
+            (Some(adaptive), Purpose::Prediction | Purpose::Single) if in_file => {
+                let number = if purpose == Purpose::Prediction { adaptive.min } else { 1 };
+                notices.push(format!(
+                    "{}: iterations = {} is for compare; {number} here",
+                    written.at,
+                    written.quoted()
+                ));
+                Ok((number, None))
             }
-            (_, Purpose::Watch) => Ok(1),
-            (Some(iterations), _) => Ok(iterations.whole("iterations", 1, MOST_ITERATIONS)? as u32),
-            (None, Purpose::Comparison | Purpose::Prediction) => Ok(Purpose::DEFAULT_PAIRS),
-            (None, Purpose::Single) => Ok(1),
+            (Some(_), _) => Err(written.mistake("auto where nothing is compared", "a whole number")),
         }
     }
 

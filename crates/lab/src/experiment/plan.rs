@@ -1,6 +1,6 @@
 //! The runs of an experiment.
 
-use super::{Experiment, MOST_RUNS};
+use super::{Experiment, MOST_RUNS, Plan};
 use crate::mistake::Mistake;
 use crate::setup::{KernelSetup, MachineSetup, Setup, iteration_seed, sha256};
 use machine::topology::Location;
@@ -21,18 +21,9 @@ pub struct Job {
 }
 
 impl Experiment {
-    /// Every run, in the order in which they are best done: by iteration, so that what is there after an interruption is
-    /// paired, and within one the later points first, which are the longer ones.
+    /// Every run that is sure: all, unless the intervals decide how many there are.
     pub fn jobs(&self) -> Vec<Job> {
-        let mut jobs = Vec::new();
-        for iteration in 0..self.iterations {
-            for (table, of) in self.tables.iter().enumerate() {
-                for point in (0..of.points.len()).rev() {
-                    jobs.extend((0..self.arms.len()).map(|arm| Job { table, point, arm, iteration }));
-                }
-            }
-        }
-        jobs
+        Plan::first(self).jobs(self)
     }
 
     pub(super) fn check_size(&self, at: &Location) -> Result<(), Mistake> {

@@ -48,7 +48,7 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
         folder: folder_of(path).to_string(),
         machine: root.text("machine")?,
         machine_in_file: true,
-        iterations: root.number("iterations")?,
+        iterations: root.iterations()?,
         seed: root.number("seed")?,
         hz: root.number("hz")?,
         costs: root.boolean("costs")?,
@@ -319,6 +319,14 @@ impl<'t, 'a> Table<'t, 'a> {
                 Ok(Some(self.source.written(value.span(), number.as_str())))
             }
             _ => Err(self.wrong(value, name, "a whole number")),
+        }
+    }
+
+    /// A number, or `auto` with what belongs to it.
+    fn iterations(&self) -> Result<Option<Written>, Mistake> {
+        match self.get("iterations").map(|value| value.get_ref()) {
+            Some(DeValue::String(_)) => self.text("iterations"),
+            _ => self.number("iterations"),
         }
     }
 

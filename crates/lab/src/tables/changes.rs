@@ -6,7 +6,9 @@
 //! Min    7     1.62 (   1.60 ..    1.64) gain
 //! ```
 
-use crate::json::{Change, TableResult};
+use super::verdict::Finding;
+use crate::experiment::Adaptive;
+use crate::json::{Change, RowResult, TableResult};
 use std::fmt::Write;
 
 /// The lines, each with its newline; nothing where there are no intervals, with one iteration or one arm.
@@ -37,6 +39,26 @@ pub fn text(table: &TableResult) -> String {
     text
 }
 
+/// Which rows are as narrow as was wanted, and what is left of the others: one line.
+pub fn widths(table: &TableResult, wanted: &Adaptive) -> String {
+    let widest = |row: &&RowResult| row.change.iter().filter_map(Change::half_width).fold(0.0, f64::max);
+    let wide: Vec<&RowResult> = table.rows.iter().filter(|row| widest(row) > wanted.half_width).collect();
+    let (rows, half_width, max) = (table.rows.len(), wanted.half_width, wanted.max);
+    let narrow = rows - wide.len();
+    let mut text = format!("intervals within +-{half_width}%: {narrow} of {rows} rows");
+    if !wide.is_empty() {
+        let named: Vec<String> = wide.iter().map(|row| format!("{} (+-{:.2}%)", row.label, widest(row))).collect();
+        let _ = write!(text, "; wider after {max} iterations: {}", named.join(", "));
+    }
+    let noise = |row: &&RowResult| row.change.iter().any(|change| change.finding == Finding::Noise);
+    let noise: Vec<&str> = table.rows.iter().filter(noise).map(|row| row.label.as_str()).collect();
+    if !noise.is_empty() {
+        let _ = write!(text, "; noise: {}", noise.join(", "));
+    }
+    text.push('\n');
+    text
+}
+
 fn cell(change: &Change) -> String {
     let word = change.finding.word();
     match (change.percent, change.low, change.high) {
@@ -61,6 +83,26 @@ mod tests {
         // Columns end below each other.
         let ends = |line: &str| line.match_indices(')').map(|(at, _)| at).collect::<Vec<_>>();
         assert_eq!(ends(lines[2]), ends(lines[4]));
+    }
+
+    #[test]
+    fn rows_that_stay_wide_are_named_and_so_is_noise() {
+        let mut table = hackbench(2, 7);
+        // A change that is the same in every pair, beside two that are not.
+        table.operations[0].arms[1] = table.operations[0].arms[0].iter().map(|run| vec![run[0] / 2.0]).collect();
+        let result = TableResult::new(&table, &generator);
+        let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 0.01 });
+        assert!(text.starts_with("intervals within +-0.01%: 1 of 3 rows; wider after 7 iterations: 4 (+-"), "{text}");
+        let noise: Vec<&str> = result
+            .rows
+            .iter()
+            .filter(|row| row.change[0].finding == Finding::Noise)
+            .map(|row| row.label.as_str())
+            .collect();
+        let ending = if noise.is_empty() { ")\n".to_string() } else { format!("; noise: {}\n", noise.join(", ")) };
+        assert!(text.ends_with(&ending), "{text}");
+        let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 100.0 });
+        assert!(text.starts_with("intervals within +-100%: 3 of 3 rows"), "{text}");
     }
 
     #[test]

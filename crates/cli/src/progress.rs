@@ -1,0 +1,226 @@
+//! How far the runs of one or more experiments are, and how long the rest will take.
+
+use crate::output::say;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::experiment::Job;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+/// Between two lines where stderr is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
+
+/// What runs cost, as far as is known, and which are still to come. A row's runs cost much the same under every arm and seed, rows
+/// of one table resemble each other, and of anything else there is only the average.
+#[derive(Debug, Default)]
+pub struct Forecast {
+    /// Arms and iterations of each point, which are still to come.
+    pending: BTreeMap<(usize, usize, usize), BTreeSet<(usize, u32)>>,
+    points: BTreeMap<(usize, usize, usize), Costs>,
+    tables: BTreeMap<(usize, usize), Costs>,
+    all: Costs,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Costs {
+    sum_ns: u64,
+    runs: u64,
+}
+
+impl Costs {
+    fn add(&mut self, cpu_ns: u64) {
+        self.sum_ns += cpu_ns;
+        self.runs += 1;
+    }
+
+    fn mean(self) -> Option<u64> {
+        self.sum_ns.checked_div(self.runs)
+    }
+}
+
+impl Forecast {
+    /// Runs that are to be done; `experiment` tells experiments apart.
+    pub fn expect(&mut self, experiment: usize, jobs: impl IntoIterator<Item = Job>) {
+        for Job { table, point, arm, iteration } in jobs {
+            self.pending.entry((experiment, table, point)).or_default().insert((arm, iteration));
+        }
+    }
+
+    /// How many they are.
+    fn pending(&self) -> u64 {
+        self.pending.values().map(|jobs| jobs.len() as u64).sum()
+    }
+
+    /// A run is there, and took that much CPU time.
+    pub fn learn(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
+        let point = (experiment, job.table, job.point);
+        self.pending.entry(point).or_default().remove(&(job.arm, job.iteration));
+        self.points.entry(point).or_default().add(cpu_ns);
+        self.tables.entry((experiment, job.table)).or_default().add(cpu_ns);
+        self.all.add(cpu_ns);
+    }
+
+    /// CPU time of what is to come, in nanoseconds; `None` while no run has ended.
+    pub fn remaining_ns(&self) -> Option<u64> {
+        let all = self.all.mean()?;
+        let cost = |&(experiment, table, point): &(usize, usize, usize)| {
+            let own = self.points.get(&(experiment, table, point)).and_then(|costs| costs.mean());
+            own.or_else(|| self.tables.get(&(experiment, table)).and_then(|costs| costs.mean())).unwrap_or(all)
+        };
+        Some(self.pending.iter().map(|(point, jobs)| cost(point) * jobs.len() as u64).sum())
+    }
+}
+
+/// What the user sees of it: a bar if stderr is a terminal, else a line now and then.
+pub struct Course {
+    forecast: Forecast,
+    bar: ProgressBar,
+    threads: usize,
+    since: Instant,
+    /// CPU time of the runs that were done here, not taken from a store.
+    worked_ns: u64,
+    runs: u64,
+    done: u64,
+    quiet: bool,
+    last_line: Instant,
+}
+
+impl Course {
+    pub fn new(threads: usize, quiet: bool) -> Course {
+        let shown = !quiet && io::stderr().is_terminal();
+        let bar = if shown {
+            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
+        } else {
+            ProgressBar::hidden()
+        };
+        let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs  {elapsed} passed{msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if shown {
+            bar.enable_steady_tick(Duration::from_millis(500));
+        }
+        let now = Instant::now();
+        let forecast = Forecast::default();
+        Course { forecast, bar, threads, since: now, worked_ns: 0, runs: 0, done: 0, quiet, last_line: now }
+    }
+
+    /// Runs that will be wanted of an experiment.
+    pub fn expect(&mut self, experiment: usize, jobs: &[Job]) {
+        self.forecast.expect(experiment, jobs.iter().copied());
+        self.runs = self.done + self.forecast.pending();
+        self.show();
+    }
+
+    /// A run was stored already.
+    pub fn found(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
+        self.forecast.learn(experiment, job, cpu_ns);
+        self.done += 1;
+    }
+
+    /// A run has ended.
+    pub fn ended(&mut self, experiment: usize, job: &Job, cpu_ns: u64) {
+        self.forecast.learn(experiment, job, cpu_ns);
+        self.done += 1;
+        self.worked_ns += cpu_ns;
+        self.show();
+        if !self.quiet && self.bar.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
+            self.last_line = Instant::now();
+            say(&format!("note: {} of {} runs are done{}", self.done, self.runs, self.to_go()));
+        }
+    }
+
+    /// Says something while the bar stands.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| say(text));
+        }
+    }
+
+    /// The bar makes room for results.
+    pub fn hide<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.bar.suspend(body)
+    }
+
+    fn show(&self) {
+        self.bar.set_length(self.runs);
+        self.bar.set_position(self.done);
+        self.bar.set_message(self.to_go());
+    }
+
+    fn to_go(&self) -> String {
+        let Some(remaining) = self.forecast.remaining_ns() else { return String::new() };
+        format!(", {} to go", about(wall(remaining, self.worked_ns, self.since.elapsed(), self.threads)))
+    }
+}
+
+impl Drop for Course {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// How long `remaining_ns` of CPU time take where `worked_ns` took `passed`: others may want the same CPUs. In the first seconds that
+/// says little yet, and as many CPUs as threads are assumed.
+fn wall(remaining_ns: u64, worked_ns: u64, passed: Duration, threads: usize) -> Duration {
+    let threads = threads as f64;
+    let measured = worked_ns as f64 / passed.as_nanos().max(1) as f64;
+    let speed = if passed < Duration::from_secs(5) { threads } else { measured.clamp(threads / 20.0, threads) };
+    Duration::from_nanos((remaining_ns as f64 / speed) as u64)
+}
+
+/// A time as people say it.
+fn about(time: Duration) -> String {
+    match time.as_secs() {
+        0..=1 => "about a second".to_string(),
+        seconds @ 2..=99 => format!("about {seconds} s"),
+        seconds @ 100..=5999 => format!("about {} min", (seconds + 30) / 60),
+        seconds => format!("about {} h {} min", (seconds + 30) / 3600, (seconds + 30) % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(table: usize, point: usize, arm: usize) -> Job {
+        Job { table, point, arm, iteration: 0 }
+    }
+
+    #[test]
+    fn what_is_not_known_is_like_its_neighbours() {
+        let mut forecast = Forecast::default();
+        let jobs = [job(0, 0, 0), job(0, 0, 1), job(0, 1, 0), job(1, 0, 0)];
+        forecast.expect(0, jobs);
+        forecast.expect(1, [job(0, 0, 0)]);
+        assert_eq!(forecast.remaining_ns(), None);
+        forecast.learn(0, &job(0, 0, 0), 10);
+        // The other arm, the other row, the other table and the other experiment.
+        assert_eq!(forecast.remaining_ns(), Some(10 + 10 + 10 + 10));
+        forecast.learn(0, &job(0, 1, 0), 40);
+        // The row's own; 25 is the average of all.
+        assert_eq!(forecast.remaining_ns(), Some(10 + 25 + 25));
+        forecast.learn(0, &job(1, 0, 0), 1_000);
+        assert_eq!(forecast.remaining_ns(), Some(10 + 350));
+        forecast.learn(0, &job(0, 0, 1), 10);
+        forecast.learn(1, &job(0, 0, 0), 10);
+        assert_eq!(forecast.remaining_ns(), Some(0));
+    }
+
+    #[test]
+    fn a_loaded_computer_takes_longer() {
+        let second = 1_000_000_000;
+        let wall = |worked, passed| wall(60 * second, worked, Duration::from_secs(passed), 2).as_secs();
+        assert_eq!(wall(0, 1), 30);
+        assert_eq!(wall(20 * second, 10), 30);
+        assert_eq!(wall(10 * second, 10), 60);
+        // A first run that is long is no standstill.
+        assert_eq!(wall(0, 10), 600);
+    }
+
+    #[test]
+    fn times_are_said_as_people_do() {
+        let said = [0, 42, 100, 725, 6_000, 9_000].map(|seconds| about(Duration::from_secs(seconds)));
+        let expected =
+            ["about a second", "about 42 s", "about 2 min", "about 12 min", "about 1 h 40 min", "about 2 h 30 min"];
+        assert_eq!(said, expected.map(str::to_string));
+    }
+}

@@ -1,0 +1,255 @@
+//! How many iterations: a number, or `auto`, until the intervals are narrow.
+//!
+//! A point (the rows that one run measures) starts with the fewest iterations. While one of its rows' 95% intervals is wider than wanted it is
+//! given more, as many as the width says: it shrinks with the square root of their number, so `n (width / wanted)^2`, at least
+//! one more and at most twice as many, up to the most. Whether the interval holds zero is never looked at, so stopping early
+//! makes no change out of chance. Only whole rounds are judged, each point by its own samples: what is run does not depend on
+//! the number of jobs, nor on what happens to be stored.
+
+use super::{Experiment, Job, MOST_ITERATIONS};
+use crate::json::TableResult;
+use crate::mistake::{Mistake, Written, listed};
+use crate::record::Outcome;
+use crate::report::{generator, table_of_points};
+
+/// `auto`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Adaptive {
+    /// Iterations of every row.
+    pub min: u32,
+    /// Iterations of a row whose interval stays wide.
+    pub max: u32,
+    /// Half the width that a 95% interval of a change may have, in percentage points.
+    pub half_width: f64,
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        // As many as without `auto`; then about as long as ten of them take.
+        Adaptive { min: 5, max: 40, half_width: 1.0 }
+    }
+}
+
+const AUTO: &str = "auto";
+const KEYS: [&str; 3] = ["min", "max", "half_width"];
+
+/// `auto`, or `auto:min=5,max=40,half_width=1`; `None` for what begins in another way.
+pub(super) fn adaptive(written: &Written) -> Result<Option<Adaptive>, Mistake> {
+    let Some(rest) = written.text.strip_prefix(AUTO) else { return Ok(None) };
+    let mut adaptive = Adaptive::default();
+    let Some(settings) = rest.strip_prefix(':') else {
+        let expected = "a whole number, auto, or auto:min=N,max=N,half_width=PERCENT";
+        return if rest.is_empty() { Ok(Some(adaptive)) } else { Err(written.mistake(written.quoted(), expected)) };
+    };
+    let mut offset = AUTO.len() + 1;
+    for piece in settings.split(',') {
+        let (key, value) = piece.split_once('=').unwrap_or((piece, ""));
+        let value = written.part(offset + (key.len() + 1).min(piece.len()), value);
+        match key {
+            "min" => adaptive.min = value.whole("min", 2, MOST_ITERATIONS)? as u32,
+            "max" => adaptive.max = value.whole("max", 2, MOST_ITERATIONS)? as u32,
+            "half_width" => adaptive.half_width = percent(&value)?,
+            _ => {
+                let expected = listed(KEYS);
+                return Err(written.part(offset, key).mistake(format!("`{piece}`"), format!("one of {expected}")));
+            }
+        }
+        offset += piece.len() + 1;
+    }
+    // Who says one of the two may mean a fewest above the usual most, or a most below the usual fewest.
+    let said = |key: &str| settings.split(',').any(|piece| piece.starts_with(key));
+    if adaptive.max < adaptive.min {
+        match (said("min"), said("max")) {
+            (true, true) => {
+                let found = format!("max = {} below min = {}", adaptive.max, adaptive.min);
+                return Err(written.mistake(found, "a max that is not below min"));
+            }
+            (true, false) => adaptive.max = adaptive.min,
+            _ => adaptive.min = adaptive.max,
+        }
+    }
+    Ok(Some(adaptive))
+}
+
+fn percent(value: &Written) -> Result<f64, Mistake> {
+    match value.text.parse::<f64>() {
+        Ok(percent) if (0.001..=100.0).contains(&percent) => Ok(percent),
+        _ => {
+            let found = format!("half_width = {}", value.quoted());
+            Err(value.mistake(found, "a number of percentage points from 0.001 to 100"))
+        }
+    }
+}
+
+impl Adaptive {
+    /// Iterations of a point that has `done` and whose widest row is that wide; `None` when it is done.
+    fn next(&self, done: u32, widest: f64) -> Option<u32> {
+        if widest <= self.half_width || done >= self.max {
+            return None;
+        }
+        let ratio = widest / self.half_width;
+        let wanted = (f64::from(done) * ratio * ratio).ceil().min(f64::from(self.max)) as u32;
+        Some(wanted.clamp(done + 1, done * 2).min(self.max))
+    }
+}
+
+/// How many iterations each point gets, as far as it is known.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// `[table][point]`: iterations, and whether more may follow.
+    points: Vec<Vec<(u32, bool)>>,
+}
+
+impl Plan {
+    /// What is run in any case.
+    pub fn first(experiment: &Experiment) -> Plan {
+        let start = match experiment.adaptive {
+            Some(adaptive) => (adaptive.min, true),
+            None => (experiment.iterations, false),
+        };
+        Plan { points: experiment.tables.iter().map(|table| vec![start; table.points.len()]).collect() }
+    }
+
+    /// What follows when all of this has been run; `None` when nothing does.
+    pub fn next<'o>(&self, experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Option<Plan> {
+        let adaptive = experiment.adaptive?;
+        let mut next = self.clone();
+        for (table, points) in next.points.iter_mut().enumerate() {
+            for (point, (iterations, open)) in points.iter_mut().enumerate().filter(|(_, (_, open))| *open) {
+                let only = table_of_points(experiment, table, &[point], outcome);
+                let widest = only.map_or(0.0, |only| widest(&TableResult::new(&only, &generator(experiment.seed))));
+                match adaptive.next(*iterations, widest) {
+                    Some(more) => *iterations = more,
+                    None => *open = false,
+                }
+            }
+        }
+        next.points.iter().flatten().any(|(_, open)| *open).then_some(next)
+    }
+
+    /// Every run, in the order in which they are best done: by iteration, so that what is there after an interruption is
+    /// paired, and within one the later points first, which are the longer ones.
+    pub fn jobs(&self, experiment: &Experiment) -> Vec<Job> {
+        let most = self.points.iter().flatten().map(|(iterations, _)| *iterations).max().unwrap_or(0);
+        let mut jobs = Vec::new();
+        for iteration in 0..most {
+            for (table, points) in self.points.iter().enumerate() {
+                for (point, _) in points.iter().enumerate().rev().filter(|(_, (runs, _))| iteration < *runs) {
+                    jobs.extend((0..experiment.arms.len()).map(|arm| Job { table, point, arm, iteration }));
+                }
+            }
+        }
+        jobs
+    }
+}
+
+/// Half the width of the widest interval in percentage points; a row without any cannot become narrower.
+fn widest(result: &TableResult) -> f64 {
+    let widths = result.rows.iter().flat_map(|row| &row.change).filter_map(|change| change.half_width());
+    widths.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Purpose, parse};
+    use crate::machines::tests::Table as NoFiles;
+    use crate::record::Ending;
+    use std::collections::BTreeMap;
+
+    fn read(text: &str) -> Result<Option<Adaptive>, String> {
+        adaptive(&Written::option("--iterations", text)).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn auto_reads_its_settings() {
+        assert_eq!(read("7"), Ok(None));
+        assert_eq!(read("auto"), Ok(Some(Adaptive::default())));
+        let all = Adaptive { min: 3, max: 9, half_width: 0.25 };
+        assert_eq!(read("auto:min=3,max=9,half_width=0.25"), Ok(Some(all)));
+        assert_eq!(read("auto:min=50").unwrap().map(|it| (it.min, it.max)), Some((50, 50)));
+        assert_eq!(read("auto:max=3").unwrap().map(|it| (it.min, it.max)), Some((3, 3)));
+        for (text, message) in [
+            ("automatic", "found `automatic`; expected a whole number, auto, or auto:min=N"),
+            ("auto:", "column 6: found ``; expected one of min, max, half_width"),
+            ("auto:mix=3", "column 6: found `mix=3`; expected one of min, max, half_width"),
+            ("auto:min=1", "column 10: found min = 1; expected a whole number from 2 to 10000"),
+            ("auto:min=3,half_width=0", "column 23: found half_width = `0`; expected a number of percentage points"),
+            ("auto:half_width", "column 16: found half_width = ``; expected a number"),
+            ("auto:min=9,max=3", "found max = 3 below min = 9"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_width_says_how_many_more() {
+        let adaptive = Adaptive { min: 4, max: 30, half_width: 1.0 };
+        assert_eq!(adaptive.next(4, 1.0), None);
+        assert_eq!(adaptive.next(10, 1.2), Some(15));
+        assert_eq!(adaptive.next(10, 1.000_001), Some(11));
+        assert_eq!(adaptive.next(10, 50.0), Some(20));
+        assert_eq!(adaptive.next(20, f64::INFINITY), Some(30));
+        assert_eq!(adaptive.next(30, 50.0), None);
+    }
+
+    const TEXT: &str = "\
+machine = \"core-i7-3770\"
+iterations = \"auto:min=3,max=20,half_width=2\"
+workload = [{ name = \"hackbench-pipes\", groups = [1, 4], loops = 1 }]
+arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" }]
+";
+
+    /// The first point always measures the same, the second now this, now that.
+    fn made_up(job: &Job) -> Outcome {
+        let noise = if job.point == 1 { u64::from(job.iteration * 7 % 5) * 40_000 * job.arm as u64 } else { 0 };
+        Outcome {
+            end: Ending::Finished,
+            samples: vec![vec![1_000_000 + noise]],
+            reported: Vec::new(),
+            events: 1,
+            context_switches: 0,
+            wakeups: 0,
+            simulated_ns: 1,
+            warnings: Vec::new(),
+            digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn wide_rows_are_run_again_and_narrow_ones_are_not() {
+        let draft = parse(TEXT, "x.toml").unwrap();
+        let experiment = draft.resolve(Purpose::Comparison, &NoFiles::default()).unwrap();
+        let mut plan = Plan::first(&experiment);
+        let mut outcomes: BTreeMap<Job, Outcome> = BTreeMap::new();
+        let mut rounds = 0;
+        loop {
+            outcomes.extend(plan.jobs(&experiment).into_iter().map(|job| (job, made_up(&job))));
+            rounds += 1;
+            match plan.next(&experiment, &|job| outcomes.get(job)) {
+                Some(next) => plan = next,
+                None => break,
+            }
+        }
+        let runs = |point: usize| outcomes.keys().filter(|job| job.point == point && job.arm == 1).count();
+        assert_eq!((runs(0), runs(1)), (3, 20));
+        // 3, 6, 12, 20.
+        assert_eq!(rounds, 4);
+        // What is stored beyond the plan does not count.
+        let first = Plan::first(&experiment);
+        assert_eq!(first.jobs(&experiment).len(), 2 * 2 * 3);
+    }
+
+    #[test]
+    fn where_nothing_is_compared_auto_is_a_number() {
+        let draft = parse(TEXT, "x.toml").unwrap();
+        let iterations = |purpose| draft.resolve(purpose, &NoFiles::default()).map(|it| (it.iterations, it.adaptive));
+        assert_eq!(iterations(Purpose::Prediction).unwrap(), (3, None));
+        assert_eq!(iterations(Purpose::Comparison).unwrap().0, 20);
+        let mut option = draft.clone();
+        option.iterations = Some(Written::option("--iterations", "auto"));
+        let error = option.resolve(Purpose::Prediction, &NoFiles::default()).unwrap_err().to_string();
+        assert!(error.contains("found auto where nothing is compared; expected a whole number"), "{error}");
+    }
+}
