@@ -325,7 +325,7 @@ impl<'t, 'a> Table<'t, 'a> {
     /// A number, or `auto` with what belongs to it.
     fn iterations(&self) -> Result<Option<Written>, Mistake> {
         match self.get("iterations").map(|value| value.get_ref()) {
-            Some(DeValue::String(_)) => self.text("iterations"),
+            Some(DeValue::String(text)) if text.starts_with("auto") => self.text("iterations"),
             _ => self.number("iterations"),
         }
     }
