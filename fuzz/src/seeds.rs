@@ -364,6 +364,60 @@ pub const SCRIPT: &[&str] = &[
     "node=", "pinned", "MB", "GB/s",
 ];
 
+/// One recording as ftrace, perf and trace-cmd's plugins print it, as Perfetto packs it, and as scripts.
+pub fn traces() -> Vec<String> {
+    let ftrace = "# tracer: nop\n\
+        \x20   a-1     [000] d..2.     1.000000: sched_waking: comm=b pid=2 prio=120 target_cpu=001\n\
+        \x20   a-1     [000] ....      1.000001: sched_process_fork: comm=a pid=1 child_comm=a child_pid=3\n\
+        \x20   a-1     [000] d..2.     1.000002: sched_wakeup_new: comm=a pid=3 prio=139 target_cpu=000\n\
+        CPU:1 [LOST 12 EVENTS]\n\
+        \x20   a-1     [000] d..2.     1.000020: sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=a next_pid=3 next_prio=139\n\
+        <idle>-0     [001] d..2.     1.000030: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=b next_pid=2 next_prio=98\n\
+        \x20   b-2     [001] d.h2.     1.000040: sched_waking: comm=a pid=1 prio=120 target_cpu=000\n\
+        \x20   a-3     [000] ....      1.000045: sys_enter: NR 1 (0)\n\
+        \x20   a-3     [000] d..2.     1.000050: sched_switch: prev_comm=a prev_pid=3 prev_prio=139 prev_state=R+ ==> next_comm=a next_pid=1 next_prio=120\n\
+        \x20   b-2     [001] d..2.     1.000061: sched_switch: prev_comm=b prev_pid=2 prev_prio=98 prev_state=D|K ==> next_comm=swapper/1 next_pid=0 next_prio=120\n";
+    let perf = "  a     1 [000]  1.000000: sched:sched_waking: comm=b pid=2 prio=120 target_cpu=001\n\
+        \x20 a   1/1 [000]  1.000020:          1 sched:sched_switch: a:1 [120] S ==> swapper/0:0 [120]\n\
+        \x20 swapper  0 [001] 1.000030: sched:sched_switch: swapper/1:0 [120] R ==> b:2 [120]\n";
+    let compact = "\n\x2a\n\x28\x08\x01\x22\x24\x2a\x01b\x2a\x01c\n\x04\x1e\x0c\x08\n\x12\x04\0\0\x01\x01\x1a\x04\x02\x03\x02\0\
+        \x22\x04\x78\x62\x78\x78\x32\x04\0\x01\0\0";
+    let scripts = "fairground trace 1\nend 200000\ntask prio=120 cpu=0 at=0 name=a\nw1 r20000 b1 f2 s50\n\
+        task prio=98 cpu=1 waiting kernel bound process=7 name=b\nb0 r22000 w0 i100000 p120\ntask prio=-1 cpu=0 forked name=c\nr1\n";
+    [ftrace, perf, compact, scripts].map(str::to_string).to_vec()
+}
+
+pub const TRACE: &[&str] = &[
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup",
+    "sched_wakeup_new",
+    "sched_process_fork",
+    "irq_handler_entry",
+    "irq_handler_exit",
+    "softirq_entry",
+    "prev_comm=",
+    "prev_state=",
+    "next_pid=",
+    "pid=",
+    "prio=",
+    "target_cpu=",
+    "==>",
+    "[000]",
+    "[001]",
+    "CPU:0 [LOST 1 EVENTS]",
+    "<idle>-0",
+    "migration/0",
+    "kworker/0:1",
+    "R+",
+    "X",
+    "D",
+    "task",
+    "at=",
+    "forked",
+    "waiting",
+];
+
 pub fn arguments() -> Vec<String> {
     [
         "--machine core-i7-3770\n--workload hackbench-pipes:groups=1+4,loops=5\n--arm old=v4.5-rc1,stats.schedstats=tunable\n\

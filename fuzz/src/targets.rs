@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use workloads::rt_app::{self, Duplicates};
 use workloads::script::Script;
+use workloads::trace as recording;
 
 pub const TARGETS: &[Target] = &[
     Target { name: "experiment", run: experiment, seeds: seeds::experiments, words: seeds::EXPERIMENT, cases: 1_500 },
@@ -23,6 +24,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "cpu_sets", run: cpu_sets, seeds: seeds::cpu_sets, words: &["0x", "-", ",", "..."], cases: 10_000 },
     Target { name: "rt_app", run: rt_app, seeds: seeds::rt_app, words: seeds::RT_APP, cases: 10_000 },
     Target { name: "script", run: script, seeds: seeds::scripts, words: seeds::SCRIPT, cases: 10_000 },
+    Target { name: "trace", run: trace, seeds: seeds::traces, words: seeds::TRACE, cases: 10_000 },
     Target { name: "arguments", run: arguments, seeds: seeds::arguments, words: seeds::ARGUMENTS, cases: 800 },
     Target { name: "record", run: record, seeds: seeds::records, words: seeds::RECORD, cases: 1_000 },
 ];
@@ -166,6 +168,25 @@ pub fn rt_app(data: &[u8]) {
                 assert!((1..=lines).contains(&error.position.line) && error.position.column >= 1, "{error}");
                 one_line(&error.into());
             }
+        }
+    }
+}
+
+/// A recorded trace: text, Perfetto's packets, or the scripts that were made of one, which must be read again as they are.
+pub fn trace(data: &[u8]) {
+    match recording::read(data) {
+        Ok(replay) => {
+            assert!(replay.nr_cpus() <= recording::MOST_CPUS && replay.tasks.len() <= recording::MOST_TASKS);
+            assert!(replay.notice.line().is_none_or(|line| !line.contains('\n')));
+            assert!(!replay.table().is_empty());
+            let again = recording::read(replay.text().as_bytes())
+                .unwrap_or_else(|error| panic!("{error:?}\n{}", replay.text()));
+            assert_eq!(again.text(), replay.text());
+        }
+        Err(error) => {
+            let (line, column) = error.place.unzip();
+            let at = Location { input: FILE.to_string(), line, column };
+            one_line(&Mistake::new(&at, error.found, error.expected));
         }
     }
 }

@@ -12,6 +12,14 @@ pub struct Disk;
 
 impl Files for Disk {
     fn text(&self, path: &str) -> Result<String, Unreadable> {
+        String::from_utf8(self.bytes(path)?).map_err(|error| {
+            let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+            let at = Location::in_text(path, &before, before.len());
+            Unreadable { why: "bytes that are no UTF-8 text".to_string(), place: at.line.zip(at.column) }
+        })
+    }
+
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
         let words = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_string(),
             std::io::ErrorKind::IsADirectory => "a folder".to_string(),
@@ -24,11 +32,7 @@ impl Files for Disk {
         if bytes.len() as u64 > LARGEST_FILE {
             return Err(format!("more than {} MiB", LARGEST_FILE >> 20).into());
         }
-        String::from_utf8(bytes).map_err(|error| {
-            let before = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
-            let at = Location::in_text(path, &before, before.len());
-            Unreadable { why: "bytes that are no UTF-8 text".to_string(), place: at.line.zip(at.column) }
-        })
+        Ok(bytes)
     }
 
     fn sysfs(&self, path: &str) -> Option<String> {

@@ -157,6 +157,34 @@ fn files_that_do_not_parse() {
 }
 
 #[test]
+fn traces_that_cannot_be_replayed() {
+    let place = folder("traces");
+    let trace = |bytes: &[u8], parts: &[&str]| {
+        fs::write(place.join("t.txt"), bytes).unwrap();
+        refused(&place, &with("--workload", "trace:file=t.txt"), parts);
+    };
+    trace(b"", &["t.txt: found an empty file; expected a recorded trace"]);
+    trace(b"hello\n", &["t.txt:1:1: found `hello`; expected lines as trace-cmd report"]);
+    trace(b"\x7fELF\x02\x01", &["t.txt: found bytes that begin with 0x7f; expected a Perfetto trace"]);
+    trace(b"\x17\x08\x44tracing6\0", &["t.txt: found a trace.dat; expected the text that trace-cmd report prints"]);
+    let switch =
+        "sched_switch: prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=120\n";
+    trace(
+        format!("a-1 [000] 2.0: {switch}a-1 [000] 1.0: {switch}").as_bytes(),
+        &["t.txt:2:1: found time going backwards on CPU 0"],
+    );
+    let far = format!("a-1 [063] 2.0: {switch}");
+    trace(
+        far.as_bytes(),
+        &["t.txt: found CPU 63 for the task `a`; expected a recording of the machine's CPUs, 0 to 7"],
+    );
+    trace(b"a-1 [000] 2.0: sched_switch: prev_comm=a\n", &["t.txt:1:16: found sched_switch: prev_comm=a"]);
+    refused(&place, &with("--workload", "trace"), &["found trace without a file; expected trace:file="]);
+    refused(&place, &with("--workload", "trace:fiel=t.txt"), &["`fiel`", "`file`"]);
+    refused(&place, &with("--workload", "trace:file=none"), &["none: found no such file; expected a recorded trace"]);
+}
+
+#[test]
 fn rt_app_files_that_cannot_be_run() {
     let place = folder("rt-app");
     let rt_app = |text: &str, parts: &[&str]| {

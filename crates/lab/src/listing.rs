@@ -196,6 +196,7 @@ pub fn workloads() -> String {
     }
     let _ = writeln!(text, "{:<20}{}", crate::experiment::RT_APP, RT_APP_SUMMARY);
     let _ = writeln!(text, "{:<20}{}", crate::experiment::SCRIPT, SCRIPT_SUMMARY);
+    let _ = writeln!(text, "{:<20}{}", crate::experiment::TRACE, TRACE_SUMMARY);
     text
 }
 
@@ -203,12 +204,21 @@ const RT_APP_SUMMARY: &str = "threads described in an rt-app JSON file (paramete
 
 const SCRIPT_SUMMARY: &str = "tasks described in a few lines of text (parameter file, or tasks in an experiment file)";
 
+const TRACE_SUMMARY: &str = "replay of a recorded trace (parameter file)";
+
 /// A workload and its parameters.
 pub fn workload(name: &str) -> Option<String> {
     if name == crate::experiment::SCRIPT {
         let text = format!(
             "{name}: {SCRIPT_SUMMARY}\n\nParameters\nfile    path of the script; docs/scripts.md has its grammar\n\
              tasks   the script itself, in an experiment file\n"
+        );
+        return Some(text);
+    }
+    if name == crate::experiment::TRACE {
+        let text = format!(
+            "{name}: {TRACE_SUMMARY}\n\nReports us, lower is better\n\nParameters\nfile    path of the recording: Perfetto's, or the text \
+             of trace-cmd report or perf script; docs/workloads.md says how to record one\n"
         );
         return Some(text);
     }

@@ -16,6 +16,11 @@ pub trait Files {
     /// The text of a file, or why there is none.
     fn text(&self, path: &str) -> Result<String, Unreadable>;
 
+    /// The bytes of a file that may be no text, or why there are none.
+    fn bytes(&self, path: &str) -> Result<Vec<u8>, Unreadable> {
+        self.text(path).map(String::into_bytes)
+    }
+
     /// A file of this computer's sysfs, by its path without the leading slash, if it is there.
     fn sysfs(&self, path: &str) -> Option<String>;
 }

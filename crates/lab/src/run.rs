@@ -5,7 +5,7 @@
 //! line lives.
 
 use crate::cpufreq;
-use crate::experiment::{RT_APP, SCRIPT, application, script};
+use crate::experiment::{RT_APP, SCRIPT, TRACE, application, replay, script};
 use crate::idle::{self, IdleTimes};
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
@@ -37,6 +37,7 @@ use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
 use workloads::script::{self, Script};
+use workloads::trace::Playback;
 use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
 
 /// The longest idle time before the first task.
@@ -178,6 +179,7 @@ enum Model {
     Registered(Box<dyn Instance>),
     RtApp(Box<RtApp>),
     Script(Script),
+    Trace(Playback),
 }
 
 impl Model {
@@ -186,11 +188,14 @@ impl Model {
         if setup.workload.name == SCRIPT && setup.workload.parameters.is_empty() {
             return Ok(Model::Script(script(file)?));
         }
+        if setup.workload.name == TRACE && setup.workload.parameters.is_empty() {
+            return Ok(Model::Trace(Playback::new(replay(file, nr_cpus)?, nr_cpus)));
+        }
         if setup.workload.name != RT_APP || !setup.workload.parameters.is_empty() {
             return Err(Mistake::new(
                 at,
                 format!("{} with a file", setup.workload.name),
-                "rt-app or script, without parameters",
+                "rt-app, script or trace, without parameters",
             ));
         }
         let cycles_per_us = 1_000_000 / ps_per_cycle;
@@ -202,6 +207,7 @@ impl Model {
             Model::Registered(instance) => instance.as_ref(),
             Model::RtApp(app) => app.as_ref(),
             Model::Script(script) => script,
+            Model::Trace(playback) => playback,
         }
     }
 
@@ -210,6 +216,7 @@ impl Model {
         match self {
             Model::Registered(instance) => instance.rows(reported),
             Model::RtApp(app) => (0..app.operations().len()).map(|row| app.samples_of(row, reported)).collect(),
+            Model::Trace(playback) => playback.rows(reported),
             Model::Script(script) => (0..script.tasks.len())
                 .map(|row| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect())
                 .collect(),
@@ -218,7 +225,7 @@ impl Model {
 
     fn warnings(&self, reported: &[Sample]) -> Vec<String> {
         let app = match self {
-            Model::Registered(_) => return Vec::new(),
+            Model::Registered(_) | Model::Trace(_) => return Vec::new(),
             Model::RtApp(app) => app,
             Model::Script(script) => return script.refused(reported).map(|refused| told(script, &refused)).collect(),
         };
@@ -309,7 +316,7 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
     let input = setup.workload.file.as_ref().map_or(&setup.workload.name, |file| &file.path);
     let place = match model {
         Model::Script(script) => script.place_of(error),
-        Model::Registered(_) | Model::RtApp(_) => None,
+        Model::Registered(_) | Model::RtApp(_) | Model::Trace(_) => None,
     };
     let (line, column) = place.as_ref().map(|&(line, column, _)| (line, column)).unzip();
     let at = Location { input: input.clone(), line, column };

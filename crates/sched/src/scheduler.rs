@@ -79,6 +79,8 @@ pub trait Scheduler {
 
     /// core.c: nr_iowait_cpu(): tasks that sleep for a device and ran on `cpu` last.
     fn nr_iowait_cpu(&self, cpu: CpuId) -> u32;
+    /// The CPU time that the task which runs on `cpu` has had so far, in user mode and in the kernel.
+    fn task_sched_runtime(&self, cpu: CpuId) -> Ns;
 
     /// Whether some CPUs run without ticks, so that the first one always ticks for them; and whether `cpu` is one of those.
     fn tick_nohz_full_enabled(&self) -> bool;
@@ -329,6 +331,10 @@ impl<A: Arch> Scheduler for Sched<A> {
     #[inline]
     fn nr_iowait_cpu(&self, cpu: CpuId) -> u32 {
         self.rq[cpu].nr_iowait
+    }
+
+    fn task_sched_runtime(&self, cpu: CpuId) -> Ns {
+        Sched::task_sched_runtime(self, cpu)
     }
 
     #[inline]

@@ -24,6 +24,9 @@ pub enum Op {
     RunFor(Ns),
     /// User-mode work that looks at the clock until it shows this time.
     SpinUntil(Ns),
+    /// User-mode work until the task has had this much CPU time since it was created, its time in the kernel with it. The outcome
+    /// is what it had before, so that `RunUntil(Ns::ZERO)` only asks: clock_gettime(CLOCK_THREAD_CPUTIME_ID).
+    RunUntil(Ns),
     /// getcpu(), in user mode: the outcome is the number of the CPU.
     GetCpu,
     Read {

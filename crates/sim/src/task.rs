@@ -243,6 +243,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.context(task).last.value = cpu.index() as u64;
                 true
             }
+            Op::RunUntil(time) => {
+                let ran = self.sched.task_sched_runtime(cpu);
+                let context = self.context(task);
+                context.last.value = ran.0;
+                if time > ran {
+                    context.pending = Pending::RunFor((time - ran).into());
+                }
+                true
+            }
             Op::CondResched | Op::MightSleep => self.preemption_point(cpu, &op),
             Op::RunKsoftirqd => self.run_ksoftirqd(cpu),
             Op::Execute(path) => {

@@ -15,19 +15,20 @@ use sched::core::{Boot, Sched};
 use sched::sched::TaskId;
 use sched::sysctl::Sysctl;
 use sched::trace::{Event, Sink};
+use sched::versions::{Kernel, V4_15};
 use sim::engine::{End, LinuxSim, Sim};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{CpuId, Ns};
+use units::{CpuId, Cycles, Ns, Ps};
 
 /// A workload that has ended, all tasks of it.
-pub struct Ran {
+pub struct Ran<const COSTS: bool = false> {
     pub instance: Box<dyn Instance>,
-    pub sim: LinuxSim<false>,
+    pub sim: LinuxSim<COSTS>,
 }
 
-impl Ran {
+impl<const COSTS: bool> Ran<COSTS> {
     pub fn rows(&self) -> Vec<Vec<u64>> {
         self.instance.rows(&self.sim.samples)
     }
@@ -85,34 +86,52 @@ impl Sink for Watch {
 
 /// Runs a registered workload with these parameters to its end, by v4.15 on CPUs that share a cache.
 pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
-    run_as(name, cpus, parameters, |_| {}, None)
+    play(instance(name, parameters), boot(cpus, V4_15, None))
 }
 
 /// The same, with who woke whom; `change` is free to give the kernel other rules.
 pub fn edges(name: &str, cpus: usize, parameters: &[(&str, u64)], change: impl FnOnce(&mut Os)) -> (Ran, Edges) {
     let watch = Watch::default();
     let edges = watch.edges.clone();
-    let ran = run_as(name, cpus, parameters, change, Some(Box::new(watch)));
+    let mut sim = boot(cpus, V4_15, Some(Box::new(watch)));
+    change(&mut sim.os);
+    let ran = play(instance(name, parameters), sim);
     let edges = edges.borrow().clone();
     (ran, edges)
 }
 
-fn run_as(
-    name: &str,
-    cpus: usize,
-    parameters: &[(&str, u64)],
-    change: impl FnOnce(&mut Os),
-    sink: Option<Box<dyn Sink>>,
-) -> Ran {
+/// A registered workload with these parameters.
+pub fn instance(name: &str, parameters: &[(&str, u64)]) -> Box<dyn Instance> {
     let model = workload(name).expect("it is registered");
     let mut values = Values::defaults(model);
     parameters.iter().for_each(|(name, value)| values.set(name, *value));
-    let instance = (model.build)(&values);
+    (model.build)(&values)
+}
+
+/// Starts an instance on a machine and waits for its end.
+pub fn play<const COSTS: bool>(instance: Box<dyn Instance>, mut sim: LinuxSim<COSTS>) -> Ran<COSTS> {
+    for task in crate::start(instance.as_ref(), &mut sim) {
+        sim.spawn(CpuId(0), task);
+    }
+    assert_eq!(sim.run(Ns::from_ms(3_600_000)), End::Finished);
+    Ran { instance, sim }
+}
+
+/// A machine whose CPUs share a cache, just booted, and who listens to it.
+pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<COSTS> {
+    let mut prices = Prices::free();
+    if COSTS {
+        // Whatever is done takes a little, so that no two things happen at one moment.
+        prices.paths.iter_mut().for_each(|path| *path = Cycles(17));
+        prices.lines.transfer.iter_mut().for_each(|transfer| *transfer = Ps(41_300));
+        prices.ipi_delivery = Ps(613_000);
+        prices.idle_states[0].wake = Ps(907_000);
+    }
     let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
     let topology = topology.expect("a valid machine");
-    let kernel = sched::versions::V4_15;
-    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+    let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
     if let Some(sink) = sink {
+        // Before the scheduler is born, which announces its own tasks.
         hardware.set_sink(sink);
     }
     let boot = Boot {
@@ -129,12 +148,5 @@ fn run_as(
         migration_limit: MigrationLimit::None,
         net: NetRules::V4_5,
     };
-    let mut os = Os::new(rules);
-    change(&mut os);
-    let mut sim = Sim::new(Sched::new(hardware, boot), os, 250);
-    for task in crate::start(instance.as_ref(), &mut sim) {
-        sim.spawn(CpuId(0), task);
-    }
-    assert_eq!(sim.run(Ns::from_ms(3_600_000)), End::Finished, "{name}");
-    Ran { instance, sim }
+    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }

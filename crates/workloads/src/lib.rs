@@ -22,6 +22,7 @@ pub mod schbench;
 pub mod script;
 pub mod specjbb;
 pub mod tbench4;
+pub mod trace;
 
 pub use groups::{GroupError, GroupSpec, Groups};
 

@@ -13,6 +13,7 @@ mod rt_app;
 mod script;
 mod timeline;
 mod toml_file;
+mod trace;
 mod workload;
 
 pub use arm::{Arm, CONFIGS, is_hz, resolve as resolve_arm};
@@ -24,7 +25,8 @@ pub(crate) use rt_app::application;
 pub use rt_app::rt_app_file;
 pub(crate) use script::script;
 pub use toml_file::parse;
-pub use workload::{Point, RT_APP, SCRIPT, Source, WorkloadTable, names as workload_names};
+pub(crate) use trace::replay;
+pub use workload::{Point, RT_APP, SCRIPT, Source, TRACE, WorkloadTable, names as workload_names};
 
 use crate::cpufreq;
 use crate::fidelity::Figure;

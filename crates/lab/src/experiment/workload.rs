@@ -93,6 +93,8 @@ pub enum Source {
     RtApp(FileSetup),
     /// Tasks in a few lines.
     Script(FileSetup),
+    /// The scripts of a recorded trace.
+    Trace(FileSetup),
 }
 
 impl Source {
@@ -101,13 +103,14 @@ impl Source {
             Source::Registered(name) => name,
             Source::RtApp(_) => RT_APP,
             Source::Script(_) => SCRIPT,
+            Source::Trace(_) => TRACE,
         }
     }
 
     pub fn file(&self) -> Option<&FileSetup> {
         match self {
             Source::Registered(_) => None,
-            Source::RtApp(file) | Source::Script(file) => Some(file),
+            Source::RtApp(file) | Source::Script(file) | Source::Trace(file) => Some(file),
         }
     }
 }
@@ -126,10 +129,11 @@ pub struct Point {
 /// The workloads that take a file instead of numbers.
 pub const RT_APP: &str = "rt-app";
 pub const SCRIPT: &str = "script";
+pub const TRACE: &str = "trace";
 
 /// Every workload, by name.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP, SCRIPT])
+    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP, SCRIPT, TRACE])
 }
 
 /// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables. `ends`: it
@@ -147,6 +151,9 @@ pub fn resolve(
     }
     if draft.name.text == SCRIPT {
         return Ok(vec![super::script::resolve(draft, folder, files, nr_cpus)?]);
+    }
+    if draft.name.text == TRACE {
+        return Ok(vec![super::trace::resolve(draft, folder, files, nr_cpus, notices)?]);
     }
     let Some(workload) = workloads::workload(&draft.name.text) else {
         return Err(draft.name.unknown("workload", names()));

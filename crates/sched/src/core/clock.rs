@@ -5,7 +5,7 @@ use crate::arch::Arch;
 use crate::fair::load::OtherClasses;
 use crate::features::Feature;
 use crate::pelt::Pelt;
-use units::CpuId;
+use units::{CpuId, Ns};
 
 impl<A: Arch> Sched<A> {
     /// core.c: update_rq_clock_task(). `delta` ns have passed on the queue's `clock`, which is up to date.
@@ -28,6 +28,18 @@ impl<A: Arch> Sched<A> {
         if self.kernel.pelt == Pelt::RunnableAvg {
             self.update_rq_clock_pelt(cpu, delta);
         }
+    }
+
+    /// core.c: task_sched_runtime() of what runs on `cpu`.
+    ///
+    /// Differs: neither the queue's clock nor the task's own account is brought up to date, so that asking changes nothing; time of
+    /// interrupts since the last update still counts.
+    pub(crate) fn task_sched_runtime(&self, cpu: CpuId) -> Ns {
+        let rq = &self.rq[cpu];
+        let curr = rq.curr.expect("a task asks for its own time");
+        let se = &self.se[self.task[curr].se];
+        let clock_task = rq.clock_task + self.arch.sched_clock(cpu).0.saturating_sub(rq.clock);
+        Ns(se.sum_exec_runtime + clock_task.saturating_sub(se.exec_start))
     }
 
     /// pelt.h: update_rq_clock_pelt().

@@ -1,0 +1,88 @@
+//! Recorded traces as workloads.
+
+use super::draft::DraftWorkload;
+use super::workload::{Point, Source, TRACE, WorkloadTable};
+use crate::machines::{Files, stem, within};
+use crate::mistake::{Location, Mistake};
+use crate::setup::FileSetup;
+use crate::statistics::Better;
+use crate::tables::Class;
+use std::collections::BTreeMap;
+use units::Ns;
+use workloads::trace::{self, Replay};
+
+/// Digits after the point, of microseconds.
+const DECIMALS: usize = 2;
+
+/// Reads a recording and makes scripts of it, which are what is stored: one run of them measures a row for each figure.
+pub fn resolve(
+    draft: &DraftWorkload,
+    folder: &str,
+    files: &dyn Files,
+    nr_cpus: usize,
+    notices: &mut Vec<String>,
+) -> Result<WorkloadTable, Mistake> {
+    let (path, replay) = read(draft, folder, files)?;
+    if replay.nr_cpus() > nr_cpus {
+        let task = replay.tasks.iter().find(|task| task.cpu as usize >= nr_cpus).expect("one has the highest");
+        let found = format!("CPU {} for the task `{}`", task.cpu, task.name);
+        return Err(whole(&path, found, format!("a recording of the machine's CPUs, 0 to {}", nr_cpus - 1)));
+    }
+    notices.extend(replay.notice.line().map(|line| format!("{path}: {line}")));
+    Ok(WorkloadTable {
+        title: Some(draft.title.as_ref().map_or_else(|| format!("{TRACE} {path}"), |title| title.text.clone())),
+        parameters: BTreeMap::from([("file".to_string(), path.clone().into())]),
+        points: vec![Point {
+            name: stem(&path),
+            operations: replay.table().into_iter().map(|row| row.label).collect(),
+            values: BTreeMap::new(),
+        }],
+        duration: Ns(replay.end.0 * 2),
+        source: Source::Trace(FileSetup { path, text: replay.text().into() }),
+        class: Class::Singleops { figure: "Time".to_string() },
+        unit: "us".to_string(),
+        better: Better::Lower,
+        per_unit: 1_000,
+        decimals: DECIMALS,
+        published: None,
+    })
+}
+
+/// The scripts that are stored of a recording.
+pub fn replay(file: &FileSetup, nr_cpus: usize) -> Result<Replay, Mistake> {
+    let replay = trace::read(file.text.as_bytes()).map_err(|error| mistake(&file.path, error))?;
+    if replay.nr_cpus() > nr_cpus {
+        let found = format!("scripts of {} CPUs", replay.nr_cpus());
+        return Err(whole(&file.path, found, format!("at most the machine's {nr_cpus}")));
+    }
+    Ok(replay)
+}
+
+fn mistake(path: &str, error: trace::TraceError) -> Mistake {
+    let (line, column) = error.place.unzip();
+    Mistake::new(&Location { input: path.to_string(), line, column }, error.found, error.expected)
+}
+
+fn whole(path: &str, found: String, expected: String) -> Mistake {
+    Mistake::new(&Location { input: path.to_string(), line: None, column: None }, found, expected)
+}
+
+/// Reads the file that the parameter `file` names.
+fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<(String, Replay), Mistake> {
+    let mut file = None;
+    for (key, values) in &draft.parameters {
+        match (key.text.as_str(), &values[..]) {
+            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
+            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
+            _ => return Err(key.unknown("parameter", ["file"])),
+        }
+    }
+    let Some(file) = file else {
+        return Err(draft.name.mistake("trace without a file", "trace:file=path of a recorded trace"));
+    };
+    let path = within(if draft.in_file { folder } else { "" }, &file.text);
+    let expected = "a recorded trace: of Perfetto, or the text of trace-cmd report or perf script";
+    let bytes = files.bytes(&path).map_err(|error| Mistake::file(&path, error, expected))?;
+    let replay = trace::read(&bytes).map_err(|error| mistake(&path, error))?;
+    Ok((path, replay))
+}

@@ -1,0 +1,178 @@
+//! What a recording says, whatever its format: the scheduler's events in the order of time.
+
+use std::collections::BTreeMap;
+use units::Ns;
+
+/// A recording as it was read.
+#[derive(Clone, Debug)]
+pub(super) struct Recorded {
+    pub events: Vec<Event>,
+    names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+    /// Thread ids and the processes that they belong to, where the recording says so.
+    pub processes: BTreeMap<u32, u32>,
+    /// Events that nothing is made of, by name.
+    pub skipped: BTreeMap<String, u64>,
+    /// Lines, or packets, that are no event.
+    pub unreadable: u64,
+    /// Losses before the first event, and how many events they were.
+    pub lost_first: (u64, u64),
+    /// By CPU: the time of its newest event.
+    newest: BTreeMap<u32, Ns>,
+    /// Whether events carry flags that tell interrupts from tasks.
+    pub flags: bool,
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub time: Ns,
+    pub cpu: u32,
+    /// The thread that ran there; 0 is idle, `None` is not told.
+    pub running: Option<u32>,
+    /// Its name, where that is told.
+    pub running_name: u32,
+    pub context: Context,
+    pub what: What,
+}
+
+/// On whose behalf the CPU executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Context {
+    /// The running task's, as far as is known.
+    Task,
+    /// A softirq: of an interrupt, or of the task itself, as of one that sends to the loopback device.
+    Softirq,
+    Interrupt,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Switch {
+        /// `None` where the format leaves out who leaves.
+        prev: Option<Who>,
+        left: Left,
+        next: Who,
+    },
+    Waking(Who),
+    Wakeup(Who),
+    WakeupNew(Who),
+    Fork {
+        child: Who,
+        /// A thread of its parent's process.
+        thread: bool,
+    },
+    /// An interrupt's handler begins (true) or ends on that CPU: of hardware, or a softirq.
+    Interrupt {
+        soft: bool,
+        begins: bool,
+    },
+    /// So many events of that CPU are missing here; 0 where their number is not told.
+    Lost(u64),
+}
+
+/// A thread as an event names it. `prio` is the kernel's: 120 is nice 0, below 100 real-time, -1 deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Who {
+    pub pid: u32,
+    pub name: u32,
+    pub prio: Option<i32>,
+    /// Of a wakeup: the CPU where it slept (`sched_waking`), or wakes.
+    pub cpu: Option<u32>,
+}
+
+/// How a task left its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It would have gone on.
+    Runnable,
+    Asleep,
+    /// In state D.
+    Uninterruptible,
+    Dead,
+}
+
+/// A longer name is cut; the kernel's have at most 15 characters, those of worker threads a few more.
+const LONGEST_NAME: usize = 48;
+
+/// The number of no name.
+pub(super) const UNNAMED: u32 = 0;
+
+impl Recorded {
+    pub fn new() -> Recorded {
+        Recorded {
+            events: Vec::new(),
+            names: vec![String::new()],
+            numbers: BTreeMap::from([(String::new(), UNNAMED)]),
+            processes: BTreeMap::new(),
+            skipped: BTreeMap::new(),
+            unreadable: 0,
+            lost_first: (0, 0),
+            newest: BTreeMap::new(),
+            flags: false,
+        }
+    }
+
+    /// The number of a name, without what a terminal or a line of text would stumble over.
+    pub fn name(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let kept = name.trim().chars().map(|c| if c.is_control() { '?' } else { c }).take(LONGEST_NAME);
+        let number = self.names.len() as u32;
+        self.names.push(kept.collect());
+        self.numbers.insert(name.to_string(), number);
+        number
+    }
+
+    pub fn name_of(&self, number: u32) -> &str {
+        &self.names[number as usize]
+    }
+
+    /// An event of that CPU and time; the time of the one before it, where that was later.
+    pub fn passes(&mut self, cpu: u32, time: Ns) -> Result<(), Ns> {
+        let newest = self.newest.entry(cpu).or_insert(time);
+        if time < *newest {
+            return Err(*newest);
+        }
+        *newest = time;
+        Ok(())
+    }
+
+    pub fn skip(&mut self, event: &str) {
+        match self.skipped.get_mut(event) {
+            Some(count) => *count += 1,
+            None => drop(self.skipped.insert(event.chars().take(LONGEST_NAME).collect(), 1)),
+        }
+    }
+}
+
+/// The letters of `sched_switch` in text, as of every kernel since v4.5: `R`, `S`, `D|K`, `R+`, `x`.
+pub(super) fn left_by_letters(letters: &str) -> Left {
+    match letters.chars().next() {
+        Some('R' | 'W' | 'N' | '0') | None => Left::Runnable,
+        Some('D') => Left::Uninterruptible,
+        Some('X' | 'x' | 'Z') => Left::Dead,
+        // Stopped, traced, parked and idle kernel threads sleep, too.
+        Some(_) => Left::Asleep,
+    }
+}
+
+/// The bits of `prev_state`. Above the states that can be seen stand how it was preempted and older kernels' inner states.
+pub(super) fn left_by_bits(bits: i64) -> Left {
+    match bits & 0xff {
+        0 => Left::Runnable,
+        state if state & 0x30 != 0 => Left::Dead,
+        state if state & 0x02 != 0 => Left::Uninterruptible,
+        _ => Left::Asleep,
+    }
+}
+
+/// The kernel's flags of an event: TRACE_FLAG_HARDIRQ, TRACE_FLAG_SOFTIRQ.
+pub(super) fn context_by_bits(flags: u64) -> Context {
+    match flags {
+        _ if flags & 0x08 != 0 => Context::Interrupt,
+        _ if flags & 0x10 != 0 => Context::Softirq,
+        _ => Context::Task,
+    }
+}

@@ -1,0 +1,283 @@
+//! Replay of a recorded trace: what tasks of a real machine (or of a simulation) did, under another scheduler.
+//!
+//! A recording is read ([`read`]) in one of three formats: text as `/sys/kernel/tracing/trace`, `trace-cmd report` and `perf script` print
+//! it; Perfetto's (`.pftrace`); or the scripts that an earlier reading made of one, which is how a record of a run carries it. Of the
+//! scheduler's events each task becomes a script ([`Step`]):
+//!
+//! | in the recording | in the script |
+//! |---|---|
+//! | on a CPU | run, in CPU time: system calls and interrupts within it count |
+//! | left its CPU runnable (preempted), or woken and not yet there | nothing: that is the scheduler's doing |
+//! | slept, and a task woke it | wait for that task, which wakes it where it did: after as much of its own CPU time |
+//! | slept, and an interrupt, or idle's, woke it | sleep as long; in state D wait for a device |
+//! | forked | fork, from where its script begins |
+//! | another priority | the same policy (SCHED_NORMAL or SCHED_FIFO) and priority |
+//!
+//! A wake is a futex's: whether the recorded one had the sync hint a recording does not tell. Two tasks have a semaphore to each direction, so that a
+//! wakeup that comes early is not lost, and a task waits for the very one that woke it.
+//!
+//! Tasks that were there before the recording begins are started on the CPU where they are first seen, and all begin at one moment.
+//! A script ends with the recording, whatever its task would have done next; then the task exits.
+//!
+//! Who woke is told by `sched_waking`; where only `sched_wakeup` was recorded, that of another CPU is told from there, and counts as
+//! an interrupt's. Interrupts are known by the flags of the events (`h` and `s` in text), by the events of handlers, or by the idle task;
+//! where a recording has none of these, a task that idle woke more often than the task in whose context it is woken is taken to be
+//! woken by a timer. A softirq is taken as its task's doing unless it woke the same task out of idle too: loopback traffic is
+//! the sender's doing, a network card's is not.
+//!
+//! Not modelled: CPU sets and policies that events do not show (SCHED_BATCH, SCHED_IDLE, SCHED_RR, deadline parameters, groups);
+//! the work of interrupts and of `migration/N`, which the simulated kernel has of its own; the time of a task's work at another
+//! frequency or beside another sibling: run time is CPU time, as recorded. Sleeps are relative, so a period drifts by what its task
+//! is late.
+
+mod build;
+mod event;
+mod perfetto;
+mod program;
+mod stored;
+mod text;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use units::Ns;
+
+pub use program::{Playback, Row};
+
+/// CPUs that an event may name.
+pub const MOST_CPUS: usize = 8_192;
+/// Tasks of a recording.
+pub const MOST_TASKS: usize = 100_000;
+/// The longest recording: a day.
+pub const LONGEST: Ns = Ns(24 * 3_600 * 1_000_000_000);
+
+/// What became of a recording: a script for each task.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Replay {
+    /// Those who fork stand before those whom they fork.
+    pub tasks: Vec<Task>,
+    /// How long it was recorded.
+    pub end: Ns,
+    /// What was odd; not stored.
+    pub notice: Notice,
+}
+
+/// One recorded task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Task {
+    pub name: String,
+    /// The kernel's: 100 to 139 are nice -20 to 19, 0 to 98 real-time 99 to 1, -1 deadline.
+    pub prio: i32,
+    /// Where it is first seen.
+    pub cpu: u32,
+    /// Its name says that it stays there.
+    pub bound: bool,
+    pub kernel: bool,
+    /// Tasks with the same number share memory.
+    pub process: Option<u32>,
+    pub begin: Begin,
+    pub steps: Vec<Step>,
+}
+
+/// How a script begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Begin {
+    /// So long after the start of the recording it was there, or ended its sleep.
+    At(Ns),
+    /// Its first step is a wait.
+    Waiting,
+    /// Another task's step.
+    Forked,
+}
+
+/// What a task does next. Tasks are named by their place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// So much more CPU time.
+    Run(Ns),
+    Wake(u32),
+    /// Sleep until that task wakes it.
+    Wait(u32),
+    Sleep(Ns),
+    /// Wait for a device.
+    Io(Ns),
+    /// Another priority, as of [`Task::prio`].
+    Prio(i32),
+    Fork(u32),
+}
+
+/// What was odd about a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Notice {
+    /// Events that nothing is made of.
+    pub skipped: BTreeMap<String, u64>,
+    pub unreadable: u64,
+    /// Places where the recorder lost events, and how many it says they were.
+    pub losses: u64,
+    pub lost: u64,
+    /// Switches that must have been there, because another task ran than came last.
+    pub gaps: u64,
+    /// Sleeps whose end nothing tells.
+    pub unexplained: u64,
+    /// Tasks that the simulated kernel has of its own.
+    pub ignored: u64,
+    pub deadline: u64,
+    /// No wakeup was recorded: time in run queues cannot be told from sleep.
+    pub without_wakeups: bool,
+    /// `sched_waking` was not recorded.
+    pub without_waking: bool,
+}
+
+/// A recording that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceError {
+    /// From 1; `None` where it is the whole, or no text.
+    pub place: Option<(u32, u32)>,
+    pub found: String,
+    pub expected: String,
+}
+
+impl TraceError {
+    fn at(line: u32, column: u32, found: impl Into<String>, expected: impl Into<String>) -> TraceError {
+        TraceError { place: Some((line, column)), found: found.into(), expected: expected.into() }
+    }
+
+    fn whole(found: impl Into<String>, expected: impl Into<String>) -> TraceError {
+        TraceError { place: None, found: found.into(), expected: expected.into() }
+    }
+}
+
+/// Reads a recording in any of its formats.
+///
+/// # Errors
+/// What is no recording, or one that cannot be: what was found, where, and what would be right.
+pub fn read(bytes: &[u8]) -> Result<Replay, TraceError> {
+    if let Some(text) = bytes.strip_prefix(stored::MAGIC.as_bytes()) {
+        let text = std::str::from_utf8(text).map_err(|_| TraceError::whole("scripts that are no text", "UTF-8"))?;
+        return stored::read(text);
+    }
+    let mut recorded = event::Recorded::new();
+    match kind(bytes)? {
+        Kind::Text => text::read(&String::from_utf8_lossy(bytes), &mut recorded)?,
+        Kind::Perfetto => perfetto::read(bytes, &mut recorded)?,
+    }
+    if !recorded.events.iter().any(|event| matches!(event.what, event::What::Switch { .. })) {
+        let others: u64 = recorded.skipped.values().sum::<u64>() + recorded.events.len() as u64;
+        let found = if others == 0 { "no event".to_string() } else { format!("{others} events, but no sched_switch") };
+        let expected = "a recording of sched_switch, sched_waking and sched_wakeup_new (trace-cmd record -e sched)";
+        return Err(TraceError::whole(found, expected));
+    }
+    recorded.events.sort_by_key(|event| event.time);
+    let (first, last) = (recorded.events[0].time, recorded.events[recorded.events.len() - 1].time);
+    if last.saturating_sub(first) > LONGEST {
+        let found = format!("events over {} seconds", (last - first).0 / 1_000_000_000);
+        return Err(TraceError::whole(found, "a recording of at most a day"));
+    }
+    build::build(&recorded)
+}
+
+impl Replay {
+    /// The scripts as text, which [`read`] reads again.
+    pub fn text(&self) -> String {
+        stored::text(self)
+    }
+
+    /// CPUs that its machine must have: the highest that it names, and one.
+    pub fn nr_cpus(&self) -> usize {
+        self.tasks.iter().map(|task| task.cpu as usize + 1).max().unwrap_or(1)
+    }
+
+    /// Steps of a kind.
+    pub fn count(&self, kind: impl Fn(&Step) -> bool) -> usize {
+        self.tasks.iter().flat_map(|task| &task.steps).filter(|&step| kind(step)).count()
+    }
+}
+
+impl Notice {
+    /// All in one line; `None` where nothing is odd.
+    pub fn line(&self) -> Option<String> {
+        let mut parts: Vec<String> = Vec::new();
+        let mut count = |number: u64, what: &str| {
+            if number > 0 {
+                parts.push(format!("{number} {what}"));
+            }
+        };
+        count(self.unreadable, "lines or packets that are no event");
+        count(self.losses, "places where events were lost");
+        count(self.gaps, "switches that were not recorded");
+        count(self.unexplained, "sleeps that nobody is seen to end");
+        count(self.ignored, "tasks of the scheduler's own left out");
+        count(self.deadline, "deadline tasks as SCHED_FIFO 99");
+        let skipped: u64 = self.skipped.values().sum();
+        if skipped > 0 {
+            let mut text = format!("{skipped} events of other kinds left out (");
+            let mut most: Vec<(&String, &u64)> = self.skipped.iter().collect();
+            most.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
+            for (at, (name, count)) in most.iter().take(3).enumerate() {
+                let _ = write!(text, "{}{name}: {count}", if at > 0 { ", " } else { "" });
+            }
+            text += if most.len() > 3 { ", ...)" } else { ")" };
+            parts.push(text);
+        }
+        if self.without_wakeups {
+            parts.push("no wakeups: time in run queues counts as sleep, and nobody wakes another".to_string());
+        }
+        if self.without_waking {
+            parts.push("no sched_waking: wakeups from another CPU count as an interrupt's".to_string());
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+enum Kind {
+    Text,
+    Perfetto,
+}
+
+/// What a file is by its first bytes.
+fn kind(bytes: &[u8]) -> Result<Kind, TraceError> {
+    let others: [(&[u8], &str, &str); 5] = [
+        (b"\x17\x08\x44tracing", "a trace.dat", "the text that trace-cmd report prints of it"),
+        (b"PERFILE2", "a perf.data", "the text that perf script prints of it"),
+        (b"\x1f\x8b", "a file compressed by gzip", "the trace itself: gunzip it"),
+        (b"\x28\xb5\x2f\xfd", "a file compressed by zstd", "the trace itself: unzstd it"),
+        (b"PK\x03\x04", "a zip archive", "the trace itself: unzip it"),
+    ];
+    for (magic, found, expected) in others {
+        if bytes.starts_with(magic) {
+            return Err(TraceError::whole(found, expected));
+        }
+    }
+    if bytes.iter().all(|byte| byte.is_ascii_whitespace()) {
+        return Err(TraceError::whole("an empty file", "a recorded trace"));
+    }
+    let head = &bytes[..bytes.len().min(4_096)];
+    let binary = head.iter().any(|&byte| byte < 0x20 && !byte.is_ascii_whitespace() && byte != 0x1b);
+    match (binary, bytes[0]) {
+        (false, _) => Ok(Kind::Text),
+        // Trace.packet, field 1.
+        (true, 0x0a) => Ok(Kind::Perfetto),
+        (true, first) => Err(TraceError::whole(
+            format!("bytes that begin with {first:#04x}"),
+            "a Perfetto trace (.pftrace), or text as trace-cmd report or perf script print it",
+        )),
+    }
+}
+
+fn backwards(cpu: u32, from: Ns, to: Ns) -> TraceError {
+    let seconds = |time: Ns| format!("{}.{:09}", time.0 / 1_000_000_000, time.0 % 1_000_000_000);
+    let found = format!("time going backwards on CPU {cpu}, from {} to {} seconds", seconds(from), seconds(to));
+    TraceError::whole(found, "each CPU's events in the order of time, by one clock")
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let mut kept: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).take(60).collect();
+    if text.chars().nth(60).is_some() {
+        kept.push_str("...");
+    }
+    kept
+}

@@ -1,0 +1,268 @@
+//! Recordings by Perfetto (`.pftrace`): packets with the kernel's events in bundles of one CPU each, whole or in the compact form that
+//! takes one number of a column for each switch and waking. Names and tags are those of Perfetto's published schema
+//! (protos/perfetto/trace, as of v52).
+
+use super::event::{Context, Event, Recorded, UNNAMED, What, Who, context_by_bits, left_by_bits};
+use super::wire::{Broken, Fields, packed};
+use super::{TraceError, backwards};
+use units::Ns;
+
+/// task.h: CLONE_THREAD.
+const CLONE_THREAD: u64 = 0x1_0000;
+
+/// Reads all packets; a last one that was cut is left out.
+pub(super) fn read(bytes: &[u8], recorded: &mut Recorded) -> Result<(), TraceError> {
+    let mut trace = Fields::of(bytes);
+    loop {
+        let at = bytes.len() - trace.left();
+        match trace.next() {
+            Ok(None) => return Ok(()),
+            Ok(Some((1, packet))) => self::packet(packet.bytes(), recorded).map_err(|error| error.at_byte(at))?,
+            Ok(Some(_)) => recorded.unreadable += 1,
+            // The end of what was written, if it began well.
+            Err(Broken) if !recorded.events.is_empty() => {
+                recorded.unreadable += 1;
+                return Ok(());
+            }
+            Err(Broken) => return Err(Odd::Broken.at_byte(at)),
+        }
+    }
+}
+
+enum Odd {
+    Broken,
+    Backwards { cpu: u32, from: Ns, to: Ns },
+    Compressed,
+}
+
+impl From<Broken> for Odd {
+    fn from(_: Broken) -> Odd {
+        Odd::Broken
+    }
+}
+
+impl Odd {
+    fn at_byte(self, at: usize) -> TraceError {
+        match self {
+            Odd::Broken => TraceError::whole(
+                format!("a packet at byte {at} that is no Perfetto packet"),
+                "a Perfetto trace (.pftrace), or text as trace-cmd report or perf script print it",
+            ),
+            Odd::Backwards { cpu, from, to } => {
+                let mut error = backwards(cpu, from, to);
+                error.found += &format!(" in the packet at byte {at}");
+                error
+            }
+            Odd::Compressed => TraceError::whole(
+                format!("compressed packets at byte {at}"),
+                "a trace recorded without compression_type, or rewritten by `traceconv decompress_packets`",
+            ),
+        }
+    }
+}
+
+fn packet(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => bundle(value.bytes(), recorded)?,
+            2 => process_tree(value.bytes(), recorded)?,
+            50 | 133 => return Err(Odd::Compressed),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Which threads are of one process.
+fn process_tree(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        if number != 2 {
+            continue;
+        }
+        let (mut tid, mut tgid) = (0, 0);
+        let mut thread = Fields::of(value.bytes());
+        while let Some((number, value)) = thread.next()? {
+            match number {
+                1 => tid = value.number() as u32,
+                3 => tgid = value.number() as u32,
+                _ => {}
+            }
+        }
+        if tid != 0 && tgid != 0 {
+            recorded.processes.insert(tid, tgid);
+            recorded.processes.insert(tgid, tgid);
+        }
+    }
+    Ok(())
+}
+
+fn bundle(bytes: &[u8], recorded: &mut Recorded) -> Result<(), Odd> {
+    let mut cpu = 0;
+    let mut lost = false;
+    let mut fields = Fields::of(bytes);
+    // The CPU may stand behind its events.
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => cpu = u32::try_from(value.number()).unwrap_or(u32::MAX),
+            3 => lost = value.number() != 0,
+            _ => {}
+        }
+    }
+    let first = recorded.events.len();
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            2 => event(value.bytes(), cpu, recorded)?,
+            4 => compact(value.bytes(), cpu, recorded)?,
+            _ => {}
+        }
+    }
+    // Whole events stand beside compact ones.
+    recorded.events[first..].sort_by_key(|event| event.time);
+    for at in first..recorded.events.len() {
+        let to = recorded.events[at].time;
+        recorded.passes(cpu, to).map_err(|from| Odd::Backwards { cpu, from, to })?;
+    }
+    // What was lost was lost before the bundle's first event.
+    if lost && let Some(event) = recorded.events.get(first).copied() {
+        recorded.events.insert(first, Event { running: None, what: What::Lost(0), ..event });
+    }
+    Ok(())
+}
+
+fn event(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
+    let (mut time, mut running, mut flags, mut what) = (0, None, None, None);
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        let bytes = value.bytes();
+        match number {
+            1 => time = value.number(),
+            2 => running = Some(value.number() as u32),
+            5 => flags = Some(value.number()),
+            4 => what = Some(switch(bytes, recorded)?),
+            17 => what = Some(What::Wakeup(task(bytes, recorded)?)),
+            20 => what = Some(What::Waking(task(bytes, recorded)?)),
+            114 => what = Some(What::WakeupNew(task(bytes, recorded)?)),
+            235 => what = Some(newtask(bytes, recorded)?),
+            239 => what = Some(fork(bytes, recorded)?),
+            24 | 25 => what = Some(What::Interrupt { soft: true, begins: number == 24 }),
+            36 | 37 => what = Some(What::Interrupt { soft: false, begins: number == 36 }),
+            553 | 554 => what = Some(What::Interrupt { soft: false, begins: number == 553 }),
+            559 | 560 => what = Some(What::Interrupt { soft: false, begins: number == 559 }),
+            _ => recorded.skip(&format!("event {number}")),
+        }
+    }
+    let Some(what) = what else { return Ok(()) };
+    recorded.flags |= flags.is_some();
+    let context = flags.map_or(Context::Task, context_by_bits);
+    recorded.events.push(Event { time: Ns(time), cpu, running, running_name: UNNAMED, context, what });
+    Ok(())
+}
+
+/// Names and numbers of up to two tasks, by the tags of `sched_switch`.
+fn switch(bytes: &[u8], recorded: &mut Recorded) -> Result<What, Broken> {
+    let mut tasks = [(0, UNNAMED, None); 2];
+    let mut state = 0;
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        let task = &mut tasks[usize::from(number > 4)];
+        match number {
+            1 | 5 => task.1 = recorded.name(&value.text()),
+            2 | 6 => task.0 = value.number() as u32,
+            3 | 7 => task.2 = prio(value.number()),
+            4 => state = value.number().cast_signed(),
+            _ => {}
+        }
+    }
+    let [prev, next] = tasks.map(|(pid, name, prio)| Who { pid, name, prio, cpu: None });
+    Ok(What::Switch { prev: Some(prev), left: left_by_bits(state), next })
+}
+
+fn prio(number: u64) -> Option<i32> {
+    i32::try_from(number.cast_signed()).ok().filter(|prio| (-1..=140).contains(prio))
+}
+
+fn task(bytes: &[u8], recorded: &mut Recorded) -> Result<Who, Broken> {
+    let mut who = Who { pid: 0, name: UNNAMED, prio: None, cpu: None };
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => who.name = recorded.name(&value.text()),
+            2 => who.pid = value.number() as u32,
+            3 => who.prio = prio(value.number()),
+            5 => who.cpu = u32::try_from(value.number()).ok(),
+            _ => {}
+        }
+    }
+    Ok(who)
+}
+
+fn newtask(bytes: &[u8], recorded: &mut Recorded) -> Result<What, Broken> {
+    let mut child = Who { pid: 0, name: UNNAMED, prio: None, cpu: None };
+    let mut thread = false;
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            1 => child.pid = value.number() as u32,
+            2 => child.name = recorded.name(&value.text()),
+            3 => thread = value.number() & CLONE_THREAD != 0,
+            _ => {}
+        }
+    }
+    Ok(What::Fork { child, thread })
+}
+
+fn fork(bytes: &[u8], recorded: &mut Recorded) -> Result<What, Broken> {
+    let mut child = Who { pid: 0, name: UNNAMED, prio: None, cpu: None };
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            3 => child.name = recorded.name(&value.text()),
+            4 => child.pid = value.number() as u32,
+            _ => {}
+        }
+    }
+    Ok(What::Fork { child, thread: false })
+}
+
+/// FtraceEventBundle.CompactSched: columns of switches (1 to 4 and 6) and of wakings (7 to 12); times are differences.
+fn compact(bytes: &[u8], cpu: u32, recorded: &mut Recorded) -> Result<(), Odd> {
+    let mut names = Vec::new();
+    let mut columns: [Vec<u64>; 13] = std::array::from_fn(|_| Vec::new());
+    let mut fields = Fields::of(bytes);
+    while let Some((number, value)) = fields.next()? {
+        match number {
+            5 => names.push(recorded.name(&value.text())),
+            1..=4 | 6..=12 => columns[number as usize].extend(packed(value.bytes())?),
+            _ => {}
+        }
+    }
+    let at = |column: &[u64], row: usize| column.get(row).copied().unwrap_or(0);
+    let name = |index: u64| names.get(index as usize).copied().unwrap_or(UNNAMED);
+    let mut events = Vec::new();
+    let mut time = 0_u64;
+    for (row, delta) in columns[1].iter().enumerate() {
+        time = time.wrapping_add(*delta);
+        let (pid, prio) = (at(&columns[3], row) as u32, prio(at(&columns[4], row)));
+        let next = Who { pid, name: name(at(&columns[6], row)), prio, cpu: None };
+        let left = left_by_bits(at(&columns[2], row).cast_signed());
+        let what = What::Switch { prev: None, left, next };
+        events.push(Event { time: Ns(time), cpu, running: None, running_name: UNNAMED, context: Context::Task, what });
+    }
+    time = 0;
+    for (row, delta) in columns[7].iter().enumerate() {
+        time = time.wrapping_add(*delta);
+        let (pid, prio) = (at(&columns[8], row) as u32, prio(at(&columns[10], row)));
+        let target = columns[9].get(row).and_then(|&target| u32::try_from(target).ok());
+        let what = What::Waking(Who { pid, name: name(at(&columns[11], row)), prio, cpu: target });
+        let context = context_by_bits(at(&columns[12], row));
+        recorded.flags |= !columns[12].is_empty();
+        events.push(Event { time: Ns(time), cpu, running: None, running_name: UNNAMED, context, what });
+    }
+    // A waking at the time of a switch came before it.
+    events.sort_by_key(|event| (event.time, matches!(event.what, What::Switch { .. })));
+    recorded.events.append(&mut events);
+    Ok(())
+}
