@@ -139,8 +139,8 @@ fn task(before: &str) -> Option<(&str, u32)> {
     if let Some(rest) = before.strip_suffix(')') {
         before = rest.rsplit_once('(')?.0.trim_end();
     }
-    let digits = before.rfind(|c: char| !c.is_ascii_digit())? + 1;
-    let (name, pid) = before.split_at(digits);
+    let name = before.trim_end_matches(|c: char| c.is_ascii_digit());
+    let pid = &before[name.len()..];
     let name = match name.strip_suffix('/') {
         Some(of_process) => of_process.trim_end_matches(|c: char| c.is_ascii_digit()),
         None => name,

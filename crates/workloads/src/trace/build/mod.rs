@@ -3,8 +3,11 @@
 //! The builder follows who runs where. What a task does on a CPU is run time; from a waking to the switch that brings it there it waits in
 //! a run queue, which is the scheduler's doing and no part of its script; before, it slept. A preempted task has not slept.
 
+mod finish;
+
 use super::event::{Context, Event, Left, Recorded, UNNAMED, What, Who};
-use super::{Begin, MOST_CPUS, MOST_TASKS, Notice, Replay, Step, Task, TraceError};
+use super::{Begin, MOST_CPUS, MOST_TASKS, Notice, Replay, Step, TraceError};
+
 use std::collections::{BTreeMap, BTreeSet};
 use units::Ns;
 
@@ -310,7 +313,7 @@ impl<'a> Builder<'a> {
     fn leave(&mut self, task: usize, time: Ns, left: Left) {
         let building = &mut self.tasks[task];
         if let Doing::Running { since, .. } = building.doing {
-            building.ran += time.saturating_sub(since).0;
+            building.ran = building.ran.saturating_add(time.saturating_sub(since).0);
         }
         building.doing = match left {
             Left::Runnable => Doing::Runnable,
@@ -354,7 +357,7 @@ impl<'a> Builder<'a> {
                 let woken = woken.unwrap_or(Wakeup { at: time, by: Waker::Interrupt });
                 self.wakes(task, since, io, woken);
             }
-            Doing::Running { since, .. } => building.ran += time.saturating_sub(since).0,
+            Doing::Running { since, .. } => building.ran = building.ran.saturating_add(time.saturating_sub(since).0),
             Doing::Runnable | Doing::Ended => {}
         }
         let building = &mut self.tasks[task];
@@ -485,7 +488,7 @@ impl<'a> Builder<'a> {
     fn now(&mut self, task: usize, time: Ns) -> &mut Building {
         let building = &mut self.tasks[task];
         if let Doing::Running { since, .. } = &mut building.doing {
-            building.ran += time.saturating_sub(*since).0;
+            building.ran = building.ran.saturating_add(time.saturating_sub(*since).0);
             *since = time;
         }
         building
@@ -555,74 +558,6 @@ impl<'a> Builder<'a> {
         let newest = self.cpus[cpu as usize].newest;
         self.cpus[cpu as usize] = Cpu { known: true, newest, ..Cpu::default() };
     }
-
-    fn finish(mut self, last: Ns) -> Replay {
-        for task in 0..self.tasks.len() {
-            match self.tasks[task].doing {
-                Doing::Running { .. } => self.now(task, last).flush(),
-                Doing::Asleep { since, io, woken: Some(woken) } => self.wakes(task, since, io, woken),
-                _ => self.tasks[task].flush(),
-            }
-        }
-        // Who never did anything here has no script, and the scheduler's own tasks have none to replay.
-        let kept = |task: &Building| !task.ignored && task.begin.is_some();
-        let mut numbers = vec![None; self.tasks.len()];
-        let mut next = 0;
-        for (task, number) in self.tasks.iter().zip(&mut numbers) {
-            if kept(task) {
-                *number = Some(next);
-                next += 1;
-            }
-        }
-        self.notice.ignored = self.tasks.iter().filter(|task| task.ignored).count() as u64;
-        self.notice.deadline =
-            self.tasks.iter().filter(|task| kept(task) && task.first_prio == Some(-1)).count() as u64;
-        let tasks = self.tasks.iter().filter(|task| kept(task));
-        let tasks: Vec<Task> = tasks.map(|task| self.script(task, &numbers)).collect();
-        Replay { tasks, end: last - self.first, notice: self.notice }
-    }
-
-    /// The process of a task with several threads, by the pid of its first.
-    fn process(&self, task: &Building) -> Option<u32> {
-        let told = self.recorded.processes.get(&task.pid).copied();
-        let mut leader = task;
-        while let Some(of) = leader.thread_of {
-            leader = &self.tasks[of];
-        }
-        let leads = |pid| self.leaders.contains(&pid);
-        told.or_else(|| leads(leader.pid).then_some(leader.pid))
-    }
-
-    fn script(&self, task: &Building, numbers: &[Option<u32>]) -> Task {
-        let renumbered = |draft: &Draft| match *draft {
-            Draft::Wake(edge) => {
-                let Edge { to, used, .. } = self.edges[edge];
-                numbers[to].filter(|_| used).map(Step::Wake)
-            }
-            // A waker without a script: nobody is, whose wakeups are kept.
-            Draft::Done(Step::Wait(from)) => numbers[from as usize].map(Step::Wait),
-            Draft::Done(Step::Fork(child)) => numbers[child as usize].map(Step::Fork),
-            Draft::Done(step) => Some(step),
-        };
-        let mut steps: Vec<Step> = Vec::new();
-        for step in task.steps.iter().filter_map(renumbered) {
-            match (steps.last_mut(), step) {
-                (Some(Step::Run(before)), Step::Run(more)) => *before += more,
-                _ => steps.push(step),
-            }
-        }
-        let name = self.recorded.name_of(task.name);
-        Task {
-            name: if name.is_empty() { format!("pid-{}", task.pid) } else { name.to_string() },
-            prio: task.first_prio.unwrap_or(120),
-            cpu: task.cpu,
-            bound: bound_to(name) == Some(task.cpu),
-            kernel: is_kernel_thread(name),
-            process: self.process(task),
-            begin: task.begin.expect("it is kept"),
-            steps,
-        }
-    }
 }
 
 impl Building {
@@ -642,23 +577,4 @@ impl Building {
 /// The stoppers' work is the scheduler's own, and idle is nobody's.
 fn is_ignored(name: &str) -> bool {
     name.starts_with("migration/") || name.starts_with("swapper/")
-}
-
-/// The CPU of a kernel thread that its name binds: `kworker/3:1H`, `ksoftirqd/3`. Unbound workers are `kworker/u8:1`.
-fn bound_to(name: &str) -> Option<u32> {
-    let (kind, number) = name.split_once('/')?;
-    let bound = matches!(
-        kind,
-        "kworker" | "ksoftirqd" | "cpuhp" | "rcuc" | "watchdog" | "irq_work" | "idle_inject" | "ktimers"
-    );
-    bound.then(|| number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())?
-}
-
-fn is_kernel_thread(name: &str) -> bool {
-    const NAMES: [&str; 9] =
-        ["kthreadd", "rcu_sched", "rcu_preempt", "rcu_bh", "khugepaged", "kcompactd", "kswapd", "kauditd", "ksmd"];
-    let begins = |prefix: &str| name.starts_with(prefix);
-    bound_to(name).is_some()
-        || NAMES.iter().any(|known| begins(known))
-        || ["kworker/", "jbd2/", "irq/", "xfsaild/", "rcuop/", "rcuog/", "rcuos/"].iter().any(|prefix| begins(prefix))
 }
