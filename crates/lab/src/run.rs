@@ -5,7 +5,7 @@
 //! line lives.
 
 use crate::cpufreq;
-use crate::experiment::{RT_APP, SCRIPT, TRACE, application, replay, script};
+use crate::experiment::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
 use crate::idle::{self, IdleTimes};
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
@@ -36,7 +36,7 @@ use sim::engine::{End, LinuxSim, Sample};
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
-use workloads::script::{self, Script};
+use workloads::script::Script;
 use workloads::trace::Playback;
 use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
 
@@ -227,7 +227,9 @@ impl Model {
         let app = match self {
             Model::Registered(_) | Model::Trace(_) => return Vec::new(),
             Model::RtApp(app) => app,
-            Model::Script(script) => return script.refused(reported).map(|refused| told(script, &refused)).collect(),
+            Model::Script(script) => {
+                return script.refused(reported).map(|refused| refusal(script, &refused)).collect();
+            }
         };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
         let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
@@ -243,22 +245,6 @@ impl Model {
     fn logs(&self, reported: &[Sample]) -> Vec<(String, String)> {
         let Model::RtApp(app) = self else { return Vec::new() };
         app.logs(reported).iter().map(|log| (log.thread.clone(), log_text(log))).collect()
-    }
-}
-
-/// What the kernel refused of a script's task, as a warning.
-fn told(script: &Script, refused: &script::Refused) -> String {
-    let task = &script.tasks[refused.task];
-    let (name, line) = (&task.name, task.place.0);
-    let (errno, meaning, ms) = (refused.errno.name(), refused.errno.meaning(), refused.at.0 as f64 / 1e6);
-    let answer = format!("with {errno} ({meaning}) at {ms:.3} ms");
-    let fair = task.attr.sched_policy.fair_policy();
-    match refused.step {
-        Some(_) => format!("\"{name}\" of line {line} ended early: the kernel refused its policy or clamps {answer}"),
-        None if fair => {
-            format!("\"{name}\" of line {line} has no row: the kernel refused its CPUs, none of which is up, {answer}")
-        }
-        None => format!("\"{name}\" of line {line} has no row: the kernel refused its policy {answer}"),
     }
 }
 

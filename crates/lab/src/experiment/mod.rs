@@ -23,7 +23,7 @@ pub use parameters::PARAMETERS;
 pub use plan::Job;
 pub(crate) use rt_app::application;
 pub use rt_app::rt_app_file;
-pub(crate) use script::script;
+pub(crate) use script::{refusal, script};
 pub use toml_file::parse;
 pub(crate) use trace::replay;
 pub use workload::{Point, RT_APP, SCRIPT, Source, TRACE, WorkloadTable, names as workload_names};
