@@ -28,6 +28,7 @@ pub mod report;
 pub mod run;
 pub mod sensitivity;
 pub mod setup;
+pub mod shares;
 pub mod statistics;
 pub mod studies;
 pub mod symbols;

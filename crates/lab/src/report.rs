@@ -9,6 +9,7 @@ use crate::mmtests::{Vintage, render, series};
 use crate::record::{Ending, Outcome};
 use crate::run::CoreFrequency;
 use crate::setup::FileSetup;
+use crate::shares;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
 use crate::tables::{Operation, Table, changes};
 use std::collections::BTreeMap;
@@ -93,9 +94,12 @@ fn nothing_measured(file: &FileSetup) -> String {
 
 /// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
 pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
-    let all = |table: usize| (0..experiment.tables[table].points.len()).collect::<Vec<usize>>();
-    let tables = 0..experiment.tables.len();
-    tables.filter_map(|table| table_of_points(experiment, table, &all(table), outcome)).collect()
+    let every = |table: usize| (0..experiment.tables[table].points.len()).collect::<Vec<usize>>();
+    let tables = |table: usize| {
+        let own = table_of_points(experiment, table, &every(table), outcome);
+        own.into_iter().chain(shares::tables(experiment, table, outcome))
+    };
+    (0..experiment.tables.len()).flat_map(tables).collect()
 }
 
 /// The rows of some points of a table; `None` where there are none.
@@ -106,25 +110,12 @@ pub(crate) fn table_of_points<'o>(
     outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
 ) -> Option<Table> {
     let of = &experiment.tables[table];
-    let operation = |point: usize, row: usize| {
-        // An rt-app task may end without a sample.
-        let samples = |arm: usize, iteration: u32| {
-            let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
-            let in_units = samples.iter().map(|&sample| of.in_units(sample)).collect();
-            (!samples.is_empty()).then_some(in_units)
-        };
-        let mut arms = vec![Vec::new(); experiment.arms.len()];
-        for iteration in 0..experiment.iterations {
-            let all: Option<Vec<Vec<f64>>> = (0..arms.len()).map(|arm| samples(arm, iteration)).collect();
-            for (arm, samples) in all.into_iter().flatten().enumerate() {
-                arms[arm].push(samples);
-            }
-        }
+    let own = |(point, row): (usize, usize)| {
         let label = of.points[point].operations[row].clone();
-        (!arms[0].is_empty()).then_some(Operation { label, arms })
+        operation(experiment, (table, point, row), label, &|sample| of.in_units(sample), outcome)
     };
     let rows = points.iter().flat_map(|&point| (0..of.points[point].operations.len()).map(move |row| (point, row)));
-    let operations: Vec<Operation> = rows.filter_map(|(point, row)| operation(point, row)).collect();
+    let operations: Vec<Operation> = rows.filter_map(own).collect();
     (!operations.is_empty()).then(|| Table {
         name: of.title.clone(),
         workload: of.source.name().to_string(),
@@ -137,6 +128,29 @@ pub(crate) fn table_of_points<'o>(
         operations,
         published: of.published.clone(),
     })
+}
+
+/// The samples of a table's point at a place of its runs' rows, under `label`.
+pub(crate) fn operation<'o>(
+    experiment: &Experiment,
+    (table, point, row): (usize, usize, usize),
+    label: String,
+    in_units: &dyn Fn(u64) -> f64,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Option<Operation> {
+    // An rt-app task may end without a sample.
+    let samples = |arm: usize, iteration: u32| {
+        let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
+        (!samples.is_empty()).then(|| samples.iter().map(|&sample| in_units(sample)).collect())
+    };
+    let mut arms = vec![Vec::new(); experiment.arms.len()];
+    for iteration in 0..experiment.iterations {
+        let all: Option<Vec<Vec<f64>>> = (0..arms.len()).map(|arm| samples(arm, iteration)).collect();
+        for (arm, samples) in all.into_iter().flatten().enumerate() {
+            arms[arm].push(samples);
+        }
+    }
+    (!arms[0].is_empty()).then_some(Operation { label, arms })
 }
 
 /// A comparison's report, beside `measured` where there is something. `cpu_seconds` is what the runs took on the host.

@@ -10,17 +10,16 @@ use crate::idle::{self, IdleTimes};
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
 use crate::mistake::{Mistake, listed};
-use crate::prices::{path_name, prices};
+use crate::prices::prices;
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
-use crate::symbols::Symbols;
+use crate::shares::{Window, profile};
 use crate::timeline;
 use machine::description::Description;
 use machine::frequency::{Counters, Frequency, FrequencyTime, Governor, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
-use machine::profile::Frame;
 use machine::topology::{Location, Part};
 use observe::Profile;
 use observe::proc::Formats;
@@ -425,12 +424,8 @@ fn simulate<const COSTS: bool>(
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
     let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
-    if wanted.profile || wanted.lines {
-        sim.sched.arch.start_profile(start.into());
-    }
-    if wanted.lines {
-        sim.sched.arch.record_lines();
-    }
+    let mut window = Window::of(&setup.workload.profile);
+    book(&mut sim, wanted.profile || window.is_some(), wanted.lines, start);
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
         .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
@@ -454,7 +449,11 @@ fn simulate<const COSTS: bool>(
         }
         let stop = reading.as_ref().and_then(|wanted| wanted.at).unwrap_or(Ns::MAX);
         until = Ns(until.0.saturating_add(SLICE.0)).min(limit).min(stop);
-        match sim.run(until) {
+        let end = sim.run(until);
+        if let Some(window) = &mut window {
+            window.look(&sim.samples, &|| profile(&sim, &setup.kernel.name, start));
+        }
+        match end {
             End::Time if until < limit => {}
             end => break end,
         }
@@ -463,8 +462,9 @@ fn simulate<const COSTS: bool>(
     if let Some(wanted) = reading {
         files = read_all(&sim, &wanted, build.formats, end_of(&sim))?;
     }
+    let shares = window.map(|window| window.rows(&|| profile(&sim, &setup.kernel.name, start)));
     Ok(Some(Run {
-        outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim)),
+        outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim), shares),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
         lines: wanted
@@ -478,6 +478,16 @@ fn simulate<const COSTS: bool>(
     }))
 }
 
+/// Books time on kernel functions from `start` on, and who touches which line.
+fn book<const COSTS: bool>(sim: &mut LinuxSim<COSTS>, functions: bool, lines: bool, start: Ns) {
+    if functions || lines {
+        sim.sched.arch.start_profile(start.into());
+    }
+    if lines {
+        sim.sched.arch.record_lines();
+    }
+}
+
 fn read_all<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     wanted: &Reading,
@@ -487,7 +497,13 @@ fn read_all<const COSTS: bool>(
     wanted.files.iter().map(|file| proc::read(sim, file, formats, now)).collect()
 }
 
-fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of_timeline: Vec<String>) -> Outcome {
+fn outcome<const COSTS: bool>(
+    sim: &LinuxSim<COSTS>,
+    end: End,
+    model: &Model,
+    of_timeline: Vec<String>,
+    shares: Option<Vec<Vec<u64>>>,
+) -> Outcome {
     let end = match end {
         End::Finished => Ending::Finished,
         End::Time => Ending::Time,
@@ -500,7 +516,7 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of
     }
     Outcome {
         end,
-        samples: model.samples(&sim.samples),
+        samples: model.samples(&sim.samples).into_iter().chain(shares.into_iter().flatten()).collect(),
         reported: sim.samples.iter().map(|sample| (sample.at.0, sample.series, sample.value)).collect(),
         events: sim.events,
         context_switches: sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum(),
@@ -512,7 +528,7 @@ fn outcome<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: End, model: &Model, of
 }
 
 /// When the last path of any CPU ended.
-fn end_of<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Ns {
+pub(crate) fn end_of<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Ns {
     let clocks = sim.sched.rq.iter().map(|(cpu, _)| sim.sched.arch.now(cpu).ns());
     clocks.fold(sim.now(), Ns::max)
 }
@@ -569,22 +585,4 @@ fn frequencies<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Vec<CoreFrequency> {
         Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
     };
     hardware.topology.cores().iter().filter_map(core).collect()
-}
-
-fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
-    let hardware = &sim.sched.arch;
-    let symbols = Symbols::of(kernel, &hardware.prices, path_name);
-    let end = Ps::from(end_of(sim));
-    let mut stacks = hardware.profile().expect("the profile was started").stacks();
-    // Who sleeps at the end has not booked it yet.
-    let asleep = sim.sched.rq.iter().filter_map(|(cpu, _)| hardware.idle_state(cpu));
-    stacks.extend(asleep.map(|(state, since)| {
-        let since = since.max(Ps::from(start));
-        (vec![Frame::Comm(0), Frame::Idle(state as u8)], end.saturating_sub(since))
-    }));
-    Profile {
-        stacks: stacks.iter().map(|(frames, time)| symbols.stack(frames, sim.comms(), *time)).collect(),
-        cpus: sim.sched.rq.len(),
-        duration_ps: end.saturating_sub(Ps::from(start)).0,
-    }
 }

@@ -125,6 +125,9 @@ pub struct WorkloadSetup {
     /// What the workload was read from, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileSetup>,
+    /// Kernel functions whose shares of the time are measured beside its own figures: see [`crate::shares`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,10 @@ pub const STUDIES: &[Study] = &[
     Study {
         name: "load-avg-line",
         about: "task_group.load_avg moves to a cache line of its own (v4.5-rc1)",
-        experiments: &[("experiments/load-avg-line.toml", include_str!("../../../experiments/load-avg-line.toml"))],
+        experiments: &[
+            ("experiments/load-avg-line.toml", include_str!("../../../experiments/load-avg-line.toml")),
+            ("experiments/load-avg-line-growth.toml", include_str!("../../../experiments/load-avg-line-growth.toml")),
+        ],
     },
     Study {
         name: "recent-used-cpu",

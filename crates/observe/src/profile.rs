@@ -33,7 +33,7 @@ pub struct Stack {
 }
 
 /// What perf calls a shared object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     Kernel,
     /// The program, of the task's name.
@@ -41,7 +41,51 @@ pub enum Object {
     Library(&'static str),
 }
 
+/// Where a CPU stands that has halted: perf's cycles do not count there.
+const HALTED: [&str; 2] = ["intel_idle", "acpi_idle_enter"];
+
 impl Profile {
+    /// What was booked after `earlier`, a profile of the same machine, was taken.
+    pub fn since(&self, earlier: &Profile) -> Profile {
+        let mut before: BTreeMap<(&str, Object, &[String]), u64> = BTreeMap::new();
+        for stack in &earlier.stacks {
+            *before.entry((&stack.task, stack.object, &stack.frames)).or_default() += stack.time_ps;
+        }
+        let mut stacks = Vec::new();
+        for stack in &self.stacks {
+            let before = before.get_mut(&(&stack.task[..], stack.object, &stack.frames[..]));
+            // Several may bear one name: each takes from what is left.
+            let taken = before.map_or(0, |before| {
+                let taken = stack.time_ps.min(*before);
+                *before -= taken;
+                taken
+            });
+            if stack.time_ps > taken {
+                stacks.push(Stack { time_ps: stack.time_ps - taken, ..stack.clone() });
+            }
+        }
+        Profile { stacks, cpus: self.cpus, duration_ps: self.duration_ps - earlier.duration_ps }
+    }
+
+    /// A kernel function's share of all time that CPUs did not halt, with what it called and by itself, in millionths of one per cent:
+    /// `perf report` of the whole machine, with the event cycles.
+    pub fn share(&self, function: &str) -> (u64, u64) {
+        let (mut all, mut children, mut own) = (0, 0, 0);
+        for stack in &self.stacks {
+            let last = stack.frames.last().map_or("", String::as_str);
+            if HALTED.contains(&last) {
+                continue;
+            }
+            all += stack.time_ps;
+            if stack.object == Object::Kernel && stack.frames.iter().any(|frame| frame == function) {
+                children += stack.time_ps;
+                own += if last == function { stack.time_ps } else { 0 };
+            }
+        }
+        let part = |ps: u64| (u128::from(ps) * 100_000_000 / u128::from(all.max(1))) as u64;
+        (part(children), part(own))
+    }
+
     /// What `perf report --stdio` would print.
     pub fn perf_report(&self) -> String {
         Table::new(self).to_string()
@@ -363,6 +407,27 @@ mod tests {
         let report = profile(vec![stack("t", "walk walk walk", 3_000), stack("t", "walk", 1_000)]).perf_report();
         let rows: Vec<&str> = report.lines().filter(|line| line.ends_with("[k] walk")).collect();
         assert_eq!(rows, ["   100.00%   100.00%  t        [kernel.kallsyms]  [k] walk"]);
+    }
+
+    #[test]
+    fn shares_are_of_the_time_that_cpus_did_not_halt_since_a_moment() {
+        let idle = "do_idle cpuidle_enter intel_idle";
+        let before = profile(vec![stack("swapper", idle, 5_000), stack("java", "tick update", 1_000)]);
+        let after = profile(vec![
+            stack("swapper", idle, 9_000),
+            stack("swapper", "do_idle poll_idle", 1_000),
+            stack("java", "main", 5_000),
+            stack("java", "tick update", 2_500),
+            stack("java", "tick", 500),
+            stack("sh", "tick update", 1_000),
+        ]);
+        let later = after.since(&before);
+        // 1000 of polling, 5000 in user mode, 1500 and 1000 in the update, 500 in the tick itself.
+        assert_eq!(later.share("update"), (27_777_777, 27_777_777));
+        assert_eq!(later.share("tick"), (33_333_333, 5_555_555));
+        assert_eq!(later.share("main"), (0, 0));
+        assert_eq!(later.stacks.iter().map(|stack| stack.time_ps).sum::<u64>(), 13_000);
+        assert_eq!(profile(vec![]).share("tick"), (0, 0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sync::{Sync, SyncCall};
-use units::{CpuId, Ns, Prng, Slots};
+use units::{CpuId, CpuMask, Ns, Prng, Slots};
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,8 @@ pub struct Os {
     next_line: u32,
     /// What lies on lines that have names, from which one on: the name of each.
     line_names: Vec<(u32, &'static [&'static str])>,
+    /// `/sys/devices/system/node/node*/cpulist`, for programs that stay on a node. Empty unless somebody who knows the machine sets it.
+    pub node_cpus: Vec<CpuMask>,
 }
 
 /// A system call under way.
@@ -130,6 +132,7 @@ impl Os {
             net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
+            node_cpus: Vec::new(),
         };
         os.processes.tasklist_lock = os.allocate_named(&["tasklist_lock"]);
         os

@@ -107,6 +107,9 @@ impl Values {
     }
 }
 
+/// The series in which a program says when what counts begins (1) and ends (0): profiles look at that time alone.
+pub const MEASURED: u32 = u32::MAX;
+
 /// One run of a workload.
 pub trait Instance {
     /// Creates what the tasks share and returns the tasks to start, in order.
@@ -159,6 +162,7 @@ where
     let specs = instance.groups();
     groups::create(sim, groups, &specs)?;
     let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
+    sim.os.node_cpus = sim.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).collect();
     let tasks = instance.start_in(&mut sim.os, &ids);
     sim.start_kernel_threads();
     Ok(tasks)
@@ -179,6 +183,7 @@ pub const WORKLOADS: &[Workload] = &[
     schbench::current::WORKLOAD,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,
+    specjbb::PRESET,
     futexes::STRESS_FUTEX,
     futexes::SYSBENCH,
     cyclictest::WORKLOAD,

@@ -205,7 +205,7 @@ impl Experiment {
             }
         };
         let file = FileSetup { path: "calibration".to_string(), text: text.into() };
-        WorkloadSetup { name: name.to_string(), parameters: Default::default(), file: Some(file) }
+        WorkloadSetup { name: name.to_string(), parameters: Default::default(), file: Some(file), profile: Vec::new() }
     }
 }
 

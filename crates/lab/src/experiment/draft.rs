@@ -39,7 +39,17 @@ pub struct DraftWorkload {
     pub parameters: Vec<(Written, Vec<Written>)>,
     /// Rows and figures of a published table, and `source`.
     pub published: Vec<(Written, Written)>,
+    pub profile: Option<DraftProfile>,
     pub in_file: bool,
+}
+
+/// `profile = { title = "...", functions = [...] }` as written.
+#[derive(Clone, Debug)]
+pub struct DraftProfile {
+    pub title: Written,
+    pub functions: Vec<Written>,
+    /// Rows with their two figures, and `source`.
+    pub published: Vec<(Written, Vec<Written>)>,
 }
 
 /// One side of the comparison as written.
@@ -150,6 +160,7 @@ impl Draft {
             title: None,
             parameters,
             published: Vec::new(),
+            profile: None,
             in_file: false,
         });
         Ok(())

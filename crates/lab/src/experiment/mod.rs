@@ -9,6 +9,7 @@ mod isolation;
 mod iterations;
 mod parameters;
 mod plan;
+mod profile;
 mod rt_app;
 mod script;
 mod timeline;
@@ -21,6 +22,8 @@ pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, Setti
 pub use iterations::{Adaptive, Plan};
 pub use parameters::PARAMETERS;
 pub use plan::Job;
+pub use profile::ProfileTable;
+pub(crate) use profile::rows as profile_rows;
 pub(crate) use rt_app::application;
 pub use rt_app::rt_app_file;
 pub(crate) use script::{refusal, script};

@@ -47,6 +47,7 @@ pub fn resolve(
         per_unit: RtApp::PER_UNIT,
         decimals: DECIMALS,
         published: None,
+        profile: None,
     })
 }
 

@@ -51,6 +51,7 @@ pub fn resolve(
         per_unit: 1_000_000,
         decimals: DECIMALS,
         published: None,
+        profile: None,
     })
 }
 

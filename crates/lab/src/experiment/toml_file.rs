@@ -1,6 +1,8 @@
 //! Experiment files: TOML in, [`Draft`] out. `docs/experiments.md` describes them, `docs/experiment.schema.json` is their schema.
 
-use super::draft::{Draft, DraftAction, DraftArm, DraftChange, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+use super::draft::{
+    Draft, DraftAction, DraftArm, DraftChange, DraftFigure, DraftProfile, DraftSetting, DraftWorkload, SettingKind,
+};
 use super::workload::SCRIPT;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::description::nearest_name;
@@ -138,7 +140,7 @@ fn figure(table: &Table) -> Result<DraftFigure, Mistake> {
 fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
     let name = table.required("name", "the workload's name, such as name = \"pipetest\"")?;
     let mut parameters = Vec::new();
-    for entry in table.entries.iter().filter(|entry| !["name", "title", "published"].contains(&entry.name)) {
+    for entry in table.entries.iter().filter(|entry| !["name", "title", "published", "profile"].contains(&entry.name)) {
         let values = match entry.value.get_ref() {
             DeValue::Array(values) => values.iter().collect(),
             _ => vec![entry.value],
@@ -157,7 +159,26 @@ fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
             published.push((row, column.plain(entry.name, entry.value)?));
         }
     }
-    Ok(DraftWorkload { name, title: table.text("title")?, parameters, published, in_file: true })
+    let profile = table.table("profile")?.map(|profile| read_profile(&profile)).transpose()?;
+    Ok(DraftWorkload { name, title: table.text("title")?, parameters, published, profile, in_file: true })
+}
+
+fn read_profile(table: &Table) -> Result<DraftProfile, Mistake> {
+    table.only(&["title", "functions", "published"])?;
+    let title = table.required("title", "what its table is called, such as title = \"tick-profile\"")?;
+    let mut published = Vec::new();
+    if let Some(column) = table.table("published")? {
+        for entry in &column.entries {
+            let row = column.source.written(entry.name_span.clone(), entry.name);
+            let figures = match entry.value.get_ref() {
+                DeValue::Array(figures) => figures.iter().collect(),
+                _ => vec![entry.value],
+            };
+            let figures = figures.into_iter().map(|figure| column.plain(entry.name, figure));
+            published.push((row, figures.collect::<Result<_, _>>()?));
+        }
+    }
+    Ok(DraftProfile { title, functions: table.texts("functions")?, published })
 }
 
 /// A text of several lines, whose mistakes have places of their own.

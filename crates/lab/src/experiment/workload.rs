@@ -1,6 +1,7 @@
 //! Workloads of an experiment: parameters, and what a list of values of one makes of a table.
 
 use super::draft::DraftWorkload;
+use super::profile::ProfileTable;
 use crate::machines::Files;
 use crate::mistake::{Mistake, Written};
 use crate::setup::{FileSetup, WorkloadSetup};
@@ -35,6 +36,8 @@ pub struct WorkloadTable {
     pub decimals: usize,
     /// What a real machine measured with the first arm's kernel.
     pub published: Option<Published>,
+    /// Shares of kernel functions that its runs measure beside.
+    pub profile: Option<ProfileTable>,
 }
 
 /// Reads a published column, whose rows must be `known`.
@@ -80,6 +83,7 @@ impl WorkloadTable {
             name: self.source.name().to_string(),
             parameters: self.points[point].values.clone(),
             file: self.source.file().cloned(),
+            profile: self.profile.as_ref().map_or(Vec::new(), |profile| profile.functions.clone()),
         }
     }
 }
@@ -146,6 +150,10 @@ pub fn resolve(
     ends: bool,
     notices: &mut Vec<String>,
 ) -> Result<Vec<WorkloadTable>, Mistake> {
+    if let (RT_APP | SCRIPT, Some(profile)) = (draft.name.text.as_str(), &draft.profile) {
+        let found = format!("the profile {} of {}", profile.title.quoted(), draft.name.text);
+        return Err(profile.title.mistake(found, "a workload by its name: of a file, see fairground profile"));
+    }
     if draft.name.text == RT_APP {
         return Ok(vec![super::rt_app::resolve(draft, folder, files, nr_cpus, ends, notices)?]);
     }
@@ -179,7 +187,8 @@ pub fn resolve(
     let table = |choice: Vec<u64>| {
         let table = table(workload, draft.title.as_ref(), &lists, &choice);
         let published = read_published(&draft.published, &|label| table.has_row(label))?;
-        Ok(WorkloadTable { published, ..table })
+        let profile = draft.profile.as_ref().map(|profile| super::profile::resolve(profile, &table)).transpose()?;
+        Ok(WorkloadTable { published, profile, ..table })
     };
     choices(workload, &lists).into_iter().map(table).collect()
 }
@@ -251,6 +260,7 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
         per_unit: workload.per_unit,
         decimals: workload.decimals,
         published: None,
+        profile: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A virtual machine's threads: its workers, and those that collect its garbage.
 
-use super::{ALLOCATION, Bench, Collection, PARTS, Task, post, wait};
+use super::{ALLOCATION, BUNDLES, Bench, Collection, PARTS, Task, TasksAtOnce, post, wait};
 use crate::chance::lognormal;
 use os::sync::SemaphoreId;
 use sim::program::{Op, Outcome, Program};
@@ -18,7 +18,8 @@ enum State {
     Looking(u8),
     Woken,
     Stop,
-    Run(Task),
+    /// Of `own`, so many are done when this work ends.
+    Run(usize),
 }
 
 pub struct Worker {
@@ -28,18 +29,22 @@ pub struct Worker {
     chance: Prng,
     /// Threads to wake, one after the other.
     outbox: Vec<SemaphoreId>,
+    /// What it goes on with before it looks into the queue: it has begun it, or taken it with others.
+    own: TasksAtOnce,
     state: State,
 }
 
 impl Worker {
     pub fn new(bench: Rc<Bench>, group: usize, number: usize, chance: Prng) -> Worker {
-        Worker { bench, group, number, chance, outbox: Vec::new(), state: State::Next }
+        Worker { bench, group, number, chance, outbox: Vec::new(), own: TasksAtOnce::new(), state: State::Next }
     }
 
-    fn work(&mut self) -> Cycles {
+    fn work(&mut self, task: Task) -> Cycles {
         let mean = self.bench.rules.task.0;
         // 10 to 500 us, where the mean is 35.
-        Cycles(lognormal(&mut self.chance, mean, SIGMA_PERMILLE).clamp(mean * 10 / 35, mean * 500 / 35))
+        let (least, most) = (mean * 10 / 35, mean * 500 / 35);
+        let mut one = || lognormal(&mut self.chance, mean, SIGMA_PERMILLE).clamp(least, most);
+        Cycles((0..task.messages()).map(|_| one()).sum())
     }
 
     /// Takes a task, begins to look for one, or stops.
@@ -57,17 +62,20 @@ impl Worker {
             self.state = State::Stop;
             return None;
         }
-        match jvm.queue.pop_front() {
-            Some(task) => {
-                self.state = State::Run(task);
-                Some(Op::Work(self.work()))
-            }
-            None => {
-                jvm.looking += 1;
-                self.state = State::Looking(LOOKS);
-                None
-            }
+        if self.own.is_empty() {
+            let share = jvm.queue.len() / jvm.workers.len();
+            let taken = share.clamp(1, bench.rules.at_once).min(jvm.queue.len());
+            self.own.extend(jvm.queue.drain(..taken));
         }
+        if self.own.is_empty() {
+            jvm.looking += 1;
+            self.state = State::Looking(LOOKS);
+            return None;
+        }
+        drop(jvm);
+        self.state = State::Run(self.own.len());
+        let work = (0..self.own.len()).map(|n| self.work(self.own[n]).0).sum();
+        Some(Op::Work(Cycles(work)))
     }
 
     fn look(&mut self, left: u8) -> Option<Op> {
@@ -98,21 +106,32 @@ impl Worker {
         let bench = self.bench.clone();
         match task {
             Task::First(request) => {
-                for _ in 0..PARTS {
+                // Who forks keeps one bundle for itself.
+                for bundle in 0..BUNDLES {
+                    let parts = PARTS * (bundle + 1) / BUNDLES - PARTS * bundle / BUNDLES;
                     let group = self.group_of_part();
-                    self.push(group, Task::Part(request));
+                    let task = Task::Parts { request, parts };
+                    if bundle + 1 == BUNDLES && group == self.group {
+                        self.own.push_back(task);
+                    } else {
+                        self.push(group, task);
+                    }
                 }
-                // The first one to be wakened is that of the first part.
+                // The first one to be wakened is that of the first bundle.
                 self.outbox.reverse();
             }
-            Task::Part(id) => {
+            Task::Parts { request: id, parts } => {
                 let mut requests = bench.requests.borrow_mut();
                 let request = &mut requests.all[id as usize];
-                request.parts_left -= 1;
+                request.parts_left -= parts;
                 if request.parts_left == 0 {
                     let home = request.home;
                     drop(requests);
-                    self.push(home, Task::Reply(id));
+                    // Who completes a request goes on with its reply, where that is its own group's.
+                    match home == self.group {
+                        true => self.own.push_back(Task::Reply(id)),
+                        false => self.push(home, Task::Reply(id)),
+                    }
                 }
             }
             Task::Reply(id) => {
@@ -167,8 +186,11 @@ impl Program for Worker {
                     self.bench.jvms[self.group].borrow_mut().running += 1;
                     self.state = State::Next;
                 }
-                State::Run(task) => {
-                    self.end(task, last.now);
+                State::Run(done) => {
+                    for _ in 0..done {
+                        let task = self.own.pop_front().expect("it has just been done");
+                        self.end(task, last.now);
+                    }
                     self.state = State::Next;
                 }
             }
@@ -221,8 +243,8 @@ impl Program for Collector {
                     let Collection::UnderWay(left) = jvm.collection else { unreachable!("it has just ended its part") };
                     jvm.collection = Collection::UnderWay(left - 1);
                     if left == 1 {
-                        let longest = &self.bench.control.longest_pause;
-                        longest.set(longest.get().max(jvm.paused(last.now)));
+                        let control = &self.bench.control;
+                        control.paused.set(control.paused.get() + jvm.paused(control.counting_since.get(), last.now));
                         jvm.collection = Collection::None;
                         jvm.allocated = 0;
                         self.outbox = std::mem::take(&mut jvm.stopped);

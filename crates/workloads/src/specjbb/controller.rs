@@ -2,8 +2,19 @@
 //!
 //! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
 //! answered in it. After each step the rate is nothing until all requests are answered.
+//!
+//! ```text
+//! the search      doubles the rate until it fails, then halves what lies between: the highest rate that settles, the curve's 100%
+//! the curve       up from `step` per cent, by a quarter of the rate or by `step`, whichever is more, until a step fails
+//! its last stride halved until it is one per cent: the last step that passes is max-jOPS
+//! ```
+//!
+//! SPECjbb2015 walks the curve by one per cent and goes on for three failing steps; what lies within a stride here it would pass through,
+//! and what comes after the first failure decides nothing. A step at half of the highest rate counts four times as long (up to
+//! [`MOST_STRETCH`]): what decides the percentiles of low rates is how many collections fall into a step, and they come rarely there.
 
-use super::{Bench, LIMITS_US, post};
+use super::{Bench, LIMITS_US, Pace, post};
+use crate::MEASURED;
 use os::sync::SemaphoreId;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::rc::Rc;
@@ -11,14 +22,16 @@ use units::Ns;
 
 /// Share of a step's requests that must be answered in it.
 const SETTLED_PERMILLE: u64 = 980;
-/// Failed steps that end the curve (SPECjbb2015: maxFailedPoints).
-const MOST_FAILURES: u32 = 3;
 /// The rate at which the search begins, for each group.
-const FIRST_RATE: u64 = 500;
+const FIRST_RATE: u64 = 8_000;
 /// Halvings of the interval in which the highest settled rate lies.
-const HALVINGS: u32 = 4;
+const HALVINGS: u32 = 3;
 /// Steps of the search are so much shorter.
 const SEARCH_PART: u64 = 2;
+/// A step's part of the rate that the next one adds.
+const STRIDE: u64 = 4;
+/// So many times as long as at the highest rate a step counts at most.
+const MOST_STRETCH: u64 = 64;
 /// Between two looks at whether all requests are answered.
 const DRAIN: Ns = Ns(5_000_000);
 /// Rate of the warm-up, in per cent of the highest.
@@ -34,6 +47,7 @@ struct Point {
 }
 
 enum Plan {
+    Preset,
     /// Doubles the rate until it does not settle, then halves what lies between.
     Search {
         settled: u64,
@@ -43,9 +57,12 @@ enum Plan {
     WarmUp {
         highest: u64,
     },
+    /// In per cent of the highest: this step, the last that passed, and the first that failed.
     Curve {
         highest: u64,
-        step: u64,
+        percent: u64,
+        passed: u64,
+        failed: Option<u64>,
     },
 }
 
@@ -54,6 +71,7 @@ enum State {
     Start,
     Settle,
     Count,
+    Counting,
     Judge,
     Drain,
     Stop,
@@ -70,14 +88,19 @@ pub struct Controller {
     /// The step is a failed one's second try.
     again: bool,
     curve: Vec<Point>,
+    /// Requests a second that were answered at a preset rate.
+    answered: u64,
     outbox: Vec<SemaphoreId>,
     state: State,
 }
 
 impl Controller {
     pub fn new(bench: Rc<Bench>, starts: Vec<TaskSpec>) -> Controller {
-        let rate = FIRST_RATE * bench.jvms.len() as u64;
-        let plan = Plan::Search { settled: 0, failed: None, halvings: 0 };
+        let groups = bench.jvms.len() as u64;
+        let (plan, rate) = match bench.rules.pace {
+            Pace::Preset { rate } => (Plan::Preset, rate * groups),
+            Pace::Curve { .. } => (Plan::Search { settled: 0, failed: None, halvings: 0 }, FIRST_RATE * groups),
+        };
         let starts = starts.into_iter();
         Controller {
             bench,
@@ -86,15 +109,23 @@ impl Controller {
             rate,
             again: false,
             curve: Vec::new(),
+            answered: 0,
             outbox: Vec::new(),
             state: State::Setsid,
         }
     }
 
+    /// How long the step settles and counts.
     fn times(&self) -> (Ns, Ns) {
         let rules = &self.bench.rules;
-        let part = if let Plan::Search { .. } = self.plan { SEARCH_PART } else { 1 };
-        (Ns(rules.settle.0 / part), Ns(rules.steady.0 / part))
+        match self.plan {
+            Plan::Search { .. } => (Ns(rules.settle.0 / SEARCH_PART), Ns(rules.steady.0 / SEARCH_PART)),
+            Plan::Preset | Plan::WarmUp { .. } => (rules.settle, rules.steady),
+            Plan::Curve { percent, .. } => {
+                let stretch = (rules.steady.0 * 10_000 / (percent * percent)).max(rules.steady.0);
+                (rules.settle, Ns(stretch.min(rules.steady.0 * MOST_STRETCH)))
+            }
+        }
     }
 
     fn set_rate(&self, rate: u64) {
@@ -103,21 +134,24 @@ impl Controller {
         control.epoch.set(control.epoch.get() + 1);
     }
 
-    fn begin_to_count(&self) {
+    fn begin_to_count(&self, now: Ns) {
         let control = &self.bench.control;
         control.injected.set(0);
         control.completed.set(0);
-        control.longest_pause.set(Ns::ZERO);
+        control.paused.set(Ns::ZERO);
+        control.counting_since.set(now);
         control.response_times.take();
     }
 
-    /// Whether the step's requests were answered in it. One group may be in a pause just now, or come from one: what that holds up is no
-    /// sign of more requests than are served.
+    /// Whether the step's requests were answered in it. Groups may be in a pause just now, or come from one: what that holds up is no
+    /// sign of more requests than are served. So what pauses take of the machine's capacity is no part of the highest rate.
     fn settled(&self, now: Ns) -> bool {
         let control = &self.bench.control;
-        let under_way = self.bench.jvms.iter().map(|jvm| jvm.borrow().paused(now)).max();
-        let pause = control.longest_pause.get().max(under_way.unwrap_or(Ns::ZERO));
-        let held_up = self.rate * pause.0 / 1_000_000_000 / self.bench.jvms.len() as u64;
+        let since = control.counting_since.get();
+        let under_way: u64 = self.bench.jvms.iter().map(|jvm| jvm.borrow().paused(since, now).0).sum();
+        let pauses = control.paused.get().0 + under_way;
+        let held_up =
+            (u128::from(self.rate) * u128::from(pauses) / 1_000_000_000) as u64 / self.bench.jvms.len() as u64;
         (control.completed.get() + held_up) * 1_000 >= control.injected.get() * SETTLED_PERMILLE
     }
 
@@ -130,12 +164,17 @@ impl Controller {
             p99_us: control.response_times.borrow().percentile(990),
         };
         // A short step may end in a collection, or just behind one: once more, before it counts as failed.
-        self.again = !point.settled && !self.again;
+        self.again = !point.settled && !self.again && !matches!(self.plan, Plan::Preset);
         if self.again {
             return Some(self.rate);
         }
-        let step_percent = self.bench.rules.step_percent;
+        let Pace::Curve { step_percent } = self.bench.rules.pace else {
+            let counted = u128::from(now.0 - control.counting_since.get().0);
+            self.answered = (u128::from(control.completed.get()) * 1_000_000_000 / counted) as u64;
+            return None;
+        };
         match &mut self.plan {
+            Plan::Preset => unreachable!("it has no curve"),
             Plan::Search { settled, failed, halvings } => {
                 if point.settled {
                     *settled = point.rate;
@@ -156,23 +195,46 @@ impl Controller {
             }
             Plan::WarmUp { highest } => {
                 let highest = *highest;
-                self.plan = Plan::Curve { highest, step: 1 };
+                self.plan = Plan::Curve { highest, percent: step_percent, passed: 0, failed: None };
                 Some((highest * step_percent / 100).max(1))
             }
-            Plan::Curve { highest, step } => {
+            Plan::Curve { highest, percent, passed, failed } => {
                 self.curve.push(point);
-                *step += 1;
-                let rate = (*highest * step_percent * *step / 100).max(1);
-                let failures = self.curve.iter().filter(|point| !point.settled).count() as u32;
-                (failures < MOST_FAILURES).then_some(rate)
+                match point.settled {
+                    true => *passed = *percent,
+                    false => *failed = Some(*percent),
+                }
+                *percent = match *failed {
+                    None => *passed + step_percent.max(*passed / STRIDE),
+                    Some(failed) if failed - *passed > 1 => *passed + (failed - *passed) / 2,
+                    Some(_) => return None,
+                };
+                Some((*highest * *percent / 100).max(1))
             }
+        }
+    }
+
+    /// Everybody is to exit.
+    fn stop(&mut self) {
+        self.bench.control.stopping.set(true);
+        for jvm in &self.bench.jvms {
+            let jvm = jvm.borrow();
+            self.outbox.extend(jvm.parked.iter().map(|&worker| jvm.workers[worker]));
+            self.outbox.extend(&jvm.collectors);
+            self.outbox.extend(&jvm.stopped);
         }
     }
 
     /// max-jOPS, critical-jOPS, and the rate at each bound.
     fn figures(&self) -> Vec<u64> {
-        let max = self.curve.iter().take_while(|point| point.settled).last().map_or(0, |point| point.rate);
-        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&self.curve, limit)).collect();
+        if let Plan::Preset = self.plan {
+            return vec![self.answered];
+        }
+        // A failed stride is halved: steps come out of order.
+        let mut curve = self.curve.clone();
+        curve.sort_by_key(|point| point.rate);
+        let max = curve.iter().take_while(|point| point.settled).last().map_or(0, |point| point.rate);
+        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&curve, limit)).collect();
         [max, geometric_mean(&at)].into_iter().chain(at).collect()
     }
 }
@@ -224,7 +286,13 @@ impl Program for Controller {
                     return Op::SleepFor(self.times().0);
                 }
                 State::Count => {
-                    self.begin_to_count();
+                    self.begin_to_count(last.now);
+                    self.state = State::Counting;
+                    if let Plan::Preset = self.plan {
+                        return Op::Report { series: MEASURED, value: 1 };
+                    }
+                }
+                State::Counting => {
                     self.state = State::Judge;
                     return Op::SleepFor(self.times().1);
                 }
@@ -235,19 +303,18 @@ impl Program for Controller {
                             self.rate = rate;
                             self.state = State::Drain;
                         }
-                        None => self.state = State::Stop,
+                        None => {
+                            self.state = State::Stop;
+                            if let Plan::Preset = self.plan {
+                                return Op::Report { series: MEASURED, value: 0 };
+                            }
+                        }
                     }
                 }
                 State::Drain if self.bench.control.in_flight.get() > 0 => return Op::SleepFor(DRAIN),
                 State::Drain => self.state = State::Settle,
                 State::Stop => {
-                    self.bench.control.stopping.set(true);
-                    for jvm in &self.bench.jvms {
-                        let jvm = jvm.borrow();
-                        self.outbox.extend(jvm.parked.iter().map(|&worker| jvm.workers[worker]));
-                        self.outbox.extend(&jvm.collectors);
-                        self.outbox.extend(&jvm.stopped);
-                    }
+                    self.stop();
                     self.state = State::Join;
                 }
                 State::Join => {

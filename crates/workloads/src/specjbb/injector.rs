@@ -9,12 +9,14 @@ use units::{Cycles, Ns, Prng};
 
 /// What issuing one request takes (guess: drawing it, marshalling, handing over).
 const ISSUE: Cycles = Cycles(6_000);
+/// Requests that are due together are issued together, so many at most.
+const AT_ONCE: u64 = 16;
 /// Between two looks at whether there is a rate.
 const LOOK: Ns = Ns(1_000_000);
 
 enum State {
     Wait,
-    /// The request of this time has been prepared.
+    /// The requests in `due` have been prepared.
     Issue,
 }
 
@@ -27,13 +29,25 @@ pub struct Injector {
     epoch: u64,
     /// When the next request is due.
     arrival: Ns,
-    outbox: Option<SemaphoreId>,
+    /// When those were due that are being issued.
+    due: Vec<Ns>,
+    outbox: Vec<SemaphoreId>,
     state: State,
 }
 
 impl Injector {
     pub fn new(bench: Rc<Bench>, group: usize, number: usize, chance: Prng) -> Injector {
-        Injector { bench, group, number, chance, epoch: 0, arrival: Ns::ZERO, outbox: None, state: State::Wait }
+        Injector {
+            bench,
+            group,
+            number,
+            chance,
+            epoch: 0,
+            arrival: Ns::ZERO,
+            due: Vec::new(),
+            outbox: Vec::new(),
+            state: State::Wait,
+        }
     }
 
     /// Nanoseconds to the next of this thread's requests.
@@ -47,20 +61,20 @@ impl Program for Injector {
     fn next(&mut self, last: Outcome) -> Op {
         let bench = self.bench.clone();
         let control = &bench.control;
-        if let Some(semaphore) = self.outbox.take() {
-            return post(semaphore);
-        }
         if let State::Issue = self.state {
-            let request = bench.requests.borrow_mut().add(self.arrival, self.group);
-            control.injected.set(control.injected.get() + 1);
-            control.in_flight.set(control.in_flight.get() + 1);
-            let interval = self.interval(control.rate.get().max(1));
-            self.arrival += interval;
             self.state = State::Wait;
-            let woken = bench.jvms[self.group].borrow_mut().push(Task::First(request));
-            if let Some(woken) = woken {
-                return post(woken);
+            let count = self.due.len() as u64;
+            control.injected.set(control.injected.get() + count);
+            control.in_flight.set(control.in_flight.get() + count);
+            let mut jvm = bench.jvms[self.group].borrow_mut();
+            for due in self.due.drain(..) {
+                let request = bench.requests.borrow_mut().add(due, self.group);
+                self.outbox.extend(jvm.push(Task::First(request)));
             }
+            self.outbox.reverse();
+        }
+        if let Some(semaphore) = self.outbox.pop() {
+            return post(semaphore);
         }
         if control.stopping.get() {
             return Op::Exit;
@@ -82,7 +96,13 @@ impl Program for Injector {
             jvm.stopped.push(own);
             return wait(own);
         }
+        drop(jvm);
+        while self.arrival <= last.now && (self.due.len() as u64) < AT_ONCE {
+            self.due.push(self.arrival);
+            let interval = self.interval(rate);
+            self.arrival += interval;
+        }
         self.state = State::Issue;
-        Op::Work(ISSUE)
+        Op::Work(Cycles(ISSUE.0 * self.due.len() as u64))
     }
 }

@@ -1,0 +1,135 @@
+//! `profile = { title = ..., functions = [...] }` of a workload: the tables of kernel functions' shares that its runs make beside its own.
+
+use super::WorkloadTable;
+use super::draft::DraftProfile;
+use crate::mistake::{Mistake, Written};
+use crate::tables::Published;
+use std::collections::BTreeSet;
+
+/// Functions of one workload.
+const MOST_FUNCTIONS: usize = 1_000;
+
+/// Two tables of shares: of functions with what they call, and by themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileTable {
+    /// Of the first table; the second one's has `-self` behind it.
+    pub title: String,
+    pub functions: Vec<String>,
+    /// What `perf report` showed on a real machine, in the order of the tables.
+    pub published: [Option<Published>; 2],
+}
+
+/// Checks what was written. `table` is the workload's own.
+pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<ProfileTable, Mistake> {
+    if draft.functions.is_empty() || draft.functions.len() > MOST_FUNCTIONS {
+        let found = format!("{} functions of {}", draft.functions.len(), draft.title.quoted());
+        return Err(draft.title.mistake(found, format!("functions = [...], 1 to {MOST_FUNCTIONS} of them")));
+    }
+    let mut known = BTreeSet::new();
+    for function in &draft.functions {
+        if !known.insert(function.text.as_str()) {
+            let found = format!("the function {} for the second time", function.quoted());
+            return Err(function.mistake(found, "each function once"));
+        }
+    }
+    let functions: Vec<String> = draft.functions.iter().map(|function| function.text.clone()).collect();
+    let labels: BTreeSet<String> = functions.iter().flat_map(|function| rows(table, function)).collect();
+    Ok(ProfileTable { title: draft.title.text.clone(), published: published(draft, &labels)?, functions })
+}
+
+/// Labels of a function's rows: one for each of the workload's points.
+pub(crate) fn rows(table: &WorkloadTable, function: &str) -> Vec<String> {
+    match &table.points[..] {
+        [_] => vec![function.to_string()],
+        points => points.iter().map(|point| format!("{function}-{}", point.name)).collect(),
+    }
+}
+
+/// `source`, and two figures for each row. A function that was not seen by itself has no figure to compare with.
+fn published(draft: &DraftProfile, labels: &BTreeSet<String>) -> Result<[Option<Published>; 2], Mistake> {
+    let Some((first, _)) = draft.published.first() else { return Ok([None, None]) };
+    let (mut source, mut columns) = (None, [Vec::new(), Vec::new()]);
+    for (row, figures) in &draft.published {
+        if row.text == "source" {
+            source = figures.first().map(|source| source.text.clone());
+            continue;
+        }
+        if !labels.contains(&row.text) {
+            let found = format!("the row {}, which the profile does not have", row.quoted());
+            return Err(row.mistake(found, "a label of a row"));
+        }
+        if figures.len() != columns.len() {
+            let found = format!("{} figures of {}", figures.len(), row.quoted());
+            return Err(row.mistake(found, "two: [with what it calls, by itself], in per cent"));
+        }
+        for (column, figure) in columns.iter_mut().zip(figures) {
+            let share = share(figure)?;
+            if share > 0.0 {
+                column.push((row.text.clone(), share));
+            }
+        }
+    }
+    let source = source.ok_or_else(|| first.mistake("published figures without a source", "source = \"...\""))?;
+    Ok(columns.map(|rows| Some(Published { source: source.clone(), rows })))
+}
+
+fn share(figure: &Written) -> Result<f64, Mistake> {
+    match figure.text.parse::<f64>() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
+        _ => Err(figure.mistake(format!("a share of {}", figure.quoted()), "0 to 100, in per cent")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Experiment, Purpose, parse};
+    use crate::machines::tests::Table;
+
+    fn resolve(profile: &str) -> Result<Experiment, String> {
+        let text = format!(
+            "machine = \"core-i7-3770\"\n[[workload]]\nname = \"specjbb-preset\"\ngroups = [1, 2]\nprofile = {{ {profile} }}\n\
+             [[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n[[arm]]\nname = \"b\"\nkernel = \"v4.16\"\n"
+        );
+        let draft = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default()));
+        draft.map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn published_shares_are_two_to_a_row_and_those_of_nothing_are_left_out() {
+        let column = "title = \"t\", functions = [\"f\", \"g\"], published = { source = \"s\", f-2 = [10.5, 0.0] }";
+        let experiment = resolve(column).unwrap();
+        let profile = experiment.tables[0].profile.as_ref().expect("it was asked for");
+        let rows = profile.published.clone().map(|column| column.expect("there is a source").rows);
+        assert_eq!(rows, [vec![("f-2".to_string(), 10.5)], vec![]]);
+        assert_eq!(experiment.setup(&experiment.jobs()[0]).workload.profile, ["f", "g"]);
+    }
+
+    #[test]
+    fn mistakes_of_a_profile_are_found_with_their_places() {
+        for (profile, message) in [
+            ("functions = [\"f\"]", "x.toml:5:11: found no `title` in"),
+            ("title = \"t\"", "x.toml:5:21: found 0 functions of `t`; expected functions = [...], 1 to 1000 of them"),
+            ("title = \"t\", functions = [\"f\", \"f\"]", "x.toml:5:44: found the function `f` for the second time"),
+            ("title = \"t\", functons = [\"f\"]", "x.toml:5:26: found the unknown name `functons` in"),
+            (
+                "title = \"t\", functions = [\"f\"], published = { source = \"s\", f = [1, 2] }",
+                "x.toml:5:73: found the row `f`, which the profile does not have",
+            ),
+            (
+                "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = 2.5 }",
+                "x.toml:5:73: found 1 figures of `f-1`; expected two:",
+            ),
+            (
+                "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = [101, 2] }",
+                "x.toml:5:80: found a share of `101`; expected 0 to 100, in per cent",
+            ),
+            (
+                "title = \"t\", functions = [\"f\"], published = { f-1 = [10, 2] }",
+                "x.toml:5:59: found published figures without a source",
+            ),
+        ] {
+            let error = resolve(profile).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}
