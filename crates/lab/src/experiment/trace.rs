@@ -45,6 +45,7 @@ pub fn resolve(
         per_unit: 1_000,
         decimals: DECIMALS,
         published: None,
+        profile: None,
     })
 }
 

@@ -150,7 +150,7 @@ pub fn resolve(
     ends: bool,
     notices: &mut Vec<String>,
 ) -> Result<Vec<WorkloadTable>, Mistake> {
-    if let (RT_APP | SCRIPT, Some(profile)) = (draft.name.text.as_str(), &draft.profile) {
+    if let (RT_APP | SCRIPT | TRACE, Some(profile)) = (draft.name.text.as_str(), &draft.profile) {
         let found = format!("the profile {} of {}", profile.title.quoted(), draft.name.text);
         return Err(profile.title.mistake(found, "a workload by its name: of a file, see fairground profile"));
     }
