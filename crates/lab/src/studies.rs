@@ -32,7 +32,10 @@ pub const STUDIES: &[Study] = &[
     Study {
         name: "recent-used-cpu",
         about: "select_idle_sibling() looks at a recently used CPU (v4.16)",
-        experiments: &[("experiments/recent-used-cpu.toml", include_str!("../../../experiments/recent-used-cpu.toml"))],
+        experiments: &[
+            ("experiments/recent-used-cpu.toml", include_str!("../../../experiments/recent-used-cpu.toml")),
+            ("experiments/recent-used-cpu-numa.toml", include_str!("../../../experiments/recent-used-cpu-numa.toml")),
+        ],
     },
 ];
 

@@ -1,6 +1,7 @@
 //! "The scheduler's statistics": what a run's events add up to.
 
 use crate::histogram::Histogram;
+use crate::pairs::{Pair, Pairs};
 use crate::tasks::{Tasks, Who, cut_comm};
 use sched::sched::{TaskId, TaskState};
 use sched::trace::{Event, Sink};
@@ -23,6 +24,9 @@ pub struct Statistics {
     wakeups: u64,
     new_tasks: u64,
     migrations: u64,
+    pairs: Pairs,
+    /// Names by process id.
+    comms: BTreeMap<u32, String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -65,6 +69,8 @@ pub struct Report {
     /// Time in which each CPU ran another than the idle task.
     pub busy: Vec<Ns>,
     pub names: BTreeMap<String, NameTotals>,
+    /// Tasks that woke each other most, with their names, the first of them first.
+    pub pairs: Vec<([String; 2], Pair)>,
 }
 
 impl Statistics {
@@ -80,18 +86,23 @@ impl Statistics {
             wakeups: 0,
             new_tasks: 0,
             migrations: 0,
+            pairs: Pairs::default(),
+            comms: BTreeMap::new(),
         }
     }
 
     /// The sums up to `end`, to which whoever runs and waits now goes on.
     pub fn report(&self, end: Ns) -> Report {
+        let mut pairs = self.pairs.clone();
         let mut names = self.names.clone();
         let mut busy: Vec<Ns> = self.cpus.iter().map(|(_, time)| time.busy).collect();
         for (cpu, time) in self.cpus.iter() {
             if let Some(task) = self.tasks.running(cpu) {
                 let more = end.saturating_sub(time.since);
                 busy[cpu.index()] += more;
-                names.entry(self.tasks.who(Some(task), cpu).comm.clone()).or_default().run += more;
+                let who = self.tasks.who(Some(task), cpu);
+                names.entry(who.comm.clone()).or_default().run += more;
+                pairs.ran(who.pid, cpu, more);
             }
         }
         for (task, who) in self.tasks.iter() {
@@ -107,7 +118,13 @@ impl Statistics {
             migrations: self.migrations,
             busy,
             names,
+            pairs: pairs.told().into_iter().map(|pair| (self.pair_names(&pair), pair)).collect(),
         }
+    }
+
+    /// The names that the tasks of a pair have or had last.
+    fn pair_names(&self, pair: &Pair) -> [String; 2] {
+        [pair.pids.0, pair.pids.1].map(|pid| self.comms.get(&pid).cloned().unwrap_or_default())
     }
 
     fn living(&mut self, task: TaskId) -> &mut Living {
@@ -133,6 +150,7 @@ impl Statistics {
         if let Some(task) = prev {
             self.cpus[cpu].busy += ran;
             self.totals(task).run += ran;
+            self.pairs.ran(self.tasks.who(Some(task), cpu).pid, cpu, ran);
             let living = self.living(task);
             living.on_cpu = false;
             if prev_state == TaskState::Running {
@@ -172,6 +190,10 @@ impl Sink for Statistics {
             Event::SchedSwitch { prev, prev_state, next, .. } => self.switch(time, cpu, prev, prev_state, next),
             Event::SchedWaking { task, .. } => {
                 self.living(task).waking.get_or_insert(time);
+                if let Some(waker) = self.tasks.running(cpu) {
+                    let pid = |task| self.tasks.who(Some(task), cpu).pid;
+                    self.pairs.woke(pid(waker), pid(task));
+                }
             }
             Event::SchedWakeup { task, .. } => {
                 self.wakeups += 1;
@@ -199,6 +221,7 @@ impl Sink for Statistics {
             return;
         }
         self.tasks.task(task, pid, comm, prio);
+        self.comms.insert(pid, cut_comm(comm).to_string());
         self.living[task.index()].get_or_insert_default();
         let totals = self.totals(task);
         totals.tasks += 1;
@@ -292,6 +315,32 @@ impl Report {
     }
 }
 
+impl Report {
+    fn write_pairs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label =
+            |([one, other], pair): &([String; 2], Pair)| format!("{one}:{} and {other}:{}", pair.pids.0, pair.pids.1);
+        let labels: Vec<String> = self.pairs.iter().map(label).collect();
+        let width = labels.iter().map(String::len).max().unwrap_or(0).max("pair".len());
+        writeln!(
+            f,
+            "{:<width$}{:>12}{:>12}{:>8}{:>16}{:>14}",
+            "pair", "wakeups", "per second", "CPUs", "busiest CPU, %", "run ms"
+        )?;
+        for (label, (_, pair)) in labels.iter().zip(&self.pairs) {
+            writeln!(
+                f,
+                "{label:<width$}{:>12}{:>12.1}{:>8}{:>16.1}{:>14}",
+                pair.wakeups,
+                per(pair.wakeups, self.duration.0, 1e9),
+                pair.cpus,
+                per(pair.busiest.0, pair.run.0, 100.0),
+                ms(pair.run)
+            )?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_totals(f)?;
@@ -302,7 +351,13 @@ impl fmt::Display for Report {
             f,
             "Tasks of one name together; p50 to max: from the decision to wake one until it runs, lower is better"
         )?;
-        self.write_names(f)
+        self.write_names(f)?;
+        if self.pairs.is_empty() {
+            return Ok(());
+        }
+        writeln!(f)?;
+        writeln!(f, "Tasks that wake each other most; CPUs: those that hold 99% of their time")?;
+        self.write_pairs(f)
     }
 }
 
@@ -349,6 +404,23 @@ mod tests {
         let ping = &statistics.report(Ns(100 * US)).names["ping"];
         assert_eq!((ping.run, ping.wait, ping.switches), (Ns(30 * US), Ns(7 * US), 1));
         assert_eq!((ping.wakeup_latency.count(), ping.wakeup_latency.max()), (1, Ns(10 * US)));
+    }
+
+    #[test]
+    fn pairs_are_told_with_the_cpus_they_use() {
+        let statistics = listen(&[
+            (0, 0, switch(None, R, Some(0))),
+            (5, 0, waking(1)),
+            (6, 0, wakeup(1)),
+            (7, 1, switch(None, R, Some(1))),
+            (10, 0, switch(Some(0), S, None)),
+            (15, 1, waking(0)),
+            (20, 1, switch(Some(1), S, None)),
+        ]);
+        let text = statistics.report(Ns(1_000 * US)).to_string();
+        let line = text.lines().last().expect("pairs come last");
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["ping:101", "and", "pong:102", "2", "2000.0", "2", "56.5", "0.023"]);
     }
 
     #[test]

@@ -38,37 +38,38 @@ const OWN_WORK: Cycles = Cycles(2_000);
 const WORKING_SET: u64 = 64 * 1024;
 const SECOND: Ns = Ns(1_000_000_000);
 
+const PARAMETERS: &[Parameter] = &[
+    Parameter { name: "clients", default: 1, range: (1, 4_096), unit: "clients", doc: "processes that replay it" },
+    Parameter { name: "ext4", default: 0, range: (0, 1), unit: "bool", doc: "on ext4 instead of XFS" },
+    Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
+    Parameter { name: "write_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
+    Parameter { name: "flush_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a flush of its cache" },
+    Parameter { name: "channels", default: 1, range: (1, 1_024), unit: "", doc: "writes that it works on at a time" },
+    Parameter {
+        name: "cache",
+        default: 2,
+        range: (0, 2),
+        unit: "",
+        doc: "the device's cache of writes: 0 needs no flush, 1 takes writes past it, 2 is flushed after them",
+    },
+    Parameter {
+        name: "single_queue",
+        default: 1,
+        range: (0, 1),
+        unit: "bool",
+        doc: "one CPU takes all its interrupts, instead of the one that submitted",
+    },
+];
+
+/// Series of what clients and parent report: the throughput since the start, and how long each load file took.
+const THROUGHPUT: u32 = 0;
+const LOAD_FILE: u32 = 1;
+
+/// MMTests's alternative report, in which the third study was published: the harmonic mean of the parent's lines.
 pub const WORKLOAD: Workload = Workload {
     name: "dbench4",
-    summary: "clients replay a file server's load on XFS or ext4",
-    parameters: &[
-        Parameter { name: "clients", default: 1, range: (1, 4_096), unit: "clients", doc: "processes that replay it" },
-        Parameter { name: "ext4", default: 0, range: (0, 1), unit: "bool", doc: "on ext4 instead of XFS" },
-        Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
-        Parameter { name: "write_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
-        Parameter { name: "flush_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a flush of its cache" },
-        Parameter {
-            name: "channels",
-            default: 8,
-            range: (1, 1_024),
-            unit: "",
-            doc: "requests that it works on at a time",
-        },
-        Parameter {
-            name: "cache",
-            default: 2,
-            range: (0, 2),
-            unit: "",
-            doc: "the device's cache of writes: 0 needs no flush, 1 takes writes past it, 2 is flushed after them",
-        },
-        Parameter {
-            name: "single_queue",
-            default: 1,
-            range: (0, 1),
-            unit: "bool",
-            doc: "one CPU takes all its interrupts, instead of the one that submitted",
-        },
-    ],
+    summary: "clients replay a file server's load on XFS or ext4: throughput",
+    parameters: PARAMETERS,
     key: Some("clients"),
     operation: "mb/sec",
     rows: &[],
@@ -76,21 +77,18 @@ pub const WORKLOAD: Workload = Workload {
     unit: "MB/s",
     per_unit: 1_000_000,
     decimals: 2,
-    build: |values: &Values| {
-        let us = |name| Ns(values.get(name) * 1_000);
-        let completion = if values.get("single_queue") == 1 { Completion::Fixed } else { Completion::Submitter };
-        let cache = match values.get("cache") {
-            0 => WriteCache::Safe,
-            1 => WriteCache::ForceUnitAccess,
-            _ => WriteCache::FlushOnly,
-        };
-        Box::new(Dbench {
-            clients: values.get("clients"),
-            kind: if values.get("ext4") == 1 { FsKind::Ext4 } else { FsKind::Xfs },
-            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, cache, completion),
-            runtime: values.get("runtime"),
-        })
-    },
+    build: |values: &Values| Box::new(Dbench::new(values, THROUGHPUT)),
+};
+
+/// MMTests's own metric since 2016: how long each client took for each load file, in milliseconds.
+pub const LOAD_FILES: Workload = Workload {
+    name: "dbench4-loadfile",
+    summary: "the same: how long a load file takes",
+    statistics: Summary::Time,
+    operation: "loadfile",
+    unit: "ms",
+    build: |values: &Values| Box::new(Dbench::new(values, LOAD_FILE)),
+    ..WORKLOAD
 };
 
 struct Dbench {
@@ -99,6 +97,27 @@ struct Dbench {
     device: Device,
     /// Seconds.
     runtime: u64,
+    /// The series that is the metric.
+    metric: u32,
+}
+
+impl Dbench {
+    fn new(values: &Values, metric: u32) -> Dbench {
+        let us = |name| Ns(values.get(name) * 1_000);
+        let completion = if values.get("single_queue") == 1 { Completion::Fixed } else { Completion::Submitter };
+        let cache = match values.get("cache") {
+            0 => WriteCache::Safe,
+            1 => WriteCache::ForceUnitAccess,
+            _ => WriteCache::FlushOnly,
+        };
+        Dbench {
+            clients: values.get("clients"),
+            kind: if values.get("ext4") == 1 { FsKind::Ext4 } else { FsKind::Xfs },
+            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, cache, completion),
+            runtime: values.get("runtime"),
+            metric,
+        }
+    }
 }
 
 impl Instance for Dbench {
@@ -118,9 +137,9 @@ impl Instance for Dbench {
         vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("dbench", parent) }]
     }
 
-    /// Bytes a second.
+    /// Bytes a second, or nanoseconds.
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
-        reported.iter().map(|sample| sample.value).collect()
+        reported.iter().filter(|sample| sample.series == self.metric).map(|sample| sample.value).collect()
     }
 }
 
@@ -221,6 +240,8 @@ impl Program for Parent {
                         seen: self.seen.clone(),
                         first_file: self.forked as u32 * FILES,
                         at: 0,
+                        began: None,
+                        begins: false,
                         own_work: true,
                     };
                     self.forked += 1;
@@ -244,7 +265,7 @@ impl Program for Parent {
                     self.state = ParentState::Second;
                     let elapsed = (last.now - self.started).0.max(1);
                     let rate = u128::from(self.seen.bytes.get()) * u128::from(SECOND.0) / u128::from(elapsed);
-                    return Op::Report { series: 0, value: rate as u64 };
+                    return Op::Report { series: THROUGHPUT, value: rate as u64 };
                 }
                 ParentState::Wait => {
                     self.state = ParentState::Waited;
@@ -264,6 +285,9 @@ struct Client {
     seen: Rc<Seen>,
     first_file: u32,
     at: usize,
+    /// When it began this load file; whether that is known.
+    began: Option<Ns>,
+    begins: bool,
     /// Next comes its own part of an operation.
     own_work: bool,
 }
@@ -285,17 +309,23 @@ impl Client {
 }
 
 impl Program for Client {
-    fn next(&mut self, _last: Outcome) -> Op {
+    fn next(&mut self, last: Outcome) -> Op {
         if let Some(barrier) = self.barrier.take() {
             return Op::Sync(SyncOp::Barrier(barrier));
         }
         if self.seen.over.get() {
             return Op::Exit;
         }
+        if self.at == 0 && !std::mem::replace(&mut self.begins, true) {
+            // The operation before this first one was the last of a load file, but for the first time.
+            if let Some(began) = self.began.replace(last.now) {
+                return Op::Report { series: LOAD_FILE, value: (last.now - began).0 };
+            }
+        }
         if std::mem::replace(&mut self.own_work, false) {
             return Op::Work(OWN_WORK);
         }
-        self.own_work = true;
+        (self.own_work, self.begins) = (true, false);
         let op = self.load[self.at];
         self.at = (self.at + 1) % self.load.len();
         let (FsOp::Read { bytes } | FsOp::Write { bytes, .. }) = op else { return Op::Fs(self.own(op)) };
@@ -412,6 +442,19 @@ mod tests {
         };
         let (one, many) = (highpri(1), highpri(16));
         assert!(many < one / 2, "{many} and {one}");
+    }
+
+    #[test]
+    fn load_files_take_as_long_as_the_throughput_says() {
+        let parameters = [("clients", 2), ("runtime", 2)];
+        let (rate, files) = (run("dbench4", 4, &parameters), run("dbench4-loadfile", 4, &parameters));
+        let rate = *rate.rows()[0].last().expect("a figure a second") as f64;
+        let files = &files.rows()[0];
+        let mean = files.iter().sum::<u64>() as f64 / files.len() as f64;
+        // Two clients.
+        let expected = 2.0 * accounted() as f64 / rate * 1e9;
+        assert!((mean / expected - 1.0).abs() < 0.02, "{mean} and {expected} ns");
+        assert!(files.len() as f64 * accounted() as f64 <= rate * 2.0, "only whole files count");
     }
 
     #[test]

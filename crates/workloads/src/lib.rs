@@ -180,6 +180,7 @@ pub const WORKLOADS: &[Workload] = &[
     netperf::UDP_RR,
     tbench4::WORKLOAD,
     dbench::WORKLOAD,
+    dbench::LOAD_FILES,
     schbench::current::WORKLOAD,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,
