@@ -110,14 +110,16 @@ impl Case {
     fn mix_classes(&mut self, random: &mut Prng) {
         for ensemble in &mut self.ensembles {
             let forks = matches!(ensemble.kind, Kind::Forks { .. });
-            for steps in ensemble.members.iter_mut().skip(usize::from(forks)) {
+            for (member, steps) in ensemble.members.iter_mut().enumerate().skip(usize::from(forks)) {
+                // Who fills a shelf does its steps once for each of the others.
+                let once = ensemble.rounds == 1 && !(member == 0 && matches!(ensemble.kind, Kind::Shelf { .. }));
                 match random.below(4) {
                     0 => insert(random, steps, |random| Step::Attr(FAIR_AND_REAL_TIME[random.below(8) as usize])),
                     1 => {
                         steps.retain(|step| !matches!(step, Step::Policy(_)));
                         let at = random.below(steps.len() as u64 + 1) as usize;
                         steps.insert(at, Step::Attr(DEADLINE.start + random.below(DEADLINE.len() as u64) as usize));
-                        if ensemble.rounds == 1 && random.below(2) == 0 {
+                        if once && random.below(2) == 0 {
                             insert_last(random, steps);
                         }
                     }
