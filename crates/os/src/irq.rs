@@ -242,6 +242,18 @@ impl Irqs {
         self.pending[cpu.index()].bits |= vector.bit();
     }
 
+    /// What is pending on a CPU that went offline is pending on `heir`. Whether there was any.
+    pub fn inherit_softirqs(&mut self, offline: CpuId, heir: CpuId) -> bool {
+        let Some(left) = self.pending.get_mut(offline.index()).map(std::mem::take).filter(|left| left.bits != 0) else {
+            return false;
+        };
+        self.pending.grow_with(heir.index() + 1, Pending::default);
+        let pending = &mut self.pending[heir.index()];
+        pending.bits |= left.bits;
+        pending.work.extend(left.work);
+        true
+    }
+
     /// local_softirq_pending().
     #[inline]
     pub fn local_softirq_pending(&self, cpu: CpuId) -> bool {

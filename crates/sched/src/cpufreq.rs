@@ -2,6 +2,7 @@
 //!
 //! A machine whose frequencies are fixed has nobody to be told, which costs a look at one pointer.
 
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
@@ -106,7 +107,10 @@ impl<A: Arch> Sched<A> {
         let Some(mut cpufreq) = self.cpufreq.take() else { return };
         let time = self.rq[cpu].clock;
         match &mut cpufreq.hook {
-            Hook::Driver => self.arch.cpufreq_update_util(self.this_cpu, cpu, Ns(time), flags.iowait),
+            Hook::Driver => {
+                self.path(Path::cpufreq_update_util);
+                self.arch.cpufreq_update_util(self.this_cpu, cpu, Ns(time), flags.iowait);
+            }
             Hook::Schedutil(sugov) => self.sugov_update(sugov, &cpufreq.idle_calls, cpu, time, flags),
         }
         self.cpufreq = Some(cpufreq);

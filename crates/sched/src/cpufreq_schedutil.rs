@@ -1,8 +1,10 @@
 //! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own idea of how busy a CPU is.
 //!
-//! Differs: every driver switches at once (`fast_switch`), where some have the thread `sugov:N` do it; what the governor itself takes
-//! is not charged.
+//! What it takes is charged by function, as elsewhere; that CPUs of a shared policy wait for its lock is not.
+//!
+//! Differs: every driver switches at once (`fast_switch`), where some have the thread `sugov:N` do it.
 
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
@@ -110,6 +112,7 @@ impl<A: Arch> Sched<A> {
         time: u64,
         flags: UpdateFlags,
     ) {
+        self.path(Path::sugov_update);
         let policy = &mut sugov.policies[sugov.cpus[cpu].sg_policy];
         let shared = policy.policy.cpus.len() > 1;
         match self.kernel.cpufreq.schedutil {
@@ -153,7 +156,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// cpufreq_schedutil.c: get_next_freq().
-    fn get_next_freq(&self, sg_policy: &mut SugovPolicy, util: u64, max: u64) -> u32 {
+    fn get_next_freq(&mut self, sg_policy: &mut SugovPolicy, util: u64, max: u64) -> u32 {
+        self.path(Path::get_next_freq);
         let policy = &sg_policy.policy;
         let invariant = self.arch_scale_freq_invariant();
         let base = u64::from(if invariant { policy.cpuinfo_max_freq } else { policy.cur });
@@ -180,6 +184,7 @@ impl<A: Arch> Sched<A> {
         if sg_policy.next_freq == next_freq {
             return;
         }
+        self.path(Path::sugov_update_next_freq);
         sg_policy.next_freq = next_freq;
         sg_policy.last_freq_update_time = time;
         sg_policy.policy.cur = self.arch.cpufreq_driver_fast_switch(self.this_cpu, cpu, next_freq);
@@ -200,7 +205,8 @@ impl<A: Arch> Sched<A> {
     // Until v4.16 and some time after.
 
     /// cpufreq_schedutil.c: sugov_get_util() and sugov_aggregate_util(): the fair tasks', and the deadline tasks' bandwidth.
-    fn util_by_flags(&self, sg_cpu: &mut SugovCpu, cpu: CpuId) {
+    fn util_by_flags(&mut self, sg_cpu: &mut SugovCpu, cpu: CpuId) {
+        self.path(Path::sugov_get_util);
         sg_cpu.util = self.cfs_rq[self.rq[cpu].cfs].avg.util_avg;
         sg_cpu.util_dl = match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax => 0,
@@ -367,7 +373,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// cpufreq_schedutil.c: sugov_get_util(), with the boost of a wait applied.
-    fn sugov_get_util(&self, sg_cpu: &mut SugovCpu, cpu: CpuId, time: u64) {
+    fn sugov_get_util(&mut self, sg_cpu: &mut SugovCpu, cpu: CpuId, time: u64) {
+        self.path(Path::sugov_get_util);
         let max_cap = self.capacity_orig_of(cpu);
         match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax | Schedutil::EffectiveUtil => {

@@ -385,8 +385,7 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer {
         self.on_cpu(cpu);
-        self.dl_task_check_affinity(task, &mask)?;
-        self.set_cpus_allowed_ptr(task, mask)
+        self.sched_setaffinity(task, mask)
     }
 
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask {

@@ -1,6 +1,7 @@
 //! Interrupts of devices, and what is left to do when they end: kernel/softirq.c.
 //!
-//! Differs: an offline CPU's ksoftirqd is not parked; it serves the CPU that it was moved to.
+//! Differs: the ksoftirqd of a CPU that goes offline while the thread is runnable parks where it was moved to, when it runs there next; the
+//! kernel waits for that before the CPU goes.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
@@ -107,6 +108,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.announce(to, raised);
         }
         self.set_device(cpu);
+        // What dev.c: dev_cpu_dead() and blk-mq.c: blk_softirq_cpu_dead() do: what was left to softirqs there is left to them elsewhere.
+        let heir = online.first().expect("a CPU stays up");
+        if self.os.irq.inherit_softirqs(cpu, heir) {
+            self.wakeup_softirqd(cpu, heir);
+        }
+    }
+
+    /// smpboot.c: smpboot_unpark_threads(): a CPU is back, and its ksoftirqd belongs there alone.
+    pub(crate) fn unpark_ksoftirqd(&mut self, by: CpuId, cpu: CpuId) {
+        if let Some(task) = self.ksoftirqd(cpu) {
+            self.sched.set_cpus_allowed(by, task, CpuMask::single(cpu)).expect("the CPU is up");
+        }
     }
 
     /// arch/x86: common_interrupt(): the first device's interrupt that has come to `cpu`.
@@ -173,7 +186,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
                 max_restart -= 1;
                 if jiffies(sim) >= end || sim.sched.need_resched(cpu) || max_restart == 0 {
-                    sim.wakeup_softirqd(cpu);
+                    sim.wakeup_softirqd(cpu, cpu);
                     break;
                 }
             }
@@ -191,11 +204,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
     }
 
-    /// softirq.c: wakeup_softirqd().
-    fn wakeup_softirqd(&mut self, cpu: CpuId) {
+    /// softirq.c: wakeup_softirqd(), of `cpu`'s thread.
+    fn wakeup_softirqd(&mut self, by: CpuId, cpu: CpuId) {
         if let Some(&task) = self.devices.ksoftirqd.get(cpu.index()) {
             self.devices.awake[cpu] = true;
-            self.sched.wake(cpu, task, WakeFlags::NONE);
+            self.sched.wake(by, task, WakeFlags::NONE);
         }
     }
 
@@ -223,10 +236,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         task
     }
 
+    /// Whose thread it is that runs on `cpu`: another CPU's where that one went offline under it.
+    fn owner_of_ksoftirqd(&self, cpu: CpuId) -> CpuId {
+        let current = self.sched.current(cpu).expect("a ksoftirqd runs");
+        if self.devices.ksoftirqd[cpu.index()] == current {
+            return cpu;
+        }
+        CpuId::new(self.devices.ksoftirqd.iter().position(|&task| task == current).expect("a ksoftirqd runs"))
+    }
+
     /// softirq.c: run_ksoftirqd(), and the sleep when nothing is left. Returns whether the thread goes on in this step.
     pub(crate) fn run_ksoftirqd(&mut self, cpu: CpuId) -> bool {
-        if !self.os.irq.local_softirq_pending(cpu) {
-            self.devices.awake[cpu] = false;
+        let owner = self.owner_of_ksoftirqd(cpu);
+        if owner != cpu || !self.os.irq.local_softirq_pending(cpu) {
+            self.devices.awake[owner] = false;
             self.sched.set_current_state(cpu, TaskState::Interruptible);
             self.switch(cpu, false);
             return false;

@@ -116,7 +116,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn change(&mut self, by: CpuId, change: &Change) -> Answer {
         match change {
             Change::CpuOffline(cpu) => self.sched.cpu_down(by, *cpu),
-            Change::CpuOnline(cpu) => self.sched.cpu_up(by, *cpu),
+            Change::CpuOnline(cpu) => {
+                self.sched.cpu_up(by, *cpu)?;
+                self.unpark_ksoftirqd(by, *cpu);
+                Ok(())
+            }
             Change::Partitions(partitions) => self.sched.set_partitions(by, partitions),
             Change::Sysctl(tunable, value) => self.sched.sysctl_write(by, *tunable, *value),
             Change::Feature(feature, on) => self.sched.sched_feat_set(by, *feature, *on),

@@ -10,10 +10,12 @@ use os::preempt::Preempt;
 use os::{Os, OsRules, paths};
 use sched::core::{Boot, Sched};
 use sched::sched::TaskId;
+use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
 use sched::versions::V6_1;
 use sim::engine::{End, LinuxSim, Sim};
 use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::timeline::Change;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -151,6 +153,31 @@ fn a_softirq_that_comes_again_and_again_goes_to_ksoftirqd() {
     assert_eq!(by_ksoftirqd(10), 0);
     assert_eq!(by_ksoftirqd(11), 1);
     assert_eq!(by_ksoftirqd(35), 25);
+}
+
+#[test]
+fn the_thread_of_a_cpu_that_goes_offline_parks_and_another_one_inherits_its_work() {
+    let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+    let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+    let [heir, thread] = [CpuId(0), CPU1].map(|cpu| sim.ksoftirqd(cpu).expect("each CPU has one"));
+    for cpu in [CPU1, CPU2] {
+        sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(200))]));
+    }
+    // 40 ms of work, of which the thread has had a little, beside a hog, when its CPU goes.
+    sim.raise_irq(Ns::from_ms(10), irq, net(400));
+    sim.at(Ns::from_ms(20), Change::CpuOffline(CPU1));
+    sim.at(Ns::from_ms(150), Change::CpuOnline(CPU1));
+    assert_eq!(sim.run(Ns::from_ms(30)), End::Time);
+    assert!(!sim.sched.is_online(CPU1) && !sim.os.irq.local_softirq_pending(CPU1));
+    let alone = ran(&sim, thread) / ROUND.0;
+    assert!((1..100).contains(&alone), "{alone} rounds");
+    assert_eq!(sim.run(Ns::from_ms(160)), End::Time);
+    // Ten were the interrupt's, and those that a turn had begun when its CPU was to go.
+    let inherited = ran(&sim, heir) / ROUND.0;
+    assert_eq!(ran(&sim, thread) / ROUND.0, alone, "it is parked");
+    assert_eq!(10 + alone + inherited, 400);
+    assert_eq!(sim.sched.cpus_allowed(thread).list(), "1", "its CPU is back, and it is bound again");
+    finish(&mut sim);
 }
 
 #[test]

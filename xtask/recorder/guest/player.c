@@ -73,6 +73,7 @@ static int nr_steps, nr_tasks, nr_changes, nr_setup, nr_dumps, nr_pipes;
 static struct left *left;
 static int pipes[MOST][2];
 static int64_t settle, start;
+static int with_cpusets;
 
 static void say(const char *form, ...)
 {
@@ -310,6 +311,8 @@ static void read_program(void)
         struct change *change = NULL;
         if (!strcmp(word, "settle"))
             settle = atoll(rest);
+        else if (!strcmp(word, "cpusets"))
+            with_cpusets = 1;
         else if (!strcmp(word, "pipes"))
             nr_pipes = atoi(rest);
         else if (!strcmp(word, "write") || !strcmp(word, "mkdir"))
@@ -379,6 +382,8 @@ int main(void)
             die("pipe", "");
     /* What boots does its work first; a CPU that idles costs nothing. */
     sleep_until(now() + settle);
+    if (with_cpusets && (mkdir("/cpuset", 0755) || mount("cpuset", "/cpuset", "cgroup", 0, "cpuset")))
+        die("mount", "cpuset");
     for (int i = 0; i < nr_setup; i++)
         if (*setup[i].text)
             put(setup[i].path, setup[i].text);

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 const QEMU: &str = "qemu-system-x86_64";
 
+const MEMORY: &str = "2048M";
+const MEMORY_MB: usize = 2048;
+
 /// Clocks that do not drift, no addresses that vary, and nothing that works by itself in the background.
 const COMMAND_LINE: &str = "console=ttyS0 panic=-1 tsc=reliable nokaslr norandmaps mitigations=off random.trust_cpu=off nmi_watchdog=0 \
                             initcall_blacklist=cmos_init cryptomgr.notests damon_stat.enabled=N";
@@ -69,11 +72,14 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
     let (cpus, cores, packages) = (topology.nr_cpus(), topology.cores().len(), topology.packages().len());
     let even = cpus.is_multiple_of(cores) && cores.is_multiple_of(packages);
     let of_cpu = |per: usize| topology.cpus().all(|(id, cpu)| usize::from(cpu.thread) < per && id.index() < cpus);
-    if !even || !of_cpu(cpus / cores) || topology.llcs().len() != packages || topology.nodes().len() > 1 {
-        return Err(
-            "a machine of equal cores, with one last level cache in each package and one node, is what a guest can be"
-                .into(),
-        );
+    let nodes = topology.nodes();
+    let whole = nodes.len() <= 1
+        || nodes.len() == packages
+            && nodes.iter().zip(topology.packages()).all(|(node, package)| node.cpus == package.cpus);
+    if !even || !of_cpu(cpus / cores) || topology.llcs().len() != packages || !whole {
+        let expected = "a machine of equal cores, with one last level cache in each package and one node, or one in each package, is \
+                        what a guest can be";
+        return Err(expected.into());
     }
     let (sockets, cores, threads) = (packages, cores / packages, cpus / cores);
     let words = [
@@ -83,12 +89,33 @@ pub fn machine(topology: &Topology) -> Result<Vec<String>, String> {
         "-cpu",
         "Skylake-Client-v1,l3-cache=on,-rdrand,-rdseed",
         "-m",
-        "2G",
+        MEMORY,
         "-smp",
     ];
     let mut words: Vec<String> = words.map(String::from).to_vec();
     words.push(format!("{cpus},sockets={sockets},cores={cores},threads={threads}"));
+    if nodes.len() > 1 {
+        words.extend(numa(topology, cpus / packages));
+    }
     Ok(words)
+}
+
+/// Nodes of one package each, with equal shares of the memory, and how far apart they are.
+fn numa(topology: &Topology, cpus_of_each: usize) -> Vec<String> {
+    let nodes = topology.nodes().len();
+    let mut words = Vec::new();
+    for node in 0..nodes {
+        // QEMU counts the threads of a core one after the other, and so the CPUs of a package.
+        let (first, last) = (node * cpus_of_each, (node + 1) * cpus_of_each - 1);
+        words.extend(["-object".to_string(), format!("memory-backend-ram,id=m{node},size={}M", MEMORY_MB / nodes)]);
+        words.extend(["-numa".to_string(), format!("node,nodeid={node},cpus={first}-{last},memdev=m{node}")]);
+    }
+    let pairs = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to))).filter(|(from, to)| from != to);
+    for (from, to) in pairs {
+        let distance = topology.node_distance(from as u16, to as u16);
+        words.extend(["-numa".to_string(), format!("dist,src={from},dst={to},val={distance}")]);
+    }
+    words
 }
 
 /// The kernel's command line.
@@ -177,6 +204,9 @@ mod tests {
         assert_eq!(words("pack:1 l3:1 core:2 pu:1").unwrap().last().unwrap(), "2,sockets=1,cores=2,threads=1");
         assert_eq!(words("pack:2 l3:1 core:4 pu:2").unwrap().last().unwrap(), "16,sockets=2,cores=4,threads=2");
         assert!(words("pack:1 l3:2 core:2 pu:1").is_err());
-        assert!(words("pack:2 numa:1 l3:1 core:2 pu:1").is_err());
+        let numa = words("pack:2 [numa] l3:1 core:2 pu:1").unwrap().join(" ");
+        let node = "-object memory-backend-ram,id=m1,size=1024M -numa node,nodeid=1,cpus=2-3,memdev=m1";
+        assert!(numa.contains(node) && numa.contains("-numa dist,src=0,dst=1,val="), "{numa}");
+        assert!(words("pack:1 numa:2 l3:1 core:2 pu:1").is_err());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! settle NS            idle so long first
+//! cpusets              mounts those of cgroup v1 at /cpuset
 //! mkdir PATH           before the start, in this order
 //! write PATH TEXT
 //! at NS PATH TEXT      written so long after the start
@@ -10,9 +11,11 @@
 //! ```
 
 use lab::setup::{ChangeKind, Setup};
+use machine::topology::parse_list;
 use sched::sysctl::Sysctl;
 use sched::versions::Kernel;
 use std::fmt::Write;
+use units::{CpuId, CpuMask};
 use workloads::Instance;
 use workloads::script::Script;
 
@@ -47,7 +50,8 @@ pub fn of(setup: &Setup, nr_cpus: usize) -> Result<Program, String> {
     settings(setup, kernel, nr_cpus, &mut text)?;
     tracing(&mut text);
     let groups = groups(&script, &mut text);
-    timeline(setup, &mut text)?;
+    partitions(setup, nr_cpus, &mut text);
+    timeline(setup, nr_cpus, &mut text);
     let listing =
         script.listing().map_err(|(line, what)| format!("the task of line {line}: {what}; a guest cannot"))?;
     text.push_str(&listing);
@@ -121,24 +125,52 @@ fn groups(script: &Script, text: &mut String) -> Vec<String> {
     limited
 }
 
-fn timeline(setup: &Setup, text: &mut String) -> Result<(), String> {
+/// The cpusets of a case with partitions: as many as it ever has, and one for the CPUs that are in none. They are cgroup v1's, which leave
+/// the affinity of tasks alone that are not in them, as a case's partitions do; v2's take their CPUs from all others.
+fn partitions(setup: &Setup, nr_cpus: usize, text: &mut String) {
+    let lists = setup.timeline.iter().filter_map(|change| match &change.change {
+        ChangeKind::Partitions(lists) => Some(lists.len() + 1),
+        _ => None,
+    });
+    let Some(most) = lists.max() else { return };
+    text.push_str("cpusets\n");
+    for number in 0..most.min(nr_cpus) {
+        let _ = writeln!(text, "mkdir /cpuset/p{number}");
+    }
+}
+
+/// The writes that make the partitions those of `lists`, and one of what is left.
+fn partition(lists: &[String], nr_cpus: usize) -> Vec<(String, String)> {
+    let balanced = |on: bool| ("/cpuset/cpuset.sched_load_balance".to_string(), u8::from(on).to_string());
+    let taken: Vec<_> = lists.iter().filter_map(|list| parse_list(list).ok()).collect();
+    let rest: CpuMask =
+        (0..nr_cpus).map(CpuId::new).filter(|&cpu| !taken.iter().any(|list| list.contains(cpu))).collect();
+    let rest = Some(rest).filter(|rest| !rest.is_empty() && !lists.is_empty()).map(|rest| rest.list());
+    let cpus = |(number, list): (usize, String)| (format!("/cpuset/p{number}/cpuset.cpus"), list);
+    let cpus = lists.iter().cloned().chain(rest).enumerate().map(cpus);
+    [balanced(true)].into_iter().chain(cpus).chain(Some(balanced(false)).filter(|_| !lists.is_empty())).collect()
+}
+
+fn timeline(setup: &Setup, nr_cpus: usize, text: &mut String) {
     for change in &setup.timeline {
-        let (path, value) = match &change.change {
-            ChangeKind::Offline(cpu) => (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "0".to_string()),
-            ChangeKind::Online(cpu) => (format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1".to_string()),
-            ChangeKind::Sysctl { name, value } => (path_of(name), value.to_string()),
+        let online = |cpu: &str| format!("/sys/devices/system/cpu/cpu{cpu}/online");
+        let writes = match &change.change {
+            ChangeKind::Offline(cpu) => vec![(online(&cpu.to_string()), "0".to_string())],
+            ChangeKind::Online(cpu) => vec![(online(&cpu.to_string()), "1".to_string())],
+            ChangeKind::Sysctl { name, value } => vec![(path_of(name), value.to_string())],
             ChangeKind::Feature { name, on } => {
                 let no = if *on { "" } else { "NO_" };
-                ("/sys/kernel/debug/sched/features".to_string(), format!("{no}{name}"))
+                vec![("/sys/kernel/debug/sched/features".to_string(), format!("{no}{name}"))]
             }
-            ChangeKind::Group { path, file, text } => (format!("/sys/fs/cgroup{path}/{file}"), text.clone()),
-            ChangeKind::Partitions(_) => {
-                return Err("partitions in the timeline; expected what one write changes".to_string());
+            ChangeKind::Group { path, file, text } => {
+                vec![(format!("/sys/fs/cgroup{path}/{file}"), text.clone())]
             }
+            ChangeKind::Partitions(lists) => partition(lists, nr_cpus),
         };
-        let _ = writeln!(text, "at {} {path} {value}", change.at_ns);
+        for (path, value) in writes {
+            let _ = writeln!(text, "at {} {path} {value}", change.at_ns);
+        }
     }
-    Ok(())
 }
 
 fn dumps(groups: &[String], text: &mut String) {
@@ -200,6 +232,19 @@ mod tests {
             assert!(program.text.lines().any(|it| it == line), "{line} is not in\n{}", program.text);
         }
         assert_eq!(program.text.matches("/sys/kernel/debug").count(), 2, "nothing else is set:\n{}", program.text);
+    }
+
+    #[test]
+    fn partitions_are_cpusets() {
+        let arm = "[[arm]]\nname = \"r\"\nkernel = \"v6.12\"\n";
+        let moment = |at: &str, lists: &str| format!("[[timeline]]\nat = \"{at}\"\npartitions = [{lists}]\n");
+        let text = program(&format!("{arm}{}{}", moment("20ms", "\"0\""), moment("30ms", ""))).unwrap().text;
+        let balance = "/cpuset/cpuset.sched_load_balance";
+        let expected = format!(
+            "at 20000000 {balance} 1\nat 20000000 /cpuset/p0/cpuset.cpus 0\nat 20000000 /cpuset/p1/cpuset.cpus 1\n\
+             at 20000000 {balance} 0\nat 30000000 {balance} 1\n"
+        );
+        assert!(text.contains("cpusets\nmkdir /cpuset/p0\nmkdir /cpuset/p1\n") && text.contains(&expected), "{text}");
     }
 
     #[test]

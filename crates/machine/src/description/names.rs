@@ -137,6 +137,11 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
         &["performance", "powersave", "userspace", "ondemand", "conservative", "schedutil"],
         "the governor that this machine boots with, where it is another than its kernel's default",
     ),
+    (
+        "frequency.full_speed",
+        &["four-cores", "halfway", "highest"],
+        "what load tracking takes for full speed, where it is not what the driver's vendor has",
+    ),
 ];
 
 /// The key of a name such as `line.remote_2`.

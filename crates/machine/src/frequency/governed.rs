@@ -2,7 +2,7 @@
 
 use super::policy::Relation;
 use super::rules::Sampling;
-use super::{Driver, Frequency};
+use super::{Driver, Frequency, FullSpeed};
 use sched::cpufreq_schedutil::CpufreqPolicy;
 use units::{Capacity, CpuId, Ns, Ps};
 
@@ -111,18 +111,22 @@ impl Frequency {
         }
     }
 
-    /// The frequency that counts as full speed, 1024 the base frequency: turbo with four cores on Intel's, halfway up on AMD's, the
-    /// highest elsewhere.
+    /// The frequency that counts as full speed, 1024 the base frequency: arch/x86/kernel/cpu/aperfmperf.c: intel_set_max_freq_ratio(),
+    /// arch/x86/kernel/acpi/cppc.c: amd_set_max_freq_ratio(). What the hardware declares, whatever holds it back.
     fn max_freq_ratio(&self) -> u64 {
-        if !self.policy.limits.turbo {
-            return FULL;
-        }
         let base = u64::from(self.model.base_khz);
         let ratio = |khz: u32| u64::from(khz) * FULL / base;
-        match self.policy.driver {
-            Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => ratio(self.model.limit_khz(4, true)),
-            Driver::AmdPstate | Driver::AmdPstateEpp => (ratio(self.model.max_khz()) + FULL) / 2,
-            Driver::CppcCpufreq | Driver::Scmi => ratio(self.model.max_khz()),
+        let by_driver = match self.policy.driver {
+            Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
+            Driver::AmdPstate | Driver::AmdPstateEpp => FullSpeed::Halfway,
+            Driver::CppcCpufreq | Driver::Scmi => FullSpeed::Highest,
+        };
+        match self.model.full_speed.unwrap_or(by_driver) {
+            FullSpeed::FourCores if !self.policy.limits.turbo => FULL,
+            FullSpeed::FourCores => ratio(self.model.turbo_khz.get(3).copied().unwrap_or(self.model.max_khz())),
+            FullSpeed::Halfway => (ratio(self.model.max_khz()) + FULL) / 2,
+            FullSpeed::Highest if !self.policy.limits.turbo => FULL,
+            FullSpeed::Highest => ratio(self.model.max_khz()),
         }
     }
 

@@ -29,6 +29,16 @@ pub struct Autonomous {
     pub target: u32,
 }
 
+/// What the kernel takes for full speed when it tells load tracking how fast a CPU is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FullSpeed {
+    /// Intel's: turbo with four cores, in a package of fewer with one; the base frequency where turbo is off.
+    FourCores,
+    /// AMD's: halfway from the base to the highest frequency, whether boost is on or off.
+    Halfway,
+    Highest,
+}
+
 /// The hardware. Frequencies in kHz.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Model {
@@ -50,6 +60,8 @@ pub struct Model {
     pub declared_latency_us: u32,
     /// A core whose threads are in idle states that take as long to leave leaves its share of turbo to others.
     pub turbo_exit_latency_us: u32,
+    /// Where the machine file says so; otherwise it goes by the driver.
+    pub full_speed: Option<FullSpeed>,
 }
 
 const PER_KHZ: u64 = 1_000;
@@ -108,6 +120,11 @@ impl Model {
             hold_off: figure("frequency.hold_off")?.time(),
             declared_latency_us: us(figure("frequency.declared_latency").map(Figure::time)?),
             turbo_exit_latency_us: us(figure("frequency.turbo_exit_latency").map(Figure::time)?),
+            full_speed: machine.fact("frequency.full_speed").map(|fact| match fact.value.as_str() {
+                "four-cores" => FullSpeed::FourCores,
+                "halfway" => FullSpeed::Halfway,
+                _ => FullSpeed::Highest,
+            }),
         })
     }
 

@@ -24,6 +24,7 @@ fn model(sharing: Sharing) -> Model {
         hold_off: us(500),
         declared_latency_us: 10,
         turbo_exit_latency_us: 30,
+        full_speed: None,
     }
 }
 
@@ -253,6 +254,24 @@ fn waits_for_devices_raise_the_floor_of_hardware_where_the_driver_is_told_to() {
     // No wait for more than 3 ms: hardware is alone again.
     frequency.update_util(CpuId(0), CpuId(0), us(407_000).ns(), false, us(407_000));
     assert_eq!(frequency.floor_of(CpuId(0)), 1_000_000);
+}
+
+#[test]
+fn full_speed_is_what_hardware_declares() {
+    // At 1.0 GHz, of a base of 2.0 GHz: how fast that is, of 1024.
+    let scale = |change: &dyn Fn(&mut Model)| {
+        let mut model = model(Sharing::Core);
+        change(&mut model);
+        let mut frequency = frequency(model, Driver::AcpiCpufreq, Governor::Powersave);
+        frequency.scale_freq_tick(CpuId(0), us(4_000));
+        frequency.scale(CpuId(0))
+    };
+    let four_cores = scale(&|_| ());
+    assert_eq!(four_cores, 426, "1.0 of 2.4 GHz");
+    assert_eq!(scale(&|model| model.cap_khz = Some(1_500_000)), four_cores, "a cap is not declared");
+    assert_eq!(scale(&|model| model.turbo_khz.truncate(2)), 341, "two cores have no turbo of four: 3.0 GHz");
+    assert_eq!(scale(&|model| model.full_speed = Some(FullSpeed::Halfway)), 409, "2.5 GHz");
+    assert_eq!(scale(&|model| model.full_speed = Some(FullSpeed::Highest)), 341, "3.0 GHz");
 }
 
 #[test]

@@ -56,6 +56,7 @@ paths! {
     nohz_run_idle_balance flush_smp_call_function_queue dl_server_start dl_server_stop update_curr_dl_se
     __account_scheduler_latency
     task_numa_work task_numa_fault task_numa_placement task_numa_migrate update_numa_stats task_numa_compare sched_setnuma
+    cpufreq_update_util sugov_update sugov_get_util get_next_freq sugov_update_next_freq
 }
 
 impl Path {

@@ -28,6 +28,14 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What sched_setaffinity() makes of CPUs that are offline, in a task of the top cpuset.
+    pub enum AffinityOffline = "core.affinity_offline" {
+        Dropped = "dropped", since "v2.6.24", commit "", "they leave the mask, and do not come back to it with the CPU";
+        Kept = "kept", since "v6.12", commit "", "they stay in it (after v6.1, by v6.12)";
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// The affinity of the first process, which others inherit: all CPUs but isolated ones (sched_init_smp()).
     pub(super) fn default_affinity(&self) -> CpuMask {
@@ -101,6 +109,26 @@ impl<A: Arch> Sched<A> {
         self.task[p].nr_cpus_allowed = mask.weight() as u32;
         self.task_cold[p].cpus_allowed = mask;
         self.set_task_max_allowed_capacity(p);
+    }
+
+    /// core.c: sched_setaffinity(), of a mask as a user asks for it: what cpuset_cpus_allowed() leaves of it.
+    ///
+    /// # Errors
+    /// As of set_cpus_allowed_ptr(), and EBUSY for a deadline task.
+    pub(crate) fn sched_setaffinity(&mut self, p: TaskId, mask: CpuMask) -> Answer {
+        let mask = self.cpuset_cpus_allowed(mask);
+        self.dl_task_check_affinity(p, &mask)?;
+        self.set_cpus_allowed_ptr(p, mask)
+    }
+
+    /// cpuset.c: cpuset_cpus_allowed(), of the top cpuset, and a mask.
+    ///
+    /// Differs: tasks are in no other cpuset; a partition takes its CPUs from nobody's mask.
+    pub(super) fn cpuset_cpus_allowed(&self, mask: CpuMask) -> CpuMask {
+        match self.kernel.core.affinity_offline {
+            AffinityOffline::Dropped => mask.and(&self.cpu_online_mask),
+            AffinityOffline::Kept => mask,
+        }
     }
 
     /// core.c: set_cpus_allowed_ptr(). The task is taken off its queue while its mask changes, and moved if its CPU is none of

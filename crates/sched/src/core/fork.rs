@@ -21,7 +21,13 @@ impl<A: Arch> Sched<A> {
         let attr = init.attr.unwrap_or_else(|| self.attr_of_child(parent));
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
-        let cpus_allowed = init.cpus_allowed.unwrap_or_else(|| self.default_affinity());
+        // Handed on as it is, or bound by the kernel; else asked for.
+        let asked = init.mm != 0 && init.cpus_allowed.as_ref().is_some_and(|cpus| !self.inherits(parent, cpus));
+        let cpus_allowed = match init.cpus_allowed {
+            Some(cpus) if asked => self.cpuset_cpus_allowed(cpus),
+            Some(cpus) => cpus,
+            None => self.default_affinity(),
+        };
         let se = self.se.insert(SchedEntity::default());
         let task = TaskStruct {
             se,
@@ -88,8 +94,7 @@ impl<A: Arch> Sched<A> {
     /// would inherit its policy.
     pub(crate) fn may_fork(&self, parent: Option<TaskId>, init: &TaskInit) -> Answer {
         // Kernel threads are bound to CPUs that may still be on their way.
-        let inherited = |cpus: &CpuMask| parent.is_some_and(|parent| self.task_cold[parent].cpus_allowed == *cpus);
-        let asked = init.cpus_allowed.as_ref().filter(|cpus| init.mm != 0 && !inherited(cpus));
+        let asked = init.cpus_allowed.as_ref().filter(|cpus| init.mm != 0 && !self.inherits(parent, cpus));
         if asked.is_some_and(|cpus| cpus.and(&self.cpu_active_mask).is_empty()) {
             return Err(Refusal::new(Errno::EINVAL, "no CPU of the affinity is up"));
         }
@@ -106,6 +111,10 @@ impl<A: Arch> Sched<A> {
             }
             None => Ok(()),
         }
+    }
+
+    fn inherits(&self, parent: Option<TaskId>, cpus: &CpuMask) -> bool {
+        parent.is_some_and(|parent| self.task_cold[parent].cpus_allowed == *cpus)
     }
 
     /// A new task's deadline parameters, which were admitted.

@@ -16,7 +16,7 @@ mod sysctl_write;
 mod ttwu;
 mod uclamp;
 
-pub use affinity::{AffinityDest, CpuAllowed};
+pub use affinity::{AffinityDest, AffinityOffline, CpuAllowed};
 pub(crate) use average::update_avg;
 pub use hotplug::{Hotplug, HotplugState};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};

@@ -17,7 +17,9 @@ use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -67,6 +69,7 @@ pub struct CoreRules {
     pub policy_change: PolicyChange,
     pub cpu_allowed: CpuAllowed,
     pub affinity_dest: AffinityDest,
+    pub affinity_offline: AffinityOffline,
     pub hotplug: Hotplug,
 }
 
@@ -188,7 +191,7 @@ behaviours! {
     load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
-        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, hotplug,
+        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }

@@ -4,7 +4,9 @@ use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
-use crate::core::{AffinityDest, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning};
+use crate::core::{
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -45,6 +47,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         policy_change: PolicyChange::Requeued,
         cpu_allowed: CpuAllowed::Online,
         affinity_dest: AffinityDest::First,
+        affinity_offline: AffinityOffline::Dropped,
         hotplug: Hotplug::StopMachine,
     },
     load_resolution: LoadResolution::Shown,

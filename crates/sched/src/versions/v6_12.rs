@@ -3,7 +3,7 @@
 use super::{CoreRules, Kernel, V6_1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
-use crate::core::{UtilClamp, WakeRunning};
+use crate::core::{AffinityOffline, UtilClamp, WakeRunning};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -22,7 +22,12 @@ use crate::topology::DomainRules;
 
 pub const V6_12: Kernel = Kernel {
     name: "v6.12",
-    core: CoreRules { wake_running: WakeRunning::Skips, uclamp: UtilClamp::AfterEnqueue, ..V6_1.core },
+    core: CoreRules {
+        wake_running: WakeRunning::Skips,
+        uclamp: UtilClamp::AfterEnqueue,
+        affinity_offline: AffinityOffline::Kept,
+        ..V6_1.core
+    },
     cpufreq: CpufreqRules::V6_12,
     domains: DomainRules::V6_12,
     load: LoadRules::V6_12,
