@@ -499,3 +499,6 @@ impl<A: Arch> Sched<A> {
         self.sugov_update_next_freq(sg_policy, cpu, time, next);
     }
 }
+
+#[cfg(test)]
+mod tests;

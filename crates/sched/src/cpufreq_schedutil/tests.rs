@@ -1,0 +1,87 @@
+//! What schedutil takes of the CPUs that tell it of utilization.
+
+use super::*;
+use crate::core::{Boot, TaskInit};
+use crate::cpu_topology::CpuTopology;
+use crate::sched::ROOT_TASK_GROUP;
+use crate::scheduler::Scheduler;
+use crate::sysctl::Sysctl;
+use crate::versions::{Kernel, V4_15, V4_16, V6_1, V6_12};
+use units::{CpuMask, Ns};
+
+/// Writes down what is charged.
+#[derive(Default)]
+struct Charges {
+    now: u64,
+    paths: Vec<Path>,
+}
+
+impl Arch for Charges {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(self.now)
+    }
+    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    fn enter(&mut self, _by: CpuId, path: Path) {
+        self.paths.push(path);
+    }
+}
+
+/// How often each of schedutil's functions was charged while a task ran for 100 ms on the first of two CPUs, in policies of so many.
+fn charges(kernel: Kernel, cpus_of_each: Option<usize>) -> [usize; 4] {
+    let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
+    let sysctl = Sysctl::new(topology.nr_cpus);
+    let arch = Charges { now: 1_000_000_000, ..Charges::default() };
+    let boot = Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() };
+    let mut sched = Sched::new(arch, boot);
+    let cpus = [CpuId(0), CpuId(1)];
+    if let Some(cpus_of_each) = cpus_of_each {
+        let policy = |cpus: &[CpuId]| CpufreqPolicy {
+            cpus: cpus.to_vec(),
+            min: 1_000_000,
+            cpuinfo_max_freq: 3_000_000,
+            cur: 1_000_000,
+            rate_limit_us: 1_000,
+            dvfs_possible_from_any_cpu: true,
+            adjust_perf: false,
+        };
+        sched.sugov_start(cpus.chunks(cpus_of_each).map(policy).collect());
+    }
+    for cpu in cpus {
+        let init = TaskInit {
+            comm: String::from("test"),
+            attr: None,
+            cpus_allowed: Some(CpuMask::single(cpu)),
+            mm: 1,
+            group: ROOT_TASK_GROUP,
+        };
+        let p = sched.fork(cpu, init).expect("a fair task");
+        Scheduler::wake_up_new_task(&mut sched, cpu, p);
+        Scheduler::schedule(&mut sched, cpu, true);
+    }
+    for _ in 0..25 {
+        sched.arch.now += 4_000_000;
+        cpus.iter().for_each(|&cpu| {
+            Scheduler::scheduler_tick(&mut sched, cpu);
+        });
+    }
+    [Path::sugov_update, Path::sugov_get_util, Path::get_next_freq, Path::sugov_update_next_freq]
+        .map(|path| sched.arch.paths.iter().filter(|&&charged| charged == path).count())
+}
+
+#[test]
+fn it_takes_time_where_it_governs_and_none_elsewhere() {
+    for kernel in [V4_15, V4_16, V6_1, V6_12] {
+        assert_eq!(charges(kernel, None), [0; 4], "{}", kernel.name);
+        let [updates, utils, lookups, changes] = charges(kernel, Some(1));
+        assert!(updates >= utils && utils >= lookups && lookups > changes && changes > 0, "{}: {utils}", kernel.name);
+    }
+}
+
+#[test]
+fn a_shared_policy_is_looked_at_on_all_of_its_cpus() {
+    for kernel in [V6_1, V6_12] {
+        let [_, utils, lookups, _] = charges(kernel, Some(2));
+        assert_eq!(utils, 2 * lookups, "{}", kernel.name);
+    }
+}
