@@ -74,7 +74,8 @@ fn it_takes_time_where_it_governs_and_none_elsewhere() {
     for kernel in [V4_15, V4_16, V6_1, V6_12] {
         assert_eq!(charges(kernel, None), [0; 4], "{}", kernel.name);
         let [updates, utils, lookups, changes] = charges(kernel, Some(1));
-        assert!(updates >= utils && utils >= lookups && lookups > changes && changes > 0, "{}: {utils}", kernel.name);
+        let falling = updates >= utils && utils >= lookups && lookups >= changes && changes > 0;
+        assert!(falling, "{}: {updates} {utils} {lookups} {changes}", kernel.name);
     }
 }
 
