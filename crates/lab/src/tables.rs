@@ -18,6 +18,10 @@ pub enum Class {
     /// JSON: one row per operation; the sample of an iteration is its only sample, or the mean of its samples. MMTests
     /// pools the samples of all iterations, and so does the text.
     Multiops,
+    /// The same where the distribution within a run matters (dbench, tbench): MMTests's present state has percentiles and means of the best
+    /// beside the mean. In 2018 it had the load files of dbench, whose times are better when lower, without a coefficient
+    /// and with the mean of a chosen part of the samples, which is not shown here.
+    LeftSkewops,
     /// Times whose distribution matters (pipetest, 120 batches): quantiles and means of the best; lower is better.
     ///
     /// JSON: one row per statistic, always the 17 of MMTests in 2016; the sample of an iteration is that statistic over
@@ -94,7 +98,7 @@ impl Table {
     /// The mean of the rows: harmonic for rates with several samples, else arithmetic.
     pub fn mean(&self) -> Mean {
         match (&self.class, self.better) {
-            (Class::Multiops, Better::Higher) => Mean::Harmonic,
+            (Class::Multiops | Class::LeftSkewops, Better::Higher) => Mean::Harmonic,
             _ => Mean::Arithmetic,
         }
     }
@@ -102,7 +106,7 @@ impl Table {
     /// The word for it in the document: `Amean`, `Hmean`, `several` (each row names its own) or `value`.
     pub fn statistic(&self) -> &'static str {
         match self.class {
-            Class::Multiops => self.mean().name(),
+            Class::Multiops | Class::LeftSkewops => self.mean().name(),
             Class::Variabletime => "several",
             Class::Singleops { .. } => "value",
         }
@@ -113,7 +117,7 @@ impl Table {
     pub fn series(&self) -> Vec<Series> {
         self.check();
         match self.class {
-            Class::Multiops => self.per_operation(self.mean()),
+            Class::Multiops | Class::LeftSkewops => self.per_operation(self.mean()),
             Class::Singleops { .. } => self.per_operation(Mean::Arithmetic),
             Class::Variabletime => self.per_quantile(),
         }

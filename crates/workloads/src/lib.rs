@@ -50,6 +50,10 @@ pub enum Summary {
     Time,
     /// One harmonic mean per operation, of rates: higher is better.
     Rate,
+    /// As [`Summary::Time`] and [`Summary::Rate`], of samples whose distribution matters: MMTests's present state adds their
+    /// percentiles and the means of the best (dbench, tbench).
+    SkewedTime,
+    SkewedRate,
     /// pipetest's 17 order statistics of one run's samples: lower is better.
     Variabletime,
     /// One figure per operation, a time under this name: lower is better.

@@ -66,7 +66,7 @@ pub const WORKLOAD: Workload = Workload {
     key: Some("clients"),
     operation: "Ops",
     rows: &[],
-    statistics: Summary::Rate,
+    statistics: Summary::SkewedRate,
     unit: "MB/s",
     per_unit: 1_000_000,
     decimals: 2,

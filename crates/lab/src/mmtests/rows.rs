@@ -24,6 +24,8 @@ enum Statistic {
     Max,
     /// q.
     Quantile(f64),
+    /// Share in per cent, from the best sample on.
+    Percentile(usize),
     /// Share in per cent.
     Best(usize),
     /// The only figure, or the arithmetic mean of several.
@@ -34,7 +36,9 @@ enum Statistic {
 
 pub fn of(table: &Table, vintage: Vintage) -> Vec<Row> {
     match (&table.class, vintage) {
-        (Class::Multiops, _) => multiops(table.mean(), vintage),
+        (Class::LeftSkewops, Vintage::Now) => left_skew(table.mean()),
+        (Class::LeftSkewops, Vintage::Jan2018) if table.mean() == Mean::Arithmetic => subselection_2018(),
+        (Class::Multiops | Class::LeftSkewops, _) => multiops(table.mean(), vintage),
         (Class::Variabletime, Vintage::Feb2016 | Vintage::Now) => TimeStatistic::ALL
             .map(|time| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean))
             .into_iter()
@@ -66,6 +70,35 @@ fn multiops(mean: Mean, vintage: Vintage) -> Vec<Row> {
     };
     rows.extend(shares.iter().map(|&share| row(&format!("B{name}{sign}{share}"), Statistic::Best(share), false)));
     rows
+}
+
+/// Summarise.pm: setSummaryNormalisedLeftSkewops().
+fn left_skew(mean: Mean) -> Vec<Row> {
+    let name = mean.name();
+    let (deviation, coefficient) =
+        if mean == Mean::Harmonic { ("HStddev", "HCoeffVar") } else { ("Stddev", "CoeffVar") };
+    let best = |share: usize| {
+        [
+            row(&format!("B{name}.{share}"), Statistic::Best(share), false),
+            row(&format!("Pctile.{share}"), Statistic::Percentile(share), false),
+        ]
+    };
+    let mut rows = vec![row("Min", Statistic::Min, false), row(name, Statistic::Mean, true)];
+    rows.extend([50, 75, 90, 99].into_iter().flat_map(best));
+    rows.push(row(deviation, Statistic::Deviation, false));
+    rows.push(row(coefficient, Statistic::Coefficient, false));
+    rows.push(row("Max", Statistic::Max, false));
+    rows
+}
+
+/// Without SubAmean and its interval, whose part of the samples is chosen by a program of its own.
+fn subselection_2018() -> Vec<Row> {
+    vec![
+        row("Min", Statistic::Min, false),
+        row("Amean", Statistic::Mean, true),
+        row("Stddev", Statistic::Deviation, false),
+        row("Max", Statistic::Max, false),
+    ]
 }
 
 /// 17 rows as in 2016, but other ones: no Max-93%, a deviation and its coefficient, and other shares of the best.
@@ -132,6 +165,10 @@ impl Statistic {
                 Some(coefficient_of_variation(deviation(samples, mean, rules.deviation), around.of(samples)))
             }
             Statistic::Quantile(q) => Some(quantile(&ascending(samples), q)),
+            Statistic::Percentile(share) => {
+                let sorted = best_first(samples, table.better);
+                sorted.get((sorted.len() * share / 100).max(1) - 1).copied()
+            }
             Statistic::Best(share) => match rules.best {
                 BestMean::Inclusive => best_mean_inclusive(samples, share),
                 BestMean::Uneven => best_mean_uneven(samples, share, mean, table.better),

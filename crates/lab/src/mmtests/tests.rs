@@ -421,3 +421,43 @@ fn a_single_arm_has_the_rows_of_the_table() {
     let other = hackbench(2, 3);
     assert_eq!(series(&other, Vintage::Jan2018), other.series());
 }
+
+/// What a row shows of one arm.
+fn shown(table: &Table, vintage: Vintage, label: &str) -> f64 {
+    let text = render(table, vintage, Stars::Never);
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(label));
+    let cell = line.unwrap_or_else(|| panic!("no row {label} in\n{text}")).split_whitespace().nth(2);
+    cell.and_then(|cell| cell.parse().ok()).expect("a figure")
+}
+
+#[test]
+fn load_files_have_percentiles_now_and_four_rows_in_2018() {
+    let samples = vec![vec![5.0, 3.0, 8.0, 1.0, 7.0, 2.0, 6.0, 4.0]];
+    let operations = vec![Operation { label: "64".to_string(), arms: vec![samples] }];
+    let times = Table { class: Class::LeftSkewops, operations, ..hackbench(1, 1) };
+    // The lowest are the best: Summarise.pm takes the element before int(n * percent / 100), counted from there.
+    for (label, value) in [
+        ("Min", 1.0),
+        ("Amean", 4.5),
+        ("BAmean.50", 2.5),
+        ("Pctile.50", 4.0),
+        ("BAmean.75", 3.5),
+        ("Pctile.75", 6.0),
+        ("BAmean.90", 4.0),
+        ("Pctile.90", 7.0),
+        ("Pctile.99", 7.0),
+        ("Max", 8.0),
+    ] {
+        assert_eq!(shown(&times, Vintage::Now, label), value, "{label}");
+    }
+    let labels = |vintage| {
+        let text = render(&times, vintage, Stars::Never);
+        text.lines().skip(3).map(|line| line.split_whitespace().next().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(Vintage::Jan2018), ["Min", "Amean", "Stddev", "Max"]);
+    assert_eq!(labels(Vintage::Feb2016), ["Min", "Amean", "Stddev", "CoeffVar", "Max"]);
+    let rates = Table { better: Better::Higher, ..times };
+    assert_eq!([50, 99].map(|share| shown(&rates, Vintage::Now, &format!("Pctile.{share}"))), [5.0, 2.0]);
+    assert_eq!(shown(&rates, Vintage::Now, "BHmean.50"), 6.3039, "4 / (1/8 + 1/7 + 1/6 + 1/5)");
+    assert!(render(&rates, Vintage::Jan2018, Stars::Never).contains("BHmean-95"));
+}

@@ -6,7 +6,7 @@ fn topology(text: &str) -> Topology {
     from_synthetic(text, "a test", Numbering::LinuxX86).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn us(n: u64) -> Ps {
+const fn us(n: u64) -> Ps {
     Ps(n * 1_000_000)
 }
 
@@ -135,9 +135,15 @@ fn residency_sums_up_and_counters_count_cycles() {
     }
 }
 
+/// Looks at the last window alone, and goes down to the lowest.
+const LAST_WINDOW: Autonomous =
+    Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
+
 fn autonomous(preference: u8) -> Frequency {
-    let hardware =
-        Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
+    chooses(LAST_WINDOW, preference)
+}
+
+fn chooses(hardware: Autonomous, preference: u8) -> Frequency {
     let model = Model { autonomous: Some(hardware), ..model(Sharing::Core) };
     let mut policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 250);
     policy.preference = Preference(preference);
@@ -200,6 +206,46 @@ fn a_task_that_visits_every_core_in_turn_never_ramps_and_one_that_stays_does() {
     staying.resume(CpuId(5), us(100_000));
     run(&mut staying, us(1_100_000));
     assert_eq!(staying.khz(CpuId(5)), 3_000_000);
+}
+
+/// The highest frequency of each core, in MHz, where somebody is on CPU after CPU of `round` for 500 us each from 100 ms to 1.1 s.
+fn visited(hardware: Autonomous, round: &[u16]) -> Vec<u32> {
+    let mut frequency = chooses(hardware, 128);
+    for visit in 0..2_000 {
+        let cpu = CpuId(round[visit % round.len()]);
+        let from = us(100_000 + visit as u64 * 500);
+        run(&mut frequency, from);
+        frequency.resume(cpu, from);
+        run(&mut frequency, Ps(from.0 + us(499).0));
+        frequency.halt(cpu, Ps(from.0 + us(499).0), false);
+    }
+    let highest = |cpu| frequency.time(CpuId(cpu), us(1_100_000)).iter().last().map_or(0, |entry| entry.0);
+    (0..4).map(|cpu| highest(cpu) / 1_000).collect()
+}
+
+#[test]
+fn threads_of_a_core_keep_it_busy_together() {
+    // CPU 4 is the second thread of core 0.
+    assert_eq!(visited(LAST_WINDOW, &[0, 4])[0], 3_000);
+    assert_eq!(visited(LAST_WINDOW, &[0, 1])[..2], [1_000, 1_000]);
+}
+
+#[test]
+fn a_history_tells_who_visits_often_from_who_visits_seldom() {
+    // Each of two cores is busy for half of the time, each of four for a quarter, in long stays.
+    let stays = |cores: u16| (0..cores).flat_map(|cpu| [cpu; 24]).collect::<Vec<u16>>();
+    let hardware = |history| Autonomous { target: 400, history: us(history), ..LAST_WINDOW };
+    let (two, four) = (visited(hardware(100_000), &stays(2)), visited(hardware(100_000), &stays(4)));
+    assert!(two[0] > 2_500 && four[0] < 1_500, "{two:?} and {four:?}");
+    // By their last windows they are the same: busy all the time while somebody is there.
+    let (two, four) = (visited(hardware(4_000), &stays(2)), visited(hardware(4_000), &stays(4)));
+    assert!(two[0] < 2_500 && two[0] == four[0], "{two:?} and {four:?}");
+}
+
+#[test]
+fn hardware_goes_no_lower_than_where_it_works_most_efficiently() {
+    let hardware = Autonomous { efficient_khz: 1_300_000, ..LAST_WINDOW };
+    assert_eq!(visited(hardware, &[0, 1, 2, 3]), [1_300; 4]);
 }
 
 #[test]
