@@ -8,7 +8,7 @@ use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::Scaling;
 use std::fmt::Write;
-use workloads::{Summary, WORKLOADS, Workload};
+use workloads::{Summary, Workload};
 
 /// One line for each machine that ships.
 pub fn machines() -> String {
@@ -191,7 +191,7 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
 /// One line for each workload.
 pub fn workloads() -> String {
     let mut text = String::new();
-    for workload in WORKLOADS {
+    for workload in workloads::all() {
         let _ = writeln!(text, "{:<20}{}", workload.name, workload.summary);
     }
     let _ = writeln!(text, "{:<20}{}", crate::experiment::RT_APP, RT_APP_SUMMARY);

@@ -142,6 +142,22 @@ pub trait Program {
     fn next(&mut self, last: Outcome) -> Op;
 }
 
+/// A program that decides by what it is told, and nothing else needs to be: a closure.
+impl<F: FnMut(Outcome) -> Op> Program for F {
+    fn next(&mut self, last: Outcome) -> Op {
+        self(last)
+    }
+}
+
+/// A program that does one operation after the other, whatever their outcomes, and exits.
+pub struct Steps<I>(pub I);
+
+impl<I: Iterator<Item = Op>> Program for Steps<I> {
+    fn next(&mut self, _last: Outcome) -> Op {
+        self.0.next().unwrap_or(Op::Exit)
+    }
+}
+
 /// Where a task's address space comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressSpace {

@@ -91,9 +91,23 @@ pub fn run(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> Ran {
 
 /// The same, with who woke whom; `change` is free to give the kernel other rules.
 pub fn edges(name: &str, cpus: usize, parameters: &[(&str, u64)], change: impl FnOnce(&mut Os)) -> (Ran, Edges) {
+    watched(name, cpus, parameters, change)
+}
+
+/// The same where all that the kernel does takes a little, and a transfer of a cache line with it: [`boot`].
+pub fn priced_edges(name: &str, cpus: usize, parameters: &[(&str, u64)]) -> (Ran<true>, Edges) {
+    watched(name, cpus, parameters, |_| {})
+}
+
+fn watched<const COSTS: bool>(
+    name: &str,
+    cpus: usize,
+    parameters: &[(&str, u64)],
+    change: impl FnOnce(&mut Os),
+) -> (Ran<COSTS>, Edges) {
     let watch = Watch::default();
     let edges = watch.edges.clone();
-    let mut sim = boot(cpus, V4_15, Some(Box::new(watch)));
+    let mut sim = boot::<COSTS>(cpus, V4_15, Some(Box::new(watch)));
     change(&mut sim.os);
     let ran = play(instance(name, parameters), sim);
     let edges = edges.borrow().clone();

@@ -9,6 +9,9 @@
 //! The 20 senders to one receiver share the socket that they write to, and with it the account on which unread messages stand: 277 of
 //! them fill it, and who finds it full sleeps until three quarters of it are free.
 //!
+//! `perf bench sched messaging` (`perf-bench-messaging`) is the same program: over sockets unless it is told `pipe=1`, 10 groups and 100 loops
+//! where nothing else is said.
+//!
 //! Modelled: processes or threads, the forks in the program's order, no computation between system calls (20 to 50 ns in
 //! reality, in the price of a system call). The printed seconds are not rounded to milliseconds as the program does, so that
 //! small effects are seen with few iterations. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
@@ -37,14 +40,33 @@ pub const SOCKETS: Workload = Workload {
     ..PIPES
 };
 
+const GROUPS: Parameter =
+    Parameter { name: "groups", default: 1, range: (1, 1_000), unit: "groups", doc: "groups of 40 tasks" };
+const LOOPS: Parameter =
+    Parameter { name: "loops", default: 1_000, range: (1, 1_000_000), unit: "loops", doc: "messages per pair" };
+const THREADS: Parameter =
+    Parameter { name: "threads", default: 0, range: (0, 1), unit: "bool", doc: "threads instead of processes" };
+
+/// `perf bench sched messaging`.
+pub const PERF_BENCH_MESSAGING: Workload = Workload {
+    name: "perf-bench-messaging",
+    summary: "perf bench sched messaging: groups of 20 senders and 20 receivers over sockets or pipes",
+    parameters: &[
+        Parameter { default: 10, ..GROUPS },
+        Parameter { default: 100, ..LOOPS },
+        THREADS,
+        Parameter { name: "pipe", default: 0, range: (0, 1), unit: "bool", doc: "pipes instead of sockets" },
+    ],
+    // It prints seconds with three digits.
+    decimals: 3,
+    build: |values: &Values| Box::new(Hackbench::of(values, values.get("pipe") == 0)),
+    ..PIPES
+};
+
 pub const PIPES: Workload = Workload {
     name: "hackbench-pipes",
     summary: "groups of 20 senders and 20 receivers over pipes",
-    parameters: &[
-        Parameter { name: "groups", default: 1, range: (1, 1_000), unit: "groups", doc: "groups of 40 tasks" },
-        Parameter { name: "loops", default: 1_000, range: (1, 1_000_000), unit: "loops", doc: "messages per pair" },
-        Parameter { name: "threads", default: 0, range: (0, 1), unit: "bool", doc: "threads instead of processes" },
-    ],
+    parameters: &[GROUPS, LOOPS, THREADS],
     key: Some("groups"),
     operation: "Time",
     rows: &[],

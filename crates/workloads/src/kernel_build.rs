@@ -12,7 +12,7 @@ use crate::chance::lognormal;
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
 use sim::engine::Sample;
-use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::program::{Op, Outcome, Program, Steps, TaskSpec};
 use units::{Cycles, Ns, Prng};
 
 /// Cycles of the driver, the shell and make's own work for one file (guess).
@@ -113,7 +113,7 @@ impl Make {
             process("as", WORKING_SET / 4, assembler),
             Op::Wait,
         ];
-        Steps::spec("sh", 0, vec![Op::Work(SMALL), process("gcc", 0, driver), Op::Wait])
+        spec("sh", 0, vec![Op::Work(SMALL), process("gcc", 0, driver), Op::Wait])
     }
 }
 
@@ -155,22 +155,12 @@ impl Program for Make {
 }
 
 /// A process that does one thing after the other.
-struct Steps(std::vec::IntoIter<Op>);
-
-impl Steps {
-    fn spec(comm: &str, working_set: u64, steps: Vec<Op>) -> TaskSpec {
-        TaskSpec { working_set, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
-    }
+fn spec(comm: &str, working_set: u64, steps: Vec<Op>) -> TaskSpec {
+    TaskSpec { working_set, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
 }
 
 fn process(comm: &str, working_set: u64, steps: Vec<Op>) -> Op {
-    Op::Fork(Box::new(Steps::spec(comm, working_set, steps)))
-}
-
-impl Program for Steps {
-    fn next(&mut self, _last: Outcome) -> Op {
-        self.0.next().unwrap_or(Op::Exit)
-    }
+    Op::Fork(Box::new(spec(comm, working_set, steps)))
 }
 
 #[cfg(test)]

@@ -22,9 +22,13 @@ pub mod schbench;
 pub mod script;
 pub mod specjbb;
 pub mod tbench4;
+mod timed;
 pub mod trace;
+#[cfg(test)]
+mod wake_graphs;
 
 pub use groups::{GroupError, GroupSpec, Groups};
+pub use timed::timed;
 
 use machine::hardware::Hardware;
 use os::Os;
@@ -32,6 +36,7 @@ use sched::sched::TgId;
 use sched::scheduler::Scheduler;
 use sim::engine::{Sample, Sim};
 use sim::program::TaskSpec;
+use std::sync::OnceLock;
 
 /// One parameter of a workload, always a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -172,12 +177,13 @@ where
     Ok(tasks)
 }
 
-/// Every workload that takes only numbers, by name. rt-app takes a file and is built by [`rt_app`].
+/// Our workloads that take only numbers, by name. Those that take a file have their own doors: [`rt_app`], [`script`], [`trace`].
 pub const WORKLOADS: &[Workload] = &[
     pipetest::WORKLOAD,
     pipetest::PERF_BENCH_PIPE,
     hackbench::PIPES,
     hackbench::SOCKETS,
+    hackbench::PERF_BENCH_MESSAGING,
     netperf::TCP,
     netperf::UDP,
     netperf::TCP_RR,
@@ -186,6 +192,7 @@ pub const WORKLOADS: &[Workload] = &[
     dbench::WORKLOAD,
     dbench::LOAD_FILES,
     schbench::current::WORKLOAD,
+    schbench::current::RPS,
     schbench::earlier::WORKLOAD,
     specjbb::WORKLOAD,
     specjbb::PRESET,
@@ -198,6 +205,26 @@ pub const WORKLOADS: &[Workload] = &[
     frame_pipeline::WORKLOAD,
 ];
 
+/// Workloads of a program that has its own beside ours.
+static OWN: OnceLock<&'static [Workload]> = OnceLock::new();
+
+/// From now on `own` are known by name as ours are.
+///
+/// # Panics
+/// If it was called before, or a name is taken.
+pub fn add(own: &'static [Workload]) {
+    for (at, workload) in own.iter().enumerate() {
+        let taken = WORKLOADS.iter().chain(&own[..at]).any(|other| other.name == workload.name);
+        assert!(!taken, "there is a workload {} already", workload.name);
+    }
+    assert!(OWN.set(own).is_ok(), "workloads are added once, all together");
+}
+
+/// Every workload that takes only numbers: ours, then those that were added.
+pub fn all() -> impl Iterator<Item = &'static Workload> + Clone {
+    WORKLOADS.iter().chain(OWN.get().copied().unwrap_or_default())
+}
+
 pub fn workload(name: &str) -> Option<&'static Workload> {
-    WORKLOADS.iter().find(|w| w.name == name)
+    all().find(|workload| workload.name == name)
 }

@@ -12,7 +12,7 @@
 //!
 //! Modelled: the two processes that move the data, started by one CPU as netperf and netserver are; 100 ns of computation round each call
 //! (100 to 150 by inference). Not modelled: the control connection, the repetitions by which netperf looks for a confidence interval (a
-//! sample is one run of `milliseconds`, after a warm-up), the monitors that MMTests runs beside it, its rows of lost datagrams.
+//! sample is one run of `milliseconds`, after a warm-up), the monitors that MMTests runs beside it.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -93,7 +93,7 @@ pub const TCP: Workload = Workload {
 pub const UDP: Workload = Workload {
     name: "netperf-udp",
     summary: "a stream of datagrams over loopback, sent and received (UDP_STREAM)",
-    rows: &["send", "recv"],
+    rows: &["send", "recv", "loss"],
     build: |values| Box::new(Netperf::of(values, Transport::Udp, false)),
     ..BASE
 };
@@ -198,8 +198,10 @@ impl Instance for Netperf {
         if self.transport != Transport::Udp || self.answers {
             return vec![self.samples(reported)];
         }
-        let of = |series| reported.iter().filter(|it| it.series == series).map(|it| it.value).collect();
-        vec![of(SENT), of(RECEIVED)]
+        let of = |series| -> Vec<u64> { reported.iter().filter(|it| it.series == series).map(|it| it.value).collect() };
+        let (sent, received) = (of(SENT), of(RECEIVED));
+        let lost = sent.iter().zip(&received).filter_map(|(&sent, &received)| lost(sent, received)).collect();
+        vec![sent, received, lost]
     }
 }
 
@@ -207,6 +209,12 @@ impl Instance for Netperf {
 const SENT: u32 = 0;
 const RECEIVED: u32 = 1;
 const TRANSACTIONS: u32 = 2;
+
+/// What MMTests adds as a row where more than a tenth of what was sent did not arrive.
+fn lost(sent: u64, received: u64) -> Option<u64> {
+    let lost = sent.saturating_sub(received);
+    (lost > sent / 10).then_some(lost)
+}
 
 /// Holds the place of a program until it is given.
 struct Nobody;
@@ -477,6 +485,15 @@ mod tests {
         let ran = run("netperf-udp", 2, &with(&[("size", 1024)]));
         let [sent, received] = [ran.rows()[0][0], ran.rows()[1][0]];
         assert!(received <= sent && received * 100 > sent * 98, "{sent} and {received}");
+    }
+
+    #[test]
+    fn what_is_lost_has_a_row_where_it_is_more_than_a_tenth() {
+        assert_eq!([lost(1_000, 1_000), lost(1_000, 900), lost(1_000, 899), lost(0, 0)], [None, None, Some(101), None]);
+        // On one CPU the sender fills the buffer, and goes on.
+        let ran = run("netperf-udp", 1, &with(&[("size", 1_024)]));
+        let [sent, received, lost] = &ran.rows()[..] else { panic!("three rows") };
+        assert!(lost.is_empty() || lost[0] == sent[0] - received[0], "{sent:?} {received:?} {lost:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::tables::{Class, Published, TimeStatistic};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
-use workloads::{Parameter, Summary, WORKLOADS, Workload};
+use workloads::{Parameter, Summary, Workload};
 
 /// Values of one parameter.
 const MOST_VALUES: usize = 10_000;
@@ -91,7 +91,7 @@ impl WorkloadTable {
 /// Where a workload's tasks come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// By its name in [`WORKLOADS`].
+    /// By its name in [`workloads::all`].
     Registered(&'static str),
     /// An rt-app file.
     RtApp(FileSetup),
@@ -137,7 +137,7 @@ pub const TRACE: &str = "trace";
 
 /// Every workload, by name.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    WORKLOADS.iter().map(|workload| workload.name).chain([RT_APP, SCRIPT, TRACE])
+    workloads::all().map(|workload| workload.name).chain([RT_APP, SCRIPT, TRACE])
 }
 
 /// Checks a workload and makes its tables: a list for the key parameter makes rows, a list for another one tables. `ends`: it
@@ -286,4 +286,62 @@ fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Resu
         numbers.push(number);
     }
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table;
+    use crate::mistake::Written;
+
+    /// What is said to a workload's option; `None` where it is accepted.
+    fn refusal(option: &str) -> Option<String> {
+        let mut draft = Draft { machine: Some(Written::option("--machine", "core-i7-3770")), ..Draft::default() };
+        draft.arm_options(&["v4.15".to_string()], false).expect("an arm");
+        let refused = draft.workload_option(option).and_then(|()| draft.resolve(Purpose::Single, &Table::default()));
+        refused.err().map(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn every_parameter_of_every_workload_is_held_to_its_range() {
+        for workload in workloads::WORKLOADS {
+            for (at, parameter) in workload.parameters.iter().enumerate() {
+                let (low, high) = parameter.range;
+                let of = |value: &str| refusal(&format!("{}:{}={value}", workload.name, parameter.name));
+                let range = format!("a whole number from {low} to {high}");
+                let below = low.checked_sub(1).map(|below| below.to_string());
+                let above = (u128::from(high) + 1).to_string();
+                // What is no number is read by one function for all.
+                let odd = ["-1", "1.5", "many", "99999999999999999999999"].map(str::to_string);
+                let odd = odd.into_iter().filter(|_| at == 0);
+                for value in below.into_iter().chain([above]).chain(odd) {
+                    let said = of(&value).unwrap_or_else(|| panic!("{} {} = {value}", workload.name, parameter.name));
+                    assert!(said.contains(&range) && said.contains(parameter.name), "{said}");
+                }
+            }
+            // A letter too many.
+            let Some(parameter) = workload.parameters.first() else { continue };
+            let said = refusal(&format!("{}:{}x=1", workload.name, parameter.name)).expect("no such parameter");
+            assert!(said.contains(&format!("`{}`", parameter.name)), "{said}");
+            let said = refusal(&format!("{}x", workload.name)).expect("no such workload");
+            assert!(said.contains(&format!("`{}`", workload.name)), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_readme_has_a_line_for_each_benchmark() {
+        let readme = include_str!("../../../../README.md");
+        let section = readme.split_once("--workload W").expect("the command").1;
+        let section = section.split_once("| your tasks |").expect("the last row").0;
+        let options: Vec<&str> =
+            section.split('`').filter(|part| part.contains(|c: char| c.is_ascii_lowercase())).collect();
+        for workload in workloads::WORKLOADS {
+            let option = options.iter().find(|option| option.split(':').next() == Some(workload.name));
+            let option = option.unwrap_or_else(|| panic!("no line for {}", workload.name));
+            let mut draft = Draft { machine: Some(Written::option("--machine", "core-i7-3770")), ..Draft::default() };
+            draft.arm_options(&["v4.15".to_string(), "v6.12".to_string()], false).expect("two arms");
+            draft.workload_option(option).unwrap_or_else(|mistake| panic!("{mistake}"));
+            draft.resolve(Purpose::Comparison, &Table::default()).unwrap_or_else(|mistake| panic!("{mistake}"));
+        }
+    }
 }

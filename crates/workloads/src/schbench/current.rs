@@ -5,12 +5,14 @@
 //! multiplies matrices that fill `cache_footprint`, gives the lock back; a request's latency is all of this but the wait. Who finds
 //! the lock of its CPU taken spins in user mode: its holder was preempted there, and does not run meanwhile. With `rps` the
 //! message threads hand out so many requests a second in all, at most 128 waiting for each worker, and workers serve what they have
-//! before they wait again. Figures are printed every `interval` seconds, each over the time since the last.
+//! before they wait again. Figures are printed every `interval` seconds, each over the time since the last: percentiles of the
+//! latencies (`schbench`), and of the requests that were served in each second (`schbench-rps`, a table of its own because they alone are better when
+//! higher).
 //!
-//! Structure and defaults: schbench 24e32b8 and 026d172. The work is counted as [`MULTIPLY_CYCLES`] for each multiply-add. RPS, the
-//! third of its figures, is not in the table: of its metrics it alone is better when higher.
+//! Structure and defaults: schbench 24e32b8 and 026d172. The work is counted as [`MULTIPLY_CYCLES`] for each multiply-add.
 
 use super::{Shared, Team, Thread, thread};
+use crate::latency::Latencies;
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
 use sim::engine::Sample;
@@ -34,6 +36,20 @@ const WORKING_SET: u64 = 4 * 1024;
 /// Thousandths of the percentiles, in the order of the rows.
 const PERMILLE: [u64; 3] = [500, 900, 990];
 const LAST: u64 = 999;
+/// Of requests per second.
+const RPS_PERMILLE: [u64; 3] = [200, 500, 900];
+
+/// The same runs: requests per second.
+pub const RPS: Workload = Workload {
+    name: "schbench-rps",
+    summary: "requests per second, as schbench measures them today",
+    operation: "RPS",
+    rows: &["RPS-20.0th", "RPS-50.0th", "RPS-90.0th"],
+    statistics: Summary::Rate,
+    unit: "1/s",
+    build: |values: &Values| Box::new(Schbench { first_row: WORKLOAD.rows.len(), rows: 3, ..Schbench::of(values) }),
+    ..WORKLOAD
+};
 
 pub const WORKLOAD: Workload = Workload {
     name: "schbench",
@@ -65,24 +81,7 @@ pub const WORKLOAD: Workload = Workload {
     unit: "us",
     per_unit: 1,
     decimals: 2,
-    build: |values: &Values| {
-        let footprint = values.get("cache_footprint") * 1024;
-        let messengers = values.get("messengers");
-        Box::new(Schbench {
-            messengers,
-            workers: values.get("workers"),
-            runtime: values.get("runtime"),
-            interval: values.get("interval"),
-            request: Request {
-                sleep: Ns(values.get("sleep_usec") * 1_000),
-                work: Cycles(values.get("operations") * (footprint / 24).isqrt().pow(3) * MULTIPLY_CYCLES),
-                locks: values.get("no_locking") == 0,
-                footprint,
-            },
-            // Each message thread has its share; less than one each is none.
-            rps: values.get("rps") / messengers,
-        })
-    },
+    build: |values: &Values| Box::new(Schbench::of(values)),
 };
 
 /// What one request takes.
@@ -102,6 +101,32 @@ struct Schbench {
     interval: u64,
     request: Request,
     rps: u64,
+    /// Which of all rows its table has.
+    first_row: usize,
+    rows: usize,
+}
+
+impl Schbench {
+    fn of(values: &Values) -> Schbench {
+        let footprint = values.get("cache_footprint") * 1024;
+        let messengers = values.get("messengers");
+        Schbench {
+            messengers,
+            workers: values.get("workers"),
+            runtime: values.get("runtime"),
+            interval: values.get("interval"),
+            request: Request {
+                sleep: Ns(values.get("sleep_usec") * 1_000),
+                work: Cycles(values.get("operations") * (footprint / 24).isqrt().pow(3) * MULTIPLY_CYCLES),
+                locks: values.get("no_locking") == 0,
+                footprint,
+            },
+            // Each message thread has its share; less than one each is none.
+            rps: values.get("rps") / messengers,
+            first_row: 0,
+            rows: WORKLOAD.rows.len(),
+        }
+    }
 }
 
 impl Instance for Schbench {
@@ -113,7 +138,11 @@ impl Instance for Schbench {
             request: self.request,
             rps: self.rps,
             intervals: (self.runtime / self.interval).max(1),
-            interval: Ns(self.interval.min(self.runtime) * SECOND.0),
+            interval: self.interval.min(self.runtime),
+            seconds: 0,
+            since: Ns::ZERO,
+            served: 0,
+            rates: Latencies::default(),
             forked: 0,
             posted: 0,
             figures: VecDeque::new(),
@@ -128,13 +157,14 @@ impl Instance for Schbench {
 
     fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
         let of = |row: usize| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect();
-        (0..WORKLOAD.rows.len()).map(of).collect()
+        (self.first_row..self.first_row + self.rows).map(of).collect()
     }
 }
 
 enum MainState {
     Fork,
-    Interval,
+    Second,
+    Passed,
     Print,
     Stop,
     Join,
@@ -146,7 +176,14 @@ struct Main {
     request: Request,
     rps: u64,
     intervals: u64,
-    interval: Ns,
+    /// Seconds, of which so many have passed.
+    interval: u64,
+    seconds: u64,
+    /// When this second began, and how many requests had been served then.
+    since: Ns,
+    served: u64,
+    /// Requests of each second of the interval.
+    rates: Latencies,
     forked: usize,
     posted: usize,
     /// To report: row and value.
@@ -156,11 +193,22 @@ struct Main {
 
 impl Main {
     /// What the interval that ends comes to; the next begins with nothing counted.
-    fn figures(&self) -> VecDeque<(u32, u64)> {
+    fn figures(&mut self) -> VecDeque<(u32, u64)> {
+        let rates = std::mem::take(&mut self.rates);
         let counts = [self.shared.wakeups.take(), self.shared.requests.take()];
         let permille = || PERMILLE.into_iter().chain([LAST]);
         let values = counts.iter().flat_map(|latencies| permille().map(|permille| latencies.percentile(permille)));
-        values.enumerate().map(|(row, value)| (row as u32, value)).collect()
+        let rates = RPS_PERMILLE.iter().map(|&permille| rates.percentile(permille));
+        values.chain(rates).zip(0..).map(|(value, row)| (row, value)).collect()
+    }
+
+    /// A second has passed, or a little more.
+    fn second(&mut self, now: Ns) {
+        let served = self.shared.served.get();
+        let elapsed = (now - self.since).0.max(1);
+        self.rates.record((served - self.served) * SECOND.0 / elapsed);
+        (self.served, self.since) = (served, now);
+        self.seconds += 1;
     }
 }
 
@@ -169,7 +217,8 @@ impl Program for Main {
         loop {
             match self.state {
                 MainState::Fork if self.forked == self.messengers => {
-                    self.state = MainState::Interval;
+                    self.since = last.now;
+                    self.state = MainState::Second;
                 }
                 MainState::Fork => {
                     let messenger = Messenger {
@@ -187,9 +236,15 @@ impl Program for Main {
                     self.forked += 1;
                     return thread("schbench-msg", WORKING_SET, messenger);
                 }
-                MainState::Interval => {
-                    self.state = MainState::Print;
-                    return Op::SleepFor(self.interval);
+                MainState::Second => {
+                    self.state = MainState::Passed;
+                    return Op::SleepFor(SECOND);
+                }
+                MainState::Passed => {
+                    self.second(last.now);
+                    let over = self.seconds == self.interval;
+                    self.seconds %= self.interval;
+                    self.state = if over { MainState::Print } else { MainState::Second };
                 }
                 MainState::Print => {
                     if self.figures.is_empty() {
@@ -198,7 +253,7 @@ impl Program for Main {
                     }
                     let (series, value) = self.figures.pop_front().expect("every row has a figure");
                     if self.figures.is_empty() {
-                        self.state = if self.intervals > 0 { MainState::Interval } else { MainState::Stop };
+                        self.state = if self.intervals > 0 { MainState::Second } else { MainState::Stop };
                     }
                     return Op::Report { series, value };
                 }
@@ -408,6 +463,7 @@ impl Worker {
             self.unlock();
         }
         self.shared.requests.borrow_mut().add(self.started, now);
+        self.shared.served.set(self.shared.served.get() + 1);
         self.left = self.left.saturating_sub(1);
         self.state = if self.left > 0 { WorkerState::Begin } else { WorkerState::Send };
     }

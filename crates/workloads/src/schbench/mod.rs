@@ -98,6 +98,8 @@ struct Shared {
     stopping: Cell<bool>,
     wakeups: RefCell<Latencies>,
     requests: RefCell<Latencies>,
+    /// Requests that were served.
+    served: Cell<u64>,
     /// Who holds each CPU's lock.
     locked: RefCell<Vec<bool>>,
 }
@@ -114,6 +116,7 @@ impl Shared {
             stopping: Cell::new(false),
             wakeups: RefCell::default(),
             requests: RefCell::default(),
+            served: Cell::new(0),
             locked: RefCell::default(),
         })
     }

@@ -72,6 +72,22 @@ fn requests_at_a_rate_are_served_at_that_rate() {
     let rows = ran.rows();
     let request = rows[4][0];
     assert!((150..=152).contains(&request), "{request}");
+    // The first thread wakes each second as well.
     let of_requests = 5 * 200;
     assert!((of_requests..of_requests + 60).contains(&ran.wakeups()), "{} wakeups", ran.wakeups());
+}
+
+#[test]
+fn requests_per_second_are_those_that_were_served_in_it() {
+    // Two workers on CPUs of their own: 10.1 ms of work and 150 us of sleep to each request, at 1 GHz.
+    let free = [("workers", 2), ("runtime", 4), ("interval", 2), ("operations", 1)];
+    let rows = run("schbench-rps", 4, &free).rows();
+    let expected = 2 * 1_000_000 / (104 * 104 * 104 * 9 / 1_000 + 150);
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.len() == 2), "a figure of each of two intervals: {rows:?}");
+    assert!(rows.concat().iter().all(|rate| rate.abs_diff(expected) <= 2), "{rows:?} instead of {expected}");
+    // At a rate they are that many.
+    let rows =
+        run("schbench-rps", 4, &[("workers", 2), ("runtime", 5), ("interval", 5), ("operations", 0), ("rps", 300)])
+            .rows();
+    assert!(rows[1][0].abs_diff(300) <= 1, "{rows:?}");
 }
