@@ -85,9 +85,9 @@ fn requests_per_second_are_those_that_were_served_in_it() {
     let expected = 2 * 1_000_000 / (104 * 104 * 104 * 9 / 1_000 + 150);
     assert!(rows.len() == 3 && rows.iter().all(|row| row.len() == 2), "a figure of each of two intervals: {rows:?}");
     assert!(rows.concat().iter().all(|rate| rate.abs_diff(expected) <= 2), "{rows:?} instead of {expected}");
-    // At a rate they are that many.
+    // At a rate they are that many, less what timers are late.
     let rows =
         run("schbench-rps", 4, &[("workers", 2), ("runtime", 5), ("interval", 5), ("operations", 0), ("rps", 300)])
             .rows();
-    assert!(rows[1][0].abs_diff(300) <= 1, "{rows:?}");
+    assert!(rows[1][0].abs_diff(300) <= 4, "{rows:?}");
 }
