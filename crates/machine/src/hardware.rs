@@ -458,6 +458,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     #[inline]
     fn copy(&mut self, _by: CpuId, bytes: u64) {
         if COSTS {
+            self.warmth.copied(self.executing.seat.llc(), bytes);
             self.charge(Ps(bytes * self.prices.copy_ps_per_byte));
         }
     }

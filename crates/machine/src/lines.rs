@@ -115,6 +115,12 @@ pub struct Seat {
 }
 
 impl Seat {
+    /// The number of its last level cache.
+    #[inline]
+    pub fn llc(&self) -> usize {
+        usize::from(self.llc)
+    }
+
     /// Whether others have a copy; whether one of them is outside the own last level cache, whose cores are `own_llc`.
     fn other_sharers(&self, sharers: &[u64], own_llc: &[u64]) -> (bool, bool) {
         let (mut others, mut far) = (false, false);

@@ -5,9 +5,11 @@
 //! level cache it comes from there, on one elsewhere from the other cache; and what was pushed out there as well, from memory.
 //!
 //! What pushes data out of a core's cache: others' working sets, and lines that tasks stream through it ([`Warmth::streamed`]). What
-//! pushes it out of a last level cache: what they stream from memory. Small working sets do not: those of all tasks are taken to fit.
+//! pushes it out of a last level cache: what they stream from memory ([`Warmth::streamed`]), and, where all that tasks have touched there
+//! since is more than it holds, a share of everybody's data: as much of it as does not fit. (Least recently used would keep nothing of sets
+//! that take turns, one line too many; the caches of Intel's cores since Ivy Bridge adapt so that a part survives.)
 //!
-//! Modelled: least recently used, whole working sets. Absent: level 1 on its own.
+//! Modelled: level 2 least recently used, whole working sets. Absent: level 1 on its own.
 
 use crate::prices::Prices;
 use crate::topology::{Distance, Topology};
@@ -23,6 +25,8 @@ struct Left {
     /// What that core's cache, and its last level cache, had taken in by then.
     clock: u64,
     llc_clock: u64,
+    /// What had come through the last level cache by then.
+    passed: u64,
 }
 
 /// The working sets of all tasks, by task number, and what each cache has taken in.
@@ -33,6 +37,8 @@ pub struct Warmth {
     taken_in: Vec<u64>,
     /// Bytes brought into each last level cache that were not there.
     llc_taken_in: Vec<u64>,
+    /// Bytes that came through each last level cache: working sets that a core did not have, and what was copied.
+    llc_passed: Vec<u64>,
 }
 
 impl Warmth {
@@ -41,6 +47,7 @@ impl Warmth {
             left: Vec::new(),
             taken_in: vec![0; topology.cores().len()],
             llc_taken_in: vec![0; topology.llcs().len()],
+            llc_passed: vec![0; topology.llcs().len()],
         }
     }
 
@@ -68,6 +75,7 @@ impl Warmth {
             _ => working_set,
         };
         self.taken_in[core] += missing;
+        self.llc_passed[topology.cpu(cpu).llc as usize] += missing;
         let Some(left) = self.left[task] else {
             return refill(prices, missing, prices.lines.llc_hit);
         };
@@ -82,8 +90,26 @@ impl Warmth {
 
     /// What of a task's data others have pushed out of the last level cache where it was left: bytes.
     fn gone(&self, topology: &Topology, prices: &Prices, left: Left, working_set: u64) -> u64 {
-        let others = self.llc_taken_in[topology.cpu(left.cpu).llc as usize] - left.llc_clock;
-        if others == 0 { 0 } else { (others + working_set).saturating_sub(prices.llc_bytes) }
+        let llc = topology.cpu(left.cpu).llc as usize;
+        let streamed = match self.llc_taken_in[llc] - left.llc_clock {
+            0 => 0,
+            others => (others + working_set).saturating_sub(prices.llc_bytes),
+        };
+        // What all came through since, what this task fetches now with it: the part of it that the cache has no room for.
+        let all = self.llc_passed[llc] - left.passed;
+        let crowded = match all.saturating_sub(prices.llc_bytes) {
+            over if over > 0 && prices.llc_bytes > 0 => {
+                (u128::from(working_set) * u128::from(over) / u128::from(all)) as u64
+            }
+            _ => 0,
+        };
+        streamed.max(crowded)
+    }
+
+    /// So many bytes are copied by a CPU of a last level cache.
+    #[inline]
+    pub fn copied(&mut self, llc: usize, bytes: u64) {
+        self.llc_passed[llc] += bytes;
     }
 
     /// Lines pass through `cpu`'s caches: bytes that were not in its core's, and of these, bytes that were not in its last level cache.
@@ -99,8 +125,9 @@ impl Warmth {
         if self.left.len() <= task {
             self.left.resize(task + 1, None);
         }
-        let llc_clock = self.llc_taken_in[topology.cpu(cpu).llc as usize];
-        self.left[task] = Some(Left { cpu, clock: self.taken_in[core], llc_clock });
+        let llc = topology.cpu(cpu).llc as usize;
+        let (llc_clock, passed) = (self.llc_taken_in[llc], self.llc_passed[llc]);
+        self.left[task] = Some(Left { cpu, clock: self.taken_in[core], llc_clock, passed });
     }
 }
 
@@ -168,6 +195,35 @@ mod tests {
         w.switch_out(&t, 0, CpuId(0));
         // A core beside it fills the cache that they share, but for 3200 bytes.
         w.streamed(&t, CpuId(1), 1 << 20, (1 << 20) - 3200);
+        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
+    }
+
+    #[test]
+    fn more_sets_than_the_last_level_cache_holds_lose_what_has_no_room() {
+        let (t, mut p, mut w) = setup();
+        (p.llc_bytes, p.lines.memory) = (1 << 20, Ps::from_ns(80));
+        let set = 64 * 1024;
+        // A cycle of that many tasks on one core, whose cache holds one of them.
+        let mut cycle = |tasks: usize| {
+            let mut last = Ps::ZERO;
+            for _ in 0..3 {
+                for task in 0..tasks {
+                    last = w.switch_in(&t, &p, task, set, CpuId(0));
+                    w.switch_out(&t, task, CpuId(0));
+                }
+            }
+            last
+        };
+        assert_eq!(cycle(16), Ps::from_ns(1024 * 20 / 4), "sixteen fit");
+        // Of twenty a fifth has no room; a line lies on both sides.
+        let gone = (set / 5).div_ceil(64);
+        assert_eq!(cycle(20), Ps::from_ns((1024 - gone + 1) * 20 / 4 + gone * 80 / 4));
+        // What is copied takes room as well.
+        let (t, mut p, mut w) = setup();
+        (p.llc_bytes, p.lines.memory) = (1 << 20, Ps::from_ns(80));
+        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        w.switch_out(&t, 0, CpuId(0));
+        w.copied(0, (2 << 20) - 6400);
         assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
     }
 
