@@ -394,7 +394,7 @@ fn boot<const COSTS: bool>(
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz);
     if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
-        sim.start_noise(setup.seed);
+        sim.start_noise(setup.seed, None);
     }
     Ok((sim, build))
 }

@@ -16,7 +16,7 @@ mod frequency;
 mod idle;
 mod interrupt;
 mod kernel_mode;
-mod noise;
+pub mod noise;
 mod softirq;
 mod task;
 mod workers;

@@ -9,7 +9,9 @@ use machine::hardware::Hardware;
 use os::paths;
 use sched::access::Path;
 use sched::scheduler::Scheduler;
-use units::{CpuId, CpuMask, Prng};
+use std::cell::Cell;
+use std::rc::Rc;
+use units::{CpuId, CpuMask, Ns, Prng};
 
 /// A thread that the kernel runs by itself.
 struct Source {
@@ -36,9 +38,35 @@ const SOURCES: &[Source] = &[
     Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD },
 ];
 
+/// For a short warm-up that stands for a long one: how many times as often as they do the threads run until it is over.
+#[derive(Clone, Debug)]
+pub struct Haste {
+    pub often: u64,
+    pub over: Rc<Cell<bool>>,
+}
+
+/// By the timer wheel; but where they run more often than in reality, and by that more often than it turns, by timers of their own.
+#[derive(Clone, Copy)]
+enum Period {
+    Jiffies(u64),
+    Time(Ns),
+}
+
+impl Period {
+    /// All of it, or up to the end of a part of it.
+    fn sleep(self, chance: Option<&mut Prng>) -> Op {
+        match self {
+            Period::Jiffies(all) => Op::ScheduleTimeout(chance.map_or(all, |chance| 1 + chance.below(all))),
+            Period::Time(all) => Op::SleepFor(chance.map_or(all, |chance| Ns(1 + chance.below(all.0)))),
+        }
+    }
+}
+
 /// One of them: first a part of its period, then all of it again and again.
 struct Noise {
-    period_jiffies: u64,
+    period: Period,
+    /// When there is no more haste, if there was: its true period then.
+    haste: Option<(Rc<Cell<bool>>, Period)>,
     work: Path,
     chance: Prng,
     begun: bool,
@@ -51,23 +79,36 @@ impl Program for Noise {
         if !self.works {
             return Op::Execute(self.work);
         }
-        if std::mem::replace(&mut self.begun, true) {
-            return Op::ScheduleTimeout(self.period_jiffies);
+        let begun = std::mem::replace(&mut self.begun, true);
+        if self.haste.as_ref().is_some_and(|(over, _)| over.get()) {
+            (_, self.period) = self.haste.take().expect("it is there");
+            return self.period.sleep(Some(&mut self.chance));
         }
-        Op::ScheduleTimeout(1 + self.chance.below(self.period_jiffies))
+        self.period.sleep((!begun).then_some(&mut self.chance))
     }
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Starts the kernel's own threads. They are there until the end, which does not wait for them.
-    pub fn start_noise(&mut self, seed: u64) {
+    pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
         let nr_cpus = self.sched.nr_cpus();
         let mut number = 0;
         for source in SOURCES {
             let cpus = if source.per_cpu { nr_cpus } else { 1 };
+            let all = Ns::from_ms(source.period_ms);
+            let jiffies = |time: Ns| Period::Jiffies((time.0 / self.tick_period.ns().0).max(1));
+            let (period, haste) = match haste {
+                None => (jiffies(all), None),
+                Some(Haste { often, over }) => {
+                    let short = Ns(all.0 / often);
+                    let period = if short < self.tick_period.ns() { Period::Time(short) } else { jiffies(short) };
+                    (period, Some((over.clone(), jiffies(all))))
+                }
+            };
             for cpu in (0..cpus).map(CpuId::new) {
                 let program = Noise {
-                    period_jiffies: (source.period_ms * 1_000_000_000 / self.tick_period.0).max(1),
+                    period,
+                    haste: haste.clone(),
                     work: source.work,
                     chance: Prng::stream(seed, "noise", number),
                     begun: false,

@@ -393,7 +393,7 @@ fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
         let wakes = Wakes::default();
         let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(wakes.clone())));
         if let Some(seed) = seed {
-            sim.start_noise(seed);
+            sim.start_noise(seed, None);
         }
         sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(3_000))]));
         finish(&mut sim);

@@ -35,6 +35,7 @@ use os::Os;
 use sched::sched::TgId;
 use sched::scheduler::Scheduler;
 use sim::engine::{Sample, Sim};
+use sim::noise::Haste;
 use sim::program::TaskSpec;
 use std::sync::OnceLock;
 
@@ -135,6 +136,12 @@ pub trait Instance {
         self.start(os)
     }
 
+    /// Whether the kernel's own threads run beside it, and more often than they do, until its warm-up is over. For a warm-up that stands for a
+    /// long one: tasks stay where they were last until something is in their way, and what is there by itself is that after a while.
+    fn haste(&self) -> Option<Haste> {
+        None
+    }
+
     /// What the benchmark would print, one number per sample, in `Workload::per_unit` parts of its unit. Of a run that measures
     /// several rows, see [`Instance::rows`].
     fn samples(&self, reported: &[Sample]) -> Vec<u64>;
@@ -174,6 +181,10 @@ where
     sim.os.node_cpus = sim.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).collect();
     let tasks = instance.start_in(&mut sim.os, &ids);
     sim.start_kernel_threads();
+    if let Some(haste) = instance.haste() {
+        let seed = sim.os.chance("haste", 0).next_u64();
+        sim.start_noise(seed, Some(&haste));
+    }
     Ok(tasks)
 }
 
