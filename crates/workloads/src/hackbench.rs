@@ -14,7 +14,9 @@
 //!
 //! Modelled: processes or threads, the forks in the program's order, no computation between system calls (20 to 50 ns in
 //! reality, in the price of a system call). The printed seconds are not rounded to milliseconds as the program does, so that
-//! small effects are seen with few iterations. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
+//! small effects are seen with few iterations. With `messages=M` a run of more than M million messages is cut short, by sending fewer
+//! loops of them, and what is left out is added at the pace of its middle half: beginning and end are as simulated, and hardly longer in the
+//! full run. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -22,6 +24,7 @@ use os::net::{Buffers, Receive, Socket, Transport};
 use os::pipe::PipeId;
 use sim::engine::Sample;
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use std::cell::Cell;
 use std::rc::Rc;
 use units::Ns;
 
@@ -36,7 +39,7 @@ const WORKING_SET: u64 = 6 * 1024;
 pub const SOCKETS: Workload = Workload {
     name: "hackbench-sockets",
     summary: "groups of 20 senders and 20 receivers over AF_UNIX stream sockets",
-    build: |values: &Values| Box::new(Hackbench::of(values, true)),
+    build: |values: &Values| Box::new(Hackbench::of(values, true, values.get("messages"))),
     ..PIPES
 };
 
@@ -44,6 +47,13 @@ const GROUPS: Parameter =
     Parameter { name: "groups", default: 1, range: (1, 1_000), unit: "groups", doc: "groups of 40 tasks" };
 const LOOPS: Parameter =
     Parameter { name: "loops", default: 1_000, range: (1, 1_000_000), unit: "loops", doc: "messages per pair" };
+const MESSAGES: Parameter = Parameter {
+    name: "messages",
+    default: 0,
+    range: (0, 1_000_000),
+    unit: "millions",
+    doc: "messages to simulate at most, the rest at their pace; 0: all",
+};
 const THREADS: Parameter =
     Parameter { name: "threads", default: 0, range: (0, 1), unit: "bool", doc: "threads instead of processes" };
 
@@ -59,14 +69,14 @@ pub const PERF_BENCH_MESSAGING: Workload = Workload {
     ],
     // It prints seconds with three digits.
     decimals: 3,
-    build: |values: &Values| Box::new(Hackbench::of(values, values.get("pipe") == 0)),
+    build: |values: &Values| Box::new(Hackbench::of(values, values.get("pipe") == 0, 0)),
     ..PIPES
 };
 
 pub const PIPES: Workload = Workload {
     name: "hackbench-pipes",
     summary: "groups of 20 senders and 20 receivers over pipes",
-    parameters: &[GROUPS, LOOPS, THREADS],
+    parameters: &[GROUPS, LOOPS, MESSAGES, THREADS],
     key: Some("groups"),
     operation: "Time",
     rows: &[],
@@ -74,21 +84,31 @@ pub const PIPES: Workload = Workload {
     unit: "s",
     per_unit: 1_000_000_000,
     decimals: 4,
-    build: |values: &Values| Box::new(Hackbench::of(values, false)),
+    build: |values: &Values| Box::new(Hackbench::of(values, false, values.get("messages"))),
 };
 
 struct Hackbench {
     groups: u64,
     loops: u64,
+    /// Of these loops so many are simulated.
+    simulated: u64,
     memory: AddressSpace,
     sockets: bool,
 }
 
 impl Hackbench {
-    fn of(values: &Values, sockets: bool) -> Hackbench {
+    /// Of more than so many millions of `messages` the rest is left out; 0: none is.
+    fn of(values: &Values, sockets: bool, messages: u64) -> Hackbench {
+        let (groups, loops) = (values.get("groups"), values.get("loops"));
+        let simulated = match messages * 1_000_000 / (groups * FDS * FDS) {
+            0 if messages == 0 => loops,
+            // A middle half needs four.
+            most => most.max(4).min(loops),
+        };
         Hackbench {
-            groups: values.get("groups"),
-            loops: values.get("loops"),
+            groups,
+            loops,
+            simulated,
             memory: if values.get("threads") == 1 { AddressSpace::Parent } else { AddressSpace::Own },
             sockets,
         }
@@ -134,7 +154,11 @@ impl Instance for Hackbench {
             ready: os.create_pipe(),
             start: os.create_pipe(),
             groups: (0..self.groups).map(|_| (0..FDS).map(|_| self.channel(os)).collect()).collect(),
-            loops: self.loops,
+            loops: self.simulated,
+            pace: (self.simulated < self.loops).then(|| {
+                let messages = self.groups * FDS * FDS * self.simulated;
+                Rc::new(Pace { left_out: self.loops - self.simulated, messages, ..Pace::default() })
+            }),
             memory: self.memory,
             forked: 0,
             announced: 0,
@@ -163,11 +187,42 @@ enum ParentState {
     Exit,
 }
 
+/// How fast messages are sent in the middle of a run that is cut short.
+#[derive(Default)]
+struct Pace {
+    left_out: u64,
+    messages: u64,
+    sent: Cell<u64>,
+    /// When a quarter of them had been sent, and three.
+    first: Cell<Ns>,
+    third: Cell<Ns>,
+}
+
+impl Pace {
+    fn sent(&self, now: Ns) {
+        let sent = self.sent.get() + 1;
+        self.sent.set(sent);
+        if sent == self.messages / 4 {
+            self.first.set(now);
+        } else if sent == self.messages / 4 * 3 {
+            self.third.set(now);
+        }
+    }
+
+    /// What the loops that were left out would take, of `simulated` that were not. A CPU's clock may be behind another's.
+    fn rest(&self, simulated: u64) -> Ns {
+        let half = self.third.get().saturating_sub(self.first.get());
+        Ns((u128::from(half.0) * 2 * u128::from(self.left_out) / u128::from(simulated)) as u64)
+    }
+}
+
 struct Parent {
     ready: PipeId,
     start: PipeId,
     groups: Vec<Rc<[Channel]>>,
     loops: u64,
+    /// Where some of the benchmark's loops are left out.
+    pace: Option<Rc<Pace>>,
     memory: AddressSpace,
     forked: u64,
     announced: u64,
@@ -186,7 +241,8 @@ impl Parent {
             let left = FDS * self.loops * MESSAGE;
             task(Receiver { gate, channel: channels[number as usize], left, want: 0 }, self.memory)
         } else {
-            task(Sender { gate, channels: channels.clone(), left: FDS * self.loops }, self.memory)
+            let left = FDS * self.loops;
+            task(Sender { gate, channels: channels.clone(), left, pace: self.pace.clone() }, self.memory)
         }
     }
 }
@@ -224,7 +280,8 @@ impl Program for Parent {
             }
             ParentState::Report => {
                 self.state = ParentState::Exit;
-                Op::Report { series: 0, value: (last.now - self.started).0 }
+                let rest = self.pace.as_ref().map_or(Ns::ZERO, |pace| pace.rest(self.loops));
+                Op::Report { series: 0, value: (last.now - self.started + rest).0 }
             }
             ParentState::Exit => Op::Exit,
         }
@@ -254,12 +311,16 @@ struct Sender {
     channels: Rc<[Channel]>,
     /// Messages to write.
     left: u64,
+    pace: Option<Rc<Pace>>,
 }
 
 impl Program for Sender {
-    fn next(&mut self, _last: Outcome) -> Op {
+    fn next(&mut self, last: Outcome) -> Op {
         if let Some(op) = self.gate.next() {
             return op;
+        }
+        if let Some(pace) = &self.pace {
+            pace.sent(last.now);
         }
         if self.left == 0 {
             return Op::Exit;
@@ -302,6 +363,7 @@ impl Program for Receiver {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fixture::run;
 
     #[test]
@@ -312,5 +374,22 @@ mod tests {
             // Each of the 40 tasks is woken to begin; after that hardly anybody but receivers sleeps.
             assert!(ran.wakeups() >= 40, "{}", ran.wakeups());
         }
+    }
+
+    #[test]
+    fn what_is_left_out_goes_on_at_the_pace_of_the_middle() {
+        // A slow beginning, then a message each 10 ns, then a slow end; 50 loops are 1000 messages, 100 are left out.
+        let pace = Pace { left_out: 100, messages: 1_000, ..Pace::default() };
+        for sent in 1..=1_000u64 {
+            let slow = if sent < 250 { 0 } else { 5_000 } + if sent > 750 { 9_000 } else { 0 };
+            pace.sent(Ns(slow + sent * 10));
+        }
+        assert_eq!(pace.rest(50), Ns(2_000 * 10));
+        let of = |groups, messages| {
+            let mut values = Values::defaults(&PIPES);
+            values.set("groups", groups);
+            Hackbench::of(&values, false, messages).simulated
+        };
+        assert_eq!([of(192, 0), of(192, 10), of(4, 10), of(1_000, 1)], [1_000, 130, 1_000, 4]);
     }
 }
