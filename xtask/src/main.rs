@@ -2,6 +2,7 @@
 
 mod bench;
 mod fidelity_host;
+mod fit;
 mod kernel_functions;
 mod kernel_map;
 mod tables;
@@ -20,6 +21,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
   fidelity-host
                calibrates this computer, simulates and measures pipetest and hackbench on it, and prints both (--short: in seconds)
+  fit [MACHINE]
+               fits a machine's free prices to published columns of the kernel before a change (--write: into its file)
   record-fidelity --kernel VMLINUZ CASE.toml...
                plays cases of fidelity/ on a real kernel in QEMU and writes their recordings (docs/fidelity.md)
   bench        the table of speeds (with a case's name: that case alone; --runs N, default 5)";
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         ["kernel-map", "--check"] => kernel_map::check(&root()),
         ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
         ["fidelity-host", rest @ ..] => fidelity_host::run(&root(), rest),
+        ["fit", rest @ ..] => fit::run(&root(), rest),
         ["record-fidelity", rest @ ..] => {
             test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--"], rest].concat())
         }
