@@ -452,7 +452,7 @@ mod tests {
         let experiment = experiment();
         let measured = Measured { from: "there".to_string(), records: records(&experiment, 1) };
         let error = measured.check(&experiment).unwrap_err().to_string();
-        let command = "fairground measure hackbench-pipes:groups=4,loops=10,threads=0 --out there";
+        let command = "fairground measure hackbench-pipes:groups=4,loops=10,messages=0,threads=0 --out there";
         assert!(
             error.starts_with("there: found no measurement of hackbench-pipes:groups=4") && error.contains(command)
         );
