@@ -20,6 +20,8 @@ enum Gate {
     None,
     /// In ns, with the cost model off and on.
     Ns([f64; 2]),
+    /// In ns, with the cost model on.
+    WithCosts(f64),
     /// So many times that of another case.
     Times(f64, &'static str),
 }
@@ -45,6 +47,13 @@ const CASES: &[Case] = &[
         length: [10, 10],
         gate: Gate::Ns([300.0, 600.0]),
         goal: Some([150.0, 300.0]),
+    },
+    Case {
+        name: "pingpong-480",
+        title: "480 CPUs, 16 sockets, 9600 tasks",
+        length: [6, 6],
+        gate: Gate::WithCosts(600.0),
+        goal: None,
     },
     Case {
         name: "idle-1024",
@@ -76,8 +85,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Peak memory of the 48-CPU case, in MiB; and how much of it may come with four times the simulated time.
-const MEMORY_GATE: f64 = 64.0;
+/// The most memory of a case, in MiB; and how much of it may come with four times the simulated time.
+const MEMORY_GATES: &[(&str, f64)] = &[("pingpong-48", 64.0), ("pingpong-480", 256.0)];
 const MEMORY_GROWTH: f64 = 1.05;
 
 const COSTS: [&str; 2] = ["off", "on"];
@@ -142,14 +151,14 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         }
     }
     println!(
-        "{:<28} {:>5} {:>9} {:>6} {:>7} {:>6} {:>9} {:>11} {:>7} {:>9}",
+        "{:<32} {:>5} {:>9} {:>6} {:>7} {:>6} {:>9} {:>11} {:>7} {:>9}",
         "case", "costs", "ns/sched", "gate", "", "goal", "ns/event", "instr/sched", "MB", "sim s/s"
     );
     for row in &rows {
         print(&program, row, &rows);
     }
-    if only.is_none_or(|name| name == "pingpong-48") {
-        memory(&program)?;
+    for (name, gate) in MEMORY_GATES.iter().filter(|(name, _)| only.is_none_or(|only| only == *name)) {
+        memory(&program, name, *gate)?;
     }
     Ok(())
 }
@@ -182,13 +191,14 @@ fn print(program: &Path, row: &Row, rows: &[Row]) {
     let gate = match case.gate {
         Gate::None => None,
         Gate::Ns(gate) => Some(gate[row.costs]),
+        Gate::WithCosts(gate) => (row.costs == 1).then_some(gate),
         Gate::Times(times, other) => {
             let flat = rows.iter().find(|r| r.case().name == other && r.costs == row.costs);
             flat.map(|flat| times * flat.ns_per_scheduling_event())
         }
     };
     println!(
-        "{:<28} {:>5} {:>9.1} {:>6} {:>7} {:>6} {:>9.1} {:>11} {:>7.1} {:>9.4}",
+        "{:<32} {:>5} {:>9.1} {:>6} {:>7} {:>6} {:>9.1} {:>11} {:>7.1} {:>9.4}",
         case.title,
         COSTS[row.costs],
         measured,
@@ -206,18 +216,18 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "MISSED" }
 }
 
-/// Peak memory of the 48-CPU case, and whether it grows with simulated time.
-fn memory(program: &Path) -> Result<(), String> {
-    let case = CASES.iter().find(|c| c.name == "pingpong-48").expect("a case");
+/// Peak memory of a case, and whether it grows with simulated time.
+fn memory(program: &Path, name: &str, gate: f64) -> Result<(), String> {
+    let case = CASES.iter().find(|c| c.name == name).expect("a case");
     for (costs, length) in case.length.into_iter().enumerate() {
         let peak = |length| once(program, case, costs, length).map(|f| f.peak_kib as f64 / 1024.0);
         let (short, long) = (peak(length)?, peak(4 * length)?);
         println!(
-            "memory of 48 CPUs, 960 tasks, costs {}: {short:.1} MB after {length} ms, {long:.1} MB after {} ms; gate {MEMORY_GATE:.0} MB, \
-             flat: {}",
+            "memory of {}, costs {}: {short:.1} MB after {length} ms, {long:.1} MB after {} ms; gate {gate:.0} MB, flat: {}",
+            case.title,
             COSTS[costs],
             4 * length,
-            verdict(long <= MEMORY_GATE && long <= short * MEMORY_GROWTH)
+            verdict(long <= gate && long <= short * MEMORY_GROWTH)
         );
     }
     Ok(())

@@ -418,6 +418,28 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
+    /// The same as one by one, with what does not change on the way looked at once.
+    #[inline]
+    fn look(&mut self, by: CpuId, path: Path, lines: impl Iterator<Item = Line>) {
+        if !COSTS {
+            return;
+        }
+        if self.profile.is_some() {
+            return lines.for_each(|line| {
+                self.path(by, path);
+                self.read(by, line);
+            });
+        }
+        debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+        let (seat, work) = (self.executing.seat, self.work_of(path));
+        for line in lines {
+            self.executing.clock += work;
+            if !self.lines.reads_here(&seat, line) {
+                self.read_line(line);
+            }
+        }
+    }
+
     #[inline(always)]
     fn write(&mut self, by: CpuId, line: Line) {
         if COSTS {

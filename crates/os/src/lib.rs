@@ -202,6 +202,7 @@ impl Os {
     }
 
     /// Runs `call` of the current task of `cpu` until it is done or sleeps.
+    #[inline(always)]
     pub fn step<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut Syscall) -> Step {
         match call {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),

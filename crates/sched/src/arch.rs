@@ -97,6 +97,15 @@ pub trait Arch {
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}
 
+    /// Loads one after the other, each after the straight-line work of `path`: a search that finds nothing.
+    #[inline]
+    fn look(&mut self, by: CpuId, path: Path, lines: impl Iterator<Item = Line>) {
+        for line in lines {
+            self.path(by, path);
+            self.read(by, line);
+        }
+    }
+
     /// One plain store to a cache line (the store buffer hides a part of a miss).
     #[inline]
     fn write(&mut self, _by: CpuId, _line: Line) {}

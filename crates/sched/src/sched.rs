@@ -158,13 +158,37 @@ pub struct LoadWeight {
 }
 
 /// sched.h: struct sched_entity. Times in nanoseconds, `vruntime` in nanoseconds of nice-0 time, wrapping.
+///
+/// In this order: what each walk over an entity's levels looks at stands in the first of the host's cache lines, and averages in the
+/// next two.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct SchedEntity {
+    pub cfs_rq: CfsRqId,
+    pub depth: u16,
+    pub on_rq: bool,
+    /// In the timeline (an entity that runs is on the queue, but not in it).
+    pub in_timeline: bool,
+    pub my_q: Option<CfsRqId>,
+    pub parent: Option<SeId>,
+    /// The task this entity schedules; `None` for a group's.
+    pub task: Option<TaskId>,
+    /// It has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
+    pub sched_delayed: bool,
+    /// `deadline` is relative to `vruntime` until it is queued again (v6.8: PLACE_REL_DEADLINE).
+    pub rel_deadline: bool,
+    /// The slice is its own, not the tunable's (v6.12).
+    pub custom_slice: bool,
+    pub vruntime: u64,
+    pub exec_start: u64,
+    pub sum_exec_runtime: u64,
     pub load: LoadWeight,
     /// Of a group's entity, weight of what is runnable below (v4.15), or how many tasks are
     /// ([`Pelt::RunnableAvg`](crate::pelt::Pelt::RunnableAvg)).
     pub runnable_weight: u64,
-    pub vruntime: u64,
+    pub avg: SchedAvg,
+    pub prev_sum_exec_runtime: u64,
+    pub nr_migrations: u64,
     /// When the entity should have got its slice, in virtual time of its queue (v6.6).
     pub deadline: u64,
     /// How far the queue's virtual time was ahead when the entity left it, in ns (v6.6). While it runs, the deadline with which
@@ -172,26 +196,6 @@ pub struct SchedEntity {
     pub vlag: i64,
     /// Run time that it asks for at once, in ns (v6.6).
     pub slice: u64,
-    pub exec_start: u64,
-    pub sum_exec_runtime: u64,
-    pub prev_sum_exec_runtime: u64,
-    pub nr_migrations: u64,
-    pub avg: SchedAvg,
-    pub cfs_rq: CfsRqId,
-    pub my_q: Option<CfsRqId>,
-    pub parent: Option<SeId>,
-    /// The task this entity schedules; `None` for a group's.
-    pub task: Option<TaskId>,
-    pub depth: u16,
-    pub on_rq: bool,
-    /// In the timeline (an entity that runs is on the queue, but not in it).
-    pub in_timeline: bool,
-    /// It has gone to sleep, but stays queued until its lag is made up for (v6.12: DELAY_DEQUEUE).
-    pub sched_delayed: bool,
-    /// `deadline` is relative to `vruntime` until it is queued again (v6.8: PLACE_REL_DEADLINE).
-    pub rel_deadline: bool,
-    /// The slice is its own, not the tunable's (v6.12).
-    pub custom_slice: bool,
 }
 
 /// sched.h: struct sched_statistics. Times in nanoseconds.
@@ -324,63 +328,66 @@ pub struct ListHead {
 }
 
 /// sched.h: struct cfs_rq.
+///
+/// In this order: what each walk over the levels looks at stands first, then averages.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct CfsRq {
-    pub load: LoadWeight,
-    /// Sum of `runnable_weight` of what is queued (v4.15).
-    pub runnable_weight: u64,
+    /// The CPU this queue belongs to.
+    pub rq: CpuId,
+    /// The queue of an idle group (v5.15).
+    pub idle: bool,
+    pub on_list: bool,
+    /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
+    pub propagate: bool,
+    pub tg: TgId,
     pub nr_running: u32,
     #[doc(alias = "h_nr_queued")]
     pub h_nr_running: u32,
+    pub curr: Option<SeId>,
+    pub load: LoadWeight,
+    /// Sum of `runnable_weight` of what is queued (v4.15).
+    pub runnable_weight: u64,
+    pub min_vruntime: u64,
+    pub tasks_timeline: crate::fair::timeline::Timeline,
+    /// How many of this queue and those above are throttled: its clock stands still while any is.
+    pub throttle_count: i32,
     /// Those of `h_nr_running` that are [`SchedEntity::sched_delayed`] (v6.12).
     pub h_nr_delayed: u32,
     /// How many of these are SCHED_IDLE (v5.4), or in an idle group below this queue (v5.15).
     pub idle_h_nr_running: u32,
     /// Entities of its own that are idle: SCHED_IDLE tasks and idle groups (v5.16).
     pub idle_nr_running: u32,
-    /// The queue of an idle group (v5.15).
-    pub idle: bool,
+    /// How long its clock has stood still in all, in ns.
+    #[doc(alias = "throttled_clock_task_time")]
+    pub throttled_clock_pelt_time: u64,
+    pub next: Option<SeId>,
+    pub last: Option<SeId>,
+    pub skip: Option<SeId>,
+    /// `avg.runnable_avg` is `runnable_load_avg`, which until v4.14 stood outside `avg`.
+    pub avg: SchedAvg,
+    pub removed: Removed,
+    pub tg_load_avg_contrib: u64,
+    pub prop_runnable_sum: i64,
+    /// The CPU's clock when the group was last told (v6.7), in ns.
+    pub last_update_tg_load_avg: u64,
+    /// Where the clock of the load averages stood when it stopped, in ns.
+    #[doc(alias = "throttled_clock_task")]
+    pub throttled_clock_pelt: u64,
+    /// `throttled_clock_pelt_time` when the queue was last seen empty (v6.0), `u64::MAX` while the clock stands still.
+    pub throttled_pelt_idle: u64,
     pub exec_clock: u64,
-    pub min_vruntime: u64,
     /// Of what waits, the sum of `weight * (vruntime - zero_vruntime)`, weights as shown (v6.6).
     pub avg_vruntime: i64,
     /// Of what waits, the sum of weights as shown (v6.6).
     pub avg_load: u64,
     /// A vruntime near the average: what the sums count from (v6.6 to v6.18: min_vruntime; 6.12.y follows v6.19).
     pub zero_vruntime: u64,
-    pub tasks_timeline: crate::fair::timeline::Timeline,
-    pub curr: Option<SeId>,
-    pub next: Option<SeId>,
-    pub last: Option<SeId>,
-    pub skip: Option<SeId>,
-    pub nr_spread_over: u32,
-    /// `avg.runnable_avg` is `runnable_load_avg`, which until v4.14 stood outside `avg`.
-    pub avg: SchedAvg,
-    pub removed: Removed,
-    /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
-    pub propagate: bool,
-    pub prop_runnable_sum: i64,
-    pub tg_load_avg_contrib: u64,
-    /// The CPU's clock when the group was last told (v6.7), in ns.
-    pub last_update_tg_load_avg: u64,
-    /// How many of this queue and those above are throttled: its clock stands still while any is.
-    pub throttle_count: i32,
-    /// Where the clock of the load averages stood when it stopped, in ns.
-    #[doc(alias = "throttled_clock_task")]
-    pub throttled_clock_pelt: u64,
-    /// How long it has stood still in all, in ns.
-    #[doc(alias = "throttled_clock_task_time")]
-    pub throttled_clock_pelt_time: u64,
-    /// The same when the queue was last seen empty (v6.0), `u64::MAX` while the clock stands still.
-    pub throttled_pelt_idle: u64,
     pub h_load: u64,
     /// Jiffies.
     pub last_h_load_update: u64,
     pub h_load_next: Option<SeId>,
-    /// The CPU this queue belongs to.
-    pub rq: CpuId,
-    pub tg: TgId,
-    pub on_list: bool,
+    pub nr_spread_over: u32,
     /// Neighbours on `rq.leaf_cfs_rq_list`.
     pub leaf_cfs_rq_list: Links,
 }

@@ -147,6 +147,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             let Some((cpu, at)) = next.filter(|next| next.1 < until) else { break };
             self.step(cpu, at);
+            self.requeue(cpu);
         }
         self.now = until;
     }
@@ -204,25 +205,43 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.now = until;
                 return End::Time;
             }
-            self.step(cpu, at);
-            watch(self);
-            if self.ticks_alone() {
-                return End::Deadlock { sleeping: self.live_tasks };
+            loop {
+                let alone = self.step(cpu, at);
+                // With the cost model off most paths follow each other at one instant.
+                let again = !COSTS && alone && self.is_first_again(cpu, at);
+                if !again {
+                    self.requeue(cpu);
+                }
+                watch(self);
+                if self.ticks_alone() {
+                    return End::Deadlock { sleeping: self.live_tasks };
+                }
+                if !again {
+                    break;
+                }
             }
         }
         End::Finished
     }
 
+    /// Whether `cpu` goes on at the instant at which it was the first, and still is.
     #[inline(always)]
-    fn step(&mut self, cpu: CpuId, at: Ps) {
+    fn is_first_again(&self, cpu: CpuId, at: Ps) -> bool {
+        self.cpus[cpu].key() == at && self.queue.is_first(cpu) && self.live_tasks > 0
+    }
+
+    /// Lets `cpu` execute a path. Returns whether it left nothing for other CPUs.
+    #[inline(always)]
+    fn step(&mut self, cpu: CpuId, at: Ps) -> bool {
         assert!(at >= self.now, "time runs backwards on {cpu:?}: {at:?} after {:?}", self.now);
         self.now = at;
         self.events += 1;
         self.event(cpu, at);
-        if !(self.sched.arch_mut().outbox().is_empty() && self.os.irq.raised.is_empty()) {
+        let alone = self.sched.arch_mut().outbox().is_empty() && self.os.irq.raised.is_empty();
+        if !alone {
             self.hand_over();
         }
-        self.requeue(cpu);
+        alone
     }
 
     /// What a path left for other CPUs.

@@ -28,6 +28,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// A system call's way into the kernel and back.
+    #[inline]
     pub(crate) fn enter_kernel(&mut self, cpu: CpuId) {
         self.within(cpu, paths::ENTRY_SYSCALL, |_| ());
         self.track_context(cpu);

@@ -79,6 +79,12 @@ impl Tournament {
         Some((CpuId((key % NR_CPUS as u64) as u16), Ps(self.reference + (key >> CPU_BITS))))
     }
 
+    /// Whether the times that were set last make `cpu` the next one.
+    #[inline]
+    pub fn is_first(&self, cpu: CpuId) -> bool {
+        self.keys[1] % NR_CPUS as u64 == u64::from(cpu.0)
+    }
+
     /// Counts from the first of all times. Returns whether there is one.
     #[cold]
     #[inline(never)]

@@ -63,10 +63,19 @@ impl<'a, A: Arch> Glance<'a, A> {
         self.idle_cpu(cpu) || (self.sched_idle && self.sched_idle_cpu(cpu))
     }
 
-    /// Whether [`Glance::is_free`] says no of all these CPUs, and need not be asked, because asking costs nothing.
+    /// Whether [`Glance::is_free`] says no of all these CPUs, after a look at what runs there.
     #[inline]
     pub(crate) fn looks_in_vain(&self, cpus: &CpuMask) -> bool {
-        !A::CHARGES && !self.sched_idle && !cpus.intersects(self.running_idle)
+        !self.sched_idle && !cpus.intersects(self.running_idle)
+    }
+
+    /// What it takes to ask [`Glance::is_free`] of CPUs that look in vain.
+    #[inline]
+    pub(crate) fn pay_for_looks(&mut self, cpus: impl Iterator<Item = CpuId>) {
+        if A::CHARGES {
+            let layout = self.layout;
+            self.arch.look(self.by, Path::idle_cpu, cpus.map(|cpu| layout.rq(cpu, RqLine::Curr)));
+        }
     }
 
     /// fair.c: sched_idle_cpu().

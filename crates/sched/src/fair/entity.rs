@@ -232,6 +232,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
+    #[inline]
     fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId) {
         self.enqueue_entity_load_avg(cfs, se);
         self.se_update_runnable(se);

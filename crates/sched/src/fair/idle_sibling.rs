@@ -185,8 +185,13 @@ impl<A: Arch> Sched<A> {
         let span = search.domains.sched_domain_span(sd);
         let anywhere = span.is_subset(search.allowed);
         let in_vain = search.glance.looks_in_vain(span);
-        if in_vain && nr <= span.weight() as u64 {
-            return None;
+        if in_vain {
+            let allowed = search.allowed;
+            let looks = span.iter_wrap(target).take((nr - 1).min(u64::from(u32::MAX)) as usize);
+            search.glance.pay_for_looks(looks.filter(|&cpu| anywhere || allowed.contains(cpu)));
+            if nr <= span.weight() as u64 {
+                return None;
+            }
         }
         for cpu in span.iter_wrap(target).take_while(|_| !in_vain) {
             nr -= 1;

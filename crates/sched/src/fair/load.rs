@@ -68,6 +68,16 @@ fn entity_load(pelt: Pelt, resolution: LoadResolution, entity: &SchedEntity, run
     EntityLoad { weight: resolution.scale_load_down(entity.load.weight), runnable, on_rq: entity.on_rq, running }
 }
 
+/// What they need to know of a queue.
+#[inline]
+fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLoad {
+    let runnable = match pelt {
+        Pelt::ByPeriod | Pelt::Accumulate => resolution.scale_load_down(cfs_rq.runnable_weight),
+        Pelt::RunnableAvg => u64::from(cfs_rq.h_nr_running - cfs_rq.h_nr_delayed),
+    };
+    CfsRqLoad { weight: resolution.scale_load_down(cfs_rq.load.weight), runnable, running: cfs_rq.curr.is_some() }
+}
+
 /// What was news after averages were brought up to now.
 #[derive(Clone, Copy)]
 struct Aged {
@@ -91,12 +101,7 @@ fn age(
         let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
         aged.entity = pelt::__update_load_avg_se(pelt, now, scale, &mut entity.avg, load);
     }
-    let runnable = match pelt {
-        Pelt::ByPeriod | Pelt::Accumulate => resolution.scale_load_down(cfs_rq.runnable_weight),
-        Pelt::RunnableAvg => u64::from(cfs_rq.h_nr_running - cfs_rq.h_nr_delayed),
-    };
-    let weight = resolution.scale_load_down(cfs_rq.load.weight);
-    let load = CfsRqLoad { weight, runnable, running: cfs_rq.curr.is_some() };
+    let load = queue_load(pelt, resolution, cfs_rq);
     aged.queue = pelt::update_cfs_rq_load_avg(pelt, now, scale, cfs_rq, load);
     aged
 }
@@ -252,6 +257,27 @@ impl<A: Arch> Sched<A> {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
+        if !self.has_no_news(cfs, se, flags) {
+            self.bring_load_avg_up(cfs, se, flags);
+        }
+    }
+
+    /// Whether `update_load_avg()` has nothing to do, as often where it is called twice on one path: no unit of time has passed, and
+    /// nothing came to an attached entity or its queue from elsewhere.
+    #[inline(always)]
+    fn has_no_news(&self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
+        let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
+        let now = queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        entity.avg.last_update_time != 0
+            && pelt::is_up_to(now, &entity.avg)
+            && pelt::is_up_to(now, &cfs_rq.avg)
+            && cfs_rq.removed.nr == 0
+            && !flags.do_detach
+            && entity.my_q.is_none_or(|group| !self.cfs_rq[group].propagate)
+    }
+
+    /// The body of `update_load_avg()` where there is something to do.
+    fn bring_load_avg_up(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         let entity = &self.se[se];
         let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
         let ages = self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load;

@@ -58,7 +58,15 @@ impl Timeline {
 
     #[inline]
     fn insert_entry(&mut self, entry: Entry) {
-        // Most insertions go to one of the ends: behind everything (the one that just ran), or before it (a wakeup).
+        match self.entries.last() {
+            Some(first) if !entity_before(entry.key, first.key) => self.insert_behind(entry),
+            _ => self.entries.push(entry),
+        }
+    }
+
+    /// The same where another one runs first.
+    fn insert_behind(&mut self, entry: Entry) {
+        // Most go behind everything: the one that just ran.
         let at = match self.entries.first() {
             Some(last) if entity_before(entry.key, last.key) => {
                 self.entries.partition_point(|e| entity_before(entry.key, e.key))
@@ -76,14 +84,18 @@ impl Timeline {
     pub fn remove(&mut self, key: u64, se: SeId) {
         let gone = match self.entries.pop_if(|e| e.se == se) {
             Some(first) => first,
-            None => {
-                let at = self.position(key, se);
-                self.entries.remove(at)
-            }
+            None => self.remove_behind(key, se),
         };
         if gone.slice == self.least_slice {
             self.forget_least_slice();
         }
+    }
+
+    /// The same where another one runs first.
+    #[inline(never)]
+    fn remove_behind(&mut self, key: u64, se: SeId) -> Entry {
+        let at = self.position(key, se);
+        self.entries.remove(at)
     }
 
     fn position(&self, key: u64, se: SeId) -> usize {

@@ -21,17 +21,12 @@ fn __accumulate_pelt_segments(periods: u64, d1: u64, d3: u64) -> u64 {
 fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, runnable: u64, running: bool) -> bool {
     let mut contrib = delta;
     delta += u64::from(sa.period_contrib);
-    let periods = delta / PERIOD;
-    if unlikely(periods != 0) {
-        sa.load_sum = decay_load(sa.load_sum, periods);
-        sa.runnable_sum = decay_load(sa.runnable_sum, periods);
-        sa.util_sum = decay_load(u64::from(sa.util_sum), periods) as u32;
-        delta %= PERIOD;
-        if load != 0 {
-            contrib = __accumulate_pelt_segments(periods, PERIOD - u64::from(sa.period_contrib), delta);
-        }
+    let period_ended = unlikely(delta >= PERIOD);
+    if period_ended {
+        contrib = end_periods(delta, sa);
+    } else {
+        sa.period_contrib = delta as u32;
     }
-    sa.period_contrib = delta as u32;
 
     if load != 0 {
         let contrib = (contrib * u64::from(scale.freq)) >> SCHED_CAPACITY_SHIFT;
@@ -41,7 +36,22 @@ fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, ru
             sa.util_sum = sa.util_sum.wrapping_add((contrib * u64::from(scale.cpu)) as u32);
         }
     }
-    periods != 0
+    period_ended
+}
+
+/// The part of `accumulate_sum()` where a period ended: `delta` units have passed since it began. Returns what counting all the time has
+/// added.
+#[cold]
+#[inline(never)]
+fn end_periods(delta: u64, sa: &mut SchedAvg) -> u64 {
+    let periods = delta / PERIOD;
+    sa.load_sum = decay_load(sa.load_sum, periods);
+    sa.runnable_sum = decay_load(sa.runnable_sum, periods);
+    sa.util_sum = decay_load(u64::from(sa.util_sum), periods) as u32;
+    let into = delta % PERIOD;
+    let contrib = __accumulate_pelt_segments(periods, PERIOD - u64::from(sa.period_contrib), into);
+    sa.period_contrib = into as u32;
+    contrib
 }
 
 /// fair.c: ___update_load_sum(). `delta` is the time since the last update in whole units of 1024 ns, at least one.
@@ -50,6 +60,7 @@ fn accumulate_sum(mut delta: u64, scale: Scale, sa: &mut SchedAvg, load: u64, ru
 /// Without `load` nothing counts: `curr` may still point to an entity that has left the queue.
 ///
 /// Differs: the caller has turned time into units, and has left if there were none.
+#[inline(always)]
 pub(super) fn ___update_load_sum(
     delta: u64,
     scale: Scale,

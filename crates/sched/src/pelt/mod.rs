@@ -299,6 +299,12 @@ pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
     sa.load_sum == 0 && sa.util_sum == 0 && sa.runnable_sum == 0
 }
 
+/// Whether not even a unit has passed since the last update.
+#[inline(always)]
+pub fn is_up_to(now: u64, sa: &SchedAvg) -> bool {
+    now.wrapping_sub(sa.last_update_time) >> UNIT_SHIFT == 0
+}
+
 /// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from
 /// `now`.
 #[inline]
