@@ -11,8 +11,9 @@ use crate::store::Store;
 use lab::experiment::{Experiment, Job, Plan, Purpose};
 use lab::measured::Measured;
 use lab::mistake::Location;
+use lab::observed::Observed;
 use lab::record::{Outcome, Record};
-use lab::report::{Report, hardware_text, single, unfinished};
+use lab::report::{Report, Runs, hardware_text, single, unfinished};
 use lab::run::{Run, Wanted, run as run_setup};
 use lab::setup::Setup;
 use lab::trace::statistics;
@@ -20,7 +21,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-type Results = BTreeMap<Job, (Outcome, u64)>;
+type Results = BTreeMap<Job, Done>;
+
+/// What is kept of a run in memory.
+struct Done {
+    outcome: Outcome,
+    observed: Option<Observed>,
+    cpu_ns: u64,
+}
+
+impl Done {
+    /// Tables need the samples alone; what they were taken from is stored, and may be long.
+    fn new(outcome: Outcome, observed: Option<Observed>, cpu_ns: u64) -> Done {
+        Done { outcome: Outcome { reported: Vec::new(), ..outcome }, observed, cpu_ns }
+    }
+}
 
 /// What the comparisons of one call share.
 pub struct Session {
@@ -74,18 +89,17 @@ pub fn comparison(
         if stopped.is_some() || session.patience.is_over() {
             break;
         }
-        match plan.next(experiment, &|job| results.get(job).map(|(outcome, _)| outcome)) {
+        match plan.next(experiment, &|job| results.get(job).map(|done| &done.outcome)) {
             Some(next) => plan = next,
             None => break,
         }
     }
-    let report = lab::report::comparison(
-        experiment,
-        measured,
-        &plan,
-        &|job| results.get(job).map(|(outcome, _)| outcome),
-        cpu_seconds(&results),
-    );
+    let runs = Runs {
+        outcome: &|job| results.get(job).map(|done| &done.outcome),
+        observed: &|job| results.get(job)?.observed.as_ref(),
+        cpu_seconds: cpu_seconds(&results),
+    };
+    let report = lab::report::comparison(experiment, measured, &plan, &runs);
     if report.progress.is_partial() {
         session.course.hide(|| partial(stopped, &report, session.format, &store))?;
     }
@@ -106,14 +120,14 @@ fn take(
     let first = results.is_empty();
     let mut missing = Vec::new();
     for job in jobs.iter().filter(|job| !results.contains_key(job)).copied().collect::<Vec<Job>>() {
-        let Some(Record { outcome: Some(outcome), host_cpu_ns, .. }) = store.load(experiment, &job) else {
+        let Some(Record { outcome: Some(outcome), host_cpu_ns, observed, .. }) = store.load(experiment, &job) else {
             missing.push(job);
             continue;
         };
         session.course.found(number, &job, host_cpu_ns);
         // Stored runs may have ended badly, too.
         check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
-        results.insert(job, (without_reports(outcome), host_cpu_ns));
+        results.insert(job, Done::new(outcome, observed, host_cpu_ns));
     }
     if first && !results.is_empty() {
         let (stored, place) = (results.len(), store.folder().display());
@@ -135,21 +149,18 @@ fn run_missing(
     let Session { patience, course, threads, .. } = session;
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
-        guarded(&setup, Keep::At(&store.record_path(experiment, job)), || record(&setup, give_up))
-            .and_then(|record| record.map(|record| store.save(experiment, job, &record).map(|_| record)).transpose())
+        guarded(&setup, Keep::At(&store.record_path(experiment, job)), || {
+            record(&setup, observed(experiment, job), give_up)
+        })
+        .and_then(|record| record.map(|record| store.save(experiment, job, &record).map(|_| record)).transpose())
     };
     execute(missing, *threads, patience, work, |job, record: Record| {
         let outcome = record.outcome.expect("a run that has ended has an outcome");
         check(experiment, &job, &outcome, Some(&store.record_path(experiment, &job)))?;
-        results.insert(job, (without_reports(outcome), record.host_cpu_ns));
+        results.insert(job, Done::new(outcome, record.observed, record.host_cpu_ns));
         course.ended(number, &job, record.host_cpu_ns);
         Ok(())
     })
-}
-
-/// Tables need the samples alone; what they were taken from is stored, and may be long.
-fn without_reports(outcome: Outcome) -> Outcome {
-    Outcome { reported: Vec::new(), ..outcome }
 }
 
 /// Runs are missing: the user interrupted, or one of them met a mistake of the user's, `stopped`. What is done is kept.
@@ -179,7 +190,7 @@ fn chosen(report: &Report, format: Format) -> &str {
 }
 
 fn cpu_seconds(results: &Results) -> f64 {
-    results.values().map(|(_, cpu_ns)| cpu_ns).sum::<u64>() as f64 / 1e9
+    results.values().map(|done| done.cpu_ns).sum::<u64>() as f64 / 1e9
 }
 
 /// Whether a run ended as it should. `record` is where it is stored.
@@ -200,13 +211,19 @@ fn here() -> Location {
     Location::of("the experiment")
 }
 
-/// Runs a setup on this thread.
-fn record(setup: &Setup, give_up: &dyn Fn() -> bool) -> Result<Option<Record>, Failure> {
+/// What the report says of a run beside its samples.
+fn observed(experiment: &Experiment, job: &Job) -> Wanted<'static> {
+    Wanted { observed: job.iteration == 0, profile: experiment.profiles(job), ..Wanted::default() }
+}
+
+/// Runs a setup on this thread. `wanted` is there to be observed, too.
+fn record(setup: &Setup, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<Option<Record>, Failure> {
     let since = Instant::now();
     let before = thread_cpu_ns(since);
-    let wanted = Wanted { interrupted: give_up, ..Wanted::default() };
-    let run = run_setup(setup, wanted, &here())?;
-    Ok(run.map(|run| Record::new(setup.clone(), Some(run.outcome), thread_cpu_ns(since).saturating_sub(before))))
+    let wanted = Wanted { interrupted: give_up, ..wanted };
+    let Some(run) = run_setup(setup, wanted, &here())? else { return Ok(None) };
+    let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
+    Ok(Some(Record { observed: run.observed, ..Record::new(setup.clone(), Some(run.outcome), cpu_ns) }))
 }
 
 /// `fairground run`.
@@ -241,7 +258,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
             store.save_logs(&experiment, &job, &run.logs)?;
         }
         check(&experiment, &job, &run.outcome, stored.as_deref())?;
-        results.insert(job, (without_reports(run.outcome), cpu_ns));
+        results.insert(job, Done::new(run.outcome, None, cpu_ns));
         texts.insert(job, text);
         bar.inc(1);
         Ok(())
@@ -251,7 +268,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
         store.discard();
     }
     ended?;
-    let mut report = single(&experiment, &|job| results.get(job).map(|(outcome, _)| outcome), cpu_seconds(&results));
+    let mut report = single(&experiment, &|job| results.get(job).map(|done| &done.outcome), cpu_seconds(&results));
     for (job, text) in &texts {
         let title = experiment.title(job);
         report.text.push_str(&format!("\n{title}\n{}\n\n{text}", "-".repeat(title.chars().count())));

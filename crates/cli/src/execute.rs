@@ -142,7 +142,7 @@ pub fn guarded<T>(setup: &Setup, keep: Keep, body: impl FnOnce() -> Result<T, Fa
 
 fn store_broken(setup: &Setup, path: &Path) -> io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    write_file(path, &Record::new(setup.clone(), None, 0).to_json())
+    write_file(path, Record::new(setup.clone(), None, 0).to_json())
 }
 
 fn words(payload: &(dyn Any + Send)) -> String {

@@ -226,7 +226,7 @@ fn store(folder: &Path, record: &MeasuredRecord) -> Result<(), Failure> {
     }
     let path = place.join(format!("{:04}.json", record.iteration));
     fs::create_dir_all(&place)
-        .and_then(|()| write_file(&path, &record.to_json()))
+        .and_then(|()| write_file(&path, record.to_json()))
         .map_err(|error| cannot_write(&path, &error))
 }
 

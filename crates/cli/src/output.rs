@@ -91,8 +91,8 @@ fn unfinished_by(path: &Path) -> Option<u32> {
 }
 
 /// Writes a whole file.
-pub fn write_file(path: &Path, text: &str) -> io::Result<()> {
+pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = NewFile::create(path)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content.as_ref())?;
     file.keep()
 }

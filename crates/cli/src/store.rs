@@ -6,6 +6,7 @@ use lab::experiment::{Experiment, Job, file_name};
 use lab::record::{Ending, Record};
 use lab::report::Report;
 use lab::setup::{Engine, Setup};
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +44,7 @@ impl Store {
         sweep(folder);
         let store = Store { folder: folder.to_path_buf(), engine: Engine::this(), new, made };
         let mark = serde_json::json!({ "fairground": lab::VERSION, "name": experiment.name, "experiment": identity });
-        let written = fs::create_dir_all(folder).and_then(|()| write_file(&folder.join(MARK), &format!("{mark}\n")));
+        let written = fs::create_dir_all(folder).and_then(|()| write_file(&folder.join(MARK), format!("{mark}\n")));
         if let Err(error) = written {
             store.discard();
             return Err(cannot_write(folder, &error));
@@ -100,7 +101,7 @@ impl Store {
         let path = self.record_path(experiment, job);
         let parent = path.parent().expect("a record lies in the folder");
         fs::create_dir_all(parent)
-            .and_then(|()| write_file(&path, &record.to_json()))
+            .and_then(|()| write_file(&path, record.to_json()))
             .map_err(|error| cannot_write(&path, &error))?;
         Ok(path)
     }
@@ -119,15 +120,26 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a report: `report.txt`, `.json` and `.csv`, or `report.partial.*` while runs are missing.
+    /// Writes a report, `report.txt`, `.json`, `.csv` and `.html`, and the samples behind it, `samples.csv` and `.parquet`; while runs are
+    /// missing their names have `partial` in them.
     pub fn report(&self, report: &Report) -> Result<(), Failure> {
-        let stem = if report.progress.is_partial() { "report.partial" } else { "report" };
-        for (ending, text) in [("txt", &report.text), ("json", &report.json), ("csv", &report.csv)] {
-            let path = self.folder.join(format!("{stem}.{ending}"));
-            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
-            if !report.progress.is_partial() {
+        let partial = report.progress.is_partial();
+        let mut files: Vec<(&str, &str, Cow<[u8]>)> = vec![
+            ("report", "txt", report.text.as_bytes().into()),
+            ("report", "json", report.json.as_bytes().into()),
+            ("report", "csv", report.csv.as_bytes().into()),
+            ("samples", "csv", report.samples.csv().into_bytes().into()),
+            ("samples", "parquet", report.samples.parquet().into()),
+        ];
+        files.extend(report.html.as_ref().map(|html| ("report", "html", html.as_bytes().into())));
+        for (stem, ending, content) in &files {
+            let unfinished = format!("{stem}.partial.{ending}");
+            let name = if partial { unfinished.clone() } else { format!("{stem}.{ending}") };
+            let path = self.folder.join(name);
+            write_file(&path, content).map_err(|error| cannot_write(&path, &error))?;
+            if !partial {
                 // It says less than what is there now.
-                let _ = fs::remove_file(self.folder.join(format!("report.partial.{ending}")));
+                let _ = fs::remove_file(self.folder.join(unfinished));
             }
         }
         Ok(())

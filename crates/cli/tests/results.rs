@@ -33,8 +33,11 @@ fn a_comparison_prints_tables_and_stores_everything() {
             "records/0-pipetest-Time/1-nostats/0000.json",
             "records/0-pipetest-Time/1-nostats/0001.json",
             "report.csv",
+            "report.html",
             "report.json",
             "report.txt",
+            "samples.csv",
+            "samples.parquet",
         ]
     );
     assert_eq!(fs::read_to_string(out.join("report.txt")).unwrap(), said.stdout);
@@ -82,6 +85,32 @@ fn the_json_is_one_document_and_does_not_depend_on_the_number_of_jobs() {
         record
     };
     assert_eq!(record("1"), record("2"));
+}
+
+#[test]
+fn a_page_and_every_sample_lie_beside_the_report() {
+    let place = folder("page");
+    run_well(&place, &compare(&["--out", "out", "--quiet"]));
+    let read = |file: &str| fs::read_to_string(place.join("out").join(file)).unwrap();
+    let page = read("report.html");
+    assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("</html>\n"));
+    // What was observed of the first iteration came through the records.
+    for part in
+        ["What the machine did", "<td class=\"text\">nostats</td><td>", "Where time went", "<code>ttwu_stat</code>"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(read("records/0-pipetest-Time/1-nostats/0000.json").contains(",\"observed\":{\"duration_ns\":"));
+    assert!(!read("records/0-pipetest-Time/1-nostats/0001.json").contains("observed"));
+    let samples = read("samples.csv");
+    // Two batches of each of two runs of two arms.
+    assert_eq!(samples.lines().count(), 1 + 2 * 2 * 2);
+    assert!(samples.lines().nth(1).unwrap().starts_with("pipetest,pipetest,batches=2;loops=5,Time,vanilla,0,"));
+    let parquet = fs::read(place.join("out/samples.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // The same again from what is stored.
+    run_well(&place, &compare(&["--out", "out", "--quiet"]));
+    assert_eq!(read("report.html"), page);
 }
 
 #[test]
@@ -180,7 +209,7 @@ fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
         assert_eq!(record("out"), record("whole"), "{file}");
     }
     let report = |of: &str, file: &str| fs::read_to_string(place.join(of).join(file)).unwrap();
-    for file in ["report.txt", "report.csv"] {
+    for file in ["report.txt", "report.csv", "report.html", "samples.csv"] {
         assert_eq!(report("out", file), report("whole", file), "{file}");
     }
 }

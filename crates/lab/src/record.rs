@@ -1,6 +1,7 @@
 //! What a run leaves behind: its whole setup and everything it brought forth, as one line of JSON.
 
 use crate::mistake::Mistake;
+use crate::observed::Observed;
 use crate::setup::{Engine, Setup};
 use machine::topology::Location;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ pub struct Record {
     pub outcome: Option<Outcome>,
     /// CPU time of the host that the run took, in nanoseconds. Nothing that a second run must bring forth again.
     pub host_cpu_ns: u64,
+    /// How the run used its machine, of the first iteration of each row; nothing that a replay compares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
 }
 
 /// What a run brought forth: the same setup gives the same outcome, byte for byte.
@@ -56,7 +60,7 @@ pub enum Ending {
 
 impl Record {
     pub fn new(setup: Setup, outcome: Option<Outcome>, host_cpu_ns: u64) -> Record {
-        Record { format: FORMAT, engine: Engine::this(), setup, outcome, host_cpu_ns }
+        Record { format: FORMAT, engine: Engine::this(), setup, outcome, host_cpu_ns, observed: None }
     }
 
     /// One line of JSON.

@@ -2,12 +2,14 @@
 
 use crate::csv;
 use crate::experiment::{Adaptive, Experiment, Job, Plan, Source, application};
+use crate::html::Page;
 use crate::json::{ArmDefinition, Document, Subject, TableResult};
 use crate::measured::Measured;
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{Vintage, render, series};
+use crate::observed::{CoreFrequency, Observed};
 use crate::record::{Ending, Outcome};
-use crate::run::CoreFrequency;
+use crate::samples::Samples;
 use crate::setup::FileSetup;
 use crate::shares;
 use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
@@ -36,9 +38,20 @@ pub struct Report {
     pub document: Document,
     pub json: String,
     pub csv: String,
+    /// Of a comparison.
+    pub html: Option<String>,
+    pub samples: Samples,
     pub progress: Progress,
     /// Whether there is a table in it: while runs are missing, there may be none.
     pub has_tables: bool,
+}
+
+/// What came of the runs of an experiment.
+pub struct Runs<'r, 'o> {
+    pub outcome: &'r dyn Fn(&Job) -> Option<&'o Outcome>,
+    pub observed: &'r dyn Fn(&Job) -> Option<&'o Observed>,
+    /// What they took on the host.
+    pub cpu_seconds: f64,
 }
 
 /// What came of a run that did not end as its workload should.
@@ -94,10 +107,18 @@ fn nothing_measured(file: &FileSetup) -> String {
 
 /// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
 pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
-    let every = |table: usize| (0..experiment.tables[table].points.len()).collect::<Vec<usize>>();
-    let tables = |table: usize| {
-        let own = table_of_points(experiment, table, &every(table), outcome);
-        own.into_iter().chain(shares::tables(experiment, table, outcome))
+    numbered_tables(experiment, outcome).into_iter().map(|(_, table)| table).collect()
+}
+
+/// The same, each with its place in the experiment, where it is not one of shares of functions.
+fn numbered_tables<'o>(
+    experiment: &Experiment,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Vec<(Option<usize>, Table)> {
+    let tables = |place: usize| {
+        let points: Vec<usize> = (0..experiment.tables[place].points.len()).collect();
+        let own = table_of_points(experiment, place, &points, outcome).map(|table| (Some(place), table));
+        own.into_iter().chain(shares::tables(experiment, place, outcome).into_iter().map(|table| (None, table)))
     };
     (0..experiment.tables.len()).flat_map(tables).collect()
 }
@@ -153,16 +174,10 @@ pub(crate) fn operation<'o>(
     (!arms[0].is_empty()).then_some(Operation { label, arms })
 }
 
-/// A comparison's report, beside `measured` where there is something. `cpu_seconds` is what the runs took on the host.
-pub fn comparison<'o>(
-    experiment: &Experiment,
-    measured: Option<&Measured>,
-    plan: &Plan,
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-    cpu_seconds: f64,
-) -> Report {
+/// A comparison's report, beside `measured` where there is something.
+pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &Plan, runs: &Runs) -> Report {
     let jobs = plan.jobs(experiment);
-    report(experiment, measured, &jobs, outcome, cpu_seconds, |table, result| match table.arms.len() {
+    let text = |table: &Table, result: &TableResult| match table.arms.len() {
         1 => figures(table, experiment.vintage),
         _ => {
             let text = render(table, experiment.vintage, experiment.stars);
@@ -170,34 +185,45 @@ pub fn comparison<'o>(
             let intervals = intervals.unwrap_or_default();
             format!("{text}{}\n{}{intervals}", verdict(table, result), changes::text(result))
         }
-    })
+    };
+    let (mut report, tables) = report(experiment, measured, &jobs, runs, text);
+    let tables: Vec<(Option<usize>, &Table, &str)> =
+        tables.iter().map(|(place, table, text)| (*place, table, text.as_str())).collect();
+    let done: Vec<&Outcome> = jobs.iter().filter_map(runs.outcome).collect();
+    let (document, head) = (&report.document, &head(experiment, &done));
+    report.html = Some(Page { experiment, document, tables: &tables, head, observed: runs.observed }.render());
+    report
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
 pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
-    report(experiment, None, &experiment.jobs(), outcome, cpu_seconds, |table, _| figures(table, experiment.vintage))
+    let runs = Runs { outcome, observed: &|_| None, cpu_seconds };
+    report(experiment, None, &experiment.jobs(), &runs, |table, _| figures(table, experiment.vintage)).0
 }
 
-fn report<'o>(
+/// The report, and of each table its place in the experiment and its text.
+fn report(
     experiment: &Experiment,
     measured: Option<&Measured>,
     jobs: &[Job],
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-    cpu_seconds: f64,
+    runs: &Runs,
     table_text: impl Fn(&Table, &TableResult) -> String,
-) -> Report {
+) -> (Report, Vec<(Option<usize>, Table, String)>) {
+    let outcome = runs.outcome;
     let done: Vec<&Outcome> = jobs.iter().filter_map(outcome).collect();
     let progress = Progress { done: done.len(), runs: jobs.len() };
     let events = done.iter().map(|outcome| outcome.events).sum();
-    let tables = tables(experiment, outcome);
-    let mut document = document(experiment, &tables, events, cpu_seconds);
+    let (places, tables): (Vec<Option<usize>>, Vec<Table>) = numbered_tables(experiment, outcome).into_iter().unzip();
+    let mut document = document(experiment, &tables, events, runs.cpu_seconds);
     let mut text = String::new();
     if progress.is_partial() {
         let _ = writeln!(text, "PARTIAL: {} of {} runs are done\n", progress.done, progress.runs);
     }
     text.push_str(&head(experiment, &done));
-    for (table, result) in tables.iter().zip(&document.tables) {
-        let _ = write!(text, "\n{}", table_text(table, result));
+    let texts: Vec<String> =
+        tables.iter().zip(&document.tables).map(|(table, result)| table_text(table, result)).collect();
+    for ((table, result), own) in tables.iter().zip(&document.tables).zip(&texts) {
+        let _ = write!(text, "\n{own}");
         text.push_str(&beside_published(table, result));
     }
     if let Some(measured) = measured {
@@ -205,8 +231,11 @@ fn report<'o>(
         let _ = write!(text, "\n{}", measured.text(&rows));
         document.measured = Some(measured.to_json(&rows));
     }
+    let (json, csv) = (document.to_text(), csv::render(&document));
+    let samples = Samples::of(experiment, jobs, outcome);
     let has_tables = !tables.is_empty();
-    Report { text, json: document.to_text(), csv: csv::render(&document), document, progress, has_tables }
+    let report = Report { text, json, csv, html: None, samples, document, progress, has_tables };
+    (report, places.into_iter().zip(tables).zip(texts).map(|((place, table), text)| (place, table, text)).collect())
 }
 
 fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds: f64) -> Document {

@@ -6,21 +6,22 @@
 
 use crate::cpufreq;
 use crate::experiment::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
-use crate::idle::{self, IdleTimes};
+use crate::idle;
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
 use crate::mistake::{Mistake, listed};
+use crate::observed::{Counts, HardwareTotals, Observed, core_frequencies};
 use crate::prices::prices;
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::{Setup, sha256};
-use crate::shares::{Window, profile};
+use crate::shares::{Window, executed, profile};
 use crate::timeline;
 use machine::description::Description;
-use machine::frequency::{Counters, Frequency, FrequencyTime, Governor, Policy};
+use machine::frequency::{Frequency, Governor, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
-use machine::topology::{Location, Part};
+use machine::topology::Location;
 use observe::Profile;
 use observe::proc::Formats;
 use os::Os;
@@ -51,6 +52,8 @@ pub struct Wanted<'a> {
     /// It hears bare ones too.
     pub bare_tracepoints: bool,
     pub profile: bool,
+    /// How it used its machine; with `profile` the functions in which time went, too.
+    pub observed: bool,
     /// Who touches which cache line.
     pub lines: bool,
     pub schedstat: bool,
@@ -68,6 +71,7 @@ impl Default for Wanted<'_> {
             sink: None,
             bare_tracepoints: false,
             profile: false,
+            observed: false,
             lines: false,
             schedstat: false,
             reading: None,
@@ -82,6 +86,7 @@ impl Default for Wanted<'_> {
 pub struct Run {
     pub outcome: Outcome,
     pub profile: Option<Profile>,
+    pub observed: Option<Observed>,
     pub lines: Option<TouchedLines>,
     /// The text of `/proc/schedstat` at the end.
     pub schedstat: Option<String>,
@@ -94,27 +99,6 @@ pub struct Run {
     pub logs: Vec<(String, String)>,
     /// When the workload's first task was started, in simulated time.
     pub start: Ns,
-}
-
-/// What the machine itself counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HardwareTotals {
-    /// Cache lines moved between cores, and the time that was waited for them.
-    pub line_transfers: u64,
-    pub line_stalls: Ps,
-    pub idle: IdleTimes,
-    /// Of each core, by its first CPU; empty where frequencies are fixed.
-    pub frequencies: Vec<CoreFrequency>,
-}
-
-/// How a core was clocked over a run, from boot on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreFrequency {
-    pub cpu: CpuId,
-    /// Time at each frequency, busy or not.
-    pub time: FrequencyTime,
-    /// Of all its threads together.
-    pub counters: Counters,
 }
 
 /// When a setup's first task is started, and where.
@@ -425,7 +409,9 @@ fn simulate<const COSTS: bool>(
     let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
     let mut window = Window::of(&setup.workload.profile);
-    book(&mut sim, wanted.profile || window.is_some(), wanted.lines, start);
+    let profiled = wanted.profile || window.is_some();
+    book(&mut sim, profiled, wanted.lines, start);
+    let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
         .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
@@ -467,12 +453,13 @@ fn simulate<const COSTS: bool>(
         outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim), shares),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
+        observed: before.map(|before| observed(&sim, setup, start, &before, profiled)),
         lines: wanted
             .lines
             .then(|| lines::touched(&sim, &setup.kernel.name, Ps::from(end_of(&sim)).saturating_sub(start.into()))),
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
-        hardware: hardware_totals(&sim),
+        hardware: HardwareTotals::of(&sim.sched.arch, end_of(&sim).into()),
         group_stats: proc::quota_groups(&sim),
         start,
     }))
@@ -551,7 +538,7 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
         let (clock, busy) = (hardware.now(cpu).0, sim.busy(cpu).0);
         let _ = writeln!(text, "{cpu} {clock} {busy} {} {}", rq.nr_switches, idle.join(" "));
     }
-    for core in frequencies(sim) {
+    for core in core_frequencies(&sim.sched.arch, Ps::from(end_of(sim))) {
         let time: Vec<String> = core.time.iter().map(|(khz, time)| format!("{khz}:{}", time.0)).collect();
         let _ = writeln!(text, "{} {} {}", core.cpu, core.counters.cycles, time.join(" "));
     }
@@ -560,29 +547,20 @@ fn digest<const COSTS: bool>(sim: &LinuxSim<COSTS>, end: Ending) -> String {
     sha256(text.as_bytes())
 }
 
-fn hardware_totals<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> HardwareTotals {
-    let hardware = &sim.sched.arch;
-    let lines = hardware.line_totals();
-    HardwareTotals {
-        line_transfers: lines.transfers,
-        line_stalls: lines.stalled,
-        idle: IdleTimes::of(hardware, end_of(sim).into()),
-        frequencies: frequencies(sim),
-    }
-}
-
-fn frequencies<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Vec<CoreFrequency> {
-    let hardware = &sim.sched.arch;
-    let Some(frequency) = hardware.frequency() else { return Vec::new() };
-    let end = Ps::from(end_of(sim));
-    let core = |core: &Part| {
-        let cpu = core.cpus.iter().next()?;
-        let counters = core.cpus.iter().map(|cpu| frequency.counters(cpu, end));
-        let counters = counters.fold(Counters::default(), |sum, it| Counters {
-            unhalted: sum.unhalted + it.unhalted,
-            cycles: sum.cycles + it.cycles,
-        });
-        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
+/// From `start` on, when the machine had counted `before`.
+fn observed<const COSTS: bool>(
+    sim: &LinuxSim<COSTS>,
+    setup: &Setup,
+    start: Ns,
+    before: &HardwareTotals,
+    profiled: bool,
+) -> Observed {
+    let after = HardwareTotals::of(&sim.sched.arch, end_of(sim).into());
+    let counts = Counts {
+        migrations: sim.sched.nr_migrations,
+        wakeups: sim.sched.nr_wakeups,
+        context_switches: sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum(),
     };
-    hardware.topology.cores().iter().filter_map(core).collect()
+    let profile = if profiled { executed(sim, &setup.kernel.name, start) } else { Profile::default() };
+    Observed::between(before, &after, counts, &profile)
 }

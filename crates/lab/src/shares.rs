@@ -63,14 +63,37 @@ pub fn tables<'o>(experiment: &Experiment, place: usize, outcome: &dyn Fn(&Job) 
         let operations = profile.functions.iter().enumerate().flat_map(|(function, name)| {
             let rows = profile_rows(of, name).into_iter().enumerate();
             rows.filter_map(move |(point, label)| {
-                let row = of.points[point].operations.len() + kind * profile.functions.len() + function;
-                operation(experiment, (place, point, row), label, &|sample| sample as f64 / PER_PERCENT, outcome)
+                let row = place_of(of, profile, point, kind, function);
+                operation(experiment, (place, point, row), label, &percent, outcome)
             })
         });
         let operations: Vec<Operation> = operations.collect();
         (!operations.is_empty()).then(|| shares(experiment, of, profile, kind, operations))
     };
     (0..KINDS).filter_map(table).collect()
+}
+
+/// Where a function's share stands among the samples of a run of a point.
+fn place_of(of: &WorkloadTable, profile: &ProfileTable, point: usize, kind: usize, function: usize) -> usize {
+    of.points[point].operations.len() + kind * profile.functions.len() + function
+}
+
+/// A sample in per cent.
+pub fn percent(sample: u64) -> f64 {
+    sample as f64 / PER_PERCENT
+}
+
+/// The title of a profile's table.
+fn title(profile: &ProfileTable, kind: usize) -> String {
+    if kind == 0 { profile.title.clone() } else { format!("{}-self", profile.title) }
+}
+
+/// What the samples of a run of a point are that stand behind the workload's own, in their order: table and row.
+pub fn rows_of(of: &WorkloadTable, point: usize) -> Vec<(String, String)> {
+    let Some(profile) = &of.profile else { return Vec::new() };
+    let label = |function: &String| profile_rows(of, function).swap_remove(point);
+    let rows = |kind: usize| profile.functions.iter().map(move |function| (title(profile, kind), label(function)));
+    (0..KINDS).flat_map(rows).collect()
 }
 
 fn shares(
@@ -82,7 +105,7 @@ fn shares(
 ) -> Table {
     let published: Option<Published> = profile.published[kind].clone();
     Table {
-        name: Some(if kind == 0 { profile.title.clone() } else { format!("{}-self", profile.title) }),
+        name: Some(title(profile, kind)),
         workload: of.source.name().to_string(),
         parameters: of.parameters.clone(),
         class: Class::Singleops { figure: "Share".to_string() },
@@ -98,7 +121,6 @@ fn shares(
 /// What was booked from `start` on, by the names that this kernel has for it.
 pub(crate) fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
     let hardware = &sim.sched.arch;
-    let symbols = Symbols::of(kernel, &hardware.prices, path_name);
     let end = Ps::from(end_of(sim));
     let mut stacks = hardware.profile().expect("the profile was started").stacks();
     // Who sleeps at the end has not booked it yet.
@@ -107,10 +129,22 @@ pub(crate) fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, st
         let since = since.max(Ps::from(start));
         (vec![Frame::Comm(0), Frame::Idle(state as u8)], end.saturating_sub(since))
     }));
+    named(sim, kernel, start, &stacks)
+}
+
+/// The same without what CPUs idled.
+pub(crate) fn executed<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
+    let mut stacks = sim.sched.arch.profile().expect("the profile was started").stacks();
+    stacks.retain(|(frames, _)| !matches!(frames.last(), Some(Frame::Idle(_))));
+    named(sim, kernel, start, &stacks)
+}
+
+fn named<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns, stacks: &[(Vec<Frame>, Ps)]) -> Profile {
+    let symbols = Symbols::of(kernel, &sim.sched.arch.prices, path_name);
     Profile {
         stacks: stacks.iter().map(|(frames, time)| symbols.stack(frames, sim.comms(), *time)).collect(),
         cpus: sim.sched.rq.len(),
-        duration_ps: end.saturating_sub(Ps::from(start)).0,
+        duration_ps: Ps::from(end_of(sim)).saturating_sub(Ps::from(start)).0,
     }
 }
 

@@ -132,7 +132,8 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn sched_info_dequeued(&mut self, cpu: CpuId, p: TaskId) {
         self.write_sched_info(p);
         let delta = self.take_run_delay(cpu, p);
-        self.rq[cpu].rq_sched_info.run_delay += delta;
+        let total = &mut self.rq[cpu].rq_sched_info;
+        total.run_delay = total.run_delay.wrapping_add(delta);
     }
 
     fn take_run_delay(&mut self, cpu: CpuId, p: TaskId) -> u64 {
@@ -140,7 +141,8 @@ impl<A: Arch> Sched<A> {
         let info = &mut self.task[p].sched_info;
         let delta = if info.last_queued == 0 { 0 } else { clock.wrapping_sub(info.last_queued) };
         info.last_queued = 0;
-        info.run_delay += delta;
+        // Clocks of two runqueues are read at different times, so a delta may be "negative": the sum wraps, as the kernel's does.
+        info.run_delay = info.run_delay.wrapping_add(delta);
         delta
     }
 
@@ -165,7 +167,7 @@ impl<A: Arch> Sched<A> {
         info.last_arrival = clock;
         info.pcount += 1;
         let total = &mut self.rq[cpu].rq_sched_info;
-        total.run_delay += delta;
+        total.run_delay = total.run_delay.wrapping_add(delta);
         total.pcount += 1;
     }
 

@@ -1,7 +1,8 @@
 use super::*;
 use crate::experiment::{Draft, Purpose};
 use crate::machines::tests::Table;
-use crate::run::{CoreFrequency, Run, Wanted, run};
+use crate::observed::CoreFrequency;
+use crate::run::{Run, Wanted, run};
 use crate::setup::Setup;
 use crate::trace::{Cut, TraceFormat, Wish, trace};
 use machine::description::{builtin, parse};

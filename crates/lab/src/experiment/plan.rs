@@ -55,6 +55,13 @@ impl Experiment {
         }
     }
 
+    /// Whether a run's profile is taken for the report: a profile makes a run longer by half or more, so only the first
+    /// iteration of the first, the middle and the last row of each table has one.
+    pub fn profiles(&self, job: &Job) -> bool {
+        let last = self.tables[job.table].points.len() - 1;
+        job.iteration == 0 && [0, last.div_ceil(2), last].contains(&job.point)
+    }
+
     /// The name of a run's record, without ending: unique in the experiment.
     pub fn record_name(&self, job: &Job) -> String {
         let table = &self.tables[job.table];

@@ -128,6 +128,8 @@ pub struct Sched<A: Arch> {
     pub(crate) distribute_cpu_mask_prev: PerCpu<CpuId>,
     /// Wakeups that did something, since boot.
     pub nr_wakeups: u64,
+    /// Tasks that were given another CPU, since boot.
+    pub nr_migrations: u64,
     next_pid: u32,
     pub arch: A,
 }
@@ -239,6 +241,7 @@ impl<A: Arch> Sched<A> {
             profile: ProfileState::default(),
             schedstats: SchedstatsState::new(&boot.kernel, &boot.sysctl),
             nr_wakeups: 0,
+            nr_migrations: 0,
             next_pid: 1,
             kernel: boot.kernel,
         };
@@ -522,6 +525,7 @@ impl<A: Arch> Sched<A> {
             }
             let se = self.task[p].se;
             self.se[se].nr_migrations += 1;
+            self.nr_migrations += 1;
         }
         self.__set_task_cpu(p, new_cpu);
     }

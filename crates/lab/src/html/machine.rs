@@ -1,0 +1,212 @@
+//! What the machine did in the first iteration of each row, and in what the arms' profiles differ.
+
+use super::{Page, escaped};
+use crate::experiment::Job;
+use crate::json::TableResult;
+use crate::observed::{FunctionTime, Observed, share};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Functions of a profile difference.
+const MOST_FUNCTIONS: usize = 14;
+/// Shares below it are not listed, in percentage points.
+const LEAST_POINTS: f64 = 0.005;
+/// Width of a bar, in its own units.
+const BAR: f64 = 120.0;
+
+/// Both, for the table `index` of the experiment; nothing where nothing was observed.
+pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableResult) {
+    let points = &page.experiment.tables[index].points;
+    let arms = page.experiment.arms.len();
+    let observed = |point: usize, arm: usize| {
+        let job = Job { table: index, point, arm, iteration: 0 };
+        (page.observed)(&job)
+    };
+    let known: Vec<(usize, Vec<&Observed>)> = (0..points.len())
+        .filter_map(|point| Some((point, (0..arms).map(|arm| observed(point, arm)).collect::<Option<Vec<_>>>()?)))
+        .collect();
+    if known.is_empty() {
+        return;
+    }
+    let names: Vec<&str> = page.experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let label = |point: usize| points[point].name.as_str();
+    html.push_str("<h3>What the machine did</h3>\n");
+    html.push_str("<p class=\"soft\">First iteration of each row, from the workload's start to its end. A CPU counts as used if it executed for more than 1% of\nthe time.</p>\n");
+    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">arm</th><th>CPUs used</th><th>executing</th><th>MHz while executing</th>");
+    html.push_str("<th>switches/s</th><th>wakeups/s</th><th>migrations/s</th><th class=\"text\">idle states</th><th class=\"text\">frequencies</th></tr></thead>\n<tbody>\n");
+    for (point, of_arms) in &known {
+        for (arm, observed) in of_arms.iter().enumerate() {
+            let class = if arm == 0 { " class=\"first\"" } else { "" };
+            let run = if arm == 0 { escaped(label(*point)) } else { String::new() };
+            let _ = write!(html, "<tr{class}><td>{run}</td><td class=\"text\">{}</td>", escaped(names[arm]));
+            add_counts(html, observed);
+        }
+    }
+    html.push_str("</tbody></table></div>\n");
+    if arms < 2 {
+        return;
+    }
+    html.push_str("<h3>Where time went</h3>\n");
+    html.push_str("<p class=\"soft\">First iteration of the first, the middle and the last row: functions whose own share of the executed\ntime differs most from the first arm's, in percentage points.</p>\n");
+    let profiled = |of_arms: &[&Observed]| of_arms.iter().all(|observed| observed.profiled_ns > 0);
+    for (point, of_arms) in known.iter().filter(|(_, of_arms)| profiled(of_arms)) {
+        let summary = format!("{} {}", escaped(result.title()), escaped(label(*point)));
+        let _ = writeln!(html, "<details><summary>{summary}</summary>");
+        for (name, other) in names.iter().zip(of_arms).skip(1) {
+            add_difference(html, (names[0], of_arms[0]), (name, other));
+        }
+        html.push_str("</details>\n");
+    }
+}
+
+fn add_counts(html: &mut String, observed: &Observed) {
+    let seconds = observed.duration_ns.max(1) as f64 / 1e9;
+    let rate = |count: u64| format!("{:.0}", count as f64 / seconds);
+    let executing = 100.0 * observed.busy_share();
+    let mhz = match observed.busy_khz {
+        0 => "fixed".to_string(),
+        khz => (khz / 1000).to_string(),
+    };
+    let _ = write!(
+        html,
+        "<td>{} of {}</td><td>{executing:.1}%</td><td>{mhz}</td>",
+        observed.cpus_used(),
+        observed.busy_ns.len()
+    );
+    for count in [observed.context_switches, observed.wakeups, observed.migrations] {
+        let _ = write!(html, "<td>{}</td>", rate(count));
+    }
+    let all = observed.duration_ns * observed.busy_ns.len() as u64;
+    let states = observed.idle.iter().filter(|state| state.1 > 0);
+    let states: Vec<(String, f64)> = states.map(|(name, time, _)| (name.clone(), share(*time, all))).collect();
+    let whole: u64 = observed.frequencies.iter().map(|it| it.1).sum();
+    let frequencies: Vec<(String, f64)> =
+        observed.frequencies.iter().map(|(khz, time)| (format!("{} MHz", khz / 1000), share(*time, whole))).collect();
+    let _ =
+        writeln!(html, "<td class=\"text\">{}</td><td class=\"text\">{}</td></tr>", bar(&states), bar(&frequencies));
+}
+
+/// Shares of a whole, from light to dark, each with its name for the mouse and for those who do not see it.
+fn bar(shares: &[(String, f64)]) -> String {
+    if shares.is_empty() {
+        return String::new();
+    }
+    let words: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {:.1}%", share * 100.0)).collect();
+    let label = escaped(&words.join(", "));
+    let mut svg = format!(
+        "<svg viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
+    );
+    let _ = write!(svg, "<rect class=\"rest\" x=\"0\" y=\"0\" width=\"{BAR}\" height=\"12\"/>");
+    let mut from = 0.0;
+    for (index, (_, share)) in shares.iter().enumerate() {
+        let width = share * BAR;
+        let opacity = 0.25 + 0.75 * (index + 1) as f64 / shares.len() as f64;
+        let _ = write!(
+            svg,
+            "<rect class=\"part\" x=\"{from:.2}\" y=\"0\" width=\"{width:.2}\" height=\"12\" opacity=\"{opacity:.2}\"/>"
+        );
+        from += width;
+    }
+    svg.push_str("</svg>");
+    // The largest in words: colours alone say little.
+    let largest = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there is one");
+    format!("{svg}{} {:.0}%", escaped(&largest.0), largest.1 * 100.0)
+}
+
+/// One function in two profiles, in per cent of what was executed.
+struct Difference<'a> {
+    name: &'a str,
+    own: [f64; 2],
+    children: [f64; 2],
+}
+
+impl Difference<'_> {
+    fn points(&self) -> f64 {
+        self.own[1] - self.own[0]
+    }
+}
+
+/// Of all functions of either profile, those that differ most.
+fn differences<'a>(base: &'a Observed, other: &'a Observed) -> Vec<Difference<'a>> {
+    let mut all: BTreeMap<&str, Difference> = BTreeMap::new();
+    for (side, observed) in [base, other].into_iter().enumerate() {
+        let percent = |ns: u64| 100.0 * share(ns, observed.profiled_ns);
+        for FunctionTime { name, self_ns, children_ns } in &observed.functions {
+            let entry = all.entry(name).or_insert(Difference { name, own: [0.0; 2], children: [0.0; 2] });
+            (entry.own[side], entry.children[side]) = (percent(*self_ns), percent(*children_ns));
+        }
+    }
+    let mut all: Vec<Difference> = all.into_values().filter(|it| it.points().abs() >= LEAST_POINTS).collect();
+    all.sort_by(|a, b| b.points().abs().total_cmp(&a.points().abs()).then(a.name.cmp(b.name)));
+    all.truncate(MOST_FUNCTIONS);
+    all
+}
+
+fn add_difference(html: &mut String, base: (&str, &Observed), other: (&str, &Observed)) {
+    let all = differences(base.1, other.1);
+    if all.is_empty() {
+        let _ = writeln!(html, "<p>{}: no function's share differs.</p>", escaped(other.0));
+        return;
+    }
+    let [left, right] = [base.0, other.0].map(escaped);
+    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>function</th>");
+    let _ = writeln!(
+        html,
+        "<th>{left}, self</th><th>{right}, self</th><th>points</th><th></th><th>{left}, with callees</th><th>{right}, with callees</th></tr></thead>\n<tbody>"
+    );
+    let most = all.iter().map(|it| it.points().abs()).fold(f64::MIN_POSITIVE, f64::max);
+    for it in &all {
+        let points = it.points();
+        let width = points.abs() / most * BAR / 2.0;
+        let (class, x) = if points > 0.0 { ("more", BAR / 2.0) } else { ("less", BAR / 2.0 - width) };
+        let bar = format!(
+            "<svg viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"{class}\" x=\"{x:.2}\" y=\"1\" width=\"{width:.2}\" height=\"10\"/></svg>"
+        );
+        let _ = write!(html, "<tr><td><code>{}</code></td>", escaped(it.name));
+        let _ = write!(html, "<td>{:.2}%</td><td>{:.2}%</td><td>{points:+.2}</td><td>{bar}</td>", it.own[0], it.own[1]);
+        let _ = writeln!(html, "<td>{:.2}%</td><td>{:.2}%</td></tr>", it.children[0], it.children[1]);
+    }
+    html.push_str("</tbody></table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(functions: &[(&str, u64, u64)]) -> Observed {
+        let function =
+            |&(name, self_ns, children_ns): &(&str, u64, u64)| FunctionTime { name: name.into(), self_ns, children_ns };
+        Observed {
+            duration_ns: 1_000_000_000,
+            busy_ns: vec![500_000_000, 0],
+            idle: vec![("C1".into(), 1_500_000_000, 10)],
+            frequencies: vec![(1_200_000, 3), (2_300_000, 1)],
+            busy_khz: 1_500_000,
+            migrations: 7,
+            wakeups: 80,
+            context_switches: 160,
+            profiled_ns: 1_000,
+            functions: functions.iter().map(function).collect(),
+        }
+    }
+
+    #[test]
+    fn differences_are_of_shares_and_the_largest_comes_first() {
+        let (a, b) = (observed(&[("x", 100, 500), ("y", 10, 10)]), observed(&[("x", 130, 500), ("z", 100, 100)]));
+        let all = differences(&a, &b);
+        let told: Vec<(&str, i64)> = all.iter().map(|it| (it.name, (it.points() * 10.0).round() as i64)).collect();
+        assert_eq!(told, [("z", 100), ("x", 30), ("y", -10)]);
+        assert!(differences(&a, &a).is_empty());
+    }
+
+    #[test]
+    fn counts_are_rates_and_bars_have_words() {
+        let mut html = String::new();
+        add_counts(&mut html, &observed(&[]));
+        assert!(
+            html.starts_with("<td>1 of 2</td><td>25.0%</td><td>1500</td><td>160</td><td>80</td><td>7</td>"),
+            "{html}"
+        );
+        assert!(html.contains("aria-label=\"C1 75.0%\"") && html.contains("1200 MHz 75.0%, 2300 MHz 25.0%"), "{html}");
+    }
+}

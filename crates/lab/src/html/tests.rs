@@ -1,0 +1,162 @@
+//! The page's structure, without a browser: well-formed, self-contained, complete, and safe from its own texts.
+
+use super::*;
+use crate::experiment::{Plan, Purpose, parse};
+use crate::machines::tests::Table as NoFiles;
+use crate::record::{Ending, Outcome};
+use crate::report::{Runs, comparison};
+use roxmltree::{Document as Xml, Node, ParsingOptions};
+use std::collections::BTreeMap;
+
+const TEXT: &str = "\
+name = \"page\"
+machine = \"core-i7-3770\"
+iterations = 3
+
+[[workload]]
+name = \"pipetest\"
+title = \"<b>pipes</b> & \\\"quotes\\\"\"
+batches = 5
+loops = 1
+
+[[workload]]
+name = \"hackbench-pipes\"
+groups = [1, 2, 4, 8]
+loops = 1
+published = { source = \"x\", 1 = 0.001, 4 = 0.004 }
+
+[[arm]]
+name = \"a<script>\"
+kernel = \"v4.15\"
+
+[[arm]]
+name = \"b\"
+kernel = \"v4.16\"
+";
+
+fn made_up(job: &Job, rows: usize) -> Outcome {
+    let sample =
+        1_000_000 + 50_000 * job.point as u64 - 30_000 * job.arm as u64 + u64::from(job.iteration * 7 % 5) * 900;
+    Outcome {
+        end: Ending::Finished,
+        samples: vec![(0..5).map(|batch| sample + batch).collect(); rows],
+        reported: Vec::new(),
+        events: 1,
+        context_switches: 0,
+        wakeups: 0,
+        simulated_ns: 1,
+        warnings: vec!["a <warning> & more".to_string()],
+        digest: String::new(),
+    }
+}
+
+fn observed(job: &Job) -> Observed {
+    let function =
+        |name: &str, self_ns| crate::observed::FunctionTime { name: name.into(), self_ns, children_ns: self_ns };
+    Observed {
+        duration_ns: 1_000_000,
+        busy_ns: vec![900_000; 8],
+        idle: vec![("C1".into(), 800_000, 3)],
+        frequencies: Vec::new(),
+        busy_khz: 0,
+        migrations: 3,
+        wakeups: 5,
+        context_switches: 9,
+        profiled_ns: 1_000,
+        functions: vec![function("schedule", 100 + 50 * job.arm as u64), function("main", 600)],
+    }
+}
+
+fn page() -> String {
+    let experiment =
+        parse(TEXT, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &NoFiles::default())).unwrap();
+    let plan = Plan::first(&experiment);
+    let jobs = plan.jobs(&experiment);
+    let rows = |job: &Job| experiment.tables[job.table].points[job.point].operations.len();
+    let outcomes: BTreeMap<Job, Outcome> = jobs.iter().map(|job| (*job, made_up(job, rows(job)))).collect();
+    let seen: BTreeMap<Job, Observed> = jobs.iter().map(|job| (*job, observed(job))).collect();
+    let runs = Runs { outcome: &|job| outcomes.get(job), observed: &|job| seen.get(job), cpu_seconds: 1.0 };
+    comparison(&experiment, None, &plan, &runs).html.expect("a comparison has a page")
+}
+
+fn read(page: &str) -> Xml<'_> {
+    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
+    Xml::parse_with_options(page, options).expect("well-formed")
+}
+
+fn named<'a>(of: Node<'a, 'a>, name: &'static str) -> Vec<Node<'a, 'a>> {
+    of.descendants().filter(|node| node.tag_name().name() == name).collect()
+}
+
+fn words(of: Node) -> String {
+    of.descendants().filter_map(|node| node.text().filter(|_| node.is_text())).collect()
+}
+
+#[test]
+fn the_page_is_whole() {
+    let page = page();
+    let xml = read(&page);
+    let root = xml.root_element();
+    let sections = named(root, "section");
+    assert_eq!(sections.len(), 3, "two tables and how to replay");
+    // pipetest has its 17 statistics, hackbench its four keys; each has a verdict, two plots and MMTests's text.
+    for (section, rows) in sections.iter().zip([17, 4]) {
+        let table = named(*section, "table")[0];
+        assert_eq!(named(named(table, "tbody")[0], "tr").len(), rows);
+        assert_eq!(named(*section, "figure").len(), 2);
+        assert_eq!(section.descendants().filter(|it| it.attribute("class") == Some("verdict")).count(), 1);
+        assert_eq!(named(*section, "pre").len(), 1);
+        assert!(words(*section).contains("What the machine did") && words(*section).contains("schedule"));
+    }
+    // Keys have a curve for each arm and the published column, names have none.
+    assert_eq!(named(sections[0], "polyline").len(), 0);
+    assert_eq!(named(sections[1], "polyline").len(), 2 + 1 + 1);
+    assert_eq!(
+        named(sections[1], "thead")[0].descendants().filter(|it| it.tag_name().name() == "th").count(),
+        2 + 2 + 3 + 2
+    );
+    assert!(words(sections[2]).contains("fairground replay records/"));
+    // Links inside the page lead somewhere.
+    for link in named(root, "a") {
+        let target = link.attribute("href").and_then(|href| href.strip_prefix('#')).expect("a place on the page");
+        assert!(root.descendants().any(|it| it.attribute("id") == Some(target)), "{target}");
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_else() {
+    let page = page();
+    let xml = read(&page);
+    for node in xml.root_element().descendants() {
+        assert!(!["script", "link", "img", "iframe", "image", "use"].contains(&node.tag_name().name()));
+        for attribute in node.attributes() {
+            let (name, value) = (attribute.name(), attribute.value());
+            assert!(!["src", "srcset", "data", "action"].contains(&name) && !name.starts_with("on"), "{name}={value}");
+            assert!(name != "href" || value.starts_with('#'), "{value}");
+        }
+    }
+    assert!(!STYLE.contains("url(") && !STYLE.contains("@import"));
+    assert!(STYLE.contains("prefers-color-scheme: dark") && page.contains("name=\"viewport\""));
+}
+
+#[test]
+fn texts_of_users_stay_texts() {
+    let page = page();
+    assert!(!page.contains("<script>") && !page.contains("<b>pipes") && !page.contains("<warning>"));
+    let xml = read(&page);
+    let headings: Vec<String> = named(xml.root_element(), "h2").into_iter().map(words).collect();
+    assert_eq!(headings[0], "<b>pipes</b> & \"quotes\"");
+    assert_eq!(escaped("<a href=\"x\">'&'\u{1}\n"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;\u{fffd}\n");
+}
+
+#[test]
+fn every_drawing_says_what_it_is() {
+    let page = page();
+    let xml = read(&page);
+    for svg in named(xml.root_element(), "svg") {
+        let told = svg.attribute("aria-label").is_some_and(|label| !label.is_empty());
+        assert!(told || svg.attribute("aria-hidden") == Some("true"));
+        assert!(svg.attribute("viewBox").is_some());
+    }
+    assert_eq!(page, self::page(), "the same runs, the same bytes");
+}

@@ -1,0 +1,246 @@
+//! What a run shows of the machine and the kernel beside the benchmark's samples: CPUs used, idle states, frequencies, migrations and
+//! the functions in which time went. From the workload's start to the end; whole numbers, so that they are stored as they are.
+
+use crate::idle::IdleTimes;
+use machine::frequency::{Counters, FrequencyTime};
+use machine::hardware::Hardware;
+use machine::topology::Part;
+use observe::Profile;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use units::{CpuId, Ps};
+
+/// Functions that are kept, of those with the most time of their own and of those with the most below them.
+const MOST_FUNCTIONS: usize = 60;
+
+/// What the machine itself counted, from boot on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HardwareTotals {
+    /// Cache lines moved between cores, and the time that was waited for them.
+    pub line_transfers: u64,
+    pub line_stalls: Ps,
+    pub idle: IdleTimes,
+    /// Of each core, by its first CPU; empty where frequencies are fixed.
+    pub frequencies: Vec<CoreFrequency>,
+}
+
+/// How a core was clocked over a run, from boot on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreFrequency {
+    pub cpu: CpuId,
+    /// Time at each frequency, busy or not.
+    pub time: FrequencyTime,
+    /// Of all its threads together.
+    pub counters: Counters,
+}
+
+impl HardwareTotals {
+    /// Up to `end`.
+    pub fn of<const COSTS: bool>(hardware: &Hardware<COSTS>, end: Ps) -> HardwareTotals {
+        let lines = hardware.line_totals();
+        HardwareTotals {
+            line_transfers: lines.transfers,
+            line_stalls: lines.stalled,
+            idle: IdleTimes::of(hardware, end),
+            frequencies: core_frequencies(hardware, end),
+        }
+    }
+}
+
+/// Of each core, up to `end`.
+pub(crate) fn core_frequencies<const COSTS: bool>(hardware: &Hardware<COSTS>, end: Ps) -> Vec<CoreFrequency> {
+    let Some(frequency) = hardware.frequency() else { return Vec::new() };
+    let core = |core: &Part| {
+        let cpu = core.cpus.iter().next()?;
+        let counters = core.cpus.iter().map(|cpu| frequency.counters(cpu, end));
+        let counters = counters.fold(Counters::default(), |sum, it| Counters {
+            unhalted: sum.unhalted + it.unhalted,
+            cycles: sum.cycles + it.cycles,
+        });
+        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
+    };
+    hardware.topology.cores().iter().filter_map(core).collect()
+}
+
+/// How one run used its machine. Times in nanoseconds of simulated time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observed {
+    pub duration_ns: u64,
+    /// Time in which each CPU executed.
+    pub busy_ns: Vec<u64>,
+    /// Each idle state's name, time of all CPUs in it, and how often it was entered.
+    pub idle: Vec<(String, u64, u64)>,
+    /// Time of all cores at each frequency in kHz, the lowest first; empty where frequencies are fixed.
+    pub frequencies: Vec<(u32, u64)>,
+    /// The average while something was executed, in kHz; 0 where frequencies are fixed.
+    pub busy_khz: u64,
+    /// How often a task went to another CPU, and how often one was woken and switched to.
+    pub migrations: u64,
+    pub wakeups: u64,
+    pub context_switches: u64,
+    /// Time of all CPUs that the profile is about, without idle states; 0 where there was none.
+    pub profiled_ns: u64,
+    /// Functions by name, the kernel's and, as `main`, the tasks' own.
+    pub functions: Vec<FunctionTime>,
+}
+
+/// Time in one function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionTime {
+    pub name: String,
+    pub self_ns: u64,
+    /// With what it called.
+    pub children_ns: u64,
+}
+
+/// What is counted in other places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    pub migrations: u64,
+    pub wakeups: u64,
+    pub context_switches: u64,
+}
+
+impl Observed {
+    /// Between two moments of a machine. `profile` holds no idle states.
+    pub(crate) fn between(
+        before: &HardwareTotals,
+        after: &HardwareTotals,
+        counts: Counts,
+        profile: &Profile,
+    ) -> Observed {
+        let duration = after.idle.duration.saturating_sub(before.idle.duration);
+        let cpus = || after.idle.cpus.iter().zip(&before.idle.cpus);
+        let busy = cpus().map(|(after, before)| {
+            let idle = sum(&after.idle).saturating_sub(sum(&before.idle));
+            Ps(duration.0.saturating_sub(idle)).ns().0
+        });
+        let idle = after.idle.states.iter().enumerate().map(|(state, name)| {
+            let time = cpus().map(|(after, before)| after.idle[state].saturating_sub(before.idle[state]).0).sum();
+            let entries = cpus().map(|(after, before)| after.entries[state] - before.entries[state]).sum();
+            (name.clone(), Ps(time).ns().0, entries)
+        });
+        let mut frequencies: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut counters = Counters::default();
+        for (after, before) in after.frequencies.iter().zip(&before.frequencies) {
+            after.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() += time.0);
+            before.time.iter().for_each(|(khz, time)| *frequencies.entry(khz).or_default() -= time.0);
+            counters.cycles += after.counters.cycles - before.counters.cycles;
+            counters.unhalted += after.counters.unhalted.saturating_sub(before.counters.unhalted);
+        }
+        let (profiled_ns, functions) = functions(profile);
+        Observed {
+            duration_ns: duration.ns().0,
+            busy_ns: busy.collect(),
+            idle: idle.collect(),
+            frequencies: frequencies.into_iter().map(|(khz, ps)| (khz, Ps(ps).ns().0)).filter(|it| it.1 > 0).collect(),
+            busy_khz: khz(&counters),
+            migrations: counts.migrations,
+            wakeups: counts.wakeups,
+            context_switches: counts.context_switches,
+            profiled_ns,
+            functions,
+        }
+    }
+
+    /// CPUs that executed for more than a hundredth of the time.
+    pub fn cpus_used(&self) -> usize {
+        self.busy_ns.iter().filter(|&&busy| busy * 100 > self.duration_ns).count()
+    }
+
+    /// Share of the CPUs' time in which they executed.
+    pub fn busy_share(&self) -> f64 {
+        share(self.busy_ns.iter().sum(), self.duration_ns * self.busy_ns.len() as u64)
+    }
+}
+
+/// `part / whole`; nothing of nothing is nothing.
+pub fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+fn sum(times: &[Ps]) -> u64 {
+    times.iter().map(|time| time.0).sum()
+}
+
+/// Cycles in a picosecond are a billion kHz.
+fn khz(counters: &Counters) -> u64 {
+    let cycles = u128::from(counters.cycles) * 1_000_000_000;
+    cycles.checked_div(u128::from(counters.unhalted.0)).unwrap_or(0) as u64
+}
+
+/// Time in all functions, and in those that matter, by name.
+fn functions(profile: &Profile) -> (u64, Vec<FunctionTime>) {
+    let mut all: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for stack in &profile.stacks {
+        let once: BTreeSet<&str> = stack.frames.iter().map(String::as_str).collect();
+        for name in once {
+            all.entry(name).or_default().1 += stack.time_ps;
+        }
+        if let Some(last) = stack.frames.last() {
+            all.entry(last).or_default().0 += stack.time_ps;
+        }
+    }
+    let most = |time: fn(&(u64, u64)) -> u64| {
+        let mut names: Vec<(u64, &str)> = all.iter().map(|(name, times)| (time(times), *name)).collect();
+        // Of equal ones the first by name.
+        names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        names.truncate(MOST_FUNCTIONS);
+        names
+    };
+    let kept: BTreeSet<&str> = most(|it| it.0).into_iter().chain(most(|it| it.1)).map(|(_, name)| name).collect();
+    let ns = |ps: u64| Ps(ps).ns().0;
+    let of = |name: &&str| {
+        let (own, children) = all[name];
+        FunctionTime { name: name.to_string(), self_ns: ns(own), children_ns: ns(children) }
+    };
+    (ns(profile.stacks.iter().map(|stack| stack.time_ps).sum()), kept.iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::hardware::Residency;
+    use observe::{Object, Stack};
+
+    fn totals(duration_ms: u64, idle_ms: [u64; 2], entries: u64) -> HardwareTotals {
+        let ms = |ms: u64| Ps::from_ns(ms * 1_000_000);
+        let cpu = |idle| Residency { idle: vec![ms(idle)], entries: vec![entries], above: vec![0], below: vec![0] };
+        let idle = IdleTimes {
+            states: vec!["C1".to_string()],
+            duration: ms(duration_ms),
+            cpus: idle_ms.map(cpu).into(),
+            package_states: Vec::new(),
+            packages: vec![0, 0],
+        };
+        HardwareTotals { line_transfers: 0, line_stalls: Ps::ZERO, idle, frequencies: Vec::new() }
+    }
+
+    fn stack(frames: &[&str], us: u64) -> Stack {
+        let frames = frames.iter().map(|frame| frame.to_string()).collect();
+        Stack { task: "a".to_string(), object: Object::Kernel, frames, time_ps: us * 1_000_000 }
+    }
+
+    #[test]
+    fn what_was_before_the_start_does_not_count() {
+        let profile = Profile { stacks: vec![stack(&["a", "b"], 3)], cpus: 2, duration_ps: 0 };
+        let counts = Counts { migrations: 1, wakeups: 2, context_switches: 3 };
+        let observed = Observed::between(&totals(10, [10, 10], 1), &totals(20, [12, 20], 5), counts, &profile);
+        assert_eq!(observed.duration_ns, 10_000_000);
+        assert_eq!(observed.busy_ns, [8_000_000, 0]);
+        assert_eq!(observed.idle, [("C1".to_string(), 12_000_000, 8)]);
+        assert_eq!((observed.cpus_used(), observed.busy_share()), (1, 0.4));
+        assert_eq!((observed.profiled_ns, observed.busy_khz), (3_000, 0));
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_counts_once() {
+        let stacks = vec![stack(&["a", "b", "a"], 5), stack(&["a"], 2), stack(&["c"], 0)];
+        let (total, functions) = functions(&Profile { stacks, cpus: 1, duration_ps: 0 });
+        let told: Vec<(&str, u64, u64)> =
+            functions.iter().map(|it| (it.name.as_str(), it.self_ns, it.children_ns)).collect();
+        assert_eq!((total, told), (7_000, vec![("a", 7_000, 7_000), ("b", 0, 5_000), ("c", 0, 0)]));
+    }
+}
