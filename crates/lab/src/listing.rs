@@ -234,8 +234,12 @@ pub fn workload(name: &str) -> Option<String> {
 
 fn describe(workload: &Workload) -> String {
     let better = match workload.statistics {
-        Summary::Rate | Summary::SkewedRate | Summary::RateFigure(_) => "higher",
-        Summary::Time | Summary::SkewedTime | Summary::Variabletime | Summary::TimeFigure(_) => "lower",
+        Summary::Rate | Summary::SkewedRate | Summary::NormalisedRate | Summary::RateFigure(_) => "higher",
+        Summary::Time
+        | Summary::SkewedTime
+        | Summary::NormalisedTime
+        | Summary::Variabletime
+        | Summary::TimeFigure(_) => "lower",
     };
     let mut text = format!(
         "{}: {}\n\nReports {}, {better} is better\n\nParameters\n",

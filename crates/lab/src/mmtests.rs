@@ -246,7 +246,7 @@ fn split_name(name: &str) -> (&str, &str) {
 fn figure(class: &Class) -> &str {
     match class {
         Class::Singleops { figure } => figure,
-        Class::Multiops | Class::LeftSkewops | Class::Variabletime => "Ops",
+        Class::Multiops | Class::LeftSkewops | Class::Normalisedops | Class::Variabletime => "Ops",
     }
 }
 

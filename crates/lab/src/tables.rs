@@ -22,6 +22,9 @@ pub enum Class {
     /// beside the mean. In 2018 it had the load files of dbench, whose times are better when lower, without a coefficient
     /// and with the mean of a chosen part of the samples, which is not shown here.
     LeftSkewops,
+    /// Percentiles that a benchmark prints now and then (schbench): MMTests's present state has the mean and the last of the best 95% beside
+    /// the mean.
+    Normalisedops,
     /// Times whose distribution matters (pipetest, 120 batches): quantiles and means of the best; lower is better.
     ///
     /// JSON: one row per statistic, always the 17 of MMTests in 2016; the sample of an iteration is that statistic over
@@ -98,7 +101,7 @@ impl Table {
     /// The mean of the rows: harmonic for rates with several samples, else arithmetic.
     pub fn mean(&self) -> Mean {
         match (&self.class, self.better) {
-            (Class::Multiops | Class::LeftSkewops, Better::Higher) => Mean::Harmonic,
+            (Class::Multiops | Class::LeftSkewops | Class::Normalisedops, Better::Higher) => Mean::Harmonic,
             _ => Mean::Arithmetic,
         }
     }
@@ -106,7 +109,7 @@ impl Table {
     /// The word for it in the document: `Amean`, `Hmean`, `several` (each row names its own) or `value`.
     pub fn statistic(&self) -> &'static str {
         match self.class {
-            Class::Multiops | Class::LeftSkewops => self.mean().name(),
+            Class::Multiops | Class::LeftSkewops | Class::Normalisedops => self.mean().name(),
             Class::Variabletime => "several",
             Class::Singleops { .. } => "value",
         }
@@ -117,7 +120,7 @@ impl Table {
     pub fn series(&self) -> Vec<Series> {
         self.check();
         match self.class {
-            Class::Multiops | Class::LeftSkewops => self.per_operation(self.mean()),
+            Class::Multiops | Class::LeftSkewops | Class::Normalisedops => self.per_operation(self.mean()),
             Class::Singleops { .. } => self.per_operation(Mean::Arithmetic),
             Class::Variabletime => self.per_quantile(),
         }

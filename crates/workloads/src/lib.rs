@@ -60,6 +60,9 @@ pub enum Summary {
     /// percentiles and the means of the best (dbench, tbench).
     SkewedTime,
     SkewedRate,
+    /// The same of percentiles that a run prints now and then (schbench).
+    NormalisedTime,
+    NormalisedRate,
     /// pipetest's 17 order statistics of one run's samples: lower is better.
     Variabletime,
     /// One figure per operation, a time under this name: lower is better.

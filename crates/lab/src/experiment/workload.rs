@@ -244,6 +244,8 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
     let (class, better) = match workload.statistics {
         Summary::Time => (Class::Multiops, Better::Lower),
         Summary::Rate => (Class::Multiops, Better::Higher),
+        Summary::NormalisedTime => (Class::Normalisedops, Better::Lower),
+        Summary::NormalisedRate => (Class::Normalisedops, Better::Higher),
         Summary::SkewedTime => (Class::LeftSkewops, Better::Lower),
         Summary::SkewedRate => (Class::LeftSkewops, Better::Higher),
         Summary::Variabletime => (Class::Variabletime, Better::Lower),

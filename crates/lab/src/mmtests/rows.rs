@@ -36,9 +36,10 @@ enum Statistic {
 
 pub fn of(table: &Table, vintage: Vintage) -> Vec<Row> {
     match (&table.class, vintage) {
-        (Class::LeftSkewops, Vintage::Now) => left_skew(table.mean()),
+        (Class::LeftSkewops, Vintage::Now) => normalised(table.mean(), &[50, 75, 90, 99]),
+        (Class::Normalisedops, Vintage::Now) => normalised(table.mean(), &[95]),
         (Class::LeftSkewops, Vintage::Jan2018) if table.mean() == Mean::Arithmetic => subselection_2018(),
-        (Class::Multiops | Class::LeftSkewops, _) => multiops(table.mean(), vintage),
+        (Class::Multiops | Class::LeftSkewops | Class::Normalisedops, _) => multiops(table.mean(), vintage),
         (Class::Variabletime, Vintage::Feb2016 | Vintage::Now) => TimeStatistic::ALL
             .map(|time| row(time.label(), Statistic::Time(time), time == TimeStatistic::Mean))
             .into_iter()
@@ -72,8 +73,8 @@ fn multiops(mean: Mean, vintage: Vintage) -> Vec<Row> {
     rows
 }
 
-/// Summarise.pm: setSummaryNormalisedLeftSkewops().
-fn left_skew(mean: Mean) -> Vec<Row> {
+/// Summarise.pm: setSummaryNormalisedLeftSkewops(), setSummaryNormalisedops(), which differ in their shares of the best.
+fn normalised(mean: Mean, shares: &[usize]) -> Vec<Row> {
     let name = mean.name();
     let (deviation, coefficient) =
         if mean == Mean::Harmonic { ("HStddev", "HCoeffVar") } else { ("Stddev", "CoeffVar") };
@@ -84,7 +85,7 @@ fn left_skew(mean: Mean) -> Vec<Row> {
         ]
     };
     let mut rows = vec![row("Min", Statistic::Min, false), row(name, Statistic::Mean, true)];
-    rows.extend([50, 75, 90, 99].into_iter().flat_map(best));
+    rows.extend(shares.iter().copied().flat_map(best));
     rows.push(row(deviation, Statistic::Deviation, false));
     rows.push(row(coefficient, Statistic::Coefficient, false));
     rows.push(row("Max", Statistic::Max, false));

@@ -461,3 +461,16 @@ fn load_files_have_percentiles_now_and_four_rows_in_2018() {
     assert_eq!(shown(&rates, Vintage::Now, "BHmean.50"), 6.3039, "4 / (1/8 + 1/7 + 1/6 + 1/5)");
     assert!(render(&rates, Vintage::Jan2018, Stars::Never).contains("BHmean-95"));
 }
+
+#[test]
+fn percentiles_that_a_run_prints_have_one_share_of_the_best() {
+    let samples = vec![(1..=20).map(f64::from).collect()];
+    let operations = vec![Operation { label: "Wakeup-99.0th-8".to_string(), arms: vec![samples] }];
+    let table = Table { class: Class::Normalisedops, operations, ..hackbench(1, 1) };
+    let text = render(&table, Vintage::Now, Stars::Never);
+    let labels: Vec<&str> = text.lines().skip(3).filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(labels, ["Min", "Amean", "BAmean.95", "Pctile.95", "Stddev", "CoeffVar", "Max"]);
+    // 19 of 20 samples; their mean, and the last of them.
+    assert_eq!(shown(&table, Vintage::Now, "BAmean.95"), 10.0);
+    assert_eq!(shown(&table, Vintage::Now, "Pctile.95"), 19.0);
+}

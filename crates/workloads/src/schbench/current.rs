@@ -45,7 +45,7 @@ pub const RPS: Workload = Workload {
     summary: "requests per second, as schbench measures them today",
     operation: "RPS",
     rows: &["RPS-20.0th", "RPS-50.0th", "RPS-90.0th"],
-    statistics: Summary::Rate,
+    statistics: Summary::NormalisedRate,
     unit: "1/s",
     build: |values: &Values| Box::new(Schbench { first_row: WORKLOAD.rows.len(), rows: 3, ..Schbench::of(values) }),
     ..WORKLOAD
@@ -77,7 +77,7 @@ pub const WORKLOAD: Workload = Workload {
         "Request-99.0th",
         "Request-99.9th",
     ],
-    statistics: Summary::Time,
+    statistics: Summary::NormalisedTime,
     unit: "us",
     per_unit: 1,
     decimals: 2,
