@@ -56,6 +56,7 @@ pub fn prices(machine: &Description) -> Prices {
             read_stall: machine.read_stall(),
             slice_spread: machine.figure("line.slice_spread").map_or(0, Figure::permille),
             write_stall: machine.write_stall(),
+            contended: machine.figure("line.contended").map_or(1000, Figure::permille),
         },
         ipi_delivery: machine.ipi_delivery(Distance::Llc),
         ipi_send: machine.ipi_send(),

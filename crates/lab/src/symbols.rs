@@ -25,6 +25,9 @@ type Row = (&'static str, &'static str, &'static str);
 const VERSIONS: &[(&str, &[Row])] =
     &[("v4.5-rc1", V4_5), ("v4.15", V4_15), ("v4.16", V4_16), ("v6.1", V6_1), ("v6.12", V6_12)];
 
+/// Priced functions that a version's source declares inline, or calls from one place alone: their time is their callers'.
+const INLINED: &[(&str, &[&str])] = &[("v4.5-rc1", &["entity_tick", "update_load_avg"])];
+
 const PREFIX: &str = "prefix";
 
 const V4_5: &[Row] = &[
@@ -235,6 +238,10 @@ impl Symbols<'_> {
     fn chain(&self, root: &'static str, paths: &[Path]) -> Vec<&'static str> {
         let mut chain = Vec::new();
         let mut below = root;
+        let version = self.versions.last().map(|(version, _)| *version);
+        let inlined = INLINED.iter().find(|(of, _)| Some(*of) == version).map_or(&[][..], |(_, names)| names);
+        let seen = |&(depth, &path): &(usize, &Path)| depth == 0 || !inlined.contains(&(self.name)(path));
+        let paths: Vec<Path> = paths.iter().enumerate().filter(seen).map(|(_, &path)| path).collect();
         for (depth, &path) in paths.iter().enumerate() {
             let name = (self.name)(path);
             let row = self.row(below, name);
@@ -340,6 +347,15 @@ mod tests {
         ] {
             assert_eq!(named("v4.15", &frames), expected);
         }
+    }
+
+    #[test]
+    fn inline_functions_are_part_of_their_callers() {
+        let tick = kernel(1, &[Path::task_tick_fair, Path::entity_tick, Path::update_load_avg]);
+        assert!(named("v4.5-rc1", &tick).ends_with("task_tick_fair"));
+        assert!(named("v4.15", &tick).ends_with("task_tick_fair;entity_tick;update_load_avg"));
+        let enqueue = kernel(1, &[Path::enqueue_entity, Path::update_load_avg, Path::update_cfs_shares]);
+        assert!(named("v4.5-rc1", &enqueue).ends_with("enqueue_entity;update_cfs_shares"));
     }
 
     #[test]

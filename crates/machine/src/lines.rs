@@ -12,7 +12,7 @@ pub mod record;
 mod tests;
 mod ways;
 
-use crate::topology::{Cpu, Topology};
+use crate::topology::{Cpu, Distance, Topology};
 use sched::layout::{Line, Region};
 use units::{CpuId, Ps, Slots};
 use ways::{Places, Ways};
@@ -60,6 +60,9 @@ pub struct LinePrices {
     pub slice_spread: u64,
     /// Share of a store miss that the store buffer does not hide, in permille.
     pub write_stall: u64,
+    /// How many times as long a way beyond the last level cache takes where others have asked for the line before, in permille: 1000
+    /// where a line that is fought over travels as fast as one that is not.
+    pub contended: u64,
 }
 
 impl Entry {
@@ -77,22 +80,45 @@ impl Entry {
         self.free_at = now + way;
     }
 
-    /// Waits while the line is on its way to somebody else, then occupies it for `way`. A request that comes before the
+    /// Waits while the line is on its way to somebody else, then occupies it for `way`, `fought` for if that is longer: how long it
+    /// waits, and how long the line travels then. A request that comes before the
     /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
     /// it came early in simulated time.
     #[inline(always)]
-    fn queue(&mut self, now: Ps, way: Ps) -> Ps {
+    fn queue(&mut self, now: Ps, way: Ps, fought: Fought) -> (Ps, Ps) {
         if now >= self.free_at {
             self.occupy(now, way);
-            return Ps::ZERO;
+            return (Ps::ZERO, way);
         }
         let wait = self.free_at - now;
         if wait.0 > u64::from(self.busy_for) {
-            return Ps::ZERO;
+            return (Ps::ZERO, way);
         }
+        let way = fought.way(way);
         self.free_at += way;
         self.busy_for = self.busy_for.saturating_add(way.0 as u32);
-        wait
+        (wait, way)
+    }
+}
+
+/// What becomes of the way of a line that others have asked for before.
+#[derive(Clone, Copy, Debug)]
+struct Fought {
+    /// In permille of what it is otherwise.
+    times: u64,
+    /// Ways up to this, all within a last level cache, stay as they are.
+    near: Ps,
+}
+
+impl Fought {
+    fn new(prices: &LinePrices) -> Fought {
+        let near = prices.transfer[Distance::Llc.index()].0;
+        Fought { times: prices.contended, near: Ps(near + near * prices.slice_spread / 1000) }
+    }
+
+    #[inline(always)]
+    fn way(self, way: Ps) -> Ps {
+        if self.times == 1000 || way <= self.near { way } else { Ps(way.0 * self.times / 1000) }
     }
 }
 
@@ -147,6 +173,7 @@ pub struct Directory {
     words: usize,
     ways: Ways,
     prices: LinePrices,
+    fought: Fought,
     stalled: Ps,
     /// What accesses by the longest way have waited behind others.
     queued: Ps,
@@ -193,6 +220,7 @@ impl Directory {
             cores: topology.cpus().map(|(_, cpu)| cpu.core).collect(),
             ways: Ways::new(topology, &places, &prices, seed),
             llc_cores,
+            fought: Fought::new(&prices),
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
@@ -275,7 +303,7 @@ impl Directory {
             way
         };
         let way = self.ways.by_slice(line, way);
-        let wait = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, self.fought);
         Some(self.read_stalls(wait + way))
     }
 
@@ -303,7 +331,7 @@ impl Directory {
         };
         sharers[by.word as usize] |= by.bit;
         let way = self.ways.by_slice(line, way);
-        let wait = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, self.fought);
         self.queued += wait;
         self.read_stalls(wait + way)
     }
@@ -460,7 +488,7 @@ impl Directory {
             self.prices.memory
         };
         let way = self.ways.by_slice(line, way);
-        let wait = entry.queue(now, way);
+        let (wait, way) = entry.queue(now, way, self.fought);
         entry.holder = by.alone;
         self.queued += wait;
         (wait, way)

@@ -94,6 +94,7 @@ impl Prices {
                 memory: Ps::ZERO,
                 read_stall: 1000,
                 write_stall: 1000,
+                contended: 1000,
             },
             ipi_delivery: Ps::ZERO,
             ipi_send: Cycles(0),

@@ -86,6 +86,7 @@ keys! {
     "line.remote_N" optional Time TIME, "a modified line, between packages at the Nth distance";
     "line.read_stall" required Ratio SHARE, "share of a read's way that the core cannot hide";
     "line.slice_spread" optional Ratio SHARE, "how much nearer or farther than the mean a line's cache slice may be, as a share of a transfer within the cache";
+    "line.contended" optional Ratio (1_000, 100_000), "how many times as long a way beyond the last level cache takes where others have asked for the line before; once where not given";
     "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";

@@ -10,6 +10,7 @@ fn prices() -> LinePrices {
         memory: Ps::from_ns(95),
         read_stall: 1000,
         write_stall: 500,
+        contended: 1000,
     }
 }
 
@@ -220,6 +221,21 @@ impl Plain<'_> {
         this.busy_for += now.saturating_sub(this.free_at);
         this.free_at = this.free_at.max(now);
     }
+}
+
+#[test]
+fn a_line_that_is_fought_over_across_packages_travels_longer() {
+    let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);
+    let seats = directory.seats.to_vec();
+    // Cores 0 to 3 are one package. Nobody had it; then alone across: 118 ns as ever.
+    directory.atomic(&seats[0], LINE, Ps::ZERO);
+    assert_eq!(directory.atomic(&seats[4], LINE, LATE), Ps::from_ns(118));
+    // 18 ns later it is still on its way for 100; four times 118 behind that.
+    assert_eq!(directory.atomic(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 4 * 118));
+    // A neighbour waits for its turn, and then no longer than a neighbour does.
+    let turn = 100 + 4 * 118;
+    assert_eq!(directory.atomic(&seats[2], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(turn + 40));
 }
 
 #[test]
