@@ -19,6 +19,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
   kernel-functions VERSION=TREE...
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
+  tables       prints the studies' tables again and compares them with those in docs/studies (minutes; test does the short ones)
   fidelity-host
                calibrates this computer, simulates and measures pipetest and hackbench on it, and prints both (--short: in seconds)
   fit [MACHINE]
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
         ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
+        ["tables"] => tables::check(&root(), tables::STUDIES),
         ["fidelity-host", rest @ ..] => fidelity_host::run(&root(), rest),
         ["fit", rest @ ..] => fit::run(&root(), rest),
         ["record-fidelity", rest @ ..] => {

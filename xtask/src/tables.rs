@@ -1,22 +1,27 @@
-//! The committed tables of `experiments/`: each experiment with a table beside it must still print that table.
+//! Committed tables: an experiment with a table in `experiments/`, or in `docs/studies/` if it takes minutes, must still print it.
 
 use crate::tidy::read;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs every `experiments/NAME.toml` that has an `experiments/NAME.txt` and compares what it prints.
-pub fn check(root: &Path) -> Result<(), String> {
-    let folder = root.join("experiments");
-    let mut names: Vec<String> = std::fs::read_dir(&folder)
-        .map_err(|e| format!("experiments: {e}"))?
+/// Where the tables of short experiments lie, which every test prints again.
+pub const SHORT: &str = "experiments";
+/// Where those of the studies lie.
+pub const STUDIES: &str = "docs/studies";
+
+/// Runs every `experiments/NAME.toml` that has a `FOLDER/NAME.txt` and compares what it prints.
+pub fn check(root: &Path, folder: &str) -> Result<(), String> {
+    let mut names: Vec<String> = std::fs::read_dir(root.join(folder))
+        .map_err(|e| format!("{folder}: {e}"))?
         .flatten()
         .map(|e| e.path())
         .filter(|p| p.extension().is_some_and(|e| e == "txt"))
         .filter_map(|p| p.file_stem().map(|s| s.to_string_lossy().to_string()))
+        .filter(|name| root.join(format!("experiments/{name}.toml")).exists())
         .collect();
     names.sort();
     if names.is_empty() {
-        return Err("no experiment has a committed table".to_string());
+        return Err(format!("no experiment has a committed table in {folder}"));
     }
     let mut changed = Vec::new();
     for name in names {
@@ -34,9 +39,10 @@ pub fn check(root: &Path) -> Result<(), String> {
             return Err(format!("experiments/{name}.toml: {}", String::from_utf8_lossy(&printed.stderr)));
         }
         let printed = String::from_utf8_lossy(&printed.stdout).to_string();
-        let committed = read(&folder.join(format!("{name}.txt")))?;
+        let file = format!("{folder}/{name}.txt");
+        let committed = read(&root.join(&file))?;
         if printed != committed {
-            changed.push(difference(&name, &committed, &printed));
+            changed.push(difference(&file, &committed, &printed));
         }
     }
     if changed.is_empty() {
@@ -48,8 +54,8 @@ pub fn check(root: &Path) -> Result<(), String> {
     ))
 }
 
-fn difference(name: &str, committed: &str, printed: &str) -> String {
-    let mut lines = vec![format!("experiments/{name}.txt:")];
+fn difference(file: &str, committed: &str, printed: &str) -> String {
+    let mut lines = vec![format!("{file}:")];
     let (old, new): (Vec<&str>, Vec<&str>) = (committed.lines().collect(), printed.lines().collect());
     for at in 0..old.len().max(new.len()) {
         let (was, is) = (old.get(at), new.get(at));
