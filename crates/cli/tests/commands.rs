@@ -140,9 +140,9 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     let lines: Vec<&str> = said.stdout.lines().collect();
     assert!(lines[0].starts_with("machine  core-i7-3770, 2 iterations"), "{}", said.stdout);
     let heads = lines.iter().position(|line| line.starts_with("figure ")).expect("heads");
-    assert!(lines[heads + 1].contains(" guess ") && lines[heads + 1].contains(" to "), "{}", said.stdout);
+    assert!(lines[heads + 1].contains(" fitted ") && lines[heads + 1].contains(" to "), "{}", said.stdout);
     assert!(
-        said.stderr.contains("note: 4 uncertain figures, 8 ends of their ranges, 20 runs to begin with"),
+        said.stderr.contains("note: 4 uncertain figures, 7 ends of their ranges, 18 runs to begin with"),
         "{}",
         said.stderr
     );
