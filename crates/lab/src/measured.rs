@@ -195,18 +195,7 @@ fn table_of(
         arms.iter().all(|runs| !runs.is_empty()).then(|| Operation { label: label.clone(), arms })
     };
     let operations: Vec<Operation> = rows.filter_map(operation).collect();
-    (!operations.is_empty()).then(|| Table {
-        name: of.title.clone(),
-        workload: of.source.name().to_string(),
-        parameters: of.parameters.clone(),
-        class: of.class.clone(),
-        unit: of.unit.clone(),
-        better: of.better,
-        decimals: of.decimals,
-        arms,
-        operations,
-        published: None,
-    })
+    of.table(arms, operations, None)
 }
 
 /// Measurements that predictions are set against.

@@ -137,18 +137,8 @@ pub(crate) fn table_of_points<'o>(
     };
     let rows = points.iter().flat_map(|&point| (0..of.points[point].operations.len()).map(move |row| (point, row)));
     let operations: Vec<Operation> = rows.filter_map(own).collect();
-    (!operations.is_empty()).then(|| Table {
-        name: of.title.clone(),
-        workload: of.source.name().to_string(),
-        parameters: of.parameters.clone(),
-        class: of.class.clone(),
-        unit: of.unit.clone(),
-        better: of.better,
-        decimals: of.decimals,
-        arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
-        operations,
-        published: of.published.clone(),
-    })
+    let arms = experiment.arms.iter().map(|arm| arm.name.clone()).collect();
+    of.table(arms, operations, of.published.clone())
 }
 
 /// The samples of a table's point at a place of its runs' rows, under `label`.

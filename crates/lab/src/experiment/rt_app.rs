@@ -1,8 +1,8 @@
 //! rt-app files as workloads.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, WorkloadTable};
-use crate::machines::{Files, stem, within};
+use super::workload::{Point, Source, WorkloadTable, path_of_file};
+use crate::machines::{Files, stem};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
@@ -70,18 +70,7 @@ pub fn rt_app_file(file: &FileSetup) -> Result<Application, Mistake> {
 
 /// Reads the file that the parameter `file` names.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
-    let mut file = None;
-    for (key, values) in &draft.parameters {
-        match (key.text.as_str(), &values[..]) {
-            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
-            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
-            _ => return Err(key.unknown("parameter", ["file"])),
-        }
-    }
-    let Some(file) = file else {
-        return Err(draft.name.mistake("rt-app without a file", "rt-app:file=path of its JSON description"));
-    };
-    let path = within(if draft.in_file { folder } else { "" }, &file.text);
+    let path = path_of_file(draft, folder, "its JSON description")?;
     let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "an rt-app file (JSON)"))?;
     Ok(FileSetup { path, text: text.into() })
 }

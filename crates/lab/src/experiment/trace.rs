@@ -1,8 +1,8 @@
 //! Recorded traces as workloads.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, TRACE, WorkloadTable};
-use crate::machines::{Files, stem, within};
+use super::workload::{Point, Source, TRACE, WorkloadTable, path_of_file};
+use crate::machines::{Files, stem};
 use crate::mistake::{Location, Mistake};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
@@ -70,18 +70,7 @@ fn whole(path: &str, found: String, expected: String) -> Mistake {
 
 /// Reads the file that the parameter `file` names.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<(String, Replay), Mistake> {
-    let mut file = None;
-    for (key, values) in &draft.parameters {
-        match (key.text.as_str(), &values[..]) {
-            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
-            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
-            _ => return Err(key.unknown("parameter", ["file"])),
-        }
-    }
-    let Some(file) = file else {
-        return Err(draft.name.mistake("trace without a file", "trace:file=path of a recorded trace"));
-    };
-    let path = within(if draft.in_file { folder } else { "" }, &file.text);
+    let path = path_of_file(draft, folder, "a recorded trace")?;
     let expected = "a recorded trace: of Perfetto, or the text of trace-cmd report or perf script";
     let bytes = files.bytes(&path).map_err(|error| Mistake::file(&path, error, expected))?;
     let replay = trace::read(&bytes).map_err(|error| mistake(&path, error))?;

@@ -2,11 +2,11 @@
 
 use super::draft::DraftWorkload;
 use super::profile::ProfileTable;
-use crate::machines::Files;
+use crate::machines::{Files, within};
 use crate::mistake::{Mistake, Written};
 use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
-use crate::tables::{Class, Published, TimeStatistic};
+use crate::tables::{Class, Operation, Published, Table, TimeStatistic};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
@@ -70,6 +70,22 @@ impl WorkloadTable {
             Class::Variabletime => TimeStatistic::ALL.iter().any(|statistic| statistic.label() == label),
             _ => self.points.iter().flat_map(|point| &point.operations).any(|row| row == label),
         }
+    }
+
+    /// The table of these rows; none without any.
+    pub fn table(&self, arms: Vec<String>, operations: Vec<Operation>, published: Option<Published>) -> Option<Table> {
+        (!operations.is_empty()).then(|| Table {
+            name: self.title.clone(),
+            workload: self.source.name().to_string(),
+            parameters: self.parameters.clone(),
+            class: self.class.clone(),
+            unit: self.unit.clone(),
+            better: self.better,
+            decimals: self.decimals,
+            arms,
+            operations,
+            published,
+        })
     }
 
     /// A sample in the table's unit.
@@ -288,6 +304,23 @@ fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Resu
         numbers.push(number);
     }
     Ok(numbers)
+}
+
+/// The path of the one file that a workload of files takes as its parameter. `of`: what the file is, as `trace:file=path of a ...` ends.
+pub(super) fn path_of_file(draft: &DraftWorkload, folder: &str, of: &str) -> Result<String, Mistake> {
+    let mut file = None;
+    for (key, values) in &draft.parameters {
+        match (key.text.as_str(), &values[..]) {
+            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
+            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
+            _ => return Err(key.unknown("parameter", ["file"])),
+        }
+    }
+    let name = &draft.name;
+    let Some(file) = file else {
+        return Err(name.mistake(format!("{} without a file", name.text), format!("{}:file=path of {of}", name.text)));
+    };
+    Ok(within(if draft.in_file { folder } else { "" }, &file.text))
 }
 
 #[cfg(test)]
