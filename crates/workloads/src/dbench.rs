@@ -42,8 +42,20 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { name: "clients", default: 1, range: (1, 4_096), unit: "clients", doc: "processes that replay it" },
     Parameter { name: "ext4", default: 0, range: (0, 1), unit: "bool", doc: "on ext4 instead of XFS" },
     Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
-    Parameter { name: "write_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a write of the device" },
-    Parameter { name: "flush_us", default: 60, range: (1, 1_000_000), unit: "us", doc: "a flush of its cache" },
+    Parameter {
+        name: "write_us",
+        default: 60,
+        range: (1, 1_000_000),
+        unit: "us",
+        doc: "a write of the device (fitted: docs/studies/recent-used-cpu.md)",
+    },
+    Parameter {
+        name: "flush_us",
+        default: 60,
+        range: (1, 1_000_000),
+        unit: "us",
+        doc: "a flush of its cache (fitted likewise)",
+    },
     Parameter { name: "channels", default: 1, range: (1, 1_024), unit: "", doc: "writes that it works on at a time" },
     Parameter {
         name: "cache",
