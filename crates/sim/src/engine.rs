@@ -183,6 +183,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// Runs until every task has exited, or until `until`.
+    // Compiled once for all crates: functions that are never inlined are shared between crates, all others are not, so a crate that
+    // compiled its own run loop would call into another one's, and the scheduler would stand twice in the hot code.
+    #[inline(never)]
     pub fn run(&mut self, until: Ns) -> End {
         self.run_watched(until, |_| ())
     }
