@@ -332,6 +332,7 @@ fn boot<const COSTS: bool>(
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.idle, setup.seed);
+    hardware.disk = Some(machine.disk());
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, polls, at)?);
     let governed = governed(setup, machine, at)?;

@@ -9,6 +9,7 @@ mod smt;
 
 pub use idle::Residency;
 
+use crate::disk::Disk;
 use crate::frequency::Frequency;
 use crate::idle::{Cpuidle, IdleOptions, IdleRules, Packages, StateTable};
 use crate::lines::record::LineRecord;
@@ -88,6 +89,8 @@ pub struct Hardware<const COSTS: bool> {
     paths: [Cycles; NR_PATHS],
     pub topology: Topology,
     pub prices: Prices,
+    /// What lies below a file system, if somebody has said so. It takes its time with the cost model off, too.
+    pub disk: Option<Disk>,
     cpus: Slots<Cpu>,
     cpuidle: Cpuidle,
     packages: Packages,
@@ -157,6 +160,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             frequency_told: Ps::NEVER,
             topology,
             prices,
+            disk: None,
         }
     }
 

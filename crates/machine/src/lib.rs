@@ -4,6 +4,7 @@
 //! Time is integer picoseconds, work is cycles. Every number comes from a machine file, with its source.
 
 pub mod description;
+pub mod disk;
 pub mod frequency;
 pub mod hardware;
 pub mod idle;

@@ -51,6 +51,8 @@ pub struct Os {
     pub workqueues: workqueue::Workqueues,
     /// The one that is mounted.
     fs: Option<Box<fs::FileSystem>>,
+    /// The machine's disk, for programs that mount a file system on it. `None` unless somebody who knows the machine sets it.
+    pub disk: Option<fs::Device>,
     pub fs_rules: fs::FsRules,
     pub irq: irq::Irqs,
     seed: u64,
@@ -126,6 +128,7 @@ impl Os {
             sync: Sync::default(),
             workqueues: workqueue::Workqueues::default(),
             fs: None,
+            disk: None,
             fs_rules: fs::FsRules::V4_5,
             irq: irq::Irqs::default(),
             seed: 0,

@@ -30,8 +30,10 @@ const WRITE: u32 = 27_637;
 const FLUSH_SIZES: [(u32, usize); 4] = [(4_096, 30), (8_192, 4), (14_500, 5), (74_000, 4)];
 /// Operations between the two fsyncs of a pair, so that their median distance is 8.
 const BETWEEN: usize = 6;
-/// Files of one client that are open or changed at a time.
+/// Files of one client that are open or changed at a time, and how many of them are those that are flushed: writes that nobody flushes go
+/// to others.
 const FILES: u32 = 64;
+const FLUSHED: u32 = 21;
 /// The program's own part of an operation (a tenth of 6.5 us at 3 GHz, and the parsing of a line).
 const OWN_WORK: Cycles = Cycles(2_000);
 /// Bytes of private cache that a client uses again after a switch (guess: the program, its buffers, what the kernel touches for it).
@@ -44,32 +46,38 @@ const PARAMETERS: &[Parameter] = &[
     Parameter { name: "runtime", default: 10, range: (1, 3_600), unit: "s", doc: "how long they do" },
     Parameter {
         name: "write_us",
-        default: 60,
-        range: (1, 1_000_000),
+        default: 0,
+        range: (0, 1_000_000),
         unit: "us",
-        doc: "a write of the device (fitted: docs/studies/recent-used-cpu.md)",
+        doc: "a write of the disk; 0: as the machine file says",
     },
     Parameter {
         name: "flush_us",
-        default: 60,
-        range: (1, 1_000_000),
+        default: 0,
+        range: (0, 1_000_000),
         unit: "us",
-        doc: "a flush of its cache (fitted likewise)",
+        doc: "a flush of its cache; 0: likewise",
     },
-    Parameter { name: "channels", default: 1, range: (1, 1_024), unit: "", doc: "writes that it works on at a time" },
+    Parameter {
+        name: "channels",
+        default: 0,
+        range: (0, 1_024),
+        unit: "",
+        doc: "writes that it works on at a time; 0: likewise",
+    },
     Parameter {
         name: "cache",
-        default: 2,
-        range: (0, 2),
+        default: 3,
+        range: (0, 3),
         unit: "",
-        doc: "the device's cache of writes: 0 needs no flush, 1 takes writes past it, 2 is flushed after them",
+        doc: "its cache of writes: 0 needs no flush, 1 takes writes past it, 2 is flushed after them; 3: as the machine file says",
     },
     Parameter {
         name: "single_queue",
-        default: 1,
-        range: (0, 1),
-        unit: "bool",
-        doc: "one CPU takes all its interrupts, instead of the one that submitted",
+        default: 2,
+        range: (0, 2),
+        unit: "",
+        doc: "1: one CPU takes all its interrupts, 0: the one that submitted; 2: as the machine file says",
     },
 ];
 
@@ -106,26 +114,62 @@ pub const LOAD_FILES: Workload = Workload {
 struct Dbench {
     clients: u64,
     kind: FsKind,
-    device: Device,
+    disk: Disk,
     /// Seconds.
     runtime: u64,
     /// The series that is the metric.
     metric: u32,
 }
 
+/// In what the disk is to differ from the machine's.
+struct Disk {
+    write: Option<Ns>,
+    flush: Option<Ns>,
+    channels: Option<usize>,
+    cache: Option<WriteCache>,
+    completion: Option<Completion>,
+}
+
+impl Disk {
+    fn new(values: &Values) -> Disk {
+        let given = |name| Some(values.get(name)).filter(|&value| value > 0);
+        Disk {
+            write: given("write_us").map(|us| Ns(us * 1_000)),
+            flush: given("flush_us").map(|us| Ns(us * 1_000)),
+            channels: given("channels").map(|channels| channels as usize),
+            cache: match values.get("cache") {
+                0 => Some(WriteCache::Safe),
+                1 => Some(WriteCache::ForceUnitAccess),
+                2 => Some(WriteCache::FlushOnly),
+                _ => None,
+            },
+            completion: match values.get("single_queue") {
+                0 => Some(Completion::Submitter),
+                1 => Some(Completion::Fixed),
+                _ => None,
+            },
+        }
+    }
+
+    /// The machine's, with these differences.
+    fn over(&self, mut device: Device) -> Device {
+        device.write = self.write.unwrap_or(device.write);
+        device.flush = self.flush.unwrap_or(device.flush);
+        device.cache = self.cache.unwrap_or(device.cache);
+        device.completion = self.completion.unwrap_or(device.completion);
+        if let Some(channels) = self.channels {
+            device.set_channels(channels);
+        }
+        device
+    }
+}
+
 impl Dbench {
     fn new(values: &Values, metric: u32) -> Dbench {
-        let us = |name| Ns(values.get(name) * 1_000);
-        let completion = if values.get("single_queue") == 1 { Completion::Fixed } else { Completion::Submitter };
-        let cache = match values.get("cache") {
-            0 => WriteCache::Safe,
-            1 => WriteCache::ForceUnitAccess,
-            _ => WriteCache::FlushOnly,
-        };
         Dbench {
             clients: values.get("clients"),
             kind: if values.get("ext4") == 1 { FsKind::Ext4 } else { FsKind::Xfs },
-            device: Device::new(us("write_us"), us("flush_us"), values.get("channels") as usize, cache, completion),
+            disk: Disk::new(values),
             runtime: values.get("runtime"),
             metric,
         }
@@ -134,7 +178,8 @@ impl Dbench {
 
 impl Instance for Dbench {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
-        os.mount(self.kind, self.device.clone());
+        let disk = os.disk.clone().expect("who starts a workload tells of the machine's disk");
+        os.mount(self.kind, self.disk.over(disk));
         let parent = Parent {
             load: load_file().into(),
             barrier: os.create_barrier(self.clients as u32 + 1),
@@ -171,7 +216,12 @@ fn load_file() -> Vec<FsOp> {
     others.extend(many(163 + 189, &mut |_| FsOp::Miss));
     others.extend(many(395, &mut |_| FsOp::Stat));
     others.extend(many(450, &mut |_| FsOp::Close));
-    others.extend(many((WRITES - FLUSHES) as usize, &mut |file| FsOp::Write { file, bytes: WRITE, fresh: true }));
+    let unflushed = |file: FileId| FileId(FLUSHED + file.0 % (FILES - FLUSHED));
+    others.extend(many((WRITES - FLUSHES) as usize, &mut |file| FsOp::Write {
+        file: unflushed(file),
+        bytes: WRITE,
+        fresh: true,
+    }));
     others.extend(many(215, &mut |_| FsOp::Readdir));
     others.extend(many(124, &mut FsOp::Unlink));
     others.extend(many(102, &mut |_| FsOp::Statfs));
@@ -186,11 +236,12 @@ fn load_file() -> Vec<FsOp> {
     // Fsyncs of the same block come in pairs, one time in three; a file of its own for each group.
     let (three, others_sizes) = sizes.split_at(3);
     let groups: Vec<&[u32]> = std::iter::once(three).chain(others_sizes.chunks(2)).collect();
+    assert_eq!(groups.len(), FLUSHED as usize);
     let gap = others.len() / groups.len();
     let mut rest = others.into_iter();
     let mut load = Vec::new();
     for (group, number) in groups.into_iter().zip(0..) {
-        let file = FileId(number % FILES);
+        let file = FileId(number);
         for (at, &bytes) in group.iter().enumerate() {
             load.push(FsOp::Write { file, bytes, fresh: at == 0 });
             load.push(FsOp::Fsync(file));

@@ -2,6 +2,7 @@
 //! late by their slack of 50 us when nothing else interrupts.
 
 use crate::{Instance, Values, workload};
+use machine::disk::{Disk, WriteCache};
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
@@ -144,6 +145,9 @@ pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn
     let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
     let topology = topology.expect("a valid machine");
     let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
+    let (write, flush) = (Ps::from_ns(60_000), Ps::from_ns(60_000));
+    let cache = WriteCache::FlushOnly;
+    hardware.disk = Some(Disk { write, ps_per_kib: 0, flush, channels: 1, cache, one_interrupt: true });
     if let Some(sink) = sink {
         // Before the scheduler is born, which announces its own tasks.
         hardware.set_sink(sink);

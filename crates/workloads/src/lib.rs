@@ -6,6 +6,7 @@
 mod chance;
 pub mod cyclictest;
 pub mod dbench;
+mod disk;
 #[cfg(test)]
 mod fixture;
 pub mod frame_pipeline;
@@ -182,6 +183,7 @@ where
     groups::create(sim, groups, &specs)?;
     let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
     sim.os.node_cpus = sim.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).collect();
+    sim.os.disk = sim.sched.arch().disk.map(disk::device);
     let tasks = instance.start_in(&mut sim.os, &ids);
     sim.start_kernel_threads();
     if let Some(haste) = instance.haste() {

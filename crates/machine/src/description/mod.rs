@@ -2,13 +2,14 @@
 //! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
 //!
 //! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
-//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]` may be left out. What it does
+//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]` and `[disk]` may be left out. What it does
 //! not say, the file says that it `extends`. Every figure is a table `{ value, unit, source, how, range }`, in one of [`UNITS`]; a
 //! file that leaves one of the five out is refused. `docs/machines.md` tells users of it.
 //!
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
 mod builtin;
+mod disk_table;
 mod distance_rules;
 mod energy_table;
 mod error;

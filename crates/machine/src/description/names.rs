@@ -97,6 +97,10 @@ keys! {
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";
     "ipi.receive" required Cycles CYCLES, "entry to and return from an interrupt";
     "copy.user" required TimePerBytes (0, SECOND), "copying between user and kernel memory, both cached";
+    "disk.write" optional Time TIME, "a write of the disk, from the command to its end, without its bytes";
+    "disk.delivery" optional TimePerBytes (0, SECOND), "what its bytes take, one request's after another's";
+    "disk.flush" optional Time TIME, "a flush of its cache of writes; a write past that cache takes as much longer";
+    "disk.channels" optional Count (1, 1_024), "writes that it works on at a time";
     "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
 }
 
@@ -142,6 +146,16 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
         "frequency.full_speed",
         &["four-cores", "halfway", "highest"],
         "what load tracking takes for full speed, where it is not what the driver's vendor has",
+    ),
+    (
+        "disk.write_cache",
+        &["safe", "force-unit-access", "flush-only"],
+        "what makes a write durable: nothing more; a write past the disk's cache; or a flush behind it",
+    ),
+    (
+        "disk.interrupts",
+        &["submitter", "one-cpu"],
+        "which CPU hears that a request is done: the one that submitted it, or always the same",
     ),
 ];
 

@@ -135,7 +135,7 @@ pub(super) fn push_figure(
 }
 
 /// The figures and facts of a section whose names the tables in `names` know.
-fn read_figures(
+pub(super) fn read_figures(
     table: &Table,
     into: &mut Description,
     key_of: &dyn Fn(&str) -> Option<&'static Key>,

@@ -50,6 +50,7 @@ enum Sequence {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bio {
     pub kind: BioKind,
+    bytes: u64,
     /// Who is woken when it is done.
     pub task: TaskId,
     pub done: bool,
@@ -81,8 +82,8 @@ pub(super) struct Bios {
 }
 
 impl Bios {
-    pub fn add(&mut self, kind: BioKind, task: TaskId) -> BioId {
-        let bio = Bio { kind, task, done: false, sequence: Sequence::Data, queue: 0 };
+    pub fn add(&mut self, kind: BioKind, bytes: u64, task: TaskId) -> BioId {
+        let bio = Bio { kind, bytes, task, done: false, sequence: Sequence::Data, queue: 0 };
         match self.free.pop() {
             Some(id) => {
                 self.bios[id.0 as usize] = bio;
@@ -151,7 +152,7 @@ impl Os {
         queue.busy = true;
         std::mem::swap(&mut queue.pending, &mut queue.running);
         let task = bios.bio(first).task;
-        let flush = bios.add(BioKind::Shared, task);
+        let flush = bios.add(BioKind::Shared, 0, task);
         bios.bio(flush).queue = number;
         self.blk_flush_queue_rq(sched, cpu, flush, submitter);
     }
@@ -182,13 +183,13 @@ impl Os {
     fn dispatch<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         let now = sched.arch().sched_clock(cpu);
         let fs = self.fs();
-        let kind = fs.bios.bio(id).kind;
+        let Bio { kind, bytes, .. } = *fs.bios.bio(id);
         let device = &mut fs.device;
         let done = match kind {
             BioKind::Flush | BioKind::Shared => device.submit_flush(now),
             _ => {
                 let past_cache = FileSystem::is_durable(kind) && device.cache == WriteCache::ForceUnitAccess;
-                device.submit_write(now, past_cache)
+                device.submit_write(now, bytes, past_cache)
             }
         };
         let irq = fs.irq;

@@ -5,14 +5,18 @@ use units::Ns;
 /// A device, as far as the time of its requests goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// A write that goes to the device's cache.
+    /// A write that goes to the device's cache, without its bytes.
     pub write: Ns,
+    /// What 1024 bytes take, in picoseconds: one request's after another's.
+    pub ps_per_kib: u64,
     /// A flush of that cache; a write past it takes as long in addition to [`Device::write`].
     pub flush: Ns,
     pub cache: WriteCache,
     pub completion: Completion,
     /// Until when each of its channels is busy.
     channels: Vec<Ns>,
+    /// Until when bytes are on their way to it.
+    link: Ns,
 }
 
 /// What the device says of its cache of writes, which decides what the block layer makes of a request that is to be durable.
@@ -38,15 +42,25 @@ pub enum Completion {
 impl Device {
     /// `channels`: requests that it works on at a time, at least 1.
     pub fn new(write: Ns, flush: Ns, channels: usize, cache: WriteCache, completion: Completion) -> Device {
-        assert!(channels > 0, "a device that does nothing");
-        Device { write, flush, cache, completion, channels: vec![Ns::ZERO; channels] }
+        let mut device =
+            Device { write, ps_per_kib: 0, flush, cache, completion, channels: Vec::new(), link: Ns::ZERO };
+        device.set_channels(channels);
+        device
     }
 
-    /// A write comes at `now`, past the cache or not: when it is done.
-    pub(super) fn submit_write(&mut self, now: Ns, past_cache: bool) -> Ns {
+    /// How many requests it works on at a time, at least 1; it is idle.
+    pub fn set_channels(&mut self, channels: usize) {
+        assert!(channels > 0, "a device that does nothing");
+        self.channels = vec![Ns::ZERO; channels];
+    }
+
+    /// A write of so many bytes comes at `now`, past the cache or not: when it is done.
+    pub(super) fn submit_write(&mut self, now: Ns, bytes: u64, past_cache: bool) -> Ns {
         let latency = if past_cache { self.write + self.flush } else { self.write };
         let first = self.channels.iter_mut().min().expect("it has a channel");
-        *first = (*first).max(now) + latency;
+        let begins = (*first).max(now);
+        self.link = self.link.max(begins) + Ns(bytes * self.ps_per_kib / 1_024_000);
+        *first = self.link.max(begins) + latency;
         *first
     }
 
@@ -57,7 +71,7 @@ impl Device {
             return now + self.flush;
         }
         let idle = *self.channels.iter().max().expect("it has a channel");
-        let done = idle.max(now) + self.flush;
+        let done = idle.max(self.link).max(now) + self.flush;
         self.channels.fill(done);
         done
     }
@@ -74,20 +88,34 @@ mod tests {
     #[test]
     fn requests_wait_when_all_channels_are_busy() {
         let mut device = device(WriteCache::Safe);
-        let done: Vec<Ns> = (0..5).map(|_| device.submit_write(Ns(100), false)).collect();
+        let done: Vec<Ns> = (0..5).map(|_| device.submit_write(Ns(100), 0, false)).collect();
         assert_eq!(done, [140, 140, 180, 180, 220].map(Ns));
-        assert_eq!(device.submit_write(Ns(1_000), true), Ns(1_100));
+        assert_eq!(device.submit_write(Ns(1_000), 0, true), Ns(1_100));
+    }
+
+    #[test]
+    fn bytes_come_one_requests_after_anothers() {
+        let mut device = device(WriteCache::Safe);
+        // 1 ns a byte.
+        device.ps_per_kib = 1_024_000;
+        assert_eq!(device.submit_write(Ns(100), 1_000, false), Ns(1_140));
+        assert_eq!(
+            device.submit_write(Ns(100), 500, false),
+            Ns(1_640),
+            "on the other channel, behind the first one's bytes"
+        );
+        assert_eq!(device.submit_write(Ns(5_000), 10, false), Ns(5_050));
     }
 
     #[test]
     fn a_flush_is_alone_at_a_device_that_cannot_queue_it() {
         let mut sata = device(WriteCache::FlushOnly);
-        sata.submit_write(Ns(100), false);
+        sata.submit_write(Ns(100), 0, false);
         assert_eq!(sata.submit_flush(Ns(110)), Ns(200), "behind the write");
-        assert_eq!(sata.submit_write(Ns(120), false), Ns(240), "behind the flush");
+        assert_eq!(sata.submit_write(Ns(120), 0, false), Ns(240), "behind the flush");
         let mut nvme = device(WriteCache::ForceUnitAccess);
-        nvme.submit_write(Ns(100), false);
+        nvme.submit_write(Ns(100), 0, false);
         assert_eq!(nvme.submit_flush(Ns(110)), Ns(170));
-        assert_eq!(nvme.submit_write(Ns(120), false), Ns(160));
+        assert_eq!(nvme.submit_write(Ns(120), 0, false), Ns(160));
     }
 }

@@ -20,6 +20,9 @@ use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
+/// Blocks of a transaction, but for the last: the one that lists them, and a handful of metadata (guess).
+const JOURNAL_BLOCKS: u64 = 8;
+
 /// The journal, by numbers of transactions.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -202,7 +205,7 @@ impl Os {
                     journal.phase = Phase::Blocks;
                     journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     charge(sched, cpu, paths::JBD2_COMMIT_BLOCKS);
-                    let bio = self.fs().bios.add(BioKind::Journal, task);
+                    let bio = self.fs().bios.add(BioKind::Journal, super::BLOCK * JOURNAL_BLOCKS, task);
                     self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::Blocks(bio);
                 }
@@ -213,7 +216,7 @@ impl Os {
                     sched.set_in_iowait(cpu, false);
                     self.fs().bios.free(bio);
                     charge(sched, cpu, paths::JBD2_COMMIT_RECORD);
-                    let bio = self.fs().bios.add(BioKind::Commit, task);
+                    let bio = self.fs().bios.add(BioKind::Commit, super::BLOCK, task);
                     self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::CommitBlock(bio);
                 }

@@ -192,7 +192,8 @@ pub enum FsWork {
 /// What is to be written of a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inode {
-    dirty: bool,
+    /// Bytes of its dirty pages.
+    dirty: u64,
     fresh: bool,
     /// It has blocks on the device.
     allocated: bool,
@@ -215,6 +216,9 @@ pub struct FileSystem {
     groups: Groups,
     journal: ext4::Journal,
 }
+
+/// Bytes of a block.
+const BLOCK: u64 = 4096;
 
 /// The kernel's coarse clock, by which files are stamped, moves so far at a time (HZ=250).
 const JIFFY: Ns = Ns(4_000_000);
@@ -252,7 +256,7 @@ impl FileSystem {
             FsOp::Unlink(file) => (file, &[Group(Header::Agi), Group(Header::Agi)], &[Handle, Handle]),
             FsOp::Rename(file) | FsOp::Utimes(file) => (file, &[], &[Handle]),
             // Blocks are chosen when they are to be written.
-            FsOp::Fsync(file) if self.inode(file).dirty && self.inode(file).fresh => {
+            FsOp::Fsync(file) if self.inode(file).dirty > 0 && self.inode(file).fresh => {
                 (file, &[Group(Header::Agf)], &[Handle])
             }
             _ => return None,
@@ -352,7 +356,7 @@ impl Os {
                 let xfs = self.fs().kind == FsKind::Xfs;
                 sched.arch_mut().copy(cpu, u64::from(bytes));
                 let inode = self.fs().inode(file);
-                inode.dirty = true;
+                inode.dirty += u64::from(bytes);
                 inode.fresh |= fresh;
                 let jiffy = Ns(now.0 / JIFFY.0);
                 let stamp = inode.stamped != Some(jiffy);
@@ -362,7 +366,7 @@ impl Os {
                     self.fs().log(sched, cpu, file);
                 }
             }
-            FsOp::Fsync(file) if self.fs().inode(file).dirty => charge(sched, cpu, paths::WRITE_CACHE_PAGES),
+            FsOp::Fsync(file) if self.fs().inode(file).dirty > 0 => charge(sched, cpu, paths::WRITE_CACHE_PAGES),
             _ => {}
         }
     }
@@ -401,12 +405,13 @@ impl Os {
     fn write_data<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, file: FileId) -> Option<BioId> {
         let fs = self.fs();
         let inode = fs.inode(file);
-        if !std::mem::take(&mut inode.dirty) {
+        let bytes = std::mem::take(&mut inode.dirty);
+        if bytes == 0 {
             return None;
         }
         let fresh = std::mem::take(&mut inode.fresh);
         inode.allocated = true;
-        let bio = fs.bios.add(BioKind::Data { fresh }, task);
+        let bio = fs.bios.add(BioKind::Data { fresh }, bytes, task);
         self.submit_bio(sched, cpu, bio);
         Some(bio)
     }
@@ -441,7 +446,7 @@ impl Os {
         if self.fs().device.cache == WriteCache::Safe {
             return Step::Done(0);
         }
-        let bio = self.fs().bios.add(BioKind::Flush, task);
+        let bio = self.fs().bios.add(BioKind::Flush, 0, task);
         *stage = Stage::Flush(bio);
         self.submit_bio(sched, cpu, bio);
         wait_for_io(sched, cpu)

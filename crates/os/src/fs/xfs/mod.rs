@@ -181,7 +181,7 @@ impl Os {
             log.in_flight.push_back(log.closed);
             *stage = Stage::Log { checkpoint, buffer: next, flushed: true };
             charge(sched, cpu, paths::XLOG_SYNC);
-            let bio = self.fs().bios.add(BioKind::Log { buffer: next }, task);
+            let bio = self.fs().bios.add(BioKind::Log { buffer: next }, super::BLOCK, task);
             self.submit_bio(sched, cpu, bio);
             self.fs().xfs.iclog(next).force_wait.prepare_to_wait(sched, cpu, task, false);
         }
