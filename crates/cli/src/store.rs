@@ -3,6 +3,8 @@
 use crate::failure::Failure;
 use crate::output::{sweep, write_file};
 use lab::experiment::{Experiment, Job, file_name};
+use lab::html::overview::State;
+use lab::json::Document;
 use lab::record::{Ending, Record};
 use lab::report::Report;
 use lab::setup::{Engine, Setup};
@@ -15,6 +17,10 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "fairground.json";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
+/// A report's files that are read again.
+const DOCUMENT: &str = "report.json";
+const PAGE: &str = "report.html";
+const PARTIAL_PAGE: &str = "report.partial.html";
 /// Digits of an experiment's identity in its folder's name.
 const SHORT: usize = 8;
 
@@ -29,9 +35,19 @@ pub struct Store {
 }
 
 impl Store {
+    /// Where folders of results are unless the user says.
+    pub fn place() -> PathBuf {
+        PathBuf::from("results")
+    }
+
+    /// The name of an experiment's folder there.
+    pub fn folder_name(experiment: &Experiment) -> String {
+        format!("{}-{}", experiment.name, &experiment.identity()[..SHORT])
+    }
+
     /// Where results go unless the user says.
     pub fn default_folder(experiment: &Experiment) -> PathBuf {
-        Path::new("results").join(format!("{}-{}", experiment.name, &experiment.identity()[..SHORT]))
+        Store::place().join(Store::folder_name(experiment))
     }
 
     /// Opens the experiment's folder, and makes it where there is none.
@@ -150,7 +166,37 @@ fn record_path(folder: &Path, experiment: &Experiment, job: &Job) -> PathBuf {
     folder.join(RECORDS).join(format!("{}.json", experiment.record_name(job)))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+/// A folder's report, as far as there is one.
+pub enum Stored {
+    Missing,
+    Partial,
+    Done(Box<Document>),
+}
+
+impl Stored {
+    /// What of an earlier call cannot be read counts as missing.
+    pub fn find(folder: &Path) -> Stored {
+        if folder.join(PARTIAL_PAGE).exists() {
+            return Stored::Partial;
+        }
+        let document = fs::read_to_string(folder.join(DOCUMENT)).ok().and_then(|text| serde_json::from_str(&text).ok());
+        match document {
+            Some(document) if folder.join(PAGE).exists() => Stored::Done(Box::new(document)),
+            _ => Stored::Missing,
+        }
+    }
+
+    /// As the overview shows it.
+    pub fn state(&self) -> State<'_> {
+        match self {
+            Stored::Missing => State::Missing,
+            Stored::Partial => State::Partial(PARTIAL_PAGE),
+            Stored::Done(document) => State::Done(PAGE, document),
+        }
+    }
+}
+
+pub fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::Mistake(format!("{}: cannot be written: {error}; expected a place for results: --out DIR", path.display()))
 }
 

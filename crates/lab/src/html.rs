@@ -3,10 +3,11 @@
 //! It is well-formed XML too, refers to nothing outside itself, and has no script. Texts of the user pass through [`escaped`].
 
 mod machine;
+pub mod overview;
 mod plot;
 
 use crate::experiment::{Experiment, Job};
-use crate::json::{ArmResult, Change, Document, TableResult};
+use crate::json::{ArmResult, Change, Document, TableResult, level_percent};
 use crate::observed::Observed;
 use crate::statistics::Better;
 use crate::statistics::interval::MISS;
@@ -49,14 +50,20 @@ pub fn escaped(text: &str) -> String {
     escaped
 }
 
+/// What a page begins with, up to its first heading; `more` stands in its head.
+fn opening(title: &str, more: &str) -> String {
+    let title = escaped(title);
+    let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n");
+    html.push_str("<meta charset=\"utf-8\"/>\n");
+    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    let _ = write!(html, "{more}<title>{title} · Fairground</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n");
+    html
+}
+
 impl Page<'_, '_> {
     pub fn render(&self) -> String {
         let name = escaped(&self.experiment.name);
-        let mut html =
-            String::from("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n");
-        html.push_str("<meta charset=\"utf-8\"/>\n");
-        html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
-        let _ = write!(html, "<title>{name} · Fairground</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n");
+        let mut html = opening(&self.experiment.name, "");
         let _ = write!(html, "<h1>{name}</h1>\n{}", self.setup());
         self.add_contents(&mut html);
         for (number, result) in self.document.tables.iter().enumerate() {
@@ -267,7 +274,7 @@ fn add_rows(html: &mut String, result: &TableResult, decimals: usize) {
         row.change.iter().for_each(|change| add_change(html, change));
         if let Some(published) = &result.published {
             let real = published.get(&row.label);
-            let difference = real.zip(row.arms[0].mean).map(|(real, mean)| 100.0 * mean / real - 100.0);
+            let difference = real.zip(row.arms[0].mean).map(|(real, mean)| level_percent(*real, mean));
             let _ = write!(html, "<td>{}</td>", real.map_or(String::new(), |real| format!("{real:.decimals$}")));
             let _ = write!(html, "<td>{}</td>", difference.map_or(String::new(), |it| format!("{it:+.1}%")));
         }

@@ -194,6 +194,19 @@ impl Document {
     }
 }
 
+/// By how many per cent a simulated figure is above a real one.
+pub fn level_percent(real: f64, simulated: f64) -> f64 {
+    100.0 * simulated / real - 100.0
+}
+
+/// How many of the rows that have a published figure come within so many per cent of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub rows: usize,
+    pub within_10: usize,
+    pub within_25: usize,
+}
+
 impl TableResult {
     /// See [`Document::new`].
     pub fn new<Draw: FnMut(u64) -> u64>(table: &Table, generator: &impl Fn() -> Draw) -> TableResult {
@@ -216,6 +229,15 @@ impl TableResult {
     /// The experiment's name for the table, else the workload's.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.workload)
+    }
+
+    /// How near the base's means come to what was published; `None` where no row was.
+    pub fn near_published(&self) -> Option<Level> {
+        let published = self.published.as_ref()?;
+        let beside = self.rows.iter().filter_map(|row| Some((*published.get(&row.label)?, row.arms.first()?.mean?)));
+        let off: Vec<f64> = beside.map(|(real, simulated)| level_percent(real, simulated).abs()).collect();
+        let within = |limit: f64| off.iter().filter(|percent| **percent <= limit).count();
+        (!off.is_empty()).then(|| Level { rows: off.len(), within_10: within(10.0), within_25: within(25.0) })
     }
 
     /// The mean that the rows state.

@@ -3,7 +3,7 @@
 use crate::csv;
 use crate::experiment::{Adaptive, Experiment, Job, Plan, Source, application};
 use crate::html::Page;
-use crate::json::{ArmDefinition, Document, Subject, TableResult};
+use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, level_percent};
 use crate::measured::Measured;
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{Vintage, render, series};
@@ -261,15 +261,12 @@ fn beside_published(table: &Table, result: &TableResult) -> String {
     let mut text = format!("{} beside what was published ({})\n", table.arms[0], published.source);
     let _ = writeln!(text, "{:<width$} {:>14}{:>14}{:>13}", "row", "published", "simulated", "difference");
     let decimals = table.decimals;
-    let mut near = [0, 0];
     for &(label, real, simulated) in &rows {
-        let percent = 100.0 * simulated / real - 100.0;
-        for (near, limit) in near.iter_mut().zip([10.0, 25.0]) {
-            *near += usize::from(percent.abs() <= limit);
-        }
+        let percent = level_percent(real, simulated);
         let _ = writeln!(text, "{label:<width$} {real:>14.decimals$}{simulated:>14.decimals$}{percent:>12.1}%");
     }
-    let _ = writeln!(text, "within 10%: {} of {}; within 25%: {}", near[0], rows.len(), near[1]);
+    let Level { rows, within_10, within_25 } = result.near_published().unwrap_or_default();
+    let _ = writeln!(text, "within 10%: {within_10} of {rows}; within 25%: {within_25}");
     text
 }
 

@@ -9,7 +9,7 @@ pub struct Study {
     pub name: &'static str,
     pub about: &'static str,
     /// File names and texts, each on a machine of its own.
-    experiments: &'static [(&'static str, &'static str)],
+    pub experiments: &'static [(&'static str, &'static str)],
 }
 
 pub const STUDIES: &[Study] = &[
