@@ -118,7 +118,8 @@ fn numbered_tables<'o>(
     let tables = |place: usize| {
         let points: Vec<usize> = (0..experiment.tables[place].points.len()).collect();
         let own = table_of_points(experiment, place, &points, outcome).map(|table| (Some(place), table));
-        own.into_iter().chain(shares::tables(experiment, place, outcome).into_iter().map(|table| (None, table)))
+        let shares = shares::tables(experiment, place, &points, outcome);
+        own.into_iter().chain(shares.into_iter().map(|table| (None, table)))
     };
     (0..experiment.tables.len()).flat_map(tables).collect()
 }

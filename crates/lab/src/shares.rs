@@ -55,13 +55,18 @@ impl Window {
     }
 }
 
-/// The tables of a workload's profile, in the place of its own among the experiment's.
-pub fn tables<'o>(experiment: &Experiment, place: usize, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
+/// The tables of a workload's profile, in the place of its own among the experiment's: the rows of some of its points.
+pub fn tables<'o>(
+    experiment: &Experiment,
+    place: usize,
+    points: &[usize],
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Vec<Table> {
     let of = &experiment.tables[place];
     let Some(profile) = &of.profile else { return Vec::new() };
     let table = |kind: usize| {
         let operations = profile.functions.iter().enumerate().flat_map(|(function, name)| {
-            let rows = profile_rows(of, name).into_iter().enumerate();
+            let rows = profile_rows(of, name).into_iter().enumerate().filter(|(point, _)| points.contains(point));
             rows.filter_map(move |(point, label)| {
                 let row = place_of(of, profile, point, kind, function);
                 operation(experiment, (place, point, row), label, &percent, outcome)

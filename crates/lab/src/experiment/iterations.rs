@@ -1,6 +1,6 @@
 //! How many iterations: a number, or `auto`, until the intervals are narrow.
 //!
-//! A point (the rows that one run measures) starts with the fewest iterations. While one of its rows' 95% intervals is wider than wanted it is
+//! A point (the rows that one run measures, with the shares of functions that are measured beside them) starts with the fewest iterations. While one of its rows' 95% intervals is wider than wanted it is
 //! given more, as many as the width says: it shrinks with the square root of their number, so `n (width / wanted)^2`, at least
 //! one more and at most twice as many, up to the most. Whether the interval holds zero is never looked at, so stopping early
 //! makes no change out of chance. Only whole rounds are judged, each point by its own samples: what is run does not depend on
@@ -11,6 +11,8 @@ use crate::json::TableResult;
 use crate::mistake::{Mistake, Written, listed};
 use crate::record::Outcome;
 use crate::report::{generator, table_of_points};
+use crate::shares;
+use crate::tables::Table;
 
 /// `auto`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -116,8 +118,10 @@ impl Plan {
         let mut next = self.clone();
         for (table, points) in next.points.iter_mut().enumerate() {
             for (point, (iterations, open)) in points.iter_mut().enumerate().filter(|(_, (_, open))| *open) {
-                let only = table_of_points(experiment, table, &[point], outcome);
-                let widest = only.map_or(0.0, |only| widest(&TableResult::new(&only, &generator(experiment.seed))));
+                let own = table_of_points(experiment, table, &[point], outcome);
+                let all = own.into_iter().chain(shares::tables(experiment, table, &[point], outcome));
+                let result = |table: Table| TableResult::new(&table, &generator(experiment.seed));
+                let widest = all.map(|table| widest(&result(table))).fold(0.0, f64::max);
                 match adaptive.next(*iterations, widest) {
                     Some(more) => *iterations = more,
                     None => *open = false,
@@ -239,6 +243,24 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
         // What is stored beyond the plan does not count.
         let first = Plan::first(&experiment);
         assert_eq!(first.jobs(&experiment).len(), 2 * 2 * 3);
+    }
+
+    #[test]
+    fn shares_of_functions_stay_wide_as_other_rows_do() {
+        let text = TEXT.replacen("loops = 1 }", "loops = 1, profile = { title = \"p\", functions = [\"f\"] } }", 1);
+        let experiment = parse(&text, "x.toml").and_then(|it| it.resolve(Purpose::Comparison, &NoFiles::default()));
+        let experiment = experiment.unwrap();
+        // The benchmark measures the same each time, and only the second point's profile differs.
+        let made_up = |job: &Job| {
+            let own = made_up(&Job { point: 0, ..*job });
+            let share = vec![made_up(job).samples[0][0] * 10];
+            Outcome { samples: vec![own.samples[0].clone(), share.clone(), share], ..own }
+        };
+        let plan = Plan::first(&experiment);
+        let outcomes: BTreeMap<Job, Outcome> =
+            plan.jobs(&experiment).into_iter().map(|job| (job, made_up(&job))).collect();
+        let next = plan.next(&experiment, &|job| outcomes.get(job)).expect("a point that is still wide");
+        assert_eq!(next.points, [[(3, false), (6, true)]]);
     }
 
     #[test]
