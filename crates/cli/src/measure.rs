@@ -148,6 +148,7 @@ pub fn facts(computer: &Computer) -> Host {
         hz: computer.tick_hertz,
         preempt: computer.preempt.map(str::to_string),
         idle: computer.idle.clone(),
+        halt_poll_ns: computer.halt_poll_ns,
     }
 }
 

@@ -105,7 +105,7 @@ fn a_page_and_every_sample_lie_beside_the_report() {
     let samples = read("samples.csv");
     // Two batches of each of two runs of two arms.
     assert_eq!(samples.lines().count(), 1 + 2 * 2 * 2);
-    assert!(samples.lines().nth(1).unwrap().starts_with("pipetest,pipetest,batches=2;loops=5,Time,vanilla,0,"));
+    assert!(samples.lines().nth(1).unwrap().starts_with("pipetest,pipetest,batches=2;bind=0;loops=5,Time,vanilla,0,"));
     let parquet = fs::read(place.join("out/samples.parquet")).unwrap();
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
     // The same again from what is stored.
@@ -119,7 +119,7 @@ fn csv_is_long_and_tidy() {
     let said = run_well(&place, &compare(&["--format", "csv", "--quiet"]));
     let mut lines = said.stdout.lines();
     assert_eq!(lines.next(), Some("table,workload,parameters,unit,better,label,arm,measure,iteration,value"));
-    assert!(lines.all(|line| line.starts_with("pipetest,pipetest,batches=2;loops=5,")));
+    assert!(lines.all(|line| line.starts_with("pipetest,pipetest,batches=2;bind=0;loops=5,")));
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub struct Computer {
     pub preempt: Option<&'static str>,
     /// `driver/governor` of cpuidle.
     pub idle: Option<String>,
+    /// How long the governor haltpoll may poll, in nanoseconds, where that is the governor.
+    pub halt_poll_ns: Option<u64>,
     /// Idle states, the shallowest first, as the driver declares them.
     pub idle_states: Vec<IdleState>,
     /// kHz that cpufreq shows of the first CPU we may use: lowest, highest, and its governor.
@@ -53,6 +55,7 @@ impl Computer {
         let uname = rustix::system::uname();
         let words = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         let first = allowed.first().copied().unwrap_or(0);
+        let idle = cpuidle();
         Ok(Computer {
             cpu_model: cpu_model(&info).unwrap_or_else(|| words(uname.machine())),
             kernel: format!("{} {}", words(uname.release()), words(uname.version())),
@@ -61,7 +64,11 @@ impl Computer {
                 || read("/sys/hypervisor/type").is_some(),
             tick_hertz: tick_hertz(clock_getres(ClockId::MonotonicCoarse).tv_nsec),
             preempt: preempt(&read("/sys/kernel/debug/sched/preempt").unwrap_or_default(), &words(uname.version())),
-            idle: cpuidle(),
+            halt_poll_ns: idle
+                .as_deref()
+                .filter(|idle| idle.ends_with("/haltpoll"))
+                .and_then(|_| number("/sys/module/haltpoll/parameters/guest_halt_poll_ns")),
+            idle,
             idle_states: idle_states(first),
             frequency: cpufreq(first),
             quota: quota(&own_cgroup()),

@@ -34,6 +34,7 @@ pub fn options(setup: &Setup, polls: bool, at: &Location) -> Result<IdleOptions,
         max_cstate: number("intel_idle.max_cstate"),
         states_off: number("intel_idle.states_off").unwrap_or(0),
         latency_us: number("cpu_dma_latency"),
+        halt_poll_ns: number("haltpoll.guest_halt_poll_ns"),
     })
 }
 

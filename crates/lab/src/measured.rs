@@ -51,6 +51,9 @@ pub struct Host {
     /// Driver and governor of idle states, where there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle: Option<String>,
+    /// How long the governor haltpoll may poll, in nanoseconds, where that is the governor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt_poll_ns: Option<u64>,
 }
 
 /// What it brought forth.
@@ -344,6 +347,7 @@ mod tests {
             hz: Some(250),
             preempt: None,
             idle: None,
+            halt_poll_ns: None,
         }
     }
 

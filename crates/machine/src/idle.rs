@@ -269,7 +269,7 @@ impl Cpuidle {
             PerGovernor::Menu(menu) => menu.menu_reflect(usage, state, woken.got_tick),
             PerGovernor::Ladder(ladder) => ladder.ladder_reflect(state),
             PerGovernor::Teo(teo) => teo.teo_reflect(&self.table, usage, state, woken),
-            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(usage, state),
+            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(&self.table, usage, state),
         }
     }
 

@@ -13,7 +13,7 @@ use os::Os;
 use os::pipe::PipeId;
 use sim::engine::Sample;
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
-use units::Ns;
+use units::{CpuId, CpuMask, Ns};
 
 /// Bytes of the token.
 const TOKEN: u64 = 4;
@@ -32,6 +32,13 @@ pub const WORKLOAD: Workload = Workload {
             unit: "loops",
             doc: "round trips per batch",
         },
+        Parameter {
+            name: "bind",
+            default: 0,
+            range: (0, 2),
+            unit: "choice",
+            doc: "0: anywhere; 1: both processes on CPU 0; 2: parent on CPU 0, child on CPU 1",
+        },
     ],
     key: None,
     operation: "Time",
@@ -41,7 +48,16 @@ pub const WORKLOAD: Workload = Workload {
     per_unit: 1_000_000,
     decimals: 2,
     build: |values| {
-        Box::new(Pipetest { batches: values.get("batches"), loops: values.get("loops"), child: AddressSpace::Own })
+        let bound = match values.get("bind") {
+            0 => [None; 2],
+            other => [Some(CpuId(0)), Some(CpuId(other as u16 - 1))],
+        };
+        Box::new(Pipetest {
+            batches: values.get("batches"),
+            loops: values.get("loops"),
+            child: AddressSpace::Own,
+            bound,
+        })
     },
 };
 
@@ -62,7 +78,7 @@ pub const PERF_BENCH_PIPE: Workload = Workload {
     decimals: 4,
     build: |values| {
         let child = if values.get("threads") == 1 { AddressSpace::Parent } else { AddressSpace::Own };
-        Box::new(Pipetest { batches: 1, loops: values.get("loops"), child })
+        Box::new(Pipetest { batches: 1, loops: values.get("loops"), child, bound: [None; 2] })
     },
 };
 
@@ -70,6 +86,8 @@ struct Pipetest {
     batches: u64,
     loops: u64,
     child: AddressSpace,
+    /// Where parent and child may run alone.
+    bound: [Option<CpuId>; 2],
 }
 
 impl Instance for Pipetest {
@@ -81,6 +99,7 @@ impl Instance for Pipetest {
             batches: self.batches,
             loops: self.loops,
             memory: self.child,
+            bound: self.bound,
             batch: 0,
             turn: 0,
             started: Ns::ZERO,
@@ -110,6 +129,8 @@ struct Parent {
     loops: u64,
     /// The child's.
     memory: AddressSpace,
+    /// Its own and the child's CPU, until they are told.
+    bound: [Option<CpuId>; 2],
     batch: u64,
     turn: u64,
     started: Ns,
@@ -120,9 +141,12 @@ impl Program for Parent {
     fn next(&mut self, last: Outcome) -> Op {
         match self.state {
             ParentState::Fork => {
+                if let Some(cpu) = self.bound[0].take() {
+                    return Op::SetAffinity(CpuMask::single(cpu));
+                }
                 self.state = ParentState::Write;
-                let child =
-                    Child { there: self.there, back: self.back, left: self.batches * self.loops, reading: false };
+                let (there, back, bound) = (self.there, self.back, self.bound[1]);
+                let child = Child { there, back, left: self.batches * self.loops, reading: false, bound };
                 let spec = TaskSpec::new("pipe-test", child);
                 Op::Fork(Box::new(TaskSpec { working_set: WORKING_SET, memory: self.memory, ..spec }))
             }
@@ -154,10 +178,14 @@ struct Child {
     back: PipeId,
     left: u64,
     reading: bool,
+    bound: Option<CpuId>,
 }
 
 impl Program for Child {
     fn next(&mut self, _last: Outcome) -> Op {
+        if let Some(cpu) = self.bound.take() {
+            return Op::SetAffinity(CpuMask::single(cpu));
+        }
         self.reading = !self.reading;
         if self.reading {
             if self.left == 0 {

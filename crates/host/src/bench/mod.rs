@@ -72,7 +72,8 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["wait"] => crate::probe::child(),
-        ["pipetest", loops] => pipetest::child(number(loops)?),
+        ["pipetest", loops, "any"] => pipetest::child(number(loops)?, None),
+        ["pipetest", loops, cpu] => pipetest::child(number(loops)?, Some(number(cpu)? as usize)),
         ["netperf", ref words @ ..] => netperf::child(words),
         ["hackbench", role, ready, start, loops, ref pipes @ ..] => {
             hackbench::child(role, [ready, start], number(loops)?, pipes)

@@ -1,11 +1,12 @@
 //! pipetest on the real kernel: two processes hand a 4-byte token to and fro through two pipes.
 //!
-//! As in the simulated one, a loop is two writes and two reads on either side of a pair of pipes, neither process is bound to a CPU,
-//! and a sample is the mean time per loop of a batch.
+//! As in the simulated one, a loop is two writes and two reads on either side of a pair of pipes, neither process is bound to a CPU
+//! unless that is asked for, and a sample is the mean time per loop of a batch.
 
 use super::plumbing::{Children, Pipe, read_all, write_all};
 use super::{Benchmark, Request};
 use crate::Error;
+use crate::pinning::{Pinned, allowed};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Instant;
@@ -19,23 +20,35 @@ pub const BENCHMARK: Benchmark =
 pub const PERF_BENCH_PIPE: Benchmark = Benchmark {
     name: "perf-bench-pipe",
     run: |request| match request.get("threads") {
-        0 => processes(request, 1),
+        0 => processes(request, 1, [None; 2]),
         _ => threads(request.get("loops")),
     },
     ..BENCHMARK
 };
 
 fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
-    processes(request, request.get("batches"))
+    processes(request, request.get("batches"), places(request.get("bind"), &allowed()?)?)
+}
+
+/// Where parent and child are bound to, of these CPUs.
+fn places(bind: u64, allowed: &[usize]) -> Result<[Option<usize>; 2], Error> {
+    match (bind, allowed) {
+        (0, _) => Ok([None; 2]),
+        (1, [first, ..]) => Ok([Some(*first); 2]),
+        (_, [first, second, ..]) => Ok([Some(*first), Some(*second)]),
+        _ => Err(Error::new("placing pipetest's two processes on two CPUs", "one CPU that may be used", "bind=0 or 1")),
+    }
 }
 
 /// Picoseconds per loop of each batch.
-fn processes(request: &Request, batches: u64) -> Result<Vec<Vec<u64>>, Error> {
+fn processes(request: &Request, batches: u64, [mine, theirs]: [Option<usize>; 2]) -> Result<Vec<Vec<u64>>, Error> {
     let loops = request.get("loops");
     let (there, back) = (Pipe::new()?, Pipe::new()?);
     let mut children = Children::default();
-    let words = ["pipetest".to_string(), batches.saturating_mul(loops).to_string()];
+    let cpu = theirs.map_or("any".to_string(), |cpu| cpu.to_string());
+    let words = ["pipetest".to_string(), batches.saturating_mul(loops).to_string(), cpu];
     children.start(request.starter, &words, [there.read.into(), back.write.into()])?;
+    let _pinned = mine.map(Pinned::to).transpose()?;
     let samples = (0..batches).map(|_| batch(&there.write, &back.read, loops)).collect::<Result<Vec<_>, _>>()?;
     children.wait()?;
     Ok(vec![samples])
@@ -73,7 +86,21 @@ fn answer(from: impl AsFd, to: impl AsFd, loops: u64) -> Result<(), Error> {
 }
 
 /// The other process: from its standard input to its standard output.
-pub fn child(loops: u64) -> Result<(), Error> {
+pub fn child(loops: u64, cpu: Option<usize>) -> Result<(), Error> {
+    let _pinned = cpu.map(Pinned::to).transpose()?;
     let (input, output) = (std::io::stdin(), std::io::stdout());
     answer(input.as_fd(), output.as_fd(), loops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pair_is_placed_where_it_may_run() {
+        assert_eq!(places(0, &[3]).unwrap(), [None, None]);
+        assert_eq!(places(1, &[3, 5]).unwrap(), [Some(3), Some(3)]);
+        assert_eq!(places(2, &[3, 5]).unwrap(), [Some(3), Some(5)]);
+        assert_eq!(places(2, &[3]).unwrap_err().expected, "bind=0 or 1");
+    }
 }

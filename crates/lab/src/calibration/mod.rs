@@ -117,7 +117,10 @@ pub fn nearest_arm(host: &Host) -> String {
     let governor = host.idle.as_deref().and_then(|idle| idle.split_once('/')).map(|(_, governor)| governor);
     let settings = [
         host.preempt.as_ref().map(|model| format!("preempt={model}")),
-        governor.filter(|governor| ["teo", "ladder"].contains(governor)).map(|name| format!("cpuidle.governor={name}")),
+        governor
+            .filter(|governor| ["teo", "ladder", "haltpoll"].contains(governor))
+            .map(|name| format!("cpuidle.governor={name}")),
+        host.halt_poll_ns.map(|limit| format!("haltpoll.guest_halt_poll_ns={limit}")),
     ];
     for setting in settings.into_iter().flatten() {
         let more = format!("{arm},{setting}");

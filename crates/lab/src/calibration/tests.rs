@@ -47,6 +47,7 @@ pub(crate) fn observed() -> Observed {
             hz: Some(250),
             preempt: None,
             idle: None,
+            halt_poll_ns: None,
         },
         topology: from_synthetic("pack:1 [numa] l3:1 l2:2 core:1 pu:1", "test", Numbering::LinuxX86).unwrap(),
         when: "2026-01-01 00:00".to_string(),
@@ -134,6 +135,9 @@ fn the_arm_is_what_is_known_of_the_kernel() {
     assert_eq!(nearest_arm(&host), "v6.12,preempt=none,cpuidle.governor=teo");
     host.idle = Some("intel_idle/menu".to_string());
     assert_eq!(nearest_arm(&host), "v6.12,preempt=none");
+    host.idle = Some("haltpoll/haltpoll".to_string());
+    host.halt_poll_ns = Some(0);
+    assert_eq!(nearest_arm(&host), "v6.12,preempt=none,cpuidle.governor=haltpoll,haltpoll.guest_halt_poll_ns=0");
     // A kernel without such parameters has its own governor, and its preemption model is built in.
     host.idle = Some("acpi_idle/ladder".to_string());
     host.kernel = "4.16.3".to_string();

@@ -60,6 +60,12 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |build| build.idle.tick == TickStop::Governor,
     },
     Parameter {
+        name: "haltpoll.guest_halt_poll_ns",
+        values: &["0..4294967295"],
+        meaning: "the longest that the governor haltpoll polls before it halts, in ns (200000)",
+        has: |build| build.idle.tick == TickStop::Governor,
+    },
+    Parameter {
         name: "cpuidle.off",
         values: &["1"],
         meaning: "no governor: the shallowest state, always",
@@ -225,6 +231,7 @@ mod tests {
             ("a=v6.1,idle=mwait", "found the unknown value of idle `mwait`"),
             ("a=v6.1,idle.menu=tik", "found the unknown value of idle.menu `tik`; expected `tick`, perhaps"),
             ("a=v4.16,intel_idle.states_off=1", "which v4.16 does not have"),
+            ("a=v4.16,haltpoll.guest_halt_poll_ns=0", "which v4.16 does not have"),
         ] {
             let error = arm(text).unwrap_err();
             assert!(error.contains(message), "{error}");

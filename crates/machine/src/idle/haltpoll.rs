@@ -4,8 +4,9 @@
 use super::table::StateTable;
 use super::{Choice, Usage};
 
-/// The module's parameters, at their defaults: guest_halt_poll_ns, _grow, _grow_start and _shrink.
-const HALT_POLL_NS: u64 = 200_000;
+/// Default of the module's parameter guest_halt_poll_ns, the longest that is polled; 0: never.
+pub const HALT_POLL_NS: u32 = 200_000;
+/// Its other parameters, at their defaults: guest_halt_poll_grow, _grow_start and _shrink.
 const GROW: u64 = 2;
 const GROW_START_NS: u64 = 50_000;
 const SHRINK: u64 = 2;
@@ -30,21 +31,21 @@ impl Haltpoll {
     }
 
     /// haltpoll.c: adjust_poll_limit(): grows while halts end soon enough to have been polled for, shrinks after long ones.
-    fn adjust_poll_limit(&self, usage: &mut Usage) {
+    fn adjust_poll_limit(&self, table: &StateTable, usage: &mut Usage) {
         let (limit, block_ns) = (usage.poll_limit_ns, usage.last_residency_ns);
-        if block_ns > limit && block_ns <= HALT_POLL_NS {
-            usage.poll_limit_ns = (limit * GROW).clamp(GROW_START_NS, HALT_POLL_NS);
-        } else if block_ns > HALT_POLL_NS {
+        if block_ns > limit && block_ns <= table.halt_poll_ns {
+            usage.poll_limit_ns = (limit * GROW).max(GROW_START_NS).min(table.halt_poll_ns);
+        } else if block_ns > table.halt_poll_ns {
             let shrunk = limit / SHRINK;
             usage.poll_limit_ns = if shrunk < GROW_START_NS { 0 } else { shrunk };
         }
     }
 
     /// haltpoll.c: haltpoll_reflect().
-    pub fn haltpoll_reflect(&self, usage: &mut Usage, state: usize) {
+    pub fn haltpoll_reflect(&self, table: &StateTable, usage: &mut Usage, state: usize) {
         usage.last_state = Some(state as u8);
         if state != 0 {
-            self.adjust_poll_limit(usage);
+            self.adjust_poll_limit(table, usage);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The table of idle states that governors choose from, and what the command line leaves of it.
 
 use super::FAR_NS;
+use super::haltpoll::HALT_POLL_NS;
 use crate::prices::IdleState;
 
 /// What the command line says about idling.
@@ -13,11 +14,13 @@ pub struct IdleOptions {
     pub states_off: u32,
     /// What a process has written to /dev/cpu_dma_latency, in microseconds: states that take longer to leave are not entered.
     pub latency_us: Option<u32>,
+    /// `haltpoll.guest_halt_poll_ns=`: the longest that the governor haltpoll polls for.
+    pub halt_poll_ns: Option<u32>,
 }
 
 impl Default for IdleOptions {
     fn default() -> IdleOptions {
-        IdleOptions { way: Way::Governed, max_cstate: None, states_off: 0, latency_us: None }
+        IdleOptions { way: Way::Governed, max_cstate: None, states_off: 0, latency_us: None, halt_poll_ns: None }
     }
 }
 
@@ -54,6 +57,8 @@ pub struct StateTable {
     pub latency_req_ns: u64,
     /// TICK_NSEC.
     pub tick_ns: u64,
+    /// haltpoll.c: guest_halt_poll_ns.
+    pub halt_poll_ns: u64,
 }
 
 impl StateTable {
@@ -74,6 +79,7 @@ impl StateTable {
             way: options.way,
             latency_req_ns: options.latency_us.map_or(FAR_NS * 2, |us| u64::from(us) * 1000),
             tick_ns: 4_000_000,
+            halt_poll_ns: options.halt_poll_ns.unwrap_or(HALT_POLL_NS).into(),
         }
     }
 

@@ -240,6 +240,14 @@ fn haltpoll_polls_as_long_as_that_is_worth_it() {
     idler.woken(1, 900, false);
     // A halt of 900 us was not worth it: 25 us would be below the start, so none.
     assert_eq!(idler.select(4_000, 4_000).state, 1);
+    // guest_halt_poll_ns=0 never polls; a small one caps what polling starts with.
+    for (halt_poll_ns, state, limit) in [(0, 1, None), (20_000, 0, Some(20_000))] {
+        let options = IdleOptions { halt_poll_ns: Some(halt_poll_ns), ..IdleOptions::default() };
+        let mut idler = Idler::with(rules, &options);
+        idler.woken(1, 15, false);
+        assert_eq!(idler.select(4_000, 4_000).state, state);
+        assert!(limit.is_none() || idler.cpuidle.cpuidle_poll_time(&idler.device) == limit);
+    }
 }
 
 #[test]
