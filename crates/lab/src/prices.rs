@@ -63,6 +63,7 @@ pub fn prices(machine: &Description) -> Prices {
         paths: cycles,
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),
         mwait: machine.wakes_by_mwait(),
+        packages_together: machine.packages_sleep_together(),
         l2_bytes: machine.l2_bytes(CpuId(0)),
         llc_bytes: machine.llc_bytes(CpuId(0)),
         memory_far: machine.memory_loads(),

@@ -149,7 +149,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             threads_share: COSTS && prices.smt != SmtPrices::free(),
             cpus,
             cpuidle,
-            packages: Packages::new(&topology, &prices.idle_states),
+            packages: Packages::new(&topology, &prices),
             irq_accounting: false,
             layout,
             outbox: Vec::new(),

@@ -45,6 +45,8 @@ pub struct Prices {
     pub idle_states: Vec<IdleState>,
     /// An idle CPU watches its flags word and needs no interrupt to wake.
     pub mwait: bool,
+    /// Packages enter their own idle states all together or not at all.
+    pub packages_together: bool,
     /// Private cache of a core (level 2).
     pub l2_bytes: u64,
     /// A last level cache.
@@ -108,6 +110,7 @@ impl Prices {
                 wake: Ps::ZERO,
             }],
             mwait: true,
+            packages_together: false,
             l2_bytes: 0,
             llc_bytes: 0,
             memory_far: Vec::new(),

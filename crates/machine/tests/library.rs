@@ -36,6 +36,7 @@ fn every_machine_has_the_shape_of_its_model() {
         ("epyc-7763-2s-nps4", "2 packages, 8 NUMA nodes, 16 last level caches, 128 cores, 256 CPUs"),
         ("epyc-9654", "1 package, 1 NUMA node, 12 last level caches, 96 cores, 192 CPUs"),
         ("kunpeng-920-6426", "1 package, 2 NUMA nodes, 2 last level caches, 64 cores, 64 CPUs"),
+        ("power9-16c-2s", "2 packages, 2 NUMA nodes, 16 last level caches, 32 cores, 128 CPUs"),
         ("snapdragon-845", "1 package, 1 NUMA node, 1 last level cache, 8 cores, 8 CPUs"),
         ("sparc-t4-2", "2 packages, 2 NUMA nodes, 2 last level caches, 16 cores, 128 CPUs"),
         ("xeon-gold-6148-2s", "2 packages, 2 NUMA nodes, 2 last level caches, 40 cores, 80 CPUs"),
@@ -46,6 +47,12 @@ fn every_machine_has_the_shape_of_its_model() {
     }
     assert!(builtin().len() >= 16);
     assert_eq!(shipped("kunpeng-920-6426").topology().clusters().len(), 16);
+    // PC6 of these Xeons is dearer than C6 of their cores, and entered by all sockets together.
+    for name in ["xeon-gold-6148-2s", "xeon-platinum-8375c-2s", "xeon-platinum-8480-2s"] {
+        let machine = shipped(name);
+        let package: Vec<bool> = machine.idle_states().iter().map(|state| state.package_wake.0 > 0).collect();
+        assert_eq!((package, machine.packages_sleep_together()), (vec![false, false, false, true], true), "{name}");
+    }
     assert_eq!(shipped("sparc-t4-2").topology().cores()[1].cpus.list(), "8-15");
     let nps4 = shipped("epyc-7742-2s-nps4");
     let distances = |from: u16| (0..8).map(|to| nps4.topology().node_distance(from, to)).collect::<Vec<_>>();
@@ -75,6 +82,9 @@ fn domains_are_built_from_the_same_topology() {
         assert_eq!(of("cloud-vm-2", rules, 1), "SMT:2");
         assert_eq!(of("snapdragon-845", rules, 5), "MC:8");
     }
+    // The pair that shares a slice of both caches is the level that powerpc calls CACHE.
+    assert_eq!(of("power9-16c-2s", old, 9), "SMT:4 MC:8 DIE:64 NUMA:128");
+    assert_eq!(of("power9-16c-2s", new, 9), "SMT:4 CLS:8 DIE:64 NUMA:128");
     assert_eq!(of("kunpeng-920-6426", old, 33), "MC:32 NUMA:64");
     assert_eq!(of("kunpeng-920-6426", new, 33), "CLS:4 MC:32 NUMA:64");
     // Two cores behind one snoop control unit; the level above has the same two and goes.

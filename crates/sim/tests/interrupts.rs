@@ -7,9 +7,11 @@ use machine::topology::{Numbering, from_synthetic};
 use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
+use os::timer_wheel::TimerSlack;
 use os::{Os, OsRules, paths};
+use sched::attr::SchedAttr;
 use sched::core::{Boot, Sched};
-use sched::sched::TaskId;
+use sched::sched::{Policy, TaskId};
 use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
 use sched::versions::V6_1;
@@ -49,6 +51,11 @@ fn report(series: u32) -> Op {
 
 /// Four CPUs of 1 GHz on which nothing of the kernel takes time but interrupts and softirqs.
 fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<true> {
+    machine_of(rules, idle, sink, Ps::ZERO)
+}
+
+/// The same whose package takes longer to leave C6 than a core.
+fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, package_wake: Ps) -> LinuxSim<true> {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
     let mut prices = Prices::free();
     prices.paths[paths::COMMON_INTERRUPT.0 as usize] = Cycles(IRQ.0);
@@ -60,7 +67,7 @@ fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> Lin
             exit_latency_us,
             target_residency_us,
             polling: target_residency_us == 0,
-            package_wake: Ps::ZERO,
+            package_wake: if name == "C6" { package_wake } else { Ps::ZERO },
             wake: Ps::from_ns(wake),
         })
         .to_vec();
@@ -346,6 +353,22 @@ fn the_tick_goes_on_over_short_idles_since_v4_17() {
     assert!(ticks(IdleRules::V6_1) > 60, "{}", ticks(IdleRules::V6_1));
 }
 
+#[test]
+fn waking_takes_longer_where_the_package_sleeps_too() {
+    // 20 ms of idleness is enough for C6 on all four CPUs, unless a task runs on one of them.
+    let woken = |package_wake: u64, hog: bool| {
+        let mut sim = machine_of(IrqRules::V6_1, IdleRules::V6_1, None, Ps::from_ns(package_wake));
+        sim.spawn(CpuId(0), pinned("sleeper", CPU1, [Op::SleepUntil(Ns::from_ms(20)), report(1)]));
+        if hog {
+            sim.spawn(CpuId(0), pinned("hog", CPU2, [Op::RunFor(Ns::from_ms(30))]));
+        }
+        finish(&mut sim);
+        value(&sim, 1)
+    };
+    assert_eq!(woken(40_000, false), woken(0, false) + 40_000);
+    assert_eq!(woken(40_000, true), woken(0, true));
+}
+
 // The timer wheel and background noise.
 
 #[test]
@@ -360,6 +383,29 @@ fn timeouts_fire_at_jiffies_and_later_on_wheels_with_levels() {
     assert_eq!(woken(os::timer_wheel::TimerWheel::Cascading), 100);
     // 63 jiffies and more are kept by eights: 104.
     assert_eq!(woken(os::timer_wheel::TimerWheel::Levels), 104);
+}
+
+#[test]
+fn who_is_forked_by_a_real_time_task_may_have_no_slack_for_good() {
+    let late = |slack| {
+        let mut sim = machine(IrqRules { slack, ..IrqRules::V6_1 }, IdleRules::V6_1, None);
+        let nap = |series| [Op::SleepUntil(Ns::from_ms(20)), report(series)];
+        // A normal child that a SCHED_FIFO task forks, and one of a normal task's.
+        let child = |series| Op::Fork(Box::new(pinned("child", CPU2, nap(series))));
+        let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 10, ..SchedAttr::NORMAL };
+        sim.spawn(CpuId(0), TaskSpec { attr: Some(fifo), ..pinned("rt", CPU1, [child(1)]) });
+        finish(&mut sim);
+        let of_rt = value(&sim, 1) - 20_000_000;
+        let mut sim = machine(IrqRules { slack, ..IrqRules::V6_1 }, IdleRules::V6_1, None);
+        sim.spawn(CpuId(0), pinned("normal", CPU1, [child(1)]));
+        finish(&mut sim);
+        (of_rt, value(&sim, 1) - 20_000_000)
+    };
+    let wake = late(TimerSlack::Kept).0;
+    // All that is left is the way out of C6.
+    assert_eq!(wake, 60_000);
+    assert_eq!(late(TimerSlack::Kept), (wake, wake + 50_000));
+    assert_eq!(late(TimerSlack::ByClass), (wake + 50_000, wake + 50_000));
 }
 
 #[test]

@@ -24,6 +24,7 @@ pub fn builtin() -> &'static [(&'static str, &'static str)] {
         "epyc-9654",
         "ivybridge-ex-16s",
         "kunpeng-920-6426",
+        "power9-16c-2s",
         "skylake-uma-8",
         "snapdragon-845",
         "sparc-t4-2",

@@ -3,7 +3,7 @@
 use super::Description;
 use super::error::DescriptionError;
 use super::figure::Dimension;
-use super::names::{FACTS, IDLE_KEYS};
+use super::names::{FACTS, IDLE_KEYS, OPTIONAL_FACTS};
 use super::read::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
 use super::toml_text::Table;
 use crate::topology::excerpt;
@@ -16,8 +16,8 @@ pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), Desc
     let Some(idle) = root.table("idle")? else {
         return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
     };
-    idle.only(&["wake_by", "state"], RULE_NAMES)?;
-    for (name, allowed, _) in FACTS {
+    idle.only(&["wake_by", "package_scope", "state"], RULE_NAMES)?;
+    for (name, allowed, _) in FACTS.iter().chain(OPTIONAL_FACTS) {
         let Some(value) = name.strip_prefix("idle.").and_then(|name| idle.get(name)) else { continue };
         into.facts.push(read_fact(&idle, &name["idle.".len()..], value, allowed)?);
     }

@@ -300,6 +300,11 @@ impl Description {
         self.fact("idle.wake_by").is_some_and(|fact| fact.value == "mwait")
     }
 
+    /// Whether a package enters its own idle state only with all others.
+    pub fn packages_sleep_together(&self) -> bool {
+        self.fact("idle.package_scope").is_some_and(|fact| fact.value == "machine")
+    }
+
     /// Straight-line work of a function that `section`, one of [`WORK`], lists. Instructions are turned into cycles by the
     /// section's `cycles_per_instruction`, to the nearest cycle, halves to the even one.
     fn work(&self, section: &str, name: &str) -> Option<Cycles> {

@@ -148,6 +148,11 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
         "what load tracking takes for full speed, where it is not what the driver's vendor has",
     ),
     (
+        "idle.package_scope",
+        &["package", "machine"],
+        "whether a package enters its own idle state by itself, as it does where nothing is said, or only with all others",
+    ),
+    (
         "disk.write_cache",
         &["safe", "force-unit-access", "flush-only"],
         "what makes a write durable: nothing more; a write past the disk's cache; or a flush behind it",

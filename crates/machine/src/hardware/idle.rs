@@ -86,7 +86,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let tick_ns = self.cpuidle.table.tick_ns;
         self.cpuidle.table = StateTable { tick_ns, ..StateTable::new(&self.prices.idle_states, options) };
         self.prices.idle_states.truncate(self.cpuidle.table.states.len());
-        self.packages = Packages::new(&self.topology, &self.prices.idle_states);
+        self.packages = Packages::new(&self.topology, &self.prices);
         for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
             self.cpus[cpu.index()].idling = Idling::new(&self.cpuidle);
         }

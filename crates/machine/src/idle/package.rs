@@ -1,6 +1,6 @@
 //! Package states: a package whose CPUs are all in a deep state goes there too, and takes longer to leave.
 
-use crate::prices::IdleState;
+use crate::prices::Prices;
 use crate::topology::Topology;
 use units::{CpuId, Ps, Slots};
 
@@ -26,21 +26,25 @@ pub struct Packages {
     /// The first idle state of a CPU that lets its package follow; beyond all states where none does.
     first: usize,
     of_cpu: Slots<u16>,
+    /// Those that enter by themselves; of packages that enter together the first stands for all.
     packages: Vec<Package>,
+    /// How many there are.
+    count: usize,
 }
 
 impl Packages {
-    pub fn new(topology: &Topology, states: &[IdleState]) -> Packages {
-        let first = states.iter().position(|state| state.package_wake > Ps::ZERO).unwrap_or(usize::MAX);
-        let of_cpu: Slots<u16> = topology.cpus().map(|(_, cpu)| cpu.package).collect();
+    pub fn new(topology: &Topology, prices: &Prices) -> Packages {
+        let first = prices.idle_states.iter().position(|state| state.package_wake > Ps::ZERO).unwrap_or(usize::MAX);
+        let count = topology.packages().len();
+        let apart = if prices.packages_together { 1 } else { count };
+        let of_cpu: Slots<u16> = topology.cpus().map(|(_, cpu)| cpu.package % apart as u16).collect();
         let package = |number: usize| Package {
             cpus: of_cpu.iter().filter(|&&of| usize::from(of) == number).count() as u32,
             deep: 0,
             since: Ps::ZERO,
             residency: PackageResidency::default(),
         };
-        let packages = (0..topology.packages().len()).map(package).collect();
-        Packages { first, of_cpu, packages }
+        Packages { first, packages: (0..apart).map(package).collect(), of_cpu, count }
     }
 
     /// Whether packages follow CPUs into that state.
@@ -79,19 +83,19 @@ impl Packages {
             let now = if package.deep == package.cpus { end.saturating_sub(package.since) } else { Ps::ZERO };
             PackageResidency { idle: package.residency.idle + now, ..package.residency }
         };
-        self.packages.iter().map(of).collect()
+        self.packages.iter().map(of).cycle().take(self.count).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::prices::IdleState;
     use crate::topology::{Numbering, from_synthetic};
 
-    #[test]
-    fn a_package_follows_its_last_cpu_and_wakes_with_its_first() {
+    fn packages(together: bool, states: &[(&str, u64)]) -> Packages {
         let topology = from_synthetic("pack:2 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
-        let state = |name: &str, package_wake| IdleState {
+        let state = |&(name, package_wake): &(&str, u64)| IdleState {
             name: name.to_string(),
             exit_latency_us: 1,
             target_residency_us: 1,
@@ -99,7 +103,21 @@ mod tests {
             wake: Ps::ZERO,
             package_wake: Ps::from_ns(package_wake),
         };
-        let mut packages = Packages::new(&topology, &[state("C1", 0), state("C6", 40_000)]);
+        let mut prices = Prices::free();
+        prices.idle_states = states.iter().map(state).collect();
+        prices.packages_together = together;
+        Packages::new(&topology, &prices)
+    }
+
+    const DEEP: &[(&str, u64)] = &[("C1", 0), ("C6", 40_000)];
+
+    fn expected(ns: u64, entries: u64) -> PackageResidency {
+        PackageResidency { idle: Ps::from_ns(ns), entries }
+    }
+
+    #[test]
+    fn a_package_follows_its_last_cpu_and_wakes_with_its_first() {
+        let mut packages = packages(false, DEEP);
         assert!(!packages.follow(0) && packages.follow(1));
         let at = Ps::from_ns;
         packages.enter(CpuId(0), at(10));
@@ -110,10 +128,21 @@ mod tests {
         assert!(packages.leave(CpuId(1), at(70)));
         assert!(!packages.leave(CpuId(0), at(75)), "it is awake already");
         packages.enter(CpuId(3), at(80));
-        let residency = packages.residency(at(100));
-        let expected = |ns, entries| PackageResidency { idle: at(ns), entries };
-        assert_eq!(residency, [expected(40, 1), expected(20, 1)]);
-        let without = Packages::new(&topology, &[state("C1", 0)]);
+        assert_eq!(packages.residency(at(100)), [expected(40, 1), expected(20, 1)]);
+        let without = self::packages(false, &[("C1", 0)]);
         assert!(without.residency(at(1)).is_empty() && !without.follow(0));
+    }
+
+    #[test]
+    fn packages_that_sleep_together_wait_for_the_last_cpu_of_all() {
+        let mut packages = packages(true, DEEP);
+        let at = Ps::from_ns;
+        (0..3).for_each(|cpu| packages.enter(CpuId(cpu), at(10)));
+        assert!(!packages.leave(CpuId(0), at(20)), "a CPU of the other package is awake");
+        packages.enter(CpuId(0), at(30));
+        packages.enter(CpuId(3), at(40));
+        assert!(packages.leave(CpuId(1), at(90)));
+        assert!(!packages.leave(CpuId(2), at(95)));
+        assert_eq!(packages.residency(at(100)), [expected(50, 1), expected(50, 1)]);
     }
 }
