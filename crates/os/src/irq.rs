@@ -6,7 +6,7 @@
 
 use crate::fs::BioId;
 use crate::paths;
-use crate::timer_wheel::TimerWheel;
+use crate::timer_wheel::{TimerSlack, TimerWheel};
 use sched::access::Path;
 use sched::behaviour;
 use sched::sched::TaskId;
@@ -37,18 +37,24 @@ pub struct IrqRules {
     pub ksoftirqd: KsoftirqdRunning,
     pub time: IrqTime,
     pub wheel: TimerWheel,
+    pub slack: TimerSlack,
 }
 
 impl IrqRules {
-    pub const V4_5: IrqRules =
-        IrqRules { ksoftirqd: KsoftirqdRunning::Beside, time: IrqTime::Off, wheel: TimerWheel::Cascading };
+    pub const V4_5: IrqRules = IrqRules {
+        ksoftirqd: KsoftirqdRunning::Beside,
+        time: IrqTime::Off,
+        wheel: TimerWheel::Cascading,
+        slack: TimerSlack::ByClass,
+    };
     pub const V4_15: IrqRules =
         IrqRules { ksoftirqd: KsoftirqdRunning::Yields, wheel: TimerWheel::Levels, ..Self::V4_5 };
-    pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V4_15 };
+    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V4_15 };
+    pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V6_1 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 3] {
-        [self.ksoftirqd.setting(), self.time.setting(), self.wheel.setting()]
+    pub fn settings(&self) -> [Setting; 4] {
+        [self.ksoftirqd.setting(), self.time.setting(), self.wheel.setting(), self.slack.setting()]
     }
 
     /// Switches one alone.
@@ -57,6 +63,7 @@ impl IrqRules {
             KsoftirqdRunning::KEY => self.ksoftirqd.switch(value),
             IrqTime::KEY => self.time.switch(value),
             TimerWheel::KEY => self.wheel.switch(value),
+            TimerSlack::KEY => self.slack.switch(value),
             _ => Switched::UnknownKey,
         }
     }

@@ -12,6 +12,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whose timers have no slack.
+    pub enum TimerSlack = "timer.slack" {
+        ByClass = "by-class", since "v2.6.28", commit "", "those of real-time and deadline tasks, as long as they are that";
+        Kept = "kept", since "v6.12", commit "ed4fb6d7ef68111bb539283561953e5c6e9a6e38",
+            "theirs, and those of every task that such a one forks, whatever it becomes: it inherits a default of none (6.1.y too)";
+    }
+}
+
 const LVL_CLK_SHIFT: u32 = 3;
 const LVL_SIZE: u64 = 64;
 

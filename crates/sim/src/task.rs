@@ -11,6 +11,7 @@ use os::memory::RegionId;
 use os::net::NetCall;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
+use os::timer_wheel::TimerSlack;
 use os::{Step, Syscall, paths};
 use sched::access::Path;
 use sched::autogroup::Session;
@@ -56,6 +57,8 @@ pub(crate) struct TaskContext {
     pub comm: u16,
     /// Which of its sleeps is on; timers carry the number.
     pub sleep: u64,
+    /// sched.h: default_timer_slack_ns is 0, which is inherited: its timers have no slack, whatever its policy.
+    pub no_slack: bool,
 }
 
 /// Operations that take no simulated time, done in one step before the task pauses: a program that never takes time would
@@ -91,6 +94,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             (AddressSpace::Parent, Some(parent)) => Some(self.context(parent).leader),
             _ => None,
         };
+        // fork.c: copy_process(): the child's default is what the parent's timers have now.
+        let no_slack = self.os.irq.rules.slack == TimerSlack::Kept
+            && parent.is_some_and(|parent| self.context(parent).no_slack || self.sched.rt_or_dl_task_policy(parent));
         let init = TaskInit {
             comm: spec.comm,
             attr: spec.attr,
@@ -123,6 +129,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             leader: leader.unwrap_or(task),
             comm,
             sleep: 0,
+            no_slack,
         });
         self.live_tasks += 1;
         Ok(task)
@@ -442,7 +449,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.cpus[cpu].timers.arm_wheel(at, task, sleep);
         }
         // hrtimer.c: hrtimer_nanosleep(). Older kernels ask for the priority and not the policy: the same where none is inherited.
-        let slack = if self.sched.rt_or_dl_task_policy(task) { Ps::ZERO } else { self.timer_slack };
+        let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
+        let slack = if none { Ps::ZERO } else { self.timer_slack };
         let hard = soft + slack;
         let on = self.timer_base(cpu, hard);
         self.cpus[on].timers.arm(soft, hard, task, sleep);
