@@ -1,10 +1,10 @@
-//! `compare` and `run`.
+//! `compare`.
 
-use crate::arguments::{CompareArguments, Format, RunArguments, Selectors};
-use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
+use crate::arguments::{CompareArguments, Format, Selectors};
+use crate::execute::{Keep, Patience, execute, guarded, thread_cpu_ns};
 use crate::failure::Failure;
 use crate::measure::measured;
-use crate::output::{print, say};
+use crate::output::print;
 use crate::progress::Course;
 use crate::select::{experiment, threads};
 use crate::store::Store;
@@ -13,10 +13,9 @@ use lab::measured::Measured;
 use lab::mistake::Location;
 use lab::observed::Observed;
 use lab::record::{Outcome, Record};
-use lab::report::{Report, Runs, hardware_text, single, unfinished};
-use lab::run::{Run, Wanted, run as run_setup};
+use lab::report::{Report, Runs, unfinished};
+use lab::run::{Wanted, run as run_setup};
 use lab::setup::Setup;
-use lab::trace::statistics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -181,7 +180,7 @@ fn partial(stopped: Option<String>, report: &Report, format: Format, store: &Sto
     Err(Failure::Mistake(format!("{why}: {done} of {runs} runs are kept in {place}{next}")))
 }
 
-fn chosen(report: &Report, format: Format) -> &str {
+pub fn chosen(report: &Report, format: Format) -> &str {
     match format {
         Format::Text => &report.text,
         Format::Json => &report.json,
@@ -194,7 +193,7 @@ fn cpu_seconds(results: &Results) -> f64 {
 }
 
 /// Whether a run ended as it should. `record` is where it is stored.
-fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Option<&Path>) -> Result<(), Failure> {
+pub fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Option<&Path>) -> Result<(), Failure> {
     match unfinished(experiment, job, outcome) {
         None => Ok(()),
         Some(unfinished) if unfinished.ours => {
@@ -207,7 +206,7 @@ fn check(experiment: &Experiment, job: &Job, outcome: &Outcome, record: Option<&
 }
 
 /// Our own setups fit; should one not, this says where it is from.
-fn here() -> Location {
+pub fn here() -> Location {
     Location::of("the experiment")
 }
 
@@ -224,74 +223,4 @@ fn record(setup: &Setup, wanted: Wanted, give_up: &dyn Fn() -> bool) -> Result<O
     let Some(run) = run_setup(setup, wanted, &here())? else { return Ok(None) };
     let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
     Ok(Some(Record { observed: run.observed, ..Record::new(setup.clone(), Some(run.outcome), cpu_ns) }))
-}
-
-/// `fairground run`.
-pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
-    let quiet = arguments.selectors.quiet;
-    let experiment = experiment(&arguments.selectors, Purpose::Single)?;
-    let threads = threads(&arguments.selectors)?;
-    let patience = Patience::watch();
-    let store = arguments.out.as_ref().map(|folder| Store::open(Path::new(folder), &experiment)).transpose()?;
-    let jobs = experiment.jobs();
-    let bar = progress(jobs.len(), 0, quiet);
-    let work = |job: &Job, give_up: &dyn Fn() -> bool| {
-        let setup = experiment.setup(job);
-        let place = store.as_ref().map(|store| store.record_path(&experiment, job));
-        guarded(&setup, place.as_deref().map_or(Keep::Aside, Keep::At), || {
-            let since = Instant::now();
-            let before = thread_cpu_ns(since);
-            let Some((report, run)) = statistics(&setup, give_up, &here())? else { return Ok(None) };
-            let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
-            let stats = run.group_stats.iter().map(|(path, text)| format!("\ncpu.stat of {path}\n{text}"));
-            let text = format!("{report}\n{}{}", hardware_text(&run), stats.collect::<String>());
-            Ok(Some((run, cpu_ns, text)))
-        })
-    };
-    let mut results = Results::new();
-    let mut texts = BTreeMap::new();
-    let ended = execute(&jobs, threads, &patience, work, |job, (run, cpu_ns, text): (Run, u64, String)| {
-        let mut stored = None;
-        if let Some(store) = &store {
-            let record = Record::new(experiment.setup(&job), Some(run.outcome.clone()), cpu_ns);
-            stored = Some(store.save(&experiment, &job, &record)?);
-            store.save_logs(&experiment, &job, &run.logs)?;
-        }
-        check(&experiment, &job, &run.outcome, stored.as_deref())?;
-        results.insert(job, Done::new(run.outcome, None, cpu_ns));
-        texts.insert(job, text);
-        bar.inc(1);
-        Ok(())
-    });
-    bar.finish_and_clear();
-    if let (Err(Failure::Mistake(_)), true, Some(store)) = (&ended, results.is_empty(), &store) {
-        store.discard();
-    }
-    ended?;
-    let mut report = single(&experiment, &|job| results.get(job).map(|done| &done.outcome), cpu_seconds(&results));
-    for (job, text) in &texts {
-        let title = experiment.title(job);
-        report.text.push_str(&format!("\n{title}\n{}\n\n{text}", "-".repeat(title.chars().count())));
-    }
-    if report.progress.done == 0 {
-        if let Some(store) = &store {
-            store.discard();
-        }
-        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
-    }
-    if let Some(store) = &store {
-        store.report(&report)?;
-        if !quiet {
-            say(&format!("results: {}", store.folder().display()));
-        }
-    }
-    if report.progress.is_partial() {
-        let kept = if store.is_some() { "; what is done is kept" } else { "" };
-        if arguments.format == Format::Text {
-            print(&report.text)?;
-        }
-        let (done, runs) = (report.progress.done, report.progress.runs);
-        return Err(Failure::Mistake(format!("interrupted: {done} of {runs} runs are done{kept}")));
-    }
-    print(chosen(&report, arguments.format))
 }

@@ -47,7 +47,11 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
 /// The cases at a place, in the order of their paths: the file, or every .toml file below the folder.
 fn find(place: &Path, cases: &mut Vec<PathBuf>) -> Result<(), Failure> {
     let unreadable = |error: std::io::Error| {
-        Failure::Mistake(format!("{}: {error}; expected a case (.toml), or a folder of cases", place.display()))
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file".to_string(),
+            _ => error.to_string(),
+        };
+        Failure::Mistake(format!("{}: found {why}; expected a case (.toml), or a folder of cases", place.display()))
     };
     if !std::fs::metadata(place).map_err(unreadable)?.is_dir() {
         cases.push(place.to_path_buf());

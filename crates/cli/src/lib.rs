@@ -17,6 +17,7 @@ mod replay;
 mod reproduce;
 mod select;
 mod sensitivity;
+mod single;
 mod store;
 mod watch;
 
@@ -69,7 +70,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Compare(arguments) => compare::compare(arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(arguments),
-        Command::Run(arguments) => compare::run(arguments),
+        Command::Run(arguments) => single::run(arguments),
         Command::Trace(arguments) => watch::write_trace(arguments),
         Command::Profile(arguments) => watch::profile(arguments),
         Command::Lines(arguments) => watch::lines(arguments),

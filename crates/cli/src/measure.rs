@@ -249,7 +249,10 @@ pub fn measured(folder: &str) -> Result<Measured, Failure> {
         entries.sort();
         Ok::<_, std::io::Error>(entries)
     };
-    let wrong = |error: std::io::Error| Mistake::new(&at, error.to_string(), expected);
+    let wrong = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),
+        _ => Mistake::new(&at, error.to_string(), expected),
+    };
     let mut found = Vec::new();
     for place in entries(&records).map_err(wrong)? {
         for path in entries(&place).map_err(wrong)? {

@@ -44,7 +44,7 @@ pub fn only_job(experiment: &Experiment) -> Result<Job, Failure> {
     match experiment.jobs()[..] {
         [job] => Ok(job),
         ref jobs => {
-            let found = format!("found {} runs; expected one", jobs.len());
+            let found = format!("the command line: found {} runs; expected one", jobs.len());
             Err(Failure::Mistake(format!("{found}: --workload with one value for each parameter, --iterations 1")))
         }
     }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 const MARK: &str = "fairground.json";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
+const STATISTICS: &str = "statistics";
 /// A report's files that are read again.
 const DOCUMENT: &str = "report.json";
 const PAGE: &str = "report.html";
@@ -76,7 +77,7 @@ impl Store {
         }
         // All that this module writes; what fails to go was never there.
         let _ = fs::remove_file(self.folder.join(MARK));
-        for folder in [RECORDS, LOGS] {
+        for folder in [RECORDS, LOGS, STATISTICS] {
             let _ = fs::remove_dir_all(self.folder.join(folder));
         }
         for made in self.made.iter().rev() {
@@ -134,6 +135,21 @@ impl Store {
             write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
         }
         Ok(())
+    }
+
+    /// Writes what the scheduler and the machine counted in a run, before its record: whoever finds that finds this.
+    pub fn save_statistics(&self, experiment: &Experiment, job: &Job, text: &str) -> Result<(), Failure> {
+        let path = self.statistics_path(experiment, job);
+        let parent = path.parent().expect("it lies in the folder");
+        fs::create_dir_all(parent).and_then(|()| write_file(&path, text)).map_err(|error| cannot_write(&path, &error))
+    }
+
+    pub fn load_statistics(&self, experiment: &Experiment, job: &Job) -> Option<String> {
+        fs::read_to_string(self.statistics_path(experiment, job)).ok()
+    }
+
+    fn statistics_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
+        self.folder.join(STATISTICS).join(format!("{}.txt", experiment.record_name(job)))
     }
 
     /// Writes a report, `report.txt`, `.json`, `.csv` and `.html`, and the samples behind it, `samples.csv` and `.parquet`; while runs are

@@ -7,7 +7,6 @@ use program::{TINY, fairground, files, folder, run, run_well, said};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 /// [`TINY`], with other options beside or in place of its own.
 fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -151,70 +150,6 @@ fn what_is_missing_is_done_again_and_what_is_there_is_not() {
 }
 
 #[test]
-fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
-    let place = folder("interrupt");
-    let arguments = compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]);
-    let child = fairground(&place).args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !place.join("out/records/0-pipetest-Time/1-nostats/0003.json").exists() {
-        assert!(Instant::now() < deadline, "no record after a minute");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let interrupt = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
-    let interrupted = said(child.wait_with_output().unwrap());
-    assert_eq!(interrupted.code, 2, "{}", interrupted.stderr);
-    assert!(interrupted.stdout.starts_with("PARTIAL: "), "{}", interrupted.stdout);
-    assert!(interrupted.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
-    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
-    assert!(!place.join("out/report.txt").exists());
-    assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
-    let whole = run_well(&place, &compare(&["--out", "out", "--iterations", "3"]));
-    assert!(whole.stderr.starts_with("note: 6 of 6 runs are taken from out\n"), "{}", whole.stderr);
-    assert!(!place.join("out/report.partial.txt").exists());
-}
-
-#[test]
-fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
-    let place = folder("killed");
-    let arguments = |out| compare(&["--out", out, "--jobs", "2", "--iterations", "40", "--quiet"]);
-    let whole = run_well(&place, &arguments("whole"));
-    let mut child =
-        fairground(&place).args(arguments("out")).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !place.join("out/records/0-pipetest-Time/1-nostats/0005.json").exists() {
-        assert!(Instant::now() < deadline, "no record after a minute");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    // SIGKILL: nothing is tidied up.
-    child.kill().unwrap();
-    assert_eq!(child.wait_with_output().unwrap().stdout, b"");
-    let stored = files(&place.join("out/records")).len();
-    assert!(stored < 80, "it was killed too late: {stored} files");
-    // What a run that was killed between two bytes leaves: nobody has this number.
-    let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999");
-    fs::write(&half, "{\"format\":1,").unwrap();
-
-    let again = run_well(&place, &arguments("out"));
-    assert_eq!(again.stdout, whole.stdout);
-    assert!(!half.exists());
-    assert_eq!(files(&place.join("out")), files(&place.join("whole")));
-    let without_cost = |path: String| {
-        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-        record.as_object_mut().unwrap().remove("host_cpu_ns").expect("the cost");
-        record.to_string()
-    };
-    for file in files(&place.join("whole/records")) {
-        let record = |of: &str| without_cost(place.join(of).join("records").join(&file).to_string_lossy().to_string());
-        assert_eq!(record("out"), record("whole"), "{file}");
-    }
-    let report = |of: &str, file: &str| fs::read_to_string(place.join(of).join(file)).unwrap();
-    for file in ["report.txt", "report.csv", "report.html", "samples.csv"] {
-        assert_eq!(report("out", file), report("whole", file), "{file}");
-    }
-}
-
-#[test]
 fn intervals_decide_how_many_iterations_there_are_whatever_the_jobs() {
     let place = folder("auto");
     let auto = |out: &str, jobs: &str, format: &str| {
@@ -242,28 +177,6 @@ fn intervals_decide_how_many_iterations_there_are_whatever_the_jobs() {
     // A stored run beyond what is needed changes nothing.
     run_well(&place, &compare(&["--out", "four", "--iterations", "12", "--quiet"]));
     assert_eq!(auto("four", "2", "text"), text);
-}
-
-#[test]
-fn an_interruption_before_any_run_has_ended_leaves_nothing() {
-    let place = folder("interrupt-at-once");
-    let long = ["--machine", "core-i7-3770", "--workload", "hackbench-pipes:groups=40,loops=100000"];
-    for command in ["compare", "run"] {
-        let arms: &[&str] = if command == "run" { &["--arm", "v4.15"] } else { &["--arm", "v4.15", "--arm", "v4.16"] };
-        let arguments = [&[command, "--out", "out/here", "--quiet"], &long[..], arms].concat();
-        let child = fairground(&place).args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while !place.join("out/here/fairground.json").exists() {
-            assert!(Instant::now() < deadline, "no folder after a minute");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let interrupt = format!("kill -INT {}", child.id());
-        assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
-        let interrupted = said(child.wait_with_output().unwrap());
-        assert_eq!((interrupted.code, interrupted.stdout.as_str()), (2, ""), "{}", interrupted.stderr);
-        assert_eq!(interrupted.stderr, "error: interrupted: no run was finished, so nothing is kept\n");
-        assert_eq!(files(&place), [""; 0]);
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Whole kernels: the scheduler's version and what the same source tree does outside kernel/sched.
 
-use crate::mistake::{Mistake, Written};
+use crate::mistake::{Mistake, Written, listed};
 use machine::frequency::FrequencyRules;
 use machine::idle::IdleRules;
 use observe::proc::Formats;
@@ -66,7 +66,14 @@ impl Build {
 
     /// As [`Build::named`], with a message.
     pub fn choose(name: &Written) -> Result<Build, Mistake> {
-        Build::named(&name.text).ok_or_else(|| name.unknown("kernel", names()))
+        Build::named(&name.text).ok_or_else(|| {
+            let mut mistake = name.unknown("kernel", names());
+            // They are few, and the nearest by its letters need not be the one that was meant.
+            if mistake.expected.ends_with("perhaps") {
+                mistake.expected.push_str(&format!("; there are {}", listed(names())));
+            }
+            mistake
+        })
     }
 
     /// Every behaviour, as this kernel has it.

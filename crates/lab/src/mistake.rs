@@ -159,9 +159,9 @@ impl Written {
     }
 }
 
-/// Names in a sentence, the first two dozen of many.
+/// Names in a sentence, the first of very many.
 pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    const SHOWN: usize = 24;
+    const SHOWN: usize = 32;
     let mut names: Vec<&str> = names.into_iter().collect();
     if names.len() > SHOWN {
         names.truncate(SHOWN);

@@ -4,6 +4,7 @@ use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use crate::prices::path_name;
 use crate::symbols::Symbols;
+use machine::description::nearest_name;
 use machine::hardware::Hardware;
 use machine::topology::Location;
 use observe::Schedstat;
@@ -123,7 +124,11 @@ impl ProcFile {
                 let found = format!("the file {}, which {} does not have", path.quoted(), build.sched.name);
                 Err(path.mistake(found, format!("one of {}", names())))
             }
-            None => Err(path.mistake(format!("the file {}", path.quoted()), format!("one of {}", names()))),
+            None => {
+                let near = nearest_name(&path.text, FILES.iter().filter(there).map(|row| row.name));
+                let near = near.map_or(String::new(), |name| format!("`{name}`, perhaps; or "));
+                Err(path.mistake(format!("the unknown file {}", path.quoted()), format!("{near}one of {}", names())))
+            }
         }
     }
 }
@@ -228,10 +233,10 @@ fn group_file<const COSTS: bool>(
     now: Ns,
 ) -> Result<String, Mistake> {
     let sched = &sim.sched;
-    let root = [("/".to_string(), ROOT_TASK_GROUP)];
-    let Some((_, tg)) = root.into_iter().chain(groups(sched)).find(|(path, _)| *path == group.text) else {
-        let paths: Vec<String> = groups(sched).map(|(path, _)| path).collect();
-        return Err(group.unknown("group", paths.iter().map(String::as_str)));
+    let all: Vec<(String, TgId)> = [("/".to_string(), ROOT_TASK_GROUP)].into_iter().chain(groups(sched)).collect();
+    let Some(tg) = all.iter().find(|(path, _)| *path == group.text).map(|(_, tg)| *tg) else {
+        let paths: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
+        return Err(group.unknown("group", paths));
     };
     let res = [("cpu.pressure", PsiRes::Cpu), ("io.pressure", PsiRes::Io)];
     if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {

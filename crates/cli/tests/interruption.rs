@@ -1,0 +1,167 @@
+//! Ctrl-C, and worse: what is done is kept, labelled and taken up again, and nothing is half written.
+
+mod program;
+
+use program::{Said, TINY, fairground, files, folder, run_well, said};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// [`TINY`], with other options beside or in place of its own.
+fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let own = if more.contains(&"--iterations") { &TINY[..TINY.len() - 2] } else { TINY };
+    ["compare"].iter().chain(own).chain(more).copied().collect()
+}
+
+/// The program as soon as a file is there.
+fn started(place: &Path, arguments: &[&str], file: &str) -> Child {
+    let child = fairground(place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !place.join(file).exists() {
+        assert!(Instant::now() < deadline, "no {file} after a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+fn interrupt(child: Child) -> Said {
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    said(child.wait_with_output().unwrap())
+}
+
+/// What the program says to Ctrl-C as soon as a file is there.
+fn interrupted(place: &Path, arguments: &[&str], file: &str) -> Said {
+    interrupt(started(place, arguments, file))
+}
+
+#[test]
+fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
+    let place = folder("interrupt");
+    let arguments = compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]);
+    let interrupted = interrupted(&place, &arguments, "out/records/0-pipetest-Time/1-nostats/0003.json");
+    assert_eq!(interrupted.code, 2, "{}", interrupted.stderr);
+    assert!(interrupted.stdout.starts_with("PARTIAL: "), "{}", interrupted.stdout);
+    assert!(interrupted.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
+    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
+    assert!(!place.join("out/report.txt").exists());
+    assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
+    let whole = run_well(&place, &compare(&["--out", "out", "--iterations", "3"]));
+    assert!(whole.stderr.starts_with("note: 6 of 6 runs are taken from out\n"), "{}", whole.stderr);
+    assert!(!place.join("out/report.partial.txt").exists());
+}
+
+#[test]
+fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
+    let place = folder("killed");
+    let arguments = |out| compare(&["--out", out, "--jobs", "2", "--iterations", "40", "--quiet"]);
+    let whole = run_well(&place, &arguments("whole"));
+    let mut child = started(&place, &arguments("out"), "out/records/0-pipetest-Time/1-nostats/0005.json");
+    // SIGKILL: nothing is tidied up.
+    child.kill().unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"");
+    let stored = files(&place.join("out/records")).len();
+    assert!(stored < 80, "it was killed too late: {stored} files");
+    // What a run that was killed between two bytes leaves: nobody has this number.
+    let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999");
+    fs::write(&half, "{\"format\":1,").unwrap();
+
+    let again = run_well(&place, &arguments("out"));
+    assert_eq!(again.stdout, whole.stdout);
+    assert!(!half.exists());
+    assert_eq!(files(&place.join("out")), files(&place.join("whole")));
+    let without_cost = |path: String| {
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        record.as_object_mut().unwrap().remove("host_cpu_ns").expect("the cost");
+        record.to_string()
+    };
+    for file in files(&place.join("whole/records")) {
+        let record = |of: &str| without_cost(place.join(of).join("records").join(&file).to_string_lossy().to_string());
+        assert_eq!(record("out"), record("whole"), "{file}");
+    }
+    let report = |of: &str, file: &str| fs::read_to_string(place.join(of).join(file)).unwrap();
+    for file in ["report.txt", "report.csv", "report.html", "samples.csv"] {
+        assert_eq!(report("out", file), report("whole", file), "{file}");
+    }
+}
+
+#[test]
+fn an_interruption_before_any_run_has_ended_leaves_nothing() {
+    let place = folder("interrupt-at-once");
+    let long = ["--machine", "core-i7-3770", "--workload", "hackbench-pipes:groups=40,loops=100000"];
+    for command in ["compare", "run"] {
+        let arms: &[&str] = if command == "run" { &["--arm", "v4.15"] } else { &["--arm", "v4.15", "--arm", "v4.16"] };
+        let arguments = [&[command, "--out", "out/here", "--quiet"], &long[..], arms].concat();
+        let interrupted = interrupted(&place, &arguments, "out/here/fairground.json");
+        assert_eq!((interrupted.code, interrupted.stdout.as_str()), (2, ""), "{}", interrupted.stderr);
+        assert_eq!(interrupted.stderr, "error: interrupted: no run was finished, so nothing is kept\n");
+        assert_eq!(files(&place), [""; 0]);
+    }
+}
+
+#[test]
+fn runs_that_were_interrupted_go_on() {
+    let place = folder("interrupt-run");
+    let arguments = |out, iterations| {
+        let own = ["run", "--machine", "core-i7-3770", "--workload", "pipetest:batches=2,loops=5", "--arm", "v6.12"];
+        [&own[..], &["--out", out, "--jobs", "1", "--iterations", iterations]].concat()
+    };
+    let stopped = interrupted(&place, &arguments("out", "4000"), "out/records/0-pipetest-Time/0-v6.12/0003.json");
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stdout.starts_with("PARTIAL: "), "{}", stopped.stdout);
+    let kept = " of 4000 runs are kept in out; the same command goes on from there\n";
+    assert!(stopped.stderr.ends_with(kept), "{}", stopped.stderr);
+    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
+    assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
+    // One that was lost on the way is run again, with the same end as if nothing had happened.
+    fs::remove_file(place.join("out/statistics/0-pipetest-Time/0-v6.12/0001.txt")).unwrap();
+    let whole = run_well(&place, &arguments("out", "3"));
+    assert_eq!(whole.stderr, "note: 2 of 3 runs are taken from out\nresults: out\n");
+    assert_eq!(whole.stdout, run_well(&place, &arguments("other", "3")).stdout);
+    assert!(!place.join("out/report.partial.txt").exists());
+}
+
+#[test]
+fn an_interrupted_trace_leaves_nothing() {
+    let place = folder("interrupt-trace");
+    let long = ["--machine", "core-i7-3770", "--workload", "hackbench-pipes:groups=40,loops=100000", "--arm", "v4.16"];
+    let child = fairground(&place)
+        .args([&["trace"], &long[..], &["--out", "t"]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It writes under another name until it is whole.
+    let unfinished = place.join(format!(".t.{}", child.id()));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !unfinished.metadata().is_ok_and(|file| file.len() > 0) {
+        assert!(Instant::now() < deadline, "nothing is written after a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let stopped = interrupt(child);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (2, ""));
+    assert_eq!(stopped.stderr, "error: interrupted: nothing is kept of a single run\n");
+    assert_eq!(files(&place), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_study_has_its_place_in_the_overview() {
+    let place = folder("interrupt-study");
+    let arguments = ["reproduce", "schedstats", "--out", "out", "--jobs", "1"];
+    // The first experiment's folder is named after what it runs.
+    let child = fairground(&place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !files(&place).iter().any(|file| file.contains("/records/") && file.ends_with("0000.json")) {
+        assert!(Instant::now() < deadline, "no record after two minutes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stopped = interrupt(child);
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stderr.contains("; the same command goes on from there\n"), "{}", stopped.stderr);
+    let page = fs::read_to_string(place.join("out/index.html")).unwrap();
+    let link = page.split("href=\"").find(|rest| rest.contains("/report.partial.html")).expect("a link");
+    assert!(place.join("out").join(link.split('"').next().unwrap()).exists(), "{link}");
+    assert!(page.contains("PARTIAL: runs are missing") && page.contains("fairground reproduce load-avg-line"));
+    assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
+}

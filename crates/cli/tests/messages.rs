@@ -1,0 +1,125 @@
+//! What the program says to inputs that are wrong, word for word: `bad_input/messages.txt`, a table of mistakes of every kind. Each ends with
+//! exit code 2, one message, nothing on stdout and no file changed. `UPDATE_MESSAGES=1` writes what it says now; read it then.
+//!
+//! A case is a line `== what is wrong`, its files (`--- NAME`, then the text, in which `\x00` and `\e` stand for bytes that are hard to see),
+//! the command behind `$`, and what stderr gets.
+
+mod program;
+
+use program::{files, folder, run};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bad_input/messages.txt");
+/// What a comparison needs beside the part that is wrong: `$M`, `$W` and `$A` in a command.
+const PARTS: [(&str, &str); 3] = [
+    ("$M", "--machine core-i7-3770"),
+    ("$W", "--workload pipetest:batches=1,loops=1"),
+    ("$A", "--arm a=v4.15 --arm b=v4.16"),
+];
+
+#[derive(Default)]
+struct Case {
+    title: String,
+    files: Vec<(String, String)>,
+    command: String,
+    message: String,
+}
+
+/// The text in front of the first case, and the cases.
+fn read(table: &str) -> (String, Vec<Case>) {
+    let (mut head, mut cases) = (String::new(), Vec::<Case>::new());
+    for line in table.lines() {
+        if let Some(title) = line.strip_prefix("== ") {
+            cases.push(Case { title: title.to_string(), ..Case::default() });
+            continue;
+        }
+        let Some(case) = cases.last_mut() else {
+            head += &format!("{line}\n");
+            continue;
+        };
+        if let Some(name) = line.strip_prefix("--- ") {
+            case.files.push((name.to_string(), String::new()));
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            case.command = command.to_string();
+        } else if !case.command.is_empty() {
+            case.message += &format!("{line}\n");
+        } else if let Some((_, text)) = case.files.last_mut() {
+            *text += &format!("{line}\n");
+        }
+    }
+    cases.iter_mut().for_each(|case| case.message.truncate(case.message.trim_end().len()));
+    (head, cases)
+}
+
+/// Words as a shell divides them, with quotes.
+fn words(command: &str) -> Vec<String> {
+    let command = PARTS.iter().fold(command.to_string(), |command, (short, long)| command.replace(short, long));
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for letter in command.chars() {
+        match letter {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            letter => words.last_mut().expect("never empty").push(letter),
+        }
+    }
+    words
+}
+
+/// What the program says, and all that is wrong about how it ends.
+fn said(place: &Path, case: &Case) -> (String, Vec<String>) {
+    let _ = fs::remove_dir_all(place);
+    fs::create_dir_all(place).expect("a folder");
+    for (name, text) in &case.files {
+        let path = place.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let bytes = text.trim_end_matches('\n').replace("\\e", "\u{1b}");
+        // What no text is has a byte that no text has.
+        let bytes: Vec<u8> = bytes.split("\\xff").collect::<Vec<_>>().join("\u{1}").bytes().collect();
+        let bytes: Vec<u8> = bytes.into_iter().map(|byte| if byte == 1 { 0xff } else { byte }).collect();
+        fs::write(path, bytes).expect("a file");
+    }
+    let before = files(place);
+    let arguments = words(&case.command);
+    let said = run(place, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut faults = Vec::new();
+    let mut fault = |wrong: bool, what: String| {
+        if wrong {
+            faults.push(format!("{}: {what}", case.title))
+        }
+    };
+    fault(said.code != 2, format!("exit code {}", said.code));
+    fault(!said.stdout.is_empty(), format!("stdout has {}", said.stdout));
+    fault(files(place) != before, format!("files are {:?}", files(place)));
+    let errors = said.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    fault(errors != 1, format!("{errors} messages"));
+    (said.stderr.trim_end().to_string(), faults)
+}
+
+#[test]
+fn every_mistake_has_its_message() {
+    let place = folder("messages");
+    let text = fs::read_to_string(TABLE).expect("the table");
+    let (head, cases) = read(&text);
+    assert!(cases.len() >= 60, "{} cases", cases.len());
+    let (mut now, mut faults) = (head, Vec::new());
+    for case in &cases {
+        let (message, wrong) = said(&place.join("case"), case);
+        faults.extend(wrong);
+        if message != case.message {
+            faults.push(format!("{}:\n  expected {}\n  found    {message}", case.title, case.message));
+        }
+        let _ = writeln!(now, "== {}", case.title);
+        for (name, text) in &case.files {
+            let _ = write!(now, "--- {name}\n{text}");
+        }
+        let _ = writeln!(now, "$ {}\n{message}\n", case.command);
+    }
+    if std::env::var_os("UPDATE_MESSAGES").is_some() {
+        fs::write(TABLE, now.trim_end().to_string() + "\n").expect("the table");
+        faults.retain(|fault| !fault.contains("\n  expected "));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
