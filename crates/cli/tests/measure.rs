@@ -125,7 +125,7 @@ fn what_cannot_be_measured_is_refused() {
         (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
         (
             &["compare", "--machine", "core-i7-3770", "--workload", "pipetest", "--arm", "v6.12", "--measured", "none"],
-            "--measured none: found No such file",
+            "--measured none: found no folder of measurements",
         ),
     ] {
         let said = run(&place, arguments);

@@ -316,4 +316,6 @@ impl Change {
 }
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 pub(crate) mod tests;

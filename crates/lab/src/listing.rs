@@ -245,13 +245,15 @@ fn describe(workload: &Workload) -> String {
         "{}: {}\n\nReports {}, {better} is better\n\nParameters\n",
         workload.name, workload.summary, workload.unit
     );
+    let width = workload.parameters.iter().map(|parameter| parameter.name.len()).max().unwrap_or(0);
     for parameter in workload.parameters {
         let (low, high) = parameter.range;
+        let unit = if parameter.unit.is_empty() { String::new() } else { format!(" {}", parameter.unit) };
         let key = if workload.key == Some(parameter.name) { "; a list makes the table's rows" } else { "" };
         let _ = writeln!(
             text,
-            "{:<10}{} (default {}, {low} to {high} {}{key})",
-            parameter.name, parameter.doc, parameter.default, parameter.unit
+            "{:<width$}  {} (default {}, {low} to {high}{unit}{key})",
+            parameter.name, parameter.doc, parameter.default
         );
     }
     text
@@ -271,6 +273,9 @@ mod tests {
         assert!(text.contains("pipetest") && text.contains("hackbench-pipes") && text.contains("rt-app"));
         assert!(workload("hackbench-pipes").unwrap().contains("groups"));
         assert!(workload("nothing").is_none());
+        let text = workload("schbench").unwrap();
+        assert!(text.contains("\nmessengers       message threads (default 1, 1 to 1024 threads)"), "{text}");
+        assert!(text.contains("\noperations       multiplications in a request (default 5, 0 to 10000)"), "{text}");
     }
 
     #[test]

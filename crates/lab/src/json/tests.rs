@@ -1,7 +1,8 @@
 //! The document against its schema, and its numbers.
 
-use serde_json::{Map, json};
+use serde_json::json;
 
+use super::schema::{errors_in, schema};
 use super::*;
 use crate::experiment::{Draft, resolve_arm};
 use crate::tables::Published;
@@ -16,110 +17,6 @@ pub(crate) fn document(tables: &[Table]) -> Document {
     let arms = arms.iter().map(|arm| ArmDefinition::of(&resolve_arm(arm, 48, 250).expect("an arm"))).collect();
     let subject = Subject { machine, seed: 7, iterations: 3, adaptive: None, costs: true, arms };
     Document::new("0.1.0", subject, tables, generator, 123_456, 1.5)
-}
-
-/// Just as much of JSON Schema 2020-12 as the schema uses; any other keyword is an error, so none is passed over.
-struct Schema {
-    root: Value,
-}
-
-impl Schema {
-    fn check(&self, schema: &Value, value: &Value, place: &str, errors: &mut Vec<String>) {
-        let Value::Object(keywords) = schema else { return assert_eq!(schema, &Value::Bool(true), "{place}") };
-        for (keyword, wanted) in keywords {
-            let fine = match keyword.as_str() {
-                "$schema" | "title" | "description" | "$defs" | "required" | "additionalProperties" => true,
-                "$ref" => {
-                    let pointer = wanted.as_str().unwrap().strip_prefix('#').expect("references stay inside");
-                    self.check(self.root.pointer(pointer).expect(pointer), value, place, errors);
-                    true
-                }
-                "type" => types_of(wanted).any(|name| has_type(value, name)),
-                "enum" => wanted.as_array().unwrap().contains(value),
-                "minimum" => value.as_f64().is_none_or(|number| number >= wanted.as_f64().unwrap()),
-                "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= wanted.as_u64().unwrap()),
-                "items" => {
-                    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                        self.check(wanted, item, &format!("{place}/{index}"), errors);
-                    }
-                    true
-                }
-                "properties" => {
-                    for (name, part) in value.as_object().into_iter().flatten() {
-                        if let Some(schema) = wanted.get(name) {
-                            self.check(schema, part, &format!("{place}/{name}"), errors);
-                        }
-                    }
-                    true
-                }
-                other => panic!("the schema uses {other}, which this walk does not know"),
-            };
-            if !fine {
-                errors.push(format!("{place}: {keyword}"));
-            }
-        }
-        if let Value::Object(members) = value {
-            self.check_names(keywords, members, place, errors);
-        }
-    }
-
-    /// `required` and `additionalProperties`.
-    fn check_names(
-        &self,
-        keywords: &Map<String, Value>,
-        members: &Map<String, Value>,
-        place: &str,
-        errors: &mut Vec<String>,
-    ) {
-        for name in keywords.get("required").and_then(Value::as_array).into_iter().flatten() {
-            if !members.contains_key(name.as_str().unwrap()) {
-                errors.push(format!("{place}: {name} is missing"));
-            }
-        }
-        if let Some(of_others) = keywords.get("additionalProperties").filter(|wanted| wanted.is_object()) {
-            assert!(!keywords.contains_key("properties"), "{place}: either named members or any");
-            members.iter().for_each(|(name, part)| self.check(of_others, part, &format!("{place}/{name}"), errors));
-        }
-        if keywords.get("additionalProperties") == Some(&Value::Bool(false)) {
-            let known = keywords["properties"].as_object().unwrap();
-            errors.extend(
-                members
-                    .keys()
-                    .filter(|name| !known.contains_key(*name))
-                    .map(|name| format!("{place}: {name} is not known")),
-            );
-        }
-    }
-}
-
-fn types_of(wanted: &Value) -> impl Iterator<Item = &str> {
-    let several = wanted.as_array().into_iter().flatten();
-    several.chain(wanted.is_string().then_some(wanted)).map(|name| name.as_str().unwrap())
-}
-
-fn has_type(value: &Value, name: &str) -> bool {
-    match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "number" => value.is_number(),
-        "integer" => value.is_u64() || value.is_i64(),
-        other => panic!("no such type: {other}"),
-    }
-}
-
-fn schema() -> Schema {
-    let text = include_str!("../../../../docs/compare.schema.json");
-    Schema { root: serde_json::from_str(text).expect("the schema is JSON") }
-}
-
-fn errors_in(value: &Value) -> Vec<String> {
-    let schema = schema();
-    let mut errors = Vec::new();
-    schema.check(&schema.root, value, "", &mut errors);
-    errors
 }
 
 /// Every property that an object of the schema declares, by the definition's name ("" is the document).

@@ -1,0 +1,74 @@
+//! What `--format json` prints, and what lies in folders of results, against the schema that ships in `docs/`.
+
+mod program;
+#[path = "../../lab/src/json/schema.rs"]
+#[allow(dead_code)]
+mod schema;
+
+use program::{TINY, folder, run_well};
+use schema::errors_in;
+use serde_json::Value;
+use std::fs;
+
+fn valid(text: &str) -> Value {
+    let value: Value = serde_json::from_str(text).expect("one document and nothing else");
+    assert_eq!(errors_in(&value), [] as [String; 0]);
+    value
+}
+
+#[test]
+fn documents_of_every_command_follow_the_schema() {
+    let place = folder("schema");
+    let json = |arguments: &[&[&str]]| {
+        valid(&run_well(&place, &[&arguments.concat()[..], &["--format", "json", "--quiet"]].concat()).stdout)
+    };
+    let own = &TINY[..TINY.len() - 2];
+    json(&[&["compare"], TINY, &["--out", "two"]]);
+    valid(&fs::read_to_string(place.join("two/report.json")).unwrap());
+    // No interval, no deviation; and a number of iterations that is not the same everywhere.
+    let one = json(&[&["compare"], own, &["--iterations", "1"]]);
+    assert!(one["tables"][0]["rows"][0]["change"][0]["low"].is_null(), "{one}");
+    let auto = json(&[&["compare"], own, &["--iterations", "auto:min=2,max=3,half_width=0.01", "--out", "auto"]]);
+    assert_eq!(auto["adaptive"]["max"], 3);
+    let single = json(&[&["run"], &TINY[..4], &["--arm", "v6.12", "--out", "single"]]);
+    assert_eq!((single["arms"].as_array().unwrap().len(), &single["iterations"]), (1, &Value::from(1)));
+    valid(&fs::read_to_string(place.join("single/report.json")).unwrap());
+    // Several workloads and arms, a published column, shares of functions, a harmonic mean and a single figure.
+    let text = "\
+machine = \"skylake-uma-8\"
+iterations = 2
+[[workload]]
+name = \"hackbench-pipes\"
+title = \"pipes\"
+groups = [1, 2]
+loops = 2
+published = { source = \"x\", 2 = 0.5 }
+profile = { title = \"shares\", functions = [\"schedule\"] }
+[[workload]]
+name = \"netperf-tcp\"
+size = [64]
+milliseconds = 20
+[[workload]]
+name = \"schbench\"
+workers = 2
+runtime = 1
+[[arm]]
+name = \"a\"
+kernel = \"v4.15\"
+[[arm]]
+name = \"b\"
+kernel = \"v4.16\"
+[[arm]]
+name = \"c\"
+kernel = \"v6.12\"
+";
+    fs::write(place.join("x.toml"), text).unwrap();
+    let all = json(&[&["compare", "x.toml"]]);
+    let of = |member: &str| -> Vec<String> {
+        let tables = all["tables"].as_array().unwrap();
+        tables.iter().map(|table| table[member].as_str().unwrap_or("-").to_string()).collect()
+    };
+    assert_eq!(of("name"), ["pipes", "shares", "shares-self", "-", "-"]);
+    assert_eq!(of("statistic"), ["Amean", "value", "value", "Hmean", "Amean"]);
+    assert_eq!(all["tables"][0]["published"]["2"], 0.5);
+}
