@@ -28,6 +28,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     let mut faults = Vec::new();
     arrows(root, &mut faults)?;
     architecture(root, &mut faults)?;
+    scenarios(root, &mut faults)?;
     for file in rust_files(root)? {
         let text = read(&file)?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
@@ -38,6 +39,28 @@ pub fn run(root: &Path) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{} faults\n  {}", faults.len(), faults.join("\n  ")))
+}
+
+/// Every scenario stands in a row of the page of mechanisms, and what stands there is a scenario.
+fn scenarios(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
+    const PAGE: &str = "docs/mechanisms.md";
+    let page = read(&root.join(PAGE))?;
+    let rows = page.lines().take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with('|'));
+    let pictures = rows.filter_map(|row| row.trim_end_matches('|').rsplit_once('|')).map(|(_, pictures)| pictures);
+    let named: BTreeSet<&str> = pictures.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let folder = root.join("crates/sim/tests/scenarios");
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let files: BTreeSet<String> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| Some(entry.file_name().to_string_lossy().strip_suffix(".txt")?.to_string()))
+        .collect();
+    faults.extend(files.iter().filter(|file| !named.contains(file.as_str())).map(|file| {
+        format!("{PAGE}: found no row with the scenario {file}; expected each to stand beside what it shows")
+    }));
+    faults.extend(named.iter().filter(|name| !files.contains(**name)).map(|name| {
+        format!("{PAGE}: found the scenario {name}, which is none; expected a file of {}", folder.display())
+    }));
+    Ok(())
 }
 
 /// Dependencies between rooms follow the arrows, and every room has its place among them.

@@ -318,6 +318,11 @@ fn toml_and_topology_errors_keep_their_place() {
     assert_eq!((machine.topology().node_distance(0, 1), machine.topology().node_distance(1, 0)), (21, 22));
     let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.topology(), machine.topology());
+    // Nothing is nearer than a node is to itself, whatever a range says.
+    assert_eq!(
+        edited("range = [20, 31]", "range = [9, 31]").0,
+        "found the number 9; expected a whole number from 10 to 254"
+    );
     assert_eq!(edited("[[10, 21]", "[[10, 9]").0, "found the number 9; expected a whole number from 20 to 31");
     assert_eq!(edited("[21, 10]]", "[21, 12]]").0, "found the number 12; expected a whole number from 10 to 10");
     assert_eq!(edited("[[10, 21]", "[[10, 60]").0, "found the number 60; expected a whole number from 20 to 31");

@@ -10,7 +10,8 @@
 //! asked. Arithmetic wraps as the kernel's does.
 //!
 //! Who falls asleep while it owes service stays in competition until it has paid (DELAY_DEQUEUE): [`super::delayed`].
-//! Absent: the fair server, which lends fair tasks a deadline entity's time while realtime tasks starve them; core scheduling.
+//! The fair server, which lends fair tasks a deadline entity's time while realtime tasks starve them, is in `deadline/server.rs`. Absent:
+//! core scheduling.
 
 use super::timeline::entity_before;
 use crate::access::Path;

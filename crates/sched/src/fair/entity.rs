@@ -2,7 +2,6 @@
 //!
 //! An entity is a task's, or a group's on one CPU. The one that runs is `curr` of its queue and stands outside the
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
-//! Absent: NUMA balancing.
 
 use super::group::GroupShares;
 use super::load::UpdateLoad;

@@ -10,9 +10,8 @@
 //!
 //! `current`, the waker, is the idle task where an interrupt wakes somebody while nothing else runs.
 //!
-//! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it. Absent: NUMA balancing (the
-//! preferred node; `wake_cpu` always equals the task's CPU), exec balancing (nobody calls `sched_exec()` yet, the path
-//! is there).
+//! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it. Absent: exec balancing (nobody
+//! calls `sched_exec()`; the path is there).
 
 mod rules;
 #[cfg(test)]
