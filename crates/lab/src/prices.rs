@@ -59,6 +59,7 @@ pub fn prices(machine: &Description) -> Prices {
             contended: machine.figure("line.contended").map_or(1000, Figure::permille),
         },
         ipi_delivery: machine.ipi_delivery(Distance::Llc),
+        tick_jitter: machine.figure("tick.jitter").map_or(Ps::ZERO, Figure::time),
         ipi_send: machine.ipi_send(),
         paths: cycles,
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),

@@ -60,8 +60,8 @@ pub struct LinePrices {
     pub slice_spread: u64,
     /// Share of a store miss that the store buffer does not hide, in permille.
     pub write_stall: u64,
-    /// How many times as long a way beyond the last level cache takes where others have asked for the line before, in permille: 1000
-    /// where a line that is fought over travels as fast as one that is not.
+    /// How many times as long a way beyond the last level cache takes where others spin for the lock on the line, in permille: 1000
+    /// where those do not hold it up.
     pub contended: u64,
 }
 
@@ -80,12 +80,19 @@ impl Entry {
         self.free_at = now + way;
     }
 
-    /// Waits while the line is on its way to somebody else, then occupies it for `way`, `fought` for if that is longer: how long it
-    /// waits, and how long the line travels then. A request that comes before the
+    /// How long whoever wants a copy waits for the line to arrive where it is on its way to: a clean line is copied to many at once.
+    #[inline(always)]
+    fn wait(&self, now: Ps) -> Ps {
+        let wait = self.free_at.saturating_sub(now);
+        if wait.0 > u64::from(self.busy_for) { Ps::ZERO } else { wait }
+    }
+
+    /// Waits while the line is on its way to somebody else, then occupies it for `way`: how long it waits, and how long the line travels
+    /// then. A request that comes before the
     /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
     /// it came early in simulated time.
     #[inline(always)]
-    fn queue(&mut self, now: Ps, way: Ps, fought: Fought) -> (Ps, Ps) {
+    fn queue(&mut self, now: Ps, way: Ps) -> (Ps, Ps) {
         if now >= self.free_at {
             self.occupy(now, way);
             return (Ps::ZERO, way);
@@ -94,14 +101,13 @@ impl Entry {
         if wait.0 > u64::from(self.busy_for) {
             return (Ps::ZERO, way);
         }
-        let way = fought.way(way);
         self.free_at += way;
         self.busy_for = self.busy_for.saturating_add(way.0 as u32);
         (wait, way)
     }
 }
 
-/// What becomes of the way of a line that others have asked for before.
+/// What becomes of the way of a line that others look at again and again.
 #[derive(Clone, Copy, Debug)]
 struct Fought {
     /// In permille of what it is otherwise.
@@ -276,6 +282,7 @@ impl Directory {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
         let first = line.index as usize * self.words;
         let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
+        let was_shared = entry.holder & SHARED != 0;
         let way = if entry.holder & MODIFIED != 0 {
             let way = self.ways.known(entry.owner(), by)?;
             let owner = 1 << (entry.owner() as usize % WORD);
@@ -303,7 +310,7 @@ impl Directory {
             way
         };
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = entry.queue(now, way, self.fought);
+        let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
         Some(self.read_stalls(wait + way))
     }
 
@@ -316,6 +323,7 @@ impl Directory {
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let sharers = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
         let owner = entry.owner();
+        let was_shared = entry.holder & SHARED != 0;
         let way = if entry.holder & MODIFIED != 0 {
             entry.holder ^= MODIFIED | SHARED;
             sharers.fill(0);
@@ -331,7 +339,7 @@ impl Directory {
         };
         sharers[by.word as usize] |= by.bit;
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = entry.queue(now, way, self.fought);
+        let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
         self.queued += wait;
         self.read_stalls(wait + way)
     }
@@ -410,7 +418,7 @@ impl Directory {
             return self.stalls(way);
         }
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
-        let stall = wait + Ps(way.0 * CONTENDED_HANDOVER);
+        let stall = wait + Ps(self.fought.way(way).0 * CONTENDED_HANDOVER);
         let entry = &mut self.regions[line.region as usize][line.index as usize];
         let taken = now + stall;
         if taken > entry.free_at {
@@ -488,7 +496,7 @@ impl Directory {
             self.prices.memory
         };
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = entry.queue(now, way, self.fought);
+        let (wait, way) = entry.queue(now, way);
         entry.holder = by.alone;
         self.queued += wait;
         (wait, way)

@@ -37,6 +37,8 @@ pub struct Prices {
     pub lines: LinePrices,
     /// From the send of a reschedule interrupt to its first instruction on a running target.
     pub ipi_delivery: Ps,
+    /// Ticks come within so long of their time.
+    pub tick_jitter: Ps,
     /// Work of sending it.
     pub ipi_send: Cycles,
     /// Straight-line work of each path, by number.
@@ -99,6 +101,7 @@ impl Prices {
                 contended: 1000,
             },
             ipi_delivery: Ps::ZERO,
+            tick_jitter: Ps::ZERO,
             ipi_send: Cycles(0),
             paths: vec![Cycles(0); NR_PATHS],
             idle_states: vec![IdleState {

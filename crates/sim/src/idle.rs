@@ -208,7 +208,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if self.cpus[cpu].tick_at == Ps::NEVER {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_EXIT);
             if self.sched.tick_nohz_idle_restart(cpu) {
-                self.cpus[cpu].tick_at = self.next_tick(now);
+                self.cpus[cpu].tick_at = self.next_tick(cpu, now);
             }
         }
         self.sched.set_polling(cpu, false);
@@ -218,9 +218,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.switch(cpu, false);
     }
 
-    /// Ticks of all CPUs fall on the same multiples of the period.
-    pub(crate) fn next_tick(&self, now: Ps) -> Ps {
-        Ps((self.ticks.of(now.0) + 1) * self.tick_period.0)
+    /// Ticks of all CPUs fall on the same multiples of the period, as exactly as the machine's timers are.
+    pub(crate) fn next_tick(&self, cpu: CpuId, now: Ps) -> Ps {
+        let tick = self.ticks.of(now.0) + 1;
+        let at = Ps(tick * self.tick_period.0);
+        let jitter = self.sched.arch().prices.tick_jitter;
+        if !COSTS || jitter == Ps::ZERO {
+            return at;
+        }
+        at + Ps(self.os.chance("tick", tick << 16 | u64::from(cpu.0)).below(jitter.0))
     }
 
     /// `cpu` takes its share of its core or gives it up.

@@ -69,7 +69,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn tick_updated(&mut self, cpu: CpuId, update: FullTick) {
         match update {
             FullTick::Unchanged => {}
-            FullTick::Restarted => self.cpus[cpu].tick_at = self.next_tick(self.sched.arch().now(cpu)),
+            FullTick::Restarted => self.cpus[cpu].tick_at = self.next_tick(cpu, self.sched.arch().now(cpu)),
             FullTick::Stopped(until) => self.cpus[cpu].tick_at = until.map_or(Ps::NEVER, Ps::from),
         }
     }
@@ -92,7 +92,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 if sim.cpus[cpu].tick_at > now {
                     return false;
                 }
-                sim.cpus[cpu].tick_at = sim.next_tick(now);
+                sim.cpus[cpu].tick_at = sim.next_tick(cpu, now);
                 sim.cpus[cpu].ticks += 1;
                 sim.cpus[cpu].got_idle_tick |= sim.sched.current(cpu).is_none();
                 sim.within(cpu, paths::TICK_SCHED_TIMER, |sim| {

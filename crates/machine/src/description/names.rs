@@ -86,7 +86,7 @@ keys! {
     "line.remote_N" optional Time TIME, "a modified line, between packages at the Nth distance";
     "line.read_stall" required Ratio SHARE, "share of a read's way that the core cannot hide";
     "line.slice_spread" optional Ratio SHARE, "how much nearer or farther than the mean a line's cache slice may be, as a share of a transfer within the cache";
-    "line.contended" optional Ratio (1_000, 100_000), "how many times as long a way beyond the last level cache takes where others have asked for the line before; once where not given";
+    "line.contended" optional Ratio (1_000, 100_000), "how many times as long a way beyond the last level cache takes where others spin for the lock on the line; once where not given";
     "line.write_stall" required Ratio SHARE, "share of a write's way that the core cannot hide";
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";
@@ -101,6 +101,7 @@ keys! {
     "disk.delivery" optional TimePerBytes (0, SECOND), "what its bytes take, one request's after another's";
     "disk.flush" optional Time TIME, "a flush of its cache of writes; a write past that cache takes as much longer";
     "disk.channels" optional Count (1, 1_024), "writes that it works on at a time";
+    "tick.jitter" optional Time (0, 1_000_000_000), "within so long of its time a tick comes, another one on each CPU; exactly then where not given";
     "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
 }
 

@@ -138,6 +138,12 @@ impl Plain<'_> {
         self.topology.cpu(self.topology.cores()[core].cpus.first().expect("a core has a CPU")).llc
     }
 
+    /// How long until it has arrived where it is on its way to.
+    fn arrives(this: &PlainLine, now: u64) -> u64 {
+        let wait = this.free_at.saturating_sub(now);
+        if wait > this.busy_for { 0 } else { wait }
+    }
+
     /// Moves the line after those who asked before: what was waited, what it took.
     fn queue(&mut self, line: Line, now: u64, way: u64) -> (u64, u64) {
         let way = (self.by_slice)(line, Ps(way)).0;
@@ -170,9 +176,14 @@ impl Plain<'_> {
         if state.copies.is_empty() {
             state.owner = core;
         }
+        let clean = !this.modified && !this.copies.is_empty();
         state.modified = false;
         state.copies.push(core);
-        let (wait, way) = self.queue(line, now, way);
+        let (wait, way) = match clean {
+            // Many copies travel at once.
+            true => (Plain::arrives(&this, now), (self.by_slice)(line, Ps(way)).0),
+            false => self.queue(line, now, way),
+        };
         (wait + way) * self.prices.read_stall / 1000
     }
 
@@ -224,18 +235,35 @@ impl Plain<'_> {
 }
 
 #[test]
-fn a_line_that_is_fought_over_across_packages_travels_longer() {
+fn whoever_spins_for_a_lock_across_packages_holds_up_its_line() {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);
     let seats = directory.seats.to_vec();
-    // Cores 0 to 3 are one package. Nobody had it; then alone across: 118 ns as ever.
+    // Cores 0 to 3 are one package. Nobody had it; then alone across: 118 ns as ever, and behind that no longer.
     directory.atomic(&seats[0], LINE, Ps::ZERO);
     assert_eq!(directory.atomic(&seats[4], LINE, LATE), Ps::from_ns(118));
-    // 18 ns later it is still on its way for 100; four times 118 behind that.
-    assert_eq!(directory.atomic(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 4 * 118));
-    // A neighbour waits for its turn, and then no longer than a neighbour does.
-    let turn = 100 + 4 * 118;
-    assert_eq!(directory.atomic(&seats[2], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(turn + 40));
+    assert_eq!(directory.atomic(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 118));
+    // A lock that is held: three ways to take it over, each of four times 118; from a neighbour no longer than ever.
+    let later = LATE + LATE;
+    directory.lock(&seats[1], LINE, later);
+    directory.unlock(LINE, later + Ps::from_ns(1000));
+    assert_eq!(directory.lock(&seats[4], LINE, later + Ps::from_ns(500)), Ps::from_ns(500 + 3 * 4 * 118));
+    let taken = later + Ps::from_ns(1000 + 3 * 4 * 118);
+    assert_eq!(directory.lock(&seats[5], LINE, taken - Ps::from_ns(10)), Ps::from_ns(10 + 3 * 40));
+}
+
+#[test]
+fn a_clean_line_is_copied_to_many_at_once() {
+    let topology = from_synthetic("pack:3 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let mut directory = Directory::new(&topology, prices(), 1);
+    let seats = directory.seats.to_vec();
+    directory.atomic(&seats[0], LINE, Ps::ZERO);
+    // The first to read it makes it clean, which takes its way; two others read behind that, both at the same time.
+    assert_eq!(directory.read(&seats[2], LINE, LATE), Ps::from_ns(118));
+    assert_eq!(directory.read(&seats[4], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 118));
+    assert_eq!(directory.read(&seats[1], LINE, LATE + Ps::from_ns(18)), Ps::from_ns(100 + 20));
+    // Whoever writes need not wait for them.
+    assert_eq!(directory.atomic(&seats[0], LINE, LATE + Ps::from_ns(118)), Ps::from_ns(118));
 }
 
 #[test]

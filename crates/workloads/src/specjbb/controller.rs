@@ -15,7 +15,6 @@
 
 use super::{Bench, LIMITS_US, Pace, post};
 use crate::MEASURED;
-use os::sync::SemaphoreId;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::rc::Rc;
 use units::Ns;
@@ -83,6 +82,8 @@ enum State {
 pub struct Controller {
     bench: Rc<Bench>,
     starts: std::vec::IntoIter<TaskSpec>,
+    /// Threads that are left, those of selectors aside, which read up to the end of their connections.
+    writers: usize,
     plan: Plan,
     rate: u64,
     /// The step is a failed one's second try.
@@ -90,13 +91,15 @@ pub struct Controller {
     curve: Vec<Point>,
     /// Requests a second that were answered at a preset rate.
     answered: u64,
-    outbox: Vec<SemaphoreId>,
+    outbox: Vec<Op>,
     state: State,
 }
 
 impl Controller {
-    pub fn new(bench: Rc<Bench>, starts: Vec<TaskSpec>) -> Controller {
-        let groups = bench.jvms.len() as u64;
+    /// `selectors` of those that it starts are that.
+    pub fn new(bench: Rc<Bench>, starts: Vec<TaskSpec>, selectors: usize) -> Controller {
+        let groups = bench.groups() as u64;
+        let writers = starts.len() - selectors;
         let (plan, rate) = match bench.rules.pace {
             Pace::Preset { rate } => (Plan::Preset, rate * groups),
             Pace::Curve { .. } => (Plan::Search { settled: 0, failed: None, halvings: 0 }, FIRST_RATE * groups),
@@ -105,6 +108,7 @@ impl Controller {
         Controller {
             bench,
             starts,
+            writers,
             plan,
             rate,
             again: false,
@@ -144,14 +148,13 @@ impl Controller {
     }
 
     /// Whether the step's requests were answered in it. Groups may be in a pause just now, or come from one: what that holds up is no
-    /// sign of more requests than are served. So what pauses take of the machine's capacity is no part of the highest rate.
+    /// sign of more requests than are served in the time between pauses.
     fn settled(&self, now: Ns) -> bool {
         let control = &self.bench.control;
         let since = control.counting_since.get();
         let under_way: u64 = self.bench.jvms.iter().map(|jvm| jvm.borrow().paused(since, now).0).sum();
         let pauses = control.paused.get().0 + under_way;
-        let held_up =
-            (u128::from(self.rate) * u128::from(pauses) / 1_000_000_000) as u64 / self.bench.jvms.len() as u64;
+        let held_up = (u128::from(self.rate) * u128::from(pauses) / 1_000_000_000) as u64 / self.bench.groups() as u64;
         (control.completed.get() + held_up) * 1_000 >= control.injected.get() * SETTLED_PERMILLE
     }
 
@@ -219,9 +222,29 @@ impl Controller {
         self.bench.control.stopping.set(true);
         for jvm in &self.bench.jvms {
             let jvm = jvm.borrow();
-            self.outbox.extend(jvm.parked.iter().map(|&worker| jvm.workers[worker]));
-            self.outbox.extend(&jvm.collectors);
-            self.outbox.extend(&jvm.stopped);
+            let parked = jvm.pools.iter().flat_map(|pool| pool.parked.iter().map(|&worker| pool.threads[worker]));
+            let all = parked.chain(jvm.collectors.iter().copied()).chain(jvm.stopped.iter().copied());
+            self.outbox.extend(all.map(post));
+        }
+    }
+
+    /// What is served in the long run, pauses with it, where the time between them serves `rate`: a step is shorter than it takes from one
+    /// collection to the next, so what they take is no part of it.
+    fn through_pauses(&self, rate: u64) -> u64 {
+        let costs = &self.bench.rules.costs;
+        let of_group = u128::from(rate / self.bench.groups() as u64);
+        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * u128::from(costs.pause.0) / 1_000_000_000;
+        let young = u128::from(costs.young.max(1));
+        (u128::from(rate) * young / (young + bytes_in_a_pause)) as u64
+    }
+
+    /// A thread has ended. When nobody is left who writes, the connections close.
+    fn joined(&mut self) {
+        let last = self.writers == 1;
+        self.writers = self.writers.saturating_sub(1);
+        for jvm in self.bench.jvms.iter().filter(|_| last) {
+            let jvm = jvm.borrow();
+            self.outbox.extend(jvm.inboxes.iter().map(|inbox| Op::Shutdown { socket: inbox.writer }));
         }
     }
 
@@ -233,8 +256,9 @@ impl Controller {
         // A failed stride is halved: steps come out of order.
         let mut curve = self.curve.clone();
         curve.sort_by_key(|point| point.rate);
-        let max = curve.iter().take_while(|point| point.settled).last().map_or(0, |point| point.rate);
-        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&curve, limit)).collect();
+        let max =
+            curve.iter().take_while(|point| point.settled).last().map_or(0, |point| self.through_pauses(point.rate));
+        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&curve, limit).min(max)).collect();
         [max, geometric_mean(&at)].into_iter().chain(at).collect()
     }
 }
@@ -267,8 +291,8 @@ fn geometric_mean(rates: &[u64]) -> u64 {
 impl Program for Controller {
     fn next(&mut self, last: Outcome) -> Op {
         loop {
-            if let Some(semaphore) = self.outbox.pop() {
-                return post(semaphore);
+            if let Some(op) = self.outbox.pop() {
+                return op;
             }
             match self.state {
                 // Whoever starts it has a terminal of his own.
@@ -321,8 +345,11 @@ impl Program for Controller {
                     self.state = State::Joined;
                     return Op::Wait;
                 }
-                State::Joined if last.value != 0 => return Op::Wait,
-                State::Joined => self.state = State::Report(0),
+                State::Joined if last.value == 0 => self.state = State::Report(0),
+                State::Joined => {
+                    self.joined();
+                    self.state = State::Join;
+                }
                 State::Report(row) => {
                     let Some(&value) = self.figures().get(row) else { return Op::Exit };
                     self.state = State::Report(row + 1);

@@ -1,14 +1,12 @@
 //! Threads that issue requests at random times, at the rate that the controller asks for.
 
-use super::{Bench, Task, post, wait};
+use super::{Bench, Job};
 use crate::chance::exponential;
-use os::sync::SemaphoreId;
 use sim::program::{Op, Outcome, Program};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{Cycles, Ns, Prng};
 
-/// What issuing one request takes (guess: drawing it, marshalling, handing over).
-const ISSUE: Cycles = Cycles(6_000);
 /// Requests that are due together are issued together, so many at most.
 const AT_ONCE: u64 = 16;
 /// Between two looks at whether there is a rate.
@@ -24,6 +22,8 @@ pub struct Injector {
     bench: Rc<Bench>,
     group: usize,
     number: usize,
+    /// Threads that issue requests, all groups together.
+    threads: u64,
     chance: Prng,
     /// The rate's number when `arrival` was drawn.
     epoch: u64,
@@ -31,29 +31,31 @@ pub struct Injector {
     arrival: Ns,
     /// When those were due that are being issued.
     due: Vec<Ns>,
-    outbox: Vec<SemaphoreId>,
+    outbox: VecDeque<Op>,
     state: State,
 }
 
 impl Injector {
-    pub fn new(bench: Rc<Bench>, group: usize, number: usize, chance: Prng) -> Injector {
+    /// The `number`th of so many in its group.
+    pub fn new(bench: Rc<Bench>, group: usize, (number, of): (usize, usize), chance: Prng) -> Injector {
+        let threads = (bench.groups() * of) as u64;
         Injector {
             bench,
             group,
             number,
+            threads,
             chance,
             epoch: 0,
             arrival: Ns::ZERO,
             due: Vec::new(),
-            outbox: Vec::new(),
+            outbox: VecDeque::new(),
             state: State::Wait,
         }
     }
 
     /// Nanoseconds to the next of this thread's requests.
     fn interval(&mut self, rate: u64) -> Ns {
-        let threads = (self.bench.jvms.len() * self.bench.jvms[self.group].borrow().injectors.len()) as u64;
-        Ns(exponential(&mut self.chance, threads * 1_000_000_000 / rate))
+        Ns(exponential(&mut self.chance, self.threads * 1_000_000_000 / rate))
     }
 }
 
@@ -66,15 +68,13 @@ impl Program for Injector {
             let count = self.due.len() as u64;
             control.injected.set(control.injected.get() + count);
             control.in_flight.set(control.in_flight.get() + count);
-            let mut jvm = bench.jvms[self.group].borrow_mut();
             for due in self.due.drain(..) {
                 let request = bench.requests.borrow_mut().add(due, self.group);
-                self.outbox.extend(jvm.push(Task::First(request)));
+                self.outbox.push_back(bench.send(self.group, self.number, Job::First(request)));
             }
-            self.outbox.reverse();
         }
-        if let Some(semaphore) = self.outbox.pop() {
-            return post(semaphore);
+        if let Some(message) = self.outbox.pop_front() {
+            return message;
         }
         if control.stopping.get() {
             return Op::Exit;
@@ -90,19 +90,12 @@ impl Program for Injector {
         if self.arrival > last.now {
             return Op::SleepUntil(self.arrival);
         }
-        let mut jvm = bench.jvms[self.group].borrow_mut();
-        if jvm.stops() {
-            let own = jvm.injectors[self.number];
-            jvm.stopped.push(own);
-            return wait(own);
-        }
-        drop(jvm);
         while self.arrival <= last.now && (self.due.len() as u64) < AT_ONCE {
             self.due.push(self.arrival);
             let interval = self.interval(rate);
             self.arrival += interval;
         }
         self.state = State::Issue;
-        Op::Work(Cycles(ISSUE.0 * self.due.len() as u64))
+        Op::Work(Cycles(bench.rules.costs.issue.0 * self.due.len() as u64))
     }
 }

@@ -1,39 +1,49 @@
 //! SPECjbb2015's shape: how many requests a second a machine serves, and how many within a bound on the response time.
 //!
-//! Groups of an injector and a backend, each a Java virtual machine of its own; a controller raises the rate of requests in steps.
-//! An injector's threads issue requests at random times, whatever becomes of the earlier ones. A request is a task of the backend's
-//! worker pool; it forks [`PARTS`] more, in [`BUNDLES`] that each go through one worker's hands as a fork-join pool's unstolen tasks
-//! do: the forker keeps one, others take the rest, some of them in other groups' backends. Whoever ends the last of them goes on with
-//! the reply, or hands it to the first group. So one request is 15 messages: public logs show 15.4 processed for each one injected.
+//! Groups of two Java virtual machines, as its MultiJVM runs have them: one injects requests, the other, the backend, serves them; a
+//! controller raises the rate of requests in steps. Between virtual machines messages travel through TCP: whoever has one writes it to a
+//! connection; a selector thread of the other side, asleep until something has arrived, takes whatever has and hands each message to a
+//! pool of threads that decode it. A backend works in three fork-join pools, its tiers. An injector's threads issue requests at random times,
+//! whatever becomes of the earlier ones. A request is a task of the first tier; it forks [`PARTS`] more, in [`BUNDLES`] that each go
+//! through one worker's hands as a fork-join pool's unstolen tasks do: the forker keeps one, workers of the three tiers take the rest, some of
+//! them in other groups' backends. Whoever ends the last of them goes on with the reply, or hands it to the first group. So one request is
+//! 15 messages: public logs show 15.4 processed for each one injected.
 //!
 //! ```text
-//! injector ─▶ First ─┬─▶ Parts (a parked worker, or another group's) ─┐
-//!                    ├─▶ Parts (the same)                             ├─▶ Reply (by the last to end; handed home from elsewhere)
-//!                    └─▶ Parts (the forker itself)                    ┘
+//! injector ═▶ selector ─▶ connection ─▶ First ─┬─▶ tier 1 ─┐
+//!     ▲                                        ├─▶ tier 2 ─┤
+//!  response ◀─ connection ◀─ selector ◀═ Reply ◀┼─▶ tier 3 ─┤      ═▶ TCP    ─▶ a parked thread is woken
+//!                                               └─ forker ──┘
 //! ```
 //!
-//! Workers look for tasks for a moment before they park; who adds a task wakes one that is parked, the last to park first, unless
-//! somebody is looking. Where the queue is longer than there are workers, each takes its share of it at once, which is what they
-//! would do one by one without sleeping in between. When a young generation is full, every thread of that machine stops at the end
-//! of its task, collector threads work for the length of the pause, and all go on. The groups' first collections are spread evenly.
+//! A tier's worker without a task scans its pool once and parks (`ForkJoinPool` of OpenJDK 8 spins no longer than that); who adds a task
+//! wakes one that is parked, the last to park first, unless somebody is scanning. Connections' threads wait on a condition, the
+//! longest first. A wakeup is a futex wake. Where a tier's queue is longer than there are workers, each takes its share of it at once,
+//! which is what they would do one by one without sleeping in between. When a backend's young generation is full, every thread of it stops
+//! at the end of its task, collector threads work for the length of the pause, and all go on. The groups' first collections are spread evenly.
 //!
 //! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it. max-jOPS is the last rate
 //! before the first failed step; critical-jOPS is the geometric mean of the rates up to which the 99th percentile of response times
 //! stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a
 //! machine under a load that does not move: it marks its steady time as [`MEASURED`](crate::MEASURED), and prints what was served in it.
 //!
-//! What SPECjbb2015 publishes stands in the figures above; sizes of tasks, their spread, the share that goes to other groups, spinning
-//! and allocation are derived, fitted or guessed, as said beside each. Modelled coarsely: the three tiers are one pool, messages to other
-//! groups are pushed into their queues without sockets, steps last a second instead of a minute, the collector's work is its
-//! pause. Absent: the just-in-time compiler, old collections, the controller's own messages.
+//! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. Sizes of
+//! tasks, their spread, the share that goes to other groups, and allocation are derived, fitted or guessed, as said beside each. Modelled
+//! coarsely: each selector has one connection instead of many, so its call stands for `epoll_wait()` and a read; steps last a second instead of
+//! a minute; the collector's work is its pause. Absent: locks inside the backend, which are said to be fought over by nobody; the injectors'
+//! collections, the just-in-time compiler, old collections, the controller's own messages.
 
 mod backend;
+mod collector;
+mod connection;
 mod controller;
 mod injector;
+mod jvm;
 
 use crate::latency::Latencies;
 use crate::{Instance, MEASURED, Parameter, Summary, Values, Workload};
 use controller::Controller;
+use jvm::{Jvm, Threads};
 use os::Os;
 use os::sync::{SemaphoreId, SyncOp};
 use sim::engine::Sample;
@@ -45,17 +55,17 @@ use units::{CpuMask, Cycles, Ns};
 
 /// Messages between a request's first and its reply.
 const PARTS: u32 = 13;
-/// Tasks that they are forked as (guess: workers steal from each other seldom, and take half of what is there).
-const BUNDLES: u32 = 3;
-/// Bytes that one request allocates: with 4 GB of heap a young collection comes every second or two at full rate (guess).
-const ALLOCATION: u64 = 20 * 1024;
+/// The tasks that they are forked as: the tier of each, counted from 0, and its messages; the first is the forker's own. Workers steal from each
+/// other seldom, and take half of what is there (guess). The second tier is said to have hardly any work, and the third about a seventh of it:
+/// tuned results have 80 to 180 workers in the first, one in the second and 16 to 22 in the third.
+const BUNDLES: [(usize, u32); 4] = [(0, 6), (0, 4), (1, 1), (2, 2)];
 /// Bytes of private cache that a thread uses again after a switch (guess, 16 to 128 KiB).
 const WORKING_SET: u64 = 32 * 1024;
 /// Bounds on response times, in microseconds (SPECjbb2015).
 const LIMITS_US: [u64; 5] = [10_000, 25_000, 50_000, 75_000, 100_000];
 
 const GROUPS: Parameter =
-    Parameter { name: "groups", default: 1, range: (1, 64), unit: "groups", doc: "virtual machines that serve" };
+    Parameter { name: "groups", default: 1, range: (1, 64), unit: "groups", doc: "injectors with a backend" };
 const BIND: Parameter = Parameter {
     name: "bind",
     default: 0,
@@ -63,8 +73,27 @@ const BIND: Parameter = Parameter {
     unit: "bool",
     doc: "each group stays on one NUMA node, as numactl --cpunodebind has it, one after the other",
 };
-const WORKERS: Parameter =
-    Parameter { name: "workers", default: 60, range: (1, 2_048), unit: "threads", doc: "workers of each" };
+const WORKERS: Parameter = Parameter {
+    name: "workers",
+    default: 60,
+    range: (1, 2_048),
+    unit: "threads",
+    doc: "workers of each tier of each group: by default two for each CPU (specjbb.forkjoin.workers)",
+};
+const CONNECTION: Parameter = Parameter {
+    name: "connection",
+    default: 32,
+    range: (1, 256),
+    unit: "threads",
+    doc: "threads of each virtual machine that decode messages: at most 256 (specjbb.comm.connect.worker.pool.max)",
+};
+const SELECTORS: Parameter = Parameter {
+    name: "selectors",
+    default: 4,
+    range: (1, 64),
+    unit: "threads",
+    doc: "threads of each that wait for messages (specjbb.comm.connect.selector.runner.count: 1 to 16 in published scripts)",
+};
 const INJECTORS: Parameter = Parameter {
     name: "injectors",
     default: 2,
@@ -130,6 +159,8 @@ pub const WORKLOAD: Workload = Workload {
             GROUPS,
             BIND,
             WORKERS,
+            CONNECTION,
+            SELECTORS,
             INJECTORS,
             TASK_CYCLES,
             AT_ONCE,
@@ -172,6 +203,8 @@ pub const PRESET: Workload = Workload {
                 doc: "requests a second for each group, served or not",
             },
             WORKERS,
+            CONNECTION,
+            SELECTORS,
             INJECTORS,
             TASK_CYCLES,
             AT_ONCE,
@@ -185,15 +218,34 @@ pub const PRESET: Workload = Workload {
     )
 };
 
+/// What programs of the server take.
+#[derive(Clone, Copy)]
+struct Costs {
+    /// Mean work of one message.
+    task: Cycles,
+    /// Preparing a request, and encoding it (guess: drawing it, marshalling, handing over).
+    issue: Cycles,
+    /// What a selector takes for a message, and the thread that decodes it (guess).
+    select: Cycles,
+    decode: Cycles,
+    /// A worker looks through its pool's queues before it parks, about twice: 128 slots for 60 workers, mostly empty, at some ten cycles each (derived from
+    /// OpenJDK 8's ForkJoinPool, whose workers do not spin beyond that: SPINS is 0).
+    scan: Cycles,
+    /// Bytes of a message between virtual machines (guess, 200 to 2000).
+    message_bytes: u32,
+    /// Bytes that one request allocates: with 4 GB of heap a young collection comes every second or two at full rate (guess).
+    allocation: u64,
+    /// Bytes of a young generation.
+    young: u64,
+    /// Work of each collector thread.
+    pause: Ns,
+}
+
 #[derive(Clone, Copy)]
 struct Rules {
-    task: Cycles,
+    costs: Costs,
     at_once: usize,
     remote_percent: u64,
-    /// Bytes.
-    young: u64,
-    pause: Ns,
-    gc_threads: usize,
     pace: Pace,
     settle: Ns,
     steady: Ns,
@@ -211,8 +263,7 @@ enum Pace {
 struct SpecJbb {
     groups: usize,
     bind: bool,
-    workers: usize,
-    injectors: usize,
+    threads: Threads,
     rules: Rules,
 }
 
@@ -223,15 +274,27 @@ impl SpecJbb {
         SpecJbb {
             groups: get("groups") as usize,
             bind: get("bind") == 1,
-            workers: get("workers") as usize,
-            injectors: get("injectors") as usize,
+            threads: Threads {
+                workers: get("workers") as usize,
+                connection: get("connection") as usize,
+                selectors: get("selectors") as usize,
+                injectors: get("injectors") as usize,
+                collectors: get("gc_threads") as usize,
+            },
             rules: Rules {
-                task: Cycles(get("task_cycles")),
+                costs: Costs {
+                    task: Cycles(get("task_cycles")),
+                    issue: Cycles(6_000),
+                    select: Cycles(1_500),
+                    decode: Cycles(4_500),
+                    scan: Cycles(2_500),
+                    message_bytes: 512,
+                    allocation: 20 * 1024,
+                    young: get("young_mib") << 20,
+                    pause: Ns::from_ms(get("gc_pause")),
+                },
                 at_once: get("at_once") as usize,
                 remote_percent: get("remote"),
-                young: get("young_mib") << 20,
-                pause: Ns::from_ms(get("gc_pause")),
-                gc_threads: get("gc_threads") as usize,
                 pace: match has("rate") {
                     true => Pace::Preset { rate: get("rate") },
                     false => Pace::Curve { step_percent: get("step") },
@@ -241,39 +304,51 @@ impl SpecJbb {
             },
         }
     }
+
+    /// Backends, then their injectors' virtual machines, in the order of the groups.
+    fn jvms(&self, os: &mut Os) -> Vec<RefCell<Jvm>> {
+        let (young, groups) = (self.rules.costs.young, self.groups as u64);
+        // The first collections are spread evenly.
+        let mut jvms: Vec<_> =
+            (0..groups).map(|group| RefCell::new(Jvm::backend(os, self.threads, young * group / groups))).collect();
+        jvms.extend((0..groups).map(|_| RefCell::new(Jvm::injector(os, self.threads))));
+        jvms
+    }
 }
 
 impl Instance for SpecJbb {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
-        let mut machine = || RefCell::new(Jvm::new(os, self.workers, self.injectors, self.rules.gc_threads));
-        let jvms: Vec<RefCell<Jvm>> = (0..self.groups).map(|_| machine()).collect();
-        for (group, jvm) in jvms.iter().enumerate() {
-            jvm.borrow_mut().allocated = self.rules.young * group as u64 / self.groups as u64;
-        }
+        let jvms = self.jvms(os);
         let bench =
             Rc::new(Bench { rules: self.rules, jvms, requests: RefCell::default(), control: Control::default() });
-        let chances = |purpose| {
-            let owners = 0..(self.groups * self.workers.max(self.injectors)) as u64;
-            owners.map(|owner| os.chance(purpose, owner)).collect::<Vec<_>>()
-        };
         let nodes = if self.bind { os.node_cpus.clone() } else { Vec::new() };
-        let mut starts: Vec<TaskSpec> = Vec::new();
-        let (of_workers, of_injectors) = (chances("specjbb task"), chances("specjbb arrival"));
-        for group in 0..self.groups {
-            let injector = |n: usize| {
-                let chance = of_injectors[group * self.injectors + n].clone();
-                thread(&nodes, group, injector::Injector::new(bench.clone(), group, n, chance))
-            };
-            let worker = |n: usize| {
-                let chance = of_workers[group * self.workers + n].clone();
-                thread(&nodes, group, backend::Worker::new(bench.clone(), group, n, chance))
-            };
-            let collector = |n: usize| thread(&nodes, group, backend::Collector::new(bench.clone(), group, n));
-            starts.extend((0..self.workers).map(worker));
-            starts.extend((0..self.rules.gc_threads).map(collector));
-            starts.extend((0..self.injectors).map(injector));
+        let mut starts = Starts { nodes: &nodes, groups: self.groups, specs: Vec::new() };
+        let (mut worker, mut selectors) = (0, 0);
+        for (number, jvm) in bench.jvms.iter().enumerate() {
+            let jvm = jvm.borrow();
+            for (pool, threads) in jvm.pools.iter().map(|pool| pool.threads.len()).enumerate() {
+                for n in 0..threads {
+                    let chance = os.chance("specjbb task", worker);
+                    worker += 1;
+                    starts.add(number, backend::Worker::new(bench.clone(), (number, pool), n, chance));
+                }
+            }
+            for n in 0..jvm.inboxes.len() {
+                selectors += 1;
+                starts.add(number, connection::Selector::new(bench.clone(), number, n));
+            }
+            (0..jvm.collectors.len())
+                .for_each(|n| starts.add(number, collector::Collector::new(bench.clone(), number, n)));
         }
-        vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("java", Controller::new(bench, starts)) }]
+        for group in 0..self.groups {
+            for n in 0..self.threads.injectors {
+                let chance = os.chance("specjbb arrival", (group * self.threads.injectors + n) as u64);
+                let rival = injector::Injector::new(bench.clone(), group, (n, self.threads.injectors), chance);
+                starts.add(self.groups + group, rival);
+            }
+        }
+        let controller = Controller::new(bench, starts.specs, selectors);
+        vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("java", controller) }]
     }
 
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
@@ -285,22 +360,59 @@ impl Instance for SpecJbb {
     }
 }
 
-/// A thread of a group's virtual machine, which stays on its node where there are `nodes`.
-fn thread(nodes: &[CpuMask], group: usize, program: impl Program + 'static) -> TaskSpec {
-    TaskSpec {
-        memory: AddressSpace::Joined(group as u32),
-        working_set: WORKING_SET,
-        cpus: nodes.get(group % nodes.len().max(1)).cloned(),
-        ..TaskSpec::new("java", program)
+/// The threads of all virtual machines.
+struct Starts<'a> {
+    nodes: &'a [CpuMask],
+    groups: usize,
+    specs: Vec<TaskSpec>,
+}
+
+impl Starts<'_> {
+    /// A thread of a virtual machine, which stays on its group's node where there are nodes to stay on.
+    fn add(&mut self, jvm: usize, program: impl Program + 'static) {
+        let node = jvm % self.groups % self.nodes.len().max(1);
+        self.specs.push(TaskSpec {
+            memory: AddressSpace::Joined(jvm as u32),
+            working_set: WORKING_SET,
+            cpus: self.nodes.get(node).cloned(),
+            ..TaskSpec::new("java", program)
+        });
     }
 }
 
 /// What all threads see.
 struct Bench {
     rules: Rules,
+    /// Backends, then as many injectors' virtual machines.
     jvms: Vec<RefCell<Jvm>>,
     requests: RefCell<Requests>,
     control: Control,
+}
+
+impl Bench {
+    fn groups(&self) -> usize {
+        self.jvms.len() / 2
+    }
+
+    /// Writes a message to one of a virtual machine's connections.
+    fn send(&self, jvm: usize, sender: usize, job: Job) -> Op {
+        let mut jvm = self.jvms[jvm].borrow_mut();
+        let inboxes = jvm.inboxes.len();
+        let inbox = &mut jvm.inboxes[sender % inboxes];
+        inbox.messages.push_back(job);
+        Op::Send { socket: inbox.writer, bytes: self.rules.costs.message_bytes }
+    }
+
+    /// A request's answer has come home.
+    fn answered(&self, id: RequestId, now: Ns) {
+        let mut requests = self.requests.borrow_mut();
+        let issued = requests.all[id as usize].issued;
+        requests.free.push(id);
+        let control = &self.control;
+        control.response_times.borrow_mut().add(issued, now);
+        control.completed.set(control.completed.get() + 1);
+        control.in_flight.set(control.in_flight.get() - 1);
+    }
 }
 
 /// What the controller tells the others, and hears of them.
@@ -322,23 +434,35 @@ struct Control {
 
 /// A piece of a request's work.
 #[derive(Clone, Copy)]
-enum Task {
+enum Job {
     First(RequestId),
     /// So many messages that go through one worker's hands.
     Parts {
         request: RequestId,
+        tier: usize,
         parts: u32,
     },
     Reply(RequestId),
+    /// The reply, when it is back where the request was issued.
+    Answer(RequestId),
 }
 
-impl Task {
-    fn messages(self) -> u32 {
+impl Job {
+    /// Whose work it is in a backend.
+    fn tier(self) -> usize {
         match self {
-            Task::First(_) | Task::Reply(_) => 1,
-            Task::Parts { parts, .. } => parts,
+            Job::Parts { tier, .. } => tier,
+            Job::First(_) | Job::Reply(_) | Job::Answer(_) => 0,
         }
     }
+}
+
+/// What waits in a pool's queue.
+#[derive(Clone, Copy)]
+enum Task {
+    /// A message that has arrived.
+    Decode(Job),
+    Do(Job),
 }
 
 /// Tasks in one worker's hands, in the order of their work.
@@ -372,84 +496,6 @@ impl Requests {
                 self.all.len() as RequestId - 1
             }
         }
-    }
-}
-
-/// One virtual machine: its queue, and who works on it.
-struct Jvm {
-    workers: Vec<SemaphoreId>,
-    injectors: Vec<SemaphoreId>,
-    collectors: Vec<SemaphoreId>,
-    queue: VecDeque<Task>,
-    /// Workers that sleep until there is a task, the last one on top.
-    parked: Vec<usize>,
-    /// Workers that look for a task.
-    looking: usize,
-    /// Workers that do not sleep.
-    running: usize,
-    /// Bytes since the last collection.
-    allocated: u64,
-    collection: Collection,
-    /// Since when threads are to stop, while there is a collection.
-    stopping_since: Ns,
-    /// Threads that wait for the end of a collection.
-    stopped: Vec<SemaphoreId>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Collection {
-    None,
-    /// Threads are to stop.
-    Wanted,
-    /// So many collector threads are at work.
-    UnderWay(usize),
-}
-
-impl Jvm {
-    fn new(os: &mut Os, workers: usize, injectors: usize, collectors: usize) -> Jvm {
-        let mut semaphores = |count: usize| (0..count).map(|_| os.create_semaphore()).collect();
-        Jvm {
-            workers: semaphores(workers),
-            injectors: semaphores(injectors),
-            collectors: semaphores(collectors),
-            queue: VecDeque::new(),
-            parked: Vec::new(),
-            looking: 0,
-            running: workers,
-            allocated: 0,
-            collection: Collection::None,
-            stopping_since: Ns::ZERO,
-            stopped: Vec::new(),
-        }
-    }
-
-    /// Adds a task; whom to wake for it. What was forked goes before what came from outside: requests that are begun are ended first.
-    fn push(&mut self, task: Task) -> Option<SemaphoreId> {
-        match task {
-            Task::First(_) => self.queue.push_back(task),
-            Task::Parts { .. } | Task::Reply(_) => self.queue.push_front(task),
-        }
-        let nobody_looks = self.queue.len() > self.looking;
-        if nobody_looks { self.parked.pop().map(|worker| self.workers[worker]) } else { None }
-    }
-
-    /// Whether threads must stop where they are.
-    fn stops(&self) -> bool {
-        self.collection != Collection::None
-    }
-
-    /// For how long it has been stopping, or stopped, since `since`.
-    fn paused(&self, since: Ns, now: Ns) -> Ns {
-        if self.stops() { Ns(now.0.saturating_sub(self.stopping_since.max(since).0)) } else { Ns::ZERO }
-    }
-
-    /// Nobody runs any more: whom to wake for the collection.
-    fn begin_collection(&mut self) -> Vec<SemaphoreId> {
-        if self.collection != Collection::Wanted || self.running > 0 {
-            return Vec::new();
-        }
-        self.collection = Collection::UnderWay(self.collectors.len());
-        self.collectors.clone()
     }
 }
 

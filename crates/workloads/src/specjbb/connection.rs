@@ -1,0 +1,108 @@
+//! The selector threads of a virtual machine's connections.
+
+use super::{Bench, Task, post, wait};
+use sim::program::{Op, Outcome, Program};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use units::Cycles;
+
+/// Bytes that it asks for at a time: all that waits.
+const READ: u32 = 1 << 20;
+
+enum State {
+    /// About to wait for messages.
+    Select,
+    /// A read has returned.
+    Read,
+    /// So many messages have been found.
+    Hand(usize),
+    /// Stopped for a collection.
+    Stopped,
+    /// At the end of one.
+    Released,
+}
+
+/// A thread that sleeps until a message has arrived at its connection, and hands what has arrived to the pool behind it.
+pub struct Selector {
+    bench: Rc<Bench>,
+    jvm: usize,
+    number: usize,
+    /// Bytes of a message that has not arrived whole.
+    bytes: u64,
+    outbox: VecDeque<Op>,
+    state: State,
+}
+
+impl Selector {
+    pub fn new(bench: Rc<Bench>, jvm: usize, number: usize) -> Selector {
+        Selector { bench, jvm, number, bytes: 0, outbox: VecDeque::new(), state: State::Select }
+    }
+
+    /// Waits for messages: whatever else there is need not wait for it meanwhile.
+    fn select(&mut self) -> Op {
+        let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
+        jvm.running -= 1;
+        self.state = State::Read;
+        Op::Receive { socket: jvm.inboxes[self.number].reader, bytes: READ, how: Default::default() }
+    }
+
+    /// Stops for a collection, if there is one.
+    fn stop(&mut self) -> bool {
+        let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
+        if !jvm.stops() || self.bench.control.stopping.get() {
+            return false;
+        }
+        let own = jvm.inboxes[self.number].selector;
+        self.outbox.extend(jvm.stop(own).into_iter().map(post));
+        true
+    }
+
+    /// Hands `count` messages on.
+    fn hand(&mut self, count: usize) {
+        let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
+        for _ in 0..count {
+            let message = jvm.inboxes[self.number].messages.pop_front().expect("it was written before its bytes");
+            self.outbox.extend(jvm.connection().push(Task::Decode(message)).map(post));
+        }
+    }
+}
+
+impl Program for Selector {
+    fn next(&mut self, last: Outcome) -> Op {
+        let costs = self.bench.rules.costs;
+        loop {
+            if let Some(op) = self.outbox.pop_front() {
+                return op;
+            }
+            match self.state {
+                State::Select => match self.stop() {
+                    true => self.state = State::Stopped,
+                    false => return self.select(),
+                },
+                State::Read => {
+                    self.bench.jvms[self.jvm].borrow_mut().running += 1;
+                    if last.value == 0 {
+                        return Op::Exit;
+                    }
+                    self.bytes += last.value;
+                    let found = self.bytes / u64::from(costs.message_bytes);
+                    self.bytes %= u64::from(costs.message_bytes);
+                    self.state = State::Hand(found as usize);
+                    return Op::Work(Cycles(costs.select.0 * found.max(1)));
+                }
+                State::Hand(count) => {
+                    self.hand(count);
+                    self.state = State::Select;
+                }
+                State::Stopped => {
+                    self.state = State::Released;
+                    return wait(self.bench.jvms[self.jvm].borrow().inboxes[self.number].selector);
+                }
+                State::Released => {
+                    self.bench.jvms[self.jvm].borrow_mut().running += 1;
+                    self.state = State::Select;
+                }
+            }
+        }
+    }
+}
