@@ -39,7 +39,7 @@ behaviour! {
     /// What a root domain has to give.
     pub enum Admission = "dl.admission" {
         Cpus = "cpus", since "v3.14", commit "", "its CPUs, each alike";
-        Capacity = "capacity", since "v5.9", commit "", "their capacities";
+        Capacity = "capacity", since "v5.9", commit "60ffd5edc5e4", "their capacities";
     }
 }
 
@@ -47,7 +47,7 @@ behaviour! {
     /// What is known of reserved bandwidth once root domains are built anew.
     pub enum RootDomainBandwidth = "dl.rebuild" {
         Lost = "lost", since "v3.14", commit "", "nothing: a new one believes that nothing is reserved";
-        Counted = "counted", since "v5.4", commit "", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
+        Counted = "counted", since "v5.4", commit "f9a25f776d78", "that of all deadline tasks is counted again, and lost to reclaiming tasks as well";
     }
 }
 
@@ -55,7 +55,7 @@ behaviour! {
     /// Which periods are allowed.
     pub enum PeriodLimits = "dl.period_limits" {
         None = "none", since "v3.14", commit "", "all";
-        Sysctl = "sysctl", since "v5.5", commit "", "those between sched_deadline_period_min_us and sched_deadline_period_max_us";
+        Sysctl = "sysctl", since "v5.5", commit "b4098bfc5efb", "those between sched_deadline_period_min_us and sched_deadline_period_max_us";
     }
 }
 
@@ -64,7 +64,7 @@ behaviour! {
     pub enum Reclaim = "dl.reclaim" {
         OfAll = "of-all", since "v4.13", commit "",
             "what is not reserved and not in use, counted from the whole CPU";
-        OfDeadlineShare = "of-deadline-share", since "v6.5", commit "",
+        OfDeadlineShare = "of-deadline-share", since "v6.5", commit "6a9d623aad89",
             "the same, counted from the part that deadline tasks may have in all";
     }
 }

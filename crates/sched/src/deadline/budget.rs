@@ -53,7 +53,7 @@ behaviour! {
     /// What running costs of the budget.
     pub enum RuntimeScale = "dl.runtime_scale" {
         Wall = "wall", since "v3.14", commit "", "its time";
-        Capacity = "capacity", since "v4.16", commit "", "its time, scaled by the CPU's frequency and capacity";
+        Capacity = "capacity", since "v4.16", commit "07881166a892", "its time, scaled by the CPU's frequency and capacity";
     }
 }
 

@@ -43,7 +43,7 @@ behaviour! {
     /// Whether real-time tasks are pushed to CPUs that run deadline tasks.
     pub enum DlCpus = "dl.cpus_of_rt" {
         AsFree = "as-free", since "v3.14", commit "", "they are: such a CPU counts by its real-time tasks alone";
-        Higher = "higher", since "v5.9", commit "", "they are not (CPUPRI_HIGHER)";
+        Higher = "higher", since "v5.11", commit "b13772f81356", "they are not (CPUPRI_HIGHER)";
     }
 }
 

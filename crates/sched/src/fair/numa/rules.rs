@@ -7,7 +7,7 @@ behaviour! {
     pub enum ActiveNodes = "numa.active_nodes" {
         Mask = "mask", since "v3.14", commit "",
             "a mask that a node enters with more than 6/16 of the most faults of a node, and leaves with less than 3/16";
-        Share = "share", since "v4.6", commit "",
+        Share = "share", since "v4.6", commit "4142c3ebb685",
             "those with more than a third of the most faults; memory is spread by CPU use of the nodes";
     }
 }
@@ -16,7 +16,7 @@ behaviour! {
     /// By what the scan period of a task is bounded.
     pub enum ScanBounds = "numa.scan_bounds" {
         Size = "size", since "v3.13", commit "", "by the size of its memory alone";
-        Sharing = "sharing", since "v4.14", commit "",
+        Sharing = "sharing", since "v4.14", commit "b5dd77c8bdad",
             "a task of a group begins with, and may come to, a longer period: by the group's tasks and its share of shared faults";
     }
 }
@@ -26,7 +26,7 @@ behaviour! {
     pub enum ScanAdjust = "numa.scan_adjust" {
         LocalFaults = "local-faults", since "v3.13", commit "",
             "the share of local faults; shared memory keeps it from becoming shorter";
-        PrivateFaults = "private-faults", since "v4.14", commit "",
+        PrivateFaults = "private-faults", since "v4.14", commit "37ec97deb3a8",
             "the share of private faults, or else that of local ones: either makes it longer";
     }
 }
@@ -53,7 +53,7 @@ behaviour! {
     /// Whether a page must be found twice by tasks of a node before it moves there.
     pub enum EarlyMigration = "numa.early_migration" {
         Filtered = "filtered", since "v3.13", commit "", "always, but for its first fault";
-        AtOnce = "at-once", since "v4.20", commit "",
+        AtOnce = "at-once", since "v4.20", commit "37355bdc5a12",
             "not for the first and private faults of a task that prefers no node yet or was scanned at most four times \
              (after v4.16, by v6.1)";
     }
@@ -128,7 +128,7 @@ behaviour! {
     /// When the first scan of a new thread may come.
     pub enum FirstScan = "numa.first_scan" {
         Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
-        Staggered = "staggered", since "v5.1", commit "", "later, the more tasks share the memory (after v4.16, by v6.1)";
+        Staggered = "staggered", since "v5.1", commit "137844759843", "later, the more tasks share the memory (after v4.16, by v6.1)";
     }
 }
 
@@ -136,7 +136,7 @@ behaviour! {
     /// What the scanner walks over.
     pub enum ScanAreas = "numa.scan_areas" {
         All = "all", since "v3.8", commit "", "all memory of the process";
-        Accessed = "accessed", since "v6.4", commit "",
+        Accessed = "accessed", since "v6.4", commit "fc137c0ddab2",
             "areas that the scanning task was seen to touch, after a delay, and others only when none of these is left \
              (after v6.1, by v6.12)";
     }
