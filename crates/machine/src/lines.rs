@@ -14,7 +14,7 @@ mod ways;
 
 use crate::topology::{Cpu, Distance, Topology};
 use sched::layout::{Line, Region};
-use units::{CpuId, Ps, Slots};
+use units::{CpuId, Permille, Ps, Slots};
 use ways::{Places, Ways};
 
 /// Who holds a line: the core that wrote last, or that read first, in the low half; whether it is [`MODIFIED`] or [`SHARED`]
@@ -179,6 +179,9 @@ pub struct Directory {
     words: usize,
     ways: Ways,
     prices: LinePrices,
+    /// The shares of a miss that the core cannot hide.
+    read_stall: Permille,
+    write_stall: Permille,
     fought: Fought,
     stalled: Ps,
     /// What accesses by the longest way have waited behind others.
@@ -227,6 +230,8 @@ impl Directory {
             ways: Ways::new(topology, &places, &prices, seed),
             llc_cores,
             fought: Fought::new(&prices),
+            read_stall: Permille::new(prices.read_stall),
+            write_stall: Permille::new(prices.write_stall),
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
@@ -254,7 +259,7 @@ impl Directory {
     #[inline(always)]
     pub fn way_between(&self, from: CpuId, to: CpuId) -> Option<Ps> {
         let (from, core) = (self.cores[from.index()], self.cores[to.index()]);
-        let known = || self.ways.known(from, &self.seats[to.index()]);
+        let known = || self.ways.known(from, &self.true_seat(to));
         (from != core).then(|| known().unwrap_or_else(|| self.ways.by_distance(from, core)))
     }
 
@@ -346,7 +351,7 @@ impl Directory {
 
     #[inline(always)]
     fn read_stalls(&mut self, stall: Ps) -> Ps {
-        self.stalls(Ps(stall.0 * self.prices.read_stall / 1000))
+        self.stalls(Ps(self.read_stall.of(stall.0)))
     }
 
     /// Whether a store finds the line here, nobody else having it, and not on its way any more.
@@ -366,13 +371,20 @@ impl Directory {
 
     #[inline(always)]
     pub fn write_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_usual(by, line, now)?;
+        let way = self.take_modified(by, line, now)?;
+        Some(self.write_stalls(way))
+    }
+
+    /// The same of a line that others share.
+    #[inline(always)]
+    pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let way = self.take_shared(by, line, now)?;
         Some(self.write_stalls(way))
     }
 
     #[inline(always)]
     fn write_stalls(&mut self, stall: Ps) -> Ps {
-        self.stalls(Ps(stall.0 * self.prices.write_stall / 1000))
+        self.stalls(Ps(self.write_stall.of(stall.0)))
     }
 
     /// A locked read-modify-write: nothing is hidden.
@@ -387,7 +399,14 @@ impl Directory {
     /// A locked read-modify-write, or the taking of a lock, of a line that other cores have and nobody is moving.
     #[inline(always)]
     pub fn atomic_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_usual(by, line, now)?;
+        let way = self.take_modified(by, line, now)?;
+        Some(self.stalls(way))
+    }
+
+    /// The same of a line that others share.
+    #[inline(always)]
+    pub fn atomic_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let way = self.take_shared(by, line, now)?;
         Some(self.stalls(way))
     }
 
@@ -437,36 +456,42 @@ impl Directory {
         }
     }
 
-    /// Makes `by` the only holder of a line that other cores have, and that is not on its way just now: how long it travels.
+    /// Makes `by` the only holder of a line that another core modified, and that is not on its way just now: how long it travels.
     #[inline(always)]
-    fn take_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+    fn take_modified(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if now < entry.free_at {
+        if now < entry.free_at || entry.holder & MODIFIED == 0 {
             return None;
         }
         debug_assert_ne!(entry.holder, by.alone, "whoever has it here does not ask");
         let way = self.ways.known(entry.owner(), by)?;
-        let way = if entry.holder & MODIFIED != 0 {
-            way
+        let way = self.ways.by_slice(line, way);
+        entry.occupy(now, way);
+        entry.holder = by.alone;
+        Some(way)
+    }
+
+    /// The same of a line that others share.
+    #[inline(always)]
+    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
+            return None;
+        }
+        let outside = self.ways.outside?;
+        let first = line.index as usize * self.words;
+        let others = match self.sharers[line.region as usize].get(first..first + self.words)? {
+            [sharers] => [sharers & !by.bit, 0],
+            [low, high] if by.word == 0 => [low & !by.bit, *high],
+            [low, high] => [high & !by.bit, *low],
+            _ => return None,
+        };
+        let way = if others[0] & !by.near != 0 || others[1] != 0 {
+            outside
+        } else if others[0] != 0 {
+            self.ways.near
         } else {
-            if entry.holder & SHARED == 0 || !by.whole {
-                return None;
-            }
-            let outside = self.ways.outside?;
-            let first = line.index as usize * self.words;
-            let others = match self.sharers[line.region as usize].get(first..first + self.words)? {
-                [sharers] => [sharers & !by.bit, 0],
-                [low, high] if by.word == 0 => [low & !by.bit, *high],
-                [low, high] => [high & !by.bit, *low],
-                _ => return None,
-            };
-            if others[0] & !by.near != 0 || others[1] != 0 {
-                outside
-            } else if others[0] != 0 {
-                self.ways.near
-            } else {
-                Ps::ZERO
-            }
+            Ps::ZERO
         };
         let way = self.ways.by_slice(line, way);
         entry.occupy(now, way);

@@ -266,6 +266,7 @@ pub(crate) fn charge<S: Scheduler>(sched: &mut S, cpu: CpuId, path: Path) {
 }
 
 /// Runs `body` as the kernel function `path`: its price first, its name on the profile's stack until it returns.
+#[inline(always)]
 pub(crate) fn within<S: Scheduler, T>(sched: &mut S, cpu: CpuId, path: Path, body: impl FnOnce(&mut S) -> T) -> T {
     sched.arch_mut().enter(cpu, path);
     let value = body(sched);

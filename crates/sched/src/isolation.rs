@@ -170,6 +170,14 @@ impl<A: Arch> Sched<A> {
         self.tick_nohz_full_enabled() && self.isolation.nohz_full.contains(cpu)
     }
 
+    /// Whether the tick of `cpu`, of nohz_full=, stays away although the CPU does not idle any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn stays_without_tick(&mut self, cpu: CpuId) -> bool {
+        self.kernel.isolation.idle_exit == IdleExit::StaysStopped
+            && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
+    }
+
     /// isolation.c: housekeeping_any_cpu().
     ///
     /// Differs: the first that is up; since v5.19 it is the nearest.

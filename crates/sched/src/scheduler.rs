@@ -10,7 +10,7 @@ use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
-use crate::isolation::{FullTick, IdleExit};
+use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
 use crate::profile::ProfileType;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
@@ -219,6 +219,7 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.task_cold[task].wchan = channel;
     }
 
+    #[inline(always)]
     fn schedule(&mut self, cpu: CpuId, preempt: bool) -> Option<TaskId> {
         self.on_cpu(cpu);
         Sched::schedule(self, preempt)
@@ -260,12 +261,14 @@ impl<A: Arch> Scheduler for Sched<A> {
         Sched::scheduler_ipi(self)
     }
 
+    #[inline(always)]
     fn idle_loop_enter(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         self.nohz_run_idle_balance(cpu);
         self.tick_nohz_idle_enter(cpu);
     }
 
+    #[inline(always)]
     fn idle_loop_exit(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
         // Before v5.8 a kick always came with an interrupt.
@@ -305,6 +308,7 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.rq[cpu].idle_exit_latency = exit_latency_us;
     }
 
+    #[inline(always)]
     fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         let ran_without = self.rq[cpu].tick_stopped && self.tick_nohz_full_cpu(cpu);
@@ -315,12 +319,10 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.nohz_balance_enter_idle(cpu);
     }
 
+    #[inline(always)]
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool {
         self.on_cpu(cpu);
-        if self.tick_nohz_full_cpu(cpu)
-            && self.kernel.isolation.idle_exit == IdleExit::StaysStopped
-            && self.tick_nohz_full_update_tick(cpu) != FullTick::Restarted
-        {
+        if self.tick_nohz_full_cpu(cpu) && self.stays_without_tick(cpu) {
             return false;
         }
         self.rq[cpu].tick_stopped = false;

@@ -73,6 +73,12 @@ impl Cpu {
         self.tick_at.min(self.reschedule_at).min(self.timers.next())
     }
 
+    /// Whether it is in the middle of what ends at `at`, whatever comes.
+    #[inline]
+    pub fn executes(&self) -> bool {
+        matches!(self.run, Run::EnteringIdle | Run::LeavingIdle | Run::Kernel)
+    }
+
     /// When this CPU wants to be called again. A kernel path is not interrupted; what comes meanwhile waits for its end.
     #[inline]
     pub fn key(&self) -> Ps {

@@ -230,7 +230,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Whether `cpu` goes on at the instant at which it was the first, and still is.
     #[inline(always)]
     fn is_first_again(&self, cpu: CpuId, at: Ps) -> bool {
-        self.cpus[cpu].key() == at && self.queue.is_first(cpu) && self.live_tasks > 0
+        let this = &self.cpus[cpu];
+        this.at == at && this.executes() && self.queue.is_first(cpu) && self.live_tasks > 0
     }
 
     /// Lets `cpu` execute a path. Returns whether it left nothing for other CPUs.
@@ -259,34 +260,30 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// One CPU's turn.
-    fn event(&mut self, cpu: CpuId, now: Ps) {
-        match self.cpus[cpu].run {
-            Run::Idle => self.wake_cpu(cpu, now),
-            Run::EnteringIdle => self.fall_asleep(cpu, now),
-            Run::LeavingIdle => self.idle_interrupted(cpu, now),
-            Run::Kernel => {
-                self.sched.arch_mut().begin(cpu, now);
-                self.due_interrupts(cpu, now);
-                self.continue_task(cpu);
-            }
-            Run::User { since } => {
-                self.account_user(cpu, since, now);
-                self.sched.arch_mut().begin(cpu, now);
-                if self.cpus[cpu].interrupt_at() <= now {
-                    self.track_context(cpu);
-                    self.interrupts(cpu);
-                }
-                self.continue_task(cpu);
-            }
-        }
-    }
-
-    /// Most paths begin where no interrupt waits.
     #[inline(always)]
-    pub(crate) fn due_interrupts(&mut self, cpu: CpuId, now: Ps) {
+    fn event(&mut self, cpu: CpuId, now: Ps) {
+        let (mut now, mut run) = (now, self.cpus[cpu].run);
+        match run {
+            Run::Idle => return self.wake_cpu(cpu, now),
+            Run::EnteringIdle => match self.fall_asleep(cpu, now) {
+                Ok(()) => return,
+                Err(awake) => (now, run) = awake,
+            },
+            Run::User { since } => self.account_user(cpu, since, now),
+            Run::LeavingIdle | Run::Kernel => {}
+        }
+        self.sched.arch_mut().begin(cpu, now);
+        // Most paths begin where no interrupt waits.
         if self.cpus[cpu].interrupt_at() <= now {
+            if matches!(run, Run::User { .. }) {
+                self.track_context(cpu);
+            }
             self.interrupts(cpu);
         }
+        if run == Run::LeavingIdle {
+            self.reflect_on_idle(cpu);
+        }
+        self.continue_task(cpu);
     }
 
     /// Hands over what the last path sent to other CPUs.
@@ -343,7 +340,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// Lets the current task of `cpu` go on: switches if it must, otherwise takes its next step.
-    pub(crate) fn continue_task(&mut self, cpu: CpuId) {
+    #[inline(always)]
+    fn continue_task(&mut self, cpu: CpuId) {
         let now = self.sched.arch().now(cpu);
         let Some(task) = self.sched.current(cpu) else {
             return self.leave_or_enter_idle(cpu);
@@ -353,19 +351,25 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.switch(cpu, true);
         }
         if unlikely(self.sched.is_stopper(task)) {
-            if !self.sched.cpu_stopper_thread(cpu) {
-                // It spins with interrupts off until the other CPU has stopped as well.
-                self.pause(cpu);
-                self.cpus[cpu].at += STOPPER_LOOK;
-                return;
-            }
-            self.sched.set_current_state(cpu, sched::sched::TaskState::Interruptible);
-            return self.switch(cpu, false);
+            return self.stop(cpu);
         }
-        if self.is_in_call(task) {
-            return self.step_syscall(cpu, task);
+        if self.is_in_call(task) || self.step_task(cpu, task) {
+            self.step_syscall(cpu, task);
         }
-        self.step_task(cpu, task);
+    }
+
+    /// The stopper of `cpu` runs.
+    #[cold]
+    #[inline(never)]
+    fn stop(&mut self, cpu: CpuId) {
+        if !self.sched.cpu_stopper_thread(cpu) {
+            // It spins with interrupts off until the other CPU has stopped as well.
+            self.pause(cpu);
+            self.cpus[cpu].at += STOPPER_LOOK;
+            return;
+        }
+        self.sched.set_current_state(cpu, sched::sched::TaskState::Interruptible);
+        self.switch(cpu, false);
     }
 
     fn clear_monitor(&mut self, cpu: CpuId) {

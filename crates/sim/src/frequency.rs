@@ -53,10 +53,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// `change` has the threads of `cpu`'s core leave each other other shares of it from `now` on: what its siblings are doing in user
     /// mode takes another time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn share_core(&mut self, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
         match self.sched.arch().beside(cpu) {
             Beside::Nobody => change(self.sched.arch_mut()),
+            beside => self.share_core_with(beside, cpu, now, change),
+        }
+    }
+
+    #[inline(never)]
+    fn share_core_with(&mut self, beside: Beside, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
+        match beside {
+            Beside::Nobody => {}
             Beside::One(sibling) => match self.cpus[sibling].run {
                 Run::User { since } => {
                     // Its progress so far was at the old speed.

@@ -17,12 +17,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// idle.c: do_idle(): the idle task was switched to.
+    #[inline(always)]
     pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
         self.sched.idle_loop_enter(cpu);
         self.enter_idle(cpu);
     }
 
+    /// Another round of the idle loop.
+    #[inline(never)]
+    fn idle_on(&mut self, cpu: CpuId) {
+        self.enter_idle(cpu);
+    }
+
     /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that.
+    #[inline(always)]
     pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
@@ -105,22 +113,22 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// The path into idleness has ended: sleeps, unless something came meanwhile.
-    pub(crate) fn fall_asleep(&mut self, cpu: CpuId, now: Ps) {
+    /// The path into idleness has ended: sleeps, unless something came meanwhile. Otherwise when it goes on, and as what: leaving the
+    /// state at once ([`Run::LeavingIdle`]), or without having entered it.
+    #[inline(always)]
+    pub(crate) fn fall_asleep(&mut self, cpu: CpuId, now: Ps) -> Result<(), (Ps, Run)> {
         // Groups that were made from outside took time here.
         let now = now.max(self.sched.arch().now(cpu));
         let this = &self.cpus[cpu];
         let (interrupt, monitor) = (this.interrupt_at() <= now, this.monitor_at <= now);
         if monitor || self.must_reschedule(cpu, now) {
             self.sched.arch_mut().reject_idle(cpu);
-            self.sched.arch_mut().begin(cpu, now);
-            self.due_interrupts(cpu, now);
-            return self.leave_or_enter_idle(cpu);
+            return Err((now, Run::Kernel));
         }
         if interrupt {
             // Interrupts are off on the way: the one that waits ends the state as it is entered.
             self.sched.arch_mut().bounce_off_idle(cpu);
-            return self.idle_interrupted(cpu, now);
+            return Err((now, Run::LeavingIdle));
         }
         let (state, poll_until) = self.sched.arch_mut().enter_idle(cpu, now);
         self.trace_idle(cpu, now, Some(state as u8));
@@ -133,9 +141,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let this = &mut self.cpus[cpu];
         this.run = Run::Idle;
         this.at = poll_until;
+        Ok(())
     }
 
     /// Something arrives at a sleeping CPU.
+    #[inline(always)]
     pub(crate) fn wake_cpu(&mut self, cpu: CpuId, now: Ps) {
         // A task may have been started from here meanwhile, which took its time.
         let mut now = now.max(self.sched.arch().now(cpu));
@@ -154,10 +164,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = first;
     }
 
-    /// An idle CPU executes: takes its interrupts, then reschedules or goes back to sleep.
-    pub(crate) fn idle_interrupted(&mut self, cpu: CpuId, now: Ps) {
-        self.sched.arch_mut().begin(cpu, now);
-        self.due_interrupts(cpu, now);
+    /// The interrupt that ended an idle state is over: the governor hears of it.
+    #[inline(always)]
+    pub(crate) fn reflect_on_idle(&mut self, cpu: CpuId) {
         if self.sched.arch().idle_is_governed() {
             let now_ns = self.sched.arch().now(cpu).ns().0;
             let this = &mut self.cpus[cpu];
@@ -168,7 +177,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             };
             self.sched.arch_mut().reflect_on_idle(cpu, woken);
         }
-        self.leave_or_enter_idle(cpu);
     }
 
     fn polls(&self, cpu: CpuId) -> bool {
@@ -199,10 +207,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// idle.c: the tail of the idle loop.
+    #[inline(always)]
     pub(crate) fn leave_or_enter_idle(&mut self, cpu: CpuId) {
         let now = self.sched.arch().now(cpu);
         if unlikely(!self.must_reschedule(cpu, now)) {
-            return self.enter_idle(cpu);
+            return self.idle_on(cpu);
         }
         self.cpus[cpu].monitor_at = Ps::NEVER;
         if self.cpus[cpu].tick_at == Ps::NEVER {

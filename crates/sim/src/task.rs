@@ -163,31 +163,20 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         matches!(self.context(task).pending, Pending::Syscall(_))
     }
 
-    /// Lets `task`, current on `cpu`, take one step.
+    /// Lets `task`, current on `cpu` and in no system call, take one step. Returns whether it is in one now, and goes on there at once.
     #[inline(never)]
-    pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn step_task(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let mut instant = 0;
         loop {
             let now = self.sched.arch().now(cpu);
             let context = self.context(task);
-            match context.pending {
-                Pending::Syscall(_) => return self.go_on_in_call(cpu, task),
-                Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
-                    if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
-                        return self.pause(cpu);
-                    }
-                    // What was done on the way back took time.
-                    let now = self.sched.arch().now(cpu);
-                    return self.resume_user(cpu, now);
-                }
-                Pending::Long { .. } => return self.step_long(cpu, task),
-                Pending::Dying => return self.finish_exit(cpu, task),
-                Pending::Nothing => {}
+            if !matches!(context.pending, Pending::Nothing) {
+                return self.step_pending(cpu, task);
             }
             context.last.now = now.ns();
             let op = context.program.next(context.last);
             if !self.begin(cpu, task, op) {
-                return;
+                return false;
             }
             instant += 1;
             // The way back to user mode reschedules if it must.
@@ -195,9 +184,31 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 || self.sched.arch().now(cpu) > now
                 || unlikely(self.must_reschedule(cpu, now))
             {
-                return self.pause(cpu);
+                self.pause(cpu);
+                return false;
             }
         }
+    }
+
+    /// The same for a task that is in the middle of something.
+    #[inline(always)]
+    fn step_pending(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        match self.context(task).pending {
+            Pending::Syscall(_) => return true,
+            Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
+                if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                    self.pause(cpu);
+                } else {
+                    // What was done on the way back took time.
+                    let now = self.sched.arch().now(cpu);
+                    self.resume_user(cpu, now);
+                }
+            }
+            Pending::Long { .. } => self.step_long(cpu, task),
+            Pending::Dying => self.finish_exit(cpu, task),
+            Pending::Nothing => unreachable!("nothing is pending"),
+        }
+        false
     }
 
     /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).
@@ -464,12 +475,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
         let target = self.sched.get_nohz_timer_target(cpu);
         if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
-    }
-
-    /// One that took no time to enter.
-    #[inline(never)]
-    fn go_on_in_call(&mut self, cpu: CpuId, task: TaskId) {
-        self.step_syscall(cpu, task);
     }
 
     // User mode.

@@ -25,10 +25,49 @@ impl Divisor {
     }
 }
 
+/// A share in permille, up to less than two wholes, and what it leaves of numbers below 2^53: as one multiplication. Exact.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Permille {
+    /// The share times 2^63, rounded up.
+    scaled: u64,
+}
+
+impl Permille {
+    /// # Panics
+    /// At two wholes and more.
+    pub fn new(permille: u64) -> Permille {
+        assert!(permille < 2000, "{permille} permille are more than is meant");
+        Permille { scaled: (u128::from(permille) << 63).div_ceil(1000) as u64 }
+    }
+
+    /// `number * permille / 1000`, rounded down.
+    #[inline(always)]
+    pub fn of(self, number: u64) -> u64 {
+        debug_assert!(number < 1 << 53, "{number} is too large");
+        // The share is too large by less than 2^-63, so the product is too large by less than 2^-10: less than a thousandth, by which
+        // a product that is no whole number misses the next one at least.
+        ((u128::from(2 * number) * u128::from(self.scaled)) >> 64) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Prng;
+
+    #[test]
+    fn shares_are_what_multiplication_and_division_make_of_them() {
+        let mut random = Prng::stream(1, "permille", 0);
+        let mut numbers = vec![0, 1, 2, 999, 1000, 1001, (1 << 53) - 1, (1 << 53) - 1000];
+        numbers.extend((0..200).map(|bits| random.next_u64() >> (11 + bits % 53)));
+        for permille in 0..2000 {
+            let share = Permille::new(permille);
+            for &number in &numbers {
+                let expected = u128::from(number) * u128::from(permille) / 1000;
+                assert_eq!(u128::from(share.of(number)), expected, "{permille} permille of {number}");
+            }
+        }
+    }
 
     #[test]
     fn divides_as_the_machine_does() {

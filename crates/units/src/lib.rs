@@ -8,7 +8,7 @@ mod slots;
 mod time;
 
 pub use cpumask::{CpuMask, Members, PerCpu};
-pub use divisor::Divisor;
+pub use divisor::{Divisor, Permille};
 pub use hint::unlikely;
 pub use prng::Prng;
 pub use slots::Slots;

@@ -39,9 +39,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     pub(super) fn read_line(&mut self, line: Line) {
-        if self.touched.is_some() {
-            return self.watch_line(Access::Load, line);
-        }
         match self.lines.read_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.read_any_line(line),
@@ -50,16 +47,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn read_any_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Load, line);
+        }
         let stall = self.lines.read(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     pub(super) fn write_line(&mut self, line: Line) {
-        if self.touched.is_some() {
-            return self.watch_line(Access::Store, line);
-        }
         match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.write_shared_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn write_shared_line(&mut self, line: Line) {
+        match self.lines.write_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.write_any_line(line),
         }
@@ -67,16 +72,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn write_any_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Store, line);
+        }
         let stall = self.lines.write(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     pub(super) fn atomic_line(&mut self, line: Line) {
-        if self.touched.is_some() {
-            return self.watch_line(Access::Atomic, line);
-        }
         match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.atomic_shared_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn atomic_shared_line(&mut self, line: Line) {
+        match self.lines.atomic_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.atomic_any_line(line),
         }
@@ -84,16 +97,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn atomic_any_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Atomic, line);
+        }
         let stall = self.lines.atomic(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }
 
     #[inline(never)]
     pub(super) fn lock_line(&mut self, line: Line) {
-        if self.touched.is_some() {
-            return self.watch_line(Access::Lock, line);
-        }
         match self.lines.atomic_usual(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.lock_shared_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn lock_shared_line(&mut self, line: Line) {
+        match self.lines.atomic_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.lock_any_line(line),
         }
@@ -101,6 +122,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_any_line(&mut self, line: Line) {
+        if self.touched.is_some() {
+            return self.watch_line(Access::Lock, line);
+        }
         let stall = self.lines.lock(&self.executing.seat, line, self.executing.clock);
         self.charge(stall);
     }

@@ -40,20 +40,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// All threads of the core are as fast as the others leave them.
-    #[inline]
+    #[inline(always)]
     fn share_core(&mut self, cpu: CpuId) {
         match self.beside(cpu) {
             Beside::Nobody => {}
             Beside::One(other) => {
-                self.slow_down(cpu);
-                self.slow_down(other);
+                self.slow_down_by(cpu, other);
+                self.slow_down_by(other, cpu);
             }
-            Beside::Several => {
-                self.slow_down(cpu);
-                for number in 0..self.siblings.of(cpu).len() {
-                    self.slow_down(self.siblings.of(cpu)[number]);
-                }
-            }
+            Beside::Several => self.share_core_of_several(cpu),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn share_core_of_several(&mut self, cpu: CpuId) {
+        self.slow_down(cpu);
+        for number in 0..self.siblings.of(cpu).len() {
+            self.slow_down(self.siblings.of(cpu)[number]);
         }
     }
 
@@ -63,20 +67,35 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.slow_down(cpu);
     }
 
-    #[inline]
     fn slow_down(&mut self, cpu: CpuId) {
         let own = &self.cpus[cpu.index()];
         let busy = |other: CpuId| Some(&self.cpus[other.index()]).filter(|other| other.active).map(|other| other.kind);
-        let smt = &self.prices.smt;
-        let speed = match self.beside(cpu) {
-            Beside::Nobody => 1000,
-            Beside::One(other) => busy(other).map_or(1000, |kind| smt.pair[own.kind as usize][kind as usize]),
-            Beside::Several => smt.speed(own.kind, self.siblings.of(cpu).iter().filter_map(|&other| busy(other))),
-        };
-        let ps_per_cycle = if speed == 1000 { own.alone } else { own.alone * 1000 / speed };
-        self.cpus[cpu.index()].ps_per_cycle = ps_per_cycle;
+        match self.beside(cpu) {
+            Beside::Nobody => self.set_speed(cpu, 1000),
+            Beside::One(other) => self.slow_down_by(cpu, other),
+            Beside::Several => {
+                let others = self.siblings.of(cpu).iter().filter_map(|&other| busy(other));
+                let speed = self.prices.smt.speed(own.kind, others);
+                self.set_speed(cpu, speed);
+            }
+        }
+    }
+
+    /// `cpu` is as fast as the one other thread of its core lets it be.
+    #[inline(always)]
+    fn slow_down_by(&mut self, cpu: CpuId, other: CpuId) {
+        let (own, other) = (&self.cpus[cpu.index()], &self.cpus[other.index()]);
+        let pair = self.prices.smt.pair[own.kind as usize][other.kind as usize];
+        self.set_speed(cpu, if other.active { pair } else { 1000 });
+    }
+
+    /// `speed` in permille of what it has alone.
+    #[inline(always)]
+    fn set_speed(&mut self, cpu: CpuId, speed: u64) {
+        let own = &mut self.cpus[cpu.index()];
+        own.ps_per_cycle = if speed == 1000 { own.alone } else { own.alone * 1000 / speed };
         if cpu == self.executing.cpu {
-            self.executing.ps_per_cycle = ps_per_cycle;
+            self.executing.ps_per_cycle = own.ps_per_cycle;
         }
     }
 }

@@ -150,7 +150,9 @@ impl Directory {
         if self.true_seats.is_empty() {
             self.true_seats = self.seats.clone();
             for seat in self.seats.iter_mut() {
-                *seat = Seat { alone: MODIFIED | u32::from(NOWHERE), core: NOWHERE, bit: 0, ..*seat };
+                // And no way to it is known.
+                let (alone, row) = (MODIFIED | u32::from(NOWHERE), u32::MAX);
+                *seat = Seat { alone, core: NOWHERE, row, bit: 0, whole: false, ..*seat };
             }
         }
     }

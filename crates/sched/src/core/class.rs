@@ -62,7 +62,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `p->sched_class->enqueue_task()`
-    #[inline]
+    #[inline(always)]
     pub(super) fn class_enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.enqueue_task_fair(cpu, p, flags),
@@ -83,7 +83,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `p->sched_class->dequeue_task()`
-    #[inline]
+    #[inline(always)]
     pub(super) fn class_dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         match self.task[p].sched_class {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
@@ -119,7 +119,7 @@ impl<A: Arch> Sched<A> {
 
     /// `rq->curr->sched_class->check_preempt_curr()`: a task of the class that runs came to its queue.
     #[doc(alias = "wakeup_preempt")]
-    #[inline]
+    #[inline(never)]
     pub(super) fn class_check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.check_preempt_wakeup_fair(cpu, p, flags),
@@ -133,6 +133,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: __pick_next_task(). When nothing but fair tasks is here, and the previous one was no more than that, their class is
     /// asked at once: nobody else has anything, or lost anything that would have to be replaced from elsewhere.
     #[doc(alias = "__pick_next_task")]
+    #[inline(always)]
     #[fentry]
     pub(super) fn pick_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let above = prev.is_some_and(|p| self.task[p].sched_class.sched_class_above(SchedClass::Fair));
@@ -232,14 +233,21 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/sched/sched.h: put_prev_task().
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_prev_task(&mut self, cpu: CpuId, prev: Option<TaskId>) {
         let Some(p) = prev else { return self.put_prev_task_idle(cpu) };
         match self.task[p].sched_class {
             SchedClass::Fair => self.put_prev_task_fair(cpu, p),
+            rarer => self.put_prev_task_rarer(rarer, cpu, p),
+        }
+    }
+
+    #[inline(never)]
+    fn put_prev_task_rarer(&mut self, class: SchedClass, cpu: CpuId, p: TaskId) {
+        match class {
             SchedClass::Rt => self.put_prev_task_rt(cpu, p),
             SchedClass::Dl => self.put_prev_task_dl(cpu, p),
-            SchedClass::Stop | SchedClass::Idle => {}
+            SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => {}
         }
     }
 
@@ -276,9 +284,17 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `p->sched_class->task_woken()`: the task is on its queue, and awake.
-    #[inline]
+    #[inline(always)]
     pub(super) fn task_woken(&mut self, cpu: CpuId, p: TaskId) {
         match self.task[p].sched_class {
+            SchedClass::Fair => {}
+            rarer => self.task_woken_rarer(rarer, cpu, p),
+        }
+    }
+
+    #[inline(never)]
+    fn task_woken_rarer(&mut self, class: SchedClass, cpu: CpuId, p: TaskId) {
+        match class {
             SchedClass::Rt => self.task_woken_rt(cpu, p),
             SchedClass::Dl => self.task_woken_dl(cpu, p),
             SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => {}
@@ -286,14 +302,21 @@ impl<A: Arch> Sched<A> {
     }
 
     /// `p->sched_class->select_task_rq()`
-    #[inline]
+    #[inline(always)]
     pub(super) fn class_select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         match self.task[p].sched_class {
             SchedClass::Fair => self.select_task_rq_fair(p, cpu, sd_flag, flags),
+            rarer => self.select_task_rq_rarer(rarer, p, cpu, sd_flag),
+        }
+    }
+
+    #[inline(never)]
+    fn select_task_rq_rarer(&mut self, class: SchedClass, p: TaskId, cpu: CpuId, sd_flag: SdFlags) -> CpuId {
+        match class {
             SchedClass::Rt => self.select_task_rq_rt(p, cpu, sd_flag),
             SchedClass::Dl => self.select_task_rq_dl(p, cpu, sd_flag),
             // A stopper stays as a matter of course.
-            SchedClass::Stop | SchedClass::Idle => self.task[p].cpu,
+            SchedClass::Fair | SchedClass::Stop | SchedClass::Idle => self.task[p].cpu,
         }
     }
 

@@ -48,7 +48,6 @@ use crate::trace::Event;
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
-use std::cmp::Ordering;
 use units::{CpuId, CpuMask, Divisor, Ns, PerCpu, unlikely};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
@@ -268,6 +267,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The kernel's jiffies, counted from boot.
+    #[inline]
     pub fn jiffies(&self) -> u64 {
         self.ticks.of(self.arch.sched_clock(self.this_cpu).0)
     }
@@ -331,6 +331,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/sched/sched.h: rq_clock_skip_update().
+    #[inline]
     pub(crate) fn rq_clock_skip_update(&mut self, cpu: CpuId, skip: bool) {
         let rq = &mut self.rq[cpu];
         rq.clock_skip_update = match (skip, rq.clock_skip_update) {
@@ -344,6 +345,7 @@ impl<A: Arch> Sched<A> {
     // Queueing.
 
     /// core.c: enqueue_task().
+    #[inline(always)]
     pub(crate) fn enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         if unlikely(!flags.noclock) {
             self.update_rq_clock(cpu);
@@ -363,6 +365,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: dequeue_task(). False, only for a sleeper: its class keeps it queued for a while.
+    #[inline(always)]
     pub(crate) fn dequeue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         if unlikely(!flags.noclock) {
             self.update_rq_clock(cpu);
@@ -404,6 +407,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: activate_task().
+    #[inline(always)]
     #[fentry]
     pub(crate) fn activate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         if self.task[p].sched_contributes_to_load && flags.wakeup {
@@ -423,6 +427,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: block_task(). The running task goes to sleep; its class may keep it queued for a while.
+    #[inline(always)]
     #[fentry(deactivate_task)]
     #[doc(alias = "deactivate_task")]
     pub(super) fn block_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
@@ -494,21 +499,6 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
         self.atomic_wake_list(cpu);
         self.send_call_function_single_ipi(cpu);
-    }
-
-    /// core.c: check_preempt_curr().
-    pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
-        let curr = self.rq[cpu].curr;
-        let (ours, theirs) = (self.task[p].sched_class, self.curr_class(cpu));
-        match ours.cmp(&theirs) {
-            Ordering::Equal => self.class_check_preempt_curr(cpu, p, flags),
-            Ordering::Less => self.resched_curr(cpu),
-            Ordering::Greater => {}
-        }
-        let queued = curr.is_none_or(|c| self.task[c].on_rq == OnRq::Queued);
-        if queued && self.rq[cpu].need_resched {
-            self.rq_clock_skip_update(cpu, true);
-        }
     }
 
     /// core.c: set_task_cpu().

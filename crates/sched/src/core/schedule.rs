@@ -15,6 +15,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
     ///
     /// `preempt`: the running task did not ask for it (its state may be anything, it stays on the queue).
+    #[inline(always)]
     #[fentry]
     pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
         let cpu = self.this_cpu;
@@ -56,6 +57,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.
+    #[inline(always)]
     fn deactivate_prev(&mut self, cpu: CpuId, prev: Option<TaskId>, preempt: bool) -> bool {
         let Some(p) = prev else { return true };
         if preempt || self.task[p].state == TaskState::Running {
@@ -68,6 +70,7 @@ impl<A: Arch> Sched<A> {
         true
     }
 
+    #[inline(always)]
     fn account_switch(
         &mut self,
         cpu: CpuId,
@@ -96,6 +99,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// idle.c: pick_next_task_idle().
+    #[inline(always)]
     pub(super) fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.path(Path::pick_next_task_idle);
         self.put_prev_task(cpu, prev);
@@ -128,6 +132,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: context_switch() and finish_task_switch(), which ends by dropping the queue's lock.
+    #[inline(always)]
     #[fentry]
     fn context_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         self.sched_info_switch(cpu, prev, next);

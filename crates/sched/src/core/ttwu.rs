@@ -167,6 +167,7 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: ttwu_queue_cond(). Whether `cpu` is to finish the wakeup: a CPU that shares no cache or, since v6.0, an idle
     /// one.
+    #[inline(always)]
     fn ttwu_queue_cond(&mut self, p: TaskId, cpu: CpuId) -> bool {
         let distant = !self.cpus_share_cache(self.this_cpu, cpu);
         if self.kernel.core.wake_queue == WakeQueue::OtherCaches {
@@ -183,7 +184,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_queue_wakelist(). Returns whether the wakeup is left to `cpu`.
-    #[inline]
+    #[inline(always)]
     fn ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) -> bool {
         if !self.sched_feat(Feature::TTWU_QUEUE) || !self.ttwu_queue_cond(p, cpu) {
             return false;
@@ -194,6 +195,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: __ttwu_queue_wakelist(), with the call to send_call_function_single_ipi() that smp.c makes for it.
+    #[inline(never)]
     #[fentry(ttwu_queue_remote)]
     #[doc(alias = "ttwu_queue_remote")]
     fn __ttwu_queue_wakelist(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
@@ -209,6 +211,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_do_activate().
+    #[inline(never)]
     #[fentry]
     fn ttwu_do_activate(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
         let enqueue = QueueFlags {
@@ -223,6 +226,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_do_wakeup(). `preempts`: first looks whether `p` should preempt what runs (callers do so from v6.3 on).
+    #[inline(always)]
     #[fentry]
     fn ttwu_do_wakeup(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags, preempts: bool) {
         if preempts {
@@ -257,12 +261,34 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: sched_ttwu_pending(): finishes the wakeups that other CPUs queued here.
-    pub(crate) fn sched_ttwu_pending(&mut self) {
-        let cpu = self.this_cpu;
-        if self.rq[cpu].wake_list.is_empty() {
-            return;
+    /// core.c: check_preempt_curr().
+    #[inline(always)]
+    pub(crate) fn check_preempt_curr(&mut self, cpu: CpuId, p: TaskId, flags: WakeFlags) {
+        let curr = self.rq[cpu].curr;
+        let (ours, theirs) = (self.task[p].sched_class, self.curr_class(cpu));
+        if ours == theirs {
+            self.class_check_preempt_curr(cpu, p, flags);
+        } else if ours.sched_class_above(theirs) {
+            self.resched_curr(cpu);
         }
+        let queued = curr.is_none_or(|c| self.task[c].on_rq == OnRq::Queued);
+        if queued && self.rq[cpu].need_resched {
+            self.rq_clock_skip_update(cpu, true);
+        }
+    }
+
+    /// core.c: sched_ttwu_pending(): finishes the wakeups that other CPUs queued here.
+    #[inline(always)]
+    pub(crate) fn sched_ttwu_pending(&mut self) {
+        if !self.rq[self.this_cpu].wake_list.is_empty() {
+            self.ttwu_pending();
+        }
+    }
+
+    /// The body of `sched_ttwu_pending()` where somebody waits.
+    #[inline(never)]
+    fn ttwu_pending(&mut self) {
+        let cpu = self.this_cpu;
         self.enter(Path::sched_ttwu_pending);
         self.atomic_wake_list(cpu);
         self.rq_lock(cpu);
@@ -287,6 +313,7 @@ impl<A: Arch> Sched<A> {
 
     /// kernel/smp.c: flush_smp_call_function_queue(): what other CPUs left for this one to do.
     /// Differs: wakeups stand on a list of their own, as they did until v5.8.
+    #[inline(always)]
     pub(crate) fn flush_smp_call_function_queue(&mut self) {
         // Before it was the scheduler's own list that was looked at.
         let of_all_calls = self.kernel.core.wake_list != WakeList::RunQueue;

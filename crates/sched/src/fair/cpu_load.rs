@@ -149,10 +149,16 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "update_cpu_load_nohz")]
     ///
     /// `active`: those of a CPU that was busy without them.
+    #[inline(always)]
     pub(crate) fn cpu_load_update_nohz_stop(&mut self, cpu: CpuId, active: bool) {
-        if self.jiffies() <= self.rq[cpu].last_load_update_tick {
-            return;
+        if self.jiffies() > self.rq[cpu].last_load_update_tick {
+            self.update_cpu_load_of_nohz(cpu, active);
         }
+    }
+
+    /// The body of `cpu_load_update_nohz_stop()` where a jiffy has passed.
+    #[inline(never)]
+    fn update_cpu_load_of_nohz(&mut self, cpu: CpuId, active: bool) {
         let load = match self.kernel.balance.tickless_load {
             TicklessLoad::Absent => return,
             TicklessLoad::Idle if !active => 0,

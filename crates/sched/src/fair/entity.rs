@@ -106,6 +106,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: account_entity_enqueue().
+    #[inline(always)]
     pub(crate) fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &self.se[se];
         let (weight, parent, task) = (entity.load.weight, entity.parent, entity.task);
@@ -128,6 +129,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: account_entity_dequeue().
+    #[inline(always)]
     pub(crate) fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &self.se[se];
         let (weight, parent, task) = (entity.load.weight, entity.parent, entity.task);
@@ -241,6 +243,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `enqueue_entity()` that adds the entity's weight to the queue's.
+    #[inline(always)]
     fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId) {
         self.enqueue_runnable_load_avg(cfs, se);
         self.account_entity_enqueue(cfs, se);

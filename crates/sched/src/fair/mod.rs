@@ -98,6 +98,7 @@ impl CfsRq {
 
 impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_task_fair().
+    #[inline(always)]
     #[fentry]
     pub(crate) fn enqueue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         let se = self.task[p].se;
@@ -128,6 +129,7 @@ impl<A: Arch> Sched<A> {
 
     /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
     /// it ends at a throttled queue, above which nobody knows of what is below.
+    #[inline(always)]
     fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
         let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         let se = self.task[p].se;
@@ -190,6 +192,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: dequeue_task_fair(). False: its dequeue is delayed (v6.12), it is still queued.
+    #[inline(always)]
     #[fentry]
     pub(crate) fn dequeue_task_fair(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) -> bool {
         if !self.util_est_stays(p, flags) {
@@ -214,6 +217,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was
     /// delayed.
     #[doc(alias = "dequeue_task_fair")]
+    #[inline(always)]
     pub(crate) fn dequeue_entities(&mut self, cpu: CpuId, se: SeId, flags: QueueFlags) -> Dequeued {
         let was_sched_idle = self.sched_idle_rq(cpu);
         let p = self.se[se].task;
@@ -241,6 +245,7 @@ impl<A: Arch> Sched<A> {
 
     /// The walk up of `dequeue_entities()`: takes off the entity and every group that falls empty.
     /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
+    #[inline(always)]
     fn dequeue_levels(&mut self, se: SeId, flags: QueueFlags) -> Dequeued {
         let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         let task_sleep = flags.sleep;
@@ -317,6 +322,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: pick_next_task_fair(). Before it gives up it tries to pull a task from another CPU. `None`: nothing to run,
     /// or a stopper came meanwhile.
+    #[inline(always)]
     #[fentry]
     pub(crate) fn pick_next_task_fair(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let root = self.rq[cpu].cfs;
@@ -411,6 +417,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The path of `pick_next_task_fair()` after a task of another class, or none.
+    #[inline(always)]
     fn pick_simple(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         match self.kernel.entity.pick {
             Pick::Cfs => Some(self.pick_simple_cfs(cpu, prev)),
@@ -423,6 +430,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    #[inline(always)]
     fn pick_simple_cfs(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
         self.put_prev_task(cpu, prev);
         let mut cfs = self.rq[cpu].cfs;

@@ -18,7 +18,7 @@ use super::balance::NohzBalance;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
-use crate::topology::BusyCpus;
+use crate::topology::{BusyCpus, SdId};
 use fentry::fentry;
 use units::{CpuId, CpuMask};
 
@@ -100,6 +100,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// tick-sched.c: tick_nohz_idle_enter(), the scheduler's part, on each entry to the idle loop.
+    #[inline(always)]
     pub(crate) fn tick_nohz_idle_enter(&mut self, cpu: CpuId) {
         if self.kernel.balance.nohz == NohzBalance::OneKick {
             self.set_cpu_sd_state_idle(cpu);
@@ -153,6 +154,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// tick-sched.c: tick_nohz_idle_exit(), the scheduler's part. The tick is back; the CPU counts as idle until it hits.
+    #[inline(always)]
     pub(crate) fn tick_nohz_idle_exit(&mut self, cpu: CpuId) {
         self.cpu_load_update_nohz_stop(cpu, false);
     }
@@ -172,17 +174,23 @@ impl<A: Arch> Sched<A> {
         self.set_cpu_sd_state(cpu, SdState::Idle);
     }
 
-    /// Counts the CPU in or out of its cache's busy ones.
+    /// Counts the CPU in or out of its cache's busy ones, unless it is there.
+    #[inline(always)]
     fn set_cpu_sd_state(&mut self, cpu: CpuId, state: SdState) {
         let counted_by = match self.kernel.domains.busy_cpus {
             BusyCpus::InGroupOfParent => self.domains.sd_busy[cpu],
             BusyCpus::InDomainShared => self.domains.sd_llc[cpu],
         };
-        let Some(sd) = counted_by else { return };
-        let idle = state == SdState::Idle;
-        if self.domains[sd].nohz_idle == idle {
-            return;
+        if let Some(sd) = counted_by
+            && self.domains[sd].nohz_idle != (state == SdState::Idle)
+        {
+            self.change_cpu_sd_state(sd, state);
         }
+    }
+
+    #[inline(never)]
+    fn change_cpu_sd_state(&mut self, sd: SdId, state: SdState) {
+        let idle = state == SdState::Idle;
         self.enter(match state {
             SdState::Busy => Path::set_cpu_sd_state_busy,
             SdState::Idle => Path::set_cpu_sd_state_idle,
