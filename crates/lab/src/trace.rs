@@ -9,7 +9,7 @@ use machine::topology::Location;
 use observe::proc::Formats;
 use observe::{Absent, Ftrace, Gantt, Perfetto, Selection, Statistics, Tracepoint, Window};
 use sched::sched::TaskId;
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Sink};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -156,6 +156,10 @@ fn in_ms(time: Ns) -> f64 {
 struct Shared<S>(Rc<RefCell<S>>);
 
 impl<S: Sink> Sink for Shared<S> {
+    fn context(&mut self, context: Context) {
+        self.0.borrow_mut().context(context);
+    }
+
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
         self.0.borrow_mut().event(time, cpu, event);
     }

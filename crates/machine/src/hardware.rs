@@ -26,7 +26,7 @@ use sched::arch::Arch;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Sink};
 use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots, unlikely};
 
 /// Why a CPU was told something.
@@ -557,6 +557,12 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn task_gone(&mut self, task: TaskId) {
         if let Some(sink) = &mut self.sink {
             sink.task_gone(task);
+        }
+    }
+
+    fn trace_context(&mut self, context: Context) {
+        if let Some(sink) = &mut self.sink {
+            sink.context(context);
         }
     }
 

@@ -2,9 +2,10 @@
 //!
 //! Fields and their order are those of each kernel's include/trace/events/sched.h and power.h, the head of the lines and of
 //! the file too. Lines are merged over the CPUs in order of time, as the kernel merges
-//! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags only `irqs-off` is known, from
-//! where the kernel passes each tracepoint; need-resched, interrupt context and preempt depth are printed as `.` (a
-//! kernel without CONFIG_PREEMPT prints the depth so too). The header's line `entries-in-buffer/entries-written` is
+//! its per-CPU buffers; times are rounded to microseconds as there. Of the context flags `irqs-off` is known from
+//! where the kernel passes each tracepoint, need-resched and interrupt context (`h`, `s`) from the scheduler. `N` stands for `n` too: a
+//! mark by another CPU that has not been folded into the preempt count yet. A softirq that a system call runs at its end is told as the
+//! call itself. The preempt depth is printed as `.` (as a kernel without CONFIG_PREEMPT does). The header's line `entries-in-buffer/entries-written` is
 //! left out, because a stream cannot know the counts at its top.
 
 use crate::STRAGGLER;
@@ -13,7 +14,7 @@ use crate::proc::Formats;
 use crate::tasks::{Tasks, Who};
 use crate::tracepoints::{self, Selection, Tracepoint};
 use sched::sched::{TaskId, TaskState};
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Interrupt, Sink};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -71,6 +72,8 @@ pub struct Ftrace<W: Write> {
     waiting: BinaryHeap<Line>,
     newest: Ns,
     sequence: u64,
+    /// Of the event to come.
+    context: Context,
 }
 
 impl<W: Write> Ftrace<W> {
@@ -79,7 +82,16 @@ impl<W: Write> Ftrace<W> {
         let header = if formats < Formats::V6_1 { HEADER } else { HEADER_WITH_MIGRATE_DISABLE };
         output.write(header.as_bytes());
         let tasks = Tasks::new(nr_cpus);
-        Ftrace { output, tasks, formats, selection, waiting: BinaryHeap::new(), newest: Ns::ZERO, sequence: 0 }
+        Ftrace {
+            output,
+            tasks,
+            formats,
+            selection,
+            waiting: BinaryHeap::new(),
+            newest: Ns::ZERO,
+            sequence: 0,
+            context: Context::default(),
+        }
     }
 
     /// Writes what waits.
@@ -98,7 +110,7 @@ impl<W: Write> Ftrace<W> {
         let comm = if context.pid == 0 { "<idle>" } else { &context.comm };
         let us = time.0.saturating_add(500) / 1_000;
         let (seconds, us) = (us / 1_000_000, us % 1_000_000);
-        let (pid, flags, body) = (context.pid, irq_flags(event), self.body(cpu, event)?);
+        let (pid, flags, body) = (context.pid, flags(event, self.context), self.body(cpu, event)?);
         // Since v5.12 a pid has two columns more, and whether the task may migrate has one.
         let (width, migrate_disable) = if self.formats < Formats::V6_1 { (5, "") } else { (7, ".") };
         let stamp = format!("{flags}{migrate_disable} {seconds:>5}.{us:06}");
@@ -172,19 +184,30 @@ impl<W: Write> Ftrace<W> {
     }
 }
 
-/// Forks, exits and frequency changes are traced with interrupts on, all else under a lock that turns them off.
-fn irq_flags(event: &Event) -> &'static str {
-    match event {
+/// The four columns. Forks, exits and frequency changes are traced with interrupts on, all else under a lock that turns them off.
+fn flags(event: &Event, context: Context) -> String {
+    let irqs_off = match event {
         Event::SchedProcessFork { .. }
         | Event::SchedProcessExit { .. }
         | Event::SchedProcessWait { .. }
         | Event::SchedProcessFree { .. }
-        | Event::CpuFrequency { .. } => "....",
-        _ => "d...",
-    }
+        | Event::CpuFrequency { .. } => '.',
+        _ => 'd',
+    };
+    let need_resched = if context.need_resched { 'N' } else { '.' };
+    let interrupt = match context.interrupt {
+        Interrupt::None => '.',
+        Interrupt::Softirq => 's',
+        Interrupt::Hardirq => 'h',
+    };
+    format!("{irqs_off}{need_resched}{interrupt}.")
 }
 
 impl<W: Write> Sink for Ftrace<W> {
+    fn context(&mut self, context: Context) {
+        self.context = context;
+    }
+
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
         if self.selection.shows(event)
             && let Some(text) = self.line(time, cpu, event)
@@ -192,6 +215,7 @@ impl<W: Write> Sink for Ftrace<W> {
             self.sequence += 1;
             self.waiting.push(Line { time, sequence: self.sequence, text });
         }
+        self.context = Context::default();
         self.tasks.passed(cpu, event);
         self.newest = self.newest.max(time);
         while self.waiting.peek().is_some_and(|line| line.time + STRAGGLER < self.newest) {
@@ -372,6 +396,23 @@ mod tests {
         let expected =
             "            ping-101   [000] d...     0.000002: sched_wakeup: comm=ping pid=101 prio=120 target_cpu=001\n";
         assert_eq!(body(trace), expected);
+    }
+
+    #[test]
+    fn the_state_of_the_cpu_stands_before_the_time() {
+        let mut trace = started(Formats::V4_15);
+        let wakeup = Event::SchedWakeup { task: PING, target_cpu: CpuId(0) };
+        let states =
+            [(true, Interrupt::Hardirq, "dNh."), (false, Interrupt::Softirq, "d.s."), (true, Interrupt::None, "dN..")];
+        for (need_resched, interrupt, _) in states {
+            trace.context(Context { need_resched, interrupt });
+            trace.event(Ns(1_000), CpuId(0), &wakeup);
+        }
+        // Nobody has told anything of this one.
+        trace.event(Ns(1_000), CpuId(0), &wakeup);
+        let text = body(trace);
+        let seen: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+        assert_eq!(seen, [states[0].2, states[1].2, states[2].2, "d..."]);
     }
 
     #[test]

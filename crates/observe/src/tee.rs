@@ -1,13 +1,19 @@
 //! One stream, several listeners.
 
 use sched::sched::TaskId;
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Sink};
 use units::{CpuId, Ns};
 
 /// Passes everything to each listener, in order.
 pub struct Tee<'a>(pub Vec<&'a mut dyn Sink>);
 
 impl Sink for Tee<'_> {
+    fn context(&mut self, context: Context) {
+        for sink in &mut self.0 {
+            sink.context(context);
+        }
+    }
+
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
         for sink in &mut self.0 {
             sink.event(time, cpu, event);

@@ -3,7 +3,7 @@
 use crate::STRAGGLER;
 use crate::tasks::Tasks;
 use sched::sched::{TaskId, TaskState};
-use sched::trace::{Event, Sink};
+use sched::trace::{Context, Event, Sink};
 use units::{CpuId, Ns, PerCpu};
 
 /// Passes on what happens in `from..to`. What came before is summed up: living tasks are announced when the window
@@ -19,6 +19,8 @@ pub struct Window<S: Sink> {
     /// The latest time of any event.
     newest: Ns,
     stage: Stage,
+    /// Of the event to come.
+    context: Option<Context>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +52,7 @@ impl<S: Sink> Window<S> {
             before: PerCpu::from_fn(nr_cpus, |_| Before::default()),
             newest: Ns::ZERO,
             stage: Stage::Before,
+            context: None,
         }
     }
 
@@ -132,8 +135,13 @@ impl<S: Sink> Window<S> {
 }
 
 impl<S: Sink> Sink for Window<S> {
+    fn context(&mut self, context: Context) {
+        self.context = Some(context);
+    }
+
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
         self.advance(time);
+        let context = self.context.take();
         if self.stage == Stage::After {
             return;
         }
@@ -142,6 +150,9 @@ impl<S: Sink> Sink for Window<S> {
         } else if time < self.to {
             if !self.before[cpu].opened {
                 self.open(cpu);
+            }
+            if let Some(context) = context {
+                self.sink.context(context);
             }
             self.sink.event(time, cpu, event);
         }

@@ -3,7 +3,7 @@
 use crate::access::Path;
 use crate::layout::Line;
 use crate::sched::TaskId;
-use crate::trace::Event;
+use crate::trace::{Context, Event};
 use units::{Capacity, CpuId, Ns};
 
 /// What the scheduler needs from the machine it runs on. Every method that charges defaults to free, so that an
@@ -170,4 +170,6 @@ pub trait Arch {
     /// A tracepoint is passed on `by`, at that CPU's clock.
     #[inline]
     fn trace(&mut self, _by: CpuId, _event: &Event) {}
+    /// In what state `by` passes the event that follows.
+    fn trace_context(&mut self, _context: Context) {}
 }

@@ -15,6 +15,7 @@ use crate::latencytop::WaitChannel;
 use crate::profile::ProfileType;
 use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::sysctl::Tunable;
+use crate::trace::Interrupt;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
@@ -49,6 +50,8 @@ pub trait Scheduler {
     /// Interrupts and softirqs execute from now on, and no longer: what they wake, they do not wake for the running task.
     fn irq_enter(&mut self, cpu: CpuId);
     fn irq_exit(&mut self, cpu: CpuId);
+    /// Of these, softirqs execute from now on.
+    fn softirq_enter(&mut self, cpu: CpuId);
 
     /// The periodic tick. Returns whether `run_rebalance_domains` is due (SCHED_SOFTIRQ).
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
@@ -242,12 +245,17 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     #[inline]
     fn irq_enter(&mut self, _cpu: CpuId) {
-        self.in_interrupt = true;
+        self.interrupt = Interrupt::Hardirq;
+    }
+
+    #[inline]
+    fn softirq_enter(&mut self, _cpu: CpuId) {
+        self.interrupt = Interrupt::Softirq;
     }
 
     #[inline]
     fn irq_exit(&mut self, _cpu: CpuId) {
-        self.in_interrupt = false;
+        self.interrupt = Interrupt::None;
     }
 
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool {

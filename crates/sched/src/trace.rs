@@ -200,10 +200,31 @@ pub enum Event {
     },
 }
 
+/// What may interrupt a task, or be interrupted, on the way to a tracepoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Interrupt {
+    /// A task executes: `in_task()`.
+    #[default]
+    None,
+    Softirq,
+    Hardirq,
+}
+
+/// In what state a CPU passes a tracepoint: what the columns before its time show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Context {
+    /// What runs there is to be rescheduled (TIF_NEED_RESCHED).
+    pub need_resched: bool,
+    pub interrupt: Interrupt,
+}
+
 /// A listener: sees every tracepoint in the order in which the simulation passes them. On one CPU times never decrease;
 /// between CPUs they may interleave by as much as one kernel path takes.
 pub trait Sink {
     fn event(&mut self, time: Ns, cpu: CpuId, event: &Event);
+
+    /// In what state the scheduler passes the event that follows. Of events that are none of its own nothing is told.
+    fn context(&mut self, _context: Context) {}
 
     /// A task was created: its process id, its name and its priority (`p->prio`: 120 is nice 0), told before any event
     /// that mentions it, and again when name or priority change.

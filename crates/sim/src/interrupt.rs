@@ -43,6 +43,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         } else if softirq {
             // At the end of the interrupt that raised it.
             self.sched.arch_mut().profile_enter(cpu, last);
+            self.sched.softirq_enter(cpu);
             self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
             self.sched.arch_mut().leave(cpu);
         }

@@ -173,6 +173,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// softirq.c: __do_softirq(), handle_softirqs() in v6.12.
     fn __do_softirq(&mut self, cpu: CpuId) {
+        self.sched.softirq_enter(cpu);
         self.within(cpu, paths::DO_SOFTIRQ, |sim| {
             let jiffies = |sim: &Self| sim.ticks.of(sim.sched.arch().now(cpu).0);
             let end = jiffies(sim) + MAX_SOFTIRQ_TIME.0.div_ceil(sim.tick_period.0);

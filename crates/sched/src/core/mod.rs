@@ -44,7 +44,7 @@ use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
 use crate::topology::{DomainSetup, Domains, RootDomain, build_sched_domains};
-use crate::trace::Event;
+use crate::trace::{Context, Event, Interrupt};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
@@ -59,7 +59,7 @@ pub struct Sched<A: Arch> {
     /// The CPU that executes scheduler code now (`smp_processor_id()`), set at each door.
     pub(crate) this_cpu: CpuId,
     /// What executes there is an interrupt or a softirq (`!in_task()`).
-    pub(crate) in_interrupt: bool,
+    pub(crate) interrupt: Interrupt,
     /// Every CPU is a whole one at full speed, as far as load tracking is told.
     pub(crate) full_scale: bool,
     pub rq: PerCpu<Rq>,
@@ -185,7 +185,7 @@ impl<A: Arch> Sched<A> {
             features: boot.features,
             sysctl: boot.sysctl,
             this_cpu: CpuId(0),
-            in_interrupt: false,
+            interrupt: Interrupt::None,
             tick_nsec: 1_000_000_000 / u64::from(boot.hz),
             ticks: Divisor::new(1_000_000_000 / u64::from(boot.hz)),
             hz: u64::from(boot.hz),
@@ -285,7 +285,7 @@ impl<A: Arch> Sched<A> {
     /// preempt.h: in_task(). Whether what executes now is a task's own doing, not an interrupt's.
     #[inline]
     pub(crate) fn in_task(&self) -> bool {
-        !self.in_interrupt
+        self.interrupt == Interrupt::None
     }
 
     /// Every door begins with this: which CPU executes.
@@ -297,6 +297,8 @@ impl<A: Arch> Sched<A> {
     #[cold]
     #[inline(never)]
     pub(crate) fn trace(&mut self, event: Event) {
+        let need_resched = self.rq[self.this_cpu].need_resched;
+        self.arch.trace_context(Context { need_resched, interrupt: self.interrupt });
         self.arch.trace(self.this_cpu, &event);
     }
 
