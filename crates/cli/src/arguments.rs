@@ -187,6 +187,10 @@ pub struct SensitivityArguments {
     /// What stdout gets; JSON has all figures
     #[arg(long, value_enum, default_value_t = MeasureFormat::Text)]
     pub format: MeasureFormat,
+
+    /// Folder for what is done, from where a second call goes on [default: results/NAME-sensitivity-HASH]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -19,6 +19,7 @@ mod select;
 mod sensitivity;
 mod single;
 mod store;
+mod trials;
 mod watch;
 
 use arguments::{Arguments, Command, KernelsCommand, MachinesCommand, WorkloadsCommand};

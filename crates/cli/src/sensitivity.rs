@@ -5,15 +5,20 @@ use crate::execute::{Keep, Patience, execute, guarded, progress};
 use crate::failure::Failure;
 use crate::output::{print, say};
 use crate::select::{experiment, threads};
+use crate::store::Store;
+use crate::trials::Trials;
 use lab::experiment::Purpose;
 use lab::mistake::{Location, Written};
 use lab::record::Outcome;
 use lab::report::unfinished;
 use lab::run::{Wanted, run};
 use lab::sensitivity::{Plan, Ranking, Results, Trial};
+use std::path::PathBuf;
 
 /// Lines that a ranking has at most.
 const MOST: u64 = 10_000;
+/// Digits of an identity in a folder's name.
+const SHORT: usize = 8;
 
 /// `fairground sensitivity`.
 pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
@@ -30,43 +35,92 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
             plan.first().len()
         ));
     }
+    let place = arguments.out.as_ref().map_or_else(|| default_place(&plan), PathBuf::from);
     let patience = Patience::watch();
+    let mut trials = Trials::open(&place, &plan)?;
     let mut results = Results::new();
     for first in [true, false] {
-        let trials = if first { plan.first() } else { plan.rest(&results) };
-        let bar = progress(trials.len(), 0, quiet);
-        let work = |trial: &Trial, give_up: &dyn Fn() -> bool| {
+        let wanted = if first { plan.first() } else { plan.rest(&results) };
+        let (done, all) = (results.len(), wanted.len());
+        let missing = trials.take(&plan, wanted, &mut results);
+        let found = results.len() - done;
+        if !quiet && found > 0 {
+            say(&format!("note: {found} of {all} runs are taken from {}", place.display()));
+        }
+        run_missing(&plan, &missing, threads, &patience, &mut trials, &mut results, quiet)?;
+        if patience.is_over() {
+            break;
+        }
+    }
+    finish(&Ranking::new(&plan, &results), &trials, results.len(), top, arguments)
+}
+
+/// Where a ranking goes unless the user says.
+fn default_place(plan: &Plan) -> PathBuf {
+    Store::place().join(format!("{}-sensitivity-{}", plan.name(), &plan.identity()[..SHORT]))
+}
+
+/// Runs and stores.
+fn run_missing(
+    plan: &Plan,
+    missing: &[Trial],
+    threads: usize,
+    patience: &Patience,
+    trials: &mut Trials,
+    results: &mut Results,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let bar = progress(missing.len(), 0, quiet);
+    let work =
+        |trial: &Trial, give_up: &dyn Fn() -> bool| {
             let setup = plan.setup(trial);
             let wanted = Wanted { interrupted: give_up, ..Wanted::default() };
             guarded(&setup, Keep::Aside, || {
                 Ok(run(&setup, wanted, &Location::of("the experiment"))?.map(|run| run.outcome))
             })
         };
-        let ended = execute(&trials, threads, &patience, work, |trial, outcome: Outcome| {
-            if let Some(unfinished) = unfinished(plan.experiment(&trial), &plan.job(&trial), &outcome) {
-                let message = format!("{}: {}", plan.title(&trial), unfinished.message);
-                return Err(if unfinished.ours { Failure::Ours(message) } else { Failure::Mistake(message) });
-            }
-            results.insert(trial, Outcome { reported: Vec::new(), ..outcome });
-            bar.inc(1);
-            Ok(())
-        });
-        bar.finish_and_clear();
-        ended?;
-        if patience.is_over() {
-            break;
+    let ended = execute(missing, threads, patience, work, |trial, outcome: Outcome| {
+        if let Some(unfinished) = unfinished(plan.experiment(&trial), &plan.job(&trial), &outcome) {
+            let message = format!("{}: {}", plan.title(&trial), unfinished.message);
+            return Err(if unfinished.ours { Failure::Ours(message) } else { Failure::Mistake(message) });
         }
+        let outcome = Outcome { reported: Vec::new(), ..outcome };
+        trials.save(plan, &trial, &outcome)?;
+        results.insert(trial, outcome);
+        bar.inc(1);
+        Ok(())
+    });
+    bar.finish_and_clear();
+    if results.is_empty() {
+        trials.discard();
     }
-    let ranking = Ranking::new(&plan, &results);
+    ended
+}
+
+/// Stores and prints the ranking, which may be of a part.
+fn finish(
+    ranking: &Ranking,
+    trials: &Trials,
+    done: usize,
+    top: usize,
+    arguments: &SensitivityArguments,
+) -> Result<(), Failure> {
+    if done == 0 {
+        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
+    }
+    let (text, json) = (ranking.to_text(top), ranking.to_json());
+    trials.report(ranking.partial, &text, &json)?;
     // Programs that read JSON must not take a part for the whole.
     if !ranking.partial || arguments.format == MeasureFormat::Text {
-        match arguments.format {
-            MeasureFormat::Text => print(&ranking.to_text(top))?,
-            MeasureFormat::Json => print(&ranking.to_json())?,
-        }
+        print(if arguments.format == MeasureFormat::Text { &text } else { &json })?;
     }
-    match ranking.partial {
-        true => Err(Failure::Mistake("interrupted: what was done is ranked, nothing is kept".to_string())),
-        false => Ok(()),
+    let place = trials.place().display();
+    if ranking.partial {
+        let next = "the same command goes on from there";
+        return Err(Failure::Mistake(format!("interrupted: {done} runs are kept in {place}; {next}")));
     }
+    if !arguments.selectors.quiet {
+        say(&format!("results: {place}"));
+    }
+    Ok(())
 }

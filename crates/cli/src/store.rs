@@ -25,14 +25,55 @@ const PARTIAL_PAGE: &str = "report.partial.html";
 /// Digits of an experiment's identity in its folder's name.
 const SHORT: usize = 8;
 
+/// A folder with a mark that it is ours.
 #[derive(Clone, Debug)]
-pub struct Store {
-    folder: PathBuf,
-    engine: Engine,
+pub struct Folder {
+    path: PathBuf,
     /// Whether it held nothing when it was opened.
     new: bool,
     /// The folders that were made for it, the outermost first.
     made: Vec<PathBuf>,
+}
+
+impl Folder {
+    /// Opens the folder of what has that name and identity, and makes it where there is none.
+    pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
+        let mut made: Vec<PathBuf> = path.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
+        made.retain(|at| !at.as_os_str().is_empty());
+        made.reverse();
+        let new = !path.exists() || check_ours(path, identity)?;
+        sweep(path);
+        let folder = Folder { path: path.to_path_buf(), new, made };
+        let mark = serde_json::json!({ "fairground": lab::VERSION, "name": name, "experiment": identity });
+        let written = fs::create_dir_all(path).and_then(|()| write_file(&path.join(MARK), format!("{mark}\n")));
+        if let Err(error) = written {
+            folder.discard();
+            return Err(cannot_write(path, &error));
+        }
+        Ok(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the mark away, and the folders that were made, if they hold nothing else; whether it was empty when it was opened.
+    pub fn discard(&self) -> bool {
+        if !self.new {
+            return false;
+        }
+        let _ = fs::remove_file(self.path.join(MARK));
+        for made in self.made.iter().rev() {
+            let _ = fs::remove_dir(made);
+        }
+        true
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: Folder,
+    engine: Engine,
 }
 
 impl Store {
@@ -53,46 +94,29 @@ impl Store {
 
     /// Opens the experiment's folder, and makes it where there is none.
     pub fn open(folder: &Path, experiment: &Experiment) -> Result<Store, Failure> {
-        let identity = experiment.identity();
-        let mut made: Vec<PathBuf> = folder.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
-        made.retain(|at| !at.as_os_str().is_empty());
-        made.reverse();
-        let new = !folder.exists() || check_ours(folder, &identity)?;
-        sweep(folder);
-        let store = Store { folder: folder.to_path_buf(), engine: Engine::this(), new, made };
-        let mark = serde_json::json!({ "fairground": lab::VERSION, "name": experiment.name, "experiment": identity });
-        let written = fs::create_dir_all(folder).and_then(|()| write_file(&folder.join(MARK), format!("{mark}\n")));
-        if let Err(error) = written {
-            store.discard();
-            return Err(cannot_write(folder, &error));
-        }
-        Ok(store)
+        let folder = Folder::open(folder, &experiment.name, &experiment.identity())?;
+        Ok(Store { folder, engine: Engine::this() })
     }
 
     /// Leaves the place as it was found, where nothing was there: no run was finished, so there is nothing to keep. Returns
     /// whether that is done.
     pub fn discard(&self) -> bool {
-        if !self.new {
-            return false;
+        if self.folder.new {
+            // All that this module writes; what fails to go was never there.
+            for folder in [RECORDS, LOGS, STATISTICS] {
+                let _ = fs::remove_dir_all(self.folder().join(folder));
+            }
         }
-        // All that this module writes; what fails to go was never there.
-        let _ = fs::remove_file(self.folder.join(MARK));
-        for folder in [RECORDS, LOGS, STATISTICS] {
-            let _ = fs::remove_dir_all(self.folder.join(folder));
-        }
-        for made in self.made.iter().rev() {
-            let _ = fs::remove_dir(made);
-        }
-        true
+        self.folder.discard()
     }
 
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.folder.path()
     }
 
     /// The file of a run's record.
     pub fn record_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
-        record_path(&self.folder, experiment, job)
+        record_path(self.folder(), experiment, job)
     }
 
     /// Whether there is a record of a run in a folder, which need not be opened; of what program, and whether whole, is not looked at.
@@ -128,7 +152,7 @@ impl Store {
         if logs.is_empty() {
             return Ok(());
         }
-        let folder = self.folder.join(LOGS).join(experiment.record_name(job));
+        let folder = self.folder().join(LOGS).join(experiment.record_name(job));
         fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
         for (name, text) in logs {
             let path = folder.join(format!("{}.log", file_name(name)));
@@ -149,7 +173,7 @@ impl Store {
     }
 
     fn statistics_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
-        self.folder.join(STATISTICS).join(format!("{}.txt", experiment.record_name(job)))
+        self.folder().join(STATISTICS).join(format!("{}.txt", experiment.record_name(job)))
     }
 
     /// Writes a report, `report.txt`, `.json`, `.csv` and `.html`, and the samples behind it, `samples.csv` and `.parquet`; while runs are
@@ -167,11 +191,11 @@ impl Store {
         for (stem, ending, content) in &files {
             let unfinished = format!("{stem}.partial.{ending}");
             let name = if partial { unfinished.clone() } else { format!("{stem}.{ending}") };
-            let path = self.folder.join(name);
+            let path = self.folder().join(name);
             write_file(&path, content).map_err(|error| cannot_write(&path, &error))?;
             if !partial {
                 // It says less than what is there now.
-                let _ = fs::remove_file(self.folder.join(unfinished));
+                let _ = fs::remove_file(self.folder().join(unfinished));
             }
         }
         Ok(())

@@ -146,11 +146,17 @@ fn sensitivity_ranks_what_a_result_rests_on() {
         "{}",
         said.stderr
     );
-    assert!(files(&place).is_empty(), "nothing is stored");
+    let folder = said.stderr.lines().last().and_then(|line| line.strip_prefix("results: ")).expect("a folder");
+    assert!(folder.starts_with("results/core-i7-3770-pipetest-sensitivity-"), "{folder}");
+    assert_eq!(files(&place.join(folder)), ["fairground.json", "sensitivity.json", "sensitivity.txt", "trials.jsonl"]);
+    assert_eq!(fs::read_to_string(place.join(folder).join("sensitivity.txt")).unwrap(), said.stdout);
     // The same ranking whatever runs at the same time.
-    let one = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--top", "2", "--jobs", "1", "--quiet"]].concat());
-    assert_eq!(one.stdout, said.stdout);
-    let json = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--format", "json", "--quiet"]].concat());
+    let one = ["--top", "2", "--jobs", "1", "--quiet", "--out", "one"];
+    assert_eq!(run_well(&place, &[&["sensitivity"], TINY, &figures, &one].concat()).stdout, said.stdout);
+    // What is printed in another form, and of fewer figures, needs no run.
+    let json = run_well(&place, &[&["sensitivity"], TINY, &figures, &["--format", "json"]].concat());
+    let taken = format!("note: 18 of 18 runs are taken from {folder}\n");
+    assert!(json.stderr.contains(&taken), "{}", json.stderr);
     let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(value["iterations"], 2);
     assert!(value["figures"].as_array().unwrap().len() + value["without_influence"].as_array().unwrap().len() == 4);

@@ -165,3 +165,59 @@ fn an_interrupted_study_has_its_place_in_the_overview() {
     assert!(page.contains("PARTIAL: runs are missing") && page.contains("fairground reproduce load-avg-line"));
     assert!(files(&place).iter().all(|file| !file.contains("/.")), "something is half written");
 }
+
+#[test]
+fn a_killed_ranking_goes_on_and_ends_as_if_nothing_had_happened() {
+    let place = folder("killed-ranking");
+    let figures = ["--figures", "line.*", "--figures", "cycles_per_instruction.*"];
+    let arguments = |out| [&["sensitivity"], TINY, &figures, &["--jobs", "1", "--out", out]].concat();
+    let whole = run_well(&place, &arguments("whole"));
+    let mut child = started(&place, &arguments("out"), "out/trials.jsonl");
+    let lines = || fs::read_to_string(place.join("out/trials.jsonl")).unwrap().lines().count();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while lines() < 6 {
+        assert!(Instant::now() < deadline, "no run after a minute");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // SIGKILL: nothing is tidied up, and the last line may break off.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let path = place.join("out/trials.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let (kept, _) = text.trim_end().rsplit_once('\n').unwrap();
+    let kept: Vec<&str> = kept.lines().collect();
+    assert!(kept.len() < fs::read_to_string(place.join("whole/trials.jsonl")).unwrap().lines().count());
+    fs::write(&path, kept.join("\n") + "\n{\"setup\":\"0a").unwrap();
+    let again = run_well(&place, &arguments("out"));
+    assert_eq!(again.stdout, whole.stdout);
+    // A line for the program, and one for each run.
+    assert!(again.stderr.contains(&format!("note: {} of ", kept.len() - 1)), "{}", again.stderr);
+    assert_eq!(files(&place.join("out")), files(&place.join("whole")));
+    // Another program's runs count for nothing.
+    fs::write(&path, text.replacen("\"sources\":\"", "\"sources\":\"0", 1)).unwrap();
+    let other = run_well(&place, &arguments("out"));
+    assert!(!other.stderr.contains("are taken from"), "{}", other.stderr);
+    assert_eq!(other.stdout, whole.stdout);
+}
+
+#[test]
+fn an_interrupted_ranking_is_kept_and_labelled() {
+    let place = folder("interrupt-ranking");
+    let long = ["--machine", "core-i7-3770", "--workload", "pipetest:batches=40,loops=500", "--arm", "v4.16"];
+    let arguments = [&["sensitivity"], &long[..], &["--iterations", "100", "--jobs", "1", "--out", "out"]].concat();
+    let child = started(&place, &arguments, "out/trials.jsonl");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::read_to_string(place.join("out/trials.jsonl")).unwrap().lines().count() < 3 {
+        assert!(Instant::now() < deadline, "no run after a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let stopped = interrupt(child);
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(
+        stopped.stderr.ends_with(" runs are kept in out; the same command goes on from there\n"),
+        "{}",
+        stopped.stderr
+    );
+    assert_eq!(fs::read_to_string(place.join("out/sensitivity.partial.txt")).unwrap(), stopped.stdout);
+    assert!(!place.join("out/sensitivity.txt").exists());
+}

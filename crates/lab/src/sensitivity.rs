@@ -12,7 +12,7 @@ use crate::experiment::{Experiment, Job};
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written};
 use crate::record::Outcome;
-use crate::setup::Setup;
+use crate::setup::{Setup, sha256};
 use crate::trace::fits;
 use machine::description::{Description, Figure, How, nearest_name};
 use std::collections::BTreeMap;
@@ -110,6 +110,16 @@ impl Plan {
                 mistake.found
             )),
         }
+    }
+
+    /// What its results are named after.
+    pub fn name(&self) -> &str {
+        &self.experiment.name
+    }
+
+    /// Rankings of one identity may share a folder, whichever figures they vary.
+    pub fn identity(&self) -> String {
+        sha256(format!("sensitivity of {}", self.experiment.identity()).as_bytes())
     }
 
     /// Number of variations.
