@@ -1,5 +1,7 @@
 //! Tracepoints, with the kernel's names and fields (include/trace/events/sched.h), and who may listen to them.
 
+use crate::arch::Arch;
+use crate::core::Sched;
 use crate::pelt::{SchedAvg, UTIL_AVG_UNCHANGED};
 use crate::sched::{TaskId, TaskState};
 use units::{CpuId, CpuMask, Ns};
@@ -216,6 +218,16 @@ pub struct Context {
     /// What runs there is to be rescheduled (TIF_NEED_RESCHED).
     pub need_resched: bool,
     pub interrupt: Interrupt,
+}
+
+impl<A: Arch> Sched<A> {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn trace(&mut self, event: Event) {
+        let need_resched = self.rq[self.this_cpu].need_resched;
+        self.arch.trace_context(Context { need_resched, interrupt: self.interrupt });
+        self.arch.trace(self.this_cpu, &event);
+    }
 }
 
 /// A listener: sees every tracepoint in the order in which the simulation passes them. On one CPU times never decrease;

@@ -44,7 +44,7 @@ use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
 use crate::topology::{DomainSetup, Domains, RootDomain, build_sched_domains};
-use crate::trace::{Context, Event, Interrupt};
+use crate::trace::{Event, Interrupt};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
@@ -292,14 +292,6 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn on_cpu(&mut self, cpu: CpuId) {
         self.this_cpu = cpu;
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn trace(&mut self, event: Event) {
-        let need_resched = self.rq[self.this_cpu].need_resched;
-        self.arch.trace_context(Context { need_resched, interrupt: self.interrupt });
-        self.arch.trace(self.this_cpu, &event);
     }
 
     pub(crate) fn cpumask_test(&self, cpu: CpuId, p: TaskId) -> bool {
