@@ -5,6 +5,7 @@ mod fidelity_host;
 mod fit;
 mod kernel_functions;
 mod kernel_map;
+mod picture;
 mod tables;
 mod test;
 mod tidy;
@@ -20,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   kernel-functions VERSION=TREE...
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees
   tables       prints the studies' tables again and compares them with those in docs/studies (minutes; test does the short ones)
+  picture      draws docs/studies/recent-used-cpu-picture.txt again, which tables compares, too
   fidelity-host
                calibrates this computer, simulates and measures pipetest and hackbench on it, and prints both (--short: in seconds)
   fit [MACHINE]
@@ -37,7 +39,8 @@ fn main() -> ExitCode {
         ["kernel-map"] => kernel_map::write(&root()),
         ["kernel-map", "--check"] => kernel_map::check(&root()),
         ["kernel-functions", trees @ ..] if !trees.is_empty() => kernel_functions::write(&root(), trees),
-        ["tables"] => tables::check(&root(), tables::STUDIES),
+        ["tables"] => tables::check(&root(), tables::STUDIES).and_then(|()| picture::check(&root())),
+        ["picture"] => picture::write(&root()),
         ["fidelity-host", rest @ ..] => fidelity_host::run(&root(), rest),
         ["fit", rest @ ..] => fit::run(&root(), rest),
         ["record-fidelity", rest @ ..] => {

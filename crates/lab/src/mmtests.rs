@@ -18,6 +18,7 @@
 //!   first part;
 //! - where the base has no value for a cell, the change is 0 (the scripts divide by "NaN");
 //! - pipetest left MMTests before its present state: there our rows are those of 2016;
+//! - SubAmean and SubAmeanCI of 2018 come from a fixed stream of chance, where a program of its own threw other dice each time;
 //! - the half microseconds to which the state of 2018 rounds pipetest's samples are left out.
 
 mod rows;
@@ -58,6 +59,8 @@ struct Rules {
     best: BestMean,
     /// Samples are summed in the order of measurement, or sorted with the best first.
     sorted_sums: bool,
+    /// Digits after the point for dbench and tbench, where these have their own (`shellpack_src/src/dbench/shellpack.yaml`, which is tbench's too).
+    skewed_decimals: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,6 +92,7 @@ impl Vintage {
             deviation: Deviation::Population,
             best: BestMean::Inclusive,
             sorted_sums: false,
+            skewed_decimals: None,
         };
         const JAN_2018: Rules =
             Rules { percent_width: 7, deviation: Deviation::Sample, best: BestMean::Uneven, ..FEB_2016 };
@@ -98,6 +102,7 @@ impl Vintage {
             deviation: Deviation::OfTheMean,
             best: BestMean::Even,
             sorted_sums: true,
+            skewed_decimals: Some(4),
             ..JAN_2018
         };
         match self {
@@ -138,7 +143,9 @@ pub fn render(table: &Table, vintage: Vintage, stars: Stars) -> String {
             lines.push(Line { statistic: row.label.clone(), operation: operation.label.clone(), cells });
         }
     }
-    format!("{}\n{}", table.title(), lay_out(&table.arms, &lines, rules.percent_width, table.decimals))
+    let own = rules.skewed_decimals.filter(|_| table.class == Class::LeftSkewops);
+    let decimals = own.unwrap_or(table.decimals);
+    format!("{}\n{}", table.title(), lay_out(&table.arms, &lines, rules.percent_width, decimals))
 }
 
 /// The rows that [`render`] shows of a Variabletime table in a vintage, each with its value of every iteration; of another table, its

@@ -12,6 +12,10 @@ pub mod interval;
 pub(crate) mod student;
 
 use serde::{Deserialize, Serialize};
+use units::Prng;
+
+/// The normal distribution's quantile of 0.975.
+const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 /// Which way a figure improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -174,6 +178,27 @@ pub fn best_mean_uneven(samples: &[f64], percent: usize, mean: Mean, better: Bet
 pub fn best_mean(samples: &[f64], percent: usize, mean: Mean, better: Better) -> Option<f64> {
     let sorted = best_first(samples, better);
     mean.of(&sorted[..share(sorted.len(), percent).max(1).min(sorted.len())])
+}
+
+/// SubAmean and SubAmeanCI of January 2018 (`bin/lib/R/subselection-confidence-interval.R`): of 100 draws of 80% of the samples each, with
+/// replacement, the median of their means; and of 100 more the median of their variances, as half the width of a 95% interval around
+/// that mean. From a stream of chance that is the same for all. `None` where a draw has fewer than two samples.
+pub fn subselection(samples: &[f64]) -> Option<(f64, f64)> {
+    const DRAWS: usize = 100;
+    let size = share(samples.len(), 80);
+    if size < 2 {
+        return None;
+    }
+    let mut chance = Prng::stream(0, "subselection", 0);
+    let mut draw = || -> Vec<f64> { (0..size).map(|_| samples[chance.below(samples.len() as u64) as usize]).collect() };
+    let means: Option<Vec<f64>> = (0..DRAWS).map(|_| amean(&draw())).collect();
+    let variances: Option<Vec<f64>> = (0..DRAWS).map(|_| sample_stddev(&draw()).map(|of| of * of)).collect();
+    let median = |drawn: Vec<f64>| {
+        let sorted = ascending(&drawn);
+        (sorted[DRAWS / 2 - 1] + sorted[DRAWS / 2]) / 2.0
+    };
+    let half = NORMAL_95 * (median(variances?) / size as f64).sqrt();
+    Some((median(means?), half))
 }
 
 /// MMTests' change of `new` against `base` in per cent: positive is better, whichever way the figure improves.

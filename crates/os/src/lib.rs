@@ -96,11 +96,9 @@ pub enum Syscall {
     Sync(SyncCall),
     Fs(fs::FsCall),
     /// A worker's turns, which never end.
-    Worker {
-        pool: workqueue::PoolId,
-        began: bool,
-    },
+    Worker(workqueue::Worker),
     Kjournald2(fs::Jbd2),
+    Xfsaild(fs::Xfsaild),
     /// A send or receive through a socket.
     Net(NetCall),
 }
@@ -192,7 +190,7 @@ impl Os {
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
             Syscall::Fs(_) => return &[ENTRY_SYSCALL],
-            Syscall::Worker { .. } | Syscall::Kjournald2(_) => return &[],
+            Syscall::Worker(_) | Syscall::Kjournald2(_) | Syscall::Xfsaild(_) => return &[],
             Syscall::Sync(_) => return &[],
             Syscall::Net(call) => return Os::net_frames(call, asleep),
         };
@@ -217,8 +215,9 @@ impl Os {
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
             Syscall::Fs(call) => self.fs_call(sched, cpu, task, call),
-            Syscall::Worker { pool, began } => self.worker_thread(sched, cpu, task, *pool, began),
+            Syscall::Worker(worker) => self.worker_thread(sched, cpu, task, worker),
             Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
+            Syscall::Xfsaild(state) => self.xfsaild(sched, cpu, task, state),
             Syscall::Net(call) => self.net.step(sched, cpu, task, call),
         }
     }

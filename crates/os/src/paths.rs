@@ -90,8 +90,11 @@ os_paths! {
     EXT4_NEW_INODE = "__ext4_new_inode": "what a call changes inside a transaction of ext4";
     XFS_END_IO = "xfs_end_io": "a small transaction when a write to fresh blocks has ended";
     XFS_LOG_FORCE = "_xfs_log_force_lsn": "forcing the log, without what workers do for it";
+    XLOG_CIL_SWAP = "xlog_cil_push": "taking all committed changes for a checkpoint, those who commit kept out";
     XLOG_CIL_PUSH_WORK = "xlog_cil_push_work": "writing a checkpoint into the log's buffers";
     XLOG_SYNC = "xlog_sync": "closing a log buffer and submitting it";
+    XFSAILD_PUSH_ITEM = "xfsaild_push_item": "looking at one change that is to be written to its place, and preparing that";
+    XFS_BUF_IODONE = "xfs_buf_iodone_callbacks": "what is left to do when a buffer is in its place";
     XLOG_IODONE = "xlog_iodone": "the callbacks of what a log buffer held";
     JBD2_LOG_START_COMMIT = "jbd2_log_start_commit": "asking for a commit";
     JBD2_COMMIT_BLOCKS = "jbd2_journal_commit_transaction": "committing, up to the blocks' submission";

@@ -4,8 +4,10 @@
 //! worker of one pool whose workers may run everywhere. A pool wakes one idle worker when work comes and none of its workers runs
 //! (concurrency management of bound pools; unbound ones wake one each time).
 //!
-//! Modelled: one worker for each bound pool, since the work here never sleeps, and [`UNBOUND_WORKERS`] unbound ones. Absent: the
-//! creation of workers on demand, rescuers, CPU-intensive work.
+//! When a worker sleeps in the middle of its work and its bound pool has more to do, another one of the pool takes over.
+//!
+//! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
+//! does, and [`UNBOUND_WORKERS`] unbound ones. Absent: the creation of workers on demand, rescuers, CPU-intensive work.
 
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
@@ -31,6 +33,22 @@ pub enum Queue {
     BoundHighpri,
     /// `WQ_UNBOUND`
     Unbound,
+}
+
+/// A worker, and how far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Worker {
+    pool: PoolId,
+    began: bool,
+    /// What it is in the middle of; whether it sleeps there.
+    work: Option<Work>,
+    asleep: bool,
+}
+
+impl Worker {
+    pub fn new(pool: PoolId) -> Worker {
+        Worker { pool, began: false, work: None, asleep: false }
+    }
 }
 
 /// Something to do.
@@ -77,7 +95,8 @@ impl Os {
             let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), running: 0 };
             self.workqueues.pools.push(pool);
         }
-        let of_cpu = |cpu: CpuId| [(Queue::Bound, cpu, false), (Queue::BoundHighpri, cpu, true)];
+        let of_cpu =
+            |cpu: CpuId| [(Queue::Bound, cpu, false), (Queue::Bound, cpu, false), (Queue::BoundHighpri, cpu, true)];
         let bound = (0..nr_cpus).map(CpuId::new).flat_map(of_cpu);
         let bound = bound.map(|(queue, cpu, high)| (self.workqueues.id(queue, cpu), Some(cpu), high));
         let unbound = self.workqueues.id(Queue::Unbound, CpuId(0));
@@ -107,28 +126,57 @@ impl Os {
         sched: &mut S,
         cpu: CpuId,
         task: TaskId,
-        id: PoolId,
-        began: &mut bool,
+        worker: &mut Worker,
     ) -> Step {
-        if !*began {
-            *began = true;
-            self.workqueues.pool(id).running += 1;
+        // wq_worker_waking_up(), where it slept in the middle of its work.
+        if !std::mem::replace(&mut worker.began, true) || std::mem::take(&mut worker.asleep) {
+            self.workqueues.pool(worker.pool).running += 1;
         }
         loop {
-            let pool = self.workqueues.pool(id);
-            sched.arch_mut().lock(cpu, pool.line);
-            let work = pool.items.pop_front();
-            if work.is_none() && !pool.idle.contains(&task) {
-                pool.idle.push(task);
-                pool.running = pool.running.saturating_sub(1);
-            }
-            sched.arch_mut().unlock(cpu, pool.line);
-            let Some(Work::Fs(work)) = work else {
+            let Some(work) = worker.work.take().or_else(|| self.next_work(sched, cpu, task, worker.pool)) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);
                 return Step::Sleep { until: None };
             };
+            let Work::Fs(fs_work) = work;
+            let step = self.fs_work(sched, cpu, task, fs_work);
+            if let Step::Done(_) = step {
+                continue;
+            }
+            worker.work = Some(work);
+            if let Step::Sleep { .. } = step {
+                worker.asleep = true;
+                self.wq_worker_sleeping(sched, cpu, worker.pool);
+            }
+            return step;
+        }
+    }
+
+    /// The first piece of work of a pool; without one `task` is among its idle workers.
+    fn next_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: PoolId) -> Option<Work> {
+        let pool = self.workqueues.pool(id);
+        sched.arch_mut().lock(cpu, pool.line);
+        let work = pool.items.pop_front();
+        if work.is_none() && !pool.idle.contains(&task) {
+            pool.idle.push(task);
+            pool.running = pool.running.saturating_sub(1);
+        }
+        sched.arch_mut().unlock(cpu, pool.line);
+        if work.is_some() {
             charge(sched, cpu, paths::PROCESS_ONE_WORK);
-            self.fs_work(sched, cpu, work);
+        }
+        work
+    }
+
+    /// workqueue.c: wq_worker_sleeping(): an idle worker goes on with the rest.
+    fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: PoolId) {
+        let pool = self.workqueues.pool(id);
+        pool.running = pool.running.saturating_sub(1);
+        if pool.running == 0
+            && !pool.items.is_empty()
+            && let Some(other) = pool.idle.pop()
+        {
+            pool.running += 1;
+            sched.wake(cpu, other, WakeFlags::NONE);
         }
     }
 }

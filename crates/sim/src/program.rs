@@ -120,6 +120,8 @@ pub enum KernelLoop {
     Worker(PoolId),
     /// ext4's commits.
     Kjournald2,
+    /// XFS writing back what its log holds.
+    Xfsaild,
 }
 
 /// What [`Op::WriteGroup`] writes, and where.

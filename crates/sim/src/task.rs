@@ -5,13 +5,14 @@ use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use machine::smt::WorkKind;
-use os::fs::{FsCall, Jbd2};
+use os::fs::{FsCall, Jbd2, Xfsaild};
 use os::irq::Cause;
 use os::memory::RegionId;
 use os::net::NetCall;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::timer_wheel::TimerSlack;
+use os::workqueue::Worker;
 use os::{Step, Syscall, paths};
 use sched::access::Path;
 use sched::autogroup::Session;
@@ -227,8 +228,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Kernel(turns) => {
                 let call = match turns {
-                    KernelLoop::Worker(pool) => Syscall::Worker { pool, began: false },
+                    KernelLoop::Worker(pool) => Syscall::Worker(Worker::new(pool)),
                     KernelLoop::Kjournald2 => Syscall::Kjournald2(Jbd2::BEGIN),
+                    KernelLoop::Xfsaild => Syscall::Xfsaild(Xfsaild::BEGIN),
                 };
                 return self.set_pending(task, Pending::Syscall(call), op);
             }
@@ -453,7 +455,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return self.raise_irq(until, irq, Cause::Done { task, sleep });
         }
         let soft = Ps::from(until);
-        if matches!(context.pending, Pending::Syscall(Syscall::Timeout { .. })) {
+        if matches!(context.pending, Pending::Syscall(Syscall::Timeout { .. } | Syscall::Xfsaild(_))) {
             // The jiffy itself: `until` was rounded down to nanoseconds.
             let jiffy = self.ticks.of(soft.0 + 999);
             let at = Ps(jiffy * self.tick_period.0);

@@ -1,4 +1,4 @@
-//! Kernel threads that do others' work: workqueues' workers, and jbd2.
+//! Kernel threads that do others' work: workqueues' workers, jbd2, xfsaild.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
@@ -29,20 +29,21 @@ fn kthread(comm: &str, cpu: Option<CpuId>, nice: i32, turns: KernelLoop) -> Task
 const HIGHPRI_NICE_LEVEL: i32 = -20;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts the threads of the file system that was mounted, if one was: each CPU's two workers, a few that may run anywhere, jbd2.
+    /// Starts the threads of the file system that was mounted, if one was: each CPU's workers, a few that may run anywhere, jbd2 or xfsaild.
     pub fn start_kernel_threads(&mut self) {
         let Some(journal) = self.os.fs_threads() else { return };
-        for (pool, cpu, highpri) in self.os.workqueue_init(self.sched.nr_cpus()) {
+        let workers = self.os.workqueue_init(self.sched.nr_cpus());
+        for (at, &(pool, cpu, highpri)) in workers.iter().enumerate() {
+            let number = workers[..at].iter().filter(|other| other.0 == pool).count();
             let comm = match cpu {
-                Some(cpu) => format!("kworker/{}:0{}", cpu.index(), if highpri { "H" } else { "" }),
-                None => "kworker/u:0".to_string(),
+                Some(cpu) => format!("kworker/{}:{number}{}", cpu.index(), if highpri { "H" } else { "" }),
+                None => format!("kworker/u:{number}"),
             };
             let nice = if highpri { HIGHPRI_NICE_LEVEL } else { 0 };
             self.spawn_daemon(kthread(&comm, cpu, nice, KernelLoop::Worker(pool)));
         }
-        if journal {
-            self.spawn_daemon(kthread("jbd2", None, 0, KernelLoop::Kjournald2));
-        }
+        let (comm, turns) = if journal { ("jbd2", KernelLoop::Kjournald2) } else { ("xfsaild", KernelLoop::Xfsaild) };
+        self.spawn_daemon(kthread(comm, None, 0, turns));
         if self.os.fs_wants_irq() {
             let everywhere = (0..self.sched.nr_cpus()).map(CpuId::new).collect();
             let irq = self.request_irq("sda", everywhere);

@@ -521,6 +521,18 @@ mod tests {
         assert!(count * accounted() <= rate * 2, "only whole files count");
     }
 
+    /// 64 times what a create may need is more than the log: its oldest part must be written to its place all the time.
+    #[test]
+    fn many_clients_wait_for_room_in_the_log() {
+        let asked = |clients| {
+            let (_, edges) = edges("dbench4", 8, &[("clients", clients), ("runtime", 1)], |_| {});
+            let wakers = ["dbench", "kworker", "kworkerH"].map(|waker| (waker.to_string(), "xfsaild".to_string()));
+            wakers.iter().filter_map(|edge| edges.get(edge)).sum::<u64>()
+        };
+        let (one, many) = (asked(1), asked(64));
+        assert!(many > 50 && many > one * 3, "{many} and {one}");
+    }
+
     #[test]
     fn clients_wait_for_a_log_that_takes_one_buffer_at_a_time() {
         let throughput = |clients| run("dbench4", 8, &[("clients", clients), ("runtime", 1)]).rows()[0][0];

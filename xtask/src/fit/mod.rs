@@ -77,6 +77,22 @@ const FREE: &[Fit] = &[
             factor("leaving C1", &["idle.C1.wake"], "ns", (150.0, 1_500.0)),
         ],
     },
+    Fit {
+        machine: "skylake-uma-8",
+        source: "cargo xtask fit, to the before column of dbench-xfs",
+        free: &[
+            factor("file systems", &["cycles_per_instruction.fs"], CYCLES, (0.5, 3.0)),
+            factor("disk, writes", &["disk.write"], "us", (10.0, 500.0)),
+            factor("disk, flushes", &["disk.flush"], "us", (10.0, 5_000.0)),
+            factor(
+                "leaving deep states",
+                &["idle.C6.wake", "idle.C3.wake", "idle.C7s.wake", "idle.C8.wake"],
+                "ns",
+                (5_000.0, 85_000.0),
+            ),
+            factor("hardware's target", &["frequency.hwp_target"], "ratio", (0.1, 0.95)),
+        ],
+    },
 ];
 
 /// Rounds of Gauss and Newton's method, each of as many evaluations as there are factors and one.

@@ -4,6 +4,7 @@ use super::{BestMean, Deviation, Rules, Vintage};
 use crate::statistics::{
     Better, Mean, amean, ascending, best_first, best_mean, best_mean_inclusive, best_mean_uneven,
     coefficient_of_variation, harmonic_stddev, maximum, minimum, population_stddev, quantile, sample_stddev,
+    subselection,
 };
 use crate::tables::{Class, Iterations, Table, TimeStatistic};
 
@@ -28,6 +29,9 @@ enum Statistic {
     Percentile(usize),
     /// Share in per cent.
     Best(usize),
+    /// Of 2018: what samples drawn from all of them have for a mean, and half the width of its interval.
+    Subselection,
+    SubselectionInterval,
     /// The only figure, or the arithmetic mean of several.
     Figure,
     /// Of 2016, iteration by iteration.
@@ -92,13 +96,15 @@ fn normalised(mean: Mean, shares: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Without SubAmean and its interval, whose part of the samples is chosen by a program of its own.
+/// SummariseSubselection.pm
 fn subselection_2018() -> Vec<Row> {
     vec![
         row("Min", Statistic::Min, false),
         row("Amean", Statistic::Mean, true),
         row("Stddev", Statistic::Deviation, false),
         row("Max", Statistic::Max, false),
+        row("SubAmean", Statistic::Subselection, false),
+        row("SubAmeanCI", Statistic::SubselectionInterval, false),
     ]
 }
 
@@ -175,6 +181,8 @@ impl Statistic {
                 BestMean::Uneven => best_mean_uneven(samples, share, mean, table.better),
                 BestMean::Even => best_mean(samples, share, mean, table.better),
             },
+            Statistic::Subselection => subselection(samples).map(|drawn| drawn.0),
+            Statistic::SubselectionInterval => subselection(samples).map(|drawn| drawn.1),
             Statistic::Figure => amean(samples),
             Statistic::Time(time) => Some(time.of(samples)),
         }

@@ -431,7 +431,7 @@ fn shown(table: &Table, vintage: Vintage, label: &str) -> f64 {
 }
 
 #[test]
-fn load_files_have_percentiles_now_and_four_rows_in_2018() {
+fn load_files_have_percentiles_now_and_draws_in_2018() {
     let samples = vec![vec![5.0, 3.0, 8.0, 1.0, 7.0, 2.0, 6.0, 4.0]];
     let operations = vec![Operation { label: "64".to_string(), arms: vec![samples] }];
     let times = Table { class: Class::LeftSkewops, operations, ..hackbench(1, 1) };
@@ -454,12 +454,21 @@ fn load_files_have_percentiles_now_and_four_rows_in_2018() {
         let text = render(&times, vintage, Stars::Never);
         text.lines().skip(3).map(|line| line.split_whitespace().next().unwrap().to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(labels(Vintage::Jan2018), ["Min", "Amean", "Stddev", "Max"]);
+    assert_eq!(labels(Vintage::Jan2018), ["Min", "Amean", "Stddev", "Max", "SubAmean", "SubAmeanCI"]);
+    let drawn = shown(&times, Vintage::Jan2018, "SubAmean");
+    assert!((4.0..5.0).contains(&drawn), "near the mean: {drawn}");
+    // Of six samples with a variance of some 5.25, for which the draws' own varies.
+    let half = shown(&times, Vintage::Jan2018, "SubAmeanCI");
+    assert!((1.5..2.2).contains(&half), "1.96 x sqrt(5.25 / 6) is 1.83: {half}");
     assert_eq!(labels(Vintage::Feb2016), ["Min", "Amean", "Stddev", "CoeffVar", "Max"]);
     let rates = Table { better: Better::Higher, ..times };
     assert_eq!([50, 99].map(|share| shown(&rates, Vintage::Now, &format!("Pctile.{share}"))), [5.0, 2.0]);
     assert_eq!(shown(&rates, Vintage::Now, "BHmean.50"), 6.3039, "4 / (1/8 + 1/7 + 1/6 + 1/5)");
     assert!(render(&rates, Vintage::Jan2018, Stars::Never).contains("BHmean-95"));
+    // dbench's and tbench's digits of today, whatever they were before.
+    let two = Table { decimals: 2, ..rates };
+    assert!(render(&two, Vintage::Now, Stars::Never).contains(" 6.3039 "));
+    assert!(render(&two, Vintage::Jan2018, Stars::Never).lines().all(|line| !line.contains("6.3039")));
 }
 
 #[test]

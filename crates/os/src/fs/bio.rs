@@ -10,7 +10,8 @@
 //! rule; requests are neither merged nor sorted.
 
 use super::device::{Completion, WriteCache};
-use super::{FileSystem, FsKind, FsWork};
+use super::xfs::item::Buffer;
+use super::{FileId, FileSystem, FsKind, FsWork};
 use crate::irq::Cause;
 use crate::workqueue::{Queue, Work};
 use crate::{Os, charge, paths};
@@ -26,13 +27,15 @@ pub struct BioId(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BioKind {
     /// File data; `fresh` as for [`super::FsOp::Write`].
-    Data { fresh: bool },
+    Data { file: FileId, fresh: bool },
     /// A log buffer of XFS, by the number of the buffers before it. To be durable, with all that was written before.
     Log { buffer: u64 },
     /// ext4's journal: blocks.
     Journal,
     /// The block that commits them, durable as XFS's.
     Commit,
+    /// Metadata of XFS on its way to its place.
+    Metadata(Buffer),
     /// Nothing but a flush of the device's cache.
     Flush,
     /// The flush that stands for all who wait for one.
@@ -247,9 +250,11 @@ impl Os {
         let xfs = fs.kind == FsKind::Xfs;
         let bio = *fs.bios.bio(id);
         match bio.kind {
-            BioKind::Data { fresh: true } if xfs => {
+            BioKind::Data { fresh: true, .. } if xfs => {
                 self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::EndIo(id)));
             }
+            // xfs_buf.c: xfs_buf_ioend_async()
+            BioKind::Metadata(_) => self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::BufDone(id))),
             BioKind::Log { .. } => self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::LogDone(id))),
             _ => {
                 fs.bios.bio(id).done = true;

@@ -7,7 +7,7 @@
 //! transaction: while their copy is on its way to the journal, who wants to change them sleeps (jbd2/transaction.c: do_get_write_access(),
 //! BH_Shadow).
 //!
-//! Differs: a transaction never runs out of room, and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
+//! Differs: a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
 //! for nothing.
 
 use super::bio::{BioId, BioKind};
@@ -18,10 +18,24 @@ use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
+use std::collections::BTreeSet;
 use units::CpuId;
 
-/// Blocks of a transaction, but for the last: the one that lists them, and a handful of metadata (guess).
-const JOURNAL_BLOCKS: u64 = 8;
+/// Inodes of a block, files of a directory (guess, as on XFS), and groups of 128 MB on a small disk.
+const INODES_OF_BLOCK: u32 = 16;
+const FILES_OF_DIRECTORY: u32 = 8;
+const GROUPS: u32 = 16;
+/// Blocks of every transaction beside those that were changed: the one that lists them, the group descriptors, the superblock.
+const OWN_BLOCKS: u64 = 3;
+
+/// A block that is journalled whole, once in a transaction, whatever is changed in it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Block {
+    Inodes(u32),
+    Directory(u32),
+    /// Of a group: which inodes and blocks are free.
+    Bitmaps(u32),
+}
 
 /// The journal, by numbers of transactions.
 #[derive(Debug)]
@@ -34,6 +48,8 @@ pub(super) struct Journal {
     phase: Phase,
     /// Calls inside the running transaction, or the one that is being closed.
     updates: u32,
+    /// What the running transaction has changed.
+    blocks: BTreeSet<Block>,
     /// j_state_lock, which every call takes to get in.
     state_lock: Line,
     done_commit: WaitQueue,
@@ -66,6 +82,7 @@ impl Journal {
             committing: None,
             phase: Phase::Running,
             updates: 0,
+            blocks: BTreeSet::new(),
             state_lock: allocate(&["journal: j_state_lock"]),
             done_commit: WaitQueue::new(allocate(&["journal: j_wait_done_commit"])),
             locked: WaitQueue::new(allocate(&["journal: j_wait_transaction_locked"])),
@@ -80,6 +97,15 @@ impl Journal {
         // Who is inside one that is being closed still changes that.
         let closed = self.committing.filter(|_| self.phase != Phase::Locked);
         closed.unwrap_or(self.committed) + 1
+    }
+
+    /// A file's inode changes; `names`: and its directory, and what is free in its group.
+    pub fn change(&mut self, file: FileId, names: bool) {
+        self.blocks.insert(Block::Inodes(file.0 / INODES_OF_BLOCK));
+        if names {
+            let directory = file.0 / FILES_OF_DIRECTORY;
+            self.blocks.extend([Block::Directory(directory), Block::Bitmaps(directory % GROUPS)]);
+        }
     }
 
     /// transaction.c: start_this_handle(), and do_get_write_access() for the group descriptors: whether a call is in the transaction
@@ -205,7 +231,9 @@ impl Os {
                     journal.phase = Phase::Blocks;
                     journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     charge(sched, cpu, paths::JBD2_COMMIT_BLOCKS);
-                    let bio = self.fs().bios.add(BioKind::Journal, super::BLOCK * JOURNAL_BLOCKS, task);
+                    // Two bitmaps of a group count as one: seldom do both change.
+                    let blocks = std::mem::take(&mut self.fs().journal.blocks).len() as u64 + OWN_BLOCKS;
+                    let bio = self.fs().bios.add(BioKind::Journal, super::BLOCK * blocks, task);
                     self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::Blocks(bio);
                 }

@@ -15,7 +15,7 @@ use units::CpuId;
 pub const AG_COUNT: u32 = 4;
 
 /// Which of a group's headers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Header {
     Agi,
     Agf,
@@ -69,6 +69,19 @@ impl Groups {
         }
         sched.set_current_state(cpu, TaskState::Uninterruptible);
         false
+    }
+
+    /// Whether nobody has it.
+    pub fn is_free(&mut self, group: u32, header: Header) -> bool {
+        self.lock(group, header).owner.is_none()
+    }
+
+    /// xfs_buf.c: xfs_buf_trylock()
+    pub fn xfs_buf_trylock(&mut self, task: TaskId, group: u32, header: Header) -> bool {
+        let lock = self.lock(group, header);
+        let free = lock.owner.is_none();
+        lock.owner.get_or_insert(task);
+        free
     }
 
     /// xfs_buf.c: xfs_buf_unlock(): to the first who waits.

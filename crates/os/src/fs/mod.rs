@@ -4,12 +4,12 @@
 //! changed: data that must be written, and metadata that the journal must hold. [`xfs`] and [`ext4`] say how fsync() brings both to the
 //! device, who sleeps for whom, and which threads do the work in between; [`bio`] what the block layer makes of it.
 //!
-//! Calls that take or give back inodes and blocks wait for each other: on XFS for the headers of an allocation group ([`groups`]), on ext4 for
-//! a transaction that is being closed, and for the blocks of one that is being written. What they do inside is a path of its own, so that
-//! others find them there.
+//! Calls that take or give back inodes and blocks wait for each other: on XFS for space in the log, for the headers of an allocation group
+//! ([`groups`]) and while changes are taken for a checkpoint, on ext4 for a transaction that is being closed, and for the blocks of one that
+//! is being written. What they do inside is a path of its own, so that others find them there.
 //!
 //! Modelled: one file system and one device; files by number, a client's directories spread over the groups. Absent: reading from the
-//! device, writeback in the background, memory pressure, what several tasks contend for in one directory (every client has its own).
+//! device, writing back data that nobody flushes, memory pressure, what several tasks contend for in one directory (every client has its own).
 
 mod bio;
 mod device;
@@ -20,6 +20,7 @@ mod xfs;
 pub use bio::BioId;
 pub use device::{Completion, Device, WriteCache};
 pub use ext4::Jbd2;
+pub use xfs::Xfsaild;
 
 use crate::irq::IrqId;
 use crate::{Os, Step, charge, paths};
@@ -32,6 +33,7 @@ use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::versions::{Setting, Switched};
 use units::{CpuId, Ns};
+use xfs::item::{self, Item, Transaction};
 
 behaviour! {
     /// Who pushes XFS's committed items into the log.
@@ -140,8 +142,9 @@ impl FsCall {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Begin,
-    /// About to be the only one in a place, the so manieth of the call; then inside.
+    /// About to be let in somewhere, the so manieth place of the call; XFS: with its space in the log; then inside.
     Enter(u8),
+    Reserved(u8),
     Inside(u8),
     /// Waits for this request's data.
     Data(BioId),
@@ -170,8 +173,8 @@ enum Stage {
 /// Where a call must be alone, or let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
-    /// XFS: a header of an allocation group.
-    Group(Header),
+    /// XFS: a transaction, and the header of an allocation group that it needs.
+    Xfs(Transaction, Option<Header>),
     /// ext4: a transaction.
     Handle,
 }
@@ -181,12 +184,14 @@ enum Place {
 pub enum FsWork {
     /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
     EndIo(BioId),
-    /// xfs_log_cil.c: xlog_cil_push_work()
+    /// xfs_log_cil.c: xlog_cil_push_work(); it may sleep.
     CilPush,
     /// block/blk-mq.c: blk_mq_requeue_work(): steps of durable writes.
     Requeue,
     /// xfs_log.c: xlog_iodone(), with the callbacks of what the buffer holds.
     LogDone(BioId),
+    /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its place.
+    BufDone(BioId),
 }
 
 /// What is to be written of a file.
@@ -195,6 +200,8 @@ struct Inode {
     /// Bytes of its dirty pages.
     dirty: u64,
     fresh: bool,
+    /// XFS: its times or its version are to be logged.
+    touched: bool,
     /// It has blocks on the device.
     allocated: bool,
     /// The checkpoint, or transaction, that holds its last change; 0: none.
@@ -232,37 +239,40 @@ impl FileSystem {
         &mut self.inodes[index]
     }
 
-    /// Metadata of a file changes: in the checkpoint or the transaction that takes changes now.
-    fn log<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, file: FileId) {
-        let current = match self.kind {
-            FsKind::Xfs => {
-                self.xfs.xfs_log_commit_cil(sched, cpu);
-                self.xfs.current()
-            }
-            FsKind::Ext4 => self.journal.running(),
-        };
-        self.inode(file).logged = current;
-    }
-
     /// The so manieth place where a call must be let in, with the file that it is about.
     fn place(&mut self, op: FsOp, number: u8) -> Option<(Place, FileId)> {
-        use Place::{Group, Handle};
+        use Place::{Handle, Xfs};
+        use Transaction::{Create, Fsyncts, Ichange, Ifree, Itruncate, Remove, Rename, Write};
+        let (agi, agf) = (Some(Header::Agi), Some(Header::Agf));
         let (file, xfs, ext4): (FileId, &[Place], &[Place]) = match op {
-            FsOp::Open { file, create: true } => (file, &[Group(Header::Agi)], &[Handle]),
+            FsOp::Open { file, create: true } => (file, &[Xfs(Create, agi)], &[Handle]),
             // From the directory to the list of inodes without a name; off that list, and free. Blocks are given back where the file has some.
             FsOp::Unlink(file) if self.inode(file).allocated => {
-                (file, &[Group(Header::Agi), Group(Header::Agf), Group(Header::Agi)], &[Handle, Handle])
+                (file, &[Xfs(Remove, agi), Xfs(Itruncate, agf), Xfs(Ifree, agi)], &[Handle, Handle])
             }
-            FsOp::Unlink(file) => (file, &[Group(Header::Agi), Group(Header::Agi)], &[Handle, Handle]),
-            FsOp::Rename(file) | FsOp::Utimes(file) => (file, &[], &[Handle]),
+            FsOp::Unlink(file) if self.inode(file).dirty > 0 => {
+                (file, &[Xfs(Remove, agi), Xfs(Itruncate, None), Xfs(Ifree, agi)], &[Handle, Handle])
+            }
+            FsOp::Unlink(file) => (file, &[Xfs(Remove, agi), Xfs(Ifree, agi)], &[Handle, Handle]),
+            FsOp::Rename(file) => (file, &[Xfs(Rename, None)], &[Handle]),
+            FsOp::Utimes(file) => (file, &[Xfs(Ichange, None)], &[Handle]),
+            FsOp::Write { file, .. } if self.inode(file).touched => (file, &[Xfs(Fsyncts, None)], &[]),
             // Blocks are chosen when they are to be written.
             FsOp::Fsync(file) if self.inode(file).dirty > 0 && self.inode(file).fresh => {
-                (file, &[Group(Header::Agf)], &[Handle])
+                (file, &[Xfs(Write, agf)], &[Handle])
             }
             _ => return None,
         };
         let places = if self.kind == FsKind::Xfs { xfs } else { ext4 };
         places.get(usize::from(number)).map(|&place| (place, file))
+    }
+
+    /// What a transaction of XFS changes, for the checkpoint; the file's own inode first.
+    fn changes(transaction: Transaction, header: Option<Header>, file: FileId) -> impl Iterator<Item = Item> {
+        let names = matches!(transaction, Transaction::Create | Transaction::Remove | Transaction::Rename);
+        let directory = names.then_some(Item::directory_of(file));
+        let header = header.map(|header| Item::Header(item::group(file), header));
+        [Some(Item::Inode(file.0)), directory, header].into_iter().flatten()
     }
 }
 
@@ -309,13 +319,16 @@ impl Os {
                     self.in_memory(sched, cpu, call.op);
                     call.stage = Stage::Enter(0);
                 }
-                Stage::Enter(number) => {
+                Stage::Enter(number) | Stage::Reserved(number) => {
                     if let Some((place, file)) = self.fs().place(call.op, number) {
-                        if !self.enter(sched, cpu, task, place, file) {
+                        if !self.enter(sched, cpu, task, place, file, number, &mut call.stage) {
                             return Step::Sleep { until: None };
                         }
                         call.stage = Stage::Inside(number);
-                        return Step::Continues;
+                        if place.is_shared() {
+                            return Step::Continues;
+                        }
+                        continue;
                     }
                     if let FsOp::Unlink(file) = call.op {
                         *self.fs().inode(file) = Inode::default();
@@ -328,9 +341,12 @@ impl Os {
                     return self.fsync(sched, cpu, task, file, &mut call.stage);
                 }
                 Stage::Inside(number) => {
-                    if let Some((place, file)) = self.fs().place(call.op, number) {
-                        self.leave(sched, cpu, place, file);
+                    if let Some((place, file)) = self.fs().place(call.op, number)
+                        && !self.leave(sched, cpu, task, place, file)
+                    {
+                        return Step::Sleep { until: None };
                     }
+                    // A write is at most one transaction, and its file's need of it is gone.
                     call.stage = Stage::Enter(number + 1);
                 }
                 _ => {
@@ -346,24 +362,24 @@ impl Os {
         let now = sched.arch().sched_clock(cpu);
         charge(sched, cpu, path_of(op));
         match op {
-            // Those that ext4 lets into a transaction change their file there.
-            FsOp::Rename(file) | FsOp::Utimes(file) if self.fs().kind == FsKind::Xfs => {
-                self.fs().log(sched, cpu, file);
-            }
             FsOp::Read { bytes } => sched.arch_mut().copy(cpu, u64::from(bytes)),
             FsOp::Write { file, bytes, fresh } => {
                 let iversion = self.fs_rules.iversion;
-                let xfs = self.fs().kind == FsKind::Xfs;
                 sched.arch_mut().copy(cpu, u64::from(bytes));
-                let inode = self.fs().inode(file);
+                let fs = self.fs();
+                let xfs = fs.kind == FsKind::Xfs;
+                let running = fs.journal.running();
+                let inode = fs.inode(file);
                 inode.dirty += u64::from(bytes);
                 inode.fresh |= fresh;
                 let jiffy = Ns(now.0 / JIFFY.0);
                 let stamp = inode.stamped != Some(jiffy);
                 inode.stamped = Some(jiffy);
                 let counted = xfs && iversion == IVersion::EveryWrite;
-                if stamp || fresh || counted {
-                    self.fs().log(sched, cpu, file);
+                inode.touched = stamp || fresh || counted;
+                if inode.touched && !xfs {
+                    inode.logged = running;
+                    fs.journal.change(file, false);
                 }
             }
             FsOp::Fsync(file) if self.fs().inode(file).dirty > 0 => charge(sched, cpu, paths::WRITE_CACHE_PAGES),
@@ -372,33 +388,68 @@ impl Os {
     }
 
     /// Whether a call is let in, with what it does there; otherwise it is about to sleep.
-    fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, place: Place, file: FileId) -> bool {
+    #[expect(clippy::too_many_arguments, reason = "a step of the call, apart from its loop")]
+    fn enter<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        place: Place,
+        file: FileId,
+        number: u8,
+        stage: &mut Stage,
+    ) -> bool {
         let fs = self.fs();
-        let work = match place {
-            Place::Group(header) => {
-                if !fs.groups.xfs_buf_lock(sched, cpu, task, file.0, header) {
+        match place {
+            Place::Xfs(transaction, header) => {
+                if *stage == Stage::Enter(number) {
+                    let (granted, push) = fs.xfs.space.xfs_log_reserve(sched, cpu, task, transaction);
+                    if let Some(threshold) = push {
+                        fs.xfs.ail.xfs_ail_push(sched, cpu, threshold);
+                    }
+                    if !granted {
+                        return false;
+                    }
+                    *stage = Stage::Reserved(number);
+                }
+                let Some(header) = header else { return true };
+                if !fs.groups.xfs_buf_lock(sched, cpu, task, item::group(file), header) {
                     return false;
                 }
-                if header == Header::Agi { paths::XFS_DIALLOC } else { paths::XFS_ALLOC_AG_VEXTENT }
+                let agi = header == Header::Agi;
+                charge(sched, cpu, if agi { paths::XFS_DIALLOC } else { paths::XFS_ALLOC_AG_VEXTENT });
             }
             Place::Handle => {
                 if !fs.journal.start_this_handle(sched, cpu, task) {
                     return false;
                 }
-                paths::EXT4_NEW_INODE
+                charge(sched, cpu, paths::EXT4_NEW_INODE);
+                fs.inode(file).logged = fs.journal.running();
+                fs.journal.change(file, true);
             }
-        };
-        charge(sched, cpu, work);
-        fs.log(sched, cpu, file);
+        }
         true
     }
 
-    fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, place: Place, file: FileId) {
+    /// Whether a call is out again; otherwise it is about to sleep for that.
+    fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, place: Place, file: FileId) -> bool {
         let fs = self.fs();
         match place {
-            Place::Group(header) => fs.groups.xfs_buf_unlock(sched, cpu, file.0, header),
+            Place::Xfs(transaction, header) => {
+                let items = FileSystem::changes(transaction, header, file);
+                if !fs.xfs.xfs_log_commit_cil(sched, cpu, task, transaction, items) {
+                    return false;
+                }
+                fs.inode(file).touched = false;
+                fs.inode(file).logged = fs.xfs.current();
+                if let Some(header) = header {
+                    fs.groups.xfs_buf_unlock(sched, cpu, item::group(file), header);
+                }
+                self.xlog_cil_push_background(sched, cpu);
+            }
             Place::Handle => fs.journal.jbd2_journal_stop(sched, cpu),
         }
+        true
     }
 
     /// mm/filemap.c: file_write_and_wait_range(): a file's dirty pages go to the device.
@@ -411,7 +462,7 @@ impl Os {
         }
         let fresh = std::mem::take(&mut inode.fresh);
         inode.allocated = true;
-        let bio = fs.bios.add(BioKind::Data { fresh }, bytes, task);
+        let bio = fs.bios.add(BioKind::Data { file, fresh }, bytes, task);
         self.submit_bio(sched, cpu, bio);
         Some(bio)
     }
@@ -453,19 +504,33 @@ impl Os {
     }
 
     /// What a worker does for the file system.
-    pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, work: FsWork) {
+    pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: FsWork) -> Step {
         match work {
             FsWork::EndIo(id) => {
                 charge(sched, cpu, paths::XFS_END_IO);
-                let bio = self.fs().bios.bio(id);
+                let fs = self.fs();
+                let bio = fs.bios.bio(id);
                 bio.done = true;
                 let task = bio.task;
+                if let BioKind::Data { file, .. } = bio.kind {
+                    fs.xfs.xfs_setfilesize(file);
+                    fs.inode(file).logged = fs.xfs.current();
+                }
                 sched.wake(cpu, task, WakeFlags::NONE);
             }
-            FsWork::CilPush => self.xlog_cil_push_work(sched, cpu),
+            FsWork::CilPush => return self.xlog_cil_push(sched, cpu, task),
             FsWork::Requeue => self.blk_mq_requeue_work(sched, cpu),
             FsWork::LogDone(id) => self.xlog_iodone(sched, cpu, id),
+            FsWork::BufDone(id) => self.xfs_buf_iodone(sched, cpu, id),
         }
+        Step::Done(0)
+    }
+}
+
+impl Place {
+    /// Whether others may find a call inside, or be kept out by it.
+    fn is_shared(self) -> bool {
+        matches!(self, Place::Handle | Place::Xfs(_, Some(_)))
     }
 }
 

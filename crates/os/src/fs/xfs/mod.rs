@@ -1,53 +1,103 @@
 //! fs/xfs: fsync() forces the log (xfs_file.c, xfs_log.c, xfs_log_cil.c), with up to five sleeps.
 //!
 //! 1. For its data, which the caller submits; a worker ends the write where it went to fresh blocks.
-//! 2. For the push of the checkpoint that holds the file's changes, which a worker does ([`super::CilPush`]): until v5.3 one of the CPU of the
+//! 2. For the push of the checkpoint that holds the file's changes, which a worker does ([`super::CilPush`], [`cil`]): until v5.3 one of the CPU of the
 //!    caller, who has just left it. Whoever comes while a push is queued, and needs no later one, waits for the same.
 //! 3. While the log buffer before is on its way to the device, for that one: meanwhile others may put their checkpoints into the same buffer.
-//!    So the log takes one buffer at a time, with all that came together.
-//! 4. For the buffer that holds the checkpoint. The first of those who waited gives it to the block layer; when it is on the device, the log's own
+//!    So the log takes one buffer at a time, with all that came together, where checkpoints are small.
+//! 4. For the buffer that holds the checkpoint's end. The first of those who waited gives it to the block layer; when it is on the device, the log's own
 //!    worker (bound, of high priority, on the CPU of the interrupt) wakes everybody whose checkpoint it held.
 //! 5. Who did not give it away himself does not know whether the device was flushed, and flushes it.
 //!
+//! Every other call that changes something is a transaction: it reserves space of the log before it begins ([`space`]), and may sleep for that;
+//! its changes ([`item`]) go to the open checkpoint when it commits. What the log holds is written to its place by a thread of its own
+//! when room is needed ([`ail`]).
+//!
 //! Transactions of all tasks write the same few lines: the log's grant heads, the context's lock, the list of committed items.
 //!
-//! Differs: the log's buffers never run out, and its tail is never pushed; committing tasks do not sleep while a push swaps the lists.
+//! Differs: the worker that ends a write to fresh blocks logs the file's size without reserving space or sleeping for the context; buffers
+//! at the end of the log are not written in two parts; the log is not covered when nothing happens.
+
+mod ail;
+mod cil;
+pub(super) mod item;
+mod space;
+
+pub use ail::Xfsaild;
 
 use super::bio::{BioId, BioKind};
-use super::{CilPush, FileId, FsWork, Stage};
+use super::{FileId, Stage};
 use crate::wait::WaitQueue;
-use crate::workqueue::{Queue, Work};
 use crate::{Os, Step, charge, paths};
-use sched::arch::Arch;
+use ail::Ail;
+use cil::Push;
+use item::{Item, Items};
 use sched::layout::Line;
 use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
+use space::Space;
 use std::collections::VecDeque;
 use units::CpuId;
 
-/// Buffers of the log (`logbufs`), each with its wait queues.
+/// The log that mkfs.xfs makes on a disk of less than some 20 GB (mkfs/xfs_mkfs.c: XFS_MIN_REALISTIC_LOG_BLOCKS of 4 KiB).
+pub(super) const LOG_BYTES: u64 = 2_560 * super::BLOCK;
+/// Buffers of the log (`logbufs`), each with its wait queues, and what each holds beside its header (`logbsize` of 32 KiB).
 const ICLOGS: usize = 8;
+const HEADER: u64 = 512;
+const ICLOG_BYTES: u64 = 32 * 1024 - HEADER;
 /// Lines that transactions write: the reserve and the write head, the context's lock, the list with its lock.
 const LINES: &[&str] = &["xlog: l_reserve_head", "xlog: l_write_head", "xfs_cil: xc_ctx_lock", "xfs_cil: xc_cil"];
 
 /// The log, by numbers of checkpoints.
 #[derive(Debug)]
 pub(super) struct Log {
-    /// The last one that is in a log buffer.
+    /// The checkpoint that takes what changes now: what it holds, and how much of the log that needs.
+    current: u64,
+    open: Vec<Item>,
+    open_bytes: u64,
+    pub(super) items: Items,
+    push: Push,
+    /// Somebody has asked for a push that has not begun.
+    push_pending: bool,
+    /// The last one that is in log buffers, to its end.
     pushed: u64,
     /// The last one whose push was asked for.
     push_queued: u64,
-    /// The last one in a buffer that was closed, and the last one on the device.
+    /// The last one whose end is in a buffer that was closed, and the last one on the device.
     closed: u64,
     written: u64,
-    /// Buffers on their way, the oldest first: the last checkpoint of each.
-    in_flight: VecDeque<u64>,
+    /// Those behind that one, the oldest first.
+    checkpoints: VecDeque<Checkpoint>,
+    /// Bytes of the buffer that is filled now.
+    filled: u64,
+    /// Buffers on their way, the oldest first.
+    in_flight: VecDeque<InFlight>,
     /// How many buffers have reached the device with all before them, and which have before one of those.
     buffers: u64,
     done: Vec<u64>,
+    pub(super) space: Space,
+    pub(super) ail: Ail,
     push_wait: WaitQueue,
+    context_wait: WaitQueue,
+    flush_wait: WaitQueue,
     iclogs: Vec<InCore>,
     first_line: Line,
+}
+
+/// xfs_log_priv.h: xfs_cil_ctx: changes on their way to the device.
+#[derive(Debug)]
+struct Checkpoint {
+    number: u64,
+    /// Where in the log, once that is known.
+    begins: Option<u64>,
+    items: Vec<Item>,
+}
+
+/// A buffer on its way: the last checkpoint that ends in it or before, and where in the log it begins.
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    last: u64,
+    begins: u64,
 }
 
 /// xfs_log_priv.h: xlog_in_core: who waits until it is written, and who until all before it are, too.
@@ -62,21 +112,36 @@ impl Log {
     pub fn new(mut allocate: impl FnMut(&'static [&'static str]) -> Line) -> Log {
         let mut queue = |name| WaitQueue::new(allocate(name));
         let push_wait = queue(&["xfs_cil: xc_commit_wait"]);
+        let context_wait = queue(&["xfs_cil: xc_ctx_lock.wait_list"]);
+        let flush_wait = queue(&["xlog: l_flush_wait"]);
         let iclog = |_| InCore {
             write_wait: queue(&["xlog_in_core: ic_write_wait"]),
             force_wait: queue(&["xlog_in_core: ic_force_wait"]),
         };
         let iclogs = (0..ICLOGS).map(iclog).collect();
         let first_line = allocate(LINES);
+        let line = |name: u32| Line { index: first_line.index + name, ..first_line };
         Log {
+            current: 1,
+            open: Vec::new(),
+            open_bytes: 0,
+            items: Items::default(),
+            push: Push::default(),
+            push_pending: false,
             pushed: 0,
             push_queued: 0,
             closed: 0,
             written: 0,
+            checkpoints: VecDeque::new(),
+            filled: 0,
             in_flight: VecDeque::new(),
             buffers: 0,
             done: Vec::new(),
+            space: Space::new(line(0), line(1)),
+            ail: Ail::default(),
             push_wait,
+            context_wait,
+            flush_wait,
             iclogs,
             first_line,
         }
@@ -84,28 +149,39 @@ impl Log {
 
     /// The checkpoint that takes what changes now.
     pub fn current(&self) -> u64 {
-        self.pushed + 1
+        self.current
+    }
+
+    /// The last checkpoint that has changes, or is to have them.
+    fn last_change(&self) -> u64 {
+        if self.open.is_empty() { self.current - 1 } else { self.current }
     }
 
     fn line(&self, name: usize) -> Line {
         Line { index: self.first_line.index + name as u32, ..self.first_line }
     }
 
-    /// A buffer by its number, counted from the first that was ever written.
+    /// The number of the buffer that is filled now, counted from the first that was ever written.
+    fn next_buffer(&self) -> u64 {
+        self.buffers + self.in_flight.len() as u64
+    }
+
+    /// A buffer by its number.
     fn iclog(&mut self, number: u64) -> &mut InCore {
         &mut self.iclogs[number as usize % ICLOGS]
     }
 
-    /// xfs_log_cil.c: xfs_log_commit_cil(), with what xfs_log_reserve() did before: the lines that every transaction writes.
-    pub fn xfs_log_commit_cil<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
-        let [reserve, write, context, items] = [0, 1, 2, 3].map(|name| self.line(name));
-        // Reserved, and given back as far as it was not needed.
-        for line in [reserve, write, context, write, reserve] {
-            sched.arch_mut().atomic(cpu, line);
+    /// xfs_log_cil.c: xlog_cil_committed(): what the checkpoints up to `last` hold is in the log, and to be written to its place.
+    fn xlog_cil_committed(&mut self, last: u64) {
+        while self.checkpoints.front().is_some_and(|checkpoint| checkpoint.number <= last) {
+            let checkpoint = self.checkpoints.pop_front().expect("it was looked at");
+            for item in checkpoint.items {
+                let state = self.items.get(item);
+                state.pins -= 1;
+                let from = std::mem::replace(&mut state.lsn, checkpoint.begins);
+                self.ail.move_to(item, from, checkpoint.begins);
+            }
         }
-        sched.arch_mut().lock(cpu, items);
-        sched.arch_mut().unlock(cpu, items);
-        sched.arch_mut().atomic(cpu, context);
     }
 }
 
@@ -119,14 +195,30 @@ impl Os {
         file: FileId,
         stage: &mut Stage,
     ) -> Step {
-        let rule = self.fs_rules.cil_push;
+        let checkpoint = self.fs().inode(file).logged;
+        let step = self.log_force(sched, cpu, task, checkpoint, stage);
+        match step {
+            // It is not known to be flushed: nothing of the file was on its way, or somebody else gave the buffer to the device.
+            Step::Done(0) => self.blkdev_issue_flush(sched, cpu, task, stage),
+            Step::Done(_) => Step::Done(0),
+            other => other,
+        }
+    }
+
+    /// xfs_log.c: _xfs_log_force_lsn(): done with 1 where `task` itself gave the buffer to the device.
+    fn log_force<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        checkpoint: u64,
+        stage: &mut Stage,
+    ) -> Step {
         let checkpoint = match *stage {
             Stage::Push(checkpoint) | Stage::Prior { checkpoint, .. } | Stage::Log { checkpoint, .. } => checkpoint,
             _ => {
-                let checkpoint = self.fs().inode(file).logged;
                 if self.fs().xfs.written >= checkpoint {
-                    // The file is not pinned: nothing of it is on its way.
-                    return self.blkdev_issue_flush(sched, cpu, task, stage);
+                    return Step::Done(0);
                 }
                 charge(sched, cpu, paths::XFS_LOG_FORCE);
                 *stage = Stage::Push(checkpoint);
@@ -134,11 +226,7 @@ impl Os {
             }
         };
         if self.fs().xfs.pushed < checkpoint {
-            if self.fs().xfs.push_queued < checkpoint {
-                self.fs().xfs.push_queued = checkpoint;
-                let queue = if rule == CilPush::Bound { Queue::Bound } else { Queue::Unbound };
-                self.queue_work(sched, cpu, queue, Work::Fs(FsWork::CilPush));
-            }
+            self.xlog_cil_push_now(sched, cpu, checkpoint);
             self.fs().xfs.push_wait.prepare_to_wait(sched, cpu, task, false);
             return Step::Sleep { until: None };
         }
@@ -164,11 +252,11 @@ impl Os {
         let flushed = matches!(*stage, Stage::Log { flushed: true, .. });
         let log = &mut self.fs().xfs;
         if log.written >= checkpoint {
-            return if flushed { Step::Done(0) } else { self.blkdev_issue_flush(sched, cpu, task, stage) };
+            return Step::Done(u64::from(flushed));
         }
-        let next = log.buffers + log.in_flight.len() as u64;
+        let next = log.next_buffer();
         if log.closed >= checkpoint {
-            let at = log.in_flight.partition_point(|&last| last < checkpoint) as u64;
+            let at = log.in_flight.partition_point(|buffer| buffer.last < checkpoint) as u64;
             let buffer = log.buffers + at;
             *stage = Stage::Log { checkpoint, buffer, flushed };
             log.iclog(buffer).force_wait.prepare_to_wait(sched, cpu, task, false);
@@ -177,25 +265,11 @@ impl Os {
             log.iclog(next - 1).write_wait.prepare_to_wait(sched, cpu, task, false);
         } else {
             // All that was pushed by now goes with it.
-            log.closed = log.pushed;
-            log.in_flight.push_back(log.closed);
             *stage = Stage::Log { checkpoint, buffer: next, flushed: true };
-            charge(sched, cpu, paths::XLOG_SYNC);
-            let bio = self.fs().bios.add(BioKind::Log { buffer: next }, super::BLOCK, task);
-            self.submit_bio(sched, cpu, bio);
+            self.xlog_sync(sched, cpu, task);
             self.fs().xfs.iclog(next).force_wait.prepare_to_wait(sched, cpu, task, false);
         }
         Step::Sleep { until: None }
-    }
-
-    /// xfs_log_cil.c: xlog_cil_push_work(): the open checkpoint goes into a log buffer.
-    pub(super) fn xlog_cil_push_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
-        let context = self.fs().xfs.line(2);
-        sched.arch_mut().atomic(cpu, context);
-        charge(sched, cpu, paths::XLOG_CIL_PUSH_WORK);
-        let log = &mut self.fs().xfs;
-        log.pushed += 1;
-        log.push_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
     }
 
     /// xfs_log.c: xlog_iodone(), in the log's worker: xlog_state_done_syncing() wakes who waited for this buffer alone, and
@@ -207,12 +281,19 @@ impl Os {
         fs.bios.free(id);
         fs.xfs.iclog(buffer).write_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
         fs.xfs.done.push(buffer);
+        let full = fs.xfs.in_flight.len() == ICLOGS;
         while let Some(at) = fs.xfs.done.iter().position(|&done| done == fs.xfs.buffers) {
             fs.xfs.done.swap_remove(at);
             let number = fs.xfs.buffers;
-            fs.xfs.written = fs.xfs.in_flight.pop_front().expect("it was on its way");
+            let of = fs.xfs.in_flight.pop_front().expect("it was on its way");
+            (fs.xfs.written, fs.xfs.space.last_sync) = (of.last, of.begins);
             fs.xfs.buffers += 1;
+            fs.xfs.xlog_cil_committed(of.last);
             fs.xfs.iclog(number).force_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
+        }
+        fs.xfs.assign_tail(sched, cpu);
+        if full && fs.xfs.in_flight.len() < ICLOGS {
+            fs.xfs.flush_wait.wake_up(sched, cpu, WakeFlags::NONE, 0);
         }
     }
 }
