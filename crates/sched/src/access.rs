@@ -384,8 +384,9 @@ impl<A: Arch> Sched<A> {
         if !A::CHARGES {
             return self.layout.cfs_rq(cfs_rq, group);
         }
+        // A root queue has its CPU's number.
         let rq = self.cfs_rq[cfs_rq].rq;
-        if self.rq[rq].cfs == cfs_rq { self.layout.rq(rq, root) } else { self.layout.cfs_rq(cfs_rq, group) }
+        if u32::from(rq.0) == cfs_rq.0 { self.layout.rq(rq, root) } else { self.layout.cfs_rq(cfs_rq, group) }
     }
 
     /// Changes `load`, `nr_running`, `min_vruntime`, `exec_clock`.

@@ -338,6 +338,8 @@ pub struct CfsRq {
     /// The queue of an idle group (v5.15).
     pub idle: bool,
     pub on_list: bool,
+    /// Whether any of `next`, `last`, `skip` is somebody.
+    pub buddies: bool,
     /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
     pub propagate: bool,
     pub tg: TgId,
@@ -404,13 +406,16 @@ pub struct Removed {
 }
 
 /// sched.h: struct task_group. `cfs_rq` and `se` hold one id per CPU; the root group has no entities.
+///
+/// In this order: what a group's entities are weighed by stands in one of the host's cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct TaskGroup {
-    pub cfs_rq: Vec<CfsRqId>,
-    pub se: Vec<SeId>,
     pub shares: u64,
     pub load_avg: u64,
     pub parent: Option<TgId>,
+    pub cfs_rq: Vec<CfsRqId>,
+    pub se: Vec<SeId>,
     pub children: Vec<TgId>,
     pub name: String,
     pub clamps: GroupClamps,

@@ -352,6 +352,7 @@ impl<A: Arch> Sched<A> {
     fn __setscheduler_params(&mut self, p: TaskId, attr: &SchedAttr) {
         let task = &mut self.task[p];
         task.policy = attr.sched_policy;
+        self.sched_idle_used |= attr.sched_policy == Policy::Idle;
         if attr.sched_policy.fair_policy() {
             task.static_prio = DEFAULT_PRIO + attr.sched_nice;
             let se = task.se;

@@ -62,6 +62,8 @@ pub struct Sched<A: Arch> {
     pub(crate) interrupt: Interrupt,
     /// Every CPU is a whole one at full speed, as far as load tracking is told.
     pub(crate) full_scale: bool,
+    /// Some task has been a SCHED_IDLE one, or some group idle as a whole.
+    pub(crate) sched_idle_used: bool,
     pub rq: PerCpu<Rq>,
     pub cfs_rq: Arena<CfsRqId, CfsRq>,
     pub se: Arena<SeId, SchedEntity>,
@@ -219,6 +221,7 @@ impl<A: Arch> Sched<A> {
             balance: Default::default(),
             uclamp: UclampState::init_uclamp(nr_cpus),
             sched_energy_present: false,
+            sched_idle_used: false,
             select_rq_mask: CpuMask::new(nr_cpus),
             running_idle: CpuMask::all(nr_cpus),
             hrtimers: HrTimers::new(nr_cpus),

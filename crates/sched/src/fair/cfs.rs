@@ -155,6 +155,13 @@ impl<A: Arch> Sched<A> {
             (None, Some(curr)) => curr,
             (None, None) => unreachable!("who picks has seen that something is queued"),
         };
+        if self.cfs_rq[cfs].buddies { self.pick_buddy(cfs, curr, first, left) } else { left }
+    }
+
+    /// The part of `pick_next_entity()` that asks for buddies; `first` is the first that waits, `left` who would run without them.
+    #[inline(never)]
+    fn pick_buddy(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
+        let ahead = |a: SeId, b: SeId| entity_before(self.se[a].vruntime, self.se[b].vruntime);
         let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
         let mut se = left;
         if unlikely(skip == Some(left)) {

@@ -34,6 +34,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The body of `update_curr()` where there is something to charge.
+    #[inline(never)]
     #[fentry(update_curr)]
     fn update_curr_by(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         self.write_se_times(curr);
@@ -75,7 +76,7 @@ impl<A: Arch> Sched<A> {
     // The queue.
 
     /// fair.c: __enqueue_entity().
-    #[inline]
+    #[inline(always)]
     pub(super) fn __enqueue_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &mut self.se[se];
         entity.in_timeline = true;
@@ -151,8 +152,29 @@ impl<A: Arch> Sched<A> {
         self.cfs_rq[cfs].idle_nr_running -= u32::from(self.se_is_idle(se));
     }
 
+    /// What account_entity_dequeue() and then account_entity_enqueue() come to while the weight of a queued group's entity becomes
+    /// `weight`. (A task gets another weight only while it is off its queue.)
+    #[inline]
+    pub(crate) fn account_entity_reweight(&mut self, cfs: CfsRqId, se: SeId, weight: u64) {
+        let entity = &self.se[se];
+        debug_assert!(entity.task.is_none(), "a queued task keeps its weight");
+        let (before, parent) = (entity.load.weight, entity.parent);
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let cpu = cfs_rq.rq;
+        cfs_rq.load.update_load_sub(before);
+        cfs_rq.load.update_load_add(weight);
+        if parent.is_none() {
+            let load = &mut self.rq[cpu].load;
+            load.update_load_sub(before);
+            load.update_load_add(weight);
+            self.write_rq_weight(cpu);
+            self.write_rq_weight(cpu);
+        }
+    }
+
     /// fair.c: enqueue_entity().
     /// Differs: the tree's other nodes, which an insertion touches as well, are not charged; nor on any other walk of it.
+    #[inline(always)]
     #[fentry]
     pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         self.write_cfs_rq(cfs);
@@ -179,6 +201,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The end of `enqueue_entity()` on a queue that was empty.
+    #[inline]
     fn first_queued(&mut self, cfs: CfsRqId) {
         match self.kernel.bandwidth.throttled_leaf {
             ThrottledLeaf::Listed => {
@@ -197,6 +220,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it.
+    #[inline(always)]
     fn enqueue_placed_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool) {
         let rules = self.kernel.entity;
         let relative = !flags.wakeup
@@ -220,6 +244,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `enqueue_entity()` that places the entity and accounts for it.
+    #[inline(never)]
     fn enqueue_placed_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool) {
         if is_curr {
             self.place_entity_eevdf(cfs, se, flags);
@@ -233,7 +258,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
-    #[inline]
+    #[inline(always)]
     fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId) {
         self.enqueue_entity_load_avg(cfs, se);
         self.se_update_runnable(se);
@@ -253,20 +278,35 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: dequeue_entity(). False: the dequeue is delayed, and the entity goes on competing (v6.12).
+    #[inline(always)]
     #[fentry]
     pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
-        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         self.write_cfs_rq(cfs);
         self.write_se(se);
         self.update_curr(cfs);
-        if eevdf {
-            self.clear_buddies(cfs, se);
-            if self.delays_dequeue(cfs, se, flags) {
-                self.update_load_avg(cfs, se, UpdateLoad::NONE);
-                self.set_delayed(se);
-                return false;
-            }
+        let delayed = self.kernel.entity.pick == Pick::Eevdf && self.delay_dequeue(cfs, se, flags);
+        if !delayed {
+            self.dequeue_entity_now(cfs, se, flags);
         }
+        !delayed
+    }
+
+    /// The part of `dequeue_entity()` that may leave an entity queued (v6.12). True: it did.
+    #[inline(never)]
+    fn delay_dequeue(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
+        self.clear_buddies(cfs, se);
+        let delayed = self.delays_dequeue(cfs, se, flags);
+        if delayed {
+            self.update_load_avg(cfs, se, UpdateLoad::NONE);
+            self.set_delayed(se);
+        }
+        delayed
+    }
+
+    /// The rest of `dequeue_entity()`.
+    #[inline(always)]
+    fn dequeue_entity_now(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         self.update_load_avg(cfs, se, self.dequeue_action(se));
         self.dequeue_runnable_load_avg(cfs, se);
         self.se_update_runnable(se);
@@ -295,11 +335,11 @@ impl<A: Arch> Sched<A> {
         if self.cfs_rq[cfs].nr_running == 0 {
             self.update_idle_cfs_rq_clock_pelt(cfs);
         }
-        true
     }
 
     /// The part of `dequeue_entity()` that makes vruntime relative to a queue to come, and lets min_vruntime go on (until v6.5); unused
     /// runtime goes back in between.
+    #[inline(always)]
     fn normalise_vruntime(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
         if !flags.sleep {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
@@ -328,7 +368,7 @@ impl<A: Arch> Sched<A> {
             self.update_stats_wait_end(cfs, se);
             self.write_se(se);
             self.__dequeue_entity(cfs, se);
-            self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
+            self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG);
             if self.kernel.entity.pick == Pick::Eevdf {
                 self.se[se].set_protect_slice();
             }

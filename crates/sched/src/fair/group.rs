@@ -14,7 +14,7 @@ use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
 use crate::syscalls::TaskChange;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// sched.h: MIN_SHARES, MAX_SHARES: bounds of a group's shown shares; the lower one, unscaled, also of its entities'.
 pub const MIN_SHARES: u64 = 2;
@@ -106,16 +106,16 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    #[inline(never)]
     #[fentry(update_cfs_shares)]
     fn update_cfs_group_of(&mut self, se: SeId, group: CfsRqId) {
         let form = self.kernel.load.group_shares;
         if form == GroupShares::LoadAverageOfBusy && self.cfs_rq[group].load.weight == 0 {
             return;
         }
-        let shares = self.calc_group_shares(group);
-        let weight = shares as u64;
+        let (weight, load) = self.calc_group_shares(group);
         let runnable = match form {
-            GroupShares::LoadAverage => self.calc_group_runnable(group, shares),
+            GroupShares::LoadAverage => self.calc_group_runnable(group, weight as i64, load),
             _ => weight,
         };
         if form != GroupShares::LoadAverageOfBusy || self.se[se].load.weight != weight {
@@ -123,50 +123,58 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: calc_group_shares(). Kept scale.
+    /// fair.c: calc_group_shares(). Kept scale; and the `load` that it goes by.
     ///
     /// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
-    fn calc_group_shares(&mut self, cfs: CfsRqId) -> i64 {
+    #[inline]
+    fn calc_group_shares(&mut self, cfs: CfsRqId) -> (u64, i64) {
         let cfs_rq = &self.cfs_rq[cfs];
         let (tg, load_avg) = (cfs_rq.tg, cfs_rq.avg.load_avg);
         let load = self.kernel.load_resolution.scale_load_down(cfs_rq.load.weight).max(load_avg) as i64;
         let tg_shares = self.tg_shares(tg) as i64;
         let tg_weight = self.calc_tg_weight(cfs, tg, load);
-        clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares) as i64
+        (clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares), load)
     }
 
-    /// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's load is runnable now.
-    fn calc_group_runnable(&self, cfs: CfsRqId, shares: i64) -> u64 {
-        let resolution = self.kernel.load_resolution;
+    /// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's `load` is runnable now.
+    #[inline]
+    fn calc_group_runnable(&self, cfs: CfsRqId, shares: i64, load: i64) -> u64 {
         let cfs_rq = &self.cfs_rq[cfs];
-        let load_avg = cfs_rq.avg.load_avg.max(resolution.scale_load_down(cfs_rq.load.weight)) as i64;
-        let runnable = cfs_rq.avg.runnable_avg.max(resolution.scale_load_down(cfs_rq.runnable_weight)) as i64;
-        clamp_shares(divide(runnable.wrapping_mul(shares), load_avg), shares)
+        let weight = self.kernel.load_resolution.scale_load_down(cfs_rq.runnable_weight);
+        let runnable = cfs_rq.avg.runnable_avg.max(weight) as i64;
+        clamp_shares(divide(runnable.wrapping_mul(shares), load), shares)
     }
 
     /// fair.c: reweight_entity().
+    #[inline(always)]
     pub(crate) fn reweight_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
-        let on_rq = self.se[se].on_rq;
-        let is_curr = self.cfs_rq[cfs].curr == Some(se);
-        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
         self.write_se(se);
-        if on_rq {
-            if eevdf {
-                let avruntime = self.begin_reweight(cfs, se);
-                self.reweight_eevdf(se, avruntime, load.weight);
-            } else if is_curr {
-                self.update_curr(cfs);
-            }
-            self.account_entity_dequeue(cfs, se);
-        } else if eevdf {
-            self.reweight_lag(se, load.weight);
+        if self.kernel.entity.pick == Pick::Eevdf {
+            return self.reweight_entity_eevdf(cfs, se, load, runnable);
         }
+        if !self.se[se].on_rq {
+            return self.reweight_averages(cfs, se, load, runnable);
+        }
+        if self.cfs_rq[cfs].curr == Some(se) {
+            self.update_curr(cfs);
+        }
+        self.account_entity_reweight(cfs, se, load.weight);
         self.reweight_averages(cfs, se, load, runnable);
-        if on_rq {
-            self.account_entity_enqueue(cfs, se);
-            if eevdf && !is_curr {
-                self.__enqueue_entity(cfs, se);
-            }
+    }
+
+    /// The same since v6.6: virtual times follow.
+    #[inline(never)]
+    fn reweight_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
+        if !self.se[se].on_rq {
+            self.reweight_lag(se, load.weight);
+            return self.reweight_averages(cfs, se, load, runnable);
+        }
+        let avruntime = self.begin_reweight(cfs, se);
+        self.reweight_eevdf(se, avruntime, load.weight);
+        self.account_entity_reweight(cfs, se, load.weight);
+        self.reweight_averages(cfs, se, load, runnable);
+        if self.cfs_rq[cfs].curr != Some(se) {
+            self.__enqueue_entity(cfs, se);
         }
     }
 
@@ -459,7 +467,14 @@ impl<A: Arch> Sched<A> {
 /// Division that leaves the dividend alone where the divisor is zero.
 #[inline]
 fn divide(dividend: i64, divisor: i64) -> i64 {
-    if divisor == 0 { dividend } else { dividend / divisor }
+    if divisor == 0 {
+        dividend
+    } else if unlikely((dividend | divisor) < 0) {
+        dividend / divisor
+    } else {
+        // Shorter than the signed one, which must beware of the divisor -1.
+        (dividend as u64 / divisor as u64) as i64
+    }
 }
 
 /// At least MIN_SHARES, which is unscaled on purpose: a small group on many CPUs must not grow; at most `most`.

@@ -31,7 +31,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpufreq::ChangePlace;
 use crate::load_weight::LoadResolution;
-use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Scale, UtilEstimate};
+use crate::pelt::{self, CfsRqLoad, EntityLoad, GroupNews, Pelt, Rate, SCHED_CAPACITY_SHIFT, Scale, UtilEstimate};
 use crate::sched::*;
 use fentry::fentry;
 use units::unlikely;
@@ -76,6 +76,36 @@ fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLo
         Pelt::RunnableAvg => u64::from(cfs_rq.h_nr_running - cfs_rq.h_nr_delayed),
     };
     CfsRqLoad { weight: resolution.scale_load_down(cfs_rq.load.weight), runnable, running: cfs_rq.curr.is_some() }
+}
+
+/// Lets time pass for an entity and for its queue, `units` of it for each, within their periods.
+#[inline(always)]
+fn accrue_both(
+    pelt: Pelt,
+    resolution: LoadResolution,
+    now: u64,
+    units: [u64; 2],
+    cfs_rq: &mut CfsRq,
+    (se, entity): (SeId, &mut SchedEntity),
+) {
+    let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
+    let queued = u64::from(load.on_rq);
+    let (counts, runnable) = match pelt {
+        Pelt::ByPeriod => (if load.on_rq { load.weight } else { 0 }, 0),
+        Pelt::Accumulate => (queued, queued),
+        Pelt::RunnableAvg => (queued, load.runnable << SCHED_CAPACITY_SHIFT),
+    };
+    let rate = Rate { load: counts, runnable, running: load.running };
+    pelt::accrue(pelt, now, units[0], &mut entity.avg, rate);
+
+    let load = queue_load(pelt, resolution, cfs_rq);
+    let runnable = match pelt {
+        Pelt::ByPeriod => load.weight,
+        Pelt::Accumulate => load.runnable,
+        Pelt::RunnableAvg => load.runnable << SCHED_CAPACITY_SHIFT,
+    };
+    let rate = Rate { load: load.weight, runnable, running: load.running };
+    pelt::accrue(pelt, now, units[1], &mut cfs_rq.avg, rate);
 }
 
 /// What was news after averages were brought up to now.
@@ -254,29 +284,80 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_load_avg(). Brings an entity and its queue up to now.
     #[fentry]
     pub(crate) fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        self.touch_load_avg(cfs, se);
+        self.update_touched_load_avg(cfs, se, flags);
+    }
+
+    /// The same where it often has been called just before, and nothing is left to do.
+    #[inline(always)]
+    #[fentry(update_load_avg)]
+    pub(crate) fn update_load_avg_again(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        self.touch_load_avg(cfs, se);
+        if !self.has_no_news(cfs, se) {
+            self.update_touched_load_avg(cfs, se, flags);
+        }
+    }
+
+    /// The lines that `update_load_avg()` always touches.
+    #[inline(always)]
+    fn touch_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_se_avg(se);
         self.write_cfs_avg(cfs);
         self.read_cfs_removed(cfs);
-        if !self.has_no_news(cfs, se, flags) {
+    }
+
+    /// Whether no unit of time has passed since the last update, and nothing came to an attached entity or its queue from elsewhere.
+    #[inline(always)]
+    fn has_no_news(&self, cfs: CfsRqId, se: SeId) -> bool {
+        let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
+        let now = queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        entity.avg.last_update_time != 0
+            && pelt::units_passed(now, &entity.avg) | pelt::units_passed(now, &cfs_rq.avg) == 0
+            && cfs_rq.removed.nr == 0
+            && entity.my_q.is_none_or(|group| !self.cfs_rq[group].propagate)
+    }
+
+    fn update_touched_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        if !self.accrue_load_avg(cfs, se, flags) {
             self.bring_load_avg_up(cfs, se, flags);
         }
     }
 
-    /// Whether `update_load_avg()` has nothing to do, as often where it is called twice on one path: no unit of time has passed, and
-    /// nothing came to an attached entity or its queue from elsewhere.
+    /// `update_load_avg()` in its usual case: the entity is attached, nothing came to it or its queue from elsewhere, and no period
+    /// ends. Then only sums grow, and nobody has to be told. False: it is another case, and nothing has been done.
     #[inline(always)]
-    fn has_no_news(&self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
+    fn accrue_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
+        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
-        let now = queue_clock(self.kernel.pelt, &self.rq[cfs_rq.rq], cfs_rq);
-        entity.avg.last_update_time != 0
-            && pelt::is_up_to(now, &entity.avg)
-            && pelt::is_up_to(now, &cfs_rq.avg)
+        let now = queue_clock(pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        let plain = entity.avg.last_update_time != 0
             && cfs_rq.removed.nr == 0
-            && !flags.do_detach
-            && entity.my_q.is_none_or(|group| !self.cfs_rq[group].propagate)
+            && !(flags.do_detach | flags.skip_age_load)
+            && entity.my_q.is_none_or(|group| !self.cfs_rq[group].propagate);
+        if !plain {
+            return false;
+        }
+        let units = [pelt::units_passed(now, &entity.avg), pelt::units_passed(now, &cfs_rq.avg)];
+        // As often where it is called twice on one path.
+        if units == [0, 0] {
+            return true;
+        }
+        let stay = pelt::stays_in_period(units[0], &entity.avg) & pelt::stays_in_period(units[1], &cfs_rq.avg);
+        if !(stay & self.full_scale) {
+            return false;
+        }
+        let (entity, cfs_rq) = (&mut self.se[se], &mut self.cfs_rq[cfs]);
+        match pelt {
+            Pelt::ByPeriod => accrue_both(Pelt::ByPeriod, resolution, now, units, cfs_rq, (se, entity)),
+            Pelt::Accumulate => accrue_both(Pelt::Accumulate, resolution, now, units, cfs_rq, (se, entity)),
+            Pelt::RunnableAvg => accrue_both(Pelt::RunnableAvg, resolution, now, units, cfs_rq, (se, entity)),
+        }
+        true
     }
 
-    /// The body of `update_load_avg()` where there is something to do.
+    /// The body of `update_load_avg()` in all cases.
+    #[cold]
+    #[inline(never)]
     fn bring_load_avg_up(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         let entity = &self.se[se];
         let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
@@ -361,36 +442,63 @@ impl<A: Arch> Sched<A> {
         pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, load);
     }
 
-    /// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. The caller has
-    /// taken a queued entity out of its queue's weight.
+    /// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. What its queue weighs
+    /// with a queued entity is the caller's.
+    #[inline(always)]
     pub(crate) fn reweight_averages(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
-        let pelt = self.kernel.pelt;
-        let on_rq = self.se[se].on_rq;
-        if pelt == Pelt::ByPeriod {
-            // The sums of this era carry the weight they were counted with: nothing to correct.
-            let entity = &mut self.se[se];
-            let runnable_weight = std::mem::replace(&mut entity.runnable_weight, runnable);
-            entity.load = load;
-            if on_rq {
-                let cfs_rq = &mut self.cfs_rq[cfs];
-                cfs_rq.runnable_weight = cfs_rq.runnable_weight - runnable_weight + runnable;
-            }
-            return;
+        let resolution = self.kernel.load_resolution;
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        match self.kernel.pelt {
+            Pelt::ByPeriod => reweight_by_period(cfs_rq, entity, load, runnable),
+            Pelt::Accumulate => match resolution {
+                LoadResolution::Fine => {
+                    reweight(Pelt::Accumulate, LoadResolution::Fine, cfs_rq, entity, load, runnable)
+                }
+                _ => reweight(Pelt::Accumulate, resolution, cfs_rq, entity, load, runnable),
+            },
+            Pelt::RunnableAvg => reweight(Pelt::RunnableAvg, resolution, cfs_rq, entity, load, runnable),
         }
-        if on_rq {
-            self.dequeue_runnable_load_avg(cfs, se);
+    }
+}
+
+/// The sums of this era carry the weight they were counted with: nothing to correct.
+fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWeight, runnable: u64) {
+    let runnable_weight = std::mem::replace(&mut entity.runnable_weight, runnable);
+    entity.load = load;
+    if entity.on_rq {
+        cfs_rq.runnable_weight = cfs_rq.runnable_weight - runnable_weight + runnable;
+    }
+}
+
+/// The same since v4.15: the entity leaves its queue's load with its old weight and comes back with the new one.
+#[inline(always)]
+fn reweight(
+    pelt: Pelt,
+    resolution: LoadResolution,
+    cfs_rq: &mut CfsRq,
+    entity: &mut SchedEntity,
+    load: LoadWeight,
+    runnable: u64,
+) {
+    let before = entity_load(pelt, resolution, entity, false);
+    if before.on_rq {
+        pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before);
+    }
+    pelt::dequeue_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before.weight);
+    // The inverse of a weight that stays is the same.
+    if entity.load.weight != load.weight {
+        entity.load = load;
+    }
+    if pelt != Pelt::RunnableAvg {
+        if before.on_rq {
+            cfs_rq.runnable_weight = cfs_rq.runnable_weight - entity.runnable_weight + runnable;
         }
-        let before = self.load_of(se).weight;
-        pelt::dequeue_load_avg(pelt, &mut self.cfs_rq[cfs].avg, &self.se[se].avg, before);
-        self.se[se].load = load;
-        if pelt != Pelt::RunnableAvg {
-            self.se[se].runnable_weight = runnable;
-        }
-        let after = self.load_of(se);
-        pelt::reweight_load_avg(pelt, &mut self.se[se].avg, after);
-        pelt::enqueue_load_avg(&mut self.cfs_rq[cfs].avg, &self.se[se].avg, after.weight);
-        if on_rq {
-            self.enqueue_runnable_load_avg(cfs, se);
-        }
+        entity.runnable_weight = runnable;
+    }
+    let after = entity_load(pelt, resolution, entity, false);
+    pelt::reweight_load_avg(pelt, &mut entity.avg, after);
+    pelt::enqueue_load_avg(&mut cfs_rq.avg, &entity.avg, after.weight);
+    if before.on_rq {
+        pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, after);
     }
 }

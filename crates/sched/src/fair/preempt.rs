@@ -7,7 +7,7 @@ use crate::features::Feature;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use fentry::fentry;
-use units::{CpuId, unlikely};
+use units::CpuId;
 
 /// One of the three entities a queue remembers.
 #[derive(Clone, Copy)]
@@ -32,29 +32,32 @@ impl<A: Arch> Sched<A> {
     /// fair.c: clear_buddies().
     #[inline]
     pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
-        let cfs_rq = &self.cfs_rq[cfs];
-        let (next, last, skip) = (cfs_rq.next, cfs_rq.last, cfs_rq.skip);
-        if unlikely(last == Some(se)) {
-            self.clear_buddy(se, Buddy::Last);
+        if self.cfs_rq[cfs].buddies {
+            self.clear_each_buddy(cfs, se);
         }
-        if unlikely(next == Some(se)) {
-            self.clear_buddy(se, Buddy::Next);
-        }
-        if unlikely(skip == Some(se)) {
-            self.clear_buddy(se, Buddy::Skip);
+    }
+
+    #[inline(never)]
+    fn clear_each_buddy(&mut self, cfs: CfsRqId, se: SeId) {
+        let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
+        for (is, buddy) in [(last, Buddy::Last), (next, Buddy::Next), (skip, Buddy::Skip)] {
+            if is == Some(se) {
+                self.clear_buddy(se, buddy);
+            }
         }
     }
 
     /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
-    #[inline(never)]
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {
-            let slot = self.cfs_rq[self.se[se].cfs_rq].buddy(buddy);
+            let cfs_rq = &mut self.cfs_rq[self.se[se].cfs_rq];
+            let slot = cfs_rq.buddy(buddy);
             if *slot != Some(se) {
                 return;
             }
             *slot = None;
+            cfs_rq.buddies = cfs_rq.next.is_some() || cfs_rq.last.is_some() || cfs_rq.skip.is_some();
             level = self.se[se].parent;
         }
     }
@@ -88,7 +91,9 @@ impl<A: Arch> Sched<A> {
                 debug_assert!(self.throttled_hierarchy(entity.cfs_rq) || entity.my_q.is_some(), "a buddy is queued");
                 return;
             }
-            *self.cfs_rq[entity.cfs_rq].buddy(buddy) = Some(se);
+            let cfs_rq = &mut self.cfs_rq[entity.cfs_rq];
+            *cfs_rq.buddy(buddy) = Some(se);
+            cfs_rq.buddies = true;
             level = entity.parent;
         }
     }

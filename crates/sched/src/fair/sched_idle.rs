@@ -4,7 +4,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::load_weight::WEIGHT_IDLEPRIO;
 use crate::sched::*;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// kernel/sched/sched.h: task_has_idle_policy().
@@ -28,6 +28,10 @@ impl<A: Arch> Sched<A> {
     /// fair.c: se_is_idle().
     #[inline]
     pub(crate) fn se_is_idle(&self, se: SeId) -> bool {
+        unlikely(self.sched_idle_used) && self.se_may_be_idle(se)
+    }
+
+    fn se_may_be_idle(&self, se: SeId) -> bool {
         let entity = &self.se[se];
         match (entity.task, entity.my_q) {
             (Some(p), _) => self.task_has_idle_policy(p),
@@ -62,6 +66,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         self.tg[tg].idle = idle;
+        self.sched_idle_used |= idle;
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             self.rq_lock(cpu);
             self.set_queue_idle(self.tg[tg].se[cpu.index()], self.tg[tg].cfs_rq[cpu.index()], idle);

@@ -82,20 +82,24 @@ impl Timeline {
     /// If `se` is not here.
     #[inline]
     pub fn remove(&mut self, key: u64, se: SeId) {
-        let gone = match self.entries.pop_if(|e| e.se == se) {
-            Some(first) => first,
-            None => self.remove_behind(key, se),
+        let slice = match self.entries.last() {
+            Some(first) if first.se == se => {
+                let slice = first.slice;
+                self.entries.truncate(self.entries.len() - 1);
+                slice
+            }
+            _ => self.remove_behind(key, se),
         };
-        if gone.slice == self.least_slice {
+        if slice == self.least_slice {
             self.forget_least_slice();
         }
     }
 
-    /// The same where another one runs first.
+    /// The same where another one runs first. Returns the slice of what left.
     #[inline(never)]
-    fn remove_behind(&mut self, key: u64, se: SeId) -> Entry {
+    fn remove_behind(&mut self, key: u64, se: SeId) -> u32 {
         let at = self.position(key, se);
-        self.entries.remove(at)
+        self.entries.remove(at).slice
     }
 
     fn position(&self, key: u64, se: SeId) -> usize {

@@ -17,6 +17,7 @@
 //!
 //! Not modelled: thermal pressure (v5.7; hardware pressure since v6.10), which is zero.
 
+mod accrue;
 mod accumulate;
 mod attach;
 mod by_period;
@@ -24,6 +25,7 @@ mod clock;
 mod propagate;
 mod util_est;
 
+pub use accrue::{Rate, accrue, stays_in_period, units_passed};
 pub use attach::{
     add_tg_cfs_propagate, attach_entity_load_avg, dequeue_load_avg, dequeue_runnable_load_avg, detach_entity_load_avg,
     enqueue_load_avg, enqueue_runnable_load_avg, init_entity_runnable_average, post_init_entity_util_avg,
@@ -46,7 +48,7 @@ const PERIOD: u64 = 1024;
 /// log2 of a unit in ns.
 const UNIT_SHIFT: u32 = 10;
 /// `SCHED_CAPACITY_SHIFT`: 2^10 is a whole CPU.
-const SCHED_CAPACITY_SHIFT: u32 = 10;
+pub const SCHED_CAPACITY_SHIFT: u32 = 10;
 /// The divisor of [`get_pelt_divider`] at the very start of a period.
 pub const PELT_MIN_DIVIDER: u64 = LOAD_AVG_MAX - PERIOD;
 
@@ -297,12 +299,6 @@ pub fn update_dl_rq_load_avg(now: u64, sa: &mut SchedAvg, running: bool) -> bool
 #[inline]
 pub fn load_avg_is_decayed(sa: &SchedAvg) -> bool {
     sa.load_sum == 0 && sa.util_sum == 0 && sa.runnable_sum == 0
-}
-
-/// Whether not even a unit has passed since the last update.
-#[inline(always)]
-pub fn is_up_to(now: u64, sa: &SchedAvg) -> bool {
-    now.wrapping_sub(sa.last_update_time) >> UNIT_SHIFT == 0
 }
 
 /// Whole units of 1024 ns since the last update: 0 means *nothing to do*. A clock that went backwards restarts from

@@ -117,6 +117,7 @@ fn buddies_are_preferred_in_order_unless_too_far_behind() {
         let place = |at: Option<usize>| at.map(|at| ses[at]);
         let queue = &mut s.cfs_rq[cfs];
         (queue.next, queue.last, queue.skip) = (place(next), place(last), place(skip));
+        queue.buddies = true;
         let se = s.pick_next_entity_cfs(cfs, None);
         assert_eq!(se, ses[picked], "next {next:?} last {last:?} skip {skip:?}");
         let queue = &s.cfs_rq[cfs];
@@ -134,11 +135,11 @@ fn the_running_entity_competes_and_may_be_skipped() {
     s.set_next_entity(cfs, ses[0]);
     let curr = Some(ses[0]);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
-    s.cfs_rq[cfs].skip = curr;
+    (s.cfs_rq[cfs].skip, s.cfs_rq[cfs].buddies) = (curr, true);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[1]);
     // The leftmost is to be skipped, and the running one lies between it and the next.
     s.se[ses[0]].vruntime = s.se[ses[1]].vruntime.wrapping_add(50_000);
-    s.cfs_rq[cfs].skip = Some(ses[1]);
+    (s.cfs_rq[cfs].skip, s.cfs_rq[cfs].buddies) = (Some(ses[1]), true);
     assert_eq!(s.pick_next_entity_cfs(cfs, curr), ses[0]);
 }
 

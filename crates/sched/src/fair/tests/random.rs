@@ -41,6 +41,8 @@ fn check(s: &Sched<Hand>) {
             }
         }
     }
+    let idle_task = s.task.iter().any(|(_, task)| task.policy == Policy::Idle);
+    assert!(s.sched_idle_used || !idle_task && s.tg.iter().all(|(_, tg)| !tg.idle), "somebody is idle");
     for (id, cfs) in s.cfs_rq.iter() {
         let i = id.index();
         assert_eq!(
@@ -54,7 +56,9 @@ fn check(s: &Sched<Hand>) {
         assert_eq!((cfs.idle_nr_running, cfs.idle_h_nr_running), (idle[i], idle_below[i]), "{id:?}");
         assert_eq!(cfs.h_nr_delayed, delayed_below[i], "{id:?}");
         assert!(cfs.nr_running == 0 || cfs.on_list, "{id:?} has load and is listed");
-        for buddy in [cfs.next, cfs.last, cfs.skip].into_iter().flatten() {
+        let buddies = [cfs.next, cfs.last, cfs.skip];
+        assert_eq!(cfs.buddies, buddies.iter().any(Option::is_some), "{id:?}");
+        for buddy in buddies.into_iter().flatten() {
             assert!(s.se[buddy].on_rq && s.se[buddy].cfs_rq == id, "{id:?} remembers {buddy:?}");
         }
         match s.kernel.entity.pick {
