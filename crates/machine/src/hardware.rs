@@ -405,9 +405,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         };
         // The watcher fetches the line back: the next store to it is a transfer again.
         if COSTS {
-            let line = self.layout.idle_thread_info(to);
-            let watcher = self.lines.true_seat(to);
-            self.lines.read(&watcher, line, self.executing.clock);
+            self.fetch_back(to, self.layout.idle_thread_info(to));
         }
         self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });
     }

@@ -80,6 +80,15 @@ impl Entry {
         self.free_at = now + way;
     }
 
+    /// Its lock is taken at `taken`, and nobody waited.
+    #[inline(always)]
+    fn hold(&mut self, taken: Ps) {
+        if taken > self.free_at {
+            self.busy_for = 0;
+            self.free_at = taken;
+        }
+    }
+
     /// How long whoever wants a copy waits for the line to arrive where it is on its way to: a clean line is copied to many at once.
     #[inline(always)]
     fn wait(&self, now: Ps) -> Ps {
@@ -139,7 +148,7 @@ pub struct Seat {
     /// Where in the table of ways those to this CPU begin.
     row: u32,
     /// The word of a sharer set that has this core's bit, that bit, and the bits in that word of the cores of its last level cache.
-    word: u32,
+    word: u16,
     bit: u64,
     near: u64,
     /// Whether the word has the bits of all cores of its last level cache.
@@ -196,8 +205,8 @@ pub struct Directory {
 }
 
 /// Each kind of access comes in three steps, each longer and rarer than the one before: whether the line is here (`_here`), in a few
-/// instructions wherever somebody asks; what comes from other cores without a queue (`_usual`), `None` where it is something else;
-/// and all cases. What the latter two return is how long the core stalls.
+/// instructions wherever somebody asks; what another core modified (`_usual`) or others share (`_shared`), `None` where it is something
+/// else; and all cases. What the latter two return is how long the core stalls.
 impl Directory {
     pub fn new(topology: &Topology, prices: LinePrices, seed: u64) -> Directory {
         let places = Places::new(topology);
@@ -215,7 +224,7 @@ impl Directory {
                 core: cpu.core,
                 llc: cpu.llc,
                 row: places.of_core[core] as u32 * cores as u32,
-                word: word as u32,
+                word: word as u16,
                 bit: 1 << (core % WORD),
                 near: own_llc[word],
                 whole: own_llc.iter().enumerate().all(|(i, &cores)| i == word || cores == 0),
@@ -281,41 +290,48 @@ impl Directory {
         }
     }
 
-    /// A load of a line that other cores have.
+    /// A load of a line that another core modified.
     #[inline(always)]
     pub fn read_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        if entry.holder & MODIFIED == 0 {
+            return None;
+        }
         let first = line.index as usize * self.words;
         let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
-        let was_shared = entry.holder & SHARED != 0;
-        let way = if entry.holder & MODIFIED != 0 {
-            let way = self.ways.known(entry.owner(), by)?;
-            let owner = 1 << (entry.owner() as usize % WORD);
-            // The set was of no account; the owner is its first member.
-            match sharers {
-                [sharers] => *sharers = owner | by.bit,
-                [low, high] => {
-                    (*low, *high) = if (entry.owner() as usize) < WORD { (owner, 0) } else { (0, owner) };
-                    *(if by.word == 0 { low } else { high }) |= by.bit;
-                }
-                _ => return None,
+        let way = self.ways.known(entry.owner(), by)?;
+        let owner = 1 << (entry.owner() as usize % WORD);
+        // The set was of no account; the owner is its first member.
+        match sharers {
+            [sharers] => *sharers = owner | by.bit,
+            [low, high] => {
+                (*low, *high) = if (entry.owner() as usize) < WORD { (owner, 0) } else { (0, owner) };
+                *(if by.word == 0 { low } else { high }) |= by.bit;
             }
-            entry.holder ^= MODIFIED | SHARED;
-            way
-        } else {
-            if entry.holder & SHARED == 0 || !by.whole {
-                return None;
-            }
-            let sharers = &mut sharers[by.word as usize];
-            let way = match *sharers & by.near {
-                0 => self.ways.known(entry.owner(), by)?,
-                _ => self.prices.llc_hit,
-            };
-            *sharers |= by.bit;
-            way
-        };
+            _ => return None,
+        }
+        entry.holder ^= MODIFIED | SHARED;
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
+        let (wait, way) = entry.queue(now, way);
+        Some(self.read_stalls(wait + way))
+    }
+
+    /// A load of a line that other cores share.
+    #[inline(always)]
+    pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        if entry.holder & SHARED == 0 || !by.whole {
+            return None;
+        }
+        let sharers =
+            self.sharers[line.region as usize].get_mut(line.index as usize * self.words + by.word as usize)?;
+        let way = match *sharers & by.near {
+            0 => self.ways.known(entry.owner(), by)?,
+            _ => self.prices.llc_hit,
+        };
+        *sharers |= by.bit;
+        let way = self.ways.by_slice(line, way);
+        let wait = entry.wait(now);
         Some(self.read_stalls(wait + way))
     }
 
@@ -378,8 +394,8 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_shared(by, line, now)?;
-        Some(self.write_stalls(way))
+        let (wait, way) = self.take_shared(by, line, now)?;
+        Some(self.write_stalls(wait + way))
     }
 
     #[inline(always)]
@@ -406,8 +422,15 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn atomic_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_shared(by, line, now)?;
-        Some(self.stalls(way))
+        let (wait, way) = self.take_shared(by, line, now)?;
+        Some(self.stalls(wait + way))
+    }
+
+    /// The taking of a lock on such a line.
+    #[inline(always)]
+    pub fn lock_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let (wait, way) = self.take_shared(by, line, now)?;
+        Some(self.taken(line, now, wait, way))
     }
 
     /// Takes a lock that nobody holds, on a line that is here: whether it is.
@@ -428,17 +451,19 @@ impl Directory {
             return Ps::ZERO;
         }
         let (wait, way) = self.take(by, line, now);
+        self.taken(line, now, wait, way)
+    }
+
+    /// The lock on a line that came after `wait`, by `way`, is taken: how long the core stalls.
+    #[inline(always)]
+    fn taken(&mut self, line: Line, now: Ps, wait: Ps, way: Ps) -> Ps {
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
         if wait == Ps::ZERO {
-            let entry = &mut self.regions[line.region as usize][line.index as usize];
-            if now + way > entry.free_at {
-                entry.busy_for = 0;
-                entry.free_at = now + way;
-            }
+            entry.hold(now + way);
             return self.stalls(way);
         }
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
         let stall = wait + Ps(self.fought.way(way).0 * CONTENDED_HANDOVER);
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
         let taken = now + stall;
         if taken > entry.free_at {
             entry.busy_for = entry.busy_for.saturating_add((taken - entry.free_at).0 as u32);
@@ -471,11 +496,11 @@ impl Directory {
         Some(way)
     }
 
-    /// The same of a line that others share.
+    /// Makes `by` the only holder of a line that others share: how long it waits for others, and how long the line travels then.
     #[inline(always)]
-    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
+        if entry.holder & SHARED == 0 || !by.whole {
             return None;
         }
         let outside = self.ways.outside?;
@@ -494,9 +519,9 @@ impl Directory {
             Ps::ZERO
         };
         let way = self.ways.by_slice(line, way);
-        entry.occupy(now, way);
+        let (wait, way) = entry.queue(now, way);
         entry.holder = by.alone;
-        Some(way)
+        Some((wait, way))
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.

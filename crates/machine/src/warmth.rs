@@ -120,6 +120,7 @@ impl Warmth {
     }
 
     /// The task stops running on `cpu`: its data is the newest of that core's cache, which others must fill first.
+    #[inline(always)]
     pub fn switch_out(&mut self, topology: &Topology, task: usize, cpu: CpuId) {
         let core = topology.cpu(cpu).core as usize;
         if self.left.len() <= task {

@@ -51,7 +51,15 @@ impl WaitQueue {
     }
 
     /// wait.c: finish_wait(): off the queue, if whoever woke the task did not take it off.
+    #[inline(always)]
     pub fn finish_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        if !self.waiters.is_empty() {
+            self.leave(sched, cpu, task);
+        }
+    }
+
+    #[inline(never)]
+    fn leave<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         // From the end: who was woken first, and so probably runs first, stands there.
         if let Some(at) = self.waiters.iter().rposition(|w| w.task == task) {
             cold_path();

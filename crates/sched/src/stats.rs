@@ -84,10 +84,16 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: ttwu_stat().
+    #[inline(always)]
     pub(crate) fn ttwu_stat(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
-        if !self.schedstat_enabled() {
-            return;
+        if self.schedstat_enabled() {
+            self.count_wakeup(p, cpu, flags);
         }
+    }
+
+    /// The body of `ttwu_stat()` where somebody counts.
+    #[inline(never)]
+    fn count_wakeup(&mut self, p: TaskId, cpu: CpuId, flags: WakeFlags) {
         self.enter(Path::ttwu_stat);
         let this = self.this_cpu;
         self.write_rq_stats(this);
@@ -147,6 +153,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// stats.h: sched_info_switch().
+    #[inline(always)]
     pub(crate) fn sched_info_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
         if let Some(p) = prev {
             self.sched_info_depart(cpu, p);

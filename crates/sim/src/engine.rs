@@ -196,18 +196,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         while self.live_tasks > 0 {
             let next = self.queue.first();
             let at = next.map_or(Ps::NEVER, |next| next.1);
-            if unlikely(self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER) {
-                self.change_machine();
-                watch(self);
-                continue;
+            // One question for all that seldom comes.
+            if unlikely(at >= self.timeline.next().min(until)) {
+                if self.timeline.next() <= at.min(until) && self.timeline.next() != Ps::NEVER {
+                    self.change_machine();
+                    watch(self);
+                    continue;
+                }
+                if next.is_some() && at > until {
+                    self.now = until;
+                    return End::Time;
+                }
             }
             let Some((cpu, at)) = next else {
                 return End::Deadlock { sleeping: self.live_tasks };
             };
-            if at > until {
-                self.now = until;
-                return End::Time;
-            }
             loop {
                 let alone = self.step(cpu, at);
                 // With the cost model off most paths follow each other at one instant.

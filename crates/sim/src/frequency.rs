@@ -65,16 +65,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn share_core_with(&mut self, beside: Beside, cpu: CpuId, now: Ps, change: impl FnOnce(&mut Hardware<COSTS>)) {
         match beside {
             Beside::Nobody => {}
-            Beside::One(sibling) => match self.cpus[sibling].run {
-                Run::User { since } => {
+            Beside::One(sibling) => {
+                let user_since = match self.cpus[sibling].run {
+                    Run::User { since } => Some(since),
+                    _ => None,
+                };
+                if let Some(since) = user_since {
                     // Its progress so far was at the old speed.
                     self.account_user(sibling, since, now.max(since));
-                    change(self.sched.arch_mut());
+                }
+                change(self.sched.arch_mut());
+                if let Some(since) = user_since {
                     self.resume_user(sibling, now.max(since));
                     self.requeue(sibling);
                 }
-                _ => change(self.sched.arch_mut()),
-            },
+            }
             Beside::Several => self.share_core_of_several(cpu, now, change),
         }
     }

@@ -88,7 +88,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The price of the governor's choice.
-    #[inline]
+    #[inline(always)]
     fn charge_choice(&mut self, cpu: CpuId, choice: Choice) {
         let rules = self.sched.arch().idle_rules();
         let by_governor = rules.tick == TickStop::Governor;
@@ -105,12 +105,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// tick-sched.c: tick_nohz_idle_stop_tick(): timers of high resolution do not need the tick.
+    #[inline(always)]
     fn stop_idle_tick(&mut self, cpu: CpuId) {
         if self.cpus[cpu].tick_at != Ps::NEVER {
-            self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
-            self.cpus[cpu].tick_at = Ps::NEVER;
-            self.sched.tick_nohz_idle_stop(cpu);
+            self.stop_running_tick(cpu);
         }
+    }
+
+    #[inline(never)]
+    fn stop_running_tick(&mut self, cpu: CpuId) {
+        self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
+        self.cpus[cpu].tick_at = Ps::NEVER;
+        self.sched.tick_nohz_idle_stop(cpu);
     }
 
     /// The path into idleness has ended: sleeps, unless something came meanwhile. Otherwise when it goes on, and as what: leaving the

@@ -7,6 +7,7 @@ use crate::lines::LineTotals;
 use crate::lines::record::{Access, LineRecord};
 use crate::profile::Frame;
 use sched::layout::Line;
+use units::CpuId;
 
 impl<const COSTS: bool> Hardware<COSTS> {
     pub fn line_totals(&self) -> LineTotals {
@@ -41,7 +42,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub(super) fn read_line(&mut self, line: Line) {
         match self.lines.read_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
+            None => self.read_shared_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn read_shared_line(&mut self, line: Line) {
+        match self.lines.read_shared(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
             None => self.read_any_line(line),
+        }
+    }
+
+    /// `watcher` fetches a line that somebody else has just written; what that takes is not of interest.
+    #[inline(never)]
+    pub(super) fn fetch_back(&mut self, watcher: CpuId, line: Line) {
+        let (watcher, now) = (self.lines.true_seat(watcher), self.executing.clock);
+        if !self.lines.reads_here(&watcher, line) && self.lines.read_usual(&watcher, line, now).is_none() {
+            self.lines.read(&watcher, line, now);
         }
     }
 
@@ -114,7 +132,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_shared_line(&mut self, line: Line) {
-        match self.lines.atomic_shared(&self.executing.seat, line, self.executing.clock) {
+        match self.lines.lock_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.lock_any_line(line),
         }

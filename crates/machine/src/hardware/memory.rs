@@ -15,6 +15,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// It stops running there.
+    #[inline]
     pub fn switch_out(&mut self, cpu: CpuId, task: TaskId) {
         if COSTS {
             self.warmth.switch_out(&self.topology, task.index(), cpu);

@@ -310,7 +310,7 @@ impl<A: Arch> Sched<A> {
     // The run queue's clock.
 
     /// core.c: update_rq_clock().
-    #[inline]
+    #[inline(always)]
     pub(crate) fn update_rq_clock(&mut self, cpu: CpuId) {
         if self.rq[cpu].clock_skip_update == ClockSkip::Active {
             return;

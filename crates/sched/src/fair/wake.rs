@@ -142,6 +142,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: record_wakee(). Counts how often the waker turns from one task to another; halved at most once a second.
+    #[inline(always)]
     #[fentry]
     pub(crate) fn record_wakee(&mut self, p: TaskId) {
         let (jiffies, second) = (self.jiffies(), self.hz);

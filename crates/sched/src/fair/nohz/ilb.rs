@@ -130,10 +130,16 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: nohz_run_idle_balance(). On the way into the idle loop: ages the load of those that idle already.
+    #[inline(always)]
     pub(crate) fn nohz_run_idle_balance(&mut self, cpu: CpuId) {
-        if self.kernel.balance.nohz == NohzBalance::OneKick {
-            return;
+        if self.kernel.balance.nohz != NohzBalance::OneKick {
+            self.run_idle_balance_by_flags(cpu);
         }
+    }
+
+    /// The body of `nohz_run_idle_balance()` in kernels whose kicks say what for.
+    #[inline(never)]
+    fn run_idle_balance_by_flags(&mut self, cpu: CpuId) {
         self.path(Path::nohz_run_idle_balance);
         self.atomic_nohz_flags(cpu);
         let flags = self.rq[cpu].nohz_flags;
