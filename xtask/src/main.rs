@@ -5,6 +5,7 @@ mod fidelity_host;
 mod fit;
 mod kernel_functions;
 mod kernel_map;
+mod layers;
 mod picture;
 mod tables;
 mod test;

@@ -29,7 +29,9 @@ pub fn run(root: &Path) -> Result<(), String> {
     arrows(root, &mut faults)?;
     architecture(root, &mut faults)?;
     scenarios(root, &mut faults)?;
-    for file in rust_files(root)? {
+    let files = rust_files(root)?;
+    crate::layers::check(root, &files, &mut faults)?;
+    for file in files {
         let text = read(&file)?;
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         sizes(&name, &text, &mut faults);

@@ -8,10 +8,11 @@ use crate::output::{print, say, write_file};
 use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
-use lab::experiment::{Draft, MOST_ITERATIONS, RT_APP, WorkloadTable, file_name};
+use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable, file_name};
 use lab::machines::Files;
 use lab::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord, report};
 use lab::mistake::{Location, Mistake, Written};
+use lab::programs::RT_APP;
 use lab::setup::WorkloadSetup;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -218,7 +219,7 @@ fn store(folder: &Path, record: &MeasuredRecord) -> Result<(), Failure> {
     let records = folder.join(RECORDS);
     let values: Vec<String> =
         record.workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let text = record.workload.file.as_ref().map_or(String::new(), |file| lab::setup::sha256(file.text.as_bytes()));
+    let text = record.workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
     let name =
         file_name(&format!("{}-{}{}", record.workload.name, values.join("-"), text.get(..8).unwrap_or_default()));
     let place = records.join(name);

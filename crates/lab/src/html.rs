@@ -233,7 +233,7 @@ fn levels(result: &TableResult, decimals: usize) -> Chart {
 /// The changes of every arm but the base.
 fn changes(result: &TableResult) -> Chart {
     let point = |change: &Change| {
-        let hollow = change.finding == crate::tables::verdict::Finding::Noise;
+        let hollow = change.finding == crate::json::verdict::Finding::Noise;
         Some(Point { value: change.percent?, interval: change.low.zip(change.high), hollow })
     };
     let names = result.rows.first().map(|row| row.change.as_slice()).unwrap_or_default();

@@ -3,16 +3,19 @@
 //!
 //! Numbers are written with the fewest digits that read back as the same double, so equal results are equal bytes.
 
+pub mod changes;
+pub mod verdict;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::experiment::{Adaptive, Arm};
+use crate::json::verdict::{Finding, Verdict};
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
 use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
-use crate::tables::verdict::{Finding, Verdict};
 use crate::tables::{Series, Table};
 
 /// The whole document.
@@ -157,7 +160,7 @@ pub struct Change {
     pub significant: bool,
     /// P-value of "no change", two-sided, from the pairs; `None` (null) where there are no bounds.
     pub p: Option<f64>,
-    /// What the row counts as in the table's verdict: see [`crate::tables::verdict`].
+    /// What the row counts as in the table's verdict: see [`crate::json::verdict`].
     #[serde(rename = "verdict")]
     pub finding: Finding,
 }

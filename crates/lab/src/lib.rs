@@ -4,14 +4,21 @@
 //! Draft -> Experiment -> [Job] -> Setup -> run -> Outcome -> Table -> report
 //! ```
 //!
+//! Its modules use each other in one direction, which `cargo xtask tidy` checks: what is written and measured (`mistake`, `statistics`, `tables`,
+//! `machines`, `kernels`), one run (`setup`, `run`, `record`), an `experiment` of many, what they make together (`measurements`, `json`,
+//! `adaptive`), and what is said of it (`report`, `html`, `samples`).
+//!
 //! No files, no threads, no exit codes here: the faces own those. [`machines::Files`] is how they hand in texts, and a
 //! [`setup::Setup`] is all that a thread needs.
 
+pub mod adaptive;
+pub mod boot;
 pub mod calibration;
 pub mod cpufreq;
 pub mod csv;
 pub mod experiment;
 pub mod fidelity;
+pub mod hash;
 pub mod html;
 pub mod idle;
 pub mod json;
@@ -20,11 +27,13 @@ pub mod lines;
 pub mod listing;
 pub mod machines;
 pub mod measured;
+pub mod measurements;
 pub mod mistake;
 pub mod mmtests;
 pub mod observed;
 pub mod prices;
 pub mod proc;
+pub mod programs;
 pub mod record;
 pub mod report;
 pub mod run;
@@ -38,6 +47,7 @@ pub mod symbols;
 pub mod tables;
 pub mod timeline;
 pub mod trace;
+pub mod window;
 
 /// What the program calls its version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

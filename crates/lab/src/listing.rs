@@ -1,6 +1,7 @@
 //! What there is: machines, kernels and workloads, as text.
 
-use crate::experiment::{CONFIGS, PARAMETERS};
+use crate::boot::PARAMETERS;
+use crate::experiment::CONFIGS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
 use machine::description::{Description, Figure, How, builtin};
@@ -194,9 +195,9 @@ pub fn workloads() -> String {
     for workload in workloads::all() {
         let _ = writeln!(text, "{:<20}{}", workload.name, workload.summary);
     }
-    let _ = writeln!(text, "{:<20}{}", crate::experiment::RT_APP, RT_APP_SUMMARY);
-    let _ = writeln!(text, "{:<20}{}", crate::experiment::SCRIPT, SCRIPT_SUMMARY);
-    let _ = writeln!(text, "{:<20}{}", crate::experiment::TRACE, TRACE_SUMMARY);
+    let _ = writeln!(text, "{:<20}{}", crate::programs::RT_APP, RT_APP_SUMMARY);
+    let _ = writeln!(text, "{:<20}{}", crate::programs::SCRIPT, SCRIPT_SUMMARY);
+    let _ = writeln!(text, "{:<20}{}", crate::programs::TRACE, TRACE_SUMMARY);
     text
 }
 
@@ -208,21 +209,21 @@ const TRACE_SUMMARY: &str = "replay of a recorded trace (parameter file)";
 
 /// A workload and its parameters.
 pub fn workload(name: &str) -> Option<String> {
-    if name == crate::experiment::SCRIPT {
+    if name == crate::programs::SCRIPT {
         let text = format!(
             "{name}: {SCRIPT_SUMMARY}\n\nParameters\nfile    path of the script; docs/scripts.md has its grammar\n\
              tasks   the script itself, in an experiment file\n"
         );
         return Some(text);
     }
-    if name == crate::experiment::TRACE {
+    if name == crate::programs::TRACE {
         let text = format!(
             "{name}: {TRACE_SUMMARY}\n\nReports us, lower is better\n\nParameters\nfile    path of the recording: Perfetto's, or the text \
              of trace-cmd report or perf script; docs/workloads.md says how to record one\n"
         );
         return Some(text);
     }
-    if name == crate::experiment::RT_APP {
+    if name == crate::programs::RT_APP {
         let text = format!(
             "{name}: {RT_APP_SUMMARY}\n\nParameters\nfile    path of the description; docs/rt-app.md has its grammar\n"
         );

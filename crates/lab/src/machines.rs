@@ -1,8 +1,8 @@
 //! Which machine is meant: a name, a file, hwloc's notation, or this computer.
 
+use crate::hash::sha256;
 use crate::mistake::{Mistake, Unreadable, Written};
 use crate::prices;
-use crate::setup::sha256;
 use machine::description::{self, Base, Description, builtin, for_topology};
 use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};

@@ -6,10 +6,11 @@
 
 use crate::experiment::{Experiment, Job, WorkloadTable};
 use crate::json::TableResult;
+use crate::measurements::generator;
 use crate::mistake::{Location, Mistake};
 use crate::mmtests::Vintage;
+use crate::mmtests::figures;
 use crate::record::Outcome;
-use crate::report::{figures, generator};
 use crate::setup::{Engine, WorkloadSetup};
 use crate::statistics::{maximum, minimum};
 use crate::tables::{Iterations, Operation, Table};

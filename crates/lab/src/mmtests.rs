@@ -21,7 +21,10 @@
 //! - SubAmean and SubAmeanCI of 2018 come from a fixed stream of chance, where a program of its own threw other dice each time;
 //! - the half microseconds to which the state of 2018 rounds pipetest's samples are left out.
 
+mod figures;
 mod rows;
+
+pub use figures::figures;
 
 use crate::statistics::{MeanInterval, percent_change, through_text};
 use crate::tables::{Class, Iterations, Operation, Series, Table};

@@ -1,22 +1,24 @@
 //! From outcomes to tables and texts.
 
-use crate::csv;
-use crate::experiment::{Adaptive, Experiment, Job, Plan, Source, application};
+mod csv;
+
+use crate::experiment::{Adaptive, Experiment, Job, Plan, Source};
 use crate::html::Page;
+use crate::json::changes;
 use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, level_percent};
 use crate::measured::Measured;
+use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
-use crate::mmtests::{Vintage, render, series};
+use crate::mmtests::{figures, render};
 use crate::observed::{CoreFrequency, Observed};
+use crate::programs::application;
 use crate::record::{Ending, Outcome};
 use crate::samples::Samples;
 use crate::setup::FileSetup;
-use crate::shares;
-use crate::statistics::{Better, amean, maximum, minimum, sample_stddev};
-use crate::tables::{Operation, Table, changes};
+use crate::statistics::Better;
+use crate::tables::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use units::Prng;
 
 /// How far the runs of an experiment are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,66 +107,6 @@ fn nothing_measured(file: &FileSetup) -> String {
     Mistake::new(&at, found, expected).to_string()
 }
 
-/// The measurements, of those iterations that every arm has. Rows, and tables, without any are left out.
-pub fn tables<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Table> {
-    numbered_tables(experiment, outcome).into_iter().map(|(_, table)| table).collect()
-}
-
-/// The same, each with its place in the experiment, where it is not one of shares of functions.
-fn numbered_tables<'o>(
-    experiment: &Experiment,
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-) -> Vec<(Option<usize>, Table)> {
-    let tables = |place: usize| {
-        let points: Vec<usize> = (0..experiment.tables[place].points.len()).collect();
-        let own = table_of_points(experiment, place, &points, outcome).map(|table| (Some(place), table));
-        let shares = shares::tables(experiment, place, &points, outcome);
-        own.into_iter().chain(shares.into_iter().map(|table| (None, table)))
-    };
-    (0..experiment.tables.len()).flat_map(tables).collect()
-}
-
-/// The rows of some points of a table; `None` where there are none.
-pub(crate) fn table_of_points<'o>(
-    experiment: &Experiment,
-    table: usize,
-    points: &[usize],
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-) -> Option<Table> {
-    let of = &experiment.tables[table];
-    let own = |(point, row): (usize, usize)| {
-        let label = of.points[point].operations[row].clone();
-        operation(experiment, (table, point, row), label, &|sample| of.in_units(sample), outcome)
-    };
-    let rows = points.iter().flat_map(|&point| (0..of.points[point].operations.len()).map(move |row| (point, row)));
-    let operations: Vec<Operation> = rows.filter_map(own).collect();
-    let arms = experiment.arms.iter().map(|arm| arm.name.clone()).collect();
-    of.table(arms, operations, of.published.clone())
-}
-
-/// The samples of a table's point at a place of its runs' rows, under `label`.
-pub(crate) fn operation<'o>(
-    experiment: &Experiment,
-    (table, point, row): (usize, usize, usize),
-    label: String,
-    in_units: &dyn Fn(u64) -> f64,
-    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
-) -> Option<Operation> {
-    // An rt-app task may end without a sample.
-    let samples = |arm: usize, iteration: u32| {
-        let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
-        (!samples.is_empty()).then(|| samples.iter().map(|&sample| in_units(sample)).collect())
-    };
-    let mut arms = vec![Vec::new(); experiment.arms.len()];
-    for iteration in 0..experiment.iterations {
-        let all: Option<Vec<Vec<f64>>> = (0..arms.len()).map(|arm| samples(arm, iteration)).collect();
-        for (arm, samples) in all.into_iter().flatten().enumerate() {
-            arms[arm].push(samples);
-        }
-    }
-    (!arms[0].is_empty()).then_some(Operation { label, arms })
-}
-
 /// A comparison's report, beside `measured` where there is something.
 pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &Plan, runs: &Runs) -> Report {
     let jobs = plan.jobs(experiment);
@@ -241,14 +183,6 @@ fn document(experiment: &Experiment, tables: &[Table], events: u64, cpu_seconds:
     Document::new(crate::VERSION, subject, tables, generator(experiment.seed), events, cpu_seconds)
 }
 
-/// Fresh sources of the numbers that an experiment's intervals are drawn with, always the same ones.
-pub(crate) fn generator(seed: u64) -> impl Fn() -> Box<dyn FnMut(u64) -> u64> {
-    move || {
-        let mut chance = Prng::stream(seed, "interval", 0);
-        Box::new(move |bound| chance.below(bound))
-    }
-}
-
 /// The published column beside the first arm's means, where the experiment has one; how many rows come near it.
 fn beside_published(table: &Table, result: &TableResult) -> String {
     let Some(published) = &table.published else { return String::new() };
@@ -301,23 +235,6 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     }
     for (warning, count) in counts {
         let _ = writeln!(text, "warning  {warning} (in {count} runs)");
-    }
-    text
-}
-
-/// The rows of a table with one arm: number of samples, mean, deviation and extremes.
-pub(crate) fn figures(table: &Table, vintage: Vintage) -> String {
-    let rows = series(table, vintage);
-    let width = rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
-    let mut text = format!("{} ({})\n", table.title(), table.unit);
-    let _ = writeln!(text, "{:<width$} {:>6}{:>14}{:>14}{:>14}{:>14}", "row", "n", "mean", "stddev", "min", "max");
-    let decimals = table.decimals;
-    for row in &rows {
-        let samples = &row.arms[0];
-        let figure = |value: Option<f64>| value.map_or("-".to_string(), |value| format!("{value:.decimals$}"));
-        let cells = [amean(samples), sample_stddev(samples), minimum(samples), maximum(samples)].map(figure);
-        let cells: String = cells.iter().map(|cell| format!("{cell:>14}")).collect();
-        let _ = writeln!(text, "{:<width$} {:>6}{cells}", row.label, samples.len());
     }
     text
 }

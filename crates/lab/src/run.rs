@@ -5,7 +5,7 @@
 //! line lives.
 
 use crate::cpufreq;
-use crate::experiment::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
+use crate::hash::sha256;
 use crate::idle;
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
@@ -13,10 +13,11 @@ use crate::mistake::{Mistake, listed};
 use crate::observed::{Counts, HardwareTotals, Observed, core_frequencies};
 use crate::prices::prices;
 use crate::proc::{self, Reading};
+use crate::programs::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
 use crate::record::{Ending, Outcome};
-use crate::setup::{Setup, sha256};
-use crate::shares::{Window, executed, profile};
+use crate::setup::Setup;
 use crate::timeline;
+use crate::window::{Window, end_of, executed, profile};
 use machine::description::Description;
 use machine::frequency::{Frequency, Governor, Policy};
 use machine::hardware::Hardware;
@@ -513,12 +514,6 @@ fn outcome<const COSTS: bool>(
         warnings,
         digest: digest(sim, end),
     }
-}
-
-/// When the last path of any CPU ended.
-pub(crate) fn end_of<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> Ns {
-    let clocks = sim.sched.rq.iter().map(|(cpu, _)| sim.sched.arch.now(cpu).ns());
-    clocks.fold(sim.now(), Ns::max)
 }
 
 /// Everything that a run's decisions end in: what was reported and when, and of each CPU its clock, its work and its switches.

@@ -9,10 +9,11 @@ mod ranking;
 pub use ranking::{Move, Moved, Ranking};
 
 use crate::experiment::{Experiment, Job};
+use crate::hash::sha256;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written};
 use crate::record::Outcome;
-use crate::setup::{Setup, sha256};
+use crate::setup::Setup;
 use crate::trace::fits;
 use machine::description::{Description, Figure, How, nearest_name};
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Everything one run depends on, as a value: same setup, same bytes out.
 
-use crate::experiment::{Arm, PARAMETERS};
+use crate::boot::{PARAMETERS, is_hz};
+use crate::hash::sha256;
 use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
@@ -11,7 +12,6 @@ use sched::features::{Feature, Features};
 use sched::sysctl::Sysctl;
 use sched::versions::Switched;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{CpuMask, Prng};
@@ -150,24 +150,6 @@ impl Setup {
 }
 
 impl KernelSetup {
-    pub fn of(arm: &Arm) -> KernelSetup {
-        let behaviours = arm.build.settings().into_iter();
-        let own = Build::named(&arm.kernel).map(|build| build.os.preempt);
-        let preempt = arm.build.os.preempt;
-        KernelSetup {
-            name: arm.kernel.clone(),
-            hz: arm.hz,
-            behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
-            features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
-            sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
-            parameters: arm.parameters.clone(),
-            nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
-            cpufreq: arm.cpufreq.clone(),
-            isolcpus: (!arm.isolcpus.is_empty()).then(|| arm.isolcpus.list()),
-            preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
-        }
-    }
-
     /// `nohz_full=` and `isolcpus=` of a machine with so many CPUs.
     pub fn isolation(&self, nr_cpus: usize, at: &Location) -> Result<(CpuMask, CpuMask), Mistake> {
         let list = |name: &str, text: &Option<String>| match text.as_deref().map(parse_list) {
@@ -213,7 +195,7 @@ impl KernelSetup {
                 return Err(unknown(at, &format!("parameter {name}={value}")));
             }
         }
-        if !crate::experiment::is_hz(u64::from(self.hz)) {
+        if !is_hz(u64::from(self.hz)) {
             return Err(unknown(at, &format!("hz = {}", self.hz)));
         }
         Ok((build, features, sysctl))
@@ -248,20 +230,9 @@ pub fn iteration_seed(seed: u64, iteration: u32) -> u64 {
     Prng::stream(seed, "iteration", u64::from(iteration)).next_u64()
 }
 
-/// SHA-256 in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hashes_are_the_standards() {
-        // FIPS 180-2, appendix B.1.
-        assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    }
 
     #[test]
     fn seeds_of_iterations_are_pinned_apart() {

@@ -2,58 +2,14 @@
 //! and by itself.
 
 use crate::experiment::{Experiment, Job, ProfileTable, WorkloadTable, profile_rows};
-use crate::prices::path_name;
 use crate::record::Outcome;
-use crate::report::operation;
-use crate::run::end_of;
 use crate::statistics::Better;
-use crate::symbols::Symbols;
 use crate::tables::{Class, Operation, Published, Table};
-use machine::profile::Frame;
-use observe::Profile;
-use sim::engine::{LinuxSim, Sample};
-use units::{Ns, Ps};
-use workloads::MEASURED;
 
 /// Parts of one per cent in a sample.
 const PER_PERCENT: f64 = 1e6;
 /// Tables of a profile.
 const KINDS: usize = 2;
-
-/// Takes the profile of what a workload marks as measured, or of all of its run.
-pub struct Window {
-    functions: Vec<String>,
-    /// Samples that were looked at.
-    seen: usize,
-    began: Option<Profile>,
-    measured: Option<Profile>,
-}
-
-impl Window {
-    /// `None` where nobody asks for functions.
-    pub fn of(functions: &[String]) -> Option<Window> {
-        let functions = functions.to_vec();
-        (!functions.is_empty()).then_some(Window { functions, seen: 0, began: None, measured: None })
-    }
-
-    /// Looks whether a mark has come; `now` makes the profile up to now.
-    pub fn look(&mut self, samples: &[Sample], now: &dyn Fn() -> Profile) {
-        for sample in samples[self.seen..].iter().filter(|sample| sample.series == MEASURED) {
-            match (sample.value, &self.began) {
-                (0, Some(began)) => self.measured = Some(now().since(began)),
-                _ => self.began = Some(now()),
-            }
-        }
-        self.seen = samples.len();
-    }
-
-    /// The rows: each function's two shares. `all` is the profile of the whole run.
-    pub fn rows(self, all: &dyn Fn() -> Profile) -> Vec<Vec<u64>> {
-        let profile = self.measured.unwrap_or_else(all);
-        let shares: Vec<(u64, u64)> = self.functions.iter().map(|function| profile.share(function)).collect();
-        shares.iter().map(|share| vec![share.0]).chain(shares.iter().map(|share| vec![share.1])).collect()
-    }
-}
 
 /// The tables of a workload's profile, in the place of its own among the experiment's: the rows of some of its points.
 pub fn tables<'o>(
@@ -123,76 +79,25 @@ fn shares(
     }
 }
 
-/// What was booked from `start` on, by the names that this kernel has for it.
-pub(crate) fn profile<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
-    let hardware = &sim.sched.arch;
-    let end = Ps::from(end_of(sim));
-    let mut stacks = hardware.profile().expect("the profile was started").stacks();
-    // Who sleeps at the end has not booked it yet.
-    let asleep = sim.sched.rq.iter().filter_map(|(cpu, _)| hardware.idle_state(cpu));
-    stacks.extend(asleep.map(|(state, since)| {
-        let since = since.max(Ps::from(start));
-        (vec![Frame::Comm(0), Frame::Idle(state as u8)], end.saturating_sub(since))
-    }));
-    named(sim, kernel, start, &stacks)
-}
-
-/// The same without what CPUs idled.
-pub(crate) fn executed<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns) -> Profile {
-    let mut stacks = sim.sched.arch.profile().expect("the profile was started").stacks();
-    stacks.retain(|(frames, _)| !matches!(frames.last(), Some(Frame::Idle(_))));
-    named(sim, kernel, start, &stacks)
-}
-
-fn named<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, start: Ns, stacks: &[(Vec<Frame>, Ps)]) -> Profile {
-    let symbols = Symbols::of(kernel, &sim.sched.arch.prices, path_name);
-    Profile {
-        stacks: stacks.iter().map(|(frames, time)| symbols.stack(frames, sim.comms(), *time)).collect(),
-        cpus: sim.sched.rq.len(),
-        duration_ps: Ps::from(end_of(sim)).saturating_sub(Ps::from(start)).0,
+/// The samples of a table's point at a place of its runs' rows, under `label`.
+pub(crate) fn operation<'o>(
+    experiment: &Experiment,
+    (table, point, row): (usize, usize, usize),
+    label: String,
+    in_units: &dyn Fn(u64) -> f64,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+) -> Option<Operation> {
+    // An rt-app task may end without a sample.
+    let samples = |arm: usize, iteration: u32| {
+        let samples = outcome(&Job { table, point, arm, iteration })?.samples.get(row)?;
+        (!samples.is_empty()).then(|| samples.iter().map(|&sample| in_units(sample)).collect())
+    };
+    let mut arms = vec![Vec::new(); experiment.arms.len()];
+    for iteration in 0..experiment.iterations {
+        let all: Option<Vec<Vec<f64>>> = (0..arms.len()).map(|arm| samples(arm, iteration)).collect();
+        for (arm, samples) in all.into_iter().flatten().enumerate() {
+            arms[arm].push(samples);
+        }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use observe::{Object, Stack};
-    use units::Ns;
-
-    fn profile(tick: u64, user: u64) -> Profile {
-        let stack = |object, frames: &[&str], time_ps| Stack {
-            task: "java".to_string(),
-            object,
-            frames: frames.iter().map(|frame| frame.to_string()).collect(),
-            time_ps,
-        };
-        let stacks = vec![
-            stack(Object::Kernel, &["tick", "update"], tick),
-            stack(Object::Kernel, &["tick"], tick),
-            stack(Object::Task, &["main"], user),
-        ];
-        Profile { stacks, cpus: 1, duration_ps: 0 }
-    }
-
-    #[test]
-    fn what_lies_between_the_marks_is_measured() {
-        let mark = |value| Sample { at: Ns(1), series: MEASURED, value };
-        let functions = ["update".to_string(), "tick".to_string()];
-        let mut window = Window::of(&functions).expect("there are functions");
-        let mut samples = vec![mark(1)];
-        window.look(&samples, &|| profile(50, 50));
-        window.look(&samples, &|| panic!("the mark was seen"));
-        samples.push(Sample { at: Ns(2), series: 0, value: 7 });
-        samples.push(mark(0));
-        window.look(&samples, &|| profile(60, 130));
-        // 10 and 10 in the tick of 100.
-        assert_eq!(window.rows(&|| panic!("it was marked")), [[10_000_000], [20_000_000], [10_000_000], [10_000_000]]);
-    }
-
-    #[test]
-    fn a_run_without_marks_is_measured_as_a_whole() {
-        let window = Window::of(&["update".to_string()]).expect("there is a function");
-        assert_eq!(window.rows(&|| profile(25, 50)), [[25_000_000], [25_000_000]]);
-        assert!(Window::of(&[]).is_none());
-    }
+    (!arms[0].is_empty()).then_some(Operation { label, arms })
 }

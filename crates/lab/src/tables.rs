@@ -1,9 +1,6 @@
 //! What was measured, ready to be shown: one table of one workload over two or more arms. The text layout
 //! ([`crate::mmtests`]), the JSON document ([`crate::json`]) and the CSV ([`crate::csv`]) are made from it.
 
-pub mod changes;
-pub mod verdict;
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;

@@ -4,9 +4,11 @@
 
 use super::write::machine_file;
 use super::{Measurement, Observed};
-use crate::experiment::{Draft, RT_APP, SCRIPT, is_hz, resolve_arm};
+use crate::boot::is_hz;
+use crate::experiment::{Draft, resolve_arm};
 use crate::machines::Machine;
 use crate::mistake::{Location, Mistake};
+use crate::programs::{RT_APP, SCRIPT};
 use crate::run::{Wanted, run};
 use crate::setup::{FileSetup, KernelSetup, MachineSetup, Setup, WorkloadSetup};
 

@@ -2,10 +2,10 @@
 
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
-use super::parameters;
+use crate::boot::{self, is_hz};
 use crate::kernels::{self, Build};
 use crate::mistake::{Mistake, Written, listed};
-use crate::setup::ChangeSetup;
+use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
@@ -15,8 +15,6 @@ use sched::versions::{KERNELS, Switched};
 use std::collections::BTreeMap;
 use units::CpuMask;
 
-/// CONFIG_HZ can be one of these.
-const HZ: &[u64] = &[100, 250, 300, 1000];
 /// What settings of frequencies begin with, where they stand among others.
 const CPUFREQ: &str = "cpufreq.";
 
@@ -137,7 +135,7 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         Ok(SettingKind::Cpufreq)
     } else if key.starts_with("CONFIG_") {
         Ok(SettingKind::Config)
-    } else if parameters::names().any(|name| name == key) {
+    } else if boot::names().any(|name| name == key) {
         Ok(SettingKind::Parameter)
     } else if keys.contains(&key) {
         Ok(SettingKind::Behaviour)
@@ -148,7 +146,7 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     } else {
         let mut known = keys;
         known.extend(tunable_names(&arm.build).flat_map(|name| [name, short_name(name)]));
-        known.extend(parameters::names().chain(["hz"]));
+        known.extend(boot::names().chain(["hz"]));
         known.extend(arm.features.iter().map(|(feature, _)| feature.name()));
         let expected = match nearest_name(key, known) {
             Some(nearest) => format!("`{nearest}`, perhaps"),
@@ -378,6 +376,27 @@ impl Arm {
     }
 }
 
+impl KernelSetup {
+    /// The kernel of an arm, with every setting.
+    pub fn of(arm: &Arm) -> KernelSetup {
+        let behaviours = arm.build.settings().into_iter();
+        let own = Build::named(&arm.kernel).map(|build| build.os.preempt);
+        let preempt = arm.build.os.preempt;
+        KernelSetup {
+            name: arm.kernel.clone(),
+            hz: arm.hz,
+            behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
+            features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
+            sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
+            parameters: arm.parameters.clone(),
+            nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
+            cpufreq: arm.cpufreq.clone(),
+            isolcpus: (!arm.isolcpus.is_empty()).then(|| arm.isolcpus.list()),
+            preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
+        }
+    }
+}
+
 /// As it is written into `sched_features`.
 pub(super) fn said_of_feature(feature: Feature, on: bool) -> String {
     if on { feature.name().to_string() } else { format!("NO_{}", feature.name()) }
@@ -386,14 +405,9 @@ pub(super) fn said_of_feature(feature: Feature, on: bool) -> String {
 /// CONFIG_HZ.
 pub fn read_hz(value: &Written) -> Result<u32, Mistake> {
     match value.text.parse::<u64>() {
-        Ok(hz) if HZ.contains(&hz) => Ok(hz as u32),
+        Ok(hz) if is_hz(hz) => Ok(hz as u32),
         _ => Err(value.mistake(format!("hz = {}", crate::mistake::excerpt(&value.text, 40)), "100, 250, 300 or 1000")),
     }
-}
-
-/// Whether a kernel can be built with this tick.
-pub fn is_hz(hz: u64) -> bool {
-    HZ.contains(&hz)
 }
 
 /// Checks that arms can be told apart and that there are enough.

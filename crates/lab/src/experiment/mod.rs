@@ -5,11 +5,13 @@
 
 mod arm;
 mod draft;
+mod figure;
 mod isolation;
 mod iterations;
 mod parameters;
 mod plan;
 mod profile;
+mod recording;
 mod rt_app;
 mod script;
 mod timeline;
@@ -17,22 +19,20 @@ mod toml_file;
 mod trace;
 mod workload;
 
-pub use arm::{Arm, CONFIGS, is_hz, resolve as resolve_arm};
+pub use arm::{Arm, CONFIGS, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
+pub use figure::{Figure, Measure, Over, Tasks, Tolerance, Values};
 pub use iterations::{Adaptive, Plan};
-pub use parameters::PARAMETERS;
 pub use plan::Job;
 pub use profile::ProfileTable;
 pub(crate) use profile::rows as profile_rows;
-pub(crate) use rt_app::application;
+pub use recording::{header, line};
 pub use rt_app::rt_app_file;
-pub(crate) use script::{refusal, script};
 pub use toml_file::parse;
-pub(crate) use trace::replay;
-pub use workload::{Point, RT_APP, SCRIPT, Source, TRACE, WorkloadTable, names as workload_names};
+pub use workload::{Point, Source, WorkloadTable, names as workload_names};
 
+use crate::boot::is_hz;
 use crate::cpufreq;
-use crate::fidelity::Figure;
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
@@ -192,7 +192,7 @@ impl Draft {
             Ok::<_, Mistake>(Written { text, at: Location::of(&path) })
         };
         let recording = self.recording.as_ref().map(read).transpose()?;
-        crate::fidelity::resolve(&self.figures, recording.as_ref())
+        figure::resolve(&self.figures, recording.as_ref())
     }
 
     /// Their number, and what else decides it.

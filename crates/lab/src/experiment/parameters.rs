@@ -1,145 +1,16 @@
 //! Parameters of the kernel's command line.
 
 use super::Arm;
+use crate::boot::{self, PARAMETERS};
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, excerpt, listed};
-use machine::idle::{Governor, TickStop};
+use machine::idle::Governor;
 use sched::profile::SleepProfile;
-use sched::psi::Psi;
-
-/// A parameter that is modelled.
-pub struct Parameter {
-    pub name: &'static str,
-    pub values: &'static [&'static str],
-    pub meaning: &'static str,
-    /// Whether a kernel looks at it.
-    pub has: fn(&Build) -> bool,
-}
-
-pub const PARAMETERS: &[Parameter] = &[
-    Parameter {
-        name: "schedstats",
-        values: &["enable", "disable"],
-        meaning: "collect scheduler statistics from boot on",
-        has: |_| true,
-    },
-    Parameter {
-        name: "numa_balancing",
-        values: &["enable", "disable"],
-        meaning: "bring tasks and their memory to one node, where there are several",
-        has: |_| true,
-    },
-    Parameter {
-        name: "preempt",
-        values: &["none", "voluntary", "full"],
-        meaning: "where a task that executes in the kernel gives way (since v5.12)",
-        has: |build| build.preempt_dynamic,
-    },
-    Parameter {
-        name: "nohz_full",
-        values: &["CPUS"],
-        meaning: "CPUs that run a single task without a tick",
-        has: |_| true,
-    },
-    Parameter {
-        name: "isolcpus",
-        values: &["CPUS"],
-        meaning: "CPUs that are not balanced, where tasks come only by affinity",
-        has: |_| true,
-    },
-    Parameter {
-        name: "psi",
-        values: &["0", "1"],
-        meaning: "account for the time in which tasks wait for CPUs and devices; off unless asked for",
-        has: |build| build.sched.psi != Psi::Absent,
-    },
-    Parameter {
-        name: "cpuidle.governor",
-        values: &["ladder", "menu", "teo", "haltpoll"],
-        meaning: "the governor of idle states (since v5.0)",
-        has: |build| build.idle.tick == TickStop::Governor,
-    },
-    Parameter {
-        name: "haltpoll.guest_halt_poll_ns",
-        values: &["0..4294967295"],
-        meaning: "the longest that the governor haltpoll polls before it halts, in ns (200000)",
-        has: |build| build.idle.tick == TickStop::Governor,
-    },
-    Parameter {
-        name: "cpuidle.off",
-        values: &["1"],
-        meaning: "no governor: the shallowest state, always",
-        has: |_| true,
-    },
-    Parameter {
-        name: "idle",
-        values: &["poll", "halt"],
-        meaning: "idle CPUs poll always, or halt by an instruction that only an interrupt ends",
-        has: |_| true,
-    },
-    Parameter {
-        name: "intel_idle.max_cstate",
-        values: &["1..9"],
-        meaning: "so many states of the table beside polling",
-        has: |_| true,
-    },
-    Parameter {
-        name: "intel_idle.states_off",
-        values: &["0..1023"],
-        meaning: "a bit for each state of the table that is not to be entered (since v5.6)",
-        has: |build| build.idle.tick == TickStop::Governor,
-    },
-    Parameter {
-        name: "cpu_dma_latency",
-        values: &["0..2000000000"],
-        meaning: "not of the command line: what a process holds in /dev/cpu_dma_latency, the exit latency that is allowed, in us",
-        has: |_| true,
-    },
-    Parameter {
-        name: "noise",
-        values: &["0", "1"],
-        meaning: "not of the command line: whether the kernel's own threads (vmstat, watchdog, writeback, journal, RCU) run beside the workload",
-        has: |_| true,
-    },
-    Parameter {
-        name: "profile",
-        values: &["sleep", "schedule"],
-        meaning: "count where tasks are blocked (turns schedstats on), or calls of the scheduler: /proc/profile",
-        has: |_| true,
-    },
-];
-
-impl Parameter {
-    /// Whether it takes that value. One of `values` may be a range of whole numbers, `1..9`.
-    pub fn takes(&self, text: &str) -> bool {
-        self.values.iter().any(|value| match self.range() {
-            Some((low, high)) => text.parse().is_ok_and(|number: u64| (low..=high).contains(&number)),
-            None => *value == text,
-        })
-    }
-
-    /// Those of its values that a kernel knows.
-    pub fn values_of<'a>(&'a self, build: &'a Build) -> impl Iterator<Item = &'static str> + Clone + 'a {
-        let no_sleep = self.name == "profile" && build.sched.sleep_profile == SleepProfile::Absent;
-        self.values.iter().copied().filter(move |&value| !(no_sleep && value == "sleep"))
-    }
-
-    /// The numbers that it takes, if it takes numbers.
-    pub fn range(&self) -> Option<(u64, u64)> {
-        let (low, high) = self.values.first()?.split_once("..")?;
-        Some((low.parse().ok()?, high.parse().ok()?))
-    }
-}
-
-/// Their names.
-pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-    PARAMETERS.iter().map(|parameter| parameter.name)
-}
 
 impl Arm {
     pub(super) fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         let Some(parameter) = PARAMETERS.iter().find(|parameter| parameter.name == key.text) else {
-            return Err(key.unknown("kernel parameter", names()));
+            return Err(key.unknown("kernel parameter", boot::names()));
         };
         match parameter.name {
             "preempt" => return self.set_preempt(key, value),

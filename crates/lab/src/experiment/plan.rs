@@ -1,8 +1,9 @@
 //! The runs of an experiment.
 
 use super::{Experiment, MOST_RUNS, Plan};
+use crate::hash::sha256;
 use crate::mistake::Mistake;
-use crate::setup::{KernelSetup, MachineSetup, Setup, iteration_seed, sha256};
+use crate::setup::{KernelSetup, MachineSetup, Setup, iteration_seed};
 use machine::topology::Location;
 use std::sync::Arc;
 use units::Ns;

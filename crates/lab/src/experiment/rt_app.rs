@@ -4,12 +4,13 @@ use super::draft::DraftWorkload;
 use super::workload::{Point, Source, WorkloadTable, path_of_file};
 use crate::machines::{Files, stem};
 use crate::mistake::{Location, Mistake, excerpt};
+use crate::programs::application;
 use crate::setup::FileSetup;
 use crate::statistics::Better;
 use crate::tables::Class;
 use std::collections::BTreeMap;
 use units::Ns;
-use workloads::rt_app::{Application, Duplicates, RtApp, RtAppError, instance, parse};
+use workloads::rt_app::{Application, RtApp, instance};
 
 /// Digits after the point.
 const DECIMALS: usize = 2;
@@ -53,11 +54,6 @@ pub fn resolve(
 
 fn title(file: &FileSetup) -> String {
     format!("{} {}", RtApp::NAME, file.path)
-}
-
-/// A stored file, parsed. Repeated names are kept, as workgen does before rt-app reads the file.
-pub fn application(file: &FileSetup) -> Result<Application, RtAppError> {
-    parse(&file.text, &file.path, Duplicates::Workgen)
 }
 
 /// The same for who runs it on a real kernel.

@@ -1,15 +1,15 @@
 //! Scripts as workloads: tasks in a few lines, from a file or from the experiment itself.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, SCRIPT, Source, WorkloadTable};
+use super::workload::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem, within};
 use crate::mistake::{Location, Mistake};
+use crate::programs::{SCRIPT, script};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
 use crate::tables::Class;
 use std::collections::BTreeMap;
 use units::Ns;
-use workloads::script::{Refused, Script};
 
 /// Digits after the point, of milliseconds.
 const DECIMALS: usize = 3;
@@ -53,30 +53,6 @@ pub fn resolve(
         published: None,
         profile: None,
     })
-}
-
-/// A stored script, parsed.
-pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
-    Script::parse(&file.text, 1).map_err(|error| {
-        let at = Location { input: file.path.clone(), line: Some(error.line), column: Some(error.column) };
-        Mistake::new(&at, error.found, error.expected)
-    })
-}
-
-/// What the kernel refused of a script's task, as a warning.
-pub fn refusal(script: &Script, refused: &Refused) -> String {
-    let task = &script.tasks[refused.task];
-    let (name, line) = (&task.name, task.place.0);
-    let (errno, meaning, ms) = (refused.errno.name(), refused.errno.meaning(), refused.at.0 as f64 / 1e6);
-    let answer = format!("with {errno} ({meaning}) at {ms:.3} ms");
-    let fair = task.attr.sched_policy.fair_policy();
-    match refused.step {
-        Some(_) => format!("\"{name}\" of line {line} ended early: the kernel refused its policy or clamps {answer}"),
-        None if fair => {
-            format!("\"{name}\" of line {line} has no row: the kernel refused its CPUs, none of which is up, {answer}")
-        }
-        None => format!("\"{name}\" of line {line} has no row: the kernel refused its policy {answer}"),
-    }
 }
 
 /// The file that the parameter `file` names, or the text of `tasks`.

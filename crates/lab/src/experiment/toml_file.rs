@@ -3,8 +3,8 @@
 use super::draft::{
     Draft, DraftAction, DraftArm, DraftChange, DraftFigure, DraftProfile, DraftSetting, DraftWorkload, SettingKind,
 };
-use super::workload::SCRIPT;
 use crate::mistake::{Mistake, Written, excerpt, listed};
+use crate::programs::SCRIPT;
 use machine::description::nearest_name;
 use machine::topology::Location;
 use std::ops::Range;

@@ -1,9 +1,10 @@
 //! Recorded traces as workloads.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, TRACE, WorkloadTable, path_of_file};
+use super::workload::{Point, Source, WorkloadTable, path_of_file};
 use crate::machines::{Files, stem};
-use crate::mistake::{Location, Mistake};
+use crate::mistake::Mistake;
+use crate::programs::{TRACE, mistake, whole};
 use crate::setup::FileSetup;
 use crate::statistics::Better;
 use crate::tables::Class;
@@ -47,25 +48,6 @@ pub fn resolve(
         published: None,
         profile: None,
     })
-}
-
-/// The scripts that are stored of a recording.
-pub fn replay(file: &FileSetup, nr_cpus: usize) -> Result<Replay, Mistake> {
-    let replay = trace::read(file.text.as_bytes()).map_err(|error| mistake(&file.path, error))?;
-    if replay.nr_cpus() > nr_cpus {
-        let found = format!("scripts of {} CPUs", replay.nr_cpus());
-        return Err(whole(&file.path, found, format!("at most the machine's {nr_cpus}")));
-    }
-    Ok(replay)
-}
-
-fn mistake(path: &str, error: trace::TraceError) -> Mistake {
-    let (line, column) = error.place.unzip();
-    Mistake::new(&Location { input: path.to_string(), line, column }, error.found, error.expected)
-}
-
-fn whole(path: &str, found: String, expected: String) -> Mistake {
-    Mistake::new(&Location { input: path.to_string(), line: None, column: None }, found, expected)
 }
 
 /// Reads the file that the parameter `file` names.

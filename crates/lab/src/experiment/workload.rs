@@ -4,6 +4,7 @@ use super::draft::DraftWorkload;
 use super::profile::ProfileTable;
 use crate::machines::{Files, within};
 use crate::mistake::{Mistake, Written};
+use crate::programs::{RT_APP, SCRIPT, TRACE};
 use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
 use crate::tables::{Class, Operation, Published, Table, TimeStatistic};
@@ -145,11 +146,6 @@ pub struct Point {
     /// Every parameter of the workload.
     pub values: BTreeMap<String, u64>,
 }
-
-/// The workloads that take a file instead of numbers.
-pub const RT_APP: &str = "rt-app";
-pub const SCRIPT: &str = "script";
-pub const TRACE: &str = "trace";
 
 /// Every workload, by name.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {

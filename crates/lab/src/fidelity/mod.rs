@@ -3,21 +3,16 @@
 //! A case is an experiment with `[[figure]]` tables: what is measured of which tasks, what the real kernel's figure is, how far
 //! the simulated one may be off, and, for a known gap, why it is. `docs/fidelity.md` describes the format.
 
-mod figure;
-mod recording;
 mod table;
 
-pub use figure::{Figure, Measure, Over, Tolerance};
-pub use recording::{header, line};
+pub use crate::experiment::{Figure, Measure, Over, Tolerance, header, line};
 pub use table::{Row, Verdict, render};
 
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
 use crate::setup::Setup;
 use crate::trace::listen;
 use observe::PerTask;
-
-pub(crate) use figure::resolve;
 
 /// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
 ///
@@ -41,15 +36,14 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
     case.figures.iter().map(row).collect::<Result<_, _>>().map(Some)
 }
 
-fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<figure::Tasks>, Mistake> {
+fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<Tasks>, Mistake> {
     let nr_cpus = setup.machine.nr_cpus()?;
     let at = Location::of("the case");
     let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
     Ok(listened.map(|(sink, run)| {
-        let tasks = sink.finish().into_iter().map(|(name, of)| (name, figure::Values::from(&of)));
-        let group = |(path, stat): (String, String)| {
-            (path, figure::Values::of_group(&stat.split_whitespace().collect::<Vec<_>>()))
-        };
+        let tasks = sink.finish().into_iter().map(|(name, of)| (name, Values::from(&of)));
+        let group =
+            |(path, stat): (String, String)| (path, Values::of_group(&stat.split_whitespace().collect::<Vec<_>>()));
         tasks.chain(run.group_stats.into_iter().map(group)).collect()
     }))
 }

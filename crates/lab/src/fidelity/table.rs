@@ -1,7 +1,7 @@
 //! The table: figure, real kernel, simulated, tolerance, verdict.
 
-use super::figure::{Figure, Tolerance};
 use crate::experiment::Experiment;
+use crate::experiment::{Figure, Tolerance};
 use std::fmt::Write;
 
 /// One compared figure.

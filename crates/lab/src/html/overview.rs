@@ -2,10 +2,10 @@
 //! one file, well-formed, without a script, that refers to nothing but the reports beside it.
 
 use super::{escaped, opening};
+use crate::json::verdict::ArmVerdict;
 use crate::json::{Change, Document, Level, TableResult};
 use crate::statistics::quantile;
 use crate::studies::Study;
-use crate::tables::verdict::ArmVerdict;
 use std::fmt::Write;
 
 /// What every page of this kind has in its head, and no other file.

@@ -2,7 +2,7 @@
 
 use super::{End, Plan, Results, Trial, Uncertain};
 use crate::experiment::Experiment;
-use crate::report;
+use crate::measurements::tables;
 use crate::statistics::student::two_sided_critical;
 use crate::statistics::{Better, Mean, amean, percent_change, sample_stddev};
 use machine::description::How;
@@ -224,7 +224,7 @@ fn ranked(uncertain: &Uncertain, low: Moved, high: Moved) -> Ranked {
 
 /// The rows that a variation's runs, or those of the machine as it is, make.
 fn rows(experiment: &Experiment, variation: Option<usize>, results: &Results) -> Vec<Row> {
-    let tables = report::tables(experiment, &|job| results.get(&Trial { variation, job: *job }));
+    let tables = tables(experiment, &|job| results.get(&Trial { variation, job: *job }));
     let of = |table: &crate::tables::Table| {
         let (title, mean) = (table.title().to_string(), table.mean());
         let (unit, better) = (table.unit.clone(), table.better);

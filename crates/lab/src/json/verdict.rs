@@ -132,10 +132,10 @@ impl fmt::Display for Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{generator, hackbench, pipetest};
-    use super::super::{Class, Operation, Table};
     use super::*;
     use crate::json::TableResult;
+    use crate::tables::fixtures::{generator, hackbench, pipetest};
+    use crate::tables::{Class, Operation, Table};
 
     fn verdict(table: &Table) -> Verdict {
         TableResult::new(table, &generator).verdict

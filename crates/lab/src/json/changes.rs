@@ -70,8 +70,8 @@ fn cell(change: &Change) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{generator, hackbench, throughput};
     use super::*;
+    use crate::tables::fixtures::{generator, hackbench, throughput};
 
     #[test]
     fn every_row_has_its_change_its_interval_and_its_word() {

@@ -1,7 +1,7 @@
 //! A figure: of which tasks, what, and how it is made of the figures of several.
 
+use super::DraftFigure;
 use super::recording;
-use crate::experiment::DraftFigure;
 use crate::mistake::{Location, Mistake, Written, listed};
 use machine::description::nearest_name;
 use observe::TaskFigures;

@@ -1,0 +1,60 @@
+//! Workloads that are read from a file, as a setup has them: rt-app's descriptions, scripts, recorded traces.
+
+use crate::mistake::{Location, Mistake};
+use crate::setup::FileSetup;
+use workloads::rt_app::{Application, Duplicates, RtAppError, parse};
+use workloads::script::{Refused, Script};
+use workloads::trace::{self, Replay};
+
+/// Their names.
+pub const RT_APP: &str = "rt-app";
+pub const SCRIPT: &str = "script";
+pub const TRACE: &str = "trace";
+
+/// A stored file, parsed. Repeated names are kept, as workgen does before rt-app reads the file.
+pub fn application(file: &FileSetup) -> Result<Application, RtAppError> {
+    parse(&file.text, &file.path, Duplicates::Workgen)
+}
+
+/// A stored script, parsed.
+pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
+    Script::parse(&file.text, 1).map_err(|error| {
+        let at = Location { input: file.path.clone(), line: Some(error.line), column: Some(error.column) };
+        Mistake::new(&at, error.found, error.expected)
+    })
+}
+
+/// What the kernel refused of a script's task, as a warning.
+pub fn refusal(script: &Script, refused: &Refused) -> String {
+    let task = &script.tasks[refused.task];
+    let (name, line) = (&task.name, task.place.0);
+    let (errno, meaning, ms) = (refused.errno.name(), refused.errno.meaning(), refused.at.0 as f64 / 1e6);
+    let answer = format!("with {errno} ({meaning}) at {ms:.3} ms");
+    let fair = task.attr.sched_policy.fair_policy();
+    match refused.step {
+        Some(_) => format!("\"{name}\" of line {line} ended early: the kernel refused its policy or clamps {answer}"),
+        None if fair => {
+            format!("\"{name}\" of line {line} has no row: the kernel refused its CPUs, none of which is up, {answer}")
+        }
+        None => format!("\"{name}\" of line {line} has no row: the kernel refused its policy {answer}"),
+    }
+}
+
+/// The scripts that are stored of a recording.
+pub fn replay(file: &FileSetup, nr_cpus: usize) -> Result<Replay, Mistake> {
+    let replay = trace::read(file.text.as_bytes()).map_err(|error| mistake(&file.path, error))?;
+    if replay.nr_cpus() > nr_cpus {
+        let found = format!("scripts of {} CPUs", replay.nr_cpus());
+        return Err(whole(&file.path, found, format!("at most the machine's {nr_cpus}")));
+    }
+    Ok(replay)
+}
+
+pub fn mistake(path: &str, error: trace::TraceError) -> Mistake {
+    let (line, column) = error.place.unzip();
+    Mistake::new(&Location { input: path.to_string(), line, column }, error.found, error.expected)
+}
+
+pub fn whole(path: &str, found: String, expected: String) -> Mistake {
+    Mistake::new(&Location { input: path.to_string(), line: None, column: None }, found, expected)
+}
