@@ -2,7 +2,7 @@
 //!
 //! Three sorts of figures come out. Some are measured as they stand (a system call, a cache line from one CPU to another). Some are
 //! fitted: what an instruction of the kernel takes, and leaving idle, are what makes the simulation of a small experiment take as
-//! long as the experiment did ([`fit`]). The rest is not to be seen from user space; it stands as a guess, with what it is taken from.
+//! long as the experiment did (`fit.rs`). The rest is not to be seen from user space; it stands as a guess, with what it is taken from.
 //!
 //! Of pipetest and hackbench nothing is used here, so that they can be predicted.
 
