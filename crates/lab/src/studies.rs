@@ -18,6 +18,7 @@ pub const STUDIES: &[Study] = &[
         about: "schedstats becomes a switch that is off by default (v4.5-rc1)",
         experiments: &[
             ("experiments/schedstats.toml", include_str!("../../../experiments/schedstats.toml")),
+            ("experiments/schedstats-hackbench.toml", include_str!("../../../experiments/schedstats-hackbench.toml")),
             ("experiments/schedstats-8core.toml", include_str!("../../../experiments/schedstats-8core.toml")),
         ],
     },

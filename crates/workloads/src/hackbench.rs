@@ -15,8 +15,8 @@
 //! Modelled: processes or threads, the forks in the program's order, no computation between system calls (20 to 50 ns in
 //! reality, in the price of a system call). The printed seconds are not rounded to milliseconds as the program does, so that
 //! small effects are seen with few iterations. With `messages=M` a run of more than M million messages is cut short, by sending fewer
-//! loops of them, and what is left out is added at the pace of its middle half: beginning and end are as simulated, and hardly longer in the
-//! full run. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
+//! loops of them, and what is left out is added at the pace of its second half without the last eighth: beginning and end are as simulated,
+//! and hardly longer in the full run. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -102,8 +102,8 @@ impl Hackbench {
         let (groups, loops) = (values.get("groups"), values.get("loops"));
         let simulated = match messages * 1_000_000 / (groups * FDS * FDS) {
             0 if messages == 0 => loops,
-            // A middle half needs four.
-            most => most.max(4).min(loops),
+            // Eighths need eight.
+            most => most.max(8).min(loops),
         };
         Hackbench {
             groups,
@@ -187,32 +187,32 @@ enum ParentState {
     Exit,
 }
 
-/// How fast messages are sent in the middle of a run that is cut short.
+/// How fast messages are sent in the second half of a run that is cut short, but for its end: clocks that had to be raised are by then.
 #[derive(Default)]
 struct Pace {
     left_out: u64,
     messages: u64,
     sent: Cell<u64>,
-    /// When a quarter of them had been sent, and three.
-    first: Cell<Ns>,
-    third: Cell<Ns>,
+    /// When half of them had been sent, and seven eighths.
+    half: Cell<Ns>,
+    most: Cell<Ns>,
 }
 
 impl Pace {
     fn sent(&self, now: Ns) {
         let sent = self.sent.get() + 1;
         self.sent.set(sent);
-        if sent == self.messages / 4 {
-            self.first.set(now);
-        } else if sent == self.messages / 4 * 3 {
-            self.third.set(now);
+        if sent == self.messages / 8 * 4 {
+            self.half.set(now);
+        } else if sent == self.messages / 8 * 7 {
+            self.most.set(now);
         }
     }
 
     /// What the loops that were left out would take, of `simulated` that were not. A CPU's clock may be behind another's.
     fn rest(&self, simulated: u64) -> Ns {
-        let half = self.third.get().saturating_sub(self.first.get());
-        Ns((u128::from(half.0) * 2 * u128::from(self.left_out) / u128::from(simulated)) as u64)
+        let time = self.most.get().saturating_sub(self.half.get());
+        Ns((u128::from(time.0) * 8 * u128::from(self.left_out) / (3 * u128::from(simulated))) as u64)
     }
 }
 
@@ -377,11 +377,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_goes_on_at_the_pace_of_the_middle() {
+    fn what_is_left_out_goes_on_at_the_pace_of_the_second_half() {
         // A slow beginning, then a message each 10 ns, then a slow end; 50 loops are 1000 messages, 100 are left out.
         let pace = Pace { left_out: 100, messages: 1_000, ..Pace::default() };
         for sent in 1..=1_000u64 {
-            let slow = if sent < 250 { 0 } else { 5_000 } + if sent > 750 { 9_000 } else { 0 };
+            let slow = if sent < 450 { 0 } else { 5_000 } + if sent > 875 { 9_000 } else { 0 };
             pace.sent(Ns(slow + sent * 10));
         }
         assert_eq!(pace.rest(50), Ns(2_000 * 10));
@@ -390,6 +390,6 @@ mod tests {
             values.set("groups", groups);
             Hackbench::of(&values, false, messages).simulated
         };
-        assert_eq!([of(192, 0), of(192, 10), of(4, 10), of(1_000, 1)], [1_000, 130, 1_000, 4]);
+        assert_eq!([of(192, 0), of(192, 10), of(4, 10), of(1_000, 1)], [1_000, 130, 1_000, 8]);
     }
 }

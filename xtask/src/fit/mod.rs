@@ -1,6 +1,6 @@
 //! `cargo xtask fit [MACHINE]`: what a machine's free prices must be for the simulation to print what was published of it.
 //!
-//! Of each machine there is an experiment `experiments/fit-MACHINE.toml`: published *before* columns, shortened runs, and one arm, the kernel
+//! Of each machine there are experiments `experiments/fit-MACHINE*.toml`: published *before* columns, shortened runs, and one arm, the kernel
 //! before the change. No other arm is ever run here, so nothing that is fitted can know the change's effect. A few factors are free, each
 //! over a family of prices and within a stated range ([`FREE`]); they are moved by Gauss and Newton's method to where the sum over all tables
 //! of the mean square of the logarithm of simulated over published is least. Same sources, same result: the runs' seeds are fixed.
@@ -36,6 +36,8 @@ const CYCLES: &str = "cycles/instruction";
 /// What may be fitted on which machine.
 struct Fit {
     machine: &'static str,
+    /// Its experiments: what follows `fit-MACHINE` in their names.
+    parts: &'static [&'static str],
     /// To what: the word that the machine file's sources get.
     source: &'static str,
     free: &'static [Factor],
@@ -45,6 +47,7 @@ struct Fit {
 const FREE: &[Fit] = &[
     Fit {
         machine: "xeon-e5-2670v3-2s",
+        parts: &["", "-hackbench"],
         source: "cargo xtask fit, to the before columns of the schedstats study: netperf-tcp, tbench4, hackbench-pipes and pipetest",
         free: &[
             factor(
@@ -60,6 +63,7 @@ const FREE: &[Fit] = &[
     },
     Fit {
         machine: "core-i7-3770",
+        parts: &[""],
         source: "cargo xtask fit, to the tbench4 before column of the schedstats study, one factor for all kernel code",
         free: &[
             factor(
@@ -79,6 +83,7 @@ const FREE: &[Fit] = &[
     },
     Fit {
         machine: "skylake-uma-8",
+        parts: &[""],
         source: "cargo xtask fit, to the before column of dbench-xfs",
         free: &[
             factor("file systems", &["cycles_per_instruction.fs"], CYCLES, (0.5, 3.0)),
@@ -232,7 +237,8 @@ struct Scene<'a> {
     /// The first price of each factor, as it is, and the others as multiples of it.
     first: Vec<f64>,
     parts: Vec<Vec<f64>>,
-    experiment: PathBuf,
+    /// The experiments, and what was published of their rows.
+    experiments: Vec<PathBuf>,
     published: BTreeMap<(String, String), f64>,
     program: PathBuf,
 }
@@ -245,9 +251,14 @@ struct Price {
 
 impl<'a> Scene<'a> {
     fn new(root: &'a Path, fit: &'a Fit, file: MachineFile, base: MachineFile) -> Result<Scene<'a>, String> {
-        let experiment = root.join("experiments").join(format!("fit-{}.toml", fit.machine));
-        let text =
-            std::fs::read_to_string(&experiment).map_err(|error| format!("{}: {error}", experiment.display()))?;
+        let name = |part: &&str| root.join("experiments").join(format!("fit-{}{part}.toml", fit.machine));
+        let experiments: Vec<PathBuf> = fit.parts.iter().map(name).collect();
+        let mut figures = BTreeMap::new();
+        for experiment in &experiments {
+            let text =
+                std::fs::read_to_string(experiment).map_err(|error| format!("{}: {error}", experiment.display()))?;
+            figures.extend(published(&text));
+        }
         let value =
             |name: &str| file.value(name).or_else(|| base.value(name)).ok_or_else(|| format!("no price {name}"));
         let (mut first, mut parts) = (Vec::new(), Vec::new());
@@ -258,7 +269,7 @@ impl<'a> Scene<'a> {
         }
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         let program = target.join("release").join("fairground");
-        Ok(Scene { root, fit, file, first, parts, experiment, published: published(&text), program })
+        Ok(Scene { root, fit, file, first, parts, experiments, published: figures, program })
     }
 
     /// A factor within what its first price may be.
@@ -286,7 +297,7 @@ impl<'a> Scene<'a> {
         prices
     }
 
-    /// Runs the experiment with these factors.
+    /// Runs the experiments with these factors.
     fn rows(&self, factors: &[f64]) -> Result<Vec<Row>, String> {
         let folder = self.root.join("results").join("fit");
         std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -296,18 +307,21 @@ impl<'a> Scene<'a> {
             file.set(price.name, value, price.unit, price.range, "a trial of the fit")?;
         }
         file.write(&path)?;
-        let said = Command::new(&self.program)
-            .arg("run")
-            .arg(&self.experiment)
-            .args(["--format", "csv", "--quiet", "--machine"])
-            .arg(&path)
-            .stderr(std::process::Stdio::inherit())
-            .output()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
-        if !said.status.success() {
-            return Err(format!("fairground run {} ended with {}", self.experiment.display(), said.status));
+        let mut rows = Vec::new();
+        for experiment in &self.experiments {
+            let said = Command::new(&self.program)
+                .arg("run")
+                .arg(experiment)
+                .args(["--format", "csv", "--quiet", "--machine"])
+                .arg(&path)
+                .stderr(std::process::Stdio::inherit())
+                .output()
+                .map_err(|error| format!("{}: {error}", self.program.display()))?;
+            if !said.status.success() {
+                return Err(format!("fairground run {} ended with {}", experiment.display(), said.status));
+            }
+            rows.extend(simulated(&String::from_utf8_lossy(&said.stdout), &self.published));
         }
-        let rows = simulated(&String::from_utf8_lossy(&said.stdout), &self.published);
         match rows.len() == self.published.len() {
             true => Ok(rows),
             false => Err(format!("{} of {} published rows were simulated", rows.len(), self.published.len())),

@@ -37,8 +37,10 @@ fn every_fit_has_its_experiment_with_one_arm_and_prices_that_are_there() {
         let file = MachineFile::read(&root.join(format!("machines/{}.toml", fit.machine))).expect("a machine file");
         let base = MachineFile::read(&root.join("machines/bases/linux-x86.toml")).expect("its base");
         let scene = Scene::new(&root, fit, file, base).unwrap_or_else(|error| panic!("{error}"));
-        let text = std::fs::read_to_string(&scene.experiment).expect("an experiment");
-        assert_eq!(text.matches("[[arm]]").count(), 1, "only the arm before is run: {}", fit.machine);
+        for experiment in &scene.experiments {
+            let text = std::fs::read_to_string(experiment).expect("an experiment");
+            assert_eq!(text.matches("[[arm]]").count(), 1, "only the arm before is run: {}", experiment.display());
+        }
         assert!(!scene.published.is_empty());
         for (number, factor) in fit.free.iter().enumerate() {
             let (low, high) = factor.range;
