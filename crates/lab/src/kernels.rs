@@ -35,7 +35,7 @@ const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules,
     ("v4.15", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
     ("v4.16", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_16, FrequencyRules::V4_15, Formats::V4_15),
     ("v6.1", OS_V6, IdleRules::V6_1, IrqRules::V6_1, FsRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
-    ("v6.12", OS_V6, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
+    ("v6.12", OS_V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
 ];
 
 const OS_V4: OsRules = OsRules {
@@ -51,6 +51,8 @@ const OS_V6: OsRules = OsRules {
     migration_limit: MigrationLimit::None,
     net: NetRules::V6_1,
 };
+
+const OS_V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OS_V6 };
 
 /// Kernels that were built before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];

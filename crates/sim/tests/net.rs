@@ -88,7 +88,7 @@ impl Wakeups {
 }
 
 const TCP: Transport = Transport::Tcp { nodelay: true };
-const VERSIONS: [NetRules; 3] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1];
+const VERSIONS: [NetRules; 4] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1, NetRules::V6_12];
 
 #[test]
 fn a_request_wakes_the_server_once_and_its_answer_the_client() {

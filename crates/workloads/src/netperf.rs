@@ -190,8 +190,8 @@ impl Instance for Netperf {
     }
 
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
-        let of = if self.transport == Transport::Udp && !self.answers { RECEIVED } else { reported[0].series };
-        reported.iter().filter(|it| it.series == of).map(|it| it.value).collect()
+        let of = if self.transport == Transport::Udp && !self.answers { Some(RECEIVED) } else { None };
+        reported.iter().filter(|it| of.is_none_or(|of| it.series == of)).map(|it| it.value).collect()
     }
 
     fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {

@@ -19,6 +19,8 @@ behaviour! {
         FirstLinear = "first-linear", since "v4.15", commit "",
             "in the first of an empty queue only (after v4.5, by v4.15)";
         Pages = "pages", since "v6.1", commit "", "none: all data lies in page fragments (after v4.16, by v6.1)";
+        SmallHeads = "small-heads", since "v6.12", commit "",
+            "none, and heads come from a slab of their own size (after v6.1, by v6.12)";
     }
 }
 
@@ -74,6 +76,7 @@ impl NetRules {
     };
     pub const V6_1: NetRules =
         NetRules { payload: Payload::Pages, default_buffer: DefaultBuffer::Initial, ..NetRules::V4_15 };
+    pub const V6_12: NetRules = NetRules { payload: Payload::SmallHeads, ..NetRules::V6_1 };
 }
 
 impl NetRules {
@@ -133,6 +136,19 @@ pub fn truesize(head: u32) -> u32 {
     (head + SKB_SHARED_INFO).next_power_of_two() + SKB
 }
 
+/// skbuff.h: SKB_SMALL_HEAD_SIZE: a head for MAX_TCP_HEADER and no data, from its own slab.
+const SMALL_HEAD: u32 = MAX_TCP_HEADER + SKB_SHARED_INFO;
+
+impl Payload {
+    /// skb->truesize of a segment that is still empty, with room for `linear` bytes of data in its head.
+    pub fn empty_truesize(self, linear: u32) -> u32 {
+        match self {
+            Payload::SmallHeads if linear == 0 => SMALL_HEAD + SKB,
+            _ => truesize(MAX_TCP_HEADER + linear),
+        }
+    }
+}
+
 /// tcp.h: tcp_win_from_space() with tcp_adv_win_scale = 1: half of a buffer is taken for overhead.
 ///
 /// Differs: since v6.6 a ratio measured from what arrives decides, which for full segments comes to about the same.
@@ -158,6 +174,8 @@ mod tests {
     fn heads_take_what_the_slab_has() {
         assert_eq!(truesize(MAX_TCP_HEADER + 1408), 2304);
         assert_eq!(truesize(MAX_TCP_HEADER), 1280);
+        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.empty_truesize(0)), [1280, 896]);
+        assert_eq!(Payload::Linear.empty_truesize(1408), 2304);
         // A message of 100 bytes in an AF_UNIX socket.
         assert_eq!(truesize(100), 768);
     }

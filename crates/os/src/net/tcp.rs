@@ -62,7 +62,7 @@ const LINES: u32 = SockLine::LockWait as u32 + 1;
 struct Skb {
     seq: u64,
     len: u32,
-    /// How many bytes of data its head has room for, while it is filled.
+    /// How many bytes of data its head has room for; 0 of one that nothing is added to.
     linear: u32,
     truesize: u32,
     /// Whose caches hold it; its reader has `touched` its structure.
@@ -82,6 +82,8 @@ pub(super) struct TcpPacket {
     to: u32,
     seq: u64,
     len: u32,
+    /// How many bytes of data its head has room for.
+    linear: u32,
     truesize: u32,
     fin: bool,
     ack_seq: u64,

@@ -3,7 +3,7 @@
 use super::output::Nagle;
 use super::{Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock, Ucopy};
 use crate::net::Net;
-use crate::net::rules::Prequeue;
+use crate::net::rules::{Payload, Prequeue};
 use crate::{charge, paths, within};
 use sched::arch::Arch;
 use sched::sched::WakeFlags;
@@ -160,8 +160,9 @@ impl Net {
         chunk
     }
 
-    /// tcp_input.c: tcp_queue_rcv(), tcp_try_rmem_schedule(): behind what waits to be read; collapsed if that is too much. `taken`: bytes
-    /// that the reader has had already.
+    /// tcp_input.c: tcp_queue_rcv(), tcp_try_rmem_schedule(), tcp_try_coalesce(): behind what waits to be read; collapsed if that is too much.
+    /// `taken`: bytes that the reader has had already. Data go into the last segment of the queue if its sender holds no copy of that any more,
+    /// which is once it has been acknowledged.
     fn tcp_queue_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket, taken: u32) {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
@@ -170,15 +171,29 @@ impl Net {
             charge(sched, cpu, paths::TCP_COLLAPSE);
             tp.tcp_collapse(cpu);
         }
-        tp.sk_receive_queue.push_back(Skb {
+        let acked = self.tcp[self.tcp[sk as usize].peer as usize].snd_una;
+        let payload = self.rules.payload;
+        let tp = &mut self.tcp[sk as usize];
+        let queued = Skb {
             seq: packet.seq + u64::from(taken),
             len: packet.len - taken,
-            linear: 0,
+            linear: packet.linear,
             truesize: packet.truesize,
             writer: packet.writer,
             touched: false,
-        });
-        tp.sk_rmem_alloc += packet.truesize;
+        };
+        let tail = tp.sk_receive_queue.back_mut().filter(|tail| tail.end_seq() <= acked);
+        if let Some(added) = tail.and_then(|tail| tail.skb_try_coalesce(&queued, payload)) {
+            tp.sk_rmem_alloc += added;
+            Net::fetch_skb(sched, cpu, packet.writer, 0);
+            if added == 0 {
+                sched.arch_mut().copy(cpu, u64::from(queued.len));
+            }
+            charge(sched, cpu, paths::KFREE_SKB);
+        } else {
+            tp.sk_rmem_alloc += queued.truesize;
+            tp.sk_receive_queue.push_back(queued);
+        }
         tp.rcv_nxt = packet.seq + u64::from(packet.len);
     }
 
@@ -283,6 +298,24 @@ impl Net {
                 tp.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 1);
             }
         });
+    }
+}
+
+impl Skb {
+    /// skbuff.c: skb_try_coalesce(): takes another segment's data in, if they fit into what its head has left, or lie in page fragments alone.
+    /// Returns by how much more memory it is charged for. Differs: the number of fragments is not limited.
+    fn skb_try_coalesce(&mut self, from: &Skb, payload: Payload) -> Option<u32> {
+        let head = payload.empty_truesize(0);
+        let added = if self.len + from.len <= self.linear {
+            0
+        } else if from.linear == 0 && from.truesize > head {
+            from.truesize - head
+        } else {
+            return None;
+        };
+        self.len += from.len;
+        self.truesize += added;
+        Some(added)
     }
 }
 

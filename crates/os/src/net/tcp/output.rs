@@ -71,7 +71,7 @@ impl Net {
                     tp.snd_sml = skb.end_seq();
                 }
                 sent = true;
-                let packet = self.segment(cpu, sk, skb.seq, skb.len, skb.truesize);
+                let packet = TcpPacket { linear: skb.linear, ..self.segment(cpu, sk, skb.seq, skb.len, skb.truesize) };
                 self.tcp_transmit_skb(sched, cpu, sk, packet);
                 if push_one {
                     break;
@@ -93,7 +93,7 @@ impl Net {
     /// A segment to the peer of `sk`; its acknowledgement and window are filled in when it leaves.
     fn segment(&self, cpu: CpuId, sk: u32, seq: u64, len: u32, truesize: u32) -> TcpPacket {
         let to = self.tcp[sk as usize].peer;
-        TcpPacket { to, seq, len, truesize, fin: false, ack_seq: 0, window: 0, writer: cpu }
+        TcpPacket { to, seq, len, linear: 0, truesize, fin: false, ack_seq: 0, window: 0, writer: cpu }
     }
 
     /// tcp_output.c: tcp_transmit_skb(): the header, with what the peer is to know, and down to the device.

@@ -135,6 +135,7 @@ impl Net {
             // What is left of it is in this CPU's caches but for the data.
             skb.seq = tp.copied_seq;
             skb.len -= offset + used;
+            skb.linear = skb.linear.saturating_sub(offset + used);
         }
         true
     }

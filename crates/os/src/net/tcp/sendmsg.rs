@@ -2,7 +2,7 @@
 
 use super::output::Nagle;
 use super::{Skb, SockLine};
-use crate::net::rules::{MAX_TCP_HEADER, Payload, SendBacklog, truesize};
+use crate::net::rules::{Payload, SendBacklog};
 use crate::net::{Net, NetCall, Stage};
 use crate::{Step, charge, paths, within};
 use sched::arch::Arch;
@@ -113,10 +113,10 @@ impl Net {
     fn sk_stream_alloc_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
         charge(sched, cpu, paths::SK_STREAM_ALLOC_SKB);
         let first = self.tcp[sk as usize].sk_write_queue.is_empty();
-        let linear = self.linear(first);
+        let (linear, payload) = (self.linear(first), self.rules.payload);
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Write));
-        let truesize = truesize(MAX_TCP_HEADER + linear);
+        let truesize = payload.empty_truesize(linear);
         tp.sk_write_queue.push_back(Skb { seq: tp.write_seq, len: 0, linear, truesize, writer: cpu, touched: false });
         tp.sk_wmem_queued += truesize;
     }
@@ -126,7 +126,7 @@ impl Net {
         match self.rules.payload {
             Payload::Linear => LINEAR,
             Payload::FirstLinear if first => LINEAR,
-            Payload::FirstLinear | Payload::Pages => 0,
+            Payload::FirstLinear | Payload::Pages | Payload::SmallHeads => 0,
         }
     }
 
