@@ -23,6 +23,7 @@
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
 use os::net::{Buffers, Receive, Socket, Transport};
+use os::pipe::PipeId;
 use os::sync::{BarrierId, SyncOp};
 use sim::engine::Sample;
 use sim::noise::Haste;
@@ -160,6 +161,7 @@ impl Instance for Tbench {
         let run = Rc::new(Run {
             lines: load_file(),
             barrier: os.create_barrier(self.clients as u32 + 1),
+            accept: os.create_pipe(),
             bytes: Cell::new(0),
             over: Cell::new(false),
             warm: self.warm.clone(),
@@ -180,7 +182,7 @@ impl Instance for Tbench {
             next: Ns::ZERO,
             state: ParentState::Fork,
         };
-        let listener = Listener { run, sockets: servers, forked: 0 };
+        let listener = Listener { run, sockets: servers, forked: 0, accepted: false };
         vec![task("tbench_srv", listener), task("tbench", parent)]
     }
 
@@ -203,6 +205,8 @@ struct Run {
     lines: Rc<[Line]>,
     /// Where all clients begin together.
     barrier: BarrierId,
+    /// Stands for the listening socket: a byte for each client that connects.
+    accept: PipeId,
     /// Bytes accounted by all clients.
     bytes: Cell<u64>,
     over: Cell<bool>,
@@ -251,7 +255,7 @@ impl Program for Parent {
                 let socket = self.sockets[self.forked];
                 let line = self.run.begin(self.forked);
                 self.forked += 1;
-                let client = Client { run: self.run.clone(), socket, line, step: ClientStep::Barrier };
+                let client = Client { run: self.run.clone(), socket, line, step: ClientStep::Connect };
                 Op::Fork(Box::new(task("tbench", client)))
             }
             ParentState::Begin => {
@@ -292,11 +296,16 @@ struct Listener {
     run: Rc<Run>,
     sockets: Vec<Socket>,
     forked: usize,
+    accepted: bool,
 }
 
 impl Program for Listener {
     fn next(&mut self, _last: Outcome) -> Op {
         let Some(&socket) = self.sockets.get(self.forked) else { return Op::Exit };
+        self.accepted = !self.accepted;
+        if self.accepted {
+            return Op::Read { pipe: self.run.accept, bytes: 1 };
+        }
         let line = self.run.begin(self.forked);
         self.forked += 1;
         let server = Server { run: self.run.clone(), socket, line, step: ServerStep::Length };
@@ -310,6 +319,7 @@ const LENGTH: u32 = 4;
 const ALL: Receive = Receive { wait_all: true, discard: false };
 
 enum ClientStep {
+    Connect,
     Barrier,
     Parse,
     Request,
@@ -330,6 +340,7 @@ impl Program for Client {
         let socket = self.socket;
         let line = self.run.lines[self.line];
         let (op, step) = match self.step {
+            ClientStep::Connect => (Op::Write { pipe: self.run.accept, bytes: 1 }, ClientStep::Barrier),
             ClientStep::Barrier => (Op::Sync(SyncOp::Barrier(self.run.barrier)), ClientStep::Parse),
             ClientStep::Parse if self.run.over.get() => (Op::Shutdown { socket }, ClientStep::Exit),
             ClientStep::Parse => (Op::Work(PARSE), ClientStep::Request),
