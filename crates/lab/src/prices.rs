@@ -60,6 +60,8 @@ pub fn prices(machine: &Description) -> Prices {
         },
         ipi_delivery: machine.ipi_delivery(Distance::Llc),
         tick_jitter: machine.figure("tick.jitter").map_or(Ps::ZERO, Figure::time),
+        tick_footprint: machine.figure("tick.footprint").map_or(0, Figure::bytes),
+        tick_parallel: machine.figure("tick.fetched_at_once").map_or(1, Figure::count),
         ipi_send: machine.ipi_send(),
         paths: cycles,
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),

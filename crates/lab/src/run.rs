@@ -334,6 +334,7 @@ fn boot<const COSTS: bool>(
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
     let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.idle, setup.seed);
     hardware.disk = Some(machine.disk());
+    hardware.java = Some(machine.java());
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, polls, at)?);
     let governed = governed(setup, machine, at)?;

@@ -27,6 +27,7 @@ pub const STUDIES: &[Study] = &[
         about: "task_group.load_avg moves to a cache line of its own (v4.5-rc1)",
         experiments: &[
             ("experiments/load-avg-line.toml", include_str!("../../../experiments/load-avg-line.toml")),
+            ("experiments/load-avg-line-curve.toml", include_str!("../../../experiments/load-avg-line-curve.toml")),
             ("experiments/load-avg-line-growth.toml", include_str!("../../../experiments/load-avg-line-growth.toml")),
         ],
     },

@@ -12,6 +12,7 @@ pub use idle::Residency;
 use crate::disk::Disk;
 use crate::frequency::Frequency;
 use crate::idle::{Cpuidle, IdleOptions, IdleRules, Packages, StateTable};
+use crate::java::Java;
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::memory::MemoryLoad;
@@ -91,6 +92,8 @@ pub struct Hardware<const COSTS: bool> {
     pub prices: Prices,
     /// What lies below a file system, if somebody has said so. It takes its time with the cost model off, too.
     pub disk: Option<Disk>,
+    /// What a Java server takes, likewise.
+    pub java: Option<Java>,
     cpus: Slots<Cpu>,
     cpuidle: Cpuidle,
     packages: Packages,
@@ -161,6 +164,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             topology,
             prices,
             disk: None,
+            java: None,
         }
     }
 

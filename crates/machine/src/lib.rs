@@ -8,6 +8,7 @@ pub mod disk;
 pub mod frequency;
 pub mod hardware;
 pub mod idle;
+pub mod java;
 pub mod lines;
 pub mod memory;
 pub mod prices;

@@ -39,6 +39,9 @@ pub struct Prices {
     pub ipi_delivery: Ps,
     /// Ticks come within so long of their time.
     pub tick_jitter: Ps,
+    /// Bytes of a core's cache that a tick uses, and how many of its lines are fetched at a time.
+    pub tick_footprint: u64,
+    pub tick_parallel: u64,
     /// Work of sending it.
     pub ipi_send: Cycles,
     /// Straight-line work of each path, by number.
@@ -102,6 +105,8 @@ impl Prices {
             },
             ipi_delivery: Ps::ZERO,
             tick_jitter: Ps::ZERO,
+            tick_footprint: 0,
+            tick_parallel: 1,
             ipi_send: Cycles(0),
             paths: vec![Cycles(0); NR_PATHS],
             idle_states: vec![IdleState {

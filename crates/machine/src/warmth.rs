@@ -35,6 +35,8 @@ pub struct Warmth {
     left: Vec<Option<Left>>,
     /// Bytes brought into each core's cache so far.
     taken_in: Vec<u64>,
+    /// The same when a tick was last there: what it uses was in the cache then.
+    ticked: Vec<u64>,
     /// Bytes brought into each last level cache that were not there.
     llc_taken_in: Vec<u64>,
     /// Bytes that came through each last level cache: working sets that a core did not have, and what was copied.
@@ -46,6 +48,7 @@ impl Warmth {
         Warmth {
             left: Vec::new(),
             taken_in: vec![0; topology.cores().len()],
+            ticked: vec![0; topology.cores().len()],
             llc_taken_in: vec![0; topology.llcs().len()],
             llc_passed: vec![0; topology.llcs().len()],
         }
@@ -104,6 +107,22 @@ impl Warmth {
             _ => 0,
         };
         streamed.max(crowded)
+    }
+
+    /// A tick on `cpu`: how long it waits for what of its code and data has been pushed out of the core's cache since the last one there.
+    pub fn tick(&mut self, topology: &Topology, prices: &Prices, cpu: CpuId) -> Ps {
+        let core = topology.cpu(cpu).core as usize;
+        let kept = prices.tick_footprint.min(prices.l2_bytes);
+        let others = self.taken_in[core] - self.ticked[core];
+        let missing = (others + kept).saturating_sub(prices.l2_bytes).min(kept);
+        self.taken_in[core] += missing;
+        self.ticked[core] = self.taken_in[core];
+        Ps(missing.div_ceil(LINE) * prices.lines.llc_hit.0 / prices.tick_parallel)
+    }
+
+    /// What runs on `cpu` brings so many bytes into its core's cache that it does not come back to.
+    pub fn passed(&mut self, topology: &Topology, cpu: CpuId, bytes: u64) {
+        self.taken_in[topology.cpu(cpu).core as usize] += bytes;
     }
 
     /// So many bytes are copied by a CPU of a last level cache.
@@ -226,6 +245,23 @@ mod tests {
         w.switch_out(&t, 0, CpuId(0));
         w.copied(0, (2 << 20) - 6400);
         assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
+    }
+
+    #[test]
+    fn a_tick_fetches_again_what_has_been_pushed_out_since_the_last_one() {
+        let (t, mut p, mut w) = setup();
+        (p.tick_footprint, p.tick_parallel) = (6400, 2);
+        assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::ZERO, "the cache holds whatever there is");
+        // All but 1280 bytes of the cache: 20 of its 100 lines have no room beside that.
+        w.passed(&t, CpuId(4), 64 * 1024 - 6400 + 1280);
+        assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(20 * 20 / 2));
+        assert_eq!(w.tick(&t, &p, CpuId(4)), Ps::ZERO, "its sibling was there just now");
+        w.passed(&t, CpuId(0), 1 << 20);
+        assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(100 * 20 / 2));
+        // A task's set goes the same way.
+        w.switch_out(&t, 0, CpuId(0));
+        w.passed(&t, CpuId(0), 1 << 20);
+        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(100 * 20 / 4));
     }
 
     #[test]

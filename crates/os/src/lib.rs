@@ -13,6 +13,7 @@ pub mod paths;
 pub mod pipe;
 pub mod preempt;
 pub mod process;
+pub mod rcu;
 pub mod sync;
 pub mod timer_wheel;
 pub mod wait;
@@ -55,6 +56,7 @@ pub struct Os {
     pub disk: Option<fs::Device>,
     pub fs_rules: fs::FsRules,
     pub irq: irq::Irqs,
+    rcu: rcu::Rcu,
     seed: u64,
     net: Net,
     next_line: u32,
@@ -129,6 +131,7 @@ impl Os {
             disk: None,
             fs_rules: fs::FsRules::V4_5,
             irq: irq::Irqs::default(),
+            rcu: rcu::Rcu::default(),
             seed: 0,
             net: Net::new(rules.net),
             next_line: 0,

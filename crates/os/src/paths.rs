@@ -42,6 +42,13 @@ os_paths! {
     HRTIMER_INTERRUPT = "hrtimer_interrupt": "finding and re-arming expired timers";
     TICK_SCHED_TIMER = "tick_sched_timer": "the tick's own work and jiffies";
     UPDATE_PROCESS_TIMES = "update_process_times": "process accounting, RCU, timers of the tick";
+    KTIME_GET = "ktime_get": "reading the clock";
+    KTIME_GET_UPDATE_OFFSETS_NOW = "ktime_get_update_offsets_now": "the same, and the offsets between clocks";
+    UPDATE_WALL_TIME = "update_wall_time": "bringing the timekeeper up to date, by the CPU in charge of it";
+    ACCOUNT_PROCESS_TICK = "account_process_tick": "whose time it was";
+    RCU_CHECK_CALLBACKS = "rcu_check_callbacks": "whether RCU has something to do in this tick";
+    RCU_PROCESS_CALLBACKS = "rcu_process_callbacks": "RCU's softirq, without callbacks";
+    NOTE_GP_CHANGES = "note_gp_changes": "noting a grace period, or reporting to it, the leaf locked";
     SMP_RESCHEDULE_INTERRUPT = "smp_reschedule_interrupt": "interrupt entry and exit of the reschedule vector";
     DO_SOFTIRQ = "__do_softirq": "entering and leaving softirq processing";
     COMMON_INTERRUPT = "common_interrupt": "entry and exit of a device's interrupt";

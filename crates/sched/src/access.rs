@@ -565,6 +565,12 @@ impl<A: Arch> Sched<A> {
         self.arch.atomic(self.this_cpu, self.layout.domain(sgc.0, 7));
     }
 
+    /// Looks at `jiffies`, which one CPU writes in each tick.
+    #[inline]
+    pub(crate) fn read_jiffies(&mut self) {
+        self.read(GlobalLine::Jiffies.line());
+    }
+
     /// Looks at `nohz.nr_cpus`, `nohz.idle_cpus_mask`.
     #[inline]
     pub(crate) fn read_nohz(&mut self) {

@@ -171,17 +171,39 @@ pub enum GlobalLine {
     NohzBalance,
     /// root_domain: overload, span.
     RootDomain,
-    /// jiffies and the timekeeper's sequence.
+    /// jiffies, which asks for a line of its own.
     Jiffies,
     /// rd->cpupri: the vectors in use and their counts.
     Cpupri,
+    /// jiffies_lock, and beside it last_jiffies_update.
+    JiffiesLock,
+    /// tk_core: its sequence and what ktime_get() reads.
+    Timekeeper,
+    /// tk_core: the offsets between clocks and the sequence of their changes.
+    TimekeeperOffsets,
+    /// rcu_state: the numbers of grace periods.
+    RcuState,
+}
+
+impl GlobalLine {
+    /// Where it lies in every layout.
+    #[inline]
+    pub const fn line(self) -> Line {
+        Line { region: Region::Global, index: self as u32 }
+    }
+}
+
+/// The `rcu_node` to which `cpu` reports: its lock, the CPUs that it waits for, the numbers of grace periods.
+#[inline]
+pub const fn rcu_leaf(cpu: CpuId) -> Line {
+    Line { region: Region::Global, index: FIRST_RCU_LEAF + cpu.0 as u32 / RCU_FANOUT_LEAF }
 }
 
 const NR_RQ_LINES: usize = 18;
 const NR_TASK_LINES: usize = 13;
 const NR_CFS_RQ_LINES: usize = 5;
 const NR_SE_LINES: usize = 5;
-const NR_GLOBAL_LINES: u32 = 5;
+const NR_GLOBAL_LINES: u32 = 9;
 
 /// The structures of one kernel version, as its headers declare them for one configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -235,6 +257,9 @@ pub enum Statistic {
     NrWakeupsAffine = 23,
 }
 
+/// From here on the global lines are RCU's leaves, each of so many CPUs (CONFIG_RCU_FANOUT_LEAF).
+const FIRST_RCU_LEAF: u32 = 512;
+const RCU_FANOUT_LEAF: u32 = 16;
 /// From here on the global lines are the CPUs' queues of the real-time and the deadline class, two each; before them are the root
 /// domains.
 const FIRST_CLASS_QUEUE: u32 = 1024;
@@ -367,7 +392,7 @@ impl Layout {
     }
 
     pub fn global(&self, line: GlobalLine) -> Line {
-        Line { region: Region::Global, index: line as u32 }
+        line.line()
     }
 
     /// `overload` and `span` of a root domain. The first is every machine's, others come with partitions.
@@ -423,6 +448,8 @@ mod tests {
         assert_eq!(layout.describe(layout.task(TaskId(5), TaskLine::ThreadInfo)), "task 5 ThreadInfo");
         assert_eq!(layout.describe(layout.idle_thread_info(CpuId(2))), "cpu2 idle flags");
         assert_eq!(layout.describe(layout.global(GlobalLine::Jiffies)), "jiffies");
+        assert_eq!(layout.describe(rcu_leaf(CpuId(40))), "rcu_node 2");
+        assert_eq!(layout.contents(rcu_leaf(CpuId(40))), "rcu_node: lock, qsmask, gpnum");
         assert_eq!(layout.describe(layout.rt_rq(CpuId(3))), "cpu3 rq.rt");
         assert_eq!(layout.describe(layout.dl_rq(CpuId(0))), "cpu0 rq.dl");
         assert_eq!(layout.describe(layout.root_domain(2)), "root_domain 2");

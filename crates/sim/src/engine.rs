@@ -4,6 +4,7 @@ use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
 use crate::softirq::Devices;
 use crate::task::TaskContext;
+use crate::tick::Timekeeping;
 use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
@@ -45,6 +46,7 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) now: Ps,
     pub(crate) timeline: Timeline,
     pub(crate) devices: Devices,
+    pub(crate) timekeeping: Timekeeping,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
 }
@@ -97,6 +99,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             now: Ps::ZERO,
             timeline: Timeline::default(),
             devices: Devices::new(nr_cpus),
+            timekeeping: Timekeeping::default(),
             refused: Vec::new(),
         };
         sim.sched.arch_mut().set_tick(sim.tick_period);

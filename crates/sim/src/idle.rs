@@ -116,6 +116,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn stop_running_tick(&mut self, cpu: CpuId) {
         self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
         self.cpus[cpu].tick_at = Ps::NEVER;
+        self.drop_do_timer(cpu);
         self.sched.tick_nohz_idle_stop(cpu);
     }
 
@@ -222,6 +223,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].monitor_at = Ps::NEVER;
         if self.cpus[cpu].tick_at == Ps::NEVER {
             self.charge(cpu, paths::TICK_NOHZ_IDLE_EXIT);
+            self.catch_up(cpu);
             if self.sched.tick_nohz_idle_restart(cpu) {
                 self.cpus[cpu].tick_at = self.next_tick(cpu, now);
             }

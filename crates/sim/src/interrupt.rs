@@ -13,6 +13,10 @@ use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns, Ps};
 
+/// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
+/// and one in the softirq at its end.
+const TICK_PARTS: u64 = 4;
+
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
     #[inline(never)]
@@ -78,7 +82,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// arch/x86: smp_apic_timer_interrupt(). Returns whether the balancing softirq is to run.
     fn timer_interrupt(&mut self, cpu: CpuId, now: Ps) -> bool {
         self.within(cpu, paths::SMP_APIC_TIMER_INTERRUPT, |sim| {
-            sim.within(cpu, paths::HRTIMER_INTERRUPT, |sim| {
+            let ticks = sim.cpus[cpu].tick_at <= now;
+            let misses = if ticks { sim.sched.arch_mut().tick_misses(cpu) } else { Ps::ZERO };
+            let softirq = sim.within(cpu, paths::HRTIMER_INTERRUPT, |sim| {
+                sim.ktime_get_update_offsets_now(cpu, Ps(misses.0 / TICK_PARTS));
                 loop {
                     if sim.cpus[cpu].timers.sched_first(now) {
                         sim.sched.hrtimer_run(cpu);
@@ -90,18 +97,31 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     }
                 }
                 sim.run_local_timers(cpu, now);
-                if sim.cpus[cpu].tick_at > now {
-                    return false;
-                }
-                sim.cpus[cpu].tick_at = sim.next_tick(cpu, now);
-                sim.cpus[cpu].ticks += 1;
-                sim.cpus[cpu].got_idle_tick |= sim.sched.current(cpu).is_none();
-                sim.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
-                    let softirq = sim.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| sim.sched.scheduler_tick(cpu));
-                    sim.sched.arch_mut().frequency_timers(cpu);
-                    softirq
-                })
-            })
+                let softirq = ticks && sim.tick(cpu, now, Ps(misses.0 * 2 / TICK_PARTS));
+                // tick_program_event()
+                sim.ktime_get(cpu);
+                softirq
+            });
+            if ticks && sim.sched.current(cpu).is_some() {
+                sim.within(cpu, paths::DO_SOFTIRQ, |sim| {
+                    sim.sched.arch_mut().stall(Ps(misses.0 / TICK_PARTS));
+                    let tick = sim.ticks.of(now.0);
+                    sim.os.rcu_process_callbacks(&mut sim.sched, cpu, tick);
+                });
+            }
+            softirq
+        })
+    }
+
+    /// The timer that is the tick has expired. Returns whether the balancing softirq is to run.
+    fn tick(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
+        self.cpus[cpu].tick_at = self.next_tick(cpu, now);
+        self.cpus[cpu].ticks += 1;
+        self.cpus[cpu].got_idle_tick |= self.sched.current(cpu).is_none();
+        self.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
+            let softirq = sim.tick_sched_timer(cpu, now, misses);
+            sim.sched.arch_mut().frequency_timers(cpu);
+            softirq
         })
     }
 

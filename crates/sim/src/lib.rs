@@ -7,8 +7,9 @@
 
 pub mod engine;
 pub mod program;
+pub mod tick;
 pub mod timeline;
-pub mod timers;
+mod timers;
 pub mod tournament;
 
 mod cpu;

@@ -188,6 +188,9 @@ pub struct TaskSpec {
     /// Lines that its work fetches from beyond its core's caches in 1000 cycles; its working set says what of them the last level
     /// cache may hold.
     pub lines: u32,
+    /// Bytes that its work brings through its core's caches in 1000 cycles beside that: they push others' data out; what it waits for them is
+    /// part of the work.
+    pub passes: u32,
     /// The cgroup it is started in. `None`: the one of whoever starts it, or the root.
     pub group: Option<TgId>,
     /// The session that it joins before its first step. `None`: the one of whoever starts it.
@@ -206,6 +209,7 @@ impl TaskSpec {
             working_set: 0,
             kind: WorkKind::Compute,
             lines: 0,
+            passes: 0,
             group: None,
             session: None,
             program: Box::new(program),

@@ -51,6 +51,7 @@ pub(crate) struct TaskContext {
     pub working_set: u64,
     pub kind: WorkKind,
     pub lines: u32,
+    pub passes: u32,
     pub mm: u32,
     /// The first task of its process: who waits for the process's threads.
     pub leader: TaskId,
@@ -126,6 +127,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             working_set: spec.working_set,
             kind: spec.kind,
             lines: spec.lines,
+            passes: spec.passes,
             mm,
             leader: leader.unwrap_or(task),
             comm,
@@ -493,7 +495,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if self.sched.arch().demands(cpu) {
             self.sched.arch_mut().streamed(cpu, spent);
         }
-        let pending = &mut self.context(task).pending;
+        let context = self.context(task);
+        let (pending, passes) = (&mut context.pending, context.passes);
         match pending {
             Pending::Work(left) => {
                 left.0 = left.0.saturating_sub(spent.0 / ps_per_cycle);
@@ -515,6 +518,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             // It was done when the sibling's coming or going changed its speed.
             Pending::Nothing => {}
             Pending::Syscall(_) | Pending::Long { .. } | Pending::Dying => unreachable!("user mode is no system call"),
+        }
+        if unlikely(passes > 0) {
+            self.sched.arch_mut().passed(cpu, spent.0 / ps_per_cycle, passes);
         }
     }
 

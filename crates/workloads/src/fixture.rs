@@ -5,6 +5,7 @@ use crate::{Instance, Values, workload};
 use machine::disk::{Disk, WriteCache};
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
+use machine::java::Java;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::memory::MigrationLimit;
@@ -147,6 +148,18 @@ pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn
     let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
     let (write, flush) = (Ps::from_ns(60_000), Ps::from_ns(60_000));
     let cache = WriteCache::FlushOnly;
+    hardware.java = Some(Java {
+        task: Cycles(54_000),
+        issue: Cycles(6_000),
+        select: Cycles(1_500),
+        decode: Cycles(4_500),
+        scan: Cycles(2_500),
+        message: 512,
+        allocation: 20 << 10,
+        young: 2 << 30,
+        pause: Ps::from_ns(50_000_000),
+        passes: 512,
+    });
     hardware.disk = Some(Disk { write, ps_per_kib: 0, flush, channels: 1, cache, one_interrupt: true });
     if let Some(sink) = sink {
         // Before the scheduler is born, which announces its own tasks.

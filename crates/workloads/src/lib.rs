@@ -32,6 +32,7 @@ pub use groups::{GroupError, GroupSpec, Groups};
 pub use timed::timed;
 
 use machine::hardware::Hardware;
+use machine::java::Java;
 use os::Os;
 use sched::sched::TgId;
 use sched::scheduler::Scheduler;
@@ -140,6 +141,11 @@ pub trait Instance {
         self.start(os)
     }
 
+    /// [`Instance::start_in`] on a machine of which it is known what a Java server's work takes.
+    fn start_with(&self, os: &mut Os, groups: &[TgId], _java: Option<Java>) -> Vec<TaskSpec> {
+        self.start_in(os, groups)
+    }
+
     /// Whether the kernel's own threads run beside it, and more often than they do, until its warm-up is over. For a warm-up that stands for a
     /// long one: tasks stay where they were last until something is in their way, and what is there by itself is that after a while.
     fn haste(&self) -> Option<Haste> {
@@ -184,7 +190,8 @@ where
     let ids: Vec<TgId> = specs.iter().map(|spec| groups.get(&spec.path).expect("it was created")).collect();
     sim.os.node_cpus = sim.sched.arch().topology.nodes().iter().map(|node| node.cpus.clone()).collect();
     sim.os.disk = sim.sched.arch().disk.map(disk::device);
-    let tasks = instance.start_in(&mut sim.os, &ids);
+    let java = sim.sched.arch().java;
+    let tasks = instance.start_with(&mut sim.os, &ids, java);
     sim.start_kernel_threads();
     if let Some(haste) = instance.haste() {
         let seed = sim.os.chance("haste", 0).next_u64();

@@ -1,37 +1,8 @@
 //! `[disk]`: a file that does not tell of one has the disk of the base `linux-x86`, figure by figure.
 
-use super::builtin::BASES;
-use super::figure::How;
-use super::names::key_of;
-use super::read::read_figures;
-use super::toml_text::{Table, Text};
-use super::{Description, Fact, Figure};
+use super::usual::{BASE, usual};
+use super::{Description, Figure};
 use crate::disk::{Disk, WriteCache};
-use crate::topology::{Numbering, from_synthetic};
-
-const BASE: &str = "linux-x86";
-
-/// A machine of which nothing is known but the disk of [`BASE`].
-fn usual() -> Description {
-    let (name, text) = BASES.iter().find(|(name, _)| *name == BASE).expect("a base that ships");
-    let file = format!("machines/bases/{name}.toml");
-    let document = Text { file: &file, text, depth: 0 }.parse().unwrap_or_else(|error| panic!("{error}"));
-    let root = Table::new("", &document).expect("a document is a table");
-    let disk = root.table("disk").unwrap_or_else(|error| panic!("{error}")).expect("the base has a disk");
-    let topology = from_synthetic("core:1 pu:1", &file, Numbering::AsListed).expect("one CPU");
-    let mut machine = Description {
-        name: name.to_string(),
-        about: String::new(),
-        topology,
-        topology_fact: Fact { value: String::new(), source: String::new(), how: How::Guess },
-        figures: Vec::new(),
-        facts: Vec::new(),
-        idle_states: Vec::new(),
-        file: file.clone(),
-    };
-    read_figures(&disk, &mut machine, &|name| key_of(name)).unwrap_or_else(|error| panic!("{error}"));
-    machine
-}
 
 impl Description {
     /// The disk; what the file does not tell of it, as the base `linux-x86` has it.
@@ -39,7 +10,7 @@ impl Description {
     /// # Panics
     /// If that base does not load, which the tests exclude.
     pub fn disk(&self) -> Disk {
-        let usual = usual();
+        let usual = usual("disk");
         let figure = |name: &str| -> Figure { self.figure(name).unwrap_or_else(|| usual.required(name)).clone() };
         let fact = |name: &str| {
             let fact = self.fact(name).or_else(|| usual.fact(name));
@@ -75,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_disk_has_the_bases() {
-        let usual = usual().disk();
+        let usual = usual("disk").disk();
         assert!(usual.write > Ps::ZERO && usual.flush > Ps::ZERO && usual.channels > 0);
         assert_eq!(parse(FIXTURE, "m.toml").unwrap().disk(), usual);
         let slow = "write = { value = 5, unit = \"ms\", range = [1, 9], how = \"guess\", source = \"s\" }";

@@ -2,7 +2,7 @@
 //! how it came about and between what bounds it may lie. The files are `machines/*.toml`.
 //!
 //! A file has `name`, `description`, `[topology]` (hwloc's synthetic notation, or lists of CPUs), `[[idle.state]]`, the
-//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]` and `[disk]` may be left out. What it does
+//! figures of [`KEYS`] and the facts of [`FACTS`]; the sections of [`WORK`] take any name; `[energy]`, `[disk]` and `[java]` may be left out. What it does
 //! not say, the file says that it `extends`. Every figure is a table `{ value, unit, source, how, range }`, in one of [`UNITS`]; a
 //! file that leaves one of the five out is refused. `docs/machines.md` tells users of it.
 //!
@@ -17,6 +17,7 @@ mod extends;
 mod figure;
 mod frequency_rules;
 mod idle_table;
+mod java_table;
 mod kind_table;
 mod names;
 mod nearest;
@@ -25,6 +26,7 @@ mod read;
 mod tests;
 mod toml_text;
 mod topology_table;
+mod usual;
 mod write;
 
 pub use builtin::{BASES, builtin, default_prices, for_topology};

@@ -101,7 +101,19 @@ keys! {
     "disk.delivery" optional TimePerBytes (0, SECOND), "what its bytes take, one request's after another's";
     "disk.flush" optional Time TIME, "a flush of its cache of writes; a write past that cache takes as much longer";
     "disk.channels" optional Count (1, 1_024), "writes that it works on at a time";
+    "tick.footprint" optional Size (0, 1 << 20), "code and data that a tick's way through the kernel touches, which others push out of a core's cache meanwhile; nothing where not given";
+    "tick.fetched_at_once" optional Count (1, 1_000), "lines of it that a core fetches at a time; one where not given";
     "tick.jitter" optional Time (0, 1_000_000_000), "within so long of its time a tick comes, another one on each CPU; exactly then where not given";
+    "java.task" optional Cycles (1, 1_000_000_000), "mean work of one of SPECjbb2015's messages";
+    "java.issue" optional Cycles CYCLES, "drawing a request and encoding it";
+    "java.select" optional Cycles CYCLES, "what a selector takes for a message that has arrived";
+    "java.decode" optional Cycles CYCLES, "what decoding it takes";
+    "java.scan" optional Cycles CYCLES, "a fork-join worker's look through its pool before it parks";
+    "java.message" optional Size (1, 65_536), "bytes of a message between virtual machines";
+    "java.allocation" optional Size BYTES, "bytes that one request allocates";
+    "java.young" optional Size BYTES, "bytes of a young generation";
+    "java.pause" optional Time (0, 100 * SECOND), "what a collection of it stops a virtual machine for";
+    "java.passes" optional Size (0, 64_000), "bytes that 1000 cycles of a server's work bring through a core's cache";
     "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
 }
 

@@ -22,6 +22,23 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
+    /// A tick begins on `cpu`: how long it will wait for what of it is no longer in the core's cache.
+    pub fn tick_misses(&mut self, cpu: CpuId) -> Ps {
+        if COSTS { self.warmth.tick(&self.topology, &self.prices, cpu) } else { Ps::ZERO }
+    }
+
+    /// The CPU that executes waits so long.
+    pub fn stall(&mut self, time: Ps) {
+        self.charge(time);
+    }
+
+    /// What runs on `cpu` has been in user mode for so many cycles, in 1000 of which it brings so many bytes through its core's cache.
+    pub fn passed(&mut self, cpu: CpuId, cycles: u64, bytes: u32) {
+        if COSTS {
+            self.warmth.passed(&self.topology, cpu, cycles * u64::from(bytes) / 1000);
+        }
+    }
+
     /// Bytes come from another core, from which a line takes `way`: the first one is waited for, the others come in parallel behind it.
     #[inline]
     pub(super) fn fetch_by(&mut self, way: Ps, bytes: u64) {

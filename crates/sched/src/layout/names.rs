@@ -58,6 +58,10 @@ const GLOBAL: [(&str, &str); NR_GLOBAL_LINES as usize] = [
     ("root_domain", "overload, span"),
     ("jiffies", "jiffies"),
     ("cpupri", "cpupri"),
+    ("jiffies_lock", "jiffies_lock, last_jiffies_update"),
+    ("timekeeper", "tk_core.seq, tk_core.timekeeper.tkr_mono"),
+    ("timekeeper.offs", "tk_core.timekeeper: clock_was_set_seq, offs_real"),
+    ("rcu_state", "rcu_state: gpnum, completed"),
 ];
 /// Of a domain's memory, by line.
 const DOMAIN: [&str; DOMAIN_LINES as usize] = [
@@ -198,6 +202,7 @@ fn global_part(index: u32) -> Part {
             ][(of_class % 2) as usize];
             own("cpu", of_class / 2, name, fields)
         }
+        FIRST_RCU_LEAF.. => own("rcu_node", index - FIRST_RCU_LEAF, "", "rcu_node: lock, qsmask, gpnum"),
         NR_GLOBAL_LINES.. => own("root_domain", index - NR_GLOBAL_LINES + 1, "", "root_domain: overload, span"),
         _ => own("", 0, GLOBAL[index as usize].0, GLOBAL[index as usize].1),
     }

@@ -45,7 +45,7 @@ impl Program for Collector {
                 State::Collect if self.bench.control.stopping.get() => return Op::Exit,
                 State::Collect => {
                     self.state = State::Collected;
-                    return Op::RunFor(self.bench.rules.costs.pause);
+                    return Op::RunFor(self.bench.rules.costs.pause.ns());
                 }
                 State::Collected => {
                     let Collection::UnderWay(left) = jvm.collection else { unreachable!("it has just ended its part") };

@@ -85,8 +85,8 @@ impl Program for Selector {
                         return Op::Exit;
                     }
                     self.bytes += last.value;
-                    let found = self.bytes / u64::from(costs.message_bytes);
-                    self.bytes %= u64::from(costs.message_bytes);
+                    let found = self.bytes / costs.message;
+                    self.bytes %= costs.message;
                     self.state = State::Hand(found as usize);
                     return Op::Work(Cycles(costs.select.0 * found.max(1)));
                 }

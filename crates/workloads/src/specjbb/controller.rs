@@ -233,7 +233,7 @@ impl Controller {
     fn through_pauses(&self, rate: u64) -> u64 {
         let costs = &self.bench.rules.costs;
         let of_group = u128::from(rate / self.bench.groups() as u64);
-        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * u128::from(costs.pause.0) / 1_000_000_000;
+        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * u128::from(costs.pause.0) / 1_000_000_000_000;
         let young = u128::from(costs.young.max(1));
         (u128::from(rate) * young / (young + bytes_in_a_pause)) as u64
     }

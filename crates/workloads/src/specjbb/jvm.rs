@@ -1,6 +1,7 @@
 //! A virtual machine: its pools of threads, its connections, and how it stops for a collection.
 
-use super::{Costs, Job, Task};
+use super::{Job, Task};
+use machine::java::Java;
 use os::Os;
 use os::net::{Buffers, Socket, Transport};
 use os::sync::SemaphoreId;
@@ -136,7 +137,7 @@ impl Jvm {
     }
 
     /// A request has been answered: its garbage may be the last that there is room for.
-    pub fn allocate(&mut self, costs: &Costs, now: Ns) {
+    pub fn allocate(&mut self, costs: &Java, now: Ns) {
         self.allocated += costs.allocation;
         if self.allocated >= costs.young && self.collection == Collection::None {
             self.collection = Collection::Wanted;

@@ -27,8 +27,8 @@
 //! stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a
 //! machine under a load that does not move: it marks its steady time as [`MEASURED`](crate::MEASURED), and prints what was served in it.
 //!
-//! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. Sizes of
-//! tasks, their spread, the share that goes to other groups, and allocation are derived, fitted or guessed, as said beside each. Modelled
+//! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. What
+//! its work takes stands in `[java]` of the machine file; the spread of tasks and the share that goes to other groups are guessed. Modelled
 //! coarsely: each selector has one connection instead of many, so its call stands for `epoll_wait()` and a read; steps last a second instead of
 //! a minute; the collector's work is its pause. Absent: locks inside the backend, which are said to be fought over by nobody; the injectors'
 //! collections, the just-in-time compiler, old collections, the controller's own messages.
@@ -44,14 +44,16 @@ use crate::latency::Latencies;
 use crate::{Instance, MEASURED, Parameter, Summary, Values, Workload};
 use controller::Controller;
 use jvm::{Jvm, Threads};
+use machine::java::Java;
 use os::Os;
 use os::sync::{SemaphoreId, SyncOp};
+use sched::sched::TgId;
 use sim::engine::Sample;
 use sim::program::{AddressSpace, Op, Program, TaskSpec};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::{CpuMask, Cycles, Ns};
+use units::{CpuMask, Cycles, Ns, Ps};
 
 /// Messages between a request's first and its reply.
 const PARTS: u32 = 13;
@@ -103,10 +105,10 @@ const INJECTORS: Parameter = Parameter {
 };
 const TASK_CYCLES: Parameter = Parameter {
     name: "task_cycles",
-    default: 54_000,
-    range: (1_000, 10_000_000),
+    default: 0,
+    range: (0, 10_000_000),
     unit: "cycles",
-    doc: "mean work of one message: 35 us of a thread that shares its core",
+    doc: "mean work of one message; 0: as the machine file says",
 };
 const AT_ONCE: Parameter = Parameter {
     name: "at_once",
@@ -117,12 +119,22 @@ const AT_ONCE: Parameter = Parameter {
 };
 const REMOTE: Parameter =
     Parameter { name: "remote", default: 10, range: (0, 100), unit: "%", doc: "tasks for other groups" };
-const YOUNG: Parameter =
-    Parameter { name: "young_mib", default: 2_048, range: (1, 1_048_576), unit: "MiB", doc: "young generation" };
-const GC_PAUSE: Parameter =
-    Parameter { name: "gc_pause", default: 50, range: (0, 10_000), unit: "ms", doc: "work of each collector thread" };
+const YOUNG: Parameter = Parameter {
+    name: "young_mib",
+    default: 0,
+    range: (0, 1_048_576),
+    unit: "MiB",
+    doc: "young generation; 0: as the machine file says",
+};
+const GC_PAUSE: Parameter = Parameter {
+    name: "gc_pause",
+    default: 0,
+    range: (0, 10_000),
+    unit: "ms",
+    doc: "work of each collector thread; 0: as the machine file says",
+};
 const GC_THREADS: Parameter =
-    Parameter { name: "gc_threads", default: 20, range: (1, 512), unit: "threads", doc: "collector threads of each" };
+    Parameter { name: "gc_threads", default: 21, range: (1, 512), unit: "threads", doc: "collector threads of each" };
 const SETTLE: Parameter =
     Parameter { name: "settle", default: 200, range: (1, 60_000), unit: "ms", doc: "before a step counts" };
 
@@ -218,32 +230,9 @@ pub const PRESET: Workload = Workload {
     )
 };
 
-/// What programs of the server take.
-#[derive(Clone, Copy)]
-struct Costs {
-    /// Mean work of one message.
-    task: Cycles,
-    /// Preparing a request, and encoding it (guess: drawing it, marshalling, handing over).
-    issue: Cycles,
-    /// What a selector takes for a message, and the thread that decodes it (guess).
-    select: Cycles,
-    decode: Cycles,
-    /// A worker looks through its pool's queues before it parks, about twice: 128 slots for 60 workers, mostly empty, at some ten cycles each (derived from
-    /// OpenJDK 8's ForkJoinPool, whose workers do not spin beyond that: SPINS is 0).
-    scan: Cycles,
-    /// Bytes of a message between virtual machines (guess, 200 to 2000).
-    message_bytes: u32,
-    /// Bytes that one request allocates: with 4 GB of heap a young collection comes every second or two at full rate (guess).
-    allocation: u64,
-    /// Bytes of a young generation.
-    young: u64,
-    /// Work of each collector thread.
-    pause: Ns,
-}
-
 #[derive(Clone, Copy)]
 struct Rules {
-    costs: Costs,
+    costs: Java,
     at_once: usize,
     remote_percent: u64,
     pace: Pace,
@@ -264,12 +253,37 @@ struct SpecJbb {
     groups: usize,
     bind: bool,
     threads: Threads,
-    rules: Rules,
+    differs: Differs,
+    at_once: usize,
+    remote_percent: u64,
+    pace: Pace,
+    settle: Ns,
+    steady: Ns,
+}
+
+/// In what the server is to differ from the machine's.
+struct Differs {
+    task: Option<Cycles>,
+    /// Bytes.
+    young: Option<u64>,
+    pause: Option<Ps>,
+}
+
+impl Differs {
+    fn over(&self, java: Java) -> Java {
+        Java {
+            task: self.task.unwrap_or(java.task),
+            young: self.young.unwrap_or(java.young),
+            pause: self.pause.unwrap_or(java.pause),
+            ..java
+        }
+    }
 }
 
 impl SpecJbb {
     fn new(values: &Values) -> SpecJbb {
         let get = |name| values.get(name);
+        let given = |name| Some(get(name)).filter(|&value| value > 0);
         let has = |name| values.iter().any(|(parameter, _)| parameter == name);
         SpecJbb {
             groups: get("groups") as usize,
@@ -281,33 +295,25 @@ impl SpecJbb {
                 injectors: get("injectors") as usize,
                 collectors: get("gc_threads") as usize,
             },
-            rules: Rules {
-                costs: Costs {
-                    task: Cycles(get("task_cycles")),
-                    issue: Cycles(6_000),
-                    select: Cycles(1_500),
-                    decode: Cycles(4_500),
-                    scan: Cycles(2_500),
-                    message_bytes: 512,
-                    allocation: 20 * 1024,
-                    young: get("young_mib") << 20,
-                    pause: Ns::from_ms(get("gc_pause")),
-                },
-                at_once: get("at_once") as usize,
-                remote_percent: get("remote"),
-                pace: match has("rate") {
-                    true => Pace::Preset { rate: get("rate") },
-                    false => Pace::Curve { step_percent: get("step") },
-                },
-                settle: Ns::from_ms(get("settle")),
-                steady: Ns::from_ms(get("steady")),
+            differs: Differs {
+                task: given("task_cycles").map(Cycles),
+                young: given("young_mib").map(|mib| mib << 20),
+                pause: given("gc_pause").map(|ms| Ps::from_ns(ms * 1_000_000)),
             },
+            at_once: get("at_once") as usize,
+            remote_percent: get("remote"),
+            pace: match has("rate") {
+                true => Pace::Preset { rate: get("rate") },
+                false => Pace::Curve { step_percent: get("step") },
+            },
+            settle: Ns::from_ms(get("settle")),
+            steady: Ns::from_ms(get("steady")),
         }
     }
 
     /// Backends, then their injectors' virtual machines, in the order of the groups.
-    fn jvms(&self, os: &mut Os) -> Vec<RefCell<Jvm>> {
-        let (young, groups) = (self.rules.costs.young, self.groups as u64);
+    fn jvms(&self, os: &mut Os, young: u64) -> Vec<RefCell<Jvm>> {
+        let groups = self.groups as u64;
         // The first collections are spread evenly.
         let mut jvms: Vec<_> =
             (0..groups).map(|group| RefCell::new(Jvm::backend(os, self.threads, young * group / groups))).collect();
@@ -318,11 +324,20 @@ impl SpecJbb {
 
 impl Instance for SpecJbb {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
-        let jvms = self.jvms(os);
-        let bench =
-            Rc::new(Bench { rules: self.rules, jvms, requests: RefCell::default(), control: Control::default() });
+        self.start_with(os, &[], None)
+    }
+
+    /// # Panics
+    /// If nobody knows what Java takes here.
+    fn start_with(&self, os: &mut Os, _groups: &[TgId], java: Option<Java>) -> Vec<TaskSpec> {
+        let costs = self.differs.over(java.expect("the machine says what a Java server's work takes"));
+        let SpecJbb { at_once, remote_percent, pace, settle, steady, .. } = *self;
+        let rules = Rules { costs, at_once, remote_percent, pace, settle, steady };
+        let jvms = self.jvms(os, costs.young);
+        let bench = Rc::new(Bench { rules, jvms, requests: RefCell::default(), control: Control::default() });
         let nodes = if self.bind { os.node_cpus.clone() } else { Vec::new() };
-        let mut starts = Starts { nodes: &nodes, groups: self.groups, specs: Vec::new() };
+        let passes = u32::try_from(costs.passes).expect("at most 64000, as the loader has checked");
+        let mut starts = Starts { nodes: &nodes, groups: self.groups, passes, specs: Vec::new() };
         let (mut worker, mut selectors) = (0, 0);
         for (number, jvm) in bench.jvms.iter().enumerate() {
             let jvm = jvm.borrow();
@@ -364,6 +379,7 @@ impl Instance for SpecJbb {
 struct Starts<'a> {
     nodes: &'a [CpuMask],
     groups: usize,
+    passes: u32,
     specs: Vec<TaskSpec>,
 }
 
@@ -374,6 +390,7 @@ impl Starts<'_> {
         self.specs.push(TaskSpec {
             memory: AddressSpace::Joined(jvm as u32),
             working_set: WORKING_SET,
+            passes: self.passes,
             cpus: self.nodes.get(node).cloned(),
             ..TaskSpec::new("java", program)
         });
@@ -400,7 +417,7 @@ impl Bench {
         let inboxes = jvm.inboxes.len();
         let inbox = &mut jvm.inboxes[sender % inboxes];
         inbox.messages.push_back(job);
-        Op::Send { socket: inbox.writer, bytes: self.rules.costs.message_bytes }
+        Op::Send { socket: inbox.writer, bytes: self.rules.costs.message as u32 }
     }
 
     /// A request's answer has come home.

@@ -131,6 +131,7 @@ impl<A: Arch> Sched<A> {
         if self.on_null_domain(cpu) || !self.cpu_active_mask.contains(cpu) {
             return false;
         }
+        self.read_jiffies();
         let due = self.jiffies() >= self.rq[cpu].next_balance;
         match self.kernel.balance.nohz {
             NohzBalance::OneKick => {

@@ -1,0 +1,51 @@
+//! kernel/rcu/tree.c as the tick meets it: which lines a CPU looks at, and when it reports a quiescent state.
+//!
+//! On a busy machine callbacks wait at all times, so one grace period follows another. A CPU notices in its tick that one has begun, and
+//! in the next one that it has been in user mode, or has switched, since: each time its softirq takes the lock of the CPU's leaf of the tree.
+//! So a grace period takes three ticks: one in which the CPUs see it, one in which they report, one until the next begins.
+//!
+//! Modelled: the leaves, with that rhythm on all CPUs at once. Absent: callbacks, the tree's upper levels, the thread that drives grace periods
+//! (its writes are made by the first CPU that meets a new one), CPUs whose quiescent state is found by it, and everything outside the tick.
+
+use crate::{Os, charge, paths, within};
+use sched::arch::Arch;
+use sched::layout::{GlobalLine, rcu_leaf};
+use sched::scheduler::Scheduler;
+use units::CpuId;
+
+/// From one grace period to the next, in ticks (guess: three at least where every CPU ticks).
+const GRACE_PERIOD: u64 = 3;
+
+/// What RCU knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rcu {
+    /// The grace period that has begun last.
+    gpnum: u64,
+}
+
+impl Os {
+    /// tree.c: rcu_check_callbacks(), in the tick of a CPU that does not idle.
+    pub fn rcu_check_callbacks<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, tick: u64) {
+        within(sched, cpu, paths::RCU_CHECK_CALLBACKS, |sched| {
+            if tick / GRACE_PERIOD > self.rcu.gpnum {
+                self.rcu.gpnum = tick / GRACE_PERIOD;
+                sched.arch_mut().write(cpu, GlobalLine::RcuState.line());
+            }
+            for line in [GlobalLine::RcuState.line(), GlobalLine::Jiffies.line(), rcu_leaf(cpu)] {
+                sched.arch_mut().read(cpu, line);
+            }
+        });
+    }
+
+    /// tree.c: rcu_process_callbacks(): notes a grace period's beginning, or reports to it, where this is the tick for one of both.
+    pub fn rcu_process_callbacks<S: Scheduler>(&self, sched: &mut S, cpu: CpuId, tick: u64) {
+        if tick % GRACE_PERIOD == GRACE_PERIOD - 1 {
+            return;
+        }
+        within(sched, cpu, paths::RCU_PROCESS_CALLBACKS, |sched| {
+            sched.arch_mut().lock(cpu, rcu_leaf(cpu));
+            charge(sched, cpu, paths::NOTE_GP_CHANGES);
+            sched.arch_mut().unlock(cpu, rcu_leaf(cpu));
+        });
+    }
+}

@@ -1,0 +1,102 @@
+//! kernel/time/tick-sched.c: who keeps the time, and what of it all CPUs' ticks look at.
+//!
+//! One CPU is in charge of jiffies and of the timekeeper and writes their lines in each of its ticks; every other CPU's tick finds that it has
+//! lost its copies of them. The clock itself is exact everywhere and costs nothing to be so.
+
+use crate::engine::Sim;
+use machine::hardware::Hardware;
+use os::paths;
+use sched::arch::Arch;
+use sched::layout::GlobalLine;
+use sched::scheduler::Scheduler;
+use units::{CpuId, Ps};
+
+/// `tick_do_timer_cpu` and `last_jiffies_update`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timekeeping {
+    /// The CPU in charge; none (`TICK_DO_TIMER_NONE`) where it sleeps without ticks.
+    pub do_timer: Option<CpuId>,
+    /// The last tick for which jiffies were counted, in ticks since boot.
+    last_update: u64,
+}
+
+impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    fn read_global(&mut self, cpu: CpuId, line: GlobalLine) {
+        self.sched.arch_mut().read(cpu, line.line());
+    }
+
+    /// timekeeping.c: ktime_get(), for its lines.
+    pub(crate) fn ktime_get(&mut self, cpu: CpuId) {
+        self.within(cpu, paths::KTIME_GET, |sim| sim.read_global(cpu, GlobalLine::Timekeeper));
+    }
+
+    /// timekeeping.c: ktime_get_update_offsets_now(), which hrtimer_interrupt() begins with. `misses`: what of the code and data up to here has to be
+    /// fetched again.
+    pub(crate) fn ktime_get_update_offsets_now(&mut self, cpu: CpuId, misses: Ps) {
+        self.within(cpu, paths::KTIME_GET_UPDATE_OFFSETS_NOW, |sim| {
+            sim.sched.arch_mut().stall(misses);
+            sim.read_global(cpu, GlobalLine::Timekeeper);
+            sim.read_global(cpu, GlobalLine::TimekeeperOffsets);
+        });
+    }
+
+    /// tick-sched.c: tick_sched_timer(). `misses`: what of its code and data has to be fetched again. Returns whether the balancing softirq is to run.
+    pub(crate) fn tick_sched_timer(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
+        self.ktime_get(cpu);
+        self.tick_sched_do_timer(cpu, now);
+        self.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| {
+            sim.within(cpu, paths::ACCOUNT_PROCESS_TICK, |sim| sim.sched.arch_mut().stall(misses));
+            if sim.sched.current(cpu).is_some() {
+                let tick = sim.ticks.of(now.0);
+                sim.os.rcu_check_callbacks(&mut sim.sched, cpu, tick);
+            }
+            sim.sched.scheduler_tick(cpu)
+        })
+    }
+
+    /// tick-sched.c: tick_sched_do_timer(). A CPU takes charge where nobody is.
+    fn tick_sched_do_timer(&mut self, cpu: CpuId, now: Ps) {
+        if self.timekeeping.do_timer.is_none() && !self.sched.tick_nohz_full_cpu(cpu) {
+            self.timekeeping.do_timer = Some(cpu);
+        }
+        if self.timekeeping.do_timer == Some(cpu) {
+            self.tick_do_update_jiffies64(cpu, now);
+        }
+    }
+
+    /// tick-sched.c: tick_do_update_jiffies64(): do_timer() and update_wall_time(), where a period is over for which nobody has.
+    fn tick_do_update_jiffies64(&mut self, cpu: CpuId, now: Ps) {
+        self.read_global(cpu, GlobalLine::JiffiesLock);
+        let tick = self.ticks.of(now.0);
+        if tick <= self.timekeeping.last_update {
+            return;
+        }
+        self.timekeeping.last_update = tick;
+        let arch = self.sched.arch_mut();
+        arch.lock(cpu, GlobalLine::JiffiesLock.line());
+        arch.write(cpu, GlobalLine::Jiffies.line());
+        arch.unlock(cpu, GlobalLine::JiffiesLock.line());
+        self.within(cpu, paths::UPDATE_WALL_TIME, |sim| {
+            for line in [GlobalLine::Timekeeper, GlobalLine::TimekeeperOffsets] {
+                sim.sched.arch_mut().write(cpu, line.line());
+            }
+        });
+    }
+
+    /// tick-sched.c: tick_nohz_stop_sched_tick(), for the charge of the time: who sleeps without ticks lays it down.
+    pub(crate) fn drop_do_timer(&mut self, cpu: CpuId) {
+        if self.timekeeping.do_timer == Some(cpu) {
+            self.timekeeping.do_timer = None;
+        }
+    }
+
+    /// tick-sched.c: tick_nohz_restart_sched_tick(), for the time that has passed without ticks: it may be that nobody has counted it.
+    pub(crate) fn catch_up(&mut self, cpu: CpuId) {
+        if !COSTS {
+            return;
+        }
+        self.ktime_get(cpu);
+        let now = self.sched.arch().now(cpu);
+        self.tick_do_update_jiffies64(cpu, now);
+    }
+}
