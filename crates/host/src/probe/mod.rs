@@ -180,7 +180,6 @@ mod tests {
             "load.memory",
             "bandwidth",
             "futex_pair.same",
-            "switch.yield",
             "thread",
             "process_exit",
             "tcp_pair",
@@ -191,6 +190,9 @@ mod tests {
             assert!(low <= value && value <= high && low >= 0.0 && bursts > 0, "{figure:?}");
             assert!(!figure.ran.is_empty());
         }
+        // A kernel of EEVDF need not switch for a yield while others keep the CPU busy; then that is said.
+        let unseen = all.unseen.iter().any(|what| what.contains("sched_yield()"));
+        assert!(all.figure("switch.yield").is_some() != unseen, "{:?}", all.unseen);
         let mut names: Vec<&str> = all.figures.iter().map(|figure| figure.name.as_str()).collect();
         names.sort_unstable();
         names.dedup();

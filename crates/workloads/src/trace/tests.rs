@@ -341,7 +341,8 @@ fn a_replay_of_a_recording_wakes_and_runs_and_waits_as_recorded() {
     assert_eq!(totals(&second).0, wakes);
     for name in ["a", "b", "timer", "hog"] {
         let label = format!("run-{name}");
-        assert_near(&label, row(&ran, &first, &label), task(&first, name).run_time().0, 0, 5_000);
+        // Ticks of some 2 us each may meet another task than in the recording: a few of them.
+        assert_near(&label, row(&ran, &first, &label), task(&first, name).run_time().0, 0, 10_000);
     }
     assert_near("makespan", row(&ran, &first, "makespan"), first.end.0, 1, 0);
     let (waits, waits_again) = (latencies(&bytes), latencies(&bytes_again));
