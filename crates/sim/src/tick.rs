@@ -26,6 +26,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// timekeeping.c: ktime_get(), for its lines.
+    ///
+    /// Differs: every CPU knows the time exactly; only what reading it touches is here.
     pub(crate) fn ktime_get(&mut self, cpu: CpuId) {
         self.within(cpu, paths::KTIME_GET, |sim| sim.read_global(cpu, GlobalLine::Timekeeper));
     }
@@ -41,6 +43,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// tick-sched.c: tick_sched_timer(). `misses`: what of its code and data has to be fetched again. Returns whether the balancing softirq is to run.
+    ///
+    /// Differs: POSIX CPU timers and irq_work are absent.
     pub(crate) fn tick_sched_timer(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
         self.ktime_get(cpu);
         self.tick_sched_do_timer(cpu, now);
@@ -65,6 +69,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// tick-sched.c: tick_do_update_jiffies64(): do_timer() and update_wall_time(), where a period is over for which nobody has.
+    ///
+    /// Differs: the sequence count is no field of its own; what was missed is counted without a loop.
     fn tick_do_update_jiffies64(&mut self, cpu: CpuId, now: Ps) {
         self.read_global(cpu, GlobalLine::JiffiesLock);
         let tick = self.ticks.of(now.0);

@@ -79,16 +79,16 @@ fn page() -> String {
     comparison(&experiment, None, &plan, &runs).html.expect("a comparison has a page")
 }
 
-fn read(page: &str) -> Xml<'_> {
+pub(crate) fn read(page: &str) -> Xml<'_> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     Xml::parse_with_options(page, options).expect("well-formed")
 }
 
-fn named<'a>(of: Node<'a, 'a>, name: &'static str) -> Vec<Node<'a, 'a>> {
+pub(crate) fn named<'a>(of: Node<'a, 'a>, name: &'static str) -> Vec<Node<'a, 'a>> {
     of.descendants().filter(|node| node.tag_name().name() == name).collect()
 }
 
-fn words(of: Node) -> String {
+pub(crate) fn words(of: Node) -> String {
     of.descendants().filter_map(|node| node.text().filter(|_| node.is_text())).collect()
 }
 

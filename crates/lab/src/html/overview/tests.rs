@@ -1,25 +1,12 @@
 //! The page's structure, and that it says what its documents say.
 
 use super::*;
+use crate::html::tests::{named, read, words};
 use crate::json::tests::document;
 use crate::tables::Published;
 use crate::tables::fixtures::{hackbench, pipetest};
-use roxmltree::{Document as Xml, Node, ParsingOptions};
 
 const STUDY: Study = Study { name: "a<study>", about: "what \"it\" does & why", experiments: &[] };
-
-fn read(page: &str) -> Xml<'_> {
-    let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
-    Xml::parse_with_options(page, options).expect("well-formed")
-}
-
-fn named<'a>(of: Node<'a, 'a>, name: &'static str) -> Vec<Node<'a, 'a>> {
-    of.descendants().filter(|node| node.tag_name().name() == name).collect()
-}
-
-fn words(of: Node) -> String {
-    of.descendants().filter_map(|node| node.text().filter(|_| node.is_text())).collect()
-}
 
 /// A study with an experiment of two tables, one that broke off, and one of which there is nothing.
 fn page() -> String {
