@@ -1,5 +1,6 @@
 //! The command line. Scripts depend on it.
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -111,7 +112,7 @@ pub struct RunArguments {
     pub format: Format,
 
     /// Folder for records and reports; a second run goes on from what is there [compare: results/NAME-HASH]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 }
 
@@ -121,7 +122,7 @@ pub struct CompareArguments {
     pub run: RunArguments,
 
     /// A folder of `fairground measure --out`: sets the predictions beside what was measured; one arm is enough then
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub measured: Option<String>,
 }
 
@@ -144,7 +145,7 @@ pub struct ReproduceArguments {
     pub format: Format,
 
     /// Folder for the results' folders, one of each experiment [default: results]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 
     /// Says nothing on stderr but what went wrong
@@ -155,7 +156,7 @@ pub struct ReproduceArguments {
 #[derive(Args, Debug)]
 pub struct CalibrateArguments {
     /// File to write; stdout then gets what was measured [default: the machine file goes to stdout]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 
     /// What the machine is called
@@ -189,7 +190,7 @@ pub struct SensitivityArguments {
     pub format: MeasureFormat,
 
     /// Folder for what is done, from where a second call goes on [default: results/NAME-sensitivity-HASH]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 }
 
@@ -204,7 +205,7 @@ pub struct MeasureArguments {
     pub iterations: String,
 
     /// Folder for records and the report, for `compare --measured`
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 
     /// What stdout gets
@@ -260,7 +261,7 @@ pub struct TraceArguments {
     pub selectors: Selectors,
 
     /// File to write; - is stdout
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     pub out: String,
 
     /// perfetto: for ui.perfetto.dev; ftrace: the kernel's text; gantt: a picture in letters

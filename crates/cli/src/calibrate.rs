@@ -5,15 +5,15 @@ use crate::execute::Patience;
 use crate::failure::Failure;
 use crate::files::Disk;
 use crate::measure::{facts, starter};
-use crate::output::{print, say, write_file};
+use crate::output::{NewFile, print, say};
 use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
 use host::probe::{Bench, Effort, Findings, PROBES, Placement, placements};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
 use lab::machines::{Files, host_topology};
-use std::fmt::Write;
-use std::io::{self, IsTerminal};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,9 +26,12 @@ const LONG: Duration = Duration::from_secs(200);
 
 /// `fairground calibrate`.
 pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
-    if let Some(out) = &arguments.out {
-        writable(Path::new(out))?;
-    }
+    // Before minutes are spent.
+    let file = arguments
+        .out
+        .as_ref()
+        .map(|out| NewFile::create(Path::new(out)).map_err(|error| Failure::of_writing(error, out)));
+    let file = file.transpose()?;
     let computer = Computer::this()?;
     let topology = host_topology(&|path| Disk.sysfs(path))?;
     let patience = Patience::watch();
@@ -55,38 +58,17 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     if !arguments.quiet {
         calibration.notes.iter().for_each(|note| say(&format!("note: {note}")));
     }
-    match &arguments.out {
+    match arguments.out.as_ref().zip(file) {
         None => print(&calibration.text),
-        Some(out) => {
-            write_file(Path::new(out), &calibration.text).map_err(|error| cannot_write(out, &error))?;
+        Some((out, mut file)) => {
+            let written = file.write_all(calibration.text.as_bytes()).and_then(|()| file.keep());
+            written.map_err(|error| Failure::of_writing(error, out))?;
             if !arguments.quiet {
                 say(&format!("machine file: {out}; took {:.0} s", since.elapsed().as_secs_f64()));
             }
             print(&table(&observed, &calibration))
         }
     }
-}
-
-/// Before minutes are spent.
-fn writable(out: &Path) -> Result<(), Failure> {
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let refuse = |found: &str| {
-        Err(Failure::Mistake(format!(
-            "--out {}: found {found}; expected a file in a folder that is there",
-            out.display()
-        )))
-    };
-    if out.is_dir() {
-        return refuse("a folder of that name");
-    }
-    if !folder.is_dir() {
-        return refuse(&format!("no folder {}", folder.display()));
-    }
-    Ok(())
-}
-
-fn cannot_write(out: &str, error: &io::Error) -> Failure {
-    Failure::Mistake(format!("--out {out}: found {error}; expected a file that can be written"))
 }
 
 fn measure(

@@ -2,6 +2,7 @@
 
 use lab::mistake::Mistake;
 use lab::trace::TraceError;
+use std::io;
 use std::process::ExitCode;
 
 #[derive(Clone, Debug)]
@@ -45,12 +46,21 @@ impl From<host::Error> for Failure {
     }
 }
 
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Failure {
+impl Failure {
+    /// A trace that did not get whole into `out`.
+    pub fn of_trace(error: TraceError, out: &str) -> Failure {
         match error {
             TraceError::Mistake(mistake) => mistake.into(),
-            TraceError::Io(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
-            TraceError::Io(error) => Failure::Mistake(error.to_string()),
+            TraceError::Io(error) => Failure::of_writing(error, out),
+        }
+    }
+
+    pub fn of_writing(error: io::Error, out: &str) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::Closed,
+            _ => {
+                Failure::Mistake(format!("{out}: cannot be written: {error}; expected the name of a file: --out FILE"))
+            }
         }
     }
 }

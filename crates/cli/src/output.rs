@@ -20,18 +20,29 @@ pub fn say(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// A file that appears under its name only when it is whole.
+/// A file that appears under its name only when it is whole. What is no file but has a name (a device, a pipe) is written to as it stands:
+/// putting a file in its place would take it away from everybody.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    unfinished: PathBuf,
+    /// Where it grows until then.
+    unfinished: Option<PathBuf>,
     file: Option<File>,
 }
 
 impl NewFile {
     pub fn create(path: &Path) -> io::Result<NewFile> {
-        if path.is_dir() {
-            return Err(io::Error::new(ErrorKind::IsADirectory, "a folder of that name is in the way"));
+        // Where the name is a link, what it leads to is what shall change.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        match fs::metadata(&path) {
+            Ok(there) if there.is_dir() => {
+                return Err(io::Error::new(ErrorKind::IsADirectory, "a folder of that name is in the way"));
+            }
+            Ok(there) if !there.is_file() => {
+                let file = File::options().write(true).open(&path)?;
+                return Ok(NewFile { path, unfinished: None, file: Some(file) });
+            }
+            _ => {}
         }
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "no file name"))?;
         let mut hidden = std::ffi::OsString::from(".");
@@ -39,13 +50,16 @@ impl NewFile {
         hidden.push(format!(".{}", std::process::id()));
         let unfinished = path.with_file_name(hidden);
         let file = File::create(&unfinished)?;
-        Ok(NewFile { path: path.to_path_buf(), unfinished, file: Some(file) })
+        Ok(NewFile { path, unfinished: Some(unfinished), file: Some(file) })
     }
 
     /// Gives the file its name.
     pub fn keep(mut self) -> io::Result<()> {
         self.file = None;
-        fs::rename(&self.unfinished, &self.path)
+        match &self.unfinished {
+            Some(unfinished) => fs::rename(unfinished, &self.path),
+            None => Ok(()),
+        }
     }
 }
 
@@ -62,8 +76,8 @@ impl Write for NewFile {
 impl Drop for NewFile {
     fn drop(&mut self) {
         // After `keep` there is nothing of that name; otherwise what is there is of no use.
-        if self.file.take().is_some() || self.unfinished.exists() {
-            let _ = fs::remove_file(&self.unfinished);
+        if let Some(unfinished) = &self.unfinished {
+            let _ = fs::remove_file(unfinished);
         }
     }
 }
@@ -95,4 +109,40 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref())?;
     file.keep()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{FileTypeExt, symlink};
+
+    #[test]
+    fn a_file_is_whole_or_not_there_and_a_link_stays_one() {
+        let place = std::env::temp_dir().join(format!("fairground-output-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let (file, link) = (place.join("file"), place.join("link"));
+        NewFile::create(&file).unwrap().write_all(b"given up").unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        write_file(&file, "one").unwrap();
+        symlink(&file, &link).unwrap();
+        write_file(&link, "two").unwrap();
+        assert!(link.is_symlink());
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), fs::read_dir(&place).unwrap().count()), ("two", 2));
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_is_written_to_and_stays_one() {
+        let place = std::env::temp_dir().join(format!("fairground-pipe-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&place).status().unwrap();
+        assert!(made.success());
+        let reader = std::thread::spawn({
+            let place = place.clone();
+            move || fs::read_to_string(place).unwrap()
+        });
+        write_file(&place, "a trace").unwrap();
+        assert_eq!(reader.join().unwrap(), "a trace");
+        assert!(fs::metadata(&place).unwrap().file_type().is_fifo());
+        fs::remove_file(&place).unwrap();
+    }
 }

@@ -128,11 +128,11 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
         TraceFormat::Ftrace => trace::TraceFormat::Ftrace,
         TraceFormat::Gantt => trace::TraceFormat::Gantt,
     };
+    let out = if arguments.out == "-" { "stdout" } else { arguments.out.as_str() };
+    let not_written = |error| Failure::of_writing(error, out);
     let writer = match arguments.out.as_str() {
         "-" => Target::Stdout(Held { stdout: io::stdout(), held: Some(Vec::new()) }),
-        path => Target::File(NewFile::create(Path::new(path)).map_err(|error| {
-            Failure::Mistake(format!("{path}: cannot be written: {error}; expected the name of a file: --out FILE"))
-        })?),
+        path => Target::File(NewFile::create(Path::new(path)).map_err(not_written)?),
     };
     if let Some(warning) = events.and_then(|it| trace::schedstat_required(it, arm.collects_schedstats()))
         && !arguments.selectors.quiet
@@ -141,17 +141,15 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
     }
     let wish = Wish { format, cut, columns: COLUMNS, events };
     let patience = Patience::watch();
-    let traced =
-        guarded(&setup, Keep::Aside, || trace(&setup, wish, writer, &|| patience.is_over()).map_err(Failure::from))?;
-    let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
-    writer.keep().map_err(|error| match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::Closed,
-        _ => Failure::Mistake(format!("{}: {error}", arguments.out)),
+    let traced = guarded(&setup, Keep::Aside, || {
+        trace(&setup, wish, writer, &|| patience.is_over()).map_err(|error| Failure::of_trace(error, out))
     })?;
+    let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
+    writer.keep().map_err(not_written)?;
     if !arguments.selectors.quiet {
         let ms = |ns: u64| ns as f64 / 1e6;
         let end = run.outcome.simulated_ns;
-        say(&format!("{}: {:.3} ms to {:.3} ms since boot", arguments.out, ms(from.0), ms(to.0.min(end))));
+        say(&format!("{out}: {:.3} ms to {:.3} ms since boot", ms(from.0), ms(to.0.min(end))));
         say(&format!("the workload started at {:.3} ms", ms(run.start.0)));
         if to <= run.start {
             say("note: that is after the end of the trace");

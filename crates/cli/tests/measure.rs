@@ -119,9 +119,9 @@ fn what_cannot_be_measured_is_refused() {
         (&["measure", pipetest, "--out", "other/file"], "a file of that name"),
         (
             &["calibrate", "--out", "none/this.toml"],
-            "--out none/this.toml: found no folder none; expected a file in a folder",
+            "none/this.toml: cannot be written: No such file or directory (os error 2); expected the name of a file: --out FILE",
         ),
-        (&["calibrate", "--out", "other"], "--out other: found a folder of that name"),
+        (&["calibrate", "--out", "other"], "other: cannot be written: a folder of that name is in the way"),
         (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
         (
             &["compare", "--machine", "core-i7-3770", "--workload", "pipetest", "--arm", "v6.12", "--measured", "none"],

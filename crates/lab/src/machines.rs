@@ -154,7 +154,7 @@ pub fn names() -> impl Iterator<Item = &'static str> + Clone {
 
 fn is_path(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    text.contains(['/', '\\']) || lower.ends_with(".xml") || lower.ends_with(".toml")
+    matches!(text, "." | "..") || text.contains(['/', '\\']) || lower.ends_with(".xml") || lower.ends_with(".toml")
 }
 
 /// `path`, if it is relative, seen from `folder`.

@@ -123,7 +123,8 @@ impl Draft {
         let nowhere = Location::of(self.name.as_ref().map_or("the command line", |name| name.at.input.as_str()));
         let Some(written) = &self.machine else {
             let expected = format!(
-                "--machine M: {}, host, a file, or a topology",
+                "{}--machine M: {}, host, a file, or a topology",
+                if self.name.is_some() { "machine = \"M\" in it, or " } else { "" },
                 crate::mistake::listed(crate::machines::names())
             );
             return Err(Mistake::new(&nowhere, "no machine", expected));
@@ -137,8 +138,11 @@ impl Draft {
             tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, &mut notices)?);
         }
         if tables.is_empty() {
-            let expected =
-                format!("--workload W[:key=value,...], W one of {}", crate::mistake::listed(workload::names()));
+            let expected = format!(
+                "{}--workload W[:key=value,...], W one of {}",
+                if self.name.is_some() { "a [[workload]] in it, or " } else { "" },
+                crate::mistake::listed(workload::names())
+            );
             return Err(Mistake::new(&nowhere, "no workload", expected));
         }
         arm::check_all(&self.arms, &nowhere, purpose.arms())?;
