@@ -59,6 +59,15 @@ impl Cpupri {
         Some(vec.and(allowed))
     }
 
+    /// cpupri.c: cpupri_find_fitness(). The same among the CPUs that `fit`, even if that is at a priority less low; if none fits, the lowest
+    /// as they are.
+    pub fn cpupri_find_fitness(&self, prio: i32, allowed: &CpuMask, fits: impl Fn(CpuId) -> bool) -> Option<CpuMask> {
+        let below = usize::from(convert_prio(CpuPriority::Queued(prio))?);
+        let fitting = |vec: &CpuMask| vec.and(allowed).iter().filter(|&cpu| fits(cpu)).collect::<CpuMask>();
+        let found = self.pri_to_cpu[..below].iter().map(fitting).find(|mask| !mask.is_empty());
+        found.or_else(|| self.cpupri_find(prio, allowed))
+    }
+
     /// cpupri.c: cpupri_set().
     pub fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
         let new = convert_prio(priority);
@@ -103,5 +112,21 @@ mod tests {
         cpupri.cpupri_set(CpuId(0), CpuPriority::Invalid);
         cpupri.cpupri_set(CpuId(1), CpuPriority::Queued(100));
         assert_eq!(find(&cpupri, 98, "0123").as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn a_cpu_that_fits_goes_before_a_lower_one_and_a_lower_one_before_none() {
+        let mut cpupri = Cpupri::default();
+        let all = CpuMask::all(4);
+        for (cpu, prio) in [(0, 100), (1, 80), (2, 60), (3, 40)] {
+            cpupri.cpupri_set(CpuId(cpu), CpuPriority::Queued(prio));
+        }
+        let find = |prio, fitting: &[u16]| {
+            cpupri.cpupri_find_fitness(prio, &all, |cpu| fitting.contains(&cpu.0)).map(|mask| mask.list())
+        };
+        assert_eq!(find(50, &[0, 1, 2, 3]).as_deref(), Some("0"));
+        assert_eq!(find(50, &[2, 3]).as_deref(), Some("2"), "not the lowest, but below");
+        assert_eq!(find(50, &[3]).as_deref(), Some("0"), "what fits runs somebody above: any is better");
+        assert_eq!(find(99, &[3]), None, "no real-time priority");
     }
 }

@@ -2,23 +2,35 @@
 //! is is pushed to a CPU without any, or to the one with the latest deadline; a CPU whose deadline tasks leave pulls.
 
 use super::DlRq;
+use super::budget::BW_SHIFT;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpudeadline::dl_time_before;
+use crate::pelt::SCHED_CAPACITY_SHIFT;
 use crate::push_pull::PushClass;
 use crate::rt::migrate::OverloadRule;
 use crate::sched::*;
 use crate::topology::SdFlags;
 use fentry::fentry;
-use units::{CpuId, CpuMask};
+use std::cmp::Reverse;
+use units::{CpuId, CpuMask, unlikely};
 
 behaviour! {
     /// Which of several CPUs without deadline tasks is taken.
     pub enum LaterChoice = "dl.later_choice" {
         AnyFree = "any-free", since "v3.14", commit "", "the one with the lowest number";
         Nearest = "nearest", since "v4.13", commit "", "one of the smallest domain that has one, as rt.lowest_choice says";
+    }
+}
+
+behaviour! {
+    /// Whether a CPU must have the capacity for a deadline task's budget within its deadline, where CPUs differ in it.
+    pub enum DlFit = "dl.fit" {
+        Unseen = "unseen", since "v3.14", commit "", "no";
+        Density = "density", since "v5.9", commit "",
+            "of the CPUs without deadline tasks one that has, else the biggest of them; a task that wakes on one that has not goes there";
     }
 }
 
@@ -41,16 +53,38 @@ impl<A: Arch> Sched<A> {
     }
 
     /// cpudeadline.c: cpudl_find(). CPUs without deadline tasks, or the one with the latest deadline if it is later than the task's.
-    /// Differs: all CPUs have enough capacity.
     fn cpudl_find(&mut self, p: TaskId) -> Option<CpuMask> {
         self.path(Path::cpudl_find);
         let cpudl = &self.root_domain(self.task[p].cpu).cpudl;
         let free = cpudl.free_cpus.and(&self.task_cold[p].cpus_allowed);
         if !free.is_empty() {
-            return Some(free);
+            return Some(if self.dl_heeds_capacity() { self.with_capacity(p, free) } else { free });
         }
         let latest = self.latest_for(p)?;
         Some(CpuMask::single(latest))
+    }
+
+    /// Those of the CPUs that have the capacity; if there are none, the biggest: of equals the one where the task was, then the first.
+    fn with_capacity(&self, p: TaskId, free: CpuMask) -> CpuMask {
+        let fitting: CpuMask = free.iter().filter(|&cpu| self.dl_task_fits_capacity(p, cpu)).collect();
+        if !fitting.is_empty() {
+            return fitting;
+        }
+        let here = self.task[p].cpu;
+        let biggest = free.iter().min_by_key(|&cpu| (Reverse(self.capacity_orig_of(cpu)), cpu != here));
+        CpuMask::single(biggest.expect("a CPU is free"))
+    }
+
+    /// Whether the choice of a CPU for deadline tasks goes by capacities.
+    #[inline]
+    fn dl_heeds_capacity(&self) -> bool {
+        unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.dl.fit == DlFit::Density
+    }
+
+    /// sched.h: dl_task_fits_capacity(). Whether the CPU has the task's budget within its deadline.
+    #[inline]
+    fn dl_task_fits_capacity(&self, p: TaskId, cpu: CpuId) -> bool {
+        self.capacity_orig_of(cpu) >= self.dl_se[p].dl_density >> (BW_SHIFT - SCHED_CAPACITY_SHIFT)
     }
 
     fn latest_for(&self, p: TaskId) -> Option<CpuId> {
@@ -141,7 +175,8 @@ impl<A: Arch> Sched<A> {
             let other = &self.task[curr];
             other.sched_class == SchedClass::Dl && (other.nr_cpus_allowed < 2 || !self.dl_entity_preempt(p, curr))
         });
-        if stays
+        let too_small = self.dl_heeds_capacity() && !self.dl_task_fits_capacity(p, cpu);
+        if (stays || too_small)
             && let Some(target) = self.find_later_rq(p)
             && self.dl_task_is_earliest_deadline(p, target)
         {

@@ -10,8 +10,7 @@
 //! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
 //! ```
 //!
-//! Absent: priority inheritance, SCHED_FLAG_DL_OVERRUN, the special tasks of schedutil, and the choice by capacity on machines with
-//! unequal CPUs (v5.9).
+//! Absent: priority inheritance, SCHED_FLAG_DL_OVERRUN and the special tasks of schedutil.
 
 pub mod bandwidth;
 pub mod budget;
@@ -36,7 +35,7 @@ use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim, RootDomainB
 use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
 use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
-use migrate::{LaterChoice, OfflineMigration};
+use migrate::{DlFit, LaterChoice, OfflineMigration};
 use units::CpuId;
 
 behaviour! {
@@ -60,6 +59,7 @@ pub struct DlRules {
     pub new_budget: NewBudget,
     pub runtime_scale: RuntimeScale,
     pub later_choice: LaterChoice,
+    pub fit: DlFit,
     pub prio_changed: DlPrioChanged,
     pub switched_to: DlSwitchedTo,
     pub leave_asleep: DlLeaveAsleep,
@@ -79,6 +79,7 @@ impl DlRules {
         new_budget: NewBudget::NewTasks,
         runtime_scale: RuntimeScale::Wall,
         later_choice: LaterChoice::AnyFree,
+        fit: DlFit::Unseen,
         prio_changed: DlPrioChanged::EarliestHere,
         switched_to: DlSwitchedTo::PushOnly,
         leave_asleep: DlLeaveAsleep::KeepsRunning,
@@ -101,6 +102,7 @@ impl DlRules {
         rebuild: RootDomainBandwidth::Counted,
         leave_asleep: DlLeaveAsleep::Subtracted,
         offline_migration: OfflineMigration::Moved,
+        fit: DlFit::Density,
         cpus_of_rt: DlCpus::Higher,
         ..DlRules::V4_16
     };

@@ -5,14 +5,14 @@ use super::RtRq;
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
-use crate::core::Sched;
+use crate::core::{ClampId, Sched};
 use crate::cpupri::CpuPriority;
 use crate::features::Feature;
 use crate::push_pull::PushClass;
 use crate::sched::*;
 use crate::topology::{RdId, SdFlags};
 use fentry::fentry;
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, unlikely};
 
 behaviour! {
     /// With RT_PUSH_IPI: how a CPU whose priority fell asks the others to push.
@@ -43,6 +43,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether a CPU must have the capacity that a real-time task asks for, where CPUs differ in it.
+    pub enum RtFit = "rt.fit" {
+        Unseen = "unseen", since "v2.6.25", commit "", "no";
+        LowerClamp = "lower-clamp", since "v5.6", commit "",
+            "if one can be had that runs something lower: as much as its lower clamp, which is all of the biggest CPU's unless set";
+    }
+}
+
 impl<A: Arch> Sched<A> {
     pub(crate) fn cpupri_set(&mut self, cpu: CpuId, priority: CpuPriority) {
         self.path(Path::cpupri_set);
@@ -55,6 +64,31 @@ impl<A: Arch> Sched<A> {
         self.read_cpupri();
         let cpupri = &self.root_domain(self.task[p].cpu).cpupri;
         cpupri.cpupri_find(self.task[p].prio, &self.task_cold[p].cpus_allowed)
+    }
+
+    /// cpupri.c: cpupri_find_fitness(), of the CPUs that have the capacity.
+    fn cpupri_find_fitness(&mut self, p: TaskId) -> Option<CpuMask> {
+        self.path(Path::cpupri_find);
+        self.read_cpupri();
+        let cpupri = &self.root_domain(self.task[p].cpu).cpupri;
+        let allowed = &self.task_cold[p].cpus_allowed;
+        cpupri.cpupri_find_fitness(self.task[p].prio, allowed, |cpu| self.rt_task_fits_capacity(p, cpu))
+    }
+
+    /// Whether the choice of a CPU for real-time tasks goes by capacities.
+    #[inline]
+    fn rt_heeds_capacity(&self) -> bool {
+        unlikely(self.domains.sched_asym_cpucapacity) && self.kernel.rt.fit == RtFit::LowerClamp
+    }
+
+    /// rt.c: rt_task_fits_capacity(). Whether the CPU has what the task wants to be served by at least.
+    #[inline]
+    fn rt_task_fits_capacity(&self, p: TaskId, cpu: CpuId) -> bool {
+        if !self.rt_heeds_capacity() {
+            return true;
+        }
+        let [min, max] = ClampId::BOTH.map(|clamp| self.uclamp_eff_value(p, clamp));
+        self.capacity_orig_of(cpu) >= min.min(max)
     }
 
     // Overload: which CPUs have something to give.
@@ -122,7 +156,7 @@ impl<A: Arch> Sched<A> {
 
     // Choosing a CPU.
 
-    /// rt.c: select_task_rq_rt(). A task that would not run at once where it is looks for a CPU that has less.
+    /// rt.c: select_task_rq_rt(). A task that would not run at once where it is, or whose CPU is too small for it, looks for a CPU that has less.
     #[fentry]
     pub(crate) fn select_task_rq_rt(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags) -> CpuId {
         if sd_flag != SdFlags::SD_BALANCE_WAKE && sd_flag != SdFlags::SD_BALANCE_FORK {
@@ -134,8 +168,9 @@ impl<A: Arch> Sched<A> {
             let curr = &self.task[curr];
             curr.prio < MAX_RT_PRIO && (curr.nr_cpus_allowed < 2 || curr.prio <= prio)
         });
-        if stays
+        if (stays || !self.rt_task_fits_capacity(p, cpu))
             && let Some(target) = self.find_lowest_rq(p)
+            && (stays || self.rt_task_fits_capacity(p, target))
             && prio < self.rt[target].highest_prio.curr
         {
             return target;
@@ -149,7 +184,7 @@ impl<A: Arch> Sched<A> {
         if self.task[p].nr_cpus_allowed == 1 {
             return None;
         }
-        let lowest_mask = self.cpupri_find(p)?;
+        let lowest_mask = if self.rt_heeds_capacity() { self.cpupri_find_fitness(p)? } else { self.cpupri_find(p)? };
         self.nearest_cpu(p, &lowest_mask, |sched, _, near| sched.cpumask_choose(near))
     }
 

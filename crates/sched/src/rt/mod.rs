@@ -4,14 +4,17 @@
 //! mod.rs        the queue, and what the class answers
 //! migrate.rs    which CPU a task goes to; pushing and pulling between CPUs
 //! bandwidth.rs  how much of each period the class may have (sched_rt_runtime_us)
+//! rules.rs      what differs between kernel versions
 //! ```
-//! Absent: CONFIG_RT_GROUP_SCHED, priority inheritance, RLIMIT_RTTIME, `migrate_disable()`, the choice by capacity (v5.6).
+//! Absent: CONFIG_RT_GROUP_SCHED, priority inheritance, RLIMIT_RTTIME, `migrate_disable()`.
 
 pub mod bandwidth;
 pub mod migrate;
+mod rules;
+
+pub use rules::{RtRules, RtStatistics};
 
 use crate::arch::Arch;
-use crate::behaviour;
 use crate::core::Sched;
 use crate::core::class::Pick;
 use crate::cpufreq::{UpdateFlags, UpdateUtil};
@@ -20,53 +23,8 @@ use crate::fair::list::Linked;
 use crate::push_pull::Pushable;
 use crate::sched::*;
 use crate::syscalls::PolicyChange;
-use bandwidth::{PeriodClock, PeriodStart, RtBandwidth};
 use fentry::fentry;
-use migrate::{LowestChoice, OverloadRule, PushIpi};
 use units::CpuId;
-
-behaviour! {
-    /// What is told of the time that real-time tasks run and wait.
-    pub enum RtStatistics = "rt.statistics" {
-        Untold = "untold", since "v2.6.23", commit "", "neither sched_stat_runtime nor schedstats";
-        Told = "told", since "v5.15", commit "", "as of fair tasks";
-    }
-}
-
-/// rt.c's own differences.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RtRules {
-    pub bandwidth: RtBandwidth,
-    pub period_start: PeriodStart,
-    pub period_clock: PeriodClock,
-    pub push_ipi: PushIpi,
-    pub overload: OverloadRule,
-    pub lowest_choice: LowestChoice,
-    pub statistics: RtStatistics,
-}
-
-impl RtRules {
-    pub const V4_5: RtRules = RtRules {
-        bandwidth: RtBandwidth::Queues,
-        period_start: PeriodStart::NextPeriod,
-        period_clock: PeriodClock::Stale,
-        push_ipi: PushIpi::ByAsker,
-        overload: OverloadRule::Migratory,
-        lowest_choice: LowestChoice::First,
-        statistics: RtStatistics::Untold,
-    };
-    pub const V4_15: RtRules =
-        RtRules { period_start: PeriodStart::AtOnce, push_ipi: PushIpi::ByRootDomain, ..RtRules::V4_5 };
-    pub const V4_16: RtRules = RtRules { period_clock: PeriodClock::Fresh, ..RtRules::V4_15 };
-    pub const V6_1: RtRules = RtRules {
-        push_ipi: PushIpi::NotToSelf,
-        lowest_choice: LowestChoice::Distributed,
-        statistics: RtStatistics::Told,
-        ..RtRules::V4_16
-    };
-    pub const V6_12: RtRules =
-        RtRules { bandwidth: RtBandwidth::FairServer, overload: OverloadRule::Pushable, ..RtRules::V6_1 };
-}
 
 /// sched.h: struct sched_rt_entity.
 #[derive(Clone, Debug, Default)]

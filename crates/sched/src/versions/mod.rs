@@ -194,9 +194,9 @@ behaviours! {
         idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil }
-    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, statistics }
+    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics }
     dl: DlRules {
-        tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice,
+        tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
         prio_changed, switched_to, leave_asleep, offline_migration, rebuild, cpus_of_rt,
     }
     domains: DomainRules {
