@@ -6,6 +6,7 @@ mod fit;
 mod kernel_functions;
 mod kernel_map;
 mod layers;
+mod links;
 mod picture;
 mod tables;
 mod test;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   test         every check and test there is: format, lints, tidy, map, unit and integration tests
-  tidy         arrows between rooms, sizes of files and functions, ARCHITECTURE.md against the tree
+  tidy         arrows between rooms, sizes of files and functions, ARCHITECTURE.md against the tree, links between pages
   kernel-map   writes docs/kernel-map.md from the sources (with --check: fails if it would change)
   kernel-functions VERSION=TREE...
                writes xtask/kernel-functions.tsv, the names of each kernel's functions, from source trees

@@ -29,6 +29,7 @@ pub fn run(root: &Path) -> Result<(), String> {
     arrows(root, &mut faults)?;
     architecture(root, &mut faults)?;
     scenarios(root, &mut faults)?;
+    crate::links::check(root, &mut faults)?;
     let files = rust_files(root)?;
     crate::layers::check(root, &files, &mut faults)?;
     for file in files {

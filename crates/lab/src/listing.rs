@@ -5,6 +5,7 @@ use crate::experiment::CONFIGS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
 use machine::description::{Description, Figure, How, builtin};
+use sched::behaviour::Variant;
 use sched::features::Feature;
 use sched::stats::Schedstats;
 use sched::sysctl::Scaling;
@@ -105,18 +106,24 @@ pub fn kernels() -> String {
     text
 }
 
+/// The first version that has a variant, and the commit, if it is known.
+fn since(variant: &Variant) -> String {
+    let told = [variant.since, variant.commit].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<&str>>();
+    format!("since {}", told.join(", "))
+}
+
 /// A kernel: behaviours, features, tunables, parameters.
 pub fn kernel(build: &Build) -> String {
     let mut text = format!("{}\n\nBehaviours: KEY=VALUE switches one alone\n", build.sched.name);
     let settings = build.settings();
     let width = settings.iter().map(|setting| setting.key.len()).max().unwrap_or(0);
     for setting in &settings {
-        let value = setting.value;
-        let since =
-            if value.commit.is_empty() { value.since.to_string() } else { format!("{} {}", value.since, value.commit) };
-        let _ = writeln!(text, "{:<width$}  {}: {} (since {since})", setting.key, value.name, value.summary);
-        for other in setting.choices.iter().filter(|choice| *choice != value) {
-            let _ = writeln!(text, "{:<width$}    or {}: {}", "", other.name, other.summary);
+        let _ = writeln!(text, "{:<width$}  {}", setting.key, setting.question());
+        // What this kernel does comes first.
+        let others = setting.choices.iter().filter(|choice| *choice != setting.value);
+        for (mark, variant) in std::iter::once(("is", setting.value)).chain(others.map(|other| ("or", other))) {
+            let since = if mark == "is" { format!(" ({})", since(variant)) } else { String::new() };
+            let _ = writeln!(text, "{:<width$}    {mark} {}: {}{since}", "", variant.name, variant.summary);
         }
     }
     let _ = writeln!(text, "\nFeatures: NAME or NO_NAME");
@@ -125,11 +132,12 @@ pub fn kernel(build: &Build) -> String {
         let _ = writeln!(text, "{:<24}{state:<5}{}", feature.name(), feature.doc());
     }
     let _ = writeln!(text, "\nTunables: NAME=VALUE, with or without kernel. or sched/");
+    let width = build.sched.tunables.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, tunable) in build.sched.tunables {
         let row = tunable.row();
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
-        let _ = writeln!(text, "{name:<40}{} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
+        let _ = writeln!(text, "{name:<width$}  {} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE");
     for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
@@ -151,9 +159,9 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
     }
     for (before, after) in &changed {
         let _ = writeln!(text, "{}: {} -> {}", before.key, before.value.name, after.value.name);
-        let _ = writeln!(text, "    was: {}", before.value.summary);
-        let commit = if after.value.commit.is_empty() { String::new() } else { format!(", {}", after.value.commit) };
-        let _ = writeln!(text, "    is:  {} ({}{commit})", after.value.summary, after.value.since);
+        let _ = writeln!(text, "    {}", before.question());
+        let _ = writeln!(text, "    was: {} ({})", before.value.summary, since(before.value));
+        let _ = writeln!(text, "    is:  {} ({})", after.value.summary, since(after.value));
     }
     let state = |build: &Build, feature: Feature| match (
         build.sched.features.has(feature),
@@ -191,14 +199,15 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
 
 /// One line for each workload.
 pub fn workloads() -> String {
-    let mut text = String::new();
-    for workload in workloads::all() {
-        let _ = writeln!(text, "{:<20}{}", workload.name, workload.summary);
-    }
-    let _ = writeln!(text, "{:<20}{}", crate::programs::RT_APP, RT_APP_SUMMARY);
-    let _ = writeln!(text, "{:<20}{}", crate::programs::SCRIPT, SCRIPT_SUMMARY);
-    let _ = writeln!(text, "{:<20}{}", crate::programs::TRACE, TRACE_SUMMARY);
-    text
+    let own = workloads::all().map(|workload| (workload.name, workload.summary));
+    let files = [
+        (crate::programs::RT_APP, RT_APP_SUMMARY),
+        (crate::programs::SCRIPT, SCRIPT_SUMMARY),
+        (crate::programs::TRACE, TRACE_SUMMARY),
+    ];
+    let rows: Vec<(&str, &str)> = own.chain(files).collect();
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, summary)| format!("{name:<width$}  {summary}\n")).collect()
 }
 
 const RT_APP_SUMMARY: &str = "threads described in an rt-app JSON file (parameter file)";

@@ -16,12 +16,12 @@ pub struct Variant {
 #[macro_export]
 macro_rules! behaviour {
     (
-        $(#[$doc:meta])*
+        $(#[doc = $doc:literal])*
         pub enum $type:ident = $key:literal {
             $( $(#[$vdoc:meta])* $variant:ident = $name:literal, since $since:literal, commit $commit:literal, $summary:literal; )+
         }
     ) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum $type {
             $( $(#[$vdoc])* #[doc = $summary] #[doc = concat!("(", $since, " ", $commit, ")")] $variant, )+
@@ -45,7 +45,12 @@ macro_rules! behaviour {
 
             /// This behaviour as a line of a kernel's listing.
             pub fn setting(self) -> $crate::versions::Setting {
-                $crate::versions::Setting { key: Self::KEY, value: self.variant(), choices: Self::VARIANTS }
+                $crate::versions::Setting {
+                    key: Self::KEY,
+                    doc: concat!($($doc, "\n"),*),
+                    value: self.variant(),
+                    choices: Self::VARIANTS,
+                }
             }
 
             /// Becomes the variant of that name.

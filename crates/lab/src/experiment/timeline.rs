@@ -157,8 +157,12 @@ pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake>
                         && path != "/"
                         && !groups.iter().any(|group| group.path == *path)
                     {
-                        let names = groups.iter().map(|group| group.path.as_str());
-                        let expected = format!("a group of the workload {}: {}", setup.workload.name, listed(names));
+                        let workload = &setup.workload.name;
+                        let names = listed(groups.iter().map(|group| group.path.as_str()));
+                        let expected = match groups.is_empty() {
+                            true => format!("`/`, for the workload {workload} makes no group (script and rt-app do)"),
+                            false => format!("a group of the workload {workload}: {names}"),
+                        };
                         return Err(Mistake::new(place, format!("the unknown group `{path}`"), expected));
                     }
                 }

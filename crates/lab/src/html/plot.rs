@@ -132,7 +132,7 @@ impl Chart {
         if low > high || self.points().next().is_none() {
             return None;
         }
-        let log = !self.zero && self.keys().is_some() && low > 0.0 && high / low >= LOG_FROM;
+        let log = !self.zero && low > 0.0 && high / low >= LOG_FROM;
         let ends = || self.points().filter_map(|point| point.interval);
         let (least, most) = fold(&mut ends().map(|it| it.0).chain(ends().map(|it| it.1)).chain([low, high]));
         if log {

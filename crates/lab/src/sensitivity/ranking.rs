@@ -128,7 +128,8 @@ impl Ranking {
         if self.partial {
             let _ = writeln!(text, "PARTIAL: some runs are missing\n");
         }
-        let _ = writeln!(text, "machine  {}, {} iterations, paired by seed", self.machine, self.iterations);
+        let plural = if self.iterations == 1 { "" } else { "s" };
+        let _ = writeln!(text, "machine  {}, {} iteration{plural}, paired by seed", self.machine, self.iterations);
         for row in &self.rows {
             let level = row.level.map_or("-".to_string(), |level| format!("{level:.4}"));
             let changes: String =
@@ -145,9 +146,10 @@ impl Ranking {
         let width = shown.iter().map(|figure| figure.figure.len()).max().unwrap_or(0).max("figure".len());
         let heads = ["low", "high", "noise", "level low", "level high"];
         let heads: String = heads.iter().map(|head| format!("{head:>12}")).collect();
-        let _ = writeln!(text, "{:<width$}  {:<7} {:<30}{heads}  row", "figure", "how", "value (range)");
+        let values = shown.iter().map(|figure| figure.span().len()).max().unwrap_or(0).max("value (range)".len());
+        let _ = writeln!(text, "{:<width$}  {:<7} {:<values$}{heads}  row", "figure", "how", "value (range)");
         for figure in shown {
-            let _ = writeln!(text, "{}", figure.line(width, arms));
+            let _ = writeln!(text, "{}", figure.line(width, values, arms));
         }
         let _ = writeln!(text);
         if self.figures.len() > shown.len() {
@@ -179,7 +181,13 @@ impl Ranked {
         )
     }
 
-    fn line(&self, width: usize, arms: bool) -> String {
+    /// The value and the range in which it is believed.
+    fn span(&self) -> String {
+        format!("{} ({} to {}) {}", self.value, self.range.0, self.range.1, self.unit)
+    }
+
+    /// With so many columns for the name and for the value.
+    fn line(&self, width: usize, values: usize, arms: bool) -> String {
         let of = |moved: &Moved| if arms { moved.change.clone() } else { moved.level.clone() };
         let moves = [of(&self.low), of(&self.high)];
         let cell = |it: &Option<Move>| match it {
@@ -201,10 +209,9 @@ impl Ranked {
         };
         let widest = moves.iter().flatten().max_by(|a, b| a.by.abs().total_cmp(&b.by.abs()));
         let row = widest.map_or("", |it| it.row.as_str());
-        let value = format!("{} ({} to {}) {}", self.value, self.range.0, self.range.1, self.unit);
         let cells = [cell(&moves[0]), cell(&moves[1]), noise, level(&self.low), level(&self.high)];
         let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
-        format!("{:<width$}  {:<7} {value:<30}{cells}  {row}", self.figure, self.how)
+        format!("{:<width$}  {:<7} {:<values$}{cells}  {row}", self.figure, self.how, self.span())
     }
 }
 
@@ -345,7 +352,7 @@ mod tests {
             low: moved(-0.1, 0.5),
             high: moved(1.25, 0.4),
         };
-        let line = figure.line(10, true);
+        let line = figure.line(10, 30, true);
         assert_eq!(
             line.split_whitespace().collect::<Vec<_>>().join(" "),
             "line.llc guess 21 (20 to 30) ns ~-0.10 +1.25 0.50 +3.0% +3.0% b"

@@ -1,12 +1,12 @@
 //! The name that a user may have meant.
 
 /// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is
-/// near enough to be meant: at most a third of the letters differ, or one of the names begins with the other. A name that goes on
+/// near enough to be meant: at most a third of the letters differ, or a single one, or one of the names begins with the other. A name that goes on
 /// where the given one ends comes before others; then the first of equals.
 pub fn nearest_name<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<((bool, usize), &str)> = None;
     for name in names {
-        let near_enough = given.chars().count().max(name.chars().count()).div_ceil(3);
+        let near_enough = (given.chars().count().max(name.chars().count()) / 3).max(1);
         let begins = given.chars().count() >= 3 && (name.starts_with(given) || given.starts_with(name));
         let steps = keystrokes(given, name);
         let order = (!(begins && name.starts_with(given)), steps);
@@ -49,6 +49,8 @@ mod tests {
         assert_eq!(nearest_name("val", names), Some("value"));
         assert_eq!(nearest_name("latency", names), None);
         assert_eq!(nearest_name("", names), None);
+        // Half of the letters are others.
+        assert_eq!(nearest_name("time", ["size"]), None);
         assert_eq!(
             nearest_name("hackbench", ["schbench", "hackbench-pipes", "hackbench-sockets"]),
             Some("hackbench-pipes")

@@ -135,8 +135,19 @@ pub fn kernel(name: &str) -> Option<&'static Kernel> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     pub key: &'static str,
+    /// The documentation of the behaviour, whose first sentence is what its variants answer.
+    pub doc: &'static str,
     pub value: &'static Variant,
     pub choices: &'static [Variant],
+}
+
+impl Setting {
+    /// What the variants answer, in a sentence without its stop.
+    pub fn question(&self) -> String {
+        let paragraph = self.doc.split("\n\n").next().unwrap_or_default();
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ").replace(['`', '[', ']'], "");
+        words.split(". ").next().unwrap_or_default().trim_end_matches('.').to_string()
+    }
 }
 
 /// What came of switching a behaviour.

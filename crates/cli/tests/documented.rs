@@ -1,0 +1,272 @@
+//! What README and docs/ tell a reader to type does what they say: every command in them is run, shortened, and what they quote of the
+//! program's output is what it prints.
+
+mod program;
+
+use program::{folder, run, run_well};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// README and the pages of docs/, by name. docs/kernel-map.md is generated and has no commands.
+fn pages() -> Vec<(String, String)> {
+    let mut names = vec!["README.md".to_string()];
+    for folder in ["docs", "docs/studies"] {
+        let entries = fs::read_dir(root().join(folder)).expect("a folder of pages");
+        let files = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+        names.extend(files.filter(|file| file.ends_with(".md")).map(|file| format!("{folder}/{file}")));
+    }
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), text(&name))).collect()
+}
+
+/// The fenced blocks of a page: what stands behind the opening fence, and the text.
+fn blocks(page: &str) -> Vec<(&str, &str)> {
+    page.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').expect("a block has lines")).collect()
+}
+
+/// The block of a page that begins so.
+fn block<'a>(page: &'a str, begins: &str) -> &'a str {
+    let found = blocks(page).into_iter().find(|(_, text)| text.starts_with(begins));
+    found.unwrap_or_else(|| panic!("no block begins with {begins:?}")).1
+}
+
+/// Words as a shell divides them, without what stands behind a `#`.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for letter in format!("{command} ").chars() {
+        match letter {
+            '\'' | '"' => quoted = !quoted,
+            '#' if !quoted && word.is_empty() => break,
+            ' ' if !quoted => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            letter => word.push(letter),
+        }
+    }
+    words
+}
+
+/// The commands of a page that a reader may copy, without the program's name.
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let mut commands = Vec::new();
+    for (_, block) in blocks(page) {
+        for line in block.replace("\\\n", " ").lines() {
+            let program = ["fairground ", "cargo run --release -- "];
+            commands.extend(program.iter().find_map(|program| line.trim().strip_prefix(program)).map(words));
+        }
+    }
+    commands
+}
+
+/// A workload's option with the least work that its parameters allow; the parameters stay those of the page.
+fn shortened(workload: &str) -> String {
+    // The page's word for any of them.
+    let workload = if workload == "W" { "pipetest" } else { workload };
+    let (name, given) = workload.split_once(':').unwrap_or((workload, ""));
+    let more = match name {
+        "pipetest" => "batches=1,loops=2",
+        "hackbench-pipes" => "groups=1,loops=2",
+        _ => "",
+    };
+    let mut parameters: Vec<String> = Vec::new();
+    for parameter in given.split(',').chain(more.split(',')).filter(|parameter| !parameter.is_empty()) {
+        let (key, value) = parameter.split_once('=').expect("a parameter has a value");
+        if parameters.iter().any(|known| known.starts_with(&format!("{key}="))) {
+            continue;
+        }
+        let least = more.split(',').find_map(|it| it.strip_prefix(key)?.strip_prefix('='));
+        let first = value.split('+').next().expect("never empty");
+        parameters.push(format!("{key}={}", least.unwrap_or(first)));
+    }
+    if parameters.is_empty() { name.to_string() } else { format!("{name}:{}", parameters.join(",")) }
+}
+
+/// The same command with less to do; nothing where it takes minutes whatever it is given, or measures this computer.
+fn quick(command: &[String]) -> Option<Vec<String>> {
+    let slow = ["calibrate", "measure", "reproduce", "fidelity"];
+    if slow.contains(&command[0].as_str()) || command.iter().any(|word| word.contains('$')) {
+        return None;
+    }
+    let mut quick = command.to_vec();
+    for at in 1..quick.len() {
+        match quick[at - 1].as_str() {
+            "--workload" => quick[at] = shortened(&quick[at]),
+            "--iterations" => quick[at] = "1".to_string(),
+            _ => {}
+        }
+    }
+    let mut add = |option: &str, value: &str| {
+        if !quick.iter().any(|word| word == option) {
+            quick.extend([option.to_string(), value.to_string()]);
+        }
+    };
+    if command[0] == "compare" {
+        add("--workload", "pipetest:batches=1,loops=2");
+        add("--iterations", "1");
+    }
+    if command[0] == "sensitivity" {
+        add("--iterations", "1");
+        add("--figures", "line.llc");
+    }
+    // Moments of longer runs.
+    if let Some(at) = quick.iter().position(|word| word == "--at") {
+        quick[at + 1] = "4".to_string();
+    }
+    Some(quick)
+}
+
+/// A folder with what the commands of all pages name: this project's experiments, and the files that the pages describe.
+fn place() -> PathBuf {
+    let place = folder("documented");
+    fs::create_dir(place.join("experiments")).expect("a folder");
+    for name in ["first-light.toml", "rt-app-example.json"] {
+        fs::copy(root().join("experiments").join(name), place.join("experiments").join(name)).expect("an experiment");
+    }
+    let script = text("docs/scripts.md");
+    let tasks = block(&script, "[[workload]]").split("\"\"\"").nth(1).expect("tasks").trim_start().to_string();
+    fs::write(place.join("pair.txt"), tasks.replace("1000 x", "3 x").replace("10s", "20ms").replace("100ms", "10ms"))
+        .unwrap();
+    fs::write(place.join("group.txt"), block(&text("docs/lines.md"), "group /bench")).unwrap();
+    let recorded = ["trace", "--machine", "core-i7-3770", "--arm", "v6.1", "--format", "ftrace", "--out", "work.txt"];
+    run_well(&place, &[&recorded[..], &["--workload", "pipetest:batches=1,loops=2"]].concat());
+    let machine = run_well(&place, &["machines", "import", "host"]).stdout;
+    fs::write(place.join("this.toml"), machine).unwrap();
+    place
+}
+
+#[test]
+fn every_command_runs() {
+    let place = place();
+    run_well(
+        &place,
+        &[
+            "measure",
+            "pipetest:batches=1,loops=2",
+            "hackbench-pipes:groups=1,loops=2",
+            "--iterations",
+            "1",
+            "--out",
+            "real",
+        ],
+    );
+    let mut count = 0;
+    for (page, text) in pages() {
+        for command in commands(&text) {
+            let Some(quick) = quick(&command) else { continue };
+            let said = run(&place, &quick.iter().map(String::as_str).collect::<Vec<_>>());
+            assert_eq!(said.code, 0, "{page}: {}\n  run as {}\n{}", command.join(" "), quick.join(" "), said.stderr);
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count} commands were found");
+}
+
+#[test]
+fn every_command_named_in_a_sentence_has_these_options() {
+    let place = folder("documented-options");
+    for (page, text) in pages() {
+        let sentences = text.split("```").step_by(2).collect::<String>();
+        let named = sentences.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("fairground "));
+        let fenced = commands(&text).into_iter().map(|command| command.join(" "));
+        for code in named.map(str::to_string).chain(fenced) {
+            let words: Vec<&str> = code.split_whitespace().collect();
+            let help = run(&place, &[words[0], "--help"]);
+            assert_eq!(help.code, 0, "{page}: `fairground {code}`: {}", help.stderr);
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(
+                    help.stdout.contains(&format!("{option} ")) || help.stdout.contains(&format!("{option}\n")),
+                    "{page}: `fairground {code}`: {option} is none"
+                );
+            }
+            if words[0] == "reproduce" {
+                let known = run(&place, &["reproduce", "?"]).stderr;
+                assert!(
+                    words[1..].iter().all(|study| study.starts_with('[') || known.contains(study)),
+                    "{page}: {code}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_pages_quote_of_the_first_table_is_in_it() {
+    let table = text("experiments/first-light.txt");
+    for (page, begins) in [("README.md", "pipetest\n"), ("docs/reports.md", "pipetest: ")] {
+        for line in block(&text(page), begins).lines() {
+            assert!(table.lines().any(|known| known.trim_end() == line.trim_end()), "{page}: not in the table: {line}");
+        }
+    }
+}
+
+#[test]
+fn the_example_of_lines_is_what_they_look_like() {
+    // The figures are the prices', which change; what is there, and in which columns, is not.
+    let shape = |line: &str| {
+        let number = |word: &str| word.trim_end_matches(';').parse::<f64>().is_ok();
+        line.split_whitespace().map(|word| if number(word) { "0" } else { word }).collect::<Vec<_>>().join(" ")
+    };
+    let page = text("docs/lines.md");
+    let command = commands(&page).into_iter().find(|command| command[0] == "lines").expect("a command");
+    let printed = run_well(&place_of_lines(&page), &command.iter().map(String::as_str).collect::<Vec<_>>()).stdout;
+    let printed: Vec<String> = printed.lines().map(shape).collect();
+    let quoted = blocks(&page).into_iter().find(|(_, text)| text.contains("lines were touched")).expect("an example").1;
+    for line in quoted.lines().filter(|line| *line != "...") {
+        assert!(printed.contains(&shape(line)), "not printed: {line}\n{}", printed.join("\n"));
+    }
+}
+
+fn place_of_lines(page: &str) -> PathBuf {
+    let place = folder("documented-lines");
+    fs::write(place.join("group.txt"), block(page, "group /bench")).unwrap();
+    place
+}
+
+#[test]
+fn examples_of_files_are_taken() {
+    let place = folder("documented-files");
+    let experiments = text("docs/experiments.md");
+    let [workload, arm, timeline] =
+        ["[[workload]]\nname = \"hack", "[[arm]]", "[[timeline]]"].map(|at| block(&experiments, at));
+    let other = "[[arm]]\nname = \"plain\"\nkernel = \"v4.16\"\n";
+    let whole =
+        format!("machine = \"core-i7-3770\"\n{}{arm}{other}", workload.replace("100", "2").replace(", 4, 7", ""));
+    fs::write(place.join("a.toml"), whole).unwrap();
+    run_well(&place, &["compare", "a.toml", "--iterations", "1"]);
+    // The same arm in one line.
+    let option = experiments.split("`--arm ").nth(1).and_then(|it| it.split('`').next()).expect("an option");
+    run_well(&place, &["run", "a.toml", "--iterations", "1", "--arm", option]);
+    let tasks = "[[workload]]\nname = \"script\"\ntasks = \"\"\"\ngroup /web: cpu.weight 100\ntask a group=/web: 70 x (run 10ms)\n\"\"\"\n";
+    let timed = format!("machine = \"core-i7-3770\"\n{tasks}{arm}{other}{timeline}");
+    fs::write(place.join("b.toml"), timed.replace("[\"0-1\", \"2-3\"]", "[\"0-1\", \"2,4-7\"]")).unwrap();
+    run_well(&place, &["compare", "b.toml", "--iterations", "1"]);
+    let arm = block(&text("docs/frequency.md"), "[[arm]]").to_string();
+    fs::write(
+        place.join("c.toml"),
+        format!(
+            "machine = \"skylake-uma-8\"\nworkload = [{{ name = \"pipetest\", batches = 1, loops = 2 }}]\n{}",
+            arm.replace("cpufreq = {", "cpufreq = { driver = \"intel_pstate\",")
+        ),
+    )
+    .unwrap();
+    run_well(&place, &["run", "c.toml", "--iterations", "1"]);
+    let machines = text("docs/machines.md");
+    for begins in ["name = \"my-xeon\"", "name = \"desktop-nvme\""] {
+        fs::write(place.join("m.toml"), block(&machines, begins)).unwrap();
+        run_well(&place, &["machines", "show", "m.toml"]);
+    }
+    let scripts = text("docs/scripts.md");
+    for begins in ["group /web", "memory heap"] {
+        fs::write(place.join("s.txt"), block(&scripts, begins).replace("10s", "5ms")).unwrap();
+        run_well(
+            &place,
+            &["run", "--machine", "xeon-e5-2670v3-2s", "--workload", "script:file=s.txt", "--arm", "v6.12"],
+        );
+    }
+}
