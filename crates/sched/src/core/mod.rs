@@ -29,7 +29,7 @@ use crate::autogroup::Autogroups;
 use crate::cpu_topology::CpuTopology;
 use crate::deadline::{DlRq, SchedDlEntity};
 use crate::fair::bandwidth::Bandwidth;
-use crate::fair::load::FrequencyInvariance;
+use crate::fair::load::{FrequencyInvariance, Released};
 use crate::fair::numa::Numa;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
@@ -62,6 +62,8 @@ pub struct Sched<A: Arch> {
     pub(crate) interrupt: Interrupt,
     /// Every CPU is a whole one at full speed, as far as load tracking is told.
     pub(crate) full_scale: bool,
+    /// What load tracking computes with: as `kernel` says.
+    pub(crate) arithmetic: Released,
     /// Some task has been a SCHED_IDLE one, or some group idle as a whole.
     pub(crate) sched_idle_used: bool,
     pub rq: PerCpu<Rq>,
@@ -180,6 +182,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         let mut sched = Sched {
+            arithmetic: Released::of(&boot.kernel),
             full_scale: crate::fair::load::is_full_scale(&boot, arch.scales_frequency()),
             arch,
             layout: boot.kernel.layout(),

@@ -11,22 +11,38 @@ use crate::sched::*;
 use fentry::fentry;
 use units::unlikely;
 
-impl<A: Arch> Sched<A> {
-    /// fair.c: update_min_vruntime(). Follows the smaller of `curr` and the leftmost, never backwards.
+impl MinVruntimeCurr {
+    /// Whether `curr` has a say in the minimum.
     #[inline]
-    pub(super) fn update_min_vruntime(&mut self, cfs: CfsRqId) {
-        let cfs_rq = &mut self.cfs_rq[cfs];
-        let any = self.kernel.entity.min_vruntime_curr == MinVruntimeCurr::EvenDequeued;
-        let curr = cfs_rq.curr.map(|curr| &self.se[curr]).filter(|curr| any || curr.on_rq).map(|curr| curr.vruntime);
-        let vruntime = match (curr, cfs_rq.tasks_timeline.leftmost_vruntime()) {
+    pub(super) fn counts(self, curr: &SchedEntity) -> bool {
+        self == MinVruntimeCurr::EvenDequeued || curr.on_rq
+    }
+}
+
+impl CfsRq {
+    /// fair.c: update_min_vruntime(). Follows the smaller of what runs, if that has a say, and the leftmost, never backwards.
+    #[inline]
+    pub(super) fn update_min_vruntime(&mut self, curr: Option<u64>) {
+        let vruntime = match (curr, self.tasks_timeline.leftmost_vruntime()) {
             (Some(curr), Some(left)) if entity_before(left, curr) => left,
             (Some(curr), _) => curr,
             (None, Some(left)) => left,
             (None, None) => return,
         };
-        if entity_before(cfs_rq.min_vruntime, vruntime) {
-            cfs_rq.min_vruntime = vruntime;
+        if entity_before(self.min_vruntime, vruntime) {
+            self.min_vruntime = vruntime;
         }
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// [`CfsRq::update_min_vruntime`] by id.
+    #[inline]
+    pub(super) fn update_min_vruntime(&mut self, cfs: CfsRqId) {
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        let curr = cfs_rq.curr.map(|curr| &self.se[curr]);
+        let curr = curr.filter(|curr| self.kernel.entity.min_vruntime_curr.counts(curr)).map(|curr| curr.vruntime);
+        cfs_rq.update_min_vruntime(curr);
     }
 
     /// fair.c: __sched_period(). In ns: each of `nr_running` runs once in it, none for less than the shortest slice.
@@ -113,9 +129,10 @@ impl<A: Arch> Sched<A> {
     /// In ns, before GENTLE_FAIR_SLEEPERS halves it.
     #[inline]
     fn sleeper_credit(&self, se: SeId) -> u64 {
-        match self.kernel.entity.idle_sleeper {
-            IdleSleeper::MinGranularity if self.se_is_idle(se) => self.sysctl.sched_min_granularity,
-            _ => self.sysctl.sched_latency,
+        if self.se_is_idle(se) && self.kernel.entity.idle_sleeper == IdleSleeper::MinGranularity {
+            self.sysctl.sched_min_granularity
+        } else {
+            self.sysctl.sched_latency
         }
     }
 

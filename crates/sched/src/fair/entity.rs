@@ -4,13 +4,12 @@
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
 
 use super::group::GroupShares;
-use super::load::UpdateLoad;
+use super::load::{UpdateLoad, with_arithmetic};
 use super::rules::{BuddiesCleared, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::bandwidth::ThrottledLeaf;
-use crate::layout::Statistic;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use crate::trace::Event;
@@ -39,26 +38,33 @@ impl<A: Arch> Sched<A> {
     fn update_curr_by(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         self.write_se_times(curr);
         self.write_cfs_rq(cfs);
-        let resolution = self.kernel.load_resolution;
-        let se = &mut self.se[curr];
+        let (se, cfs_rq) = (&mut self.se[curr], &mut self.cfs_rq[cfs]);
         se.exec_start = se.exec_start.wrapping_add(delta_exec);
         se.sum_exec_runtime += delta_exec;
-        se.vruntime = se.vruntime.wrapping_add(calc_delta_fair(resolution, delta_exec, &mut se.load));
-        let (task, vruntime) = (se.task, se.vruntime);
-        if self.schedstat_enabled() {
-            self.write_statistic(curr, Statistic::ExecMax);
-            let statistics = self.statistics(curr);
-            statistics.exec_max = statistics.exec_max.max(delta_exec);
-            self.cfs_rq[cfs].exec_clock += delta_exec;
+        let delta = with_arithmetic!(self, known, calc_delta_fair(known.resolution, delta_exec, &mut se.load));
+        se.vruntime = se.vruntime.wrapping_add(delta);
+        let rules = &self.kernel.entity;
+        if rules.pick == Pick::Eevdf {
+            return self.charge_curr_eevdf(cfs, curr, delta_exec);
         }
-        let slice_ended = match self.kernel.entity.pick {
-            Pick::Cfs => {
-                self.update_min_vruntime(cfs);
-                false
-            }
-            Pick::Eevdf => self.update_deadline(cfs, curr),
-        };
-        if let Some(task) = task {
+        cfs_rq.update_min_vruntime(rules.min_vruntime_curr.counts(se).then_some(se.vruntime));
+        self.count_exec(cfs, curr, delta_exec);
+        self.charge_curr(cfs, curr, delta_exec);
+    }
+
+    /// The rest of `update_curr()` since v6.6.
+    #[inline(never)]
+    fn charge_curr_eevdf(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        self.count_exec(cfs, curr, delta_exec);
+        let slice_ended = self.update_deadline(cfs, curr);
+        self.charge_curr(cfs, curr, delta_exec);
+        self.resched_after_update(cfs, curr, slice_ended);
+    }
+
+    /// The part of `update_curr()` that charges the task itself, its deadline server and the queue's budget.
+    #[inline(always)]
+    fn charge_curr(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        if let SchedEntity { task: Some(task), vruntime, .. } = self.se[curr] {
             if self.arch.tracing() {
                 self.trace(Event::SchedStatRuntime { task, runtime: Ns(delta_exec), vruntime });
             }
@@ -68,9 +74,6 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.account_cfs_rq_runtime(cfs, delta_exec);
-        if self.kernel.entity.pick == Pick::Eevdf {
-            self.resched_after_update(cfs, curr, slice_ended);
-        }
     }
 
     // The queue.
@@ -92,7 +95,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: __dequeue_entity().
-    #[inline]
+    #[inline(always)]
     pub(super) fn __dequeue_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &mut self.se[se];
         entity.in_timeline = false;
@@ -100,7 +103,7 @@ impl<A: Arch> Sched<A> {
         match self.kernel.entity.pick {
             Pick::Cfs => cfs_rq.tasks_timeline.remove(entity.vruntime, se),
             Pick::Eevdf => {
-                cfs_rq.tasks_timeline.remove(entity.deadline, se);
+                cfs_rq.tasks_timeline.remove_deadline(entity.deadline, se);
                 cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
             }
         }
@@ -126,7 +129,9 @@ impl<A: Arch> Sched<A> {
                 self.account_numa_enqueue(cpu, p);
             }
         }
-        self.cfs_rq[cfs].idle_nr_running += u32::from(self.se_is_idle(se));
+        if self.se_is_idle(se) {
+            self.cfs_rq[cfs].idle_nr_running += 1;
+        }
     }
 
     /// fair.c: account_entity_dequeue().
@@ -149,7 +154,9 @@ impl<A: Arch> Sched<A> {
                 self.account_numa_dequeue(cpu, p);
             }
         }
-        self.cfs_rq[cfs].idle_nr_running -= u32::from(self.se_is_idle(se));
+        if self.se_is_idle(se) {
+            self.cfs_rq[cfs].idle_nr_running -= 1;
+        }
     }
 
     /// What account_entity_dequeue() and then account_entity_enqueue() come to while the weight of a queued group's entity becomes
@@ -222,12 +229,13 @@ impl<A: Arch> Sched<A> {
     /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it.
     #[inline(always)]
     fn enqueue_placed_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool) {
-        let rules = self.kernel.entity;
+        let rules = &self.kernel.entity;
         let relative = !flags.wakeup
-            || match rules.sleeper_vruntime {
-                SleeperVruntime::RelativeOnWakeup => flags.waking,
-                SleeperVruntime::RelativeOnMigration => flags.migrated,
-            };
+            || (flags.waking | flags.migrated)
+                && match rules.sleeper_vruntime {
+                    SleeperVruntime::RelativeOnWakeup => flags.waking,
+                    SleeperVruntime::RelativeOnMigration => flags.migrated,
+                };
         let at_once = is_curr || rules.renormalise == Renormalise::BeforeUpdateCurr;
         if relative && at_once {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_add(self.cfs_rq[cfs].min_vruntime);
@@ -284,50 +292,44 @@ impl<A: Arch> Sched<A> {
         self.write_cfs_rq(cfs);
         self.write_se(se);
         self.update_curr(cfs);
-        let delayed = self.kernel.entity.pick == Pick::Eevdf && self.delay_dequeue(cfs, se, flags);
-        if !delayed {
-            self.dequeue_entity_now(cfs, se, flags);
+        match self.kernel.entity.pick {
+            Pick::Cfs => {
+                self.dequeue_entity_cfs(cfs, se, flags);
+                true
+            }
+            Pick::Eevdf => self.dequeue_entity_eevdf(cfs, se, flags),
         }
-        !delayed
     }
 
-    /// The part of `dequeue_entity()` that may leave an entity queued (v6.12). True: it did.
-    #[inline(never)]
-    fn delay_dequeue(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
+    /// The rest of `dequeue_entity()` until v6.5.
+    #[inline(always)]
+    fn dequeue_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
+        self.dequeue_averages(cfs, se);
+        self.update_stats_dequeue(cfs, se, flags);
         self.clear_buddies(cfs, se);
-        let delayed = self.delays_dequeue(cfs, se, flags);
-        if delayed {
+        self.dequeue_weight(cfs, se);
+        self.normalise_vruntime(cfs, se, flags);
+        self.update_shares(cfs, se);
+        if self.cfs_rq[cfs].nr_running == 0 {
+            self.update_idle_cfs_rq_clock_pelt(cfs);
+        }
+    }
+
+    /// The same since v6.6. False: it may leave later.
+    #[inline(never)]
+    fn dequeue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
+        self.clear_buddies(cfs, se);
+        if self.delays_dequeue(cfs, se, flags) {
             self.update_load_avg(cfs, se, UpdateLoad::NONE);
             self.set_delayed(se);
+            return false;
         }
-        delayed
-    }
-
-    /// The rest of `dequeue_entity()`.
-    #[inline(always)]
-    fn dequeue_entity_now(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
-        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
-        self.update_load_avg(cfs, se, self.dequeue_action(se));
-        self.dequeue_runnable_load_avg(cfs, se);
-        self.se_update_runnable(se);
+        self.dequeue_averages(cfs, se);
         self.update_stats_dequeue(cfs, se, flags);
-        if eevdf {
-            self.update_entity_lag(cfs, se);
-        } else {
-            self.clear_buddies(cfs, se);
-        }
-        if self.cfs_rq[cfs].curr != Some(se) {
-            self.write_cfs_timeline(cfs);
-            self.__dequeue_entity(cfs, se);
-        }
-        self.se[se].on_rq = false;
-        self.account_entity_dequeue(cfs, se);
-        if eevdf {
-            self.keep_relative_deadline(se, flags);
-            self.return_cfs_rq_runtime(cfs);
-        } else {
-            self.normalise_vruntime(cfs, se, flags);
-        }
+        self.update_entity_lag(cfs, se);
+        self.dequeue_weight(cfs, se);
+        self.keep_relative_deadline(se, flags);
+        self.return_cfs_rq_runtime(cfs);
         self.update_shares(cfs, se);
         if flags.delayed {
             self.finish_delayed_dequeue_entity(se);
@@ -335,6 +337,25 @@ impl<A: Arch> Sched<A> {
         if self.cfs_rq[cfs].nr_running == 0 {
             self.update_idle_cfs_rq_clock_pelt(cfs);
         }
+        true
+    }
+
+    /// The part of `dequeue_entity()` that brings averages up to date, and takes what is runnable out of the queue's.
+    #[inline(always)]
+    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId) {
+        self.update_load_avg(cfs, se, self.dequeue_action(se));
+        self.dequeue_runnable_load_avg(cfs, se);
+    }
+
+    /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.
+    #[inline(always)]
+    fn dequeue_weight(&mut self, cfs: CfsRqId, se: SeId) {
+        if self.cfs_rq[cfs].curr != Some(se) {
+            self.write_cfs_timeline(cfs);
+            self.__dequeue_entity(cfs, se);
+        }
+        self.se[se].on_rq = false;
+        self.account_entity_dequeue(cfs, se);
     }
 
     /// The part of `dequeue_entity()` that makes vruntime relative to a queue to come, and lets min_vruntime go on (until v6.5); unused
@@ -358,6 +379,7 @@ impl<A: Arch> Sched<A> {
     // To the CPU and off it.
 
     /// fair.c: set_next_entity().
+    #[inline(always)]
     #[fentry]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
         self.write_cfs_timeline(cfs);
@@ -368,22 +390,23 @@ impl<A: Arch> Sched<A> {
             self.update_stats_wait_end(cfs, se);
             self.write_se(se);
             self.__dequeue_entity(cfs, se);
-            self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG);
             if self.kernel.entity.pick == Pick::Eevdf {
                 self.se[se].set_protect_slice();
             }
+            self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG);
         }
         self.write_se_times(se);
-        self.update_stats_curr_start(cfs, se);
-        self.cfs_rq[cfs].curr = Some(se);
         if self.schedstat_enabled() {
             self.update_slice_max(cfs, se);
         }
-        let se = &mut self.se[se];
-        se.prev_sum_exec_runtime = se.sum_exec_runtime;
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        entity.update_stats_curr_start(&self.rq[cfs_rq.rq]);
+        entity.prev_sum_exec_runtime = entity.sum_exec_runtime;
+        cfs_rq.curr = Some(se);
     }
 
     /// fair.c: put_prev_entity().
+    #[inline(always)]
     #[fentry]
     pub(crate) fn put_prev_entity(&mut self, cfs: CfsRqId, prev: SeId) {
         let on_rq = self.se[prev].on_rq;
@@ -394,11 +417,17 @@ impl<A: Arch> Sched<A> {
         self.check_spread(cfs, prev);
         self.write_cfs_timeline(cfs);
         if on_rq {
-            self.update_stats_wait_start(cfs, prev);
-            self.__enqueue_entity(cfs, prev);
-            self.update_load_avg(cfs, prev, UpdateLoad::NONE);
+            self.put_prev_queued_entity(cfs, prev);
         }
         self.cfs_rq[cfs].curr = None;
+    }
+
+    /// The part of `put_prev_entity()` for an entity that goes on waiting.
+    #[inline(never)]
+    fn put_prev_queued_entity(&mut self, cfs: CfsRqId, prev: SeId) {
+        self.update_stats_wait_start(cfs, prev);
+        self.__enqueue_entity(cfs, prev);
+        self.update_load_avg(cfs, prev, UpdateLoad::NONE);
     }
 
     /// fair.c: entity_tick().

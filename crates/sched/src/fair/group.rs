@@ -9,7 +9,8 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::fair::bandwidth::MoveRunning;
-use crate::fair::load::{TgLoadAvg, UpdateLoad};
+use crate::fair::load::{Arithmetic, TgLoadAvg, UpdateLoad, with_arithmetic};
+use crate::load_weight::LoadResolution;
 use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
 use crate::syscalls::TaskChange;
@@ -76,7 +77,8 @@ impl<A: Arch> Sched<A> {
         self.read_tg_se(tg);
         let se = self.tg[tg].se[cpu.index()];
         let shares = self.calc_cfs_shares(cfs, tg);
-        self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight: shares, inv_weight: 0 }, shares);
+        let load = LoadWeight { weight: shares, inv_weight: 0 };
+        self.reweight_entity(self.any_arithmetic(), self.se[se].cfs_rq, se, load, shares);
     }
 
     /// fair.c: calc_cfs_shares(). Kept scale.
@@ -113,66 +115,64 @@ impl<A: Arch> Sched<A> {
         if form == GroupShares::LoadAverageOfBusy && self.cfs_rq[group].load.weight == 0 {
             return;
         }
-        let (weight, load) = self.calc_group_shares(group);
-        let runnable = match form {
-            GroupShares::LoadAverage => self.calc_group_runnable(group, weight as i64, load),
-            _ => weight,
-        };
-        if form != GroupShares::LoadAverageOfBusy || self.se[se].load.weight != weight {
-            self.reweight_entity(self.se[se].cfs_rq, se, LoadWeight { weight, inv_weight: 0 }, runnable);
-        }
-    }
-
-    /// fair.c: calc_group_shares(). Kept scale; and the `load` that it goes by.
-    ///
-    /// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
-    #[inline]
-    fn calc_group_shares(&mut self, cfs: CfsRqId) -> (u64, i64) {
-        let cfs_rq = &self.cfs_rq[cfs];
-        let (tg, load_avg) = (cfs_rq.tg, cfs_rq.avg.load_avg);
-        let load = self.kernel.load_resolution.scale_load_down(cfs_rq.load.weight).max(load_avg) as i64;
-        let tg_shares = self.tg_shares(tg) as i64;
-        let tg_weight = self.calc_tg_weight(cfs, tg, load);
-        (clamp_shares(divide(tg_shares.wrapping_mul(load), tg_weight), tg_shares), load)
-    }
-
-    /// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's `load` is runnable now.
-    #[inline]
-    fn calc_group_runnable(&self, cfs: CfsRqId, shares: i64, load: i64) -> u64 {
-        let cfs_rq = &self.cfs_rq[cfs];
-        let weight = self.kernel.load_resolution.scale_load_down(cfs_rq.runnable_weight);
-        let runnable = cfs_rq.avg.runnable_avg.max(weight) as i64;
-        clamp_shares(divide(runnable.wrapping_mul(shares), load), shares)
+        let tg = self.cfs_rq[group].tg;
+        let (shares, tg_load) = (self.tg_shares(tg), self.tg_load_avg(tg));
+        with_arithmetic!(self, arithmetic, {
+            let (resolution, queue) = (arithmetic.resolution, &self.cfs_rq[group]);
+            let (weight, load) = calc_group_shares(resolution, queue, shares, tg_load);
+            let runnable = match form {
+                GroupShares::LoadAverage => calc_group_runnable(resolution, queue, weight as i64, load),
+                _ => weight,
+            };
+            if form != GroupShares::LoadAverageOfBusy || self.se[se].load.weight != weight {
+                let load = LoadWeight { weight, inv_weight: 0 };
+                self.reweight_entity(arithmetic, self.se[se].cfs_rq, se, load, runnable);
+            }
+        });
     }
 
     /// fair.c: reweight_entity().
     #[inline(always)]
-    pub(crate) fn reweight_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
+    pub(crate) fn reweight_entity(
+        &mut self,
+        arithmetic: Arithmetic,
+        cfs: CfsRqId,
+        se: SeId,
+        load: LoadWeight,
+        runnable: u64,
+    ) {
         self.write_se(se);
         if self.kernel.entity.pick == Pick::Eevdf {
             return self.reweight_entity_eevdf(cfs, se, load, runnable);
         }
-        if !self.se[se].on_rq {
-            return self.reweight_averages(cfs, se, load, runnable);
+        if self.se[se].on_rq {
+            return self.reweight_queued_entity(cfs, se, load, runnable);
         }
+        self.reweight_averages(arithmetic, cfs, se, load, runnable);
+    }
+
+    /// The same where its queue's weight follows.
+    #[inline(never)]
+    fn reweight_queued_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
         if self.cfs_rq[cfs].curr == Some(se) {
             self.update_curr(cfs);
         }
         self.account_entity_reweight(cfs, se, load.weight);
-        self.reweight_averages(cfs, se, load, runnable);
+        with_arithmetic!(self, arithmetic, self.reweight_averages(arithmetic, cfs, se, load, runnable));
     }
 
     /// The same since v6.6: virtual times follow.
     #[inline(never)]
     fn reweight_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
+        let arithmetic = self.any_arithmetic();
         if !self.se[se].on_rq {
             self.reweight_lag(se, load.weight);
-            return self.reweight_averages(cfs, se, load, runnable);
+            return self.reweight_averages(arithmetic, cfs, se, load, runnable);
         }
         let avruntime = self.begin_reweight(cfs, se);
         self.reweight_eevdf(se, avruntime, load.weight);
         self.account_entity_reweight(cfs, se, load.weight);
-        self.reweight_averages(cfs, se, load, runnable);
+        self.reweight_averages(arithmetic, cfs, se, load, runnable);
         if self.cfs_rq[cfs].curr != Some(se) {
             self.__enqueue_entity(cfs, se);
         }
@@ -462,6 +462,25 @@ impl<A: Arch> Sched<A> {
             se.vruntime = se.vruntime.wrapping_add(self.cfs_rq[se.cfs_rq].min_vruntime);
         }
     }
+}
+
+/// fair.c: calc_group_shares(). Kept scale; and the `load` that it goes by. `shares` and `tg_load` are the group's.
+///
+/// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
+#[inline(always)]
+fn calc_group_shares(resolution: LoadResolution, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, i64) {
+    let load = resolution.scale_load_down(cfs_rq.load.weight).max(cfs_rq.avg.load_avg) as i64;
+    let tg_weight = tg_load as i64 - cfs_rq.tg_load_avg_contrib as i64 + load;
+    let shares = shares as i64;
+    (clamp_shares(divide(shares.wrapping_mul(load), tg_weight), shares), load)
+}
+
+/// fair.c: calc_group_runnable(), until v5.6. Kept scale: `shares` by how much of the queue's `load` is runnable now.
+#[inline(always)]
+fn calc_group_runnable(resolution: LoadResolution, cfs_rq: &CfsRq, shares: i64, load: i64) -> u64 {
+    let weight = resolution.scale_load_down(cfs_rq.runnable_weight);
+    let runnable = cfs_rq.avg.runnable_avg.max(weight) as i64;
+    clamp_shares(divide(runnable.wrapping_mul(shares), load), shares)
 }
 
 /// Division that leaves the dividend alone where the divisor is zero.

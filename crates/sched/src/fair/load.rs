@@ -4,6 +4,7 @@
 //! `last_update_time` is zero is attached to none.
 //!
 //! ```text
+//! arithmetic.rs what is computed with
 //! attach.rs     entities come to queues and leave   clock.rs   the clock that averages go by
 //! cpu.rs        loads of a whole CPU                others.rs  time of other classes and of interrupts
 //! util_est.rs   what a task will use when it wakes  tg.rs      a group's sum over all CPUs
@@ -11,6 +12,7 @@
 //! tracepoints.rs bare tracepoints
 //! ```
 
+mod arithmetic;
 mod attach;
 mod clock;
 mod cpu;
@@ -20,6 +22,7 @@ mod tg;
 mod tracepoints;
 mod util_est;
 
+pub(crate) use arithmetic::{Arithmetic, Released, with_arithmetic};
 pub(crate) use clock::is_full_scale;
 use clock::queue_clock;
 pub use rules::{
@@ -81,8 +84,7 @@ fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLo
 /// Lets time pass for an entity and for its queue, `units` of it for each, within their periods.
 #[inline(always)]
 fn accrue_both(
-    pelt: Pelt,
-    resolution: LoadResolution,
+    Arithmetic { pelt, resolution }: Arithmetic,
     now: u64,
     units: [u64; 2],
     cfs_rq: &mut CfsRq,
@@ -282,6 +284,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: update_load_avg(). Brings an entity and its queue up to now.
+    #[inline(never)]
     #[fentry]
     pub(crate) fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         self.touch_load_avg(cfs, se);
@@ -294,8 +297,14 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn update_load_avg_again(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         self.touch_load_avg(cfs, se);
         if !self.has_no_news(cfs, se) {
-            self.update_touched_load_avg(cfs, se, flags);
+            self.update_late_load_avg(cfs, se, flags);
         }
+    }
+
+    /// The body of `update_load_avg()` where that was called before, but time has passed since.
+    #[inline(never)]
+    fn update_late_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        self.update_touched_load_avg(cfs, se, flags);
     }
 
     /// The lines that `update_load_avg()` always touches.
@@ -317,8 +326,9 @@ impl<A: Arch> Sched<A> {
             && entity.my_q.is_none_or(|group| !self.cfs_rq[group].propagate)
     }
 
+    #[inline(always)]
     fn update_touched_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
-        if !self.accrue_load_avg(cfs, se, flags) {
+        if !with_arithmetic!(self, arithmetic, self.accrue_load_avg(arithmetic, cfs, se, flags)) {
             self.bring_load_avg_up(cfs, se, flags);
         }
     }
@@ -326,10 +336,9 @@ impl<A: Arch> Sched<A> {
     /// `update_load_avg()` in its usual case: the entity is attached, nothing came to it or its queue from elsewhere, and no period
     /// ends. Then only sums grow, and nobody has to be told. False: it is another case, and nothing has been done.
     #[inline(always)]
-    fn accrue_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
-        let (pelt, resolution) = (self.kernel.pelt, self.kernel.load_resolution);
+    fn accrue_load_avg(&mut self, arithmetic: Arithmetic, cfs: CfsRqId, se: SeId, flags: UpdateLoad) -> bool {
         let (entity, cfs_rq) = (&self.se[se], &self.cfs_rq[cfs]);
-        let now = queue_clock(pelt, &self.rq[cfs_rq.rq], cfs_rq);
+        let now = queue_clock(arithmetic.pelt, &self.rq[cfs_rq.rq], cfs_rq);
         let plain = entity.avg.last_update_time != 0
             && cfs_rq.removed.nr == 0
             && !(flags.do_detach | flags.skip_age_load)
@@ -346,12 +355,7 @@ impl<A: Arch> Sched<A> {
         if !(stay & self.full_scale) {
             return false;
         }
-        let (entity, cfs_rq) = (&mut self.se[se], &mut self.cfs_rq[cfs]);
-        match pelt {
-            Pelt::ByPeriod => accrue_both(Pelt::ByPeriod, resolution, now, units, cfs_rq, (se, entity)),
-            Pelt::Accumulate => accrue_both(Pelt::Accumulate, resolution, now, units, cfs_rq, (se, entity)),
-            Pelt::RunnableAvg => accrue_both(Pelt::RunnableAvg, resolution, now, units, cfs_rq, (se, entity)),
-        }
+        accrue_both(arithmetic, now, units, &mut self.cfs_rq[cfs], (se, &mut self.se[se]));
         true
     }
 
@@ -417,48 +421,56 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: enqueue_runnable_load_avg(), until v5.6.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enqueue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        let pelt = self.kernel.pelt;
-        if pelt == Pelt::RunnableAvg {
-            return;
-        }
-        let (cfs_rq, se) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        let load = entity_load(pelt, self.kernel.load_resolution, se, false);
-        cfs_rq.runnable_weight += se.runnable_weight;
-        pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, load);
+        with_arithmetic!(self, known, enqueue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]));
     }
 
-    /// fair.c: dequeue_runnable_load_avg(), until v5.6; until v4.14 the end of dequeue_entity_load_avg().
-    #[inline]
+    /// fair.c: dequeue_runnable_load_avg(), until v5.6 (until v4.14 the end of dequeue_entity_load_avg()), and what follows it since
+    /// then: se_update_runnable().
+    #[inline(always)]
     pub(crate) fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        let pelt = self.kernel.pelt;
-        if pelt == Pelt::RunnableAvg {
-            return;
-        }
-        let (cfs_rq, se) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        let load = entity_load(pelt, self.kernel.load_resolution, se, false);
-        cfs_rq.runnable_weight -= se.runnable_weight;
-        pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, load);
+        with_arithmetic!(
+            self,
+            known,
+            match known.pelt {
+                Pelt::RunnableAvg => self.se_update_runnable(se),
+                _ => dequeue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]),
+            }
+        );
     }
 
     /// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. What its queue weighs
     /// with a queued entity is the caller's.
     #[inline(always)]
-    pub(crate) fn reweight_averages(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
-        let resolution = self.kernel.load_resolution;
+    pub(crate) fn reweight_averages(
+        &mut self,
+        arithmetic: Arithmetic,
+        cfs: CfsRqId,
+        se: SeId,
+        load: LoadWeight,
+        runnable: u64,
+    ) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        match self.kernel.pelt {
+        match arithmetic.pelt {
             Pelt::ByPeriod => reweight_by_period(cfs_rq, entity, load, runnable),
-            Pelt::Accumulate => match resolution {
-                LoadResolution::Fine => {
-                    reweight(Pelt::Accumulate, LoadResolution::Fine, cfs_rq, entity, load, runnable)
-                }
-                _ => reweight(Pelt::Accumulate, resolution, cfs_rq, entity, load, runnable),
-            },
-            Pelt::RunnableAvg => reweight(Pelt::RunnableAvg, resolution, cfs_rq, entity, load, runnable),
+            Pelt::Accumulate | Pelt::RunnableAvg => reweight(arithmetic, cfs_rq, entity, load, runnable),
         }
     }
+}
+
+#[inline(always)]
+fn enqueue_runnable_load_avg(Arithmetic { pelt, resolution }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
+    if pelt != Pelt::RunnableAvg {
+        cfs_rq.runnable_weight += se.runnable_weight;
+        pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
+    }
+}
+
+#[inline(always)]
+fn dequeue_runnable_load_avg(Arithmetic { pelt, resolution }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
+    cfs_rq.runnable_weight -= se.runnable_weight;
+    pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
 }
 
 /// The sums of this era carry the weight they were counted with: nothing to correct.
@@ -473,8 +485,7 @@ fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWe
 /// The same since v4.15: the entity leaves its queue's load with its old weight and comes back with the new one.
 #[inline(always)]
 fn reweight(
-    pelt: Pelt,
-    resolution: LoadResolution,
+    Arithmetic { pelt, resolution }: Arithmetic,
     cfs_rq: &mut CfsRq,
     entity: &mut SchedEntity,
     load: LoadWeight,

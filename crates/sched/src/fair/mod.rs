@@ -368,21 +368,21 @@ impl<A: Arch> Sched<A> {
             return Some(p);
         }
         let (mut se, mut pse) = (self.task[p].se, self.task[prev].se);
-        while self.se[se].cfs_rq != self.se[pse].cfs_rq {
+        loop {
+            let (cfs, pcfs) = (self.se[se].cfs_rq, self.se[pse].cfs_rq);
             let (depth, pdepth) = (self.se[se].depth, self.se[pse].depth);
             if depth <= pdepth {
-                self.put_prev_entity(self.se[pse].cfs_rq, pse);
-                pse = self.se[pse].parent.expect("the walk ends on the root queue");
+                self.put_prev_entity(pcfs, pse);
             }
             if depth >= pdepth {
-                self.set_next_entity(self.se[se].cfs_rq, se);
-                se = self.se[se].parent.expect("the walk ends on the root queue");
+                self.set_next_entity(cfs, se);
             }
+            if cfs == pcfs {
+                return Some(p);
+            }
+            let up = |se: SeId| self.se[se].parent.expect("the walk ends on the root queue");
+            (se, pse) = (if depth >= pdepth { up(se) } else { se }, if depth <= pdepth { up(pse) } else { pse });
         }
-        let cfs = self.se[se].cfs_rq;
-        self.put_prev_entity(cfs, pse);
-        self.set_next_entity(cfs, se);
-        Some(p)
     }
 
     /// fair.c: pick_task_fair() (v5.14; before, a part of `pick_next_task_fair()`). Who is next, level by level, with what runs among

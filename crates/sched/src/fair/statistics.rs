@@ -11,7 +11,30 @@ use crate::trace::Event;
 use fentry::fentry;
 use units::Ns;
 
+impl SchedEntity {
+    /// fair.c: update_stats_curr_start(). Its CPU's time starts to be its own.
+    #[inline]
+    pub(crate) fn update_stats_curr_start(&mut self, rq: &Rq) {
+        self.exec_start = rq.clock_task;
+    }
+}
+
 impl<A: Arch> Sched<A> {
+    /// The part of `update_curr()` that keeps the longest time between two of them, and what the queue's entities ran in all.
+    #[inline]
+    pub(crate) fn count_exec(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        if self.schedstat_enabled() {
+            self.count_exec_max(cfs, curr, delta_exec);
+        }
+    }
+
+    fn count_exec_max(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        self.write_statistic(curr, Statistic::ExecMax);
+        let statistics = self.statistics(curr);
+        statistics.exec_max = statistics.exec_max.max(delta_exec);
+        self.cfs_rq[cfs].exec_clock += delta_exec;
+    }
+
     /// fair.c: update_stats_wait_start().
     #[inline]
     pub(crate) fn update_stats_wait_start(&mut self, cfs: CfsRqId, se: SeId) {
@@ -174,12 +197,6 @@ impl<A: Arch> Sched<A> {
             TaskState::Uninterruptible => statistics.block_start = now,
             TaskState::Running | TaskState::Waking | TaskState::New | TaskState::Dead => {}
         }
-    }
-
-    /// fair.c: update_stats_curr_start().
-    #[inline]
-    pub(crate) fn update_stats_curr_start(&mut self, cfs: CfsRqId, se: SeId) {
-        self.se[se].exec_start = self.rq[self.cfs_rq[cfs].rq].clock_task;
     }
 
     /// The part of `set_next_entity()` that keeps the longest slice, where there is somebody of weight to share with.

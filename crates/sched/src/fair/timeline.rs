@@ -76,28 +76,41 @@ impl Timeline {
         self.entries.insert(at, entry);
     }
 
-    /// What `__dequeue_entity()` does to the tree. `key` is what `se` was inserted with.
+    /// What `__dequeue_entity()` does to the tree, until v6.5. `key` is what `se` was inserted with.
     ///
     /// # Panics
     /// If `se` is not here.
     #[inline]
     pub fn remove(&mut self, key: u64, se: SeId) {
-        let slice = match self.entries.last() {
-            Some(first) if first.se == se => {
-                let slice = first.slice;
-                self.entries.truncate(self.entries.len() - 1);
-                slice
-            }
-            _ => self.remove_behind(key, se),
-        };
-        if slice == self.least_slice {
+        self.take(key, se);
+    }
+
+    /// What it does since v6.6.
+    ///
+    /// # Panics
+    /// If `se` is not here.
+    #[inline]
+    pub fn remove_deadline(&mut self, deadline: u64, se: SeId) {
+        if self.take(deadline, se) == self.least_slice {
             self.forget_least_slice();
         }
     }
 
-    /// The same where another one runs first. Returns the slice of what left.
+    /// Takes `se` out. Returns its slice.
+    #[inline]
+    fn take(&mut self, key: u64, se: SeId) -> u32 {
+        match self.entries.last() {
+            Some(&Entry { se: first, slice, .. }) if first == se => {
+                self.entries.truncate(self.entries.len() - 1);
+                slice
+            }
+            _ => self.take_behind(key, se),
+        }
+    }
+
+    /// The same where another one runs first.
     #[inline(never)]
-    fn remove_behind(&mut self, key: u64, se: SeId) -> u32 {
+    fn take_behind(&mut self, key: u64, se: SeId) -> u32 {
         let at = self.position(key, se);
         self.entries.remove(at).slice
     }
