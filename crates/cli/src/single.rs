@@ -88,7 +88,7 @@ fn measured(setup: &Setup, give_up: &dyn Fn() -> bool) -> Result<Option<(Run, u6
     let Some((report, run)) = statistics(setup, give_up, &here())? else { return Ok(None) };
     let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
     let stats = run.group_stats.iter().map(|(path, text)| format!("\ncpu.stat of {path}\n{text}"));
-    let text = format!("{report}\n{}{}", hardware_text(&run), stats.collect::<String>());
+    let text = format!("{report}\n{}{}", hardware_text(setup, &run), stats.collect::<String>());
     Ok(Some((run, cpu_ns, text)))
 }
 

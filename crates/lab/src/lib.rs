@@ -16,6 +16,7 @@ pub mod boot;
 pub mod calibration;
 pub mod cpufreq;
 pub mod csv;
+pub mod energy;
 pub mod experiment;
 pub mod fidelity;
 pub mod hash;

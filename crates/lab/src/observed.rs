@@ -1,7 +1,9 @@
 //! What a run shows of the machine and the kernel beside the benchmark's samples: CPUs used, idle states, frequencies, migrations and
 //! the functions in which time went. From the workload's start to the end; whole numbers, so that they are stored as they are.
 
+use crate::energy::EnergyTaken;
 use crate::idle::IdleTimes;
+use machine::energy::EnergyUse;
 use machine::frequency::{Counters, FrequencyTime};
 use machine::hardware::Hardware;
 use machine::topology::Part;
@@ -22,6 +24,8 @@ pub struct HardwareTotals {
     pub idle: IdleTimes,
     /// Of each core, by its first CPU; empty where frequencies are fixed.
     pub frequencies: Vec<CoreFrequency>,
+    /// `None`: the machine file does not tell what every CPU draws in every state, or the cost model is off.
+    pub energy: Option<EnergyUse>,
 }
 
 /// How a core was clocked over a run, from boot on.
@@ -43,6 +47,7 @@ impl HardwareTotals {
             line_stalls: lines.stalled,
             idle: IdleTimes::of(hardware, end),
             frequencies: core_frequencies(hardware, end),
+            energy: hardware.energy(end),
         }
     }
 }
@@ -75,6 +80,9 @@ pub struct Observed {
     pub frequencies: Vec<(u32, u64)>,
     /// The average while something was executed, in kHz; 0 where frequencies are fixed.
     pub busy_khz: u64,
+    /// Absent where nobody reckons with energy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyTaken>,
     /// How often a task went to another CPU, and how often one was woken and switched to.
     pub migrations: u64,
     pub wakeups: u64,
@@ -137,6 +145,7 @@ impl Observed {
             idle: idle.collect(),
             frequencies: frequencies.into_iter().map(|(khz, ps)| (khz, Ps(ps).ns().0)).filter(|it| it.1 > 0).collect(),
             busy_khz: khz(&counters),
+            energy: after.energy.as_ref().zip(before.energy.as_ref()).map(|(after, before)| after.since(before).into()),
             migrations: counts.migrations,
             wakeups: counts.wakeups,
             context_switches: counts.context_switches,
@@ -215,7 +224,7 @@ mod tests {
             package_states: Vec::new(),
             packages: vec![0, 0],
         };
-        HardwareTotals { line_transfers: 0, line_stalls: Ps::ZERO, idle, frequencies: Vec::new() }
+        HardwareTotals { line_transfers: 0, line_stalls: Ps::ZERO, idle, frequencies: Vec::new(), energy: None }
     }
 
     fn stack(frames: &[&str], us: u64) -> Stack {

@@ -2,6 +2,7 @@
 
 mod csv;
 
+use crate::energy;
 use crate::experiment::{Adaptive, Experiment, Job, Plan, Source};
 use crate::html::Page;
 use crate::json::changes;
@@ -240,7 +241,7 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
 }
 
 /// What the machine counted in a run, below the scheduler's statistics.
-pub fn hardware_text(run: &crate::run::Run) -> String {
+pub fn hardware_text(setup: &crate::setup::Setup, run: &crate::run::Run) -> String {
     let mut text = String::new();
     let totals = &run.hardware;
     let ms = |ps: u64| ps as f64 / 1e9;
@@ -252,6 +253,8 @@ pub fn hardware_text(run: &crate::run::Run) -> String {
     );
     let _ = write!(text, "\n{}", totals.idle.text());
     text.push_str(&frequency_text(&totals.frequencies));
+    let (states, samples) = (&totals.idle.states, &run.outcome.samples);
+    text.push_str(&energy::text(setup, states, totals.energy.as_ref(), run.energy.as_ref(), samples));
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
     text

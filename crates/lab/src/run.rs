@@ -5,6 +5,7 @@
 //! line lives.
 
 use crate::cpufreq;
+use crate::energy::RunEnergy;
 use crate::hash::sha256;
 use crate::idle;
 use crate::kernels::Build;
@@ -19,6 +20,7 @@ use crate::setup::Setup;
 use crate::timeline;
 use crate::window::{Window, end_of, executed, profile};
 use machine::description::Description;
+use machine::energy::Power;
 use machine::frequency::{Frequency, Governor, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
@@ -94,6 +96,8 @@ pub struct Run {
     /// The texts of the files that were asked for, in their order.
     pub files: Vec<String>,
     pub hardware: HardwareTotals,
+    /// From the workload's start on; `None` as of [`HardwareTotals::energy`].
+    pub energy: Option<RunEnergy>,
     /// Paths and `cpu.stat` at the end of the groups that have a quota.
     pub group_stats: Vec<(String, String)>,
     /// Files that the benchmark itself would write: names and texts.
@@ -204,6 +208,14 @@ impl Model {
             Model::Script(script) => (0..script.tasks.len())
                 .map(|row| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect())
                 .collect(),
+        }
+    }
+
+    /// How many of what a user would count.
+    fn operations(&self, reported: &[Sample]) -> Option<(u64, &'static str)> {
+        match self {
+            Model::Registered(instance) => instance.operations(reported),
+            Model::RtApp(_) | Model::Script(_) | Model::Trace(_) => None,
         }
     }
 
@@ -342,6 +354,9 @@ fn boot<const COSTS: bool>(
     if let Some((model, policy)) = governed {
         hardware.set_frequency(Frequency::new(topology, model, policy));
     }
+    if let Some(power) = Power::of(machine) {
+        hardware.set_power(power);
+    }
     // Before the scheduler is born: it announces its own tasks.
     listen(&mut hardware, nr_cpus, wanted);
     let mut cpu_topology = topology.cpu_topology();
@@ -415,6 +430,7 @@ fn simulate<const COSTS: bool>(
     let profiled = wanted.profile || window.is_some();
     book(&mut sim, profiled, wanted.lines, start);
     let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));
+    let energy_before = sim.sched.arch.energy(start.into());
     let mut groups = Groups::default();
     let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
         .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
@@ -463,6 +479,11 @@ fn simulate<const COSTS: bool>(
         schedstat: wanted.schedstat.then(|| proc::schedstat(&sim, build.formats, end_of(&sim))),
         files,
         hardware: HardwareTotals::of(&sim.sched.arch, end_of(&sim).into()),
+        energy: RunEnergy::since(
+            energy_before,
+            sim.sched.arch.energy(end_of(&sim).into()),
+            model.operations(&sim.samples),
+        ),
         group_stats: proc::quota_groups(&sim),
         start,
     }))

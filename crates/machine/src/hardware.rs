@@ -1,6 +1,7 @@
 //! The machine a scheduler runs on: each CPU's clock while it executes kernel code, what its accesses cost, the interrupts it
 //! sends, its idle states, and the profile of it all.
 
+mod energy;
 mod frequency;
 mod idle;
 mod lines;
@@ -10,6 +11,7 @@ mod smt;
 pub use idle::Residency;
 
 use crate::disk::Disk;
+use crate::energy::Meter;
 use crate::frequency::Frequency;
 use crate::idle::{Cpuidle, IdleOptions, IdleRules, Packages, StateTable};
 use crate::java::Java;
@@ -114,6 +116,8 @@ pub struct Hardware<const COSTS: bool> {
     frequency: Option<Box<Frequency>>,
     /// What the run loop knows of [`Hardware::frequency_due`].
     frequency_told: Ps,
+    /// `None`: nobody knows what this machine draws.
+    meter: Option<Box<Meter>>,
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -161,6 +165,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             bare_tracepoints: false,
             frequency: None,
             frequency_told: Ps::NEVER,
+            meter: None,
             topology,
             prices,
             disk: None,

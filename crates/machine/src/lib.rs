@@ -5,6 +5,7 @@
 
 pub mod description;
 pub mod disk;
+pub mod energy;
 pub mod frequency;
 pub mod hardware;
 pub mod idle;

@@ -9,6 +9,7 @@ mod budgets;
 pub mod case;
 mod checker;
 mod dimensions;
+mod energy;
 mod pressure;
 mod program;
 mod structures;

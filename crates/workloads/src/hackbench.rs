@@ -172,6 +172,10 @@ impl Instance for Hackbench {
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().map(|s| s.value).collect()
     }
+
+    fn operations(&self, _reported: &[Sample]) -> Option<(u64, &'static str)> {
+        Some((self.groups * FDS * FDS * self.simulated, "message"))
+    }
 }
 
 fn task(program: impl Program + 'static, memory: AddressSpace) -> TaskSpec {

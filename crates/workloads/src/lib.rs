@@ -146,6 +146,11 @@ pub trait Instance {
         self.start_in(os, groups)
     }
 
+    /// How many of what a user would count it did in a run, and what one is called, where its samples are no rate of them.
+    fn operations(&self, _reported: &[Sample]) -> Option<(u64, &'static str)> {
+        None
+    }
+
     /// Whether the kernel's own threads run beside it, and more often than they do, until its warm-up is over. For a warm-up that stands for a
     /// long one: tasks stay where they were last until something is in their way, and what is there by itself is that after a while.
     fn haste(&self) -> Option<Haste> {

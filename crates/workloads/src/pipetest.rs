@@ -112,6 +112,10 @@ impl Instance for Pipetest {
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().map(|s| s.value * 1_000 / self.loops).collect()
     }
+
+    fn operations(&self, reported: &[Sample]) -> Option<(u64, &'static str)> {
+        Some((self.loops * reported.len() as u64, "loop"))
+    }
 }
 
 enum ParentState {

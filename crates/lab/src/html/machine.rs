@@ -33,13 +33,18 @@ pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableRe
     html.push_str("<h3>What the machine did</h3>\n");
     html.push_str("<p class=\"soft\">First iteration of each row, from the workload's start to its end. A CPU counts as used if it executed for more than 1% of\nthe time.</p>\n");
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">arm</th><th>CPUs used</th><th>executing</th><th>MHz while executing</th>");
-    html.push_str("<th>switches/s</th><th>wakeups/s</th><th>migrations/s</th><th class=\"text\">idle states</th><th class=\"text\">frequencies</th></tr></thead>\n<tbody>\n");
+    html.push_str("<th>switches/s</th><th>wakeups/s</th><th>migrations/s</th>");
+    let reckoned = known.iter().flat_map(|(_, of_arms)| of_arms).any(|observed| observed.energy.is_some());
+    if reckoned {
+        html.push_str("<th>energy, mJ</th><th>W</th>");
+    }
+    html.push_str("<th class=\"text\">idle states</th><th class=\"text\">frequencies</th></tr></thead>\n<tbody>\n");
     for (point, of_arms) in &known {
         for (arm, observed) in of_arms.iter().enumerate() {
             let class = if arm == 0 { " class=\"first\"" } else { "" };
             let run = if arm == 0 { escaped(label(*point)) } else { String::new() };
             let _ = write!(html, "<tr{class}><td>{run}</td><td class=\"text\">{}</td>", escaped(names[arm]));
-            add_counts(html, observed);
+            add_counts(html, observed, reckoned);
         }
     }
     html.push_str("</tbody></table></div>\n");
@@ -59,7 +64,8 @@ pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableRe
     }
 }
 
-fn add_counts(html: &mut String, observed: &Observed) {
+/// `reckoned`: some rows have an energy.
+fn add_counts(html: &mut String, observed: &Observed, reckoned: bool) {
     let seconds = observed.duration_ns.max(1) as f64 / 1e9;
     let rate = |count: u64| format!("{:.0}", count as f64 / seconds);
     let executing = 100.0 * observed.busy_share();
@@ -75,6 +81,12 @@ fn add_counts(html: &mut String, observed: &Observed) {
     );
     for count in [observed.context_switches, observed.wakeups, observed.migrations] {
         let _ = write!(html, "<td>{}</td>", rate(count));
+    }
+    if reckoned {
+        let total = observed.energy.as_ref().map(|energy| energy.total_nj as f64);
+        let cell = |value: Option<String>| format!("<td>{}</td>", value.unwrap_or_default());
+        html.push_str(&cell(total.map(|nj| format!("{:.3}", nj / 1e6))));
+        html.push_str(&cell(total.map(|nj| format!("{:.3}", nj / 1e9 / seconds))));
     }
     let all = observed.duration_ns * observed.busy_ns.len() as u64;
     let states = observed.idle.iter().filter(|state| state.1 > 0);
@@ -172,6 +184,7 @@ fn add_difference(html: &mut String, base: (&str, &Observed), other: (&str, &Obs
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::energy::EnergyTaken;
 
     fn observed(functions: &[(&str, u64, u64)]) -> Observed {
         let function =
@@ -182,6 +195,7 @@ mod tests {
             idle: vec![("C1".into(), 1_500_000_000, 10)],
             frequencies: vec![(1_200_000, 3), (2_300_000, 1)],
             busy_khz: 1_500_000,
+            energy: None,
             migrations: 7,
             wakeups: 80,
             context_switches: 160,
@@ -202,11 +216,19 @@ mod tests {
     #[test]
     fn counts_are_rates_and_bars_have_words() {
         let mut html = String::new();
-        add_counts(&mut html, &observed(&[]));
+        add_counts(&mut html, &observed(&[]), false);
         assert!(
             html.starts_with("<td>1 of 2</td><td>25.0%</td><td>1500</td><td>160</td><td>80</td><td>7</td>"),
             "{html}"
         );
         assert!(html.contains("aria-label=\"C1 75.0%\"") && html.contains("1200 MHz 75.0%, 2300 MHz 25.0%"), "{html}");
+        let taken = EnergyTaken {
+            domains: vec![("0-1".to_string(), 500_000_000, 0)],
+            packages: vec![(500_000_000, 1_000_000_000)],
+            total_nj: 1_500_000_000,
+        };
+        let mut html = String::new();
+        add_counts(&mut html, &Observed { energy: Some(taken), ..observed(&[]) }, true);
+        assert!(html.contains("<td>7</td><td>1500.000</td><td>1.500</td><td class"), "{html}");
     }
 }

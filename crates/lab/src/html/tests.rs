@@ -59,6 +59,7 @@ fn observed(job: &Job) -> Observed {
         idle: vec![("C1".into(), 800_000, 3)],
         frequencies: Vec::new(),
         busy_khz: 0,
+        energy: None,
         migrations: 3,
         wakeups: 5,
         context_switches: 9,

@@ -1,5 +1,5 @@
-//! `[energy]` in a machine file, where somebody knows what running costs: the governor, and for each group of CPUs that share a
-//! clock what one of them draws at each frequency.
+//! `[energy]` in a machine file, where somebody knows what running costs: what a CPU draws at each frequency of its clock, in each idle
+//! state, and what a package draws beside its CPUs. The frequencies' part is what the kernel's energy model is made of.
 //!
 //! ```toml
 //! [energy]
@@ -11,18 +11,29 @@
 //! [[energy.domain.state]]
 //! frequency = { value = 500, unit = "MHz", source = "...", how = "...", range = [500, 500] }
 //! power = { value = 50, unit = "mW", source = "...", how = "...", range = [40, 60] }
+//!
+//! [[energy.domain.idle]]
+//! state = "C1"
+//! power = { value = 8, unit = "mW", source = "...", how = "...", range = [5, 12] }
+//!
+//! [energy.package]
+//! awake = { value = 2, unit = "W", source = "...", how = "...", range = [1, 3] }
 //! ```
+//!
+//! `kernel = { value = "untold", ... }` in place of the governor keeps all of it from the scheduler.
 
-use super::Description;
 use super::error::DescriptionError;
 use super::figure::Dimension;
+use super::power_table::{check_whole, read_idle_power, read_package};
 use super::read::{Bounds, push_figure, read_fact};
 use super::toml_text::Table;
 use super::topology_table::set;
+use super::{Description, EnergyDomain};
 use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use units::CpuMask;
 
-const RULE: &str = "an energy model tells of CPUs of one kind that share a clock, by ascending frequency";
+pub(super) const RULE: &str = "an energy model tells of CPUs of one kind that share a clock, by ascending frequency";
+const RULE_RISING: &str = "a CPU draws no less at a higher frequency";
 
 /// Governors of cpufreq. Energy is reckoned with under `schedutil` only.
 const GOVERNORS: &[&str] = &["schedutil", "performance", "powersave", "ondemand", "conservative"];
@@ -31,28 +42,26 @@ const GOVERNORS: &[&str] = &["schedutil", "performance", "powersave", "ondemand"
 const FREQUENCY: (u64, u64) = (1_000, 100_000_000_000);
 /// In microwatts: up to EM_MAX_POWER, 64 W.
 const POWER: (u64, u64) = (1, 64_000_000);
+/// Whether the scheduler is given the tables.
+const KERNEL: &[&str] = &["told", "untold"];
 
 /// Reads the table, if there is one, into the machine's topology.
 pub(super) fn read_energy(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
     let Some(energy) = root.table("energy")? else { return Ok(()) };
-    energy.only(&["governor", "domain"], RULE)?;
-    let Some(governor) = energy.get("governor") else {
-        return Err(energy.error("no `governor` in [energy]", "governor = { value = \"schedutil\", ... }", RULE));
-    };
-    let governor = read_fact(&energy, "governor", governor, GOVERNORS)?;
-    let schedutil = governor.fact.value == "schedutil";
-    into.facts.push(governor);
+    energy.only(&["governor", "kernel", "domain", "package"], RULE)?;
+    let schedutil = read_kernel(&energy, into)?;
     let all: CpuMask = into.topology.cpus().map(|(cpu, _)| cpu).collect();
-    let mut domains: Vec<EmPerfDomain> = Vec::new();
-    for value in energy.array("domain", "[[energy.domain]]")?.unwrap_or_default() {
+    let mut model: Vec<EmPerfDomain> = Vec::new();
+    let tables = energy.array("domain", "[[energy.domain]]")?.unwrap_or_default();
+    for value in tables {
         let table = energy.as_table("domain", value)?;
-        table.only(&["cpus", "state"], RULE)?;
+        table.only(&["cpus", "state", "idle"], RULE)?;
         let Some(written) = table.get("cpus") else {
             return Err(table.error("a domain without cpus", "cpus = \"0-3\"", RULE));
         };
         let cpus = set(written, &all)?;
         let wrong = |found: &str, expected: &str| Err(written.error(found, expected, RULE));
-        if domains.iter().any(|domain| domain.cpus.intersects(&cpus)) {
+        if model.iter().any(|domain| domain.cpus.intersects(&cpus)) {
             return wrong("CPUs of another domain", "each CPU in one domain");
         }
         let capacities: Vec<_> = cpus.iter().map(|cpu| into.topology.cpu(cpu).capacity).collect();
@@ -60,18 +69,56 @@ pub(super) fn read_energy(root: &Table, into: &mut Description) -> Result<(), De
             return wrong("CPUs of different capacities, or none", "CPUs of one capacity");
         }
         let states = read_states(&table, &cpus, into)?;
-        domains.push(EmPerfDomain { cpus, states });
+        let idle = read_idle_power(&table, &cpus, into)?;
+        into.energy.push(EnergyDomain { cpus: cpus.clone(), states: states.len(), idle });
+        model.push(EmPerfDomain { cpus, states });
     }
-    if domains.is_empty() {
+    if model.is_empty() {
         return Err(energy.error("no domains in [energy]", "[[energy.domain]]", RULE));
     }
-    into.topology = into.topology.clone().with_energy_model(EnergyModel { domains, schedutil });
+    read_package(&energy, into)?;
+    check_whole(&energy, tables, into)?;
+    if let Some(schedutil) = schedutil {
+        into.topology = into.topology.clone().with_energy_model(EnergyModel { domains: model, schedutil });
+    }
     Ok(())
+}
+
+/// Whether frequencies follow utilization, for a kernel that is given the tables; `None` where it is not.
+fn read_kernel(energy: &Table, into: &mut Description) -> Result<Option<bool>, DescriptionError> {
+    let mut untold = false;
+    if let Some(kernel) = energy.get("kernel") {
+        let fact = read_fact(energy, "kernel", kernel, KERNEL)?;
+        untold = fact.fact.value == "untold";
+        into.facts.push(fact);
+    }
+    match energy.get("governor") {
+        None if untold => Ok(None),
+        None => {
+            let expected = "governor = { value = \"schedutil\", ... }, or kernel = { value = \"untold\", ... }";
+            Err(energy.error("no `governor` in [energy]", expected, RULE))
+        }
+        Some(governor) if untold => {
+            let found = "a governor for an energy model that the kernel is not told of";
+            Err(governor.error(found, "[frequency] to name the governor, or kernel = { value = \"told\", ... }", RULE))
+        }
+        Some(governor) => {
+            let governor = read_fact(energy, "governor", governor, GOVERNORS)?;
+            let schedutil = governor.fact.value == "schedutil";
+            into.facts.push(governor);
+            Ok(Some(schedutil))
+        }
+    }
 }
 
 /// The name of a domain's figures: `energy.0-3.1`, by its CPUs and the number of the state.
 fn state_name(cpus: &CpuMask, number: usize) -> String {
     format!("energy.{}.{number}", cpus.list())
+}
+
+/// The same of an idle state: `energy.0-3.idle.C1`.
+pub(super) fn idle_name(cpus: &CpuMask, state: &str) -> String {
+    format!("energy.{}.idle.{state}", cpus.list())
 }
 
 fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result<Vec<EmState>, DescriptionError> {
@@ -91,8 +138,18 @@ fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result
         };
         let frequency_khz = figure("frequency", &[Dimension::Frequency], FREQUENCY)? / 1_000;
         let power_uw = figure("power", &[Dimension::Power], POWER)?;
-        if states.last().is_some_and(|last| last.frequency_khz >= frequency_khz) {
-            return Err(value.error("a frequency no higher than the one before", "ascending frequencies", RULE));
+        if let Some(last) = states.last() {
+            if last.frequency_khz >= frequency_khz {
+                return Err(value.error("a frequency no higher than the one before", "ascending frequencies", RULE));
+            }
+            let of = |number: usize| into.figure(&format!("{}.power", state_name(cpus, number)));
+            if last.power_uw > power_uw
+                && let (Some(before), Some(this)) = (of(index), of(index + 1))
+            {
+                let found = format!("`{}` of {this} after {before} at a lower frequency", table.full_name("power"));
+                let at = table.get("power").unwrap_or(value);
+                return Err(at.error(&found, &format!("{before} or more"), RULE_RISING));
+            }
         }
         states.push(EmState { frequency_khz, power_uw });
     }
@@ -102,19 +159,22 @@ fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result
     Ok(states)
 }
 
-impl Description {
-    /// The tables behind `[energy]` and its facts, for a machine file.
-    pub(super) fn energy_domains(&self) -> impl Iterator<Item = (&EmPerfDomain, Vec<String>)> {
-        let domains = self.topology.energy_model().map_or(&[][..], |model| &model.domains);
-        domains
-            .iter()
-            .map(|domain| (domain, (1..=domain.states.len()).map(|number| state_name(&domain.cpus, number)).collect()))
+impl EnergyDomain {
+    /// The names of its frequencies' figures, the lowest first: `.frequency` and `.power` follow.
+    pub fn state_names(&self) -> impl Iterator<Item = String> + '_ {
+        (1..=self.states).map(|number| state_name(&self.cpus, number))
+    }
+
+    /// The idle states whose power is told, and the name of each one's figure.
+    pub fn idle_names(&self) -> impl Iterator<Item = (&str, String)> + '_ {
+        self.idle.iter().map(|state| (state.as_str(), format!("{}.power", idle_name(&self.cpus, state))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::parse;
+    use crate::energy::Power;
 
     /// The fixture's prices for two small CPUs and two big ones, made up.
     fn file(energy: &str) -> String {
@@ -176,6 +236,101 @@ capacity = [{ value = 400, cpus = "0-1" }]
         assert!(parse(&file(""), "m.toml").expect("no model at all").topology().energy_model().is_none());
         let borrowed = machine.clone().with_topology(machine.topology().clone());
         assert!(borrowed.figures().all(|(name, _)| !name.starts_with("energy.")));
+    }
+
+    /// `[[energy.domain.idle]]` behind the domain that has these CPUs.
+    fn with_idle(energy: &str, cpus: &str, idle: &[(&str, &str)]) -> String {
+        let (head, rest) = energy.split_once(&format!("cpus = \"{cpus}\"\n")).expect("a domain");
+        let end = rest.find("[[energy.domain]]").unwrap_or(rest.len());
+        let table = |&(state, mw): &(&str, &str)| {
+            let rest = "source = \"made up\", how = \"guess\"";
+            format!(
+                "[[energy.domain.idle]]\nstate = \"{state}\"\n\
+                 power = {{ value = {mw}, unit = \"mW\", range = [0, 9000], {rest} }}\n"
+            )
+        };
+        let tables: String = idle.iter().map(table).collect();
+        format!("{head}cpus = \"{cpus}\"\n{}{tables}{}", &rest[..end], &rest[end..])
+    }
+
+    /// Idle states of the fixture, and what a CPU draws there.
+    const IDLE: &[(&str, &str)] = &[("C1", "30"), ("C1E", "20"), ("C3", "6.5"), ("C6", "0")];
+
+    /// Both domains up to the fixture's highest frequency, with all idle states.
+    fn reckoned(idle: &[(&str, &str)]) -> String {
+        let text = energy(&[(500, 50), (1500, 200)], "2-3").replace("2000", "3100");
+        with_idle(&with_idle(&text, "0-1", idle), "2-3", IDLE)
+    }
+
+    const PACKAGE: &str = "[energy.package]\n\
+        awake = { value = 2, unit = \"W\", range = [1, 3], source = \"made up\", how = \"guess\" }\n";
+
+    #[test]
+    fn energy_is_reckoned_where_idle_states_have_a_power() {
+        let bare = parse(&file(&energy(&[(500, 50)], "2-3")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Power::of(&bare), None);
+        let text = file(&(reckoned(IDLE) + PACKAGE));
+        let machine = parse(&text, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        let power = Power::of(&machine).expect("every power");
+        assert_eq!((power.full_khz, power.package), (3_100_000, (2_000_000, 2_000_000)));
+        assert_eq!(power.domains[0].executing, [(500_000, 50_000), (1_500_000, 200_000)]);
+        assert_eq!(power.domains[1].idle_uw("C3"), Some(6_500));
+        assert_eq!(power.domains[1].idle_uw("POLL"), None);
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Power::of(&again), Some(power.clone()));
+        assert_eq!(again.to_toml(), machine.to_toml());
+        assert_eq!(Power::of(&machine.clone().with_topology(machine.topology().clone())), None);
+        // The same tables, of which the scheduler is not told.
+        let (_, domains) = text.split_once("[[energy.domain]]").expect("domains");
+        let untold = "[energy]\nkernel = { value = \"untold\", source = \"made up\", how = \"guess\" }\n";
+        let untold = file(&format!("{untold}[[energy.domain]]{domains}"));
+        let machine = parse(&untold, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert!(machine.topology().energy_model().is_none());
+        assert_eq!(Power::of(&machine), Some(power));
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.to_toml(), machine.to_toml());
+    }
+
+    #[test]
+    fn powers_that_cannot_be_are_refused() {
+        let refused = |text: &str| parse(&file(text), "m.toml").expect_err("a bad table").to_string();
+        let falling = refused(&energy(&[(500, 50), (1500, 49)], "2-3"));
+        assert!(
+            falling.contains("`energy.0-1.2.power` of 49 mW after 50 mW at a lower frequency; expected 50 mW or more"),
+            "{falling}"
+        );
+        let idle = |idle: &[(&str, &str)]| refused(&reckoned(idle));
+        let negative = idle(&[("C1", "-3")]);
+        assert!(negative.contains("found the value -3; expected 0 or more"), "{negative}");
+        let rising = idle(&[("C1", "30"), ("C1E", "31"), ("C3", "6.5"), ("C6", "0")]);
+        assert!(rising.contains("`energy.0-1.idle.C1E.power` of 31 mW beside 30 mW in C1; expected 30 mW"), "{rising}");
+        let dear = idle(&[("C1", "51"), ("C1E", "20"), ("C3", "6.5"), ("C6", "0")]);
+        assert!(dear.contains("`energy.0-1.idle.C1.power` of 51 mW beside 50 mW at 500 MHz"), "{dear}");
+        let missing = idle(&IDLE[..3]);
+        assert!(missing.contains("found no power of the idle state C6 of CPUs 0-1"), "{missing}");
+        assert!(idle(&[("POLL", "3")]).contains("found the idle state POLL, which polls"));
+        assert!(idle(&[("C1F", "3")]).contains("found the unknown idle state `C1F`; expected `C1"));
+        assert!(idle(&[("C1", "30"), ("C1", "30")]).contains("the idle state C1 for the second time"));
+        let one = refused(&with_idle(&energy(&[(500, 50)], "2-3").replace("2000", "3100"), "2-3", IDLE));
+        assert!(one.contains("found no power of idle CPUs 0-1, but of 2-3"), "{one}");
+        let low = refused(&reckoned(IDLE).replace("3100", "3000"));
+        assert!(low.contains("CPUs 2-3, whose powers end at 3000 MHz, beside frequency.max = 3.1 GHz"), "{low}");
+        let some = refused(&reckoned(IDLE).replace("cpus = \"0-1\"", "cpus = \"1\""));
+        assert!(some.contains("found no power of CPU 0, but of 1"), "{some}");
+        let package = refused(&(energy(&[(500, 50)], "2-3") + PACKAGE));
+        assert!(package.contains("found a package's power, and none of idle CPUs"), "{package}");
+        let asleep = |watts: u32| {
+            let figure =
+                format!("{{ value = {watts}, unit = \"W\", range = [0, 9], source = \"s\", how = \"guess\" }}");
+            refused(&format!("{}{PACKAGE}asleep = {figure}\n", reckoned(IDLE)))
+        };
+        assert!(asleep(3).contains("`energy.package.asleep` of 3 W beside 2 W awake; expected 2 W or less"));
+        assert!(asleep(1).contains("found a power of packages that sleep, which no idle state lets them do"));
+        let governor = energy(&[(500, 50)], "2-3").replace(
+            "[energy]\n",
+            "[energy]\nkernel = { value = \"untold\", source = \"made up\", how = \"guess\" }\n",
+        );
+        assert!(refused(&governor).contains("a governor for an energy model that the kernel is not told of"));
     }
 
     #[test]

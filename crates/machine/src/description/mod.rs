@@ -21,6 +21,7 @@ mod java_table;
 mod kind_table;
 mod names;
 mod nearest;
+mod power_table;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,7 @@ pub use write::topology_section;
 
 use crate::smt::SmtPrices;
 use crate::topology::{Distance, Location, Topology};
-use units::{CpuId, Cycles, Ps};
+use units::{CpuId, CpuMask, Cycles, Ps};
 
 /// Threads of a core that prices are asked for.
 const MOST_THREADS: usize = 8;
@@ -85,6 +86,16 @@ pub struct IdleState {
     pub package_wake: Ps,
 }
 
+/// CPUs that share a clock, whose power is told. Its numbers are figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnergyDomain {
+    pub cpus: CpuMask,
+    /// How many frequencies are told.
+    states: usize,
+    /// The idle states whose power is told, the shallowest first: none, or all that do not poll.
+    idle: Vec<String>,
+}
+
 /// A machine: its topology and its prices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
@@ -96,6 +107,7 @@ pub struct Description {
     facts: Vec<NamedFact>,
     /// Names, shallowest first.
     idle_states: Vec<String>,
+    energy: Vec<EnergyDomain>,
     file: String,
 }
 
@@ -198,6 +210,7 @@ impl Description {
             figures: self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed).collect(),
             facts: self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact).collect(),
             name: format!("{from}-prices"),
+            energy: Vec::new(),
             ..self
         }
     }
@@ -295,6 +308,11 @@ impl Description {
             package_wake: self.figure(&format!("idle.{name}.package_wake")).map_or(Ps::ZERO, Figure::time),
         };
         self.idle_states.iter().map(state).collect()
+    }
+
+    /// Whose power is told; nothing where nobody knows.
+    pub fn energy_domains(&self) -> &[EnergyDomain] {
+        &self.energy
     }
 
     /// Whether a store to the line that an idle CPU monitors wakes it.

@@ -57,6 +57,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
         figures: Vec::new(),
         facts: Vec::new(),
         idle_states: Vec::new(),
+        energy: Vec::new(),
         file: file_name.to_string(),
     };
     read_figures(&root, &mut description, &|name| key_of(name))?;

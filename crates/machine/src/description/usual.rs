@@ -30,6 +30,7 @@ pub(super) fn usual(section: &str) -> Description {
         figures: Vec::new(),
         facts: Vec::new(),
         idle_states: Vec::new(),
+        energy: Vec::new(),
         file: file.clone(),
     };
     read_figures(&table, &mut machine, &|name| key_of(name)).unwrap_or_else(|error| panic!("{error}"));

@@ -211,14 +211,24 @@ impl Description {
     }
 
     fn write_energy(&self, out: &mut String) -> std::fmt::Result {
-        for (domain, states) in self.energy_domains() {
+        let text = |name: &str| figure_text(self.figure(name).expect("a domain's figures were read with it"));
+        let package = ["awake", "asleep"].map(|name| (name, self.figure(&format!("energy.package.{name}"))));
+        if package[0].1.is_some() {
+            writeln!(out, "\n[energy.package]")?;
+        }
+        for (name, figure) in package.into_iter().filter_map(|(name, figure)| Some((name, figure?))) {
+            writeln!(out, "{name} = {}", figure_text(figure))?;
+        }
+        for domain in self.energy_domains() {
             writeln!(out, "\n[[energy.domain]]\ncpus = \"{}\"", domain.cpus.list())?;
-            for state in states {
+            for state in domain.state_names() {
                 writeln!(out, "\n[[energy.domain.state]]")?;
                 for name in ["frequency", "power"] {
-                    let figure = self.figure(&format!("{state}.{name}")).expect("a state's figures were read with it");
-                    writeln!(out, "{name} = {}", figure_text(figure))?;
+                    writeln!(out, "{name} = {}", text(&format!("{state}.{name}")))?;
                 }
+            }
+            for (state, figure) in domain.idle_names() {
+                writeln!(out, "\n[[energy.domain.idle]]\nstate = {}\npower = {}", quoted(state), text(&figure))?;
             }
         }
         Ok(())

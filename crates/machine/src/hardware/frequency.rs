@@ -102,6 +102,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         for index in 0..self.domain_len(change.domain) {
             let cpu = self.domain_cpu(change.domain, index);
             self.update_speed(cpu);
+            if let Some(meter) = &mut self.meter {
+                meter.clock(cpu, at, change.khz);
+            }
             let at = at.max(self.now(cpu)).ns();
             if let Some(sink) = &mut self.sink {
                 sink.event(at, cpu, &Event::CpuFrequency { khz: change.khz });

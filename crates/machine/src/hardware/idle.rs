@@ -158,6 +158,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             false => None,
         };
         self.halt_clock(cpu, now, state);
+        self.meter_idle(cpu, now, state);
         (state, limit.map_or(Ps::NEVER, |ns| now + Ps::from_ns(ns)))
     }
 
@@ -176,6 +177,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         idling.left = (state, residency_ns);
         idling.judge(&self.cpuidle.table, state, residency_ns);
         self.resume_clock(cpu, first);
+        self.meter_resume(cpu, first);
         if let Some(profile) = &mut self.profile {
             let since = first - idle;
             let booked = first.saturating_sub(since.max(profile.since()));
@@ -204,6 +206,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let idling = &mut self.cpus[cpu.index()].idling;
         idling.since += time;
         idling.entered += time;
+        let to = self.now(cpu);
+        if let Some(meter) = &mut self.meter {
+            meter.executed_beside(cpu, to.saturating_sub(time), to);
+        }
     }
 
     /// `cpu` took an interrupt for `time` while it polls: not idle, but the governor does not see that.

@@ -406,7 +406,9 @@ impl Case {
         for (name, value) in &self.sysctls {
             sysctl.set(*name, *value);
         }
-        let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, self.seed);
+        let power = super::energy::power(&topology, &prices.idle_states, self.seed);
+        let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, self.seed);
+        hardware.set_power(power);
         let boot = Boot {
             kernel,
             topology: topology.cpu_topology(),

@@ -2,6 +2,7 @@
 
 use super::budgets::Budgets;
 use super::case::Case;
+use super::energy;
 use super::pressure::pressure;
 use super::program::Ledger;
 use super::structures::{competition, groups, sorted, task_lists, tasks, unsettle, who_runs};
@@ -19,6 +20,8 @@ use units::{CpuId, Ns};
 
 /// The structures are walked after every n-th event; a prime, so that no pattern of events hides behind it.
 const WALK_EVERY: u64 = 3;
+/// Energy is summed up after every n-th event.
+const SUM_EVERY: u64 = 31;
 
 /// prio_to_weight of nice -20: the heaviest task.
 const MOST_WEIGHT: u64 = 88_761;
@@ -146,6 +149,9 @@ impl Checker {
             unsettle(&sim.sched, cpu, &mut self.unsettled);
         }
         self.conserves_work(sim);
+        if self.events.is_multiple_of(SUM_EVERY) {
+            energy::check(sim);
+        }
         if self.events.is_multiple_of(WALK_EVERY) {
             self.queues(&sim.sched);
             tasks(&sim.sched, &mut self.stranded);
@@ -287,6 +293,7 @@ impl Checker {
 
     /// After the last event: everybody has done what was asked, and was charged for it.
     pub fn finish<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
+        energy::check(sim);
         let lives = self.lives.borrow();
         let ledger = self.ledger.borrow();
         let unfinished: Vec<usize> = (0..ledger.len()).filter(|&n| !ledger[n].finished).collect();

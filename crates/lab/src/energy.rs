@@ -1,0 +1,149 @@
+//! What a run took of energy, where its machine file tells what CPUs draw: as text, and as it is stored.
+
+use crate::setup::Setup;
+use machine::energy::{DomainEnergy, EnergyUse};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+
+const AJ_PER_NJ: u128 = 1_000_000_000;
+
+/// What a machine took, in nanojoules, each sum rounded down by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyTaken {
+    /// CPUs that share a clock, what their cores took while they executed, and what while they idled.
+    pub domains: Vec<(String, u64, u64)>,
+    /// Of each package: its cores, and it beside them.
+    pub packages: Vec<(u64, u64)>,
+    pub total_nj: u64,
+}
+
+impl From<EnergyUse> for EnergyTaken {
+    fn from(taken: EnergyUse) -> EnergyTaken {
+        let nj = |aj: u128| u64::try_from(aj / AJ_PER_NJ).expect("less than 18 gigajoules");
+        let domain =
+            |domain: &DomainEnergy| (domain.cpus.list(), nj(domain.executing_aj), nj(domain.idle_aj.iter().sum()));
+        EnergyTaken {
+            domains: taken.domains.iter().map(domain).collect(),
+            packages: taken.packages.iter().map(|package| (nj(package.cores_aj), nj(package.own_aj))).collect(),
+            total_nj: nj(taken.total_aj()),
+        }
+    }
+}
+
+/// From the workload's start to the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnergy {
+    pub taken: EnergyUse,
+    /// How many of what a user would count the benchmark did, where its samples are no rate.
+    pub operations: Option<(u64, &'static str)>,
+}
+
+impl RunEnergy {
+    /// Between what was taken at the start and at the end, where energy is reckoned.
+    pub fn since(
+        before: Option<EnergyUse>,
+        after: Option<EnergyUse>,
+        operations: Option<(u64, &'static str)>,
+    ) -> Option<RunEnergy> {
+        let (before, after) = before.zip(after)?;
+        Some(RunEnergy { taken: after.since(&before), operations })
+    }
+
+    fn joules(&self) -> f64 {
+        self.taken.total_aj() as f64 / 1e18
+    }
+
+    fn watts(&self) -> f64 {
+        self.joules() / (self.taken.duration.0.max(1) as f64 / 1e12)
+    }
+
+    /// What one operation took, in joules, and what it is called. A rate's is what is drawn at that rate.
+    fn per_operation(&self, setup: &Setup, samples: &[Vec<u64>]) -> Option<(f64, String)> {
+        if let Some((count, name)) = self.operations {
+            return (count > 0).then(|| (self.joules() / count as f64, name.to_string()));
+        }
+        let workload = workloads::workload(&setup.workload.name)?;
+        let name = match workload.unit.strip_suffix("/s")? {
+            "1" => "operation",
+            unit => unit.strip_suffix('s').unwrap_or(unit),
+        };
+        let [samples] = samples else { return None };
+        let sum: u64 = samples.iter().sum();
+        let rate = sum as f64 / workload.per_unit as f64 / samples.len().max(1) as f64;
+        (rate > 0.0).then(|| (self.watts() / rate, name.to_string()))
+    }
+}
+
+/// In a unit of its size, with four digits.
+fn shown(joules: f64) -> String {
+    for (unit, least) in [("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)] {
+        if joules >= least {
+            let value = joules / least;
+            let decimals = if value >= 100.0 {
+                1
+            } else if value >= 10.0 {
+                2
+            } else {
+                3
+            };
+            return format!("{value:.decimals$} {unit}");
+        }
+    }
+    format!("{:.3} nJ", joules * 1e9)
+}
+
+/// What a run of `setup` took from boot on (`taken`), by domains, idle states and packages, and what from the workload's start on, by
+/// operation of the benchmark whose samples these are.
+pub fn text(
+    setup: &Setup,
+    states: &[String],
+    taken: Option<&EnergyUse>,
+    of_run: Option<&RunEnergy>,
+    samples: &[Vec<u64>],
+) -> String {
+    let Some((taken, of_run)) = taken.zip(of_run) else {
+        return match setup.costs {
+            true => format!("\nEnergy is not reckoned: what CPUs of {} draw is not known\n", setup.machine.name),
+            false => "\nEnergy is not reckoned: the cost model is off\n".to_string(),
+        };
+    };
+    let mut text = table(taken, states);
+    let _ = write!(text, "from the workload's start: {}, {:.3} W", shown(of_run.joules()), of_run.watts());
+    if let Some((joules, name)) = of_run.per_operation(setup, samples) {
+        let _ = write!(text, ", {} for each {name}", shown(joules));
+    }
+    text.push('\n');
+    text
+}
+
+/// In millijoules.
+fn table(taken: &EnergyUse, states: &[String]) -> String {
+    let mj = |aj: u128| aj as f64 / 1e15;
+    let named = taken.domains.iter().map(|domain| format!("cpus {}", domain.cpus.list()));
+    let named: Vec<String> = named.collect();
+    let width = named.iter().map(String::len).max().unwrap_or(0).max("energy, mJ".len());
+    let mut text = format!("\n{:<width$}{:>14}", "energy, mJ", "executing");
+    // A state that polls draws what executing does, and is counted there.
+    let drawn = |state: usize| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0);
+    let drawn: Vec<usize> = (0..states.len()).filter(|&state| drawn(state)).collect();
+    for &state in &drawn {
+        let _ = write!(text, "{:>14}", states[state]);
+    }
+    let _ = writeln!(text, "{:>14}", "sum");
+    for (name, domain) in named.iter().zip(&taken.domains) {
+        let _ = write!(text, "{name:<width$}{:>14.3}", mj(domain.executing_aj));
+        for &state in &drawn {
+            let _ = write!(text, "{:>14.3}", mj(domain.idle_aj[state]));
+        }
+        let _ = writeln!(text, "{:>14.3}", mj(domain.total_aj()));
+    }
+    for (number, package) in taken.packages.iter().enumerate() {
+        let (cores, own) = (mj(package.cores_aj), mj(package.own_aj));
+        let _ = writeln!(text, "package {number}: cores {cores:.3}, beside them {own:.3}, sum {:.3}", cores + own);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,364 @@
+//! The energy that a machine takes: power times time, over every stretch in which a core does one thing.
+//!
+//! A core draws what its domain's table says of its clock while one of its threads executes or polls, and otherwise what the shallowest
+//! idle state of its threads draws; the way out of a state counts as the state, as in its residency. A package draws something beside its
+//! cores, and less where it sleeps. Between two frequencies of a table power goes in proportion; below the lowest it falls with the
+//! frequency. All of it is in integers: a microwatt for a picosecond is an attojoule.
+//!
+//! Nothing here decides anything.
+
+use crate::description::{Description, Figure};
+use crate::frequency::FrequencyTime;
+use crate::idle::PackageResidency;
+use crate::prices::IdleState;
+use crate::topology::Topology;
+use units::{CpuId, CpuMask, Ps, Slots};
+
+/// What a machine draws, as plain integers: `[energy]` of its machine file. Powers in microwatts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Power {
+    /// The frequency of the fastest CPUs at which every CPU is at the end of its table, and the one of a machine whose clocks stand
+    /// still, in kHz. A slower kind's own frequency is in proportion.
+    pub full_khz: u32,
+    pub fixed_khz: u32,
+    /// Each CPU in one.
+    pub domains: Vec<DomainPower>,
+    /// Of a package beside its cores, awake and asleep.
+    pub package: (u64, u64),
+}
+
+/// CPUs that share a clock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DomainPower {
+    pub cpus: CpuMask,
+    /// kHz and what a core draws there while it executes; ascending, at least one.
+    pub executing: Vec<(u64, u64)>,
+    /// By the idle state's name, of a core; polling ones are not among them.
+    pub idle: Vec<(String, u64)>,
+}
+
+impl Power {
+    /// What a machine file tells; `None` where it does not tell of every state of every CPU.
+    pub fn of(machine: &Description) -> Option<Power> {
+        let value = |name: &str| machine.figure(name).map(|figure| figure.value);
+        let domain = |domain: &crate::description::EnergyDomain| {
+            let state = |name: String| {
+                let khz = value(&format!("{name}.frequency"))? / 1_000;
+                Some((khz, value(&format!("{name}.power"))?))
+            };
+            let idle: Option<Vec<(String, u64)>> =
+                domain.idle_names().map(|(state, name)| Some((state.to_string(), value(&name)?))).collect();
+            Some(DomainPower {
+                cpus: domain.cpus.clone(),
+                executing: domain.state_names().map(state).collect::<Option<_>>()?,
+                idle: idle.filter(|idle| !idle.is_empty())?,
+            })
+        };
+        let domains: Vec<DomainPower> = machine.energy_domains().iter().map(domain).collect::<Option<_>>()?;
+        if domains.is_empty() {
+            return None;
+        }
+        let khz = |hertz: u64| u32::try_from(hertz / 1_000).expect("at most 20 GHz, as the loader has checked");
+        let awake = value("energy.package.awake").unwrap_or(0);
+        Some(Power {
+            full_khz: khz(machine.figure("frequency.max").map_or_else(|| machine.base_hertz(), Figure::hertz)),
+            fixed_khz: khz(machine.fixed_hertz()),
+            domains,
+            package: (awake, value("energy.package.asleep").unwrap_or(awake)),
+        })
+    }
+}
+
+impl DomainPower {
+    /// What a core draws that executes while the fastest CPUs' clock would stand at `khz`, which is `full_khz` at the table's end.
+    pub fn executing_uw(&self, khz: u32, full_khz: u32) -> u64 {
+        let (last, top_uw) = *self.executing.last().expect("a domain has a frequency");
+        let own = u64::from(khz) * last / u64::from(full_khz.max(1));
+        let above = self.executing.partition_point(|state| state.0 < own);
+        match (above.checked_sub(1).map(|below| self.executing[below]), self.executing.get(above)) {
+            (_, None) => top_uw,
+            (None, Some(&(lowest, uw))) => uw * own / lowest,
+            (Some((from, from_uw)), Some(&(to, to_uw))) => from_uw + (to_uw - from_uw) * (own - from) / (to - from),
+        }
+    }
+
+    /// What one draws in the idle state of that name; `None` where it polls.
+    pub fn idle_uw(&self, state: &str) -> Option<u64> {
+        self.idle.iter().find(|(name, _)| name == state).map(|&(_, uw)| uw)
+    }
+}
+
+/// What one core has done and drawn. Energy in attojoules.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoreEnergy {
+    /// Time at each frequency while a thread executed or polled, and what that took.
+    pub executing: FrequencyTime,
+    pub executing_aj: u128,
+    /// Time in each idle state, from the shallowest, and what that took.
+    pub idle: Vec<Ps>,
+    pub idle_aj: Vec<u128>,
+}
+
+impl CoreEnergy {
+    pub fn total_aj(&self) -> u128 {
+        self.executing_aj + self.idle_aj.iter().sum::<u128>()
+    }
+}
+
+/// One thread of a core.
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    /// `None`: it executes.
+    state: Option<u8>,
+    /// When it will, if it is on the way out of its state.
+    leaves: Ps,
+}
+
+const EXECUTES: Thread = Thread { state: None, leaves: Ps::NEVER };
+
+#[derive(Clone, Debug)]
+struct Core {
+    domain: usize,
+    threads: Vec<Thread>,
+    khz: u32,
+    /// At that frequency.
+    executing_uw: u64,
+    since: Ps,
+    energy: CoreEnergy,
+}
+
+/// What the cores of a machine do, and what that takes.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    power: Power,
+    cores: Vec<Core>,
+    /// Of each CPU its core, and which thread of that it is.
+    of_cpu: Slots<(u16, u16)>,
+    /// Of each domain, by idle state.
+    idle_uw: Vec<Vec<u64>>,
+    package_cores: Vec<Vec<u16>>,
+}
+
+impl Core {
+    /// It did until `now` what its threads did, some of which have left their states meanwhile. A time that lies behind what was counted
+    /// already adds nothing.
+    fn advance(&mut self, now: Ps, idle_uw: &[Vec<u64>]) {
+        loop {
+            let next = self.threads.iter_mut().filter(|thread| thread.leaves <= now).min_by_key(|thread| thread.leaves);
+            let Some(leaves) = next.map(|thread| thread.leaves) else { break };
+            self.count(leaves, idle_uw);
+            self.threads.iter_mut().filter(|thread| thread.leaves == leaves).for_each(|thread| *thread = EXECUTES);
+        }
+        self.count(now, idle_uw);
+    }
+
+    /// What its threads do they did until `now`.
+    fn count(&mut self, now: Ps, idle_uw: &[Vec<u64>]) {
+        let time = now.saturating_sub(self.since);
+        if time == Ps::ZERO {
+            return;
+        }
+        self.since = now;
+        match self.state() {
+            None => self.execute(time),
+            Some(state) => {
+                self.energy.idle[state] += time;
+                self.energy.idle_aj[state] += u128::from(time.0) * u128::from(idle_uw[self.domain][state]);
+            }
+        }
+    }
+
+    /// The shallowest of its threads' states; `None`, which comes before all states: one of them executes.
+    fn state(&self) -> Option<usize> {
+        self.threads.iter().map(|thread| thread.state).min().flatten().map(usize::from)
+    }
+
+    fn execute(&mut self, time: Ps) {
+        self.energy.executing.add(self.khz, time);
+        self.energy.executing_aj += u128::from(time.0) * u128::from(self.executing_uw);
+    }
+}
+
+impl Meter {
+    /// Of a machine that has just booted, its CPUs awake, with these idle states. `khz` is what each CPU's clock is at.
+    ///
+    /// # Panics
+    /// If `power` leaves out a CPU, or an idle state that does not poll.
+    pub fn new(topology: &Topology, power: Power, states: &[IdleState], khz: impl Fn(CpuId) -> u32) -> Meter {
+        let idle_uw = |domain: &DomainPower| {
+            let of = |state: &IdleState| match state.polling {
+                true => 0,
+                false => domain.idle_uw(&state.name).unwrap_or_else(|| panic!("no power of {}", state.name)),
+            };
+            states.iter().map(of).collect()
+        };
+        let core = |core: &crate::topology::Part| {
+            let cpu = core.cpus.iter().next().expect("a core has a thread");
+            let domain = power.domains.iter().position(|domain| domain.cpus.contains(cpu));
+            let domain = domain.unwrap_or_else(|| panic!("no power of CPU {cpu}"));
+            let khz = khz(cpu);
+            let energy = CoreEnergy {
+                idle: vec![Ps::ZERO; states.len()],
+                idle_aj: vec![0; states.len()],
+                ..CoreEnergy::default()
+            };
+            Core {
+                domain,
+                threads: core.cpus.iter().map(|_| EXECUTES).collect(),
+                khz,
+                executing_uw: power.domains[domain].executing_uw(khz, power.full_khz),
+                since: Ps::ZERO,
+                energy,
+            }
+        };
+        let thread = |core: u16, cpu: CpuId| {
+            let threads = &topology.cores()[usize::from(core)].cpus;
+            threads.iter().take_while(|&other| other != cpu).count() as u16
+        };
+        let package_cores = |package: &crate::topology::Part| {
+            let of = |core: &crate::topology::Part| core.cpus.intersects(&package.cpus);
+            (0..topology.cores().len()).filter(|&core| of(&topology.cores()[core])).map(|core| core as u16).collect()
+        };
+        Meter {
+            cores: topology.cores().iter().map(core).collect(),
+            of_cpu: topology.cpus().map(|(cpu, of)| (of.core, thread(of.core, cpu))).collect(),
+            idle_uw: power.domains.iter().map(idle_uw).collect(),
+            package_cores: topology.packages().iter().map(package_cores).collect(),
+            power,
+        }
+    }
+
+    /// `cpu` has entered an idle state that does not poll.
+    pub fn idle(&mut self, cpu: CpuId, now: Ps, state: usize) {
+        let (core, thread) = self.of_cpu[cpu.index()];
+        let core = &mut self.cores[usize::from(core)];
+        core.advance(now, &self.idle_uw);
+        core.threads[usize::from(thread)] = Thread { state: Some(state as u8), leaves: Ps::NEVER };
+    }
+
+    /// `cpu` executes again from `first` on, or does so already.
+    pub fn resume(&mut self, cpu: CpuId, first: Ps) {
+        let (core, thread) = self.of_cpu[cpu.index()];
+        let thread = &mut self.cores[usize::from(core)].threads[usize::from(thread)];
+        // Polling is no state here: it may have left another one before.
+        if thread.state.is_some() && thread.leaves == Ps::NEVER {
+            thread.leaves = first;
+        }
+    }
+
+    /// `cpu` executed something from `from` to `to` that is told from outside, while it stays in its idle state.
+    pub fn executed_beside(&mut self, cpu: CpuId, from: Ps, to: Ps) {
+        let (core, thread) = self.of_cpu[cpu.index()];
+        let core = &mut self.cores[usize::from(core)];
+        core.advance(from, &self.idle_uw);
+        let state = std::mem::replace(&mut core.threads[usize::from(thread)], EXECUTES);
+        core.advance(to, &self.idle_uw);
+        core.threads[usize::from(thread)] = state;
+    }
+
+    /// The clock of `cpu` is at `khz` from `now` on.
+    pub fn clock(&mut self, cpu: CpuId, now: Ps, khz: u32) {
+        let (core, _) = self.of_cpu[cpu.index()];
+        let core = &mut self.cores[usize::from(core)];
+        if core.khz != khz {
+            core.advance(now, &self.idle_uw);
+            core.khz = khz;
+            core.executing_uw = self.power.domains[core.domain].executing_uw(khz, self.power.full_khz);
+        }
+    }
+
+    pub fn power(&self) -> &Power {
+        &self.power
+    }
+
+    /// Each core's, up to `end`, in the order of the topology.
+    pub fn cores(&self, end: Ps) -> Vec<CoreEnergy> {
+        let until = |core: &Core| {
+            let mut core = core.clone();
+            core.advance(end, &self.idle_uw);
+            core.energy
+        };
+        self.cores.iter().map(until).collect()
+    }
+
+    /// Everything up to `end`. `asleep`: what each package did in its own idle state; nothing where they have none.
+    pub fn read(&self, end: Ps, asleep: &[PackageResidency]) -> EnergyUse {
+        let cores = self.cores(end);
+        let states = self.idle_uw.first().map_or(0, Vec::len);
+        let empty = |domain: &DomainPower| DomainEnergy {
+            cpus: domain.cpus.clone(),
+            executing_aj: 0,
+            idle_aj: vec![0; states],
+        };
+        let mut domains: Vec<DomainEnergy> = self.power.domains.iter().map(empty).collect();
+        for (core, energy) in self.cores.iter().zip(&cores) {
+            let domain = &mut domains[core.domain];
+            domain.executing_aj += energy.executing_aj;
+            domain.idle_aj.iter_mut().zip(&energy.idle_aj).for_each(|(sum, aj)| *sum += aj);
+        }
+        let package = |(number, of): (usize, &Vec<u16>)| {
+            let slept = asleep.get(number).map_or(Ps::ZERO, |package| package.idle).min(end);
+            let (awake_uw, asleep_uw) = self.power.package;
+            let own = |time: Ps, uw: u64| u128::from(time.0) * u128::from(uw);
+            PackageEnergy {
+                cores_aj: of.iter().map(|&core| cores[usize::from(core)].total_aj()).sum(),
+                own_aj: own(end.saturating_sub(slept), awake_uw) + own(slept, asleep_uw),
+            }
+        };
+        EnergyUse { duration: end, domains, packages: self.package_cores.iter().enumerate().map(package).collect() }
+    }
+}
+
+/// What a domain's cores took, in attojoules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainEnergy {
+    pub cpus: CpuMask,
+    pub executing_aj: u128,
+    /// By idle state, from the shallowest; polling counts as executing.
+    pub idle_aj: Vec<u128>,
+}
+
+impl DomainEnergy {
+    pub fn total_aj(&self) -> u128 {
+        self.executing_aj + self.idle_aj.iter().sum::<u128>()
+    }
+}
+
+/// What a package took, in attojoules: its cores, and it beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackageEnergy {
+    pub cores_aj: u128,
+    pub own_aj: u128,
+}
+
+/// What a machine took for so long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnergyUse {
+    pub duration: Ps,
+    pub domains: Vec<DomainEnergy>,
+    pub packages: Vec<PackageEnergy>,
+}
+
+impl EnergyUse {
+    pub fn total_aj(&self) -> u128 {
+        self.packages.iter().map(|package| package.cores_aj + package.own_aj).sum()
+    }
+
+    /// What it has taken more than when it had taken `before`.
+    pub fn since(&self, before: &EnergyUse) -> EnergyUse {
+        let mut rest = self.clone();
+        rest.duration = self.duration.saturating_sub(before.duration);
+        for (domain, before) in rest.domains.iter_mut().zip(&before.domains) {
+            domain.executing_aj -= before.executing_aj;
+            domain.idle_aj.iter_mut().zip(&before.idle_aj).for_each(|(aj, before)| *aj -= before);
+        }
+        for (package, before) in rest.packages.iter_mut().zip(&before.packages) {
+            package.cores_aj -= before.cores_aj;
+            package.own_aj -= before.own_aj;
+        }
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests;
