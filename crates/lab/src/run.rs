@@ -36,6 +36,7 @@ use sched::errno::Refusal;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
 use sim::engine::{End, LinuxSim, Sample};
+use sim::timeline::Change;
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
 use workloads::rt_app::{self, RtApp, log_text};
@@ -431,16 +432,7 @@ fn simulate<const COSTS: bool>(
     book(&mut sim, profiled, wanted.lines, start);
     let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));
     let energy_before = sim.sched.arch.energy(start.into());
-    let mut groups = Groups::default();
-    let tasks = workloads::start_among(model.instance(), &mut sim, &mut groups)
-        .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
-    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
-    for (at, change) in &changes {
-        sim.at(start + *at, change.clone());
-    }
-    for task in tasks {
-        sim.spawn(cpu, task);
-    }
+    let changes = begin(&mut sim, setup, &build, model, (start, cpu), at)?;
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
     let mut until = start;
     let mut files = Vec::new();
@@ -487,6 +479,28 @@ fn simulate<const COSTS: bool>(
         group_stats: proc::quota_groups(&sim),
         start,
     }))
+}
+
+/// Starts the workload at that time, on that CPU. What an administrator will do meanwhile.
+fn begin<const COSTS: bool>(
+    sim: &mut LinuxSim<COSTS>,
+    setup: &Setup,
+    build: &Build,
+    model: &Model,
+    (start, cpu): (Ns, CpuId),
+    at: &Location,
+) -> Result<Vec<(Ns, Change)>, Mistake> {
+    let mut groups = Groups::default();
+    let tasks = workloads::start_among(model.instance(), sim, &mut groups)
+        .map_err(|error| refused_group(setup, model, &sim.sched, &error))?;
+    let changes = timeline::changes(setup, &build.sched, |path| groups.get(path), at)?;
+    for (at, change) in &changes {
+        sim.at(start + *at, change.clone());
+    }
+    for task in tasks {
+        sim.spawn(cpu, task);
+    }
+    Ok(changes)
 }
 
 /// Books time on kernel functions from `start` on, and who touches which line.
