@@ -107,6 +107,8 @@ pub trait Scheduler {
     /// EINVAL if no CPU of the mask is up.
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer;
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask;
+    /// The current task of `cpu` is about to execute another program: it may be moved before it goes on.
+    fn sched_exec(&mut self, _cpu: CpuId) {}
     /// A CPU is to go offline: it does when nothing is left there, see `is_online`. EBUSY for the last one.
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer;
     /// A CPU that is offline comes back, idle. EBUSY while it is still on its way down.
@@ -396,6 +398,11 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn set_cpus_allowed(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> Answer {
         self.on_cpu(cpu);
         self.sched_setaffinity(task, mask)
+    }
+
+    fn sched_exec(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        self.sched_exec();
     }
 
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask {

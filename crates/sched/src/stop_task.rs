@@ -14,6 +14,8 @@ pub enum StopWork {
     ActiveBalance,
     /// migration_cpu_stop(): move a task that may no longer run here to that CPU.
     Migrate(TaskId, CpuId),
+    /// migration_cpu_stop(): move a task that is about to execute another program to that CPU, if it is here still.
+    Exec(TaskId, CpuId),
     /// take_cpu_down(): move all tasks away, the CPU goes offline (until v5.10).
     TakeCpuDown,
     /// __balance_push_cpu_stop(): move one task away, the CPU goes offline (v5.11).
@@ -105,6 +107,7 @@ impl<A: Arch> Sched<A> {
                 StopWork::MigrateTo(p, dest_cpu) => self.migrate_task_to_stop(p, dest_cpu),
                 StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
                 StopWork::Migrate(p, dest_cpu) => self.migration_cpu_stop(p, dest_cpu),
+                StopWork::Exec(p, dest_cpu) => self.sched_exec_stop(p, dest_cpu),
                 StopWork::TakeCpuDown => self.take_cpu_down(cpu),
                 StopWork::BalancePush(p) => self.__balance_push_cpu_stop(p),
             }

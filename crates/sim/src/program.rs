@@ -79,6 +79,8 @@ pub enum Op {
     Execute(Path),
     /// A turn of ksoftirqd: its CPU's softirqs, or a sleep until they are raised.
     RunKsoftirqd,
+    /// execve(), as far as the scheduler sees it: the task may be moved to an idler CPU first. Its memory stays what it was.
+    Exec,
     /// sched_setaffinity(); the outcome is as of SetAttr: EINVAL where no CPU of the mask is up.
     SetAffinity(CpuMask),
     /// -20..=19.

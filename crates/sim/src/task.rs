@@ -336,6 +336,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.switch(cpu, false);
                 false
             }
+            Op::Exec => {
+                self.sched.sched_exec(cpu);
+                true
+            }
             Op::SetAffinity(mask) => {
                 let answer = self.sched.set_cpus_allowed(cpu, task, mask);
                 self.answered(task, answer)
@@ -374,11 +378,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.move_to_group(cpu, task, group);
                 true
             }
-            Op::Touch { region, bytes_per_second } => {
-                let goes_on = self.touch_memory(task, region, bytes_per_second);
-                self.refresh_demand(cpu, task);
-                goes_on
-            }
+            Op::Touch { region, bytes_per_second } => self.touch_memory(cpu, task, region, bytes_per_second),
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.context(task).pending = Pending::Dying;
@@ -392,9 +392,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    fn touch_memory(&mut self, task: TaskId, region: RegionId, bytes_per_second: u64) -> bool {
+    fn touch_memory(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes_per_second: u64) -> bool {
         let mm = self.context(task).mm;
         self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
+        self.refresh_demand(cpu, task);
         true
     }
 

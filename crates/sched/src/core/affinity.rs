@@ -175,6 +175,27 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// core.c: sched_exec(). The current task is about to execute another program: of all moments the one at which it has least to lose by
+    /// leaving its CPU, if there is an idler one.
+    pub(crate) fn sched_exec(&mut self) {
+        let cpu = self.this_cpu;
+        let p = self.rq[cpu].curr.expect("a task executes a program");
+        self.pi_lock(p);
+        let dest_cpu = self.class_select_task_rq(p, cpu, SdFlags::SD_BALANCE_EXEC, WakeFlags::NONE);
+        self.pi_unlock(p);
+        if dest_cpu != cpu && self.cpu_active_mask.contains(dest_cpu) {
+            self.stop_one_cpu(cpu, StopWork::Exec(p, dest_cpu));
+        }
+    }
+
+    /// core.c: migration_cpu_stop(), as sched_exec() has it done.
+    pub(crate) fn sched_exec_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
+        let task = &self.task[p];
+        if task.alive && task.cpu == self.this_cpu && task.on_rq == OnRq::Queued {
+            self.__migrate_task(p, dest_cpu);
+        }
+    }
+
     /// core.c: migration_cpu_stop(). The stopper of the CPU that the task had to leave.
     pub(crate) fn migration_cpu_stop(&mut self, p: TaskId, dest_cpu: CpuId) {
         let here = self.this_cpu;

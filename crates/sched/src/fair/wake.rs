@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! wakeup   the waking CPU or the previous one (wake_affine) -> an idle CPU in that one's cache (select_idle_sibling)
-//! fork     down the waking CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
+//! fork     and exec: down this CPU's domains: idlest group -> idlest CPU in it -> its lower domains (find_idlest_cpu)
 //! ```
 //!
 //! A wakeup takes the slow path as well where a domain has SD_BALANCE_WAKE (`relax_domain_level=` sets it) and the task is
@@ -10,8 +10,7 @@
 //!
 //! `current`, the waker, is the idle task where an interrupt wakes somebody while nothing else runs.
 //!
-//! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it. Absent: exec balancing (nobody
-//! calls `sched_exec()`; the path is there).
+//! `ttwu_move_balance` of a domain stays 0: these kernels print it but never count it.
 
 mod rules;
 #[cfg(test)]

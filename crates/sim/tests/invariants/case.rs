@@ -114,6 +114,7 @@ pub enum Step {
     /// The n-th group gets other limits, by their place in [`LIMITS`]; ignored where the case has fewer groups.
     Limit(usize, usize),
     Setsid,
+    Exec,
     Autogroup(i32),
     /// sched_setattr(), by its place in [`ATTRS`](super::dimensions::ATTRS).
     Attr(usize),

@@ -147,6 +147,7 @@ impl Script {
                 Op::WriteGroup(Box::new(GroupWrite { group, file, text: text.to_string() }))
             }
             Step::Setsid => Op::Setsid,
+            Step::Exec => Op::Exec,
             Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
             Step::Limit(number, limit) => {
                 let group = *self.groups.get(number).filter(|_| number > 0)?;
@@ -408,6 +409,19 @@ fn max(file: GroupFile, limit: Option<(u64, u64, u64)>) -> String {
 
 /// The fair policies that a step may choose.
 pub const POLICIES: [Policy; 3] = [Policy::Normal, Policy::Batch, Policy::Idle];
+
+impl Case {
+    /// The same with tasks that execute other programs on their way.
+    pub fn with_programs(mut self) -> Case {
+        let mut random = Prng::stream(self.seed, "programs", 0);
+        for steps in self.ensembles.iter_mut().flat_map(|e| &mut e.members) {
+            for _ in 0..random.below(4) {
+                steps.insert(random.below(steps.len() as u64 + 1) as usize, Step::Exec);
+            }
+        }
+        self
+    }
+}
 
 impl Step {
     pub fn random(random: &mut Prng, nr_groups: usize, plain: bool) -> Step {

@@ -53,6 +53,7 @@ impl Script {
                 Step::Every(time) => writeln!(text, "step every {}", time.0),
                 Step::Yield => writeln!(text, "step yield"),
                 Step::Setsid => writeln!(text, "step setsid"),
+                Step::Exec => return Err("which executes another program"),
                 Step::Autogroup(nice) => writeln!(text, "step autogroup {nice}"),
                 Step::Enter(place) => {
                     let path = place.map_or("/", |place| &self.groups[place as usize].path);
@@ -125,6 +126,7 @@ mod tests {
         assert_eq!(Script::parse(text, 1).unwrap().listing().unwrap(), expected);
         for (text, refused) in [
             ("task a: io 1ms", "`a`, which reads a block device"),
+            ("task a: exec", "`a`, which executes another program"),
             ("task a kind=kthread: run 1ms", "`a`, a kernel thread"),
             ("memory m 1MB\ntask a: touch m 1MB/s", "`a`, which touches memory"),
         ] {

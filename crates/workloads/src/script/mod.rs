@@ -21,6 +21,7 @@
 //! | `yield` | sched_yield() |
 //! | `cond_resched`, `might_sleep` | where a kernel thread may be preempted by kernels that are not built to preempt it anywhere |
 //! | `enter /GROUP` | moves to the task group of that path, `/` being the root |
+//! | `exec` | execve(): the task may be moved to an idler CPU first; its memory stays what it was |
 //! | `setsid` | begins a session of its own, and with it an autogroup |
 //! | `autogroup N` | gives its session's autogroup the nice level N |
 //! | `cpus LIST` | sched_setaffinity(): from now on it may run on these only; refused, the task ends |
@@ -157,6 +158,7 @@ enum Step {
     CondResched,
     MightSleep,
     Setsid,
+    Exec,
     Autogroup(i32),
     /// A place among the script's groups; `None` is the root.
     Enter(Option<u32>),

@@ -318,7 +318,7 @@ fn excerpt(text: &str) -> String {
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
     const EXPECTED: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
-                            enter GROUP, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
+                            enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -354,6 +354,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
             script.affinities.push(affinity(reader, list)?);
         }
         "setsid" => steps.push(Step::Setsid),
+        "exec" => steps.push(Step::Exec),
         "autogroup" => {
             let nice = reader.word();
             steps.push(Step::Autogroup(reader.number(nice, -20, 19)? as i32));

@@ -116,6 +116,7 @@ impl Program for Playing {
                 Op::SetAffinity(self.shared.affinities[place as usize].clone())
             }
             Step::Setsid => Op::Setsid,
+            Step::Exec => Op::Exec,
             Step::Autogroup(nice) => Op::SetAutogroupNice(nice),
             Step::Enter(place) => {
                 Op::MoveToGroup(place.map_or(ROOT_TASK_GROUP, |place| self.shared.groups[place as usize]))
