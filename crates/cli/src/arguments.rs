@@ -335,19 +335,27 @@ pub enum MachinesCommand {
     },
     /// Prints the machine file of a topology, to be edited and used with --machine
     Import {
-        /// What `lstopo --of xml` writes; or host, or a topology
+        /// What `lstopo --of xml` writes; or host, a topology, a machine file, or the name of one that ships
         file: String,
     },
 }
 
 #[derive(Subcommand, Debug)]
 pub enum KernelsCommand {
-    /// The kernels that are built, and those to come
+    /// The kernels that are built
     List,
     /// A kernel's behaviours, features, sysctls and parameters
-    Show { name: String },
-    /// In what two kernels differ
-    Diff { a: String, b: String },
+    Show {
+        /// One of `fairground kernels list`
+        name: String,
+    },
+    /// In what two kernels differ: each behaviour, feature and tunable, as the first and as the second has it
+    Diff {
+        /// The kernel before
+        a: String,
+        /// The kernel after
+        b: String,
+    },
 }
 
 #[derive(Subcommand, Debug)]
@@ -355,5 +363,8 @@ pub enum WorkloadsCommand {
     /// The workloads
     List,
     /// A workload and its parameters
-    Show { name: String },
+    Show {
+        /// One of `fairground workloads list`
+        name: String,
+    },
 }

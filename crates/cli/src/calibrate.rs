@@ -39,7 +39,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let since = Instant::now();
     let waiting = if arguments.quick { Duration::from_secs(5) } else { Duration::from_secs(30) };
     let mut findings = Findings::default();
-    let busy = wait_for_quiet(&computer.allowed, QUIET, waiting).unwrap_or(0);
+    let busy = quiet(&computer, waiting, &patience);
     if busy > LOUD {
         findings.unseen.push(format!(
             "an idle computer: others used {} % of the CPUs; figures of two CPUs at once, and of idle ones, are doubtful",
@@ -67,6 +67,17 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
                 say(&format!("machine file: {out}; took {:.0} s", since.elapsed().as_secs_f64()));
             }
             print(&table(&observed, &calibration))
+        }
+    }
+}
+
+/// Waits for others to go, but hears Ctrl-C meanwhile. Returns what they use of the CPUs at the end, in thousandths.
+fn quiet(computer: &Computer, waiting: Duration, patience: &Patience) -> u64 {
+    let since = Instant::now();
+    loop {
+        let busy = wait_for_quiet(&computer.allowed, QUIET, Duration::from_millis(500)).unwrap_or(0);
+        if busy <= QUIET || since.elapsed() >= waiting || patience.is_over() {
+            return busy;
         }
     }
 }

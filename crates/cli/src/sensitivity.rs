@@ -27,16 +27,17 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let experiment = experiment(&arguments.selectors, Purpose::Prediction)?;
     let threads = threads(&arguments.selectors)?;
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();
+    // There are hundreds of machines to make.
+    let patience = Patience::watch();
     let plan = Plan::new(experiment, &patterns)?;
     if !quiet {
         let (figures, variations) = (plan.uncertain.len(), plan.variations());
+        let begin = plan.first().len();
         say(&format!(
-            "note: {figures} uncertain figures, {variations} ends of their ranges, {} runs to begin with",
-            plan.first().len()
+            "note: uncertain figures: {figures}, ends of their ranges: {variations}, runs to begin with: {begin}"
         ));
     }
     let place = arguments.out.as_ref().map_or_else(|| default_place(&plan), PathBuf::from);
-    let patience = Patience::watch();
     let mut trials = Trials::open(&place, &plan)?;
     let mut results = Results::new();
     for first in [true, false] {

@@ -185,8 +185,19 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
         a.sched.tunables.iter().map(|(name, _)| *name).filter(|name| lacks(name)).collect()
     };
     let (gone, new) = (missing(a, b), missing(b, a));
-    if !gone.is_empty() || !new.is_empty() {
+    let in_b = |name: &str| b.sched.tunables.iter().find(|(other, _)| *other == name).map(|(_, tunable)| tunable.row());
+    let changed: Vec<(&str, u64, u64)> = a
+        .sched
+        .tunables
+        .iter()
+        .filter_map(|(name, tunable)| Some((*name, tunable.row().default, in_b(name)?.default)))
+        .filter(|(_, before, after)| before != after)
+        .collect();
+    if !gone.is_empty() || !new.is_empty() || !changed.is_empty() {
         text.push_str("\nTunables\n");
+    }
+    for (name, before, after) in changed {
+        let _ = writeln!(text, "{name}: {before} -> {after}");
     }
     for name in gone {
         let _ = writeln!(text, "{name}: gone");

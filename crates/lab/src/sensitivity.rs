@@ -267,7 +267,7 @@ mod tests {
         let text = ranking.to_text(1);
         let line = text.lines().find(|line| line.contains(" (") && line.contains(" to ")).expect("a figure");
         assert!(line.starts_with(&ranking.figures[0].figure), "{text}");
-        assert!(text.contains("more figures move something") && text.contains("have no influence here"), "{text}");
+        assert!(text.contains("figures more that move something") && text.contains("without influence here"), "{text}");
         let json: serde_json::Value = serde_json::from_str(&ranking.to_json()).unwrap();
         assert_eq!(json["figures"][0]["figure"], ranking.figures[0].figure.as_str());
     }

@@ -106,7 +106,7 @@ fn bar(shares: &[(String, f64)]) -> String {
     let words: Vec<String> = shares.iter().map(|(name, share)| format!("{name} {:.1}%", share * 100.0)).collect();
     let label = escaped(&words.join(", "));
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
+        "<svg class=\"shares\" viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{label}\"><title>{label}</title>"
     );
     let _ = write!(svg, "<rect class=\"rest\" x=\"0\" y=\"0\" width=\"{BAR}\" height=\"12\"/>");
     let mut from = 0.0;

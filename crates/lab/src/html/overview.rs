@@ -75,10 +75,14 @@ pub fn overview(studies: &[(&Study, Vec<Part>)]) -> String {
 fn summary(parts: &[Part]) -> String {
     let documents: Vec<&Document> = parts.iter().filter_map(Part::document).collect();
     let tables: Vec<&TableResult> = documents.iter().flat_map(|document| &document.tables).collect();
-    if tables.is_empty() {
+    let begun = parts.iter().filter(|part| matches!(part.state, State::Partial(_))).count();
+    if tables.is_empty() && begun == 0 {
         return "no results".to_string();
     }
     let mut text = format!("{} of {} experiments, {} tables", documents.len(), parts.len(), tables.len());
+    if begun > 0 {
+        let _ = write!(text, "; begun: {begun}");
+    }
     let levels: Vec<Level> = tables.iter().filter_map(|table| table.near_published()).collect();
     let (near, rows) = levels.iter().fold((0, 0), |sum, level| (sum.0 + level.within_25, sum.1 + level.rows));
     if rows > 0 {
@@ -110,7 +114,8 @@ fn add_part(html: &mut String, study: &Study, part: &Part) {
             let link = format!("<a href=\"{folder}/{}\">{name}</a>", escaped(page));
             let _ = writeln!(
                 html,
-                "<h3>{link}</h3>\n<p class=\"loss\">PARTIAL: runs are missing; the same command goes on from there.</p>"
+                "<h3>{link}</h3>\n<p class=\"loss\">PARTIAL: runs are missing; <code>fairground reproduce {}</code> goes on from there.</p>",
+                escaped(study.name)
             );
         }
         State::Done(page, document) => {

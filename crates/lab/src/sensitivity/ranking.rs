@@ -153,10 +153,13 @@ impl Ranking {
         }
         let _ = writeln!(text);
         if self.figures.len() > shown.len() {
-            let _ =
-                writeln!(text, "{} more figures move something: --top shows them", self.figures.len() - shown.len());
+            let _ = writeln!(
+                text,
+                "figures more that move something: {}; --top shows them",
+                self.figures.len() - shown.len()
+            );
         }
-        let _ = writeln!(text, "{} uncertain figures have no influence here", self.without_influence.len());
+        let _ = writeln!(text, "uncertain figures without influence here: {}", self.without_influence.len());
         for line in &self.impossible {
             let _ = writeln!(text, "note: {line}");
         }

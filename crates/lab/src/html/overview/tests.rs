@@ -44,7 +44,7 @@ fn every_table_has_a_line_for_each_arm() {
     assert!(words(named(root, "pre")[0]).lines().count() == 2);
     let said = words(named(root, "ul")[0]);
     assert!(
-        said.contains("1 of 3 experiments, 2 tables; level within 25% of the published one in 2 of 3 rows"),
+        said.contains("1 of 3 experiments, 2 tables; begun: 1; level within 25% of the published one in 2 of 3 rows"),
         "{said}"
     );
     assert!(page.contains("PARTIAL: runs are missing") && said.contains("no results"));
