@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Rooms whose modules stand in layers.
-const LAYERED: &[&str] = &["lab", "observe", "cli"];
+const LAYERED: &[&str] = &["units", "fentry", "machine", "os", "workloads", "observe", "lab", "host", "cli"];
 
 /// Who uses whom: a module, and those that it names, each with a file in which it does.
 type Uses = BTreeMap<String, BTreeMap<String, String>>;
@@ -41,12 +41,42 @@ fn add(uses: &mut Uses, name: &str, text: &str) {
         }
         let code = line.split("//").next().unwrap_or_default();
         for rest in code.split("crate::").skip(1) {
-            let other: String = rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
-            if other != module && !other.is_empty() {
-                used.entry(other).or_insert_with(|| name.to_string());
+            // A group of names may go on in the lines below.
+            let group = rest.strip_prefix('{').map(|first| {
+                let below =
+                    text.lines().skip(number + 1).flat_map(|line| [" ", line.split("//").next().unwrap_or_default()]);
+                top_names(&std::iter::once(first).chain(below).collect::<String>())
+            });
+            for other in group.unwrap_or_else(|| vec![name_at(rest)]) {
+                if other != module && !other.is_empty() {
+                    used.entry(other).or_insert_with(|| name.to_string());
+                }
             }
         }
     }
+}
+
+fn name_at(text: &str) -> String {
+    text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+}
+
+/// The first names of what stands between a brace, which has been read, and its end.
+fn top_names(text: &str) -> Vec<String> {
+    let (mut names, mut depth, mut begins) = (Vec::new(), 0, true);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '}' if depth == 0 => break,
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            letter if begins && !letter.is_whitespace() => {
+                names.push(name_at(&text[at..]));
+                begins = false;
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// A way from a module back to itself, with the files along it.
@@ -100,6 +130,9 @@ mod tests {
         ];
         assert_eq!(told(&files).unwrap(), "a -> b (a.rs) -> c (b/part.rs) -> a (c.rs)");
         assert_eq!(told(&files[..3]), None);
+        let group = "use crate::{\n    X, // crate::c\n    b::{self, d},\n    e,\n};\nuse sched::{c};\n";
+        assert_eq!(told(&[("a.rs", group), ("b.rs", "use crate::{E, a};\n")]).unwrap(), "a -> b (a.rs) -> a (b.rs)");
+        assert_eq!(told(&[("a.rs", group), ("d.rs", "use crate::a;\n"), ("c.rs", "use crate::a;\n")]), None);
     }
 
     #[test]

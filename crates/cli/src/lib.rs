@@ -80,7 +80,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Calibrate(arguments) => calibrate::calibrate(arguments),
         Command::Sensitivity(arguments) => sensitivity::sensitivity(arguments),
         Command::Measure(arguments) => measure::measure(arguments),
-        Command::HostChild { words } => host::bench::child(words).map_err(Failure::from),
+        Command::HostChild { words } => host::child::child(words).map_err(Failure::from),
         Command::Replay { record } => replay::replay(record),
         Command::Fidelity(arguments) => fidelity::fidelity(arguments),
         Command::Machines { command } => machines(command),

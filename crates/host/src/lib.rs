@@ -3,11 +3,13 @@
 //!
 //! - [`computer`]: which computer this is, which of its CPUs we may use, how busy they are.
 //! - [`probe`]: small experiments that measure one price each, for `fairground calibrate`.
+//! - [`child`]: what a second process of this program does for either.
 //! - [`mod@bench`]: real benchmarks with the parameters and figures of the simulated ones, for `fairground measure`.
 //!
 //! Works without privileges. Every wait on another thread or process ends: a benchmark whose partner dies reports an [`Error`].
 
 pub mod bench;
+pub mod child;
 pub mod computer;
 pub mod pinning;
 pub mod probe;

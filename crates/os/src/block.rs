@@ -9,6 +9,10 @@ use sched::sched::TaskState;
 use sched::scheduler::Scheduler;
 use units::{CpuId, Ns};
 
+/// A request of a device, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BioId(pub(crate) u32);
+
 /// block/fops.c: blkdev_direct_IO(), with core.c's io_schedule(): the current task of `cpu` sleeps until the device has answered.
 pub(crate) fn blkdev_direct_io<S: Scheduler>(sched: &mut S, cpu: CpuId, time: Ns, until: &mut Option<Ns>) -> Step {
     let due = match *until {

@@ -4,7 +4,7 @@
 //! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
 //! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
 
-use crate::fs::BioId;
+use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
 use sched::access::Path;

@@ -9,6 +9,7 @@
 //! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
 //! does, and [`UNBOUND_WORKERS`] unbound ones. Absent: the creation of workers on demand, rescuers, CPU-intensive work.
 
+use crate::block::BioId;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
 use sched::layout::Line;
@@ -51,11 +52,19 @@ impl Worker {
     }
 }
 
-/// Something to do.
+/// Something to do, so far all of it for a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// Of a file system.
-    Fs(crate::fs::FsWork),
+    /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
+    EndIo(BioId),
+    /// xfs_log_cil.c: xlog_cil_push_work(); it may sleep.
+    CilPush,
+    /// block/blk-mq.c: blk_mq_requeue_work(): steps of durable writes.
+    Requeue,
+    /// xfs_log.c: xlog_iodone(), with the callbacks of what the buffer holds.
+    LogDone(BioId),
+    /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its place.
+    BufDone(BioId),
 }
 
 #[derive(Clone, Debug)]
@@ -137,8 +146,7 @@ impl Os {
                 sched.set_current_state(cpu, TaskState::Interruptible);
                 return Step::Sleep { until: None };
             };
-            let Work::Fs(fs_work) = work;
-            let step = self.fs_work(sched, cpu, task, fs_work);
+            let step = self.fs_work(sched, cpu, task, work);
             if let Step::Done(_) = step {
                 continue;
             }

@@ -18,7 +18,7 @@ use crate::Error;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// How to start this program as a child of a benchmark: [`child`] is then called with the words that follow.
+/// How to start this program as a child of itself: [`child`](crate::child::child) is then called with the words that follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Starter {
     pub program: PathBuf,
@@ -71,7 +71,6 @@ pub fn benchmark(name: &str) -> Option<&'static Benchmark> {
 pub fn child(words: &[String]) -> Result<(), Error> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["wait"] => crate::probe::child(),
         ["pipetest", loops, "any"] => pipetest::child(number(loops)?, None),
         ["pipetest", loops, cpu] => pipetest::child(number(loops)?, Some(number(cpu)? as usize)),
         ["netperf", ref words @ ..] => netperf::child(words),

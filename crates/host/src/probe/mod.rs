@@ -20,6 +20,7 @@ pub use placement::{Nearness, Placement, placements};
 pub use process::child;
 
 use crate::Error;
+use crate::bench::Starter;
 use crate::computer::Computer;
 use crate::statistics::Spread;
 use std::thread;
@@ -128,7 +129,7 @@ pub struct Bench<'a> {
     pub placements: &'a [Placement],
     pub effort: Effort,
     /// How this program is started as another process.
-    pub starter: &'a crate::bench::Starter,
+    pub starter: &'a Starter,
 }
 
 /// One step of a calibration.
@@ -153,7 +154,6 @@ pub const PROBES: &[Probe] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Starter;
 
     #[test]
     fn every_probe_has_its_figures() {

@@ -1,8 +1,8 @@
 //! What frequencies of `[frequency]` must be to each other, and what a machine whose frequencies change must tell.
 
 use super::error::DescriptionError;
+use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE};
 use super::{Description, NamedFigure};
-use crate::frequency::{NEEDED, NEEDED_BY_HARDWARE};
 
 const RULE_ORDER: &str = "frequencies are in order: the lowest, the marked, turbo falling with more cores";
 const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every figure that its frequencies need";
@@ -30,7 +30,7 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     }
     let Some(driver) = machine.facts.iter().find(|named| named.name == "frequency.driver") else { return Ok(()) };
     let hardware = machine.fact("frequency.control").is_some_and(|control| control.value == "hardware");
-    let needed = NEEDED.iter().chain(NEEDED_BY_HARDWARE.iter().filter(|_| hardware));
+    let needed = NEEDED_BY_DRIVERS.iter().chain(NEEDED_BY_HARDWARE.iter().filter(|_| hardware));
     for name in needed {
         if named(name).is_none() {
             return Err(DescriptionError {

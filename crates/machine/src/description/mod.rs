@@ -34,7 +34,7 @@ pub use builtin::{BASES, builtin, default_prices, for_topology};
 pub use error::DescriptionError;
 pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
-pub use names::{FACTS, IDLE_KEYS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
+pub use names::{FACTS, IDLE_KEYS, KEYS, Key, NEEDED_BY_DRIVERS, OPTIONAL_FACTS, WORK, key_of};
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
 pub use write::topology_section;

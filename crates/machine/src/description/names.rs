@@ -117,6 +117,18 @@ keys! {
     "tick.rate" required Frequency (1, 100_000), "CONFIG_HZ of the kernels that ran on this machine";
 }
 
+/// The figures that a driver of cpufreq needs beyond those that every machine file has.
+pub const NEEDED_BY_DRIVERS: &[&str] = &[
+    "frequency.step",
+    "frequency.transition_latency",
+    "frequency.hold_off",
+    "frequency.declared_latency",
+    "frequency.turbo_exit_latency",
+];
+
+/// Those that one of hardware needs that chooses by itself.
+pub const NEEDED_BY_HARDWARE: &[&str] = &["frequency.hwp_window", "frequency.hwp_ramp", "frequency.hwp_target"];
+
 /// The figures of an idle state (`[[idle.state]]`), each with whether it must be given.
 pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
     ("exit_latency", true, "declared by the driver: what the governor reckons with"),

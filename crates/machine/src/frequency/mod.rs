@@ -31,7 +31,7 @@ mod rules;
 mod tests;
 
 pub use clock::{Counters, FrequencyTime};
-pub use model::{Autonomous, FullSpeed, Model, NEEDED, NEEDED_BY_HARDWARE, Sharing};
+pub use model::{Autonomous, FullSpeed, Model, Sharing};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
 pub use rules::{FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
 

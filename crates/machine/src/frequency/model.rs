@@ -1,6 +1,6 @@
 //! What a machine's hardware does with frequencies, as plain integers: `[frequency]` of its machine file.
 
-use crate::description::{Description, Figure};
+use crate::description::{Description, Figure, NEEDED_BY_DRIVERS};
 use crate::topology::Topology;
 use units::{CpuId, Ps};
 
@@ -66,18 +66,6 @@ pub struct Model {
 
 const PER_KHZ: u64 = 1_000;
 
-/// The figures that a simulation of frequencies needs beyond those that every machine file has.
-pub const NEEDED: &[&str] = &[
-    "frequency.step",
-    "frequency.transition_latency",
-    "frequency.hold_off",
-    "frequency.declared_latency",
-    "frequency.turbo_exit_latency",
-];
-
-/// Those of hardware that chooses by itself.
-pub const NEEDED_BY_HARDWARE: &[&str] = &["frequency.hwp_window", "frequency.hwp_ramp", "frequency.hwp_target"];
-
 impl Model {
     /// The frequencies of a machine; otherwise the name of a figure that its file lacks.
     ///
@@ -86,7 +74,7 @@ impl Model {
     pub fn of(machine: &Description) -> Result<Model, &'static str> {
         let control = machine.fact("frequency.control").map_or("core", |fact| fact.value.as_str());
         let figure = |name: &'static str| machine.figure(name).ok_or(name);
-        for &name in NEEDED {
+        for &name in NEEDED_BY_DRIVERS {
             figure(name)?;
         }
         let khz = |hertz: u64| u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked");

@@ -11,7 +11,8 @@
 
 use super::device::{Completion, WriteCache};
 use super::xfs::item::Buffer;
-use super::{FileId, FileSystem, FsKind, FsWork};
+use super::{FileId, FileSystem, FsKind};
+use crate::block::BioId;
 use crate::irq::Cause;
 use crate::workqueue::{Queue, Work};
 use crate::{Os, charge, paths};
@@ -19,10 +20,6 @@ use sched::arch::Arch;
 use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::CpuId;
-
-/// A request of the device, by its number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BioId(u32);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BioKind {
@@ -168,7 +165,7 @@ impl Os {
         }
         fs.bios.requeued.push(id);
         if !std::mem::replace(&mut fs.bios.requeue_work, true) {
-            self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::Requeue));
+            self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Requeue);
         }
     }
 
@@ -251,11 +248,11 @@ impl Os {
         let bio = *fs.bios.bio(id);
         match bio.kind {
             BioKind::Data { fresh: true, .. } if xfs => {
-                self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::EndIo(id)));
+                self.queue_work(sched, cpu, Queue::Bound, Work::EndIo(id));
             }
             // xfs_buf.c: xfs_buf_ioend_async()
-            BioKind::Metadata(_) => self.queue_work(sched, cpu, Queue::Bound, Work::Fs(FsWork::BufDone(id))),
-            BioKind::Log { .. } => self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Fs(FsWork::LogDone(id))),
+            BioKind::Metadata(_) => self.queue_work(sched, cpu, Queue::Bound, Work::BufDone(id)),
+            BioKind::Log { .. } => self.queue_work(sched, cpu, Queue::BoundHighpri, Work::LogDone(id)),
             _ => {
                 fs.bios.bio(id).done = true;
                 if bio.kind == BioKind::Journal {

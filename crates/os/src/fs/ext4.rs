@@ -10,8 +10,9 @@
 //! Differs: a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
 //! for nothing.
 
-use super::bio::{BioId, BioKind};
+use super::bio::BioKind;
 use super::{FileId, Stage};
+use crate::block::BioId;
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;

@@ -17,12 +17,13 @@ mod ext4;
 mod groups;
 mod xfs;
 
-pub use bio::BioId;
 pub use device::{Completion, Device, WriteCache};
 pub use ext4::Jbd2;
 pub use xfs::Xfsaild;
 
+use crate::block::BioId;
 use crate::irq::IrqId;
+use crate::workqueue::Work;
 use crate::{Os, Step, charge, paths};
 use bio::{BioKind, Bios};
 use groups::{AG_COUNT, Groups, Header};
@@ -177,21 +178,6 @@ enum Place {
     Xfs(Transaction, Option<Header>),
     /// ext4: a transaction.
     Handle,
-}
-
-/// What a file system leaves to a worker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FsWork {
-    /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
-    EndIo(BioId),
-    /// xfs_log_cil.c: xlog_cil_push_work(); it may sleep.
-    CilPush,
-    /// block/blk-mq.c: blk_mq_requeue_work(): steps of durable writes.
-    Requeue,
-    /// xfs_log.c: xlog_iodone(), with the callbacks of what the buffer holds.
-    LogDone(BioId),
-    /// xfs_buf_item.c: xfs_buf_iodone_callbacks(): metadata is in its place.
-    BufDone(BioId),
 }
 
 /// What is to be written of a file.
@@ -504,9 +490,9 @@ impl Os {
     }
 
     /// What a worker does for the file system.
-    pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: FsWork) -> Step {
+    pub(crate) fn fs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, work: Work) -> Step {
         match work {
-            FsWork::EndIo(id) => {
+            Work::EndIo(id) => {
                 charge(sched, cpu, paths::XFS_END_IO);
                 let fs = self.fs();
                 let bio = fs.bios.bio(id);
@@ -518,10 +504,10 @@ impl Os {
                 }
                 sched.wake(cpu, task, WakeFlags::NONE);
             }
-            FsWork::CilPush => return self.xlog_cil_push(sched, cpu, task),
-            FsWork::Requeue => self.blk_mq_requeue_work(sched, cpu),
-            FsWork::LogDone(id) => self.xlog_iodone(sched, cpu, id),
-            FsWork::BufDone(id) => self.xfs_buf_iodone(sched, cpu, id),
+            Work::CilPush => return self.xlog_cil_push(sched, cpu, task),
+            Work::Requeue => self.blk_mq_requeue_work(sched, cpu),
+            Work::LogDone(id) => self.xlog_iodone(sched, cpu, id),
+            Work::BufDone(id) => self.xfs_buf_iodone(sched, cpu, id),
         }
         Step::Done(0)
     }

@@ -7,7 +7,8 @@
 
 use super::item::{Buffer, Item};
 use super::{Log, Stage};
-use crate::fs::bio::{BioId, BioKind};
+use crate::block::BioId;
+use crate::fs::bio::BioKind;
 use crate::fs::{FileSystem, JIFFY};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;

@@ -9,7 +9,7 @@
 use super::item::{Item, Transaction};
 use super::{Checkpoint, ICLOG_BYTES, ICLOGS, InFlight, LOG_BYTES, Log};
 use crate::fs::bio::BioKind;
-use crate::fs::{CilPush, FileId, FsWork};
+use crate::fs::{CilPush, FileId};
 use crate::workqueue::{Queue, Work};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
@@ -112,7 +112,7 @@ impl Os {
         let begun = !matches!(log.push, Push::Idle);
         if !std::mem::replace(&mut log.push_pending, true) && !begun {
             let queue = if rule == CilPush::Bound { Queue::Bound } else { Queue::Unbound };
-            self.queue_work(sched, cpu, queue, Work::Fs(FsWork::CilPush));
+            self.queue_work(sched, cpu, queue, Work::CilPush);
         }
     }
 

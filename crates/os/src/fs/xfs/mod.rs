@@ -25,8 +25,9 @@ mod space;
 
 pub use ail::Xfsaild;
 
-use super::bio::{BioId, BioKind};
+use super::bio::BioKind;
 use super::{FileId, Stage};
+use crate::block::BioId;
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths};
 use ail::Ail;
