@@ -156,6 +156,8 @@ pub struct Irqs {
     /// Each CPU's own queue of the block device, where one was used: its line, which arrives nowhere else.
     queues: Slots<Option<IrqId>>,
     pending: Slots<Pending>,
+    /// By CPU: its ksoftirqd is runnable. Empty before there are any.
+    awake: Vec<bool>,
     /// What devices have announced since the clock looked.
     pub raised: Vec<Raised>,
 }
@@ -163,7 +165,14 @@ pub struct Irqs {
 impl Default for Irqs {
     fn default() -> Irqs {
         let rules = IrqRules::V4_5;
-        Irqs { rules, irqs: Vec::new(), queues: Slots::new(), pending: Slots::new(), raised: Vec::new() }
+        Irqs {
+            rules,
+            irqs: Vec::new(),
+            queues: Slots::new(),
+            pending: Slots::new(),
+            awake: Vec::new(),
+            raised: Vec::new(),
+        }
     }
 }
 
@@ -259,6 +268,20 @@ impl Irqs {
         pending.bits |= left.bits;
         pending.work.extend(left.work);
         true
+    }
+
+    /// softirq.c: ksoftirqd_running(): whether softirqs of `cpu` are left to it.
+    #[inline]
+    pub fn ksoftirqd_running(&self, cpu: CpuId) -> bool {
+        self.awake.get(cpu.index()).is_some_and(|&awake| awake) && self.rules.ksoftirqd == KsoftirqdRunning::Yields
+    }
+
+    /// `cpu`'s ksoftirqd becomes runnable, or goes to sleep.
+    pub fn set_ksoftirqd(&mut self, cpu: CpuId, awake: bool) {
+        if self.awake.len() <= cpu.index() {
+            self.awake.resize(cpu.index() + 1, false);
+        }
+        self.awake[cpu.index()] = awake;
     }
 
     /// local_softirq_pending().

@@ -221,7 +221,7 @@ impl Os {
             Syscall::Worker(worker) => self.worker_thread(sched, cpu, task, worker),
             Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
             Syscall::Xfsaild(state) => self.xfsaild(sched, cpu, task, state),
-            Syscall::Net(call) => self.net.step(sched, cpu, task, call),
+            Syscall::Net(call) => self.net_step(sched, cpu, task, call),
         }
     }
 }

@@ -13,6 +13,12 @@
 //! (`tcp_rcv_space_adjust()`); a queue over its limit is collapsed, and nothing of TCP is dropped. The timer of a delayed
 //! acknowledgement fires only while its socket's owner sleeps in a receive, and wakes it to send it.
 //!
+//! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.3) leave it what loopback sends as well: it
+//! receives 64 packets at a time. What follows to the same socket from another CPU waits behind them.
+//!
+//! Differs: so no segments overtake each other, which TCP would have to put back in order; and the queue is never full
+//! (net.core.netdev_max_backlog, 1000).
+//!
 //! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
 
 pub mod rules;
@@ -20,6 +26,7 @@ pub mod tcp;
 pub mod udp;
 pub mod unix;
 
+use crate::irq::SoftIrq;
 use crate::{Os, Step, paths, within};
 pub use rules::{Buffers, NetRules};
 use sched::access::Path;
@@ -30,7 +37,7 @@ use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use tcp::{TcpPacket, TcpSock};
 use udp::{UdpPacket, UdpSock};
-use units::{CpuId, Slots};
+use units::{CpuId, Slots, unlikely};
 use unix::UnixSock;
 
 /// One end of a connection.
@@ -118,6 +125,16 @@ enum Packet {
     Udp(UdpPacket),
 }
 
+impl Packet {
+    /// The socket that it is for.
+    fn to(&self) -> Socket {
+        match self {
+            Packet::Tcp(packet) => Socket::Tcp(packet.to),
+            Packet::Udp(packet) => Socket::Udp(packet.to),
+        }
+    }
+}
+
 /// Every socket, and what is on its way between them.
 pub struct Net {
     pub rules: NetRules,
@@ -128,7 +145,14 @@ pub struct Net {
     input_pkt_queue: VecDeque<Packet>,
     /// It is being emptied, or bottom halves are off.
     bh_disabled: bool,
+    /// ksoftirqd_running() of the CPU that executes.
+    ksoftirqd_running: bool,
+    /// softnet_data.input_pkt_queue of all CPUs while they are left to ksoftirqd, in the order of sending.
+    left: VecDeque<(CpuId, Packet)>,
 }
+
+/// dev.c: dev_rx_weight: packets that a call of net_rx_action() takes from a CPU's queue.
+const DEV_RX_WEIGHT: usize = 64;
 
 impl Net {
     pub(crate) fn new(rules: NetRules) -> Net {
@@ -139,6 +163,8 @@ impl Net {
             unix: Slots::new(),
             input_pkt_queue: VecDeque::new(),
             bh_disabled: false,
+            ksoftirqd_running: false,
+            left: VecDeque::new(),
         }
     }
 
@@ -175,20 +201,59 @@ impl Net {
         if self.bh_disabled || self.input_pkt_queue.is_empty() {
             return;
         }
+        if unlikely(self.ksoftirqd_running || !self.left.is_empty()) {
+            self.leave_to_ksoftirqd(cpu);
+            if self.input_pkt_queue.is_empty() {
+                return;
+            }
+        }
         self.bh_disabled = true;
         within(sched, cpu, paths::DO_SOFTIRQ, |sched| {
             within(sched, cpu, paths::NET_RX_ACTION, |sched| {
                 while let Some(packet) = self.input_pkt_queue.pop_front() {
-                    within(sched, cpu, paths::NETIF_RECEIVE_SKB, |sched| {
-                        within(sched, cpu, paths::IP_RCV, |sched| match packet {
-                            Packet::Tcp(packet) => self.tcp_v4_rcv(sched, cpu, packet),
-                            Packet::Udp(packet) => self.udp_rcv(sched, cpu, packet),
-                        });
-                    });
+                    self.netif_receive_skb(sched, cpu, packet);
                 }
             });
         });
         self.bh_disabled = false;
+    }
+
+    fn netif_receive_skb<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: Packet) {
+        within(sched, cpu, paths::NETIF_RECEIVE_SKB, |sched| {
+            within(sched, cpu, paths::IP_RCV, |sched| match packet {
+                Packet::Tcp(packet) => self.tcp_v4_rcv(sched, cpu, packet),
+                Packet::Udp(packet) => self.udp_rcv(sched, cpu, packet),
+            });
+        });
+    }
+
+    /// What waits on `cpu` is ksoftirqd's, if that is runnable; if not, what follows packets that are another's.
+    #[cold]
+    fn leave_to_ksoftirqd(&mut self, cpu: CpuId) {
+        for packet in std::mem::take(&mut self.input_pkt_queue) {
+            let before = self.left.iter().find(|(_, other)| other.to() == packet.to()).map(|&(at, _)| at);
+            match before.or(self.ksoftirqd_running.then_some(cpu)) {
+                Some(at) => self.left.push_back((at, packet)),
+                None => self.input_pkt_queue.push_back(packet),
+            }
+        }
+    }
+
+    /// dev.c: process_backlog(), of what was left to the ksoftirqd of `cpu`. Returns whether more is left than it takes at a time.
+    #[cold]
+    fn process_backlog<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> bool {
+        (self.bh_disabled, self.ksoftirqd_running) = (true, false);
+        for _ in 0..DEV_RX_WEIGHT {
+            let first = self.left.iter().position(|&(at, _)| at == cpu);
+            let left = first.and_then(|first| self.left.remove(first)).map(|(_, packet)| packet);
+            let Some(packet) = left else { break };
+            self.netif_receive_skb(sched, cpu, packet);
+            // What it sends itself goes behind the rest.
+            let sent = std::mem::take(&mut self.input_pkt_queue);
+            self.left.extend(sent.into_iter().map(|packet| (cpu, packet)));
+        }
+        self.bh_disabled = false;
+        self.left.iter().any(|&(at, _)| at == cpu)
     }
 
     /// A CPU reads what is in a packet that another one wrote: its structure, then `bytes` of data.
@@ -201,6 +266,40 @@ impl Net {
 const SKB_TOUCHED: u32 = 256;
 
 impl Os {
+    /// A send or receive, and what it leaves to ksoftirqd.
+    #[inline]
+    pub(crate) fn net_step<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut NetCall,
+    ) -> Step {
+        self.net.ksoftirqd_running = self.irq.ksoftirqd_running(cpu);
+        let step = self.net.step(sched, cpu, task, call);
+        if unlikely(!self.net.left.is_empty()) {
+            for &(at, _) in &self.net.left {
+                self.irq.raise_bare(at, SoftIrq::NetRx);
+            }
+        }
+        step
+    }
+
+    /// dev.c: net_rx_action(), of what loopback has left on `cpu`.
+    #[inline]
+    pub fn net_rx_action<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        if unlikely(!self.net.left.is_empty()) && self.net.process_backlog(sched, cpu) {
+            self.irq.raise_bare(cpu, SoftIrq::NetRx);
+        }
+    }
+
+    /// dev.c: dev_cpu_dead(): what waited on a CPU that went offline waits on `heir`.
+    pub fn dev_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
+        for (at, _) in self.net.left.iter_mut().filter(|(at, _)| *at == offline) {
+            *at = heir;
+        }
+    }
+
     /// A connection, established: its two ends. `buffers` are set at both, before it is made.
     pub fn connect(&mut self, transport: Transport, buffers: Buffers) -> (Socket, Socket) {
         match transport {

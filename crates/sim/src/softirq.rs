@@ -7,7 +7,7 @@ use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use crate::task::Pending;
 use machine::hardware::Hardware;
-use os::irq::{Cause, IrqId, KsoftirqdRunning, Raised, SoftIrq};
+use os::irq::{Cause, IrqId, Raised, SoftIrq};
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -26,17 +26,11 @@ pub(crate) struct Devices {
     coming: PerCpu<VecDeque<Raised>>,
     /// By CPU. Empty before the first line is requested that needs them.
     ksoftirqd: Vec<TaskId>,
-    /// By CPU: its ksoftirqd is runnable.
-    awake: PerCpu<bool>,
 }
 
 impl Devices {
     pub fn new(nr_cpus: usize) -> Devices {
-        Devices {
-            coming: PerCpu::from_fn(nr_cpus, |_| VecDeque::new()),
-            ksoftirqd: Vec::new(),
-            awake: PerCpu::from_fn(nr_cpus, |_| false),
-        }
+        Devices { coming: PerCpu::from_fn(nr_cpus, |_| VecDeque::new()), ksoftirqd: Vec::new() }
     }
 }
 
@@ -110,6 +104,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.set_device(cpu);
         // What dev.c: dev_cpu_dead() and blk-mq.c: blk_softirq_cpu_dead() do: what was left to softirqs there is left to them elsewhere.
         let heir = online.first().expect("a CPU stays up");
+        self.os.dev_cpu_dead(cpu, heir);
         if self.os.irq.inherit_softirqs(cpu, heir) {
             self.wakeup_softirqd(cpu, heir);
         }
@@ -168,7 +163,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// softirq.c: ksoftirqd_running(): whether softirqs are left to it.
     #[inline]
     pub(crate) fn ksoftirqd_running(&self, cpu: CpuId) -> bool {
-        self.os.irq.rules.ksoftirqd == KsoftirqdRunning::Yields && self.devices.awake[cpu]
+        self.os.irq.ksoftirqd_running(cpu)
     }
 
     /// softirq.c: __do_softirq(), handle_softirqs() in v6.12.
@@ -202,13 +197,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if let Some(task) = sim.os.irq.action(cpu, vector) {
                 sim.sched.wake(cpu, task, WakeFlags::NONE);
             }
+            if vector == SoftIrq::NetRx {
+                sim.os.net_rx_action(&mut sim.sched, cpu);
+            }
         });
     }
 
     /// softirq.c: wakeup_softirqd(), of `cpu`'s thread.
     fn wakeup_softirqd(&mut self, by: CpuId, cpu: CpuId) {
         if let Some(&task) = self.devices.ksoftirqd.get(cpu.index()) {
-            self.devices.awake[cpu] = true;
+            self.os.irq.set_ksoftirqd(cpu, true);
             self.sched.wake(by, task, WakeFlags::NONE);
         }
     }
@@ -224,7 +222,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 memory: AddressSpace::Kernel,
                 ..TaskSpec::new(&format!("ksoftirqd/{}", cpu.index()), Ksoftirqd)
             };
-            self.devices.awake[cpu] = true;
+            self.os.irq.set_ksoftirqd(cpu, true);
             let task = self.spawn_daemon(spec);
             self.devices.ksoftirqd.push(task);
         }
@@ -250,7 +248,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     pub(crate) fn run_ksoftirqd(&mut self, cpu: CpuId) -> bool {
         let owner = self.owner_of_ksoftirqd(cpu);
         if owner != cpu || !self.os.irq.local_softirq_pending(cpu) {
-            self.devices.awake[owner] = false;
+            self.os.irq.set_ksoftirqd(owner, false);
             self.sched.set_current_state(cpu, TaskState::Interruptible);
             self.switch(cpu, false);
             return false;

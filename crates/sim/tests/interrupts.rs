@@ -5,6 +5,7 @@ use machine::idle::IdleRules;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
 use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
+use os::net::{Buffers, Receive, Transport};
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::timer_wheel::TimerSlack;
@@ -221,6 +222,61 @@ fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_3
     assert_eq!(woken(KsoftirqdRunning::Beside), 1);
     assert_eq!(woken(KsoftirqdRunning::Removed), 1);
     assert!(woken(KsoftirqdRunning::Yields) > 1);
+}
+
+/// A sender on CPU 1, beside a hog and a ksoftirqd with much to do, and its reader on CPU 2; and what the sender does after the first
+/// of `sends`. All that was sent arrives, or the run would not end.
+fn over_loopback(ksoftirqd: KsoftirqdRunning, transport: Transport, sends: u32, then: Vec<Op>) -> LinuxSim<true> {
+    let mut sim = machine(IrqRules { ksoftirqd, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
+    let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+    let (from, to) = sim.os.connect(transport, Buffers::default());
+    let send = || Op::Send { socket: from, bytes: 1000 };
+    let mut ops = vec![Op::SleepFor(Ns::from_ms(20)), Op::RunFor(Ns(10_000)), send(), report(1)];
+    ops.extend(then);
+    ops.extend((1..sends).map(|_| send()));
+    ops.push(Op::RunFor(Ns::from_ms(2)));
+    sim.spawn(CpuId(0), pinned("sender", CPU1, ops));
+    let receive = || Op::Receive { socket: to, bytes: 1000, how: Receive { wait_all: true, discard: false } };
+    let mut ops = vec![receive(), report(2)];
+    ops.extend((1..sends).map(|_| receive()));
+    sim.spawn(CpuId(0), pinned("reader", CPU2, ops));
+    sim.raise_irq(Ns::from_ms(10), irq, net(400));
+    sim
+}
+
+#[test]
+fn what_loopback_sends_waits_for_a_runnable_ksoftirqd_from_v4_9_to_v6_3() {
+    for transport in [Transport::Udp, Transport::Tcp { nodelay: true }] {
+        let later = |ksoftirqd| {
+            let mut sim = over_loopback(ksoftirqd, transport, 1, Vec::new());
+            finish(&mut sim);
+            Ns(value(&sim, 2) - value(&sim, 1))
+        };
+        // The reader is woken before the sender's call returns; what is left is its CPU's way out of an idle state, 60 us. Or it is woken when
+        // the thread has got its turn, and has taken a round.
+        for (ksoftirqd, waits) in
+            [(KsoftirqdRunning::Beside, false), (KsoftirqdRunning::Yields, true), (KsoftirqdRunning::Removed, false)]
+        {
+            let later = later(ksoftirqd);
+            assert_eq!(later > ROUND, waits, "{transport:?}, {ksoftirqd:?}: {later:?}");
+        }
+    }
+}
+
+#[test]
+fn what_was_left_to_ksoftirqd_is_not_overtaken_and_survives_its_cpu() {
+    for transport in [Transport::Udp, Transport::Tcp { nodelay: true }] {
+        let mut sim =
+            over_loopback(KsoftirqdRunning::Yields, transport, 70, vec![Op::SetAffinity(CpuMask::single(CpuId(3)))]);
+        finish(&mut sim);
+        let mut sim = over_loopback(KsoftirqdRunning::Yields, transport, 3, Vec::new());
+        while sim.samples.is_empty() {
+            sim.run(sim.now() + Ns(50_000));
+        }
+        assert!(value(&sim, 1) > 0 && sim.samples.len() == 1, "it is sent and has not arrived");
+        sim.at(sim.now(), Change::CpuOffline(CPU1));
+        finish(&mut sim);
+    }
 }
 
 #[test]

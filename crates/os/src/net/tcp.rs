@@ -79,7 +79,7 @@ impl Skb {
 /// A segment, as its receiver sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TcpPacket {
-    to: u32,
+    pub to: u32,
     seq: u64,
     len: u32,
     /// How many bytes of data its head has room for.

@@ -34,7 +34,7 @@ pub const LONGEST: u32 = 65_507;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UdpPacket {
-    to: u32,
+    pub to: u32,
     len: u32,
     truesize: u32,
     writer: CpuId,
