@@ -1,7 +1,7 @@
 //! Runs side by side, the bar that shows how far they are, and Ctrl-C.
 
 use crate::failure::Failure;
-use crate::output::{say, write_file};
+use crate::output::{say, write_file_and_folders};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::record::Record;
 use lab::setup::Setup;
@@ -141,8 +141,7 @@ pub fn guarded<T>(setup: &Setup, keep: Keep, body: impl FnOnce() -> Result<T, Fa
 }
 
 fn store_broken(setup: &Setup, path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    write_file(path, Record::new(setup.clone(), None, 0).to_json())
+    write_file_and_folders(path, Record::new(setup.clone(), None, 0).to_json())
 }
 
 fn words(payload: &(dyn Any + Send)) -> String {

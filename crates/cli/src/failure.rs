@@ -2,6 +2,7 @@
 
 use lab::mistake::Mistake;
 use lab::trace::TraceError;
+use std::fmt::Display;
 use std::io;
 use std::process::ExitCode;
 
@@ -58,9 +59,12 @@ impl Failure {
     pub fn of_writing(error: io::Error, out: &str) -> Failure {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::Closed,
-            _ => {
-                Failure::Mistake(format!("{out}: cannot be written: {error}; expected the name of a file: --out FILE"))
-            }
+            _ => Failure::unwritten(out, &error, "the name of a file: --out FILE"),
         }
+    }
+
+    /// What the user gave to be written to cannot be.
+    pub fn unwritten(place: impl Display, error: &io::Error, expected: &str) -> Failure {
+        Failure::Mistake(format!("{place}: cannot be written: {error}; expected {expected}"))
     }
 }

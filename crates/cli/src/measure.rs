@@ -4,7 +4,7 @@ use crate::arguments::{MeasureArguments, MeasureFormat};
 use crate::execute::{Patience, progress};
 use crate::failure::Failure;
 use crate::files::Disk;
-use crate::output::{print, say, write_file};
+use crate::output::{print, say, write_file, write_file_and_folders};
 use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
@@ -227,16 +227,11 @@ fn store(folder: &Path, record: &MeasuredRecord) -> Result<(), Failure> {
         fs::remove_dir_all(&place).map_err(|error| cannot_write(&place, &error))?;
     }
     let path = place.join(format!("{:04}.json", record.iteration));
-    fs::create_dir_all(&place)
-        .and_then(|()| write_file(&path, record.to_json()))
-        .map_err(|error| cannot_write(&path, &error))
+    write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::Mistake(format!(
-        "{}: cannot be written: {error}; expected a place for measurements: --out DIR",
-        path.display()
-    ))
+    Failure::unwritten(path.display(), error, "a place for measurements: --out DIR")
 }
 
 /// Reads a folder of measurements.

@@ -104,6 +104,12 @@ fn unfinished_by(path: &Path) -> Option<u32> {
     name.rsplit_once('.')?.1.parse().ok()
 }
 
+/// Writes a whole file, and makes the folders that it lies in.
+pub fn write_file_and_folders(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    write_file(path, content)
+}
+
 /// Writes a whole file.
 pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     let mut file = NewFile::create(path)?;

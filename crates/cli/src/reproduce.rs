@@ -5,7 +5,7 @@ use crate::compare::{Session, comparison};
 use crate::failure::Failure;
 use crate::output::{print, write_file};
 use crate::select;
-use crate::store::{Store, Stored, cannot_write};
+use crate::store::{Folder, Store, Stored, cannot_write};
 use lab::experiment::{Experiment, Job, Purpose};
 use lab::html::overview::{MARK, Part, overview};
 use lab::mistake::Written;
@@ -92,14 +92,18 @@ fn plan(studies: &[&'static Study], selectors: &Selectors) -> Result<Vec<Planned
     Ok(planned)
 }
 
-/// Refuses a place where somebody else's page would be overwritten.
+/// Refuses a place where somebody else's page would be overwritten, and the folder of a single experiment.
 fn check_overview(place: &Path) -> Result<(), Failure> {
     let path = place.join(OVERVIEW);
+    let refuse = |path: &Path, found: &str| {
+        let expected = "a new folder, or one with results of this command: --out DIR";
+        Err(Failure::Mistake(format!("{}: found {found}; expected {expected}", path.display())))
+    };
+    if Folder::is_one(place) {
+        return refuse(place, "the results of one experiment");
+    }
     match fs::read(&path) {
-        Ok(page) if !String::from_utf8_lossy(&page).contains(MARK) => {
-            let expected = "a new folder, or one with results of this command: --out DIR";
-            Err(Failure::Mistake(format!("{}: found a page that is not ours; expected {expected}", path.display())))
-        }
+        Ok(page) if !String::from_utf8_lossy(&page).contains(MARK) => refuse(&path, "a page that is not ours"),
         _ => Ok(()),
     }
 }

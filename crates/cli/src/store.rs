@@ -1,7 +1,7 @@
 //! Result folders: a mark that the folder is ours, one record for each run, and the reports.
 
 use crate::failure::Failure;
-use crate::output::{sweep, write_file};
+use crate::output::{sweep, write_file, write_file_and_folders};
 use lab::experiment::{Experiment, Job, file_name};
 use lab::html::overview::State;
 use lab::json::Document;
@@ -36,6 +36,11 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// Whether a folder holds the results of one experiment.
+    pub fn is_one(path: &Path) -> bool {
+        path.join(MARK).exists()
+    }
+
     /// Opens the folder of what has that name and identity, and makes it where there is none.
     pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
         let mut made: Vec<PathBuf> = path.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
@@ -45,7 +50,7 @@ impl Folder {
         sweep(path);
         let folder = Folder { path: path.to_path_buf(), new, made };
         let mark = serde_json::json!({ "fairground": lab::VERSION, "name": name, "experiment": identity });
-        let written = fs::create_dir_all(path).and_then(|()| write_file(&path.join(MARK), format!("{mark}\n")));
+        let written = write_file_and_folders(&path.join(MARK), format!("{mark}\n"));
         if let Err(error) = written {
             folder.discard();
             return Err(cannot_write(path, &error));
@@ -140,23 +145,16 @@ impl Store {
 
     pub fn save(&self, experiment: &Experiment, job: &Job, record: &Record) -> Result<PathBuf, Failure> {
         let path = self.record_path(experiment, job);
-        let parent = path.parent().expect("a record lies in the folder");
-        fs::create_dir_all(parent)
-            .and_then(|()| write_file(&path, record.to_json()))
-            .map_err(|error| cannot_write(&path, &error))?;
+        write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))?;
         Ok(path)
     }
 
     /// Writes what the benchmark itself would have written in a run.
     pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(String, String)]) -> Result<(), Failure> {
-        if logs.is_empty() {
-            return Ok(());
-        }
         let folder = self.folder().join(LOGS).join(experiment.record_name(job));
-        fs::create_dir_all(&folder).map_err(|error| cannot_write(&folder, &error))?;
         for (name, text) in logs {
             let path = folder.join(format!("{}.log", file_name(name)));
-            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
+            write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))?;
         }
         Ok(())
     }
@@ -164,8 +162,7 @@ impl Store {
     /// Writes what the scheduler and the machine counted in a run, before its record: whoever finds that finds this.
     pub fn save_statistics(&self, experiment: &Experiment, job: &Job, text: &str) -> Result<(), Failure> {
         let path = self.statistics_path(experiment, job);
-        let parent = path.parent().expect("it lies in the folder");
-        fs::create_dir_all(parent).and_then(|()| write_file(&path, text)).map_err(|error| cannot_write(&path, &error))
+        write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))
     }
 
     pub fn load_statistics(&self, experiment: &Experiment, job: &Job) -> Option<String> {
@@ -237,7 +234,7 @@ impl Stored {
 }
 
 pub fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Mistake(format!("{}: cannot be written: {error}; expected a place for results: --out DIR", path.display()))
+    Failure::unwritten(path.display(), error, "a place for results: --out DIR")
 }
 
 /// Whether the folder is empty; otherwise it holds results of this experiment.
