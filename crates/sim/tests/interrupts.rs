@@ -297,6 +297,25 @@ fn time_in_interrupts_is_not_the_tasks_where_it_is_accounted() {
 }
 
 #[test]
+fn a_task_leaves_a_cpu_that_interrupts_take_if_their_time_is_accounted() {
+    let ends_on = |time| {
+        let mut sim = machine(IrqRules { time, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
+        let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
+        let ops = [Op::RunFor(Ns::from_ms(5)), Op::SetAffinity(CpuMask::all(4)), Op::RunFor(Ns::from_ms(500))];
+        let hog = sim.spawn(CpuId(0), pinned("hog", CPU1, ops));
+        // Half of the CPU, in pieces that no tick sees anything of.
+        for n in 0..1_000 {
+            sim.raise_irq(Ns(10_000_000 + n * 200_000), irq, net(1));
+        }
+        assert_eq!(sim.run(Ns::from_ms(200)), End::Time);
+        sim.sched.task_cpu(hog)
+    };
+    // Unaccounted it is the task's own time, and the CPU as big as ever (avg_irq, scale_rt_capacity()).
+    assert_eq!(ends_on(os::irq::IrqTime::Off), CPU1);
+    assert_ne!(ends_on(os::irq::IrqTime::On), CPU1);
+}
+
+#[test]
 fn a_block_device_answers_by_the_interrupt_of_its_queue() {
     let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
     sim.spawn(CpuId(0), pinned("reader", CPU2, [Op::BlockIo(Ns::from_ms(3)), report(1)]));
