@@ -1,13 +1,16 @@
 //! Traces of one run, streamed to a writer while it runs.
 
+use crate::idle;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use crate::run::{Run, Wanted, run, start};
 use crate::setup::Setup;
 use machine::description::{Unit, scaled};
+use machine::energy::Power;
+use machine::idle::Way;
 use machine::topology::Location;
 use observe::proc::Formats;
-use observe::{Absent, Ftrace, Gantt, Perfetto, Selection, Statistics, Tracepoint, Window};
+use observe::{Absent, Ftrace, Gantt, Perfetto, PowerOf, Selection, Statistics, Tracepoint, Window};
 use sched::sched::TaskId;
 use sched::trace::{Context, Event, Sink};
 use std::cell::RefCell;
@@ -219,7 +222,11 @@ pub fn trace<W: Write + 'static>(
     let done = match format {
         TraceFormat::Perfetto => {
             let events = events.unwrap_or_else(|| Selection::with_message(formats));
-            let sink = Window::new(Perfetto::new(writer, nr_cpus, from, formats, events)?, nr_cpus, from, to);
+            let mut perfetto = Perfetto::new(writer, nr_cpus, from, formats, events)?;
+            if let Some(power) = power_of(setup, &at)? {
+                perfetto = perfetto.with_power(power);
+            }
+            let sink = Window::new(perfetto, nr_cpus, from, to);
             match listen(setup, sink, bare, until, interrupted, &at)? {
                 None => return Ok(None),
                 Some((sink, run)) => (sink.finish().finish()?, run),
@@ -253,6 +260,23 @@ pub fn trace<W: Write + 'static>(
     }
     writer.flush()?;
     Ok(Some((writer, run, from, to)))
+}
+
+/// What CPUs of the setup's machine draw, where that is known and a core has one thread.
+fn power_of(setup: &Setup, at: &Location) -> Result<Option<Box<PowerOf>>, Mistake> {
+    let machine = setup.machine.machine()?.description;
+    let single = machine.topology().cores().iter().all(|core| core.cpus.weight() == 1);
+    let Some(power) = Power::of(&machine).filter(|_| single && setup.costs) else { return Ok(None) };
+    let mut states = machine.idle_states();
+    let polls = states.first().is_some_and(|state| state.target_residency == Ps::ZERO);
+    if matches!(idle::options(setup, polls, at)?.way, Way::Off | Way::Halt) {
+        // The shallowest that does not poll is the only one.
+        states.retain(|state| state.target_residency > Ps::ZERO);
+    }
+    Ok(Some(Box::new(move |cpu, state, khz| {
+        let state = state.and_then(|state| states.get(usize::from(state))).map(|state| state.name.as_str());
+        power.drawn_uw(cpu, state, khz)
+    })))
 }
 
 /// A setup's kernel is known: it was made from an experiment.

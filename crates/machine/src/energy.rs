@@ -69,6 +69,18 @@ impl Power {
     }
 }
 
+impl Power {
+    /// What the core of `cpu` draws in an idle state of that name, or executing, while its clock is at `khz`.
+    ///
+    /// # Panics
+    /// If no domain has the CPU.
+    pub fn drawn_uw(&self, cpu: CpuId, state: Option<&str>, khz: u32) -> u64 {
+        let domain = self.domains.iter().find(|domain| domain.cpus.contains(cpu)).expect("each CPU is in a domain");
+        let idle = state.and_then(|state| domain.idle_uw(state));
+        idle.unwrap_or_else(|| domain.executing_uw(khz, self.full_khz))
+    }
+}
+
 impl DomainPower {
     /// What a core draws that executes while the fastest CPUs' clock would stand at `khz`, which is `full_khz` at the table's end.
     pub fn executing_uw(&self, khz: u32, full_khz: u32) -> u64 {
@@ -82,7 +94,7 @@ impl DomainPower {
         }
     }
 
-    /// What one draws in the idle state of that name; `None` where it polls.
+    /// What one draws in the idle state of that name; `None` where that polls.
     pub fn idle_uw(&self, state: &str) -> Option<u64> {
         self.idle.iter().find(|(name, _)| name == state).map(|&(_, uw)| uw)
     }

@@ -25,7 +25,7 @@ pub use gantt::{Gantt, Picture};
 pub use histogram::Histogram;
 pub use pairs::Pair;
 pub use per_task::{PerTask, TaskFigures};
-pub use perfetto::{PERFETTO_MAX_CPUS, Perfetto};
+pub use perfetto::{PERFETTO_MAX_CPUS, Perfetto, PowerOf};
 pub use profile::{Object, Profile, Stack};
 pub use schedstat::Schedstat;
 pub use statistics::{NameTotals, Report, Statistics};

@@ -11,9 +11,13 @@
 //! On one CPU events are read in the order in which they were passed, even within a nanosecond; that is why the compact
 //! form of `sched_switch` is not used, which loses it. Between CPUs Perfetto orders equal times as it likes.
 //!
-//! Frequency and idle states are given as `cpu_frequency` and `cpu_idle` alone: the UI draws its own counters from them.
+//! Frequency and idle states are given as `cpu_frequency` and `cpu_idle` alone: the UI draws its own counters from them. What CPUs draw in
+//! them is a counter of ours, where somebody knows.
 
+mod power;
 mod schema;
+
+pub use power::PowerOf;
 
 use crate::output::Output;
 use crate::proc::Formats;
@@ -61,6 +65,8 @@ pub struct Perfetto<W: Write> {
     packet: Vec<u8>,
     formats: Formats,
     selection: Selection,
+    /// `None`: nobody knows what CPUs draw.
+    power: Option<power::Power>,
 }
 
 impl<W: Write> Perfetto<W> {
@@ -92,6 +98,7 @@ impl<W: Write> Perfetto<W> {
             packet: Vec::new(),
             formats,
             selection,
+            power: None,
         };
         trace.open_counters();
         let switches = trace.selection.contains(Tracepoint::SchedSwitch);
@@ -438,6 +445,7 @@ impl<W: Write> Sink for Perfetto<W> {
             Event::SchedSwitch { prev, next, .. } => self.flow_ends(time, cpu, prev, next),
             _ => {}
         }
+        self.count_power(time, cpu, event);
         self.tasks.passed(cpu, event);
     }
 

@@ -2,10 +2,11 @@ use super::*;
 use crate::experiment::{Draft, Purpose};
 use crate::machines::tests::Table;
 use crate::run::{Run, Wanted, run};
+use crate::trace::{Cut, TraceFormat, Wish, trace};
 use machine::energy::PackageEnergy;
 use machine::topology::Location;
 use std::collections::BTreeMap;
-use units::{CpuId, CpuMask, Ps};
+use units::{CpuId, CpuMask, Ns, Ps};
 
 fn taken() -> EnergyUse {
     let domain = |cpu: u16, executing_mj: u128| DomainEnergy {
@@ -116,4 +117,18 @@ fn a_machine_without_powers_says_so() {
     let said = |setup: &Setup| text(setup, &run.hardware.idle.states, None, None, &[]);
     assert_eq!(said(&setup), "\nEnergy is not reckoned: what CPUs of snapdragon-845 draw is not known\n");
     assert_eq!(said(&Setup { costs: false, ..setup }), "\nEnergy is not reckoned: the cost model is off\n");
+}
+
+#[test]
+fn a_trace_counts_power_where_it_is_known() {
+    let (setup, _) = phone("v6.1,cpufreq.driver=scmi");
+    let traced = |setup: &Setup| {
+        let cut = Cut { from: Some(Ns::from_ms(5)), to: Some(Ns::from_ms(30)) };
+        let wish = Wish { format: TraceFormat::Perfetto, cut, columns: 80, events: None };
+        let done = trace(setup, wish, Vec::new(), &|| false).expect("a trace").expect("nobody interrupted");
+        let named = |name: &[u8]| done.0.windows(name.len()).any(|bytes| bytes == name);
+        (named(b"CPU 0 power"), named(b"CPU 7 power"))
+    };
+    assert_eq!(traced(&setup), (true, true));
+    assert_eq!(traced(&Setup { costs: false, ..setup }), (false, false));
 }

@@ -277,3 +277,25 @@ fn events_without_a_message_of_their_own_are_generic_ones_where_asked_for() {
     ];
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn what_cpus_draw_is_a_counter_where_somebody_knows() {
+    let of = |_, state: Option<u8>, khz: u32| state.map_or(u64::from(khz), |state| 5 - u64::from(state));
+    let mut trace = trace(2).with_power(Box::new(of));
+    let idle = |state| Event::CpuIdle { state };
+    // Nobody knows the frequency yet.
+    trace.event(Ns(1), CpuId(1), &idle(Some(0)));
+    trace.event(Ns(2), CpuId(1), &Event::CpuFrequency { khz: 900 });
+    trace.event(Ns(3), CpuId(1), &idle(None));
+    trace.event(Ns(4), CpuId(1), &Event::CpuFrequency { khz: 900 });
+    trace.event(Ns(5), CpuId(1), &idle(Some(2)));
+    let packets = packets(trace);
+    let track = packets.iter().filter_map(|packet| packet.track_descriptor.as_ref());
+    let track = track.filter(|track| track.name.as_deref() == Some("CPU 1 power")).collect::<Vec<_>>();
+    assert_eq!(track.len(), 1);
+    let shown = |packet: &TracePacket| {
+        let event = packet.track_event.as_ref().filter(|event| event.track_uuid == track[0].uuid)?;
+        Some((packet.timestamp?, event.counter_value?))
+    };
+    assert_eq!(packets.iter().filter_map(shown).collect::<Vec<_>>(), [(2, 5), (3, 900), (5, 3)]);
+}
