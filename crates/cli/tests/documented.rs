@@ -3,7 +3,7 @@
 
 mod program;
 
-use program::{folder, run, run_well};
+use program::{folder, run, run_well, words};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -36,20 +36,6 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 fn block<'a>(page: &'a str, begins: &str) -> &'a str {
     let found = blocks(page).into_iter().find(|(_, text)| text.starts_with(begins));
     found.unwrap_or_else(|| panic!("no block begins with {begins:?}")).1
-}
-
-/// Words as a shell divides them, without what stands behind a `#`.
-fn words(command: &str) -> Vec<String> {
-    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
-    for letter in format!("{command} ").chars() {
-        match letter {
-            '\'' | '"' => quoted = !quoted,
-            '#' if !quoted && word.is_empty() => break,
-            ' ' if !quoted => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
-            letter => word.push(letter),
-        }
-    }
-    words
 }
 
 /// The commands of a page that a reader may copy, without the program's name.
@@ -268,5 +254,17 @@ fn examples_of_files_are_taken() {
             &place,
             &["run", "--machine", "xeon-e5-2670v3-2s", "--workload", "script:file=s.txt", "--arm", "v6.12"],
         );
+    }
+}
+
+#[test]
+fn the_readme_counts_what_ships() {
+    let place = folder("documented-counts");
+    let listed = |what: &str| run_well(&place, &[what, "list"]).stdout.lines().count();
+    let readme = text("README.md");
+    // Files of tasks, scripts and recorded traces are no benchmarks.
+    let counts = [("Twenty-one ship", listed("machines"), 21), ("twenty-four benchmarks", listed("workloads") - 3, 24)];
+    for (words, there, said) in counts {
+        assert!(readme.contains(words) && there == said, "README says {words:?}, and there are {there}");
     }
 }

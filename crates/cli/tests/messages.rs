@@ -7,7 +7,7 @@
 
 mod program;
 
-use program::{files, folder, run};
+use program::{files, folder, run, words};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -57,19 +57,9 @@ fn read(table: &str) -> (String, Vec<Case>) {
     (head, cases)
 }
 
-/// Words as a shell divides them, with quotes.
-fn words(command: &str) -> Vec<String> {
-    let command = PARTS.iter().fold(command.to_string(), |command, (short, long)| command.replace(short, long));
-    let mut words = vec![String::new()];
-    let mut quoted = false;
-    for letter in command.chars() {
-        match letter {
-            '\'' => quoted = !quoted,
-            ' ' if !quoted => words.push(String::new()),
-            letter => words.last_mut().expect("never empty").push(letter),
-        }
-    }
-    words
+/// The words of a case's command.
+fn arguments(command: &str) -> Vec<String> {
+    words(&PARTS.iter().fold(command.to_string(), |command, (short, long)| command.replace(short, long)))
 }
 
 /// What the program says, and all that is wrong about how it ends.
@@ -86,7 +76,7 @@ fn said(place: &Path, case: &Case) -> (String, Vec<String>) {
         fs::write(path, bytes).expect("a file");
     }
     let before = files(place);
-    let arguments = words(&case.command);
+    let arguments = arguments(&case.command);
     let said = run(place, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let mut faults = Vec::new();
     let mut fault = |wrong: bool, what: String| {

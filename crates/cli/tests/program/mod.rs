@@ -82,3 +82,24 @@ pub fn files(folder: &Path) -> Vec<String> {
     files.sort();
     files
 }
+
+/// Words as a shell divides them, without what stands behind a `#` that begins one.
+#[allow(dead_code, reason = "not every test file needs it")]
+pub fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in command.chars() {
+        match (quote, letter) {
+            (Some(open), letter) if open == letter => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                // Quotes around nothing are a word.
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
