@@ -83,15 +83,17 @@ impl<A: Arch> Sched<A> {
     pub(super) fn __enqueue_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &mut self.se[se];
         entity.in_timeline = true;
-        let cfs_rq = &mut self.cfs_rq[cfs];
         match self.kernel.entity.pick {
-            Pick::Cfs => cfs_rq.tasks_timeline.insert(entity.vruntime, se),
-            Pick::Eevdf => {
-                cfs_rq.avg_vruntime_add(self.kernel.load_resolution, entity);
-                let (deadline, vruntime, slice) = (entity.deadline, entity.vruntime, entity.slice);
-                cfs_rq.tasks_timeline.insert_deadline(deadline, vruntime, slice, se);
-            }
+            Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.insert(entity.vruntime, se),
+            Pick::Eevdf => self.__enqueue_entity_eevdf(cfs, se),
         }
+    }
+
+    #[inline(never)]
+    fn __enqueue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
+        cfs_rq.avg_vruntime_add(self.kernel.load_resolution, entity);
+        cfs_rq.tasks_timeline.insert_deadline(entity.deadline, entity.vruntime, entity.slice, se);
     }
 
     /// fair.c: __dequeue_entity().
@@ -99,22 +101,24 @@ impl<A: Arch> Sched<A> {
     pub(super) fn __dequeue_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let entity = &mut self.se[se];
         entity.in_timeline = false;
-        let cfs_rq = &mut self.cfs_rq[cfs];
         match self.kernel.entity.pick {
-            Pick::Cfs => cfs_rq.tasks_timeline.remove(entity.vruntime, se),
-            Pick::Eevdf => {
-                cfs_rq.tasks_timeline.remove_deadline(entity.deadline, se);
-                cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
-            }
+            Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.remove(entity.vruntime, se),
+            Pick::Eevdf => self.__dequeue_entity_eevdf(cfs, se),
         }
+    }
+
+    #[inline(never)]
+    fn __dequeue_entity_eevdf(&mut self, cfs: CfsRqId, se: SeId) {
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
+        cfs_rq.tasks_timeline.remove_deadline(entity.deadline, se);
+        cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
     }
 
     /// fair.c: account_entity_enqueue().
     #[inline(always)]
     pub(crate) fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId) {
-        let entity = &self.se[se];
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
         let (weight, parent, task) = (entity.load.weight, entity.parent, entity.task);
-        let cfs_rq = &mut self.cfs_rq[cfs];
         let cpu = cfs_rq.rq;
         cfs_rq.load.update_load_add(weight);
         cfs_rq.nr_running += 1;
