@@ -315,10 +315,20 @@ fn excerpt(text: &str) -> String {
     if text.is_empty() { "the end of the line".to_string() } else { format!("`{text}`") }
 }
 
+/// What a task may do, as messages list it.
+const STEPS: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
+    enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
+
+fn unknown_step(reader: &Reader, word: &str) -> ScriptError {
+    // No word is there where one of the letters stands that end words.
+    let found = excerpt(if word.is_empty() { reader.rest.get(..1).unwrap_or_default() } else { word });
+    let names = STEPS.split(", ").filter_map(|step| step.split(' ').next()).filter(|name| *name != "or");
+    let near = nearest_name(word, names).map(|name| format!("`{name}`, perhaps; or one of "));
+    reader.wrong_at(word, found, &(near.unwrap_or_default() + STEPS))
+}
+
 /// One step, or a loop of them, up to the semicolon after it, the parenthesis that closes the loop around it, or the line's end.
 fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: u32) -> Result<(), ScriptError> {
-    const EXPECTED: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
-                            enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
     if steps.len() >= MOST {
         return Err(reader.wrong(format!("more than {MOST} steps"), "fewer; N x (...) repeats"));
     }
@@ -371,7 +381,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
             repetition(reader, times, steps, script, depth)?;
         }
-        _ => return Err(reader.wrong_at(word, format!("`{word}`"), EXPECTED)),
+        _ => return Err(unknown_step(reader, word)),
     }
     match reader.rest.chars().next() {
         Some(';') => reader.skip(1),
