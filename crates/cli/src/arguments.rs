@@ -1,7 +1,7 @@
 //! The command line. Scripts depend on it.
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 /// A wind tunnel for the Linux CPU scheduler: simulates benchmarks on machines you need not own, and compares kernels.
@@ -100,6 +100,12 @@ pub struct Selectors {
     /// Says nothing on stderr but what went wrong
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// Where there is one run, its selectors are taken and what makes no sense is refused, but nobody needs to be shown what cannot differ.
+fn of_one_run(argument: Arg) -> Arg {
+    let hidden = matches!(argument.get_id().as_str(), "iterations" | "jobs");
+    argument.hide(hidden)
 }
 
 #[derive(Args, Debug)]
@@ -231,6 +237,7 @@ pub enum Format {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_args(of_one_run))]
 pub struct ProcArguments {
     #[command(flatten)]
     pub selectors: Selectors,
@@ -256,6 +263,7 @@ pub struct FidelityArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_args(of_one_run))]
 pub struct TraceArguments {
     #[command(flatten)]
     pub selectors: Selectors,
@@ -289,6 +297,7 @@ pub enum TraceFormat {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_args(of_one_run))]
 pub struct ProfileArguments {
     #[command(flatten)]
     pub selectors: Selectors,
@@ -299,6 +308,7 @@ pub struct ProfileArguments {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_args(of_one_run))]
 pub struct LinesArguments {
     #[command(flatten)]
     pub selectors: Selectors,
@@ -319,6 +329,7 @@ pub enum ProfileFormat {
 }
 
 #[derive(Args, Debug)]
+#[command(mut_args(of_one_run))]
 pub struct WatchArguments {
     #[command(flatten)]
     pub selectors: Selectors,

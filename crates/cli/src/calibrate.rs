@@ -92,16 +92,19 @@ fn measure(
     let starter = starter()?;
     let bar = bar(arguments.quiet);
     let mut findings = Findings::default();
+    let interrupted = || Failure::Mistake("interrupted: nothing is written".to_string());
     for probe in PROBES {
         if patience.is_over() {
             bar.finish_and_clear();
-            return Err(Failure::Mistake("interrupted: nothing is written".to_string()));
+            return Err(interrupted());
         }
         bar.set_message(probe.name);
         let short = arguments.quick || since.elapsed() > LONG;
         let effort = if short { Effort::QUICK } else { Effort::FULL };
         let bench = Bench { computer, placements: pairs, effort, starter: &starter };
-        findings.append((probe.run)(&bench)?);
+        // A terminal's Ctrl-C ends the processes of a probe, too, which then says that they failed.
+        let found = (probe.run)(&bench).map_err(|error| if patience.is_over() { interrupted() } else { error.into() });
+        findings.append(found?);
         bar.inc(1);
     }
     bar.finish_and_clear();

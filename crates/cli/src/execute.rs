@@ -23,11 +23,17 @@ pub const MOST_JOBS: u64 = 1024;
 pub struct Patience(Arc<AtomicBool>);
 
 impl Patience {
-    /// From now on Ctrl-C is heard; a second one ends the program at once.
+    /// From now on Ctrl-C is heard; a second one ends the program at once. A terminal that goes away is heard, too.
     pub fn watch() -> Patience {
-        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         use signal_hook::flag::{register, register_conditional_shutdown};
         let asked = Arc::new(AtomicBool::new(false));
+        // A shell and the kernel may each send one, so the second says no more than the first. nohup(1) has it ignored, which must stay so.
+        if !is_ignored(SIGHUP)
+            && let Err(error) = register(SIGHUP, asked.clone())
+        {
+            say(&format!("a closed terminal will lose the run that it interrupts: {error}"));
+        }
         for signal in [SIGINT, SIGTERM] {
             // The order matters: the first signal must not find itself already asked for.
             let heard =
@@ -42,6 +48,14 @@ impl Patience {
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Whether this process was started with that signal ignored; false where the system does not tell.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 /// Does `work` for each job, on `threads` threads, and hands what comes of it to `done` in the order in which it is finished.

@@ -4,13 +4,13 @@ use crate::arguments::{MeasureArguments, MeasureFormat};
 use crate::execute::{Patience, progress};
 use crate::failure::Failure;
 use crate::files::Disk;
-use crate::output::{print, say, write_file, write_file_and_folders};
+use crate::output::{folders_to_make, print, say, write_file, write_file_and_folders};
 use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
 use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable, file_name};
 use lab::machines::Files;
-use lab::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord, report};
+use lab::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
 use lab::mistake::{Location, Mistake, Written};
 use lab::programs::RT_APP;
 use lab::setup::WorkloadSetup;
@@ -28,50 +28,67 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let iterations = Written::option("--iterations", &arguments.iterations).whole("iterations", 1, MOST_ITERATIONS)?;
     let tables = tables(arguments, computer.allowed.len())?;
     let plan = plan(&tables)?;
-    let folder = arguments.out.as_ref().map(|out| folder(Path::new(out))).transpose()?;
+    let folder = arguments.out.as_ref().map(|out| Folder::open(Path::new(out))).transpose()?;
     let patience = Patience::watch();
     let starter = starter()?;
     let host = facts(&computer);
     let bar = progress(plan.len() * iterations as usize, 0, arguments.quiet);
     let mut records: Vec<MeasuredRecord> = Vec::new();
     // By iteration, so that slow changes of the computer fall on all rows alike.
-    'all: for iteration in 0..iterations as u32 {
-        for (real, workload) in &plan {
-            if patience.is_over() {
-                break 'all;
-            }
-            let outcome = one(real, workload, &starter, &computer)?;
-            let record = MeasuredRecord::new(host.clone(), workload.clone(), iteration, outcome);
-            if let Some(folder) = &folder {
-                store(folder, &record)?;
-            }
-            records.push(record);
-            bar.inc(1);
-        }
-    }
+    let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
+    let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {
+        let outcome = match one(real, workload, &starter, &computer) {
+            // A terminal's Ctrl-C ends the benchmark's own processes, too: that run was none.
+            Err(_) if patience.is_over() => return Ok(()),
+            outcome => outcome?,
+        };
+        let record = MeasuredRecord::new(host.clone(), workload.clone(), iteration, outcome);
+        folder.as_ref().map_or(Ok(()), |folder| folder.store(&record))?;
+        records.push(record);
+        bar.inc(1);
+        Ok::<(), Failure>(())
+    });
     bar.finish_and_clear();
+    if let (true, Some(folder)) = (records.is_empty(), &folder) {
+        folder.discard();
+    }
+    ended?;
     if records.is_empty() {
         return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
     }
     if !arguments.quiet {
         warn(&records);
     }
-    let report = report(&tables, &records);
-    if let Some(folder) = &folder {
-        for (name, text) in [("measured.txt", &report.text), ("measured.json", &report.json)] {
-            let path = folder.join(name);
-            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
-        }
+    finish(arguments, folder.as_ref(), report(&tables, &records), (records.len(), plan.len() * iterations as usize))
+}
+
+/// Stores and prints what came of it, of which a part may be missing.
+fn finish(
+    arguments: &MeasureArguments,
+    folder: Option<&Folder>,
+    report: MeasuredReport,
+    (done, all): (usize, usize),
+) -> Result<(), Failure> {
+    let partial = done < all;
+    let label = if partial { format!("PARTIAL: {done} of {all} runs\n\n") } else { String::new() };
+    let text = label + &report.text;
+    if let Some(folder) = folder {
+        folder.report(partial, &text, &report.json)?;
         if !arguments.quiet {
-            say(&format!("measurements: {}", folder.display()));
+            say(&format!("measurements: {}", folder.path.display()));
         }
     }
-    print(if arguments.format == MeasureFormat::Json { &report.json } else { &report.text })?;
-    let (done, all) = (records.len(), plan.len() * iterations as usize);
-    if done < all {
-        return Err(Failure::Mistake(format!("interrupted: {done} of {all} runs are done")));
+    match arguments.format {
+        MeasureFormat::Text => print(&text)?,
+        // Programs that read JSON must not take a part for the whole.
+        MeasureFormat::Json if partial => {}
+        MeasureFormat::Json => print(&report.json)?,
     }
-    Ok(())
+    if !partial {
+        return Ok(());
+    }
+    let place = folder.map_or("done".to_string(), |folder| format!("kept in {}", folder.path.display()));
+    Err(Failure::Mistake(format!("interrupted: {done} of {all} runs are {place}")))
 }
 
 fn tables(arguments: &MeasureArguments, nr_cpus: usize) -> Result<Vec<WorkloadTable>, Failure> {
@@ -201,33 +218,64 @@ fn warn(records: &[MeasuredRecord]) {
     }
 }
 
-/// The folder, new or with earlier measurements: these are replaced run by run, so that a folder holds one set.
-fn folder(folder: &Path) -> Result<PathBuf, Failure> {
-    let records = folder.join(RECORDS);
-    let foreign = !records.exists() && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    if foreign || folder.exists() && !folder.is_dir() {
-        let found =
-            if foreign { "a folder that is not empty and holds no measurements" } else { "a file of that name" };
-        return Err(Failure::Mistake(format!("{}: found {found}; expected a new folder: --out DIR", folder.display())));
-    }
-    fs::create_dir_all(&records).map_err(|error| cannot_write(&records, &error))?;
-    Ok(folder.to_path_buf())
+/// Where measurements are stored, new or with earlier ones: these are replaced run by run, so that a folder holds one set.
+struct Folder {
+    path: PathBuf,
+    /// The folders that were made for it, the outermost first.
+    made: Vec<PathBuf>,
 }
 
-fn store(folder: &Path, record: &MeasuredRecord) -> Result<(), Failure> {
-    // Of the same workload in an earlier measurement nothing may be left beside the new.
-    let records = folder.join(RECORDS);
-    let values: Vec<String> =
-        record.workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let text = record.workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
-    let name =
-        file_name(&format!("{}-{}{}", record.workload.name, values.join("-"), text.get(..8).unwrap_or_default()));
-    let place = records.join(name);
-    if record.iteration == 0 && place.exists() {
-        fs::remove_dir_all(&place).map_err(|error| cannot_write(&place, &error))?;
+impl Folder {
+    fn open(path: &Path) -> Result<Folder, Failure> {
+        let records = path.join(RECORDS);
+        let foreign = !records.exists() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if foreign || path.exists() && !path.is_dir() {
+            let found =
+                if foreign { "a folder that is not empty and holds no measurements" } else { "a file of that name" };
+            return Err(Failure::Mistake(format!(
+                "{}: found {found}; expected a new folder: --out DIR",
+                path.display()
+            )));
+        }
+        let made = folders_to_make(&records);
+        fs::create_dir_all(&records).map_err(|error| cannot_write(&records, &error))?;
+        Ok(Folder { path: path.to_path_buf(), made })
     }
-    let path = place.join(format!("{:04}.json", record.iteration));
-    write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
+
+    /// Takes the folders away again that were made: nothing came of it.
+    fn discard(&self) {
+        for made in self.made.iter().rev() {
+            let _ = fs::remove_dir(made);
+        }
+    }
+
+    /// Writes what was printed; of measurements of which a part is missing under other names.
+    fn report(&self, partial: bool, text: &str, json: &str) -> Result<(), Failure> {
+        for (name, text) in [("txt", text), ("json", json)] {
+            let [whole, part] = ["", ".partial"].map(|part| self.path.join(format!("measured{part}.{name}")));
+            let (path, other) = if partial { (part, whole) } else { (whole, part) };
+            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
+            // Of the measurements that these have taken the place of.
+            let _ = fs::remove_file(other);
+        }
+        Ok(())
+    }
+
+    fn store(&self, record: &MeasuredRecord) -> Result<(), Failure> {
+        // Of the same workload in an earlier measurement nothing may be left beside the new.
+        let records = self.path.join(RECORDS);
+        let values: Vec<String> =
+            record.workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let text = record.workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
+        let name =
+            file_name(&format!("{}-{}{}", record.workload.name, values.join("-"), text.get(..8).unwrap_or_default()));
+        let place = records.join(name);
+        if record.iteration == 0 && place.exists() {
+            fs::remove_dir_all(&place).map_err(|error| cannot_write(&place, &error))?;
+        }
+        let path = place.join(format!("{:04}.json", record.iteration));
+        write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
+    }
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -104,6 +104,14 @@ fn unfinished_by(path: &Path) -> Option<u32> {
     name.rsplit_once('.')?.1.parse().ok()
 }
 
+/// The folders that are not there of those that lead to `path`, itself with them, the outermost first.
+pub fn folders_to_make(path: &Path) -> Vec<PathBuf> {
+    let mut made: Vec<PathBuf> = path.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
+    made.retain(|at| !at.as_os_str().is_empty());
+    made.reverse();
+    made
+}
+
 /// Writes a whole file, and makes the folders that it lies in.
 pub fn write_file_and_folders(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;

@@ -1,7 +1,7 @@
 //! Result folders: a mark that the folder is ours, one record for each run, and the reports.
 
 use crate::failure::Failure;
-use crate::output::{sweep, write_file, write_file_and_folders};
+use crate::output::{folders_to_make, sweep, write_file, write_file_and_folders};
 use lab::experiment::{Experiment, Job, file_name};
 use lab::html::overview::State;
 use lab::json::Document;
@@ -43,9 +43,7 @@ impl Folder {
 
     /// Opens the folder of what has that name and identity, and makes it where there is none.
     pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
-        let mut made: Vec<PathBuf> = path.ancestors().take_while(|at| !at.exists()).map(Path::to_path_buf).collect();
-        made.retain(|at| !at.as_os_str().is_empty());
-        made.reverse();
+        let made = folders_to_make(path);
         let new = !path.exists() || check_ours(path, identity)?;
         sweep(path);
         let folder = Folder { path: path.to_path_buf(), new, made };

@@ -17,17 +17,25 @@ fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
 /// The program as soon as a file is there.
 fn started(place: &Path, arguments: &[&str], file: &str) -> Child {
     let child = fairground(place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !place.join(file).exists() {
-        assert!(Instant::now() < deadline, "no {file} after a minute");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for(&place.join(file));
     child
 }
 
+fn wait_for(file: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < deadline, "no {} after a minute", file.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn send(signal: &str, child: &Child) {
+    let kill = format!("kill -{signal} {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+}
+
 fn interrupt(child: Child) -> Said {
-    let interrupt = format!("kill -INT {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    send("INT", &child);
     said(child.wait_with_output().unwrap())
 }
 
@@ -50,6 +58,78 @@ fn an_interrupted_comparison_is_kept_labelled_and_taken_up() {
     let whole = run_well(&place, &compare(&["--out", "out", "--iterations", "3"]));
     assert!(whole.stderr.starts_with("note: 6 of 6 runs are taken from out\n"), "{}", whole.stderr);
     assert!(!place.join("out/report.partial.txt").exists());
+}
+
+#[test]
+fn a_terminal_that_goes_away_is_an_interruption_unless_the_user_said_nohup() {
+    let place = folder("hangup");
+    let third = |out: &str| format!("{out}/records/0-pipetest-Time/1-nostats/0003.json");
+    let child = started(&place, &compare(&["--out", "out", "--jobs", "1", "--iterations", "2000"]), &third("out"));
+    // The shell's, and the kernel's.
+    send("HUP", &child);
+    send("HUP", &child);
+    let stopped = said(child.wait_with_output().unwrap());
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    assert!(stopped.stderr.contains(" of 4000 runs are kept in out; the same command goes on from there"));
+    assert!(fs::read_to_string(place.join("out/report.partial.txt")).unwrap().starts_with("PARTIAL: "));
+
+    let command = fairground(&place);
+    let arguments = compare(&["--out", "ignored", "--jobs", "1", "--iterations", "40"]);
+    let child = std::process::Command::new("nohup")
+        .arg(command.get_program())
+        .args(&arguments)
+        .current_dir(&place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&place.join(third("ignored")));
+    send("HUP", &child);
+    let whole = said(child.wait_with_output().unwrap());
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert!(place.join("ignored/report.txt").exists());
+}
+
+/// What `measure` says to a terminal's Ctrl-C, which all its processes hear, as soon as a file is there.
+fn interrupted_measurement(place: &Path, workloads: &[&str], file: &str) -> Said {
+    use std::os::unix::process::CommandExt;
+    let mut command = fairground(place);
+    command.arg("measure").args(workloads).args(["--iterations", "50", "--out", "out/real", "--quiet"]);
+    let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(&place.join(file));
+    let kill = format!("kill -INT -{}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let stopped = said(child.wait_with_output().unwrap());
+    assert_eq!(stopped.code, 2, "{}", stopped.stderr);
+    stopped
+}
+
+#[test]
+fn interrupted_measurements_are_kept_and_labelled_and_without_any_nothing_is() {
+    let (short, long) = ("hackbench-pipes:groups=1,loops=1", "hackbench-pipes:groups=2,loops=2000");
+    let place = folder("interrupt-measure");
+    let first = "out/real/measured/hackbench-pipes-groups-1-loops-1-messages-0-threads-0/0000.json";
+    let stopped = interrupted_measurement(&place, &[short, long], first);
+    // The second run's processes hear it, too, unless they were not there yet.
+    let done = if stopped.stdout.starts_with("PARTIAL: 1 ") { 1 } else { 2 };
+    let label = format!("PARTIAL: {done} of 100 runs\n\nmeasured ");
+    assert!(stopped.stdout.starts_with(&label), "{}", stopped.stdout);
+    let told = format!("error: interrupted: {done} of 100 runs are kept in out/real\n");
+    assert!(stopped.stderr.ends_with(&told), "{}", stopped.stderr);
+    assert_eq!(fs::read_to_string(place.join("out/real/measured.partial.txt")).unwrap(), stopped.stdout);
+    assert!(!place.join("out/real/measured.txt").exists());
+    run_well(&place, &["measure", short, "--iterations", "1", "--out", "out/real", "--quiet"]);
+    assert!(place.join("out/real/measured.txt").exists() && !place.join("out/real/measured.partial.txt").exists());
+
+    let place = folder("interrupt-measure-at-once");
+    let stopped = interrupted_measurement(&place, &[long], "out/real/measured");
+    if stopped.stdout.is_empty() {
+        assert!(stopped.stderr.ends_with("error: interrupted: no run was finished, so nothing is kept\n"));
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    } else {
+        assert!(stopped.stdout.starts_with("PARTIAL: 1 of 50 runs\n"), "{}", stopped.stdout);
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ use observe::proc::Formats;
 use os::Os;
 use os::irq::IrqTime;
 use sched::arch::Arch;
-use sched::core::cgroup::GroupFile;
+use sched::core::cgroup::{CgroupFiles, GroupFile};
 use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
@@ -313,8 +313,14 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
     if !has || !writable(written.file) {
         let known = GroupFile::ALL.iter().filter(|&&file| sched.has_group_file(file) && writable(file));
         let why = if has { "has for reading only" } else { "does not have" };
-        let expected = format!("one of {}", listed(known.map(|file| file.name())));
-        return Mistake::new(&at, format!("{file}, which {kernel} {why}"), expected);
+        let mut expected = format!("one of {}", listed(known.map(|file| file.name())));
+        let mut mounted = "";
+        if !written.file.is_in(sched.cgroup_hierarchy) && sched.kernel.cgroup.files == CgroupFiles::Unified {
+            // The kernel has the file; the hierarchy that its distributions mount does not.
+            mounted = " with cgroup v2";
+            expected.push_str(", or cgroup v1: cgroup.files=legacy in the arm");
+        }
+        return Mistake::new(&at, format!("{file}, which {kernel}{mounted} {why}"), expected);
     }
     let found = format!("`{}` for {file} of {path}, which {kernel} refuses: {}", written.text, error.refusal);
     Mistake::new(&at, found, written.file.doc())
