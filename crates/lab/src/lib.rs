@@ -19,6 +19,7 @@ pub mod csv;
 pub mod energy;
 pub mod experiment;
 pub mod fidelity;
+pub mod groups;
 pub mod hash;
 pub mod html;
 pub mod idle;

@@ -6,11 +6,12 @@
 
 use crate::cpufreq;
 use crate::energy::RunEnergy;
+use crate::groups;
 use crate::hash::sha256;
 use crate::idle;
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
-use crate::mistake::{Mistake, listed};
+use crate::mistake::Mistake;
 use crate::observed::{Counts, HardwareTotals, Observed, core_frequencies};
 use crate::prices::prices;
 use crate::proc::{self, Reading};
@@ -30,7 +31,6 @@ use observe::proc::Formats;
 use os::Os;
 use os::irq::IrqTime;
 use sched::arch::Arch;
-use sched::core::cgroup::{CgroupFiles, GroupFile};
 use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
@@ -307,23 +307,7 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
         let found = format!("the group {path}, which {kernel} refuses: {}", error.refusal);
         return Mistake::new(&at, found, "groups that it allows");
     };
-    let file = written.file.name();
-    let writable = |file: GroupFile| !matches!(file, GroupFile::Stat | GroupFile::StatLocal);
-    let has = sched.has_group_file(written.file);
-    if !has || !writable(written.file) {
-        let known = GroupFile::ALL.iter().filter(|&&file| sched.has_group_file(file) && writable(file));
-        let why = if has { "has for reading only" } else { "does not have" };
-        let mut expected = format!("one of {}", listed(known.map(|file| file.name())));
-        let mut mounted = "";
-        if !written.file.is_in(sched.cgroup_hierarchy) && sched.kernel.cgroup.files == CgroupFiles::Unified {
-            // The kernel has the file; the hierarchy that its distributions mount does not.
-            mounted = " with cgroup v2";
-            expected.push_str(", or cgroup v1: cgroup.files=legacy in the arm");
-        }
-        return Mistake::new(&at, format!("{file}, which {kernel}{mounted} {why}"), expected);
-    }
-    let found = format!("`{}` for {file} of {path}, which {kernel} refuses: {}", written.text, error.refusal);
-    Mistake::new(&at, found, written.file.doc())
+    groups::refused_file(&at, sched, kernel, path, written, error.refusal)
 }
 
 /// Gives the sink that is wanted to the machine, and says how fast each CPU is.
