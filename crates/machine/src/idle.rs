@@ -51,7 +51,7 @@ behaviour! {
     pub enum MenuIowait = "idle.menu_iowait" {
         Counts = "counts", since "v2.6.32", commit "",
             "idles with tasks in iowait are counted apart, and each such task lowers the exit latency that is allowed";
-        Ignored = "ignored", since "v6.12.y", commit "", "they make no difference";
+        Ignored = "ignored", since "v6.12.y", commit "38f83090f515", "they make no difference";
     }
 }
 

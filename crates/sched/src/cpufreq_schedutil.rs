@@ -18,10 +18,10 @@ behaviour! {
     pub enum Schedutil = "frequency.schedutil" {
         RtDlMax = "rt-dl-max", since "v4.7", commit "",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
-        RtMax = "rt-max", since "v4.16", commit "", "the same, but deadline tasks add their bandwidth";
+        RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
         EffectiveUtil = "effective-util", since "v6.1", commit "",
             "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU";
-        EffectivePerf = "effective-perf", since "v6.8", commit "",
+        EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
             "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
     }
 }

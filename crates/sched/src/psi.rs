@@ -33,7 +33,7 @@ behaviour! {
         /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v6.1's.
         PerGroupClock = "per-group-clock", since "v4.20", commit "eb414681d5a0",
             "time some and all tasks wait for CPUs and devices; each group of a task reads the clock";
-        PerChangeClock = "per-change-clock", since "v6.12", commit "", "the clock is read once for all groups";
+        PerChangeClock = "per-change-clock", since "v6.12.y", commit "570c8efd5eb7", "the clock is read once for all groups";
     }
 }
 

@@ -39,7 +39,7 @@ behaviour! {
         WeightOnly = "weight-only", since "v4.15", commit "",
             "the weight alone: the averages stay those of a heavy task, and grow with each change back";
         /// v6.1.y has it too.
-        Reweight = "reweight", since "v6.11", commit "", "the weight and the load averages, as a new nice level does";
+        Reweight = "reweight", since "v6.11", commit "d32960528702", "the weight and the load averages, as a new nice level does";
     }
 }
 
@@ -59,7 +59,7 @@ behaviour! {
     /// When a new nice level makes the task's CPU choose again.
     pub enum NiceResched = "core.nice_resched" {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
-        PrioChanged = "prio-changed", since "v5.5", commit "",
+        PrioChanged = "prio-changed", since "v5.5", commit "5443a0be6121",
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
     }
 }

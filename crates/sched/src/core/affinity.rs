@@ -23,8 +23,8 @@ behaviour! {
     /// Where a task goes that may no longer use its CPU.
     pub enum AffinityDest = "core.affinity_dest" {
         First = "first", since "v2.6.23", commit "", "to the first CPU it may use";
-        Distributed = "distributed", since "v5.7", commit "",
-            "to the one after the last that was chosen by the same CPU, round and round (after v4.16, by v6.1)";
+        Distributed = "distributed", since "v5.7", commit "46a87b3851f0",
+            "to the one after the last that was chosen by the same CPU, round and round";
     }
 }
 

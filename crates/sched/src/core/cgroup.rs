@@ -23,7 +23,7 @@ behaviour! {
     /// Which hierarchies have a cpu controller.
     pub enum CgroupFiles = "cgroup.files" {
         Legacy = "legacy", since "v2.6.24", commit "", "cgroup v1 only";
-        Unified = "unified", since "v4.15", commit "", "cgroup v1, or v2: cpu.weight, cpu.weight.nice, cpu.max";
+        Unified = "unified", since "v4.15", commit "0d5936344f30", "cgroup v1, or v2: cpu.weight, cpu.weight.nice, cpu.max";
     }
 }
 
@@ -31,7 +31,7 @@ behaviour! {
     /// What cpu.stat of cgroup v2 tells of niced tasks.
     pub enum NiceTime = "cgroup.nice_time" {
         InUser = "in-user", since "v4.15", commit "", "their time is user time";
-        Apart = "apart", since "v6.12", commit "", "their user time once more, apart (nice_usec)";
+        Apart = "apart", since "v6.12.y", commit "aefa398d93d5", "their user time once more, apart (nice_usec)";
     }
 }
 

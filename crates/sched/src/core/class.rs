@@ -15,7 +15,7 @@ behaviour! {
     pub enum PickOrder = "core.pick_order" {
         PullInPick = "pull-in-pick", since "v3.15", commit "",
             "each class as it is asked for a task, before the previous task is put back";
-        BalanceFirst = "balance-first", since "v5.4", commit "",
+        BalanceFirst = "balance-first", since "v5.4", commit "6e2df0581f56",
             "all classes from the previous task's down (sched_class.balance), then that one is put back, then they are asked";
     }
 }

@@ -29,8 +29,8 @@ behaviour! {
     pub enum Hotplug = "core.hotplug" {
         StopMachine = "stop-machine", since "v2.6.38", commit "",
             "all at once, in the order in which they would run, while every CPU stands still";
-        BalancePush = "balance-push", since "v5.11", commit "",
-            "each as it is switched to, pushed by the stopper (after v4.16, by v6.1)";
+        BalancePush = "balance-push", since "v5.11", commit "1cf12e08bc4d",
+            "each as it is switched to, pushed by the stopper";
     }
 }
 

@@ -30,7 +30,7 @@ behaviour! {
     pub enum BandwidthTracking = "dl.tracking" {
         TotalOnly = "total-only", since "v3.14", commit "",
             "what all tasks have reserved; a task that leaves the class or ends gives it back at once";
-        Running = "running", since "v4.13", commit "",
+        Running = "running", since "v4.13", commit "209a0cbda7a0",
             "also, on each CPU, of the tasks that are there and that run or lately did (GRUB); it is given back at the 0-lag time";
     }
 }

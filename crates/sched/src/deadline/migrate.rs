@@ -29,7 +29,7 @@ behaviour! {
     /// Whether a CPU must have the capacity for a deadline task's budget within its deadline, where CPUs differ in it.
     pub enum DlFit = "dl.fit" {
         Unseen = "unseen", since "v3.14", commit "", "no";
-        Density = "density", since "v5.9", commit "",
+        Density = "density", since "v5.9", commit "b4118988fdcb",
             "of the CPUs without deadline tasks one that has, else the biggest of them; a task that wakes on one that has not goes there";
     }
 }

@@ -66,7 +66,7 @@ behaviour! {
         Compared = "compared", since "v2.6.24", commit "",
             "it is compared with where sleepers are placed, the later counts; the comparison fails after years of virtual time";
         /// v6.1.y has it too.
-        Forgotten = "forgotten", since "v6.3", commit "", "after 104 days of sleep nothing: the sleeper is placed as any other";
+        Forgotten = "forgotten", since "v6.3", commit "829c1651e9c4", "after 104 days of sleep nothing: the sleeper is placed as any other";
     }
 }
 
@@ -75,7 +75,7 @@ behaviour! {
     pub enum ExecStartReset = "entity.exec_start_reset" {
         AtMigration = "at-migration", since "v3.3", commit "", "as it leaves";
         /// v6.1.y has it too.
-        AtEnqueue = "at-enqueue", since "v6.3", commit "", "after it was placed on its new queue, which looks how long it slept";
+        AtEnqueue = "at-enqueue", since "v6.3", commit "a53ce18cacb4", "after it was placed on its new queue, which looks how long it slept";
     }
 }
 
@@ -83,7 +83,7 @@ behaviour! {
     /// What a woken SCHED_IDLE task, or idle group, is credited.
     pub enum IdleSleeper = "entity.idle_sleeper" {
         Latency = "latency", since "v2.6.24", commit "", "a latency period, as anybody";
-        MinGranularity = "min-granularity", since "v5.16", commit "", "the shortest slice";
+        MinGranularity = "min-granularity", since "v5.16", commit "2cae3948edd4", "the shortest slice";
     }
 }
 
@@ -91,7 +91,7 @@ behaviour! {
     /// The shortest slice (BASE_SLICE) of an idle entity.
     pub enum IdleSlice = "entity.idle_slice" {
         MinGranularity = "min-granularity", since "v5.13", commit "", "the same as anybody's";
-        IdleMinGranularity = "idle-min-granularity", since "v5.16", commit "", "one of its own, while others are queued beside it";
+        IdleMinGranularity = "idle-min-granularity", since "v5.16", commit "51ce83ed523b", "one of its own, while others are queued beside it";
     }
 }
 
@@ -101,7 +101,7 @@ behaviour! {
         Ratio = "ratio", since "v2.6.24", commit "",
             "latency / min_granularity: writing either sysctl computes it anew";
         /// Files below debugfs have no handler that would.
-        Eight = "eight", since "v5.13", commit "", "8, whatever latency and min_granularity are set to";
+        Eight = "eight", since "v5.13", commit "8a99b6833c88", "8, whatever latency and min_granularity are set to";
     }
 }
 
@@ -109,7 +109,7 @@ behaviour! {
     /// When an entity stops being its queue's buddy.
     pub enum BuddiesCleared = "entity.buddies_cleared" {
         WhenPicked = "when-picked", since "v2.6.31", commit "", "when it is picked";
-        WhenSet = "when-set", since "v5.14", commit "", "when it becomes curr: not if it was before";
+        WhenSet = "when-set", since "v5.14", commit "21f56ffe4482", "when it becomes curr: not if it was before";
     }
 }
 
@@ -117,7 +117,7 @@ behaviour! {
     /// What happens when the last task that is not SCHED_IDLE leaves a CPU.
     pub enum IdleLeft = "entity.idle_left" {
         Nothing = "nothing", since "v2.6.23", commit "", "nothing";
-        BalanceSoon = "balance-soon", since "v5.6", commit "", "periodic balancing is due at once, to pull better work";
+        BalanceSoon = "balance-soon", since "v5.6", commit "323af6deaf70", "periodic balancing is due at once, to pull better work";
     }
 }
 
@@ -125,7 +125,7 @@ behaviour! {
     /// Whether a group can be idle as a whole (`cpu.idle`).
     pub enum GroupIdle = "entity.group_idle" {
         Absent = "absent", since "v2.6.24", commit "", "no";
-        Settable = "settable", since "v5.15", commit "", "yes: it weighs 3, and what is in it preempts nobody outside";
+        Settable = "settable", since "v5.15", commit "304000390f88", "yes: it weighs 3, and what is in it preempts nobody outside";
     }
 }
 
@@ -153,7 +153,7 @@ behaviour! {
     /// Where `rq->cfs_tasks` keeps a task: load balancing takes from the list's end.
     pub enum TaskList = "entity.task_list" {
         ByEnqueue = "by-enqueue", since "v2.6.39", commit "", "by enqueue, the newest first";
-        ByLastRun = "by-last-run", since "v4.15", commit "",
+        ByLastRun = "by-last-run", since "v4.15", commit "93824900a2e2",
             "who is picked moves to the front, so the end holds what ran longest ago";
     }
 }

@@ -17,7 +17,7 @@ behaviour! {
     pub enum RtBandwidth = "rt.bandwidth" {
         Queues = "queues", since "v2.6.25", commit "",
             "each CPU's real-time queue has a budget in every period (sched_rt_runtime_us)";
-        FairServer = "fair-server", since "v6.12", commit "",
+        FairServer = "fair-server", since "v6.12", commit "5f6bd380c7bd",
             "nothing in the class itself: a deadline entity runs fair tasks that starve (dl_server)";
     }
 }

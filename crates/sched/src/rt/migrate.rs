@@ -21,8 +21,8 @@ behaviour! {
             "an interrupt of its own goes round all of them, and each pushes one task";
         ByRootDomain = "by-root-domain", since "v4.15", commit "4bdced5c9a29",
             "one interrupt at a time goes round for everybody, and each CPU pushes what it can";
-        NotToSelf = "not-to-self", since "v6.7", commit "",
-            "the same, but no CPU interrupts itself";
+        NotToSelf = "not-to-self", since "v6.12.y", commit "",
+            "the same, but no CPU interrupts itself; also in late releases of v6.1.y";
     }
 }
 
@@ -31,7 +31,7 @@ behaviour! {
     pub enum OverloadRule = "rt.overload" {
         Migratory = "migratory", since "v2.6.25", commit "",
             "it has two of them, and one may run elsewhere, be it the running one";
-        Pushable = "pushable", since "v6.7", commit "", "one waits that may run elsewhere";
+        Pushable = "pushable", since "v6.7", commit "612f769edd06", "one waits that may run elsewhere";
     }
 }
 
@@ -39,7 +39,7 @@ behaviour! {
     /// Which of several CPUs of the lowest priority is taken.
     pub enum LowestChoice = "rt.lowest_choice" {
         First = "first", since "v2.6.25", commit "", "the one with the lowest number";
-        Distributed = "distributed", since "v5.10", commit "", "the next after the one that was chosen last";
+        Distributed = "distributed", since "v5.11", commit "14e292f8d453", "the next after the one that was chosen last";
     }
 }
 
@@ -47,7 +47,7 @@ behaviour! {
     /// Whether a CPU must have the capacity that a real-time task asks for, where CPUs differ in it.
     pub enum RtFit = "rt.fit" {
         Unseen = "unseen", since "v2.6.25", commit "", "no";
-        LowerClamp = "lower-clamp", since "v5.6", commit "",
+        LowerClamp = "lower-clamp", since "v5.6", commit "804d402fb6f6",
             "if one can be had that runs something lower: as much as its lower clamp, which is all of the biggest CPU's unless set";
     }
 }

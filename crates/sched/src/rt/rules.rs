@@ -8,7 +8,7 @@ behaviour! {
     /// What is told of the time that real-time tasks run and wait.
     pub enum RtStatistics = "rt.statistics" {
         Untold = "untold", since "v2.6.23", commit "", "neither sched_stat_runtime nor schedstats";
-        Told = "told", since "v5.15", commit "", "as of fair tasks";
+        Told = "told", since "v5.16", commit "57a5c2dafca8", "as of fair tasks";
     }
 }
 

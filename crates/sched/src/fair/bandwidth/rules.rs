@@ -7,7 +7,7 @@ behaviour! {
     pub enum RuntimeExpiry = "bandwidth.expiry" {
         ByClock = "by-clock", since "v3.2", commit "",
             "until the period ends in which it was handed out: what is left then is void";
-        Never = "never", since "v5.4", commit "", "until it is used, or the queue falls idle";
+        Never = "never", since "v5.4", commit "de53fd7aedb1", "until it is used, or the queue falls idle";
     }
 }
 
@@ -15,7 +15,7 @@ behaviour! {
     /// What a new period brings.
     pub enum Refill = "bandwidth.refill" {
         Quota = "quota", since "v3.2", commit "", "the quota, whatever was left of the last one; none if the group was idle";
-        Burst = "burst", since "v5.14", commit "",
+        Burst = "burst", since "v5.14", commit "f4183717b370",
             "the quota on top of what was left, up to quota and burst together (cpu.max.burst); an idle group's as well";
     }
 }
@@ -25,8 +25,8 @@ behaviour! {
     pub enum Distribute = "bandwidth.distribute" {
         Lump = "lump", since "v3.2", commit "",
             "from a copy of the group's runtime, which is lowered when all are served: meanwhile others may take the same";
-        Pool = "pool", since "v5.7", commit "", "each takes its part from the group's runtime itself";
-        OwnCpu = "own-cpu", since "v6.3", commit "",
+        Pool = "pool", since "v5.7", commit "26a8b12747c9", "each takes its part from the group's runtime itself";
+        OwnCpu = "own-cpu", since "v6.3", commit "8ad075c2eb1f",
             "the same, and each CPU unthrottles its own queue, told by an interrupt; the timer's CPU the last";
     }
 }
@@ -36,7 +36,7 @@ behaviour! {
     pub enum ThrottleAsks = "bandwidth.throttle_asks" {
         AtOnce = "at-once", since "v3.2", commit "",
             "nothing, and it goes to the front of the group's throttled queues, where a distribution under way does not see it";
-        OnceMore = "once-more", since "v5.8", commit "",
+        OnceMore = "once-more", since "v5.8", commit "e98fa02c4f2e",
             "asks for a nanosecond once more, or else goes to the end of the group's throttled queues";
     }
 }
@@ -45,7 +45,7 @@ behaviour! {
     /// The averages of the levels above a queue that is throttled, or no longer is, where their entities stay queued.
     pub enum ThrottleLevels = "bandwidth.throttle_levels" {
         CountsOnly = "counts-only", since "v3.2", commit "", "as they are: only the numbers of runnable tasks follow";
-        Averages = "averages", since "v5.7", commit "", "brought up to date";
+        Averages = "averages", since "v5.7", commit "6212437f0f60", "brought up to date";
     }
 }
 
@@ -53,7 +53,7 @@ behaviour! {
     /// What a throttled queue that is accounted for does.
     pub enum ThrottledAccounting = "bandwidth.throttled_accounting" {
         Assigns = "assigns", since "v3.2", commit "", "it asks for runtime like any other, and may get it while throttled";
-        Nothing = "nothing", since "v5.4", commit "", "it asks for nothing";
+        Nothing = "nothing", since "v5.4", commit "5e2d2cc2588b", "it asks for nothing";
     }
 }
 
@@ -69,7 +69,7 @@ behaviour! {
     /// A period timer that finds, again and again, that its next period is over already.
     pub enum PeriodOverrun = "bandwidth.period_overrun" {
         Unbounded = "unbounded", since "v3.2", commit "", "goes on";
-        ScaleUp = "scale-up", since "v5.4", commit "",
+        ScaleUp = "scale-up", since "v5.4", commit "4929a4e6faa0",
             "after every fourth round period, quota and burst are doubled, as long as the period stays below a second";
     }
 }
@@ -78,7 +78,7 @@ behaviour! {
     /// When a group's periods begin.
     pub enum PeriodOffset = "bandwidth.period_offset" {
         Aligned = "aligned", since "v4.3", commit "", "at multiples of the period since boot: all groups' at once";
-        Interleaved = "interleaved", since "v6.4", commit "", "at an offset of the group's own";
+        Interleaved = "interleaved", since "v6.4", commit "41abdba93747", "at an offset of the group's own";
     }
 }
 
@@ -86,7 +86,7 @@ behaviour! {
     /// Throttled queues on the list of those that balancing ages.
     pub enum ThrottledLeaf = "bandwidth.throttled_leaf" {
         Listed = "listed", since "v3.2", commit "", "stay on it, and are passed over";
-        Unlisted = "unlisted", since "v5.1", commit "", "leave it, and all queues below them, until they are unthrottled";
+        Unlisted = "unlisted", since "v5.1", commit "31bc6aeaab1d", "leave it, and all queues below them, until they are unthrottled";
     }
 }
 
@@ -103,7 +103,7 @@ behaviour! {
     /// Throttled time of a queue with nothing to run.
     pub enum ThrottledTime = "bandwidth.throttled_time" {
         Always = "always", since "v3.2", commit "", "counts as any";
-        WhileQueued = "while-queued", since "v6.6", commit "",
+        WhileQueued = "while-queued", since "v6.6", commit "79462e8c879a",
             "counts from when something is queued; the group's own, without what those above it throttled, counts apart";
     }
 }
@@ -120,7 +120,7 @@ behaviour! {
     /// A running task that moves to another group, which may be throttled.
     pub enum MoveRunning = "bandwidth.move_running" {
         GoesOn = "goes-on", since "v3.2", commit "", "goes on until its queue is next accounted for";
-        Reschedules = "reschedules", since "v5.3", commit "", "must be picked again";
+        Reschedules = "reschedules", since "v5.6", commit "2a4b03ffc69f", "must be picked again";
     }
 }
 

@@ -45,7 +45,7 @@ behaviour! {
     /// What becomes of the count of local, remote and failed faults when the period is only doubled.
     pub enum LocalityReset = "numa.locality_reset" {
         Kept = "kept", since "v3.13", commit "", "it stays: a failed migration doubles every later period";
-        Cleared = "cleared", since "v6.12", commit "", "it is cleared as always (after v6.1, by v6.12)";
+        Cleared = "cleared", since "v6.12.y", commit "e81ee0630837", "it is cleared as always";
     }
 }
 
@@ -92,7 +92,7 @@ behaviour! {
     /// When a task of a group prefers from now on the node that it could go to.
     pub enum SecondChoice = "numa.second_choice" {
         ActiveNode = "active-node", since "v3.14", commit "", "when its group is active there: the last node looked at";
-        AnyNode = "any-node", since "v4.19", commit "", "always, and its own node if it can go nowhere (after v4.16, by v6.1)";
+        AnyNode = "any-node", since "v4.19", commit "8cd45eee43bd", "always, and its own node if it can go nowhere";
     }
 }
 
@@ -108,10 +108,10 @@ behaviour! {
     /// What load balancing between nodes asks about a task whose memory is known.
     pub enum Locality = "numa.locality" {
         Faults = "faults", since "v4.3", commit "", "on which of both nodes it, or its group, has more faults";
-        FaultsIfBusy = "faults-if-busy", since "v4.13", commit "",
-            "the same, for a CPU that is busy: an idle one takes it (after v4.5, by v4.15)";
-        WeightsUnlessIdle = "weights-unless-idle", since "v4.19", commit "",
-            "what both weigh with the nodes around them, unless the CPU idles; newly idle ones ask (after v4.16, by v6.1)";
+        FaultsIfBusy = "faults-if-busy", since "v4.13", commit "739294fb03f5",
+            "the same, for a CPU that is busy: an idle one takes it";
+        WeightsUnlessIdle = "weights-unless-idle", since "v4.19", commit "f35678b6a170",
+            "what both weigh with the nodes around them, unless the CPU idles; newly idle ones ask";
     }
 }
 
@@ -119,8 +119,8 @@ behaviour! {
     /// Whether a new thread stays on the node that its creator prefers, when it is placed between nodes.
     pub enum NewThreads = "numa.new_threads" {
         Anywhere = "anywhere", since "v3.13", commit "", "no";
-        Preferred = "preferred", since "v5.7", commit "",
-            "yes, and one that prefers the idlest group's goes there (after v4.16, by v6.1)";
+        Preferred = "preferred", since "v5.5", commit "57abff067a08",
+            "yes, and one that prefers the idlest group's goes there";
     }
 }
 
@@ -146,7 +146,7 @@ behaviour! {
     /// Whether a task may prefer a node without CPUs.
     pub enum MemoryNodes = "numa.memory_nodes" {
         AsOthers = "as-others", since "v3.13", commit "", "yes, though it cannot run there";
-        Nearest = "nearest", since "v5.18", commit "", "no: the nearest node with CPUs is meant (after v4.16, by v6.1)";
+        Nearest = "nearest", since "v5.18", commit "5c7b1aaf139d", "no: the nearest node with CPUs is meant";
     }
 }
 

@@ -182,7 +182,7 @@ behaviour! {
     /// Whether `find_idlest_group()` first looks for a CPU with room, except at fork (f519a3f1c6b7).
     pub enum SpareCapacity = "wake.spare_capacity" {
         Ignored = "ignored", since "v2.6.32", commit "", "no";
-        OfWholeCpu = "of-whole-cpu", since "v4.10", commit "",
+        OfWholeCpu = "of-whole-cpu", since "v4.10", commit "6a0b19c0f39a",
             "yes: for the task's utilization by half, in a CPU's whole capacity";
         OfWhatIsLeft = "of-what-is-left", since "v4.16", commit "f453ae2200b0",
             "yes, in the capacity that interrupts and real-time tasks leave";

@@ -6,7 +6,7 @@ behaviour! {
     /// By what groups of CPUs are compared.
     pub enum Mechanism = "balance.mechanism" {
         ByLoad = "by-load", since "v2.6.7", commit "", "by average load, with exceptions; what moves is load";
-        ByGroupType = "by-group-type", since "v5.5", commit "",
+        ByGroupType = "by-group-type", since "v5.5", commit "0b0695f2b34a",
             "by the type of each group (has_spare ... overloaded); what moves is load, utilization, a number of tasks or a misfit";
     }
 }
@@ -15,7 +15,7 @@ behaviour! {
     /// When groups with spare capacity spread tasks over the siblings of a domain, and when they count as unequal.
     pub enum SiblingImbalance = "balance.sibling_imbalance" {
         Tasks = "tasks", since "v5.5", commit "", "by the difference of their tasks";
-        ByCores = "by-cores", since "v6.6", commit "",
+        ByCores = "by-cores", since "v6.6", commit "7ff1693236f5",
             "for CPUs that idle only; by the difference of tasks per core, where the groups' numbers of cores differ";
     }
 }
@@ -24,7 +24,7 @@ behaviour! {
     /// Whose SD_PREFER_SIBLING counts.
     pub enum PreferSiblingOf = "balance.prefer_sibling_of" {
         Child = "child", since "v2.6.34", commit "", "the child domain's of the CPU that pulls";
-        BusiestGroup = "busiest-group", since "v6.6", commit "", "the flags of the busiest group, which are its child domain's";
+        BusiestGroup = "busiest-group", since "v6.5", commit "43726bdedd29", "the flags of the busiest group, which are its child domain's";
     }
 }
 
@@ -32,7 +32,7 @@ behaviour! {
     /// Whether a core that runs several tasks on its threads is a reason to pull.
     pub enum SmtBalance = "balance.smt_balance" {
         Absent = "absent", since "v5.5", commit "", "no";
-        Present = "present", since "v6.6", commit "", "yes: group_smt_balance, between misfit and asym packing";
+        Present = "present", since "v6.6", commit "fee1759e4f04", "yes: group_smt_balance, between misfit and asym packing";
     }
 }
 
@@ -41,8 +41,8 @@ behaviour! {
     pub enum MisfitStatus = "balance.misfit_status" {
         WhereHelpful = "where-helpful", since "v4.20", commit "",
             "those on a CPU that is not the biggest of the root domain, or lost capacity; of equal groups the last";
-        AnyMisfit = "any-misfit", since "v6.10", commit "",
-            "every one: a task on the biggest CPU it may use is no misfit (by v6.12); of equal groups the first";
+        AnyMisfit = "any-misfit", since "v6.10", commit "22d5607400c6",
+            "every one: a task on the biggest CPU it may use is no misfit; of equal groups the first";
     }
 }
 
@@ -50,7 +50,7 @@ behaviour! {
     /// What a CPU's utilization is where the busiest queue is sought by utilization.
     pub enum BusiestUtil = "balance.busiest_util" {
         Plain = "plain", since "v5.5", commit "", "util_avg or the estimate";
-        Boosted = "boosted", since "v6.5", commit "", "as much as runnable_avg, if that is more: contention counts";
+        Boosted = "boosted", since "v6.5", commit "7d0583cf9ec7", "as much as runnable_avg, if that is more: contention counts";
     }
 }
 
@@ -70,9 +70,9 @@ behaviour! {
         LowestCpu = "lowest-cpu", since "v2.6.36", commit "", "onto the CPUs of low numbers";
         Priority = "priority", since "v4.10", commit "afe06efdf07c",
             "onto the CPUs of high priority, and only when the pulling CPU is idle (v4.7)";
-        PriorityAndSiblings = "priority-and-siblings", since "v5.16", commit "",
+        PriorityAndSiblings = "priority-and-siblings", since "v5.16", commit "4006a72bdd93",
             "the same, with regard to the busy SMT siblings of both sides (asym_smt_can_pull_tasks())";
-        IdleCores = "idle-cores", since "v6.5", commit "",
+        IdleCores = "idle-cores", since "v6.5", commit "eefefa716c9f",
             "between cores only to those that idle with all threads, where lower ones may help as well";
     }
 }

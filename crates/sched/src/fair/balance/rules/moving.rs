@@ -40,7 +40,7 @@ behaviour! {
     /// How much more load than the imbalance a task may have and still move.
     pub enum DetachBound = "balance.detach_bound" {
         Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
-        Relaxed = "relaxed", since "v5.10", commit "",
+        Relaxed = "relaxed", since "v5.10", commit "5a7f55590467",
             "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1 (by v6.1)";
     }
 }
@@ -49,7 +49,7 @@ behaviour! {
     /// Which failures lead to active balancing.
     pub enum ActiveBalanceReason = "balance.active_balance_reason" {
         AnyFailure = "any-failure", since "v2.6.7", commit "", "any, when they are too many";
-        TaskImbalance = "task-imbalance", since "v5.12", commit "", "those to even out numbers of tasks, when they are too many";
+        TaskImbalance = "task-imbalance", since "v5.12", commit "e9b9734b7465", "those to even out numbers of tasks, when they are too many";
     }
 }
 
@@ -57,7 +57,7 @@ behaviour! {
     /// How active balancing gets past the rule for cache-hot tasks.
     pub enum ActiveBalanceForce = "balance.active_balance_force" {
         ByFailures = "by-failures", since "v2.6.7", commit "", "nr_balance_failed becomes more than cache_nice_tries";
-        ByFlag = "by-flag", since "v5.13", commit "", "LBF_ACTIVE_LB";
+        ByFlag = "by-flag", since "v5.13", commit "23fb06d9602b", "LBF_ACTIVE_LB";
     }
 }
 
@@ -65,7 +65,7 @@ behaviour! {
     /// The balance interval after an active balance was begun.
     pub enum ActiveBalanceInterval = "balance.active_balance_interval" {
         Doubled = "doubled", since "v2.6.7", commit "", "twice as long";
-        Kept = "kept", since "v5.13", commit "", "as it was, or the shortest if there is reason for another (by v6.1)";
+        Kept = "kept", since "v5.12", commit "e9b9734b7465", "as it was, or the shortest if there is reason for another";
     }
 }
 
@@ -73,7 +73,7 @@ behaviour! {
     /// Whether a task is cache hot for its CPU's SMT siblings.
     pub enum SiblingHot = "balance.sibling_hot" {
         Hot = "hot", since "v2.6.23", commit "", "as for any other CPU";
-        Cold = "cold", since "v5.9", commit "", "never: siblings share the caches (after v4.16, by v6.1)";
+        Cold = "cold", since "v5.10", commit "ec73240b1627", "never: siblings share the caches";
     }
 }
 
@@ -81,7 +81,7 @@ behaviour! {
     /// When a forced migration of a hot task is counted.
     pub enum HotStatistics = "balance.hot_statistics" {
         Allowed = "allowed", since "v2.6.23", commit "", "when it is allowed to move";
-        Detached = "detached", since "v6.16", commit "", "when it moves; also in late releases of v6.1.y and v6.12.y";
+        Detached = "detached", since "v6.14", commit "a430d99e3490", "when it moves; also in late releases of v6.1.y and v6.12.y";
     }
 }
 
@@ -98,8 +98,8 @@ behaviour! {
     /// What a balanced domain means for the flag by which it had told its parent that affinity is in the way.
     pub enum ImbalanceFlag = "balance.imbalance_flag" {
         Cleared = "cleared", since "v3.13", commit "", "cleared";
-        KeptIfPinned = "kept-if-pinned", since "v4.20", commit "",
-            "kept if the last queue tried had pinned tasks only (after v4.16, by v6.1)";
+        KeptIfPinned = "kept-if-pinned", since "v5.4", commit "f6cad8df6b30",
+            "kept if the last queue tried had pinned tasks only";
     }
 }
 
@@ -107,7 +107,7 @@ behaviour! {
     /// Whether balancing that failed to move a misfit task counts as failure.
     pub enum MisfitFailures = "balance.misfit_failures" {
         Counted = "counted", since "v4.20", commit "", "as any other, and the interval grows";
-        Ignored = "ignored", since "v6.11", commit "", "no, and the interval stays (after v6.1, by v6.12)";
+        Ignored = "ignored", since "v6.10", commit "58eeb2d79b54", "no, and the interval stays";
     }
 }
 
@@ -115,7 +115,7 @@ behaviour! {
     /// What balancing learns of pinned tasks from a queue whose running task may not come.
     pub enum OnePinned = "balance.one_pinned" {
         AsAllPinned = "as-all-pinned", since "v2.6.7", commit "", "all are taken for pinned: the interval may grow beyond its maximum";
-        AsFound = "as-found", since "v5.12", commit "", "pinned are those that were looked at; none, when a queue was emptied";
+        AsFound = "as-found", since "v5.12", commit "8a41dfcda7a3", "pinned are those that were looked at; none, when a queue was emptied (v5.13: acb4decc1e90)";
     }
 }
 
@@ -123,6 +123,6 @@ behaviour! {
     /// What a kernel thread that belongs to one CPU says about affinity.
     pub enum PerCpuKthreads = "balance.per_cpu_kthreads" {
         Pinned = "pinned", since "v2.6.7", commit "", "it is pinned, as any task with one CPU";
-        Disregarded = "disregarded", since "v5.10", commit "", "nothing: balancing does not look at it (after v4.16, by v6.1)";
+        Disregarded = "disregarded", since "v5.13", commit "9bcb959d05ee", "nothing: balancing does not look at it";
     }
 }

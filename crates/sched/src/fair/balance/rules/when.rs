@@ -6,7 +6,7 @@ behaviour! {
     /// Which CPU of a group balances for it.
     pub enum ShouldWeBalance = "balance.should_we_balance" {
         FirstIdleCpu = "first-idle-cpu", since "v3.12", commit "", "the first that idles, or the first";
-        IdleCoreFirst = "idle-core-first", since "v6.6", commit "",
+        IdleCoreFirst = "idle-core-first", since "v6.6", commit "b1bfeab9b002",
             "the first whose core idles, if that is no domain of SMT siblings; else the first that idles, or the first";
     }
 }
@@ -15,7 +15,7 @@ behaviour! {
     /// Whether newly-idle balancing is given up when a task has come meanwhile.
     pub enum NewidleBail = "balance.newidle_bail" {
         BetweenDomains = "between-domains", since "v2.6.7", commit "", "after each domain";
-        BeforeEachSearch = "before-each-search", since "v6.0", commit "",
+        BeforeEachSearch = "before-each-search", since "v6.0", commit "792b9f65a568",
             "before each search too, or when a wakeup is on the way (ttwu_pending)";
     }
 }
@@ -24,7 +24,7 @@ behaviour! {
     /// When a CPU that is about to idle does not look for work.
     pub enum NewidleGate = "balance.newidle_gate" {
         MigrationCost = "migration-cost", since "v2.6.31", commit "", "when it expects to idle less than sched_migration_cost";
-        DomainCost = "domain-cost", since "v5.16", commit "",
+        DomainCost = "domain-cost", since "v5.16", commit "c5b0a7eefc70",
             "when it expects to idle less than a search of its lowest domain costs; never for a wakeup on the way";
     }
 }
@@ -33,7 +33,7 @@ behaviour! {
     /// What newly-idle balancing counts as its cost.
     pub enum NewidleCost = "balance.newidle_cost" {
         Search = "search", since "v3.13", commit "", "the search in each domain";
-        WithAveraging = "with-averaging", since "v5.16", commit "",
+        WithAveraging = "with-averaging", since "v5.16", commit "9e9af819db5d",
             "the same, and for the first domain what update_blocked_averages() took";
     }
 }
@@ -42,7 +42,7 @@ behaviour! {
     /// When `max_newidle_lb_cost` of a domain decays, by about 1%.
     pub enum NewidleDecay = "balance.newidle_decay" {
         EverySecond = "every-second", since "v3.13", commit "", "every second, on a periodic visit";
-        SinceMaximum = "since-maximum", since "v5.16", commit "",
+        SinceMaximum = "since-maximum", since "v5.16", commit "e60b56e46b38",
             "a second after the last decay or the last maximum, on any visit; rq->max_idle_balance_cost when the widest does";
     }
 }
@@ -68,7 +68,7 @@ behaviour! {
     /// What newly-idle balancing that finds nothing does to the balance interval.
     pub enum NewidleInterval = "balance.newidle_interval" {
         Doubled = "doubled", since "v2.6.7", commit "", "doubles it";
-        Kept = "kept", since "v5.1", commit "", "nothing (after v4.16, by v6.1)";
+        Kept = "kept", since "v5.1", commit "46a745d90585", "nothing";
     }
 }
 
@@ -76,7 +76,7 @@ behaviour! {
     /// How long a busy CPU waits between two balances of a domain.
     pub enum BusyInterval = "balance.busy_interval" {
         Whole = "whole", since "v2.6.7", commit "", "busy_factor times the interval";
-        OneJiffyLess = "one-jiffy-less", since "v5.10", commit "", "a jiffy less, so that levels do not meet again and again";
+        OneJiffyLess = "one-jiffy-less", since "v5.10", commit "e4d32e4d5444", "a jiffy less, so that levels do not meet again and again";
     }
 }
 
@@ -84,7 +84,7 @@ behaviour! {
     /// Whether a CPU that runs only SCHED_IDLE tasks is busy for periodic balancing.
     pub enum IdlePolicyCpu = "balance.idle_policy_cpu" {
         Busy = "busy", since "v2.6.23", commit "", "yes";
-        Idle = "idle", since "v5.6", commit "", "no: it balances as often as an idle one";
+        Idle = "idle", since "v5.6", commit "323af6deaf70", "no: it balances as often as an idle one";
     }
 }
 
@@ -102,7 +102,8 @@ behaviour! {
     /// Which CPU without ticks is kicked.
     pub enum NewIlb = "balance.new_ilb" {
         FirstOfMask = "first-of-mask", since "v3.1", commit "", "the first of the mask, or none if that one does not idle now";
-        FirstIdle = "first-idle", since "v5.3", commit "", "the first of the mask that idles now and is not the kicker (after v4.16, by v6.1)";
+        FirstIdle = "first-idle", since "v5.2", commit "9b019acb72e4",
+            "the first of the mask that idles now and is not the kicker (v5.11)";
     }
 }
 
@@ -120,7 +121,7 @@ behaviour! {
         Idle = "idle", since "v3.5", commit "", "the end of it counts as idle; a tick within it forgets it";
         Recorded = "recorded", since "v4.7", commit "1f41906a6fda",
             "the load at its begin is recorded and counts, for ticks within it too";
-        Absent = "absent", since "v5.3", commit "", "there is no cpu_load[]";
+        Absent = "absent", since "v5.3", commit "5e83eafbfd3b", "there is no cpu_load[]";
     }
 }
 
