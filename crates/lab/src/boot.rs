@@ -16,6 +16,7 @@ pub fn is_hz(hz: u64) -> bool {
 /// A parameter that is modelled.
 pub struct Parameter {
     pub name: &'static str,
+    /// Empty: the name alone is all that it takes.
     pub values: &'static [&'static str],
     pub meaning: &'static str,
     /// Whether a kernel looks at it.
@@ -33,6 +34,12 @@ pub const PARAMETERS: &[Parameter] = &[
         name: "numa_balancing",
         values: &["enable", "disable"],
         meaning: "bring tasks and their memory to one node, where there are several",
+        has: |_| true,
+    },
+    Parameter {
+        name: "noautogroup",
+        values: &[],
+        meaning: "no task group for each session, until kernel.sched_autogroup_enabled says otherwise",
         has: |_| true,
     },
     Parameter {
@@ -116,6 +123,11 @@ pub const PARAMETERS: &[Parameter] = &[
 ];
 
 impl Parameter {
+    /// Whether its name is a switch, which is written without a value.
+    pub fn is_switch(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// Whether it takes that value. One of `values` may be a range of whole numbers, `1..9`.
     pub fn takes(&self, text: &str) -> bool {
         self.values.iter().any(|value| match self.range() {
@@ -135,6 +147,11 @@ impl Parameter {
         let (low, high) = self.values.first()?.split_once("..")?;
         Some((low.parse().ok()?, high.parse().ok()?))
     }
+}
+
+/// The parameter of that name.
+pub fn parameter(name: &str) -> Option<&'static Parameter> {
+    PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
 /// Their names.

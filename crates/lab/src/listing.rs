@@ -139,10 +139,11 @@ pub fn kernel(build: &Build) -> String {
         let (low, high) = row.range;
         let _ = writeln!(text, "{name:<width$}  {} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
     }
-    let _ = writeln!(text, "\nCommand line: NAME=VALUE");
+    let _ = writeln!(text, "\nCommand line: NAME=VALUE, or NAME alone");
     for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
         let values: Vec<&str> = parameter.values_of(build).collect();
-        let _ = writeln!(text, "{}={}: {}", parameter.name, values.join("|"), parameter.meaning);
+        let equals = if parameter.is_switch() { "" } else { "=" };
+        let _ = writeln!(text, "{}{equals}{}: {}", parameter.name, values.join("|"), parameter.meaning);
     }
     let _ = writeln!(text, "hz=100|250|300|1000: CONFIG_HZ");
     let choices: Vec<String> = CONFIGS.iter().map(|name| format!("{name}=y")).collect();

@@ -196,6 +196,14 @@ impl Arm {
         }
         let key = &setting.key;
         let Some(value) = &setting.value else {
+            match boot::parameter(&key.text) {
+                Some(parameter) if parameter.is_switch() => {
+                    self.set_switch(parameter);
+                    return Ok(());
+                }
+                None if kind == SettingKind::Parameter => return Err(key.unknown("kernel parameter", boot::names())),
+                _ => {}
+            }
             return Err(key.mistake(format!("{} without a value", key.quoted()), "key=value"));
         };
         match kind {

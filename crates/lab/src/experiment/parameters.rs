@@ -1,7 +1,7 @@
 //! Parameters of the kernel's command line.
 
 use super::Arm;
-use crate::boot::{self, PARAMETERS};
+use crate::boot;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::idle::Governor;
@@ -9,9 +9,12 @@ use sched::profile::SleepProfile;
 
 impl Arm {
     pub(super) fn set_parameter(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
-        let Some(parameter) = PARAMETERS.iter().find(|parameter| parameter.name == key.text) else {
+        let Some(parameter) = boot::parameter(&key.text) else {
             return Err(key.unknown("kernel parameter", boot::names()));
         };
+        if parameter.is_switch() {
+            return Err(value.mistake(format!("{} with a value", key.text), format!("`{}` alone", key.text)));
+        }
         match parameter.name {
             "preempt" => return self.set_preempt(key, value),
             // Looked at together: see `isolation`.
@@ -51,6 +54,15 @@ impl Arm {
         Ok(())
     }
 
+    /// A parameter that takes no value. As setup_autogroup(): the default is off, and the sysctl still switches it.
+    pub(super) fn set_switch(&mut self, parameter: &boot::Parameter) {
+        match parameter.name {
+            "noautogroup" => self.sysctl.sched_autogroup_enabled = 0,
+            other => unreachable!("{other} takes a value"),
+        }
+        self.said.push(parameter.name.to_string());
+    }
+
     /// As setup_schedstats(): what it cannot parse gets its complaint, and the default stays.
     fn set_schedstats(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         self.needs_schedstats_switch(key)?;
@@ -75,6 +87,21 @@ mod tests {
 
     fn arm(text: &str) -> Result<Arm, String> {
         resolve(&Draft::default().arm_option(text), 8, 250).map_err(|mistake| mistake.to_string())
+    }
+
+    #[test]
+    fn noautogroup_stands_alone_and_the_sysctl_comes_after_it() {
+        let enabled = |text: &str| arm(text).unwrap().sysctl.sched_autogroup_enabled;
+        assert_eq!([enabled("a=v4.16"), enabled("a=v4.16,noautogroup")], [1, 0]);
+        assert_eq!(arm("a=v4.16,noautogroup").unwrap().said, ["noautogroup"]);
+        assert_eq!(enabled("a=v4.16,kernel.sched_autogroup_enabled=1,noautogroup"), 1);
+        for (text, message) in [
+            ("a=v4.16,noautogroup=1", "found noautogroup with a value; expected `noautogroup` alone"),
+            ("a=v4.16,noautogroop", "found the unknown setting `noautogroop`; expected `noautogroup`, perhaps"),
+        ] {
+            let error = arm(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
     }
 
     #[test]
