@@ -133,3 +133,16 @@ fn what_cannot_be_measured_is_refused() {
         assert!(said.stderr.contains(part), "{arguments:?}: {part:?} is missing in {}", said.stderr);
     }
 }
+
+#[test]
+fn workers_of_schbench_are_measured_as_they_are_simulated() {
+    let place = folder("measure-schbench");
+    let short = "workers=2,runtime=1,interval=1,operations=1,cache_footprint=16";
+    let workloads = [format!("schbench:{short}"), format!("schbench-rps:{short}")];
+    let measure = ["measure", &workloads[0], &workloads[1], "--iterations", "1", "--out", "real", "--quiet"];
+    assert_eq!(figures(&run_well(&place, &measure).stdout), 8 + 3);
+    let compare = ["compare", "--machine", "core-i7-3770", "--arm", "v6.12", "--iterations", "1", "--measured", "real"];
+    let said = run_well(&place, &[&compare[..], &["--workload", &workloads[0], "--workload", &workloads[1]]].concat());
+    let predicted = said.stdout.split("predicted against measured (").nth(1).expect("predictions");
+    assert_eq!(predicted.lines().skip(2).filter(|row| row.ends_with('%')).count(), 8 + 3, "{predicted}");
+}

@@ -57,7 +57,9 @@ pub const BENCHMARKS: &[Benchmark] = &[
     hackbench::PIPES,
     netperf::TCP,
     netperf::TCP_RR,
-    schbench::EARLIER,
+    schbench::current::LATENCIES,
+    schbench::current::REQUESTS,
+    schbench::earlier::EARLIER,
 ];
 
 pub fn benchmark(name: &str) -> Option<&'static Benchmark> {

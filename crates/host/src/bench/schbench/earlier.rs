@@ -3,46 +3,18 @@
 //! The threads, the order of their futexes and the moments at which times are taken are those of the simulated `schbench-2016`. What a
 //! worker spins, it spins by the clock.
 
-use super::{Benchmark, Request};
+use super::{Word, percentile, start};
 use crate::Error;
-use rustix::thread::futex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::bench::{Benchmark, Request};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-const RUNNING: u32 = 0;
-const BLOCKED: u32 = 1;
-/// Bytes of a thread's stack.
-const STACK: usize = 64 << 10;
 /// Thousandths of the percentiles, in the order of the rows.
 const PERMILLE: [u64; 7] = [500, 750, 900, 950, 990, 995, 999];
 
 pub const EARLIER: Benchmark = Benchmark { name: "schbench-2016", differs: "", run };
-
-/// A futex word that says whether its owner waits, or is about to.
-#[derive(Default)]
-#[repr(align(128))]
-struct Word(AtomicU32);
-
-impl Word {
-    fn block(&self) {
-        self.0.store(BLOCKED, Ordering::SeqCst);
-    }
-
-    fn post(&self) {
-        if self.0.swap(RUNNING, Ordering::SeqCst) == BLOCKED {
-            // There is nothing to do about an error: the word is ours and aligned.
-            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);
-        }
-    }
-
-    fn wait(&self) {
-        while self.0.load(Ordering::SeqCst) == BLOCKED {
-            let _ = futex::wait(&self.0, futex::Flags::PRIVATE, BLOCKED, None);
-        }
-    }
-}
 
 #[derive(Default)]
 struct Worker {
@@ -121,11 +93,6 @@ fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
     }
 }
 
-fn start<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
-    let started = thread::Builder::new().stack_size(STACK).spawn(body);
-    started.map_err(|error| Error::of_system("starting a thread of schbench", error))
-}
-
 /// A message thread; returns its workers' latencies in whole microseconds.
 fn messenger(shared: &Arc<Shared>, number: usize) -> Result<Vec<u64>, Error> {
     let team = &shared.teams[number];
@@ -194,32 +161,11 @@ fn worker(shared: &Shared, (team, place): (usize, usize)) -> Vec<u64> {
     latencies
 }
 
-/// Of an ascending list, as schbench's histogram gives it: exact below 512, above it the middle of one of the 256 parts of a power of
-/// two. 0 of nothing.
-fn percentile(sorted: &[u64], permille: u64) -> u64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
-    let rank = (permille * sorted.len() as u64).div_ceil(1_000) as usize;
-    let value = sorted[rank.saturating_sub(1).min(last)];
-    match (value | 1).ilog2().saturating_sub(8) {
-        0 => value,
-        lost => ((value >> lost) << lost) + (1 << lost) / 2,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::Starter;
     use std::collections::BTreeMap;
-
-    #[test]
-    fn percentiles_are_schbenchs() {
-        let hundred: Vec<u64> = (1..=100).collect();
-        assert_eq!(PERMILLE.map(|permille| percentile(&hundred, permille)), [50, 75, 90, 95, 99, 100, 100]);
-        assert_eq!(percentile(&[513], 500), 513);
-        assert_eq!(percentile(&[1_000_000], 999), 1_000_448);
-        assert_eq!(percentile(&[], 500), 0);
-    }
 
     #[test]
     fn every_percentile_has_its_row_and_every_thread_ends() {
