@@ -2,6 +2,7 @@
 
 use lab::experiment::{Draft, Purpose};
 use lab::machines::{Files, Machine};
+use lab::measured::{Host, MeasuredOutcome, MeasuredRecord};
 use lab::mistake::Unreadable;
 use lab::record::{Ending, Outcome, Record};
 use std::sync::OnceLock;
@@ -483,6 +484,56 @@ pub fn records() -> Vec<String> {
         record("core-i7-3770", "script:file=pair.txt", "a=v4.5-rc1,stats.schedstats=tunable"),
     ]
 }
+
+pub fn measured() -> Vec<String> {
+    let host = Host {
+        cpu_model: "a CPU".to_string(),
+        kernel: "6.1.0 #1".to_string(),
+        cpus: "0-1".to_string(),
+        virtual_machine: true,
+        hz: Some(250),
+        preempt: None,
+        idle: Some("haltpoll".to_string()),
+        halt_poll_ns: Some(200_000),
+    };
+    let outcome = MeasuredOutcome {
+        samples: vec![vec![10, 20], vec![]],
+        elapsed_ns: 1,
+        began: "2026-01-01 00:00 UTC".to_string(),
+        others_busy_permille: Some(5),
+        stolen_permille: None,
+        differs: String::new(),
+    };
+    let record = |workload: &str| {
+        let mut draft = Draft::default();
+        draft.workload_option(workload).expect("a workload");
+        let tables = draft.tables(2, &Shelf, &mut Vec::new()).expect("it can be measured");
+        MeasuredRecord::new(host.clone(), tables[0].workload(0), 3, outcome.clone()).to_json()
+    };
+    vec![record("pipetest:batches=2"), record("rt-app:file=app.json")]
+}
+
+pub const MEASURED: &[&str] = &[
+    "null",
+    "\"format\"",
+    "\"setup\"",
+    "\"host\"",
+    "\"hz\"",
+    "\"preempt\"",
+    "\"workload\"",
+    "\"iteration\"",
+    "\"outcome\"",
+    "\"samples\"",
+    "\"stolen_permille\"",
+    "18446744073709551616",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\n",
+];
 
 pub const RECORD: &[&str] = &[
     "null",

@@ -4,6 +4,7 @@ use crate::{Target, seeds};
 use lab::experiment::{Draft, Experiment, Purpose, parse as parse_experiment};
 use lab::kernels::Build;
 use lab::machines::{Files, Machine};
+use lab::measured::MeasuredRecord;
 use lab::mistake::{Location, Mistake, Unreadable, Written};
 use lab::proc::ProcFile;
 use lab::record::Record;
@@ -27,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "trace", run: trace, seeds: seeds::traces, words: seeds::TRACE, cases: 10_000 },
     Target { name: "arguments", run: arguments, seeds: seeds::arguments, words: seeds::ARGUMENTS, cases: 800 },
     Target { name: "record", run: record, seeds: seeds::records, words: seeds::RECORD, cases: 1_000 },
+    Target { name: "measured", run: measured, seeds: seeds::measured, words: seeds::MEASURED, cases: 2_000 },
 ];
 
 /// What a small file may be called in messages.
@@ -272,6 +274,20 @@ pub fn record(data: &[u8]) {
     }
 }
 
+/// A run that was measured on a real kernel.
+pub fn measured(data: &[u8]) {
+    let text = text(data);
+    match MeasuredRecord::parse(&text, FILE) {
+        Err(mistake) => told(&mistake, &text),
+        // What is written of it is read again, and is the same.
+        Ok(record) => {
+            let again = record.to_json();
+            let read = MeasuredRecord::parse(&again, FILE).unwrap_or_else(|mistake| panic!("{mistake}\n{again}"));
+            assert_eq!(read.to_json(), again);
+        }
+    }
+}
+
 fn text(data: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(data)
 }
@@ -288,6 +304,8 @@ const WHOLE: &[&str] = &[
     " runs",
     " bytes",
     "a record of format",
+    "a measurement of format",
+    "the record of a simulation",
     "CPU ",
     "the rows",
     "no CPUs",

@@ -22,4 +22,4 @@ macro_rules! tests {
     };
 }
 
-tests! { experiment machine_file hwloc_xml synthetic sysfs cpu_sets rt_app script trace arguments record }
+tests! { experiment machine_file hwloc_xml synthetic sysfs cpu_sets rt_app script trace arguments record measured }
