@@ -446,7 +446,8 @@ fn simulate<const COSTS: bool>(
         }
     };
     let _ = sim.sched.arch.take_sink();
-    if let Some(wanted) = reading {
+    // What was to be read after the end is not there, nor are the tasks.
+    if let Some(wanted) = reading.filter(|wanted| wanted.at.is_none_or(|at| at <= end_of(&sim))) {
         files = read_all(&sim, &wanted, build.formats, end_of(&sim))?;
     }
     let shares = window.map(|window| window.rows(&|| profile(&sim, &setup.kernel.name, start)));
