@@ -98,6 +98,49 @@ mod tests {
         }
     }
 
+    /// The published tables: the study, a table's name, the keys of its rows. Of a profile the keys are functions.
+    const PUBLISHED: &str = "\
+schedstats netperf-tcp 64 128 256 1024 2048 3312 4096 8192 16384
+schedstats tbench4 1 2 4 8 16 32 64 128 256 512 1024 2048 3072
+schedstats tbench4-8core 1 2 4 8 16 32 64 128 256 512
+schedstats hackbench-pipes 1 4 7 12 21 30 48 79 110 141 172 192
+schedstats pipetest Min 1st-qrtle 2nd-qrtle 3rd-qrtle Max-90% Max-93% Max-95% Max-99% Max Mean Best99%Mean Best95%Mean Best90%Mean \
+Best50%Mean Best10%Mean Best5%Mean Best1%Mean
+recent-used-cpu dbench-xfs 1 2 4 8 64
+load-avg-line java Max-jOPs Critical-jOPs
+load-avg-line tick-profile smp_apic_timer_interrupt hrtimer_interrupt tick_sched_timer update_process_times scheduler_tick task_tick_fair \
+update_cfs_shares
+";
+
+    #[test]
+    fn published_tables_are_there_by_their_names_and_keys() {
+        let mut found = std::collections::BTreeSet::new();
+        for study in STUDIES {
+            for draft in study.drafts() {
+                let experiment = draft.and_then(|draft| draft.resolve(Purpose::Comparison, &NoFiles::default()));
+                for table in experiment.unwrap_or_else(|error| panic!("{error}")).tables {
+                    let title = table.title.as_deref().unwrap_or(table.source.name());
+                    let mut keys: Vec<&str> =
+                        table.published.iter().flat_map(|it| &it.rows).map(|row| &row.0[..]).collect();
+                    if !keys.is_empty() {
+                        found.insert(format!("{} {title} {}", study.name, keys.join(" ")));
+                        let own = table.points.iter().flat_map(|point| &point.operations);
+                        let rows =
+                            if table.class == crate::tables::Class::Variabletime { keys.len() } else { own.count() };
+                        assert!(rows >= keys.len(), "{title}: the keys are labels of its rows");
+                    }
+                    if let Some(profile) = &table.profile {
+                        keys = profile.functions.iter().map(|function| &function[..]).collect();
+                        found.insert(format!("{} {} {}", study.name, profile.title, keys.join(" ")));
+                    }
+                }
+            }
+        }
+        for line in PUBLISHED.lines() {
+            assert!(found.contains(line), "{line}: not among {found:#?}");
+        }
+    }
+
     #[test]
     fn a_study_that_is_none_is_refused() {
         let error = choose(&Written::option("reproduce", "schedstat")).err().expect("it is refused").to_string();

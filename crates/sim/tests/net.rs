@@ -233,6 +233,71 @@ fn a_sender_sleeps_while_its_window_is_closed_and_is_woken_by_what_is_read() {
     }
 }
 
+/// A sender of 60 small messages without an answer, more than are acknowledged at once in the beginning; what its peer gets, who begins to
+/// read after 5 ms.
+fn small_messages(nodelay: bool) -> Vec<u64> {
+    let mut sim = machine(NetRules::V4_15, Preempt::None, None);
+    let (from, to) = sim.os.connect(Transport::Tcp { nodelay }, Buffers::default());
+    let sender = move |step, _| if step < 60 { Op::Send { socket: from, bytes: 100 } } else { Op::Exit };
+    sim.spawn(CpuId(0), task("sender", sender));
+    sim.run(Ns::from_ms(5));
+    sim.spawn(
+        CpuId(1),
+        task("reader", move |step, last| match step {
+            0 | 2 => Op::Receive { socket: to, bytes: 10_000, how: Receive::default() },
+            1 | 3 => Op::Report { series: 0, value: last.value },
+            _ => Op::Exit,
+        }),
+    );
+    sim.run(Ns::from_ms(500));
+    sim.samples.iter().map(|it| it.value).collect()
+}
+
+#[test]
+fn a_small_segment_is_held_back_while_another_is_unacknowledged() {
+    assert_eq!(small_messages(true), [6_000]);
+    // What gathered behind the first that was not acknowledged leaves when that has been read.
+    let held = small_messages(false);
+    assert!(held.len() == 2 && held[0] < 3_000 && held[0] + held[1] == 6_000, "{held:?}");
+}
+
+#[test]
+fn what_is_on_its_way_is_at_most_the_window() {
+    // Of v4.5, with buffers of a message and 256 bytes: the windows of half the receive buffer.
+    let windows = [
+        (64, 1_152),
+        (128, 1_152),
+        (256, 1_152),
+        (1_024, 1_280),
+        (2_048, 2_304),
+        (3_312, 3_568),
+        (4_096, 4_352),
+        (8_192, 8_448),
+        (16_384, 16_640),
+    ];
+    for (size, window) in windows {
+        let mut sim = machine(NetRules::V4_5, Preempt::None, None);
+        let asked = Some(size + 256);
+        let buffers = Buffers { send: asked, receive: asked };
+        let (from, to) = sim.os.connect(Transport::Tcp { nodelay: false }, buffers);
+        sim.spawn(CpuId(0), task("sender", move |_, _| Op::Send { socket: from, bytes: size }));
+        sim.run(Ns::from_ms(5));
+        sim.spawn(
+            CpuId(1),
+            task("reader", move |step, last| match step {
+                0 => Op::Receive { socket: to, bytes: 100_000, how: Receive::default() },
+                1 => Op::Report { series: 0, value: last.value },
+                _ => Op::SleepFor(Ns::from_ms(1_000)),
+            }),
+        );
+        sim.run(Ns::from_ms(10));
+        let queued = sim.samples[0].value;
+        // Of what fits not all leaves: it goes in segments of half a window.
+        assert!(queued <= window && queued > window / 2, "messages of {size} bytes: {queued} of {window}");
+        assert!(size < 1_024 || queued == u64::from(size), "from 1 KiB on it has room for one message");
+    }
+}
+
 /// Sends messages of random sizes until `bytes` are through; the peer reads in random portions. Returns what arrived.
 fn stream(seed: u64) -> (u64, u64) {
     let mut chance = Prng::stream(seed, "net", 0);

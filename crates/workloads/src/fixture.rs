@@ -135,6 +135,28 @@ pub fn play<const COSTS: bool>(instance: Box<dyn Instance>, mut sim: LinuxSim<CO
 
 /// A machine whose CPUs share a cache, just booted, and who listens to it.
 pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<COSTS> {
+    boot_by(cpus, kernel, RULES, sink)
+}
+
+/// What the rest of the kernel does where a test does not say.
+const RULES: OsRules = OsRules {
+    pipe: PipeRules::Single,
+    preempt: Preempt::None,
+    migration_limit: MigrationLimit::None,
+    net: NetRules::V4_5,
+};
+
+/// The same with another network.
+pub fn boot_with_net<const COSTS: bool>(cpus: usize, net: NetRules) -> LinuxSim<COSTS> {
+    boot_by(cpus, V4_15, OsRules { net, ..RULES }, None)
+}
+
+fn boot_by<const COSTS: bool>(
+    cpus: usize,
+    kernel: Kernel,
+    rules: OsRules,
+    sink: Option<Box<dyn Sink>>,
+) -> LinuxSim<COSTS> {
     let mut prices = Prices::free();
     if COSTS {
         // Whatever is done takes a little, so that no two things happen at one moment.
@@ -172,12 +194,6 @@ pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn
         features: kernel.features,
         sysctl: Sysctl::new(cpus),
         isolated: Default::default(),
-    };
-    let rules = OsRules {
-        pipe: PipeRules::Single,
-        preempt: Preempt::None,
-        migration_limit: MigrationLimit::None,
-        net: NetRules::V4_5,
     };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }

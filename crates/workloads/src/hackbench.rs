@@ -368,7 +368,7 @@ impl Program for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::run;
+    use crate::fixture::{priced_edges, run};
 
     #[test]
     fn messages_over_sockets_all_arrive_by_processes_and_threads() {
@@ -395,5 +395,19 @@ mod tests {
             Hackbench::of(&values, false, messages).simulated
         };
         assert_eq!([of(192, 0), of(192, 10), of(4, 10), of(1_000, 1)], [1_000, 130, 1_000, 8]);
+    }
+
+    /// What forks and announcements take before it is not in the figure, and does not grow with the messages.
+    #[test]
+    fn the_time_is_from_the_shot_to_the_last_exit() {
+        let before = |loops| {
+            let (ran, _) = priced_edges("hackbench-pipes", 4, &[("loops", loops)]);
+            let (time, all) = (ran.rows()[0][0], ran.sim.now().0);
+            assert!(time < all, "{time} of {all} ns");
+            (time, all - time)
+        };
+        let ((short, first), (long, second)) = (before(20), before(60));
+        assert!(long > short * 2, "{short} and {long} ns");
+        assert!(first > 0 && first.abs_diff(second) <= first / 20, "{first} and {second} ns before it");
     }
 }

@@ -217,6 +217,7 @@ pub const WORKLOADS: &[Workload] = &[
     netperf::TCP_RR,
     netperf::UDP_RR,
     tbench4::WORKLOAD,
+    tbench4::LOAD_FILES,
     dbench::WORKLOAD,
     dbench::LOAD_FILES,
     schbench::current::WORKLOAD,

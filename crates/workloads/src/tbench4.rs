@@ -9,8 +9,10 @@
 //! line, as after some seconds of a real run, where all begin with the first.
 //!
 //! Throughput is what reads and writes carried (5428 bytes per operation), in 10^6 bytes per second since the warm-up ended, looked at once an
-//! interval; MMTests takes the harmonic mean of these lines. It runs 36 s of warm-up, then 180 s with a line per second, for 1, 2, 4 ...
-//! clients up to 64 for each CPU; here an interval is 10 ms.
+//! interval; MMTests takes the harmonic mean of these lines (`tbench4`). In 2016 it ran 36 s of warm-up, then 180 s with a line per second, for 1, 2, 4 ...
+//! clients up to 64 for each CPU; here an interval is 10 ms. Now its first figure is how long a client takes for the shortened load
+//! file of 3573 operations (`tbench4-loadfile`), over 120 s after 24 s. Its operations have the same shares, so the same lines stand for both; load files
+//! that end before the warm-up does are not counted.
 //!
 //! A pair stays where it is until something is in its way, so after 36 s pairs are where the kernel's own threads have pushed them, and no
 //! more as forked, client and server on the two threads of a core. Until the warm-up is over these threads therefore run here as many times as
@@ -43,6 +45,23 @@ const REAL_WARMUP: Ns = Ns::from_ms(36_000);
 const LINES: usize = 2_000;
 /// So many lines lie between where one pair begins and the next: a number that has no divisor in common with the file's.
 const LINES_APART: usize = 619;
+/// Lines of the shortened load file.
+const SHORTENED: u32 = 3_573;
+
+/// Series of what is reported: the throughput since the warm-up, and how long each load file took.
+const THROUGHPUT: u32 = 0;
+const LOAD_FILE: u32 = 1;
+
+/// MMTests's first figure now: how long each client took for each load file.
+pub const LOAD_FILES: Workload = Workload {
+    name: "tbench4-loadfile",
+    summary: "the same: how long the shortened load file takes",
+    operation: "loadfile",
+    statistics: Summary::SkewedTime,
+    unit: "ms",
+    build: |values: &Values| Box::new(Tbench::of(values, LOAD_FILE)),
+    ..WORKLOAD
+};
 
 pub const WORKLOAD: Workload = Workload {
     name: "tbench4",
@@ -78,15 +97,7 @@ pub const WORKLOAD: Workload = Workload {
     unit: "MB/s",
     per_unit: 1_000_000,
     decimals: 2,
-    build: |values: &Values| {
-        Box::new(Tbench {
-            clients: values.get("clients"),
-            time: Ns::from_ms(values.get("milliseconds")),
-            warmup: Ns::from_ms(values.get("warmup")),
-            interval: Ns::from_ms(values.get("interval")),
-            warm: Rc::default(),
-        })
-    },
+    build: |values: &Values| Box::new(Tbench::of(values, THROUGHPUT)),
 };
 
 /// One line of the load file.
@@ -154,6 +165,21 @@ struct Tbench {
     interval: Ns,
     /// Whether the warm-up is over.
     warm: Rc<Cell<bool>>,
+    /// The series that is its metric.
+    metric: u32,
+}
+
+impl Tbench {
+    fn of(values: &Values, metric: u32) -> Tbench {
+        Tbench {
+            clients: values.get("clients"),
+            time: Ns::from_ms(values.get("milliseconds")),
+            warmup: Ns::from_ms(values.get("warmup")),
+            interval: Ns::from_ms(values.get("interval")),
+            warm: Rc::default(),
+            metric,
+        }
+    }
 }
 
 impl Instance for Tbench {
@@ -165,6 +191,7 @@ impl Instance for Tbench {
             bytes: Cell::new(0),
             over: Cell::new(false),
             warm: self.warm.clone(),
+            load_files: self.metric == LOAD_FILE,
         });
         self.warm.set(false);
         let buffers = Buffers::default();
@@ -192,7 +219,7 @@ impl Instance for Tbench {
     }
 
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
-        reported.iter().map(|it| it.value).collect()
+        reported.iter().filter(|it| it.series == self.metric).map(|it| it.value).collect()
     }
 }
 
@@ -211,6 +238,8 @@ struct Run {
     bytes: Cell<u64>,
     over: Cell<bool>,
     warm: Rc<Cell<bool>>,
+    /// Clients say how long load files take.
+    load_files: bool,
 }
 
 impl Run {
@@ -255,7 +284,8 @@ impl Program for Parent {
                 let socket = self.sockets[self.forked];
                 let line = self.run.begin(self.forked);
                 self.forked += 1;
-                let client = Client { run: self.run.clone(), socket, line, step: ClientStep::Connect };
+                let run = self.run.clone();
+                let client = Client { run, socket, line, done: 0, began: None, step: ClientStep::Connect };
                 Op::Fork(Box::new(task("tbench", client)))
             }
             ParentState::Begin => {
@@ -280,7 +310,7 @@ impl Program for Parent {
                     self.state = ParentState::Wait;
                 }
                 self.next += self.interval;
-                Op::Report { series: 0, value: rate as u64 }
+                Op::Report { series: THROUGHPUT, value: rate as u64 }
             }
             ParentState::Wait if self.waited == self.forked => Op::Exit,
             ParentState::Wait => {
@@ -332,11 +362,31 @@ struct Client {
     run: Rc<Run>,
     socket: Socket,
     line: usize,
+    /// Lines of this load file, and when it began.
+    done: u32,
+    began: Option<Ns>,
     step: ClientStep,
 }
 
+impl Client {
+    /// How long the load file took that ends at `now`, if one does that counts.
+    fn load_file(&mut self, now: Ns) -> Option<Ns> {
+        let began = *self.began.get_or_insert(now);
+        if self.done < SHORTENED {
+            return None;
+        }
+        (self.done, self.began) = (0, Some(now));
+        (self.run.load_files && self.run.warm.get()).then(|| now - began)
+    }
+}
+
 impl Program for Client {
-    fn next(&mut self, _last: Outcome) -> Op {
+    fn next(&mut self, last: Outcome) -> Op {
+        if let ClientStep::Parse = self.step
+            && let Some(took) = self.load_file(last.now)
+        {
+            return Op::Report { series: LOAD_FILE, value: took.0 };
+        }
         let socket = self.socket;
         let line = self.run.lines[self.line];
         let (op, step) = match self.step {
@@ -350,6 +400,7 @@ impl Program for Client {
                 let how = Receive { discard: true, ..ALL };
                 self.run.bytes.set(self.run.bytes.get() + u64::from(line.bytes));
                 self.line = (self.line + 1) % self.run.lines.len();
+                self.done += 1;
                 (Op::Receive { socket, bytes: line.reply - LENGTH, how }, ClientStep::Parse)
             }
             ClientStep::Exit => (Op::Exit, ClientStep::Exit),
@@ -426,5 +477,22 @@ mod tests {
     fn a_line_is_all_since_the_warm_up() {
         let ran = run("tbench4", 2, &[("clients", 1), ("milliseconds", 100), ("interval", 1_000)]);
         assert_eq!(ran.rows()[0].len(), 1, "one line, if the interval is longer than the run");
+    }
+
+    #[test]
+    fn load_files_take_as_long_as_the_throughput_says() {
+        let parameters = [("clients", 2), ("milliseconds", 200), ("interval", 1_000)];
+        let rate = run("tbench4", 4, &parameters).rows()[0][0];
+        let files = run("tbench4-loadfile", 4, &parameters).rows()[0].clone();
+        let mean = files.iter().sum::<u64>() / files.len() as u64;
+        let expected = 2 * 5_428 * u64::from(SHORTENED) * 1_000_000_000 / rate;
+        assert!(mean.abs_diff(expected) < expected / 20, "{mean} and {expected} ns");
+        // Of two clients in 200 ms after 60, those that end in it.
+        let most = 2 * 260_000_000 / mean;
+        assert!(
+            files.len() as u64 <= most && files.len() as u64 + 4 >= 2 * 200_000_000 / mean,
+            "{} files",
+            files.len()
+        );
     }
 }

@@ -1,0 +1,152 @@
+use super::*;
+use crate::fixture::{edges, run};
+use os::fs::{CilPush, FsRules};
+use std::collections::BTreeMap;
+
+/// Bytes that the shortened load file reads and writes.
+const ACCOUNTED: u64 = 19_120_000;
+
+/// How often whom woke whom for each fsync, in hundredths.
+fn edges_of(parameters: &[(&str, u64)], rules: FsRules) -> BTreeMap<(String, String), u64> {
+    let parameters: Vec<(&str, u64)> = parameters.iter().copied().chain([("runtime", 2)]).collect();
+    let (ran, edges) = edges("dbench4", 4, &parameters, |os| os.fs_rules = rules);
+    let bytes = ran.rows()[0].last().expect("two seconds have two figures") * 2;
+    let fsyncs = bytes * LoadFile::SHORTENED.flushes / ACCOUNTED;
+    edges.into_iter().map(|(edge, count)| (edge, count * 100 / fsyncs)).collect()
+}
+
+#[track_caller]
+fn within(edges: &BTreeMap<(String, String), u64>, waker: &str, wakee: &str, expected: std::ops::Range<u64>) {
+    let found = edges.get(&(waker.to_string(), wakee.to_string())).copied().unwrap_or(0);
+    assert!(expected.contains(&found), "{waker} -> {wakee}: {found} of {edges:?}");
+}
+
+/// Only the worker that pushes differs from v4.15.
+const UNBOUND: FsRules = FsRules { cil_push: CilPush::Unbound, ..FsRules::V4_5 };
+
+const NVME: [(&str, u64); 2] = [("cache", 1), ("single_queue", 0)];
+
+/// What the measured wake graphs give for one client, with room for a load file whose order is our own.
+#[test]
+fn an_fsync_of_xfs_wakes_as_measured() {
+    for rules in [FsRules::V4_5, UNBOUND] {
+        let edges = edges_of(&NVME, rules);
+        let worker = "kworker";
+        // Data: straight from the interrupt, or by way of a bound worker where blocks were fresh.
+        within(&edges, "idle", "dbench", 40..61);
+        within(&edges, "dbench", worker, 95..106);
+        // The end of a write to fresh blocks, and the push.
+        within(&edges, worker, "dbench", 140..160);
+        within(&edges, "idle", "kworker", 40..61);
+        // kblockd, once by the caller for the flush; once more in the interrupt for the write behind it, and the log's worker.
+        within(&edges, "dbench", "kworkerH", 95..106);
+        within(&edges, "idle", "kworkerH", 190..211);
+        within(&edges, "kworkerH", "dbench", 95..106);
+    }
+}
+
+#[test]
+fn the_push_is_done_on_the_callers_cpu_until_v5_3_only() {
+    let migrations = |rules| {
+        let edges = edges_of(&[], rules);
+        edges.get(&("migrated".to_string(), "dbench".to_string())).copied().unwrap_or(0)
+    };
+    let (bound, unbound) = (migrations(FsRules::V4_5), migrations(UNBOUND));
+    assert!(bound > unbound + 40, "{bound} and {unbound}");
+}
+
+#[test]
+fn an_fsync_of_ext4_wakes_jbd2_and_its_caller() {
+    let edges = edges_of(&[("ext4", 1), NVME[0], NVME[1]], FsRules::V4_5);
+    // Three in four were measured, of a load file in another order.
+    within(&edges, "dbench", "jbd2", 50..101);
+    within(&edges, "jbd2", "dbench", 50..101);
+    // Two steps of a commit.
+    within(&edges, "idle", "jbd2", 100..201);
+    // Data, and the flush where nothing was to be committed.
+    within(&edges, "idle", "dbench", 100..151);
+}
+
+#[test]
+fn a_device_without_a_cache_of_writes_needs_no_kblockd() {
+    let edges = edges_of(&[("cache", 0)], FsRules::V4_5);
+    within(&edges, "dbench", "kworkerH", 0..1);
+    within(&edges, "idle", "kworkerH", 95..106);
+    // With one that must be flushed, the write has a flush on either side; one queue sends the first at once.
+    let edges = edges_of(&[("cache", 2)], FsRules::V4_5);
+    within(&edges, "dbench", "kworkerH", 0..1);
+    within(&edges, "idle", "kworkerH", 285..316);
+}
+
+#[test]
+fn many_clients_share_writes_of_the_log() {
+    let highpri = |clients| {
+        let edges = edges_of(&[("clients", clients)], FsRules::V4_5);
+        edges.iter().filter(|((_, wakee), _)| wakee == "kworkerH").map(|(_, count)| count).sum::<u64>()
+    };
+    let (one, many) = (highpri(1), highpri(16));
+    assert!(many < one / 2, "{many} and {one}");
+}
+
+#[test]
+fn load_files_take_as_long_as_the_throughput_says() {
+    let parameters = [("clients", 2), ("runtime", 2)];
+    let (rate, files) = (run("dbench4", 4, &parameters), run("dbench4-loadfile", 4, &parameters));
+    let rate = *rate.rows()[0].last().expect("a figure a second");
+    let files = &files.rows()[0];
+    let count = files.len() as u64;
+    let mean = files.iter().sum::<u64>() / count;
+    // Two clients.
+    let expected = 2 * ACCOUNTED * 1_000_000_000 / rate;
+    assert!(mean.abs_diff(expected) < expected / 50, "{mean} and {expected} ns");
+    assert!(count * ACCOUNTED <= rate * 2, "only whole files count");
+}
+
+/// 64 times what a create may need is more than the log: its oldest part must be written to its place all the time.
+#[test]
+fn many_clients_wait_for_room_in_the_log() {
+    let asked = |clients| {
+        let (_, edges) = edges("dbench4", 8, &[("clients", clients), ("runtime", 1)], |_| {});
+        let wakers = ["dbench", "kworker", "kworkerH"].map(|waker| (waker.to_string(), "xfsaild".to_string()));
+        wakers.iter().filter_map(|edge| edges.get(edge)).sum::<u64>()
+    };
+    let (one, many) = (asked(1), asked(64));
+    assert!(many > 50 && many > one * 3, "{many} and {one}");
+}
+
+#[test]
+fn clients_wait_for_a_log_that_takes_one_buffer_at_a_time() {
+    let throughput = |clients| run("dbench4", 8, &[("clients", clients), ("runtime", 1)]).rows()[0][0];
+    let (one, two, eight) = (throughput(1), throughput(2), throughput(8));
+    assert!(two > one * 5 / 4, "{two} and {one}");
+    assert!(eight < one * 5, "{eight} and {one}");
+}
+
+#[test]
+fn a_warm_up_is_not_measured() {
+    let lines = |parameters: &[(&str, u64)]| run("dbench4", 4, parameters).rows()[0].clone();
+    let warm = lines(&[("runtime", 2), ("warmup", 2)]);
+    assert_eq!(warm.len(), 2, "a line for each measured second");
+    let (cold, all) = (lines(&[("runtime", 2)]), lines(&[("runtime", 4)]));
+    // What four seconds carry, less what the first two did.
+    let rest = all[3] * 4 - cold[1] * 2;
+    assert!((warm[1] * 2).abs_diff(rest) < rest / 100, "{} and {rest} bytes", warm[1] * 2);
+    // The files that ended in the warm-up have gone unreported.
+    let files = |warmup| run("dbench4-loadfile", 4, &[("runtime", 2), ("warmup", warmup)]).rows()[0].len();
+    assert!(files(0).abs_diff(files(2)) <= 1, "{} and {}", files(0), files(2));
+}
+
+#[test]
+fn the_full_load_file_is_as_fast_as_the_shortened_one_and_takes_longer() {
+    let rate = |full| run("dbench4", 4, &[("clients", 2), ("runtime", 5), ("full", full)]).rows()[0][4];
+    let (short, full) = (rate(0), rate(1));
+    assert!(short.abs_diff(full) < short / 10, "{short} and {full}: their operations have the same shares");
+    let mean = |full, runtime| {
+        let ran = run("dbench4-loadfile", 4, &[("runtime", runtime), ("full", full)]);
+        let files = &ran.rows()[0];
+        files.iter().sum::<u64>() / files.len() as u64
+    };
+    // 458344 operations instead of 3573.
+    let times = mean(1, 12) / mean(0, 1);
+    assert!((115..142).contains(&times), "{times} times as long");
+}
