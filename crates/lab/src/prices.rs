@@ -32,7 +32,7 @@ pub fn path_name(path: Path) -> &'static str {
 /// What `machine` costs; its file has passed [`check`]. Functions that it does not list take its `default_path_cycles`; the
 /// reschedule interrupt, if it is not listed, what the machine says of receiving an interrupt.
 ///
-/// Frequency is fixed for now (`frequency.fixed`); memory is the local node's; copying loses what is below a picosecond for
+/// Frequency is the file's `frequency.fixed`, unless a driver governs it ([`crate::cpufreq`]); memory is the local node's; copying loses what is below a picosecond for
 /// each byte.
 pub fn prices(machine: &Description) -> Prices {
     let mut cycles = vec![Cycles(0); NR_PATHS];

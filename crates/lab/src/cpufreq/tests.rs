@@ -1,3 +1,5 @@
+mod shipped;
+
 use super::*;
 use crate::experiment::{Draft, Purpose};
 use crate::machines::tests::Table;

@@ -1,0 +1,72 @@
+//! Fixed duty cycles on machines that ship, under the usual drivers of AMD's and ARM's processors.
+
+use super::*;
+
+/// What CPU `cpu` ran at, on average, in MHz, while a task on it had work for `percent` of each 2 ms at the highest frequency.
+fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
+    let timer = "\"timer\": { \"ref\": \"t\", \"period\": 2000 }";
+    let task = format!("\"cpus\": [{cpu}], \"loop\": 500, \"run\": {}, {timer}", percent * 20);
+    let app = format!("{{ \"tasks\": {{ \"t\": {{ {task} }} }}, \"global\": {{ \"duration\": -1 }} }}");
+    let hardware = format!(
+        "name = \"m\"\nextends = \"{machine}\"\ndescription = \"d\"\n[frequency]\n{}",
+        fact("control", "hardware")
+    );
+    let files = Table(BTreeMap::from([("hardware.toml", hardware), ("app.json", app)]));
+    let mut draft = Draft::default();
+    let chooses = arm.contains("epp");
+    draft.machine_option(if chooses { "hardware.toml" } else { machine });
+    draft.workload_option("rt-app:file=app.json").unwrap();
+    draft.arm_options(&[arm.to_string()], true).unwrap();
+    let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
+    let setup = experiment.setup(&experiment.jobs()[0]);
+    let run = run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
+    let (cycles, time) = core(&run, cpu).time.iter().fold((0, 0), |(cycles, sum), (khz, time)| {
+        (cycles + u128::from(khz) * u128::from(time.0), sum + u128::from(time.0))
+    });
+    (cycles / time / 1_000) as u32
+}
+
+/// Within 7%: the run begins before the averages have settled.
+fn comes_to(machine: &str, arm: &str, (cpu, percent): (u16, u64), expected_mhz: u32) {
+    let found = average_on(machine, arm, cpu, percent);
+    let off = found.abs_diff(expected_mhz);
+    assert!(off * 100 <= expected_mhz * 7, "{machine}, {arm}, {percent}%: {found} MHz for {expected_mhz}");
+}
+
+#[test]
+fn amds_drivers_run_as_fast_as_their_governors_rules_say() {
+    let epyc = |arm: &str, percent, expected| comes_to("epyc-7763-2s-nps1", arm, (0, percent), expected);
+    for kernel in ["v6.1", "v6.12"] {
+        let schedutil = format!("{kernel},cpufreq.driver=amd-pstate,cpufreq.governor=schedutil");
+        // 1.25 times what is used, 0.5 * 3500, as a share of full speed, halfway between 2450 and 3500, of 3500.
+        epyc(&schedutil, 50, 2_574);
+        epyc(&schedutil, 10, 1_500);
+        epyc(&schedutil, 95, 3_500);
+    }
+    epyc("v6.12,cpufreq.driver=amd-pstate,cpufreq.governor=performance", 50, 3_500);
+    epyc("v6.12,cpufreq.driver=amd-pstate,cpufreq.governor=powersave", 50, 1_500);
+    // The marked frequencies are 1500 to 2450: 1500 + 950 * load, where load is 1750 of that.
+    epyc("v4.15,cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand", 50, 2_242);
+    // The hardware's own: busy for 0.8 of the time is 2188; it begins at the lowest.
+    epyc("v6.12,cpufreq.driver=amd-pstate-epp", 50, 2_100);
+}
+
+#[test]
+fn arms_drivers_run_as_fast_as_their_governors_rules_say() {
+    let altra = |governor: &str, percent, expected| {
+        let arm = format!("v6.12,cpufreq.driver=cppc_cpufreq,cpufreq.governor={governor}");
+        comes_to("ampere-altra-q80-33-2s", &arm, (0, percent), expected);
+    };
+    altra("schedutil", 50, 2_063);
+    altra("schedutil", 10, 1_000);
+    altra("schedutil", 95, 3_300);
+    altra("performance", 10, 3_300);
+    // 1000 + 2300 * load, where load is 1650 of that.
+    altra("ondemand", 50, 2_511);
+    // A big core.
+    let phone = |percent, expected| {
+        comes_to("snapdragon-845", "v6.12,cpufreq.driver=scmi,cpufreq.governor=schedutil", (4, percent), expected);
+    };
+    phone(50, 1_752);
+    phone(95, 2_803);
+}
