@@ -301,6 +301,30 @@ fn a_profile_of_the_scheduler_has_readprofiles_lines() {
 }
 
 #[test]
+fn a_tasks_file_ends_with_what_its_policy_is_served_by() {
+    let place = folder("policies");
+    let script = "task edf policy=deadline/2ms/10ms: 40 x (run 1ms; every 10ms)\ntask fair slice=5ms: run 300ms\n";
+    let behind_prio = |kernel: &str, task: &str| -> Vec<(String, i64)> {
+        let text = file(&place, script, kernel, &format!("/proc/{task}/sched"));
+        let lines = text.lines().skip_while(|line| !line.starts_with("prio ")).skip(1);
+        let fields = lines.take_while(|line| !line.starts_with("clock-delta")).map(|line| {
+            let (name, value) = line.split_once(':').expect("name : value");
+            (name.trim().to_string(), value.trim().parse().expect("a number"))
+        });
+        fields.collect()
+    };
+    for kernel in ["v4.15", "v4.16", "v6.1", "v6.12"] {
+        let fields = behind_prio(kernel, "edf");
+        let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["dl.runtime", "dl.deadline"], "{kernel}");
+        assert!(fields[0].1 <= 2_000_000 && fields[1].1 > 200_000_000, "{kernel}: {fields:?}");
+    }
+    assert_eq!(behind_prio("v4.5-rc1", "edf"), []);
+    assert_eq!(behind_prio("v6.1", "fair"), []);
+    assert_eq!(behind_prio("v6.12", "fair"), [("se.slice".to_string(), 5_000_000)]);
+}
+
+#[test]
 fn schedstat_has_the_fields_of_its_version() {
     let place = folder("schedstat");
     for (kernel, version) in [("v4.5-rc1", 15), ("v4.15", 15), ("v4.16", 15), ("v6.1", 15), ("v6.12", 16)] {

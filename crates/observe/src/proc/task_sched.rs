@@ -125,6 +125,20 @@ impl<A: Arch> TaskSched<'_, A> {
         }
     }
 
+    /// The policy, and what it is served by: a deadline task's budget (since v4.15 at the latest), a fair one's slice (v6.12).
+    fn policy(&self, lines: &mut Lines) {
+        let task = &self.sched.task[self.task];
+        lines.number("policy", policy_number(task.policy));
+        lines.number("prio", i64::from(task.prio));
+        if task.policy == Policy::Deadline && self.formats > Formats::V4_5 {
+            let dl = &self.sched.dl_se[self.task];
+            lines.number("dl.runtime", dl.runtime);
+            lines.count("dl.deadline", dl.deadline);
+        } else if task.policy.fair_policy() && self.formats >= Formats::V6_12 {
+            lines.count("se.slice", self.sched.se[task.se].slice);
+        }
+    }
+
     /// debug.c: sched_show_numa().
     fn sched_show_numa(&self, lines: &mut Lines) {
         let task = &self.sched.task[self.task];
@@ -194,8 +208,7 @@ impl<A: Arch> fmt::Display for TaskSched<'_, A> {
         lines.number("nr_voluntary_switches", task.nvcsw as i64);
         lines.number("nr_involuntary_switches", task.nivcsw as i64);
         self.load(&mut lines);
-        lines.number("policy", policy_number(task.policy));
-        lines.number("prio", i64::from(task.prio));
+        self.policy(&mut lines);
         lines.number("clock-delta", 0);
         self.sched_show_numa(&mut lines);
         f.write_str(&lines.0)
