@@ -28,16 +28,12 @@ pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
 pub fn refusal(script: &Script, refused: &Refused) -> String {
     let task = &script.tasks[refused.task];
     let (name, line) = (&task.name, task.place.0);
-    let (errno, meaning, ms) = (refused.errno.name(), refused.errno.meaning(), refused.at.0 as f64 / 1e6);
-    let answer = format!("with {errno} ({meaning}) at {ms:.3} ms");
-    let fair = task.attr.sched_policy.fair_policy();
-    match refused.step {
-        Some(_) => format!("\"{name}\" of line {line} ended early: the kernel refused its policy or clamps {answer}"),
-        None if fair => {
-            format!("\"{name}\" of line {line} has no row: the kernel refused its CPUs, none of which is up, {answer}")
-        }
-        None => format!("\"{name}\" of line {line} has no row: the kernel refused its policy {answer}"),
-    }
+    let Refused { request, errno, why, .. } = refused;
+    let (errno, meaning, ms) = (errno.name(), errno.meaning(), refused.at.0 as f64 / 1e6);
+    let lost = if refused.step.is_some() { "ended early" } else { "has no row" };
+    format!(
+        "\"{name}\" of line {line} {lost}: the kernel refused its {request} with {errno} ({meaning}) at {ms:.3} ms: {why}"
+    )
 }
 
 /// The scripts that are stored of a recording.

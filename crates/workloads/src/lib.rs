@@ -17,6 +17,7 @@ pub mod kernel_build;
 mod latency;
 pub mod netperf;
 pub mod pipetest;
+mod refusal;
 pub mod request_server;
 pub mod rt_app;
 pub mod schbench;

@@ -6,8 +6,9 @@ use super::description::{
 };
 use super::log::{Column, birth, rounded_difference_us, rounded_us};
 use super::process::Process;
-use super::refusal::{self, Asked};
+use super::refusal;
 use super::settings::{Attributes, Settings};
+use crate::refusal::Asked;
 use os::sync::{self, SyncOp};
 use sched::sched::{Policy as KernelPolicy, ROOT_TASK_GROUP};
 use sim::program::{Op, Outcome, Program};

@@ -2,38 +2,15 @@
 
 use super::description::{Application, PolicyName, TaskId};
 use super::fault::Position;
+use crate::refusal::Asked;
 use sched::errno::Errno;
+use sched::sched::Policy;
 use sim::engine::Sample;
-use sim::program::Op;
 use std::fmt;
 use units::Ns;
 
 /// Series of the process itself: a refused request, see [`told`].
 pub(super) const SERIES: u32 = 2;
-
-/// What a thread asks the kernel for that may be refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
-    Cpus,
-    Policy,
-    Clamps,
-    /// Another thread.
-    Fork,
-}
-
-impl Asked {
-    const ALL: [Asked; 4] = [Asked::Cpus, Asked::Policy, Asked::Clamps, Asked::Fork];
-
-    /// What is asked for with `op` that may be refused. A fork's answer is looked at where the thread goes on from it.
-    pub fn of(op: &Op) -> Option<Asked> {
-        match op {
-            Op::SetAffinity(_) => Some(Asked::Cpus),
-            Op::SetAttr(attr) if attr.sched_flags.keep_all => Some(Asked::Clamps),
-            Op::SetAttr(_) | Op::SetPolicy { .. } => Some(Asked::Policy),
-            _ => None,
-        }
-    }
-}
 
 /// The value of [`SERIES`]: 24 bits of the task, 16 of its phase (from 1; 0: its own settings), 8 of what was asked for, and the
 /// number of the error.
@@ -78,36 +55,21 @@ pub(super) fn first(app: &Application, reported: &[Sample]) -> Option<Refused> {
         Some(phase) => ([&phase.util_min, &phase.util_max], phase.policy.as_ref()),
         None => ([&task.util_min, &task.util_max], Some(&task.policy)),
     };
-    let (position, request, why) = match asked {
+    let name = policy.map_or(PolicyName::Other, |policy| policy.value.name());
+    let (position, request) = match asked {
         Asked::Cpus => {
             let cpus = phase.and_then(|phase| phase.cpus.as_ref());
-            (cpus.map(|cpus| cpus.position), "\"cpus\"".to_string(), "none of these CPUs is up")
+            (cpus.map(|cpus| cpus.position), "\"cpus\"".to_string())
         }
-        Asked::Policy => {
-            let name = policy.map_or(PolicyName::Other, |policy| policy.value.name());
-            let why = match (name, errno) {
-                (PolicyName::Deadline, Errno::EBUSY) => {
-                    "the deadline tasks of these CPUs have reserved too much for another one like this"
-                }
-                (PolicyName::Deadline, Errno::EPERM) => {
-                    "a deadline task may run on all CPUs of its root domain, and on no others"
-                }
-                _ => "this kernel does not take these parameters",
-            };
-            (policy.map(|policy| policy.position), format!("\"{}\"", name.as_str()), why)
-        }
+        Asked::Policy => (policy.map(|policy| policy.position), format!("\"{}\"", name.as_str())),
         Asked::Clamps => {
             let position = clamps.into_iter().flatten().map(|clamp| clamp.position).min();
-            let why = match errno {
-                Errno::EINVAL => "the lower clamp would be above the upper one",
-                _ => "this kernel has no clamps of a task's utilization (since v5.3)",
-            };
-            (position, "\"util_min\" and \"util_max\"".to_string(), why)
+            (position, "\"util_min\" and \"util_max\"".to_string())
         }
-        Asked::Fork => {
-            (None, "\"fork\"".to_string(), "a deadline task may not start others that would be deadline tasks too")
-        }
+        Asked::Fork => (None, "\"fork\"".to_string()),
     };
+    // Of the others only a deadline task's requests have reasons of their own.
+    let why = asked.why(if name == PolicyName::Deadline { Policy::Deadline } else { Policy::Normal }, errno);
     let position = position.unwrap_or(here);
     Some(Refused { at: sample.at, file: app.file.clone(), position, task: task.name.clone(), request, errno, why })
 }

@@ -1,11 +1,12 @@
 //! A script's tasks as programs, and a script as a workload.
 
-use super::{Script, Shared, Step};
+use super::{Script, Shared, Step, Task};
 use crate::Instance;
 use crate::groups::{GroupSpec, with_those_above};
+use crate::refusal::Asked;
 use os::Os;
 use sched::errno::Errno;
-use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sched::sched::{Policy, ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::sync::Arc;
@@ -179,7 +180,24 @@ pub struct Refused {
     pub at: Ns,
     /// `None`: what the task was to begin with, so that it never lived.
     pub step: Option<usize>,
+    /// As a user calls it: "policy".
+    pub request: &'static str,
     pub errno: Errno,
+    /// Words for what the kernel looks at there.
+    pub why: &'static str,
+}
+
+impl Task {
+    /// What may have been refused there, and the policy that was asked for; `None` is what the task was to begin with: its policy, or
+    /// else its CPUs.
+    fn asked(&self, step: Option<usize>) -> (Asked, Policy) {
+        let begins = self.attr.sched_policy;
+        match step.map(|step| self.steps[step]) {
+            Some(Step::Attr(attr)) => (Asked::of_attr(&attr), attr.sched_policy),
+            None if !begins.fair_policy() => (Asked::Policy, begins),
+            _ => (Asked::Cpus, begins),
+        }
+    }
 }
 
 impl Script {
@@ -190,7 +208,14 @@ impl Script {
             let step = (sample.value >> 32).checked_sub(1).map(|step| step as usize);
             let errno =
                 Errno::of_answer(-((sample.value & 0xffff_ffff) as i64)).expect("the kernel's answers are known");
-            Some(Refused { task, at: sample.at, step, errno })
+            let (asked, policy) = self.tasks[task].asked(step);
+            let request = match asked {
+                Asked::Cpus => "CPUs",
+                Asked::Policy => "policy",
+                Asked::Clamps => "clamps",
+                Asked::Fork => unreachable!("scripts' tasks fork nobody"),
+            };
+            Some(Refused { task, at: sample.at, step, request, errno, why: asked.why(policy, errno) })
         })
     }
 

@@ -264,3 +264,27 @@ fn a_group_with_tasks_stays() {
     s.task_in(group, CPU0, 0);
     s.sched_destroy_group(group);
 }
+
+#[test]
+fn a_groups_sum_hears_of_more_than_a_64th_and_from_v6_7_on_once_in_a_millisecond() {
+    for (kernel, limited) in [(V4_5_RC1, false), (V4_16, false), (V6_12, true)] {
+        let mut s = machine(kernel, 1);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "a", 1024);
+        s.task_in(group, CPU0, 0);
+        let queue = s.tg[group].cfs_rq[0];
+        let mut told = |now: u64, load: u64| {
+            s.arch.now = now;
+            s.cfs_rq[queue].avg.load_avg = load;
+            s.update_tg_load_avg(queue);
+            assert_eq!(s.cfs_rq[queue].tg_load_avg_contrib, s.tg[group].load_avg, "{}", kernel.name);
+            s.tg[group].load_avg
+        };
+        assert_eq!(told(2_000 * MS, 6400), 6400);
+        // A 64th is not more than a 64th.
+        assert_eq!([told(2_001 * MS, 6500), told(2_002 * MS, 6300)], [6400, 6400]);
+        assert_eq!(told(2_002 * MS, 6501), 6501);
+        // What it only looked at does not count against the millisecond; what it told does.
+        assert_eq!(told(2_003 * MS - 1, 3000), if limited { 6501 } else { 3000 });
+        assert_eq!(told(2_003 * MS, 3000), 3000);
+    }
+}

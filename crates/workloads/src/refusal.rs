@@ -1,0 +1,57 @@
+//! Requests that the kernel may refuse, and what it looks at there, in words.
+
+use sched::attr::SchedAttr;
+use sched::errno::Errno;
+use sched::sched::Policy;
+use sim::program::Op;
+
+/// What a task asks the kernel for that may be refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    Cpus,
+    Policy,
+    Clamps,
+    /// Another thread.
+    Fork,
+}
+
+impl Asked {
+    pub const ALL: [Asked; 4] = [Asked::Cpus, Asked::Policy, Asked::Clamps, Asked::Fork];
+
+    /// What is asked for with `op` that may be refused. A fork's answer is looked at where the thread goes on from it.
+    pub fn of(op: &Op) -> Option<Asked> {
+        match op {
+            Op::SetAffinity(_) => Some(Asked::Cpus),
+            Op::SetAttr(attr) => Some(Asked::of_attr(attr)),
+            Op::SetPolicy { .. } => Some(Asked::Policy),
+            _ => None,
+        }
+    }
+
+    /// What is asked for with sched_setattr().
+    pub fn of_attr(attr: &SchedAttr) -> Asked {
+        if attr.sched_flags.keep_all { Asked::Clamps } else { Asked::Policy }
+    }
+
+    /// Why the kernel may answer so, `policy` being the one that was asked for.
+    pub fn why(self, policy: Policy, errno: Errno) -> &'static str {
+        let deadline = policy == Policy::Deadline;
+        match (self, errno) {
+            (Asked::Cpus, Errno::EBUSY) => "a deadline task's CPUs are all CPUs of its root domain",
+            (Asked::Cpus, _) => "none of these CPUs is up",
+            (Asked::Policy, Errno::EBUSY) if deadline => {
+                "the deadline tasks of these CPUs have reserved too much for another one like this"
+            }
+            (Asked::Policy, Errno::EPERM) if deadline => {
+                "a deadline task may run on all CPUs of its root domain, and on no others"
+            }
+            (Asked::Policy, Errno::EINVAL) if deadline => {
+                "a runtime of at least 1024 ns is not above its deadline, this not above its period, and the period within the kernel's limits"
+            }
+            (Asked::Policy, _) => "this kernel does not take these parameters",
+            (Asked::Clamps, Errno::EINVAL) => "the lower clamp would be above the upper one",
+            (Asked::Clamps, _) => "this kernel has no clamps of a task's utilization (since v5.3)",
+            (Asked::Fork, _) => "a deadline task may not start others that would be deadline tasks too",
+        }
+    }
+}
