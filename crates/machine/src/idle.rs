@@ -27,8 +27,8 @@ behaviour! {
         Ladder = "ladder", since "v2.6.24", commit "",
             "one state deeper after four idles that were long enough, one back after one that was too short; the default of kernels with a periodic tick";
         Menu = "menu", since "v2.6.24", commit "", "the next timer, corrected by experience, against the typical length of the last idles; the default of tickless kernels";
-        Teo = "teo", since "v5.1", commit "", "how often idles ended with the timer, and how often before, by state; the default where menu is not built in";
-        Haltpoll = "haltpoll", since "v5.4", commit "", "polls first, for as long as that has been worth it, then halts; for guests of KVM";
+        Teo = "teo", since "v5.1", commit "b26bf6ab716f", "how often idles ended with the timer, and how often before, by state; the default where menu is not built in";
+        Haltpoll = "haltpoll", since "v5.4", commit "2cffe9f6b96f", "polls first, for as long as that has been worth it, then halts; for guests of KVM";
     }
 }
 
@@ -41,7 +41,7 @@ behaviour! {
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
         Tick = "tick", since "v4.17", commit "",
             "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";
-        TypicalFirst = "typical-first", since "v6.6", commit "",
+        TypicalFirst = "typical-first", since "v6.6", commit "5484e31bbbff",
             "looks at the next timer only where the typical interval is longer than 15 us";
     }
 }
@@ -69,7 +69,7 @@ behaviour! {
     /// Who decides about the tick of an idle CPU.
     pub enum TickStop = "idle.tick" {
         Always = "always", since "v3.10", commit "", "the idle loop stops the tick before a state is chosen";
-        Governor = "governor", since "v4.17", commit "", "the governor is asked first";
+        Governor = "governor", since "v4.17", commit "554c8aa8ecad", "the governor is asked first";
     }
 }
 

@@ -18,8 +18,8 @@ behaviour! {
     /// What the end of an interrupt does with softirqs while ksoftirqd is runnable.
     pub enum KsoftirqdRunning = "softirq.ksoftirqd" {
         Beside = "beside", since "v2.6.0", commit "", "runs them, as always";
-        Yields = "yields", since "v4.9", commit "", "leaves them to ksoftirqd, until v6.3";
-        Removed = "beside-again", since "v6.4", commit "", "runs them, as until v4.8";
+        Yields = "yields", since "v4.9", commit "4cd13c21b207", "leaves them to ksoftirqd, until v6.4";
+        Removed = "beside-again", since "v6.5", commit "d15121be7485", "runs them, as until v4.8";
     }
 }
 

@@ -30,7 +30,7 @@ behaviour! {
     /// How much memory NUMA balancing moves to a node.
     pub enum MigrationLimit = "memory.migration_limit" {
         PerWindow = "per-window", since "v3.8", commit "", "128 MB in 100 ms; what is more stays, as failed";
-        None = "none", since "v4.20", commit "", "as much as faults ask for (after v4.16, by v6.1)";
+        None = "none", since "v4.20", commit "efaffc5e40ae", "as much as faults ask for";
     }
 }
 

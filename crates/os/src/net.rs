@@ -13,7 +13,7 @@
 //! (`tcp_rcv_space_adjust()`); a queue over its limit is collapsed, and nothing of TCP is dropped. The timer of a delayed
 //! acknowledgement fires only while its socket's owner sleeps in a receive, and wakes it to send it.
 //!
-//! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.3) leave it what loopback sends as well: it
+//! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.4) leave it what loopback sends as well: it
 //! receives 64 packets at a time. What follows to the same socket from another CPU waits behind them.
 //!
 //! Differs: so no segments overtake each other, which TCP would have to put back in order; and the queue is never full

@@ -21,7 +21,7 @@ behaviour! {
     pub enum PipeRules = "pipe.wait" {
         Single = "single", since "v2.6.11", commit "",
             "readers and writers share one queue; every write wakes all of it, so does a reader that drained a page";
-        Split = "split", since "v5.6", commit "",
+        Split = "split", since "v5.6", commit "0ddad21d3e99",
             "readers and writers wait apart and exclusively; woken one by one, when a pipe was empty or full";
     }
 }

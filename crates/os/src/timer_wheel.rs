@@ -7,7 +7,7 @@ behaviour! {
     pub enum TimerWheel = "timer.wheel" {
         Cascading = "cascading", since "v2.6.0", commit "",
             "timeouts wander down to the jiffy for which they were asked";
-        Levels = "levels", since "v4.8", commit "",
+        Levels = "levels", since "v4.8", commit "500462a9de65",
             "they stay in the level where they were put, and fire with what that can tell apart: 1 jiffy later at least, an eighth of the timeout at most";
     }
 }

@@ -29,7 +29,7 @@ behaviour! {
     /// Where a task ends.
     pub enum AutogroupExit = "autogroup.exit" {
         InGroup = "in-group", since "v2.6.38", commit "", "in its session's group";
-        InRoot = "in-root", since "v4.9", commit "", "it moves to the root group first, as its session may be gone before it";
+        InRoot = "in-root", since "v4.9", commit "8e5bfa8c1f84", "it moves to the root group first, as its session may be gone before it";
     }
 }
 

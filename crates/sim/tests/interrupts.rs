@@ -190,7 +190,7 @@ fn the_thread_of_a_cpu_that_goes_offline_parks_and_another_one_inherits_its_work
 }
 
 #[test]
-fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_3() {
+fn while_ksoftirqd_is_runnable_interrupts_leave_softirqs_to_it_from_v4_9_to_v6_4() {
     let woken = |ksoftirqd| {
         let mut sim = machine(IrqRules { ksoftirqd, ..IrqRules::V4_15 }, IdleRules::V6_1, None);
         let irq = sim.request_irq("eth0", CpuMask::single(CPU1));
@@ -245,7 +245,7 @@ fn over_loopback(ksoftirqd: KsoftirqdRunning, transport: Transport, sends: u32, 
 }
 
 #[test]
-fn what_loopback_sends_waits_for_a_runnable_ksoftirqd_from_v4_9_to_v6_3() {
+fn what_loopback_sends_waits_for_a_runnable_ksoftirqd_from_v4_9_to_v6_4() {
     for transport in [Transport::Udp, Transport::Tcp { nodelay: true }] {
         let later = |ksoftirqd| {
             let mut sim = over_loopback(ksoftirqd, transport, 1, Vec::new());

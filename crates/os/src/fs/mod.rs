@@ -48,7 +48,7 @@ behaviour! {
     /// Whether a write to a file of XFS (format 5) is a change of its metadata.
     pub enum IVersion = "xfs.iversion" {
         EveryWrite = "every-write", since "v3.11", commit "", "always: each counts the version of the file up";
-        Queried = "queried", since "v4.16", commit "", "only when its times change, or somebody has asked for the version";
+        Queried = "queried", since "v4.16", commit "f02a9ad1f15d", "only when its times change, or somebody has asked for the version";
     }
 }
 

@@ -8,7 +8,7 @@ behaviour! {
     pub enum Prequeue = "tcp.prequeue" {
         Used = "used", since "v2.4", commit "",
             "who sleeps in recv() is woken first and processes the segment itself, copying past the receive queue";
-        Gone = "gone", since "v4.14", commit "", "the softirq does, in the sender's context on loopback";
+        Gone = "gone", since "v4.14", commit "e7942d0633c4", "the softirq does, in the sender's context on loopback";
     }
 }
 
@@ -44,7 +44,7 @@ behaviour! {
     /// How a UDP socket takes a datagram in.
     pub enum UdpReceive = "udp.receive" {
         Locked = "locked", since "v2.6", commit "", "under the socket's lock; dropped if the buffer was full before";
-        Lockless = "lockless", since "v4.10", commit "",
+        Lockless = "lockless", since "v4.10", commit "850cbaddb52d",
             "without that lock; dropped if it overfills the buffer, which may hold one more than full";
     }
 }

@@ -18,8 +18,8 @@ behaviour! {
     pub enum UtilEstimate = "load.util_est" {
         Absent = "absent", since "v2.6.23", commit "", "it is not";
         /// Grown in steps: 7f65ea42eb00 (v4.17), UTIL_EST_FASTUP with b8c96361402a (v5.5), [`UTIL_AVG_UNCHANGED`] in the
-        /// upper bit (v5.13, commit not confirmed). The variant is all of them.
-        EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "",
+        /// upper bit with 68d7a190682a (v5.13). The variant is all of them.
+        EnqueuedAndEwma = "enqueued-and-ewma", since "v5.13", commit "68d7a190682a",
             "the larger of the last sample and a moving average, both taken when the task has left its queue";
         /// Grown in steps: one number (11137d384996) that stays while the task has to wait (50181c0cff31, both v6.8), taken
         /// before the task leaves its queue (v6.12, with the delayed dequeue). The variant is all of them.
