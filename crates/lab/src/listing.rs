@@ -133,11 +133,14 @@ pub fn kernel(build: &Build) -> String {
     }
     let _ = writeln!(text, "\nTunables: NAME=VALUE, with or without kernel. or sched/");
     let width = build.sched.tunables.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    // Of one CPU: what others scale it by is said beside it.
+    let defaults = build.sched.sysctl(1);
     for (name, tunable) in build.sched.tunables {
         let row = tunable.row();
+        let default = defaults.get(*tunable);
         let scaling = if row.scaling == Scaling::Cpus { ", times 1 + log2 of up to 8 CPUs" } else { "" };
         let (low, high) = row.range;
-        let _ = writeln!(text, "{name:<width$}  {} {} ({low} to {high}{scaling}): {}", row.default, row.unit, row.doc);
+        let _ = writeln!(text, "{name:<width$}  {default} {} ({low} to {high}{scaling}): {}", row.unit, row.doc);
     }
     let _ = writeln!(text, "\nCommand line: NAME=VALUE, or NAME alone");
     for parameter in PARAMETERS.iter().filter(|parameter| (parameter.has)(build)) {
@@ -186,12 +189,15 @@ pub fn kernel_diff(a: &Build, b: &Build) -> String {
         a.sched.tunables.iter().map(|(name, _)| *name).filter(|name| lacks(name)).collect()
     };
     let (gone, new) = (missing(a, b), missing(b, a));
-    let in_b = |name: &str| b.sched.tunables.iter().find(|(other, _)| *other == name).map(|(_, tunable)| tunable.row());
+    let (defaults_a, defaults_b) = (a.sched.sysctl(1), b.sched.sysctl(1));
+    let in_b = |name: &str| {
+        b.sched.tunables.iter().find(|(other, _)| *other == name).map(|(_, tunable)| defaults_b.get(*tunable))
+    };
     let changed: Vec<(&str, u64, u64)> = a
         .sched
         .tunables
         .iter()
-        .filter_map(|(name, tunable)| Some((*name, tunable.row().default, in_b(name)?.default)))
+        .filter_map(|(name, tunable)| Some((*name, defaults_a.get(*tunable), in_b(name)?)))
         .filter(|(_, before, after)| before != after)
         .collect();
     if !gone.is_empty() || !new.is_empty() || !changed.is_empty() {
@@ -314,6 +320,10 @@ mod tests {
         assert!(text.contains("\nprofile=sleep|schedule: "), "{text}");
         let text = kernel(&Build::named("v6.1").unwrap());
         assert!(text.contains("\nprofile=schedule: "), "what v6.1 ignores is not listed: {text}");
+        // Debian builds it so.
+        assert!(text.contains("\nkernel.sched_autogroup_enabled           0 bool"), "{text}");
+        let text = kernel_diff(&Build::named("v4.16").unwrap(), &Build::named("v6.1").unwrap());
+        assert!(text.contains("\nkernel.sched_autogroup_enabled: 1 -> 0\n"), "{text}");
     }
 
     #[test]
