@@ -191,7 +191,10 @@ fn rt_app_files_that_cannot_be_run() {
         fs::write(place.join("a.json"), text).unwrap();
         refused(&place, &with("--workload", "rt-app:file=a.json"), parts);
     };
-    rt_app("{ \"tasks\": { \"t\": { \"loop\": 1, \"iorun\": 5 } } }", &["a.json:1:", "\"iorun\" is not modelled yet"]);
+    rt_app(
+        "{ \"global\": { \"pi_enabled\": true }, \"tasks\": { \"t\": { \"loop\": 1, \"run\": 5 } } }",
+        &["a.json:1:", "\"pi_enabled\" is not modelled yet"],
+    );
     rt_app("{ \"tasks\": { \"t\": { \"loop\": -1 } } }", &["a.json:1:"]);
     rt_app("{ \"tasks\": { \"t\": { \"rnu\": 5 } } }", &["a.json:1:", "\"run\""]);
     rt_app("{ \"tasks\": {", &["a.json:1:"]);

@@ -26,15 +26,20 @@ const BETWEEN: Cycles = Cycles(300);
 /// Bytes of private cache that a thread uses again after a switch (guess, 2 to 8 KiB).
 const WORKING_SET: u64 = 4 * 1024;
 
-const RUNTIME: Parameter =
-    Parameter { name: "runtime", default: 5, range: (1, 3_600), unit: "s", doc: "how long it counts" };
+const MILLISECONDS: Parameter = Parameter {
+    name: "milliseconds",
+    default: 1_000,
+    range: (1, 3_600_000),
+    unit: "ms",
+    doc: "simulated time that is counted",
+};
 
 pub const STRESS_FUTEX: Workload = Workload {
     name: "stress-futex",
     summary: "pairs of threads hand a token to and fro through futexes",
     parameters: &[
         Parameter { name: "pairs", default: 1, range: (1, 4_096), unit: "pairs", doc: "of threads" },
-        RUNTIME,
+        MILLISECONDS,
     ],
     key: Some("pairs"),
     operation: "ops",
@@ -45,7 +50,7 @@ pub const STRESS_FUTEX: Workload = Workload {
     decimals: 2,
     build: |values: &Values| {
         let pairs = values.get("pairs");
-        Box::new(Contest { kind: Kind::Pairs(pairs), runtime: values.get("runtime") })
+        Box::new(Contest { kind: Kind::Pairs(pairs), time: Ns::from_ms(values.get("milliseconds")) })
     },
 };
 
@@ -62,7 +67,7 @@ pub const SYSBENCH: Workload = Workload {
             unit: "",
             doc: "sched_yield() with each mutex held",
         },
-        RUNTIME,
+        MILLISECONDS,
     ],
     key: Some("threads"),
     operation: "events",
@@ -73,7 +78,10 @@ pub const SYSBENCH: Workload = Workload {
     decimals: 2,
     build: |values: &Values| {
         let (threads, locks, yields) = (values.get("threads"), values.get("locks"), values.get("yields"));
-        Box::new(Contest { kind: Kind::Turns { threads, locks, yields }, runtime: values.get("runtime") })
+        Box::new(Contest {
+            kind: Kind::Turns { threads, locks, yields },
+            time: Ns::from_ms(values.get("milliseconds")),
+        })
     },
 };
 
@@ -84,8 +92,7 @@ enum Kind {
 
 struct Contest {
     kind: Kind,
-    /// Seconds.
-    runtime: u64,
+    time: Ns,
 }
 
 /// What all threads see.
@@ -135,18 +142,12 @@ impl Instance for Contest {
                 }
             }
         }
-        let main = Main {
-            count,
-            threads: threads.into_iter(),
-            partners,
-            runtime: Ns::from_ms(self.runtime * 1_000),
-            state: MainState::Start,
-        };
+        let main = Main { count, threads: threads.into_iter(), partners, time: self.time, state: MainState::Start };
         vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("main", main) }]
     }
 
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
-        reported.iter().map(|sample| sample.value / self.runtime).collect()
+        reported.iter().map(|sample| sample.value * 1_000_000_000 / self.time.0).collect()
     }
 }
 
@@ -169,7 +170,7 @@ struct Main {
     threads: std::vec::IntoIter<TaskSpec>,
     /// Who may wait for ever when its partner has ended.
     partners: Vec<SemaphoreId>,
-    runtime: Ns,
+    time: Ns,
     state: MainState,
 }
 
@@ -181,7 +182,7 @@ impl Program for Main {
                 None => {
                     self.count.done.set(0);
                     self.state = MainState::Report;
-                    Op::SleepFor(self.runtime)
+                    Op::SleepFor(self.time)
                 }
             },
             MainState::Report => {
@@ -306,14 +307,15 @@ mod tests {
     #[test]
     fn one_at_a_time_holds_a_mutex() {
         // Two threads and one mutex; nothing takes time but what is between, at 1 GHz 300 ns, and that overlaps.
-        let ran = run("sysbench-like", 2, &[("threads", 2), ("locks", 1), ("yields", 0), ("runtime", 1)]);
+        let ran = run("sysbench-like", 2, &[("threads", 2), ("locks", 1), ("yields", 0), ("milliseconds", 100)]);
         let events = ran.rows()[0][0];
         assert!((3_300_000..=6_700_000).contains(&events), "{events}");
     }
 
     #[test]
     fn threads_on_cpus_of_their_own_do_more() {
-        let on = |cpus| run("sysbench-like", cpus, &[("threads", 4), ("locks", 16), ("runtime", 1)]).rows()[0][0];
+        let on =
+            |cpus| run("sysbench-like", cpus, &[("threads", 4), ("locks", 16), ("milliseconds", 100)]).rows()[0][0];
         assert!(on(4) > on(1) * 2, "{} on four, {} on one", on(4), on(1));
     }
 }

@@ -359,6 +359,15 @@ mod tests {
         }
     }
 
+    /// Its table is printed again by the project's own checks.
+    #[test]
+    fn one_committed_experiment_has_every_benchmark() {
+        let text = include_str!("../../../../experiments/benchmarks.toml");
+        for workload in workloads::WORKLOADS {
+            assert!(text.contains(&format!("\nname = \"{}\"\n", workload.name)), "{} is not in it", workload.name);
+        }
+    }
+
     #[test]
     fn the_readme_has_a_line_for_each_benchmark() {
         let readme = include_str!("../../../../README.md");

@@ -428,13 +428,13 @@ impl Application {
             .flat_map(|(i, t)| t.phases.iter().flat_map(|p| &p.steps).map(move |s| (TaskId(i as u32), s)))
     }
 
-    /// The error for a thing of the file that the simulation cannot do: `"iorun" is not modelled yet`.
+    /// The error for a thing of the file that the simulation cannot do: `"nodes_membind" is not modelled yet`.
     pub fn not_modelled(&self, what: &str, position: Position) -> RtAppError {
         RtAppError {
             file: self.file.clone(),
             position,
             found: format!("\"{what}\" is not modelled yet"),
-            right: "take it out, or use events that are modelled".into(),
+            right: "take it out: docs/rt-app.md says what is modelled".into(),
         }
     }
 

@@ -29,6 +29,7 @@ mod grammar;
 mod instants;
 mod lexical;
 mod log;
+mod memory;
 mod names;
 mod policy;
 mod process;

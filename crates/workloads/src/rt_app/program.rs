@@ -5,6 +5,7 @@ use super::description::{
     TimerRef,
 };
 use super::log::{Column, birth, rounded_difference_us, rounded_us};
+use super::memory;
 use super::process::Process;
 use super::refusal;
 use super::settings::{Attributes, Settings};
@@ -319,9 +320,7 @@ impl Thread {
                 Progress::Done
             }
             Event::Fork(task) => self.fork(task, last.value),
-            Event::Mem { .. } | Event::MemRun { .. } | Event::IoRun { .. } => {
-                unreachable!("an application with an event that is not modelled is refused")
-            }
+            Event::Mem { .. } | Event::MemRun { .. } | Event::IoRun { .. } => self.data(event),
         }
     }
 
@@ -348,6 +347,22 @@ impl Thread {
             return self.work(RUNTIME_PIECE_US);
         }
         self.row.run += rounded_us(passed.0);
+        Progress::Done
+    }
+
+    /// The log has no column for these.
+    fn data(&mut self, event: &Event) -> Progress {
+        let app = &self.process.app;
+        let buffer = app.global.mem_buffer_bytes;
+        let work = match *event {
+            Event::Mem { bytes } => memory::mem(bytes, buffer),
+            Event::IoRun { bytes } => memory::iorun(bytes, buffer),
+            Event::MemRun { access, count, buffer } => {
+                memory::memrun(access, count, &app.resources.buffers[buffer.index()])
+            }
+            _ => unreachable!("{} touches no data", event.name()),
+        };
+        self.ops.push_back(Op::Work(work));
         Progress::Done
     }
 

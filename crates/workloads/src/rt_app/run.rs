@@ -55,9 +55,6 @@ fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
             refuse(&phase.nodes_membind, "nodes_membind", &mut found);
         }
     }
-    let steps = app.steps().map(|(_, step)| step);
-    let data = |event: &Event| matches!(event, Event::Mem { .. } | Event::MemRun { .. } | Event::IoRun { .. });
-    found.extend(steps.filter(|step| data(&step.event)).map(|step| (step.position, step.event.name())));
     found
 }
 

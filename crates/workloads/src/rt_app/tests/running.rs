@@ -29,6 +29,10 @@ pub(super) struct Ran<const COSTS: bool> {
 impl<const COSTS: bool> Ran<COSTS> {
     /// Starts `text` at time 0 on `cpus` CPUs of one package, by `kernel`.
     pub fn start_on(kernel: &str, cpus: usize, prices: Prices, text: &str) -> Ran<COSTS> {
+        Self::start(kernel, cpus, prices, app(text))
+    }
+
+    fn start(kernel: &str, cpus: usize, prices: Prices, application: Application) -> Ran<COSTS> {
         let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
         let topology = topology.expect("a valid machine");
         let kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
@@ -53,7 +57,7 @@ impl<const COSTS: bool> Ran<COSTS> {
             }),
             250,
         );
-        let rt_app = instance(app(text), cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));
+        let rt_app = instance(application, cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {
             sim.spawn(CpuId(0), task);
         }
@@ -357,4 +361,15 @@ fn logs_look_like_rt_apps() {
     );
     assert_eq!(log_text(&logs[1]), expected);
     assert_eq!((logs[1].thread.as_str(), logs[1].index, logs[1].task), ("late-1", 1, TaskId(1)));
+}
+
+#[test]
+fn data_is_work_and_takes_as_long_as_its_buffer_is_far_away() {
+    let text = r#"{"tasks": {"t": {"loop": 2, "mem": 1048576, "iorun": 100,
+        "memrun": {"type": "chase", "size": 8388608, "count": 1000}}}}"#;
+    let ran = run(1, text);
+    // At 1 GHz: 16384 lines of 4 cycles, a write, 1000 pointers of 60.
+    assert_eq!(ran.rt_app.samples_of(0, &ran.sim.samples), [65_536 + 400 + 60_000; 2]);
+    let memory = Ran::<false>::start("v4.15", 2, Prices::free(), fixture("memory.json", Duplicates::Workgen)).ended();
+    assert!(memory.rt_app.unmeasured(&memory.sim.samples).is_empty());
 }

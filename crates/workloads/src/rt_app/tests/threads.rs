@@ -287,14 +287,15 @@ fn what_is_not_modelled_is_refused_by_name_and_place() {
     let phase = |contents: &str| task(&format!("\"phases\": {{\"p\": {{\n  {contents}, \"run\": 1}}}}, \"loop\": 1"));
     let phase = |contents: &str| phase(contents).replace(",\n\"run\": 1}", "}");
     for (text, place, what) in [
-        (task("\"mem\": 100"), "2:1", "mem"),
-        (task("\"sleep\": 1,\n  \"iorun\": 100"), "3:3", "iorun"),
-        (task("\"memrun\": {\"type\": \"read\", \"size\": 64, \"count\": 1}"), "2:1", "memrun"),
         (task("\"nodes_membind\": [0]"), "2:18", "nodes_membind"),
         (phase("\"nodes_membind\": [0]"), "3:20", "nodes_membind"),
         ("{\"global\": {\"pi_enabled\": true}, \"tasks\": {\"t\": {\"run\": 1}}}".into(), "1:27", "pi_enabled"),
         // The first of several.
-        (task("\"run\": 1, \"mem\": 1, \"util_min\": 10"), "2:11", "mem"),
+        (
+            task("\"nodes_membind\": [0]").replace("{\"tasks", "{\"global\": {\"pi_enabled\": true},\n\"tasks"),
+            "1:27",
+            "pi_enabled",
+        ),
     ] {
         let error = instance(app(&text), 8, 1000).expect_err(&text).to_string();
         assert!(error.starts_with(&format!("test.json:{place}: \"{what}\" is not modelled yet;")), "{text}: {error}");
