@@ -10,7 +10,7 @@
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use machine::description::Description;
-use machine::frequency::{Driver, Governor, Limits, Model, Policy, Preference};
+use machine::frequency::{Autonomous, Driver, Governor, Limits, Model, Policy, Preference};
 use std::collections::BTreeMap;
 
 /// What an arm may set, as the files below `/sys/devices/system/cpu` are called, and what each is.
@@ -64,11 +64,11 @@ pub fn choose(
         }
     }
     let Some(driver) = driver(machine, kernel, build, settings)? else { return Ok(None) };
-    let model = model(machine, settings)?;
-    if driver == Driver::AmdPstateEpp && model.autonomous.is_none() {
-        let found =
-            format!("the driver {}, but control = \"hardware\" is not said of {}", driver.name(), machine.name());
-        return Err(Mistake::new(&place(settings, "driver", machine), found, "another driver, or such a machine"));
+    let mut model = model(machine, settings)?;
+    if driver == Driver::AmdPstateEpp {
+        // The same hardware obeys under other drivers.
+        let chooses = Autonomous::of(machine).map_err(|missing| lacks(machine, settings, missing))?;
+        model.autonomous = Some(chooses);
     }
     let governor = governor(machine, kernel, build, driver, settings)?;
     let mut policy = Policy::new(&model, driver, governor, build.frequency, hz);
@@ -117,11 +117,13 @@ fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Setting
 }
 
 fn model(machine: &Description, settings: &Settings) -> Result<Model, Mistake> {
-    Model::of(machine).map_err(|missing| {
-        let found = format!("the machine {}, which does not give `{missing}`", machine.name());
-        let expected = "a machine whose [frequency] tells how its clocks change";
-        Mistake::new(&place(settings, "driver", machine), found, expected)
-    })
+    Model::of(machine).map_err(|missing| lacks(machine, settings, missing))
+}
+
+fn lacks(machine: &Description, settings: &Settings, missing: &str) -> Mistake {
+    let found = format!("the machine {}, which does not give `{missing}`", machine.name());
+    let expected = "a machine whose [frequency] tells how its clocks change";
+    Mistake::new(&place(settings, "driver", machine), found, expected)
 }
 
 fn governor(

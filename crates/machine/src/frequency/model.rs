@@ -66,6 +66,27 @@ pub struct Model {
 
 const PER_KHZ: u64 = 1_000;
 
+fn khz(hertz: u64) -> u32 {
+    u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked")
+}
+
+impl Autonomous {
+    /// How a machine's hardware chooses, where it is let; otherwise the name of a figure that its file lacks.
+    ///
+    /// # Errors
+    /// As said.
+    pub fn of(machine: &Description) -> Result<Autonomous, &'static str> {
+        let figure = |name: &'static str| machine.figure(name).ok_or(name);
+        Ok(Autonomous {
+            window: figure("frequency.hwp_window")?.time(),
+            history: machine.figure("frequency.hwp_history").map_or(Ps::ZERO, Figure::time),
+            efficient_khz: machine.figure("frequency.hwp_efficient").map_or(0, |figure| khz(figure.hertz())),
+            ramp: figure("frequency.hwp_ramp")?.time(),
+            target: figure("frequency.hwp_target")?.permille() as u32,
+        })
+    }
+}
+
 impl Model {
     /// The frequencies of a machine; otherwise the name of a figure that its file lacks.
     ///
@@ -77,16 +98,9 @@ impl Model {
         for &name in NEEDED_BY_DRIVERS {
             figure(name)?;
         }
-        let khz = |hertz: u64| u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked");
         let us = |time: Ps| u32::try_from(time.0 / 1_000_000).expect("at most a second, as the loader has checked");
         let autonomous = match control {
-            "hardware" => Some(Autonomous {
-                window: figure("frequency.hwp_window")?.time(),
-                history: machine.figure("frequency.hwp_history").map_or(Ps::ZERO, Figure::time),
-                efficient_khz: machine.figure("frequency.hwp_efficient").map_or(0, |figure| khz(figure.hertz())),
-                ramp: figure("frequency.hwp_ramp")?.time(),
-                target: figure("frequency.hwp_target")?.permille() as u32,
-            }),
+            "hardware" => Some(Autonomous::of(machine)?),
             _ => None,
         };
         let cores = machine.topology().packages().iter().map(|package| cores_of(machine.topology(), &package.cpus));

@@ -7,14 +7,9 @@ fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
     let timer = "\"timer\": { \"ref\": \"t\", \"period\": 2000 }";
     let task = format!("\"cpus\": [{cpu}], \"loop\": 500, \"run\": {}, {timer}", percent * 20);
     let app = format!("{{ \"tasks\": {{ \"t\": {{ {task} }} }}, \"global\": {{ \"duration\": -1 }} }}");
-    let hardware = format!(
-        "name = \"m\"\nextends = \"{machine}\"\ndescription = \"d\"\n[frequency]\n{}",
-        fact("control", "hardware")
-    );
-    let files = Table(BTreeMap::from([("hardware.toml", hardware), ("app.json", app)]));
+    let files = Table(BTreeMap::from([("app.json", app)]));
     let mut draft = Draft::default();
-    let chooses = arm.contains("epp");
-    draft.machine_option(if chooses { "hardware.toml" } else { machine });
+    draft.machine_option(machine);
     draft.workload_option("rt-app:file=app.json").unwrap();
     draft.arm_options(&[arm.to_string()], true).unwrap();
     let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
@@ -47,7 +42,7 @@ fn amds_drivers_run_as_fast_as_their_governors_rules_say() {
     epyc("v6.12,cpufreq.driver=amd-pstate,cpufreq.governor=powersave", 50, 1_500);
     // The marked frequencies are 1500 to 2450: 1500 + 950 * load, where load is 1750 of that.
     epyc("v4.15,cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand", 50, 2_242);
-    // The hardware's own: busy for 0.8 of the time is 2188; it begins at the lowest.
+    // The hardware's own, which obeys under other drivers: busy for 0.8 of the time is 2188; it begins at the lowest.
     epyc("v6.12,cpufreq.driver=amd-pstate-epp", 50, 2_100);
 }
 
@@ -69,4 +64,13 @@ fn arms_drivers_run_as_fast_as_their_governors_rules_say() {
     };
     phone(50, 1_752);
     phone(95, 2_803);
+}
+
+#[test]
+fn intels_hardware_chooses_where_the_machine_has_such_and_the_driver_lets_it() {
+    // Busy for half of the time is 1520: 0.2 * 3800 / 0.5.
+    comes_to("xeon-platinum-8480-2s", "v6.12,cpufreq.driver=intel_pstate", (0, 20), 1_520);
+    comes_to("xeon-platinum-8480-2s", "v6.12,cpufreq.driver=intel_pstate,cpufreq.governor=performance", (0, 20), 3_800);
+    // 1.25 * 0.5 * 3800, up to the next 100 MHz: full speed is four cores' turbo, 3800 here.
+    comes_to("xeon-platinum-8480-2s", "v6.12,cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil", (0, 50), 2_425);
 }
