@@ -48,6 +48,12 @@ impl Latencies {
         }
         0
     }
+
+    /// How many parts of `whole` are larger than `limit`, as far as buckets tell them apart; 0 when empty.
+    pub fn share_above(&self, limit: u64, whole: u64) -> u64 {
+        let above: u64 = self.counts[bucket(limit) + 1..].iter().sum();
+        (u128::from(above) * u128::from(whole)).checked_div(u128::from(self.total)).unwrap_or(0) as u64
+    }
 }
 
 /// The bucket of a value; the last one takes whatever is larger.
@@ -89,6 +95,16 @@ mod tests {
         assert_eq!(latencies.percentile(990), 99);
         assert_eq!(latencies.percentile(999), 100);
         assert_eq!(Latencies::default().percentile(500), 0);
+    }
+
+    #[test]
+    fn a_share_is_of_what_is_larger() {
+        let mut latencies = Latencies::default();
+        (1..=200).for_each(|us| latencies.record(us));
+        assert_eq!(latencies.share_above(150, 1_000), 250);
+        assert_eq!(latencies.share_above(200, 1_000), 0);
+        assert_eq!(latencies.share_above(u64::MAX, 1_000), 0);
+        assert_eq!(Latencies::default().share_above(1, 1_000), 0);
     }
 
     #[test]

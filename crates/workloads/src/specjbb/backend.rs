@@ -1,7 +1,7 @@
 //! The threads of a virtual machine's pools: workers of a backend's tiers, and those that decode messages.
 
 use super::jvm::Pool;
-use super::{BUNDLES, Bench, Job, Request, Task, TasksAtOnce, post, wait};
+use super::{BUNDLES, Bench, Job, Pace, Request, Task, TasksAtOnce, post, wait};
 use crate::chance::lognormal;
 use sim::program::{Op, Outcome, Program};
 use std::collections::VecDeque;
@@ -150,7 +150,10 @@ impl Worker {
             }
             Task::Do(Job::Reply(id)) => {
                 self.send(bench.groups() + self.jvm, Job::Answer(id));
-                bench.jvms[self.jvm].borrow_mut().allocate(&bench.rules.costs, now);
+                // While there is a curve the controller says when there is a collection.
+                if let Pace::Preset { .. } = bench.rules.pace {
+                    bench.jvms[self.jvm].borrow_mut().allocate(&bench.rules.costs);
+                }
             }
             Task::Do(Job::Answer(_)) => unreachable!("whoever decodes an answer has it"),
         }

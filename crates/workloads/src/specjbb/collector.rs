@@ -28,7 +28,7 @@ impl Collector {
 }
 
 impl Program for Collector {
-    fn next(&mut self, last: Outcome) -> Op {
+    fn next(&mut self, _last: Outcome) -> Op {
         loop {
             if let Some(semaphore) = self.outbox.pop() {
                 return post(semaphore);
@@ -51,8 +51,6 @@ impl Program for Collector {
                     let Collection::UnderWay(left) = jvm.collection else { unreachable!("it has just ended its part") };
                     jvm.collection = Collection::UnderWay(left - 1);
                     if left == 1 {
-                        let control = &self.bench.control;
-                        control.paused.set(control.paused.get() + jvm.paused(control.counting_since.get(), last.now));
                         jvm.collection = Collection::None;
                         jvm.allocated = 0;
                         self.outbox = std::mem::take(&mut jvm.stopped);

@@ -10,8 +10,12 @@
 //! ```
 //!
 //! SPECjbb2015 walks the curve by one per cent and goes on for three failing steps; what lies within a stride here it would pass through,
-//! and what comes after the first failure decides nothing. A step at half of the highest rate counts four times as long (up to
-//! [`MOST_STRETCH`]): what decides the percentiles of low rates is how many collections fall into a step, and they come rarely there.
+//! and what comes after the first failure decides nothing.
+//!
+//! Its steps last a minute and more, and see every group collect again and again. A step here is shorter than it takes from one collection to
+//! the next: what it would see was chance. So no group collects by itself while there is a curve. A step sees the time between collections,
+//! then one group's collection and what comes of it, [`PAUSES_SEEN`] times the pause long, and how many answers came too late is put together from
+//! both, as many collections to the time between as there are at that rate. What pauses take of the highest rate is reckoned likewise.
 
 use super::{Bench, LIMITS_US, Pace, post};
 use crate::MEASURED;
@@ -29,20 +33,24 @@ const HALVINGS: u32 = 3;
 const SEARCH_PART: u64 = 2;
 /// A step's part of the rate that the next one adds.
 const STRIDE: u64 = 4;
-/// So many times as long as at the highest rate a step counts at most.
-const MOST_STRETCH: u64 = 64;
+/// What a collection holds up is looked at for so many times the pause: itself, and while its group catches up.
+const PAUSES_SEEN: u64 = 2;
+/// Shares are counted in millionths.
+const WHOLE: u64 = 1_000_000;
+/// What may be answered later than a bound that is met: its 99th percentile is within it.
+const MAY_BE_LATE: u64 = WHOLE / 100;
 /// Between two looks at whether all requests are answered.
 const DRAIN: Ns = Ns(5_000_000);
 /// Rate of the warm-up, in per cent of the highest.
 const WARM_UP_PERCENT: u64 = 10;
 
 /// What one step came to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Point {
     rate: u64,
     settled: bool,
-    /// The 99th percentile of response times.
-    p99_us: u64,
+    /// The share of requests that were answered later than each bound.
+    late: [u64; LIMITS_US.len()],
 }
 
 enum Plan {
@@ -71,6 +79,9 @@ enum State {
     Settle,
     Count,
     Counting,
+    Counted,
+    Collecting,
+    Collected,
     Judge,
     Drain,
     Stop,
@@ -88,6 +99,8 @@ pub struct Controller {
     rate: u64,
     /// The step is a failed one's second try.
     again: bool,
+    /// What this step has come to so far.
+    point: Point,
     curve: Vec<Point>,
     /// Requests a second that were answered at a preset rate.
     answered: u64,
@@ -112,6 +125,7 @@ impl Controller {
             plan,
             rate,
             again: false,
+            point: Point::default(),
             curve: Vec::new(),
             answered: 0,
             outbox: Vec::new(),
@@ -124,11 +138,7 @@ impl Controller {
         let rules = &self.bench.rules;
         match self.plan {
             Plan::Search { .. } => (Ns(rules.settle.0 / SEARCH_PART), Ns(rules.steady.0 / SEARCH_PART)),
-            Plan::Preset | Plan::WarmUp { .. } => (rules.settle, rules.steady),
-            Plan::Curve { percent, .. } => {
-                let stretch = (rules.steady.0 * 10_000 / (percent * percent)).max(rules.steady.0);
-                (rules.settle, Ns(stretch.min(rules.steady.0 * MOST_STRETCH)))
-            }
+            Plan::Preset | Plan::WarmUp { .. } | Plan::Curve { .. } => (rules.settle, rules.steady),
         }
     }
 
@@ -142,31 +152,54 @@ impl Controller {
         let control = &self.bench.control;
         control.injected.set(0);
         control.completed.set(0);
-        control.paused.set(Ns::ZERO);
         control.counting_since.set(now);
         control.response_times.take();
     }
 
-    /// Whether the step's requests were answered in it. Groups may be in a pause just now, or come from one: what that holds up is no
-    /// sign of more requests than are served in the time between pauses.
-    fn settled(&self, now: Ns) -> bool {
+    /// What was counted.
+    fn counted(&self) -> Point {
         let control = &self.bench.control;
-        let since = control.counting_since.get();
-        let under_way: u64 = self.bench.jvms.iter().map(|jvm| jvm.borrow().paused(since, now).0).sum();
-        let pauses = control.paused.get().0 + under_way;
-        let held_up = (u128::from(self.rate) * u128::from(pauses) / 1_000_000_000) as u64 / self.bench.groups() as u64;
-        (control.completed.get() + held_up) * 1_000 >= control.injected.get() * SETTLED_PERMILLE
+        let response_times = control.response_times.borrow();
+        Point {
+            rate: self.rate,
+            settled: control.completed.get() * 1_000 >= control.injected.get() * SETTLED_PERMILLE,
+            late: LIMITS_US.map(|limit_us| response_times.share_above(limit_us, WHOLE)),
+        }
+    }
+
+    /// Whether it matters what a collection does to this step: it has settled, and some bound has not been missed at a lower rate.
+    fn asks_for_a_collection(&self) -> bool {
+        let loosest = |point: &Point| point.late[LIMITS_US.len() - 1];
+        matches!(self.plan, Plan::Curve { .. })
+            && self.point.settled
+            && self.curve.iter().all(|point| loosest(point) <= MAY_BE_LATE)
+    }
+
+    /// One group is to collect, each in its turn.
+    fn collect(&mut self, now: Ns) {
+        self.begin_to_count(now);
+        let group = self.curve.len() % self.bench.groups();
+        let woken = self.bench.jvms[group].borrow_mut().collect();
+        self.outbox.extend(woken.into_iter().map(post));
+    }
+
+    /// For how long what a collection does is looked at.
+    fn seen(&self) -> Ns {
+        Ns(self.bench.rules.costs.pause.ns().0 * PAUSES_SEEN)
+    }
+
+    /// The share of the time at this rate that is like that after a collection began: of one group, whichever it is.
+    fn collecting(&self) -> u64 {
+        let costs = &self.bench.rules.costs;
+        let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen().0) / 1_000_000_000;
+        (bytes * u128::from(WHOLE) / u128::from(costs.young.max(1))).min(u128::from(WHOLE)) as u64
     }
 
     /// The step that ends here. The next rate follows from it; `None`: that was the last.
     fn judge(&mut self, now: Ns) -> Option<u64> {
         let control = &self.bench.control;
-        let point = Point {
-            rate: self.rate,
-            settled: self.settled(now),
-            p99_us: control.response_times.borrow().percentile(990),
-        };
-        // A short step may end in a collection, or just behind one: once more, before it counts as failed.
+        let point = self.point;
+        // A short step may end when many requests have just come: once more, before it counts as failed.
         self.again = !point.settled && !self.again && !matches!(self.plan, Plan::Preset);
         if self.again {
             return Some(self.rate);
@@ -187,7 +220,7 @@ impl Controller {
                 match *failed {
                     None => return Some(point.rate * 2),
                     Some(failed) if *halvings < HALVINGS && failed - *settled > 1 => {
-                        *halvings += 1;
+                        *halvings += u32::from(*settled > 0);
                         return Some(*settled + (failed - *settled) / 2);
                     }
                     Some(_) => {}
@@ -217,8 +250,29 @@ impl Controller {
         }
     }
 
+    /// A step has been seen between collections and in one: how late its answers are in the long run.
+    fn put_together(&mut self) {
+        let (share, seen) = (self.collecting(), self.counted());
+        for (late, then) in self.point.late.iter_mut().zip(seen.late) {
+            *late = (*late * (WHOLE - share) + then * share) / WHOLE;
+        }
+    }
+
+    /// The mark behind what a preset rate's profile covers.
+    fn end_step(&mut self, now: Ns) -> Option<Op> {
+        self.set_rate(0);
+        if let Some(rate) = self.judge(now) {
+            self.rate = rate;
+            self.state = State::Drain;
+            return None;
+        }
+        self.state = State::Stop;
+        matches!(self.plan, Plan::Preset).then_some(Op::Report { series: MEASURED, value: 0 })
+    }
+
     /// Everybody is to exit.
     fn stop(&mut self) {
+        self.state = State::Join;
         self.bench.control.stopping.set(true);
         for jvm in &self.bench.jvms {
             let jvm = jvm.borrow();
@@ -228,8 +282,7 @@ impl Controller {
         }
     }
 
-    /// What is served in the long run, pauses with it, where the time between them serves `rate`: a step is shorter than it takes from one
-    /// collection to the next, so what they take is no part of it.
+    /// What is served in the long run, pauses with it, where the time between them serves `rate`.
     fn through_pauses(&self, rate: u64) -> u64 {
         let costs = &self.bench.rules.costs;
         let of_group = u128::from(rate / self.bench.groups() as u64);
@@ -258,21 +311,22 @@ impl Controller {
         curve.sort_by_key(|point| point.rate);
         let max =
             curve.iter().take_while(|point| point.settled).last().map_or(0, |point| self.through_pauses(point.rate));
-        let at: Vec<u64> = LIMITS_US.iter().map(|&limit| rate_within(&curve, limit).min(max)).collect();
+        let at: Vec<u64> = (0..LIMITS_US.len()).map(|bound| rate_within(&curve, bound).min(max)).collect();
         [max, geometric_mean(&at)].into_iter().chain(at).collect()
     }
 }
 
-/// The rate up to which the 99th percentile stays within `limit_us`: between the last step that does and the first that does not, as a
-/// straight line has it; the last step, where the next one does not settle.
-fn rate_within(curve: &[Point], limit_us: u64) -> u64 {
-    let good = curve.iter().take_while(|point| point.settled && point.p99_us <= limit_us).count();
-    let (rate, p99_us) = good.checked_sub(1).map_or((0, 0), |last| (curve[last].rate, curve[last].p99_us));
+/// The rate up to which the 99th percentile stays within the `bound`th limit: between the last step that is late in few enough cases and the
+/// first that is not, as a straight line has their share; the last step, where the next one does not settle.
+fn rate_within(curve: &[Point], bound: usize) -> u64 {
+    let good = curve.iter().take_while(|point| point.settled && point.late[bound] <= MAY_BE_LATE).count();
+    let last = good.checked_sub(1).map_or(Point::default(), |last| curve[last]);
     match curve.get(good) {
-        Some(bad) if bad.settled && bad.p99_us > limit_us => {
-            rate + (bad.rate - rate) * (limit_us - p99_us) / (bad.p99_us - p99_us).max(1)
+        Some(bad) if bad.settled => {
+            let more = bad.late[bound] - last.late[bound];
+            last.rate + (bad.rate - last.rate) * (MAY_BE_LATE - last.late[bound]) / more
         }
-        _ => rate,
+        _ => last.rate,
     }
 }
 
@@ -317,30 +371,33 @@ impl Program for Controller {
                     }
                 }
                 State::Counting => {
-                    self.state = State::Judge;
+                    self.state = State::Counted;
                     return Op::SleepFor(self.times().1);
                 }
+                State::Counted => {
+                    self.point = self.counted();
+                    self.state = State::Judge;
+                    if self.asks_for_a_collection() {
+                        self.collect(last.now);
+                        self.state = State::Collecting;
+                    }
+                }
+                State::Collecting => {
+                    self.state = State::Collected;
+                    return Op::SleepFor(self.seen());
+                }
+                State::Collected => {
+                    self.put_together();
+                    self.state = State::Judge;
+                }
                 State::Judge => {
-                    self.set_rate(0);
-                    match self.judge(last.now) {
-                        Some(rate) => {
-                            self.rate = rate;
-                            self.state = State::Drain;
-                        }
-                        None => {
-                            self.state = State::Stop;
-                            if let Plan::Preset = self.plan {
-                                return Op::Report { series: MEASURED, value: 0 };
-                            }
-                        }
+                    if let Some(mark) = self.end_step(last.now) {
+                        return mark;
                     }
                 }
                 State::Drain if self.bench.control.in_flight.get() > 0 => return Op::SleepFor(DRAIN),
                 State::Drain => self.state = State::Settle,
-                State::Stop => {
-                    self.stop();
-                    self.state = State::Join;
-                }
+                State::Stop => self.stop(),
                 State::Join => {
                     self.state = State::Joined;
                     return Op::Wait;
@@ -373,14 +430,14 @@ mod tests {
 
     #[test]
     fn a_bound_is_met_between_the_last_step_within_it_and_the_first_beyond() {
-        let point = |rate, p99_us| Point { rate, settled: true, p99_us };
+        let point = |rate, late| Point { rate, settled: true, late: [late, late / 20, 0, 0, 0] };
         let curve = [point(100, 2_000), point(200, 6_000), point(300, 26_000), point(400, 8_000)];
-        assert_eq!(rate_within(&curve, 10_000), 220);
-        assert_eq!(rate_within(&curve, 1_000), 50);
+        assert_eq!(rate_within(&curve, 0), 220);
+        assert_eq!(rate_within(&curve[2..], 0), 115);
         // No step is beyond: the last one.
-        assert_eq!(rate_within(&curve, 50_000), 400);
+        assert_eq!(rate_within(&curve, 1), 400);
         // A step that does not settle ends it where the one before stands.
         let failed = Point { settled: false, ..point(300, 7_000) };
-        assert_eq!(rate_within(&[curve[0], curve[1], failed], 10_000), 200);
+        assert_eq!(rate_within(&[curve[0], curve[1], failed], 0), 200);
     }
 }

@@ -6,7 +6,6 @@ use os::Os;
 use os::net::{Buffers, Socket, Transport};
 use os::sync::SemaphoreId;
 use std::collections::VecDeque;
-use units::Ns;
 
 /// A backend's pools: its tiers, then the threads of its connections. An injector's has these alone.
 const TIERS: usize = 3;
@@ -76,8 +75,6 @@ pub struct Jvm {
     /// Bytes since the last collection.
     pub allocated: u64,
     pub collection: Collection,
-    /// Since when threads are to stop, while there is a collection.
-    pub stopping_since: Ns,
     /// Threads that wait for the end of a collection.
     pub stopped: Vec<SemaphoreId>,
 }
@@ -126,7 +123,6 @@ impl Jvm {
             collectors: Vec::new(),
             allocated: 0,
             collection: Collection::None,
-            stopping_since: Ns::ZERO,
             stopped: Vec::new(),
         }
     }
@@ -137,12 +133,28 @@ impl Jvm {
     }
 
     /// A request has been answered: its garbage may be the last that there is room for.
-    pub fn allocate(&mut self, costs: &Java, now: Ns) {
+    pub fn allocate(&mut self, costs: &Java) {
         self.allocated += costs.allocation;
         if self.allocated >= costs.young && self.collection == Collection::None {
             self.collection = Collection::Wanted;
-            self.stopping_since = now;
         }
+    }
+
+    /// There is to be a collection; whom to wake for it, where no thread has to stop first.
+    pub fn collect(&mut self) -> Vec<SemaphoreId> {
+        if self.collection == Collection::None {
+            self.collection = Collection::Wanted;
+        }
+        self.begin_collection()
+    }
+
+    /// The collectors, if all threads have stopped.
+    fn begin_collection(&mut self) -> Vec<SemaphoreId> {
+        if self.collection != Collection::Wanted || self.running > 0 {
+            return Vec::new();
+        }
+        self.collection = Collection::UnderWay(self.collectors.len());
+        self.collectors.clone()
     }
 
     /// Whether threads must stop where they are.
@@ -154,16 +166,7 @@ impl Jvm {
     pub fn stop(&mut self, thread: SemaphoreId) -> Vec<SemaphoreId> {
         self.running -= 1;
         self.stopped.push(thread);
-        if self.collection != Collection::Wanted || self.running > 0 {
-            return Vec::new();
-        }
-        self.collection = Collection::UnderWay(self.collectors.len());
-        self.collectors.clone()
-    }
-
-    /// For how long it has been stopping, or stopped, since `since`.
-    pub fn paused(&self, since: Ns, now: Ns) -> Ns {
-        if self.stops() { Ns(now.0.saturating_sub(self.stopping_since.max(since).0)) } else { Ns::ZERO }
+        self.begin_collection()
     }
 }
 

@@ -20,11 +20,11 @@
 //! wakes one that is parked, the last to park first, unless somebody is scanning. Connections' threads wait on a condition, the
 //! longest first. A wakeup is a futex wake. Where a tier's queue is longer than there are workers, each takes its share of it at once,
 //! which is what they would do one by one without sleeping in between. When a backend's young generation is full, every thread of it stops
-//! at the end of its task, collector threads work for the length of the pause, and all go on. The groups' first collections are spread evenly.
+//! at the end of its task, collector threads work for the length of the pause, and all go on.
 //!
-//! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it. max-jOPS is the last rate
-//! before the first failed step; critical-jOPS is the geometric mean of the rates up to which the 99th percentile of response times
-//! stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a
+//! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it, and says when a group collects, so that
+//! each step knows what a collection does to response times. max-jOPS is the last rate before the first failed step; critical-jOPS is the
+//! geometric mean of the rates up to which the 99th percentile of response times stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a
 //! machine under a load that does not move: it marks its steady time as [`MEASURED`](crate::MEASURED), and prints what was served in it.
 //!
 //! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. What
@@ -193,7 +193,7 @@ pub const WORKLOAD: Workload = Workload {
                 default: 1_000,
                 range: (10, 600_000),
                 unit: "ms",
-                doc: "for which a step at the highest rate counts; those below it count for longer",
+                doc: "for which a step counts, but for the collection that it sees then",
             },
         ],
     )
@@ -443,8 +443,6 @@ struct Control {
     injected: Cell<u64>,
     completed: Cell<u64>,
     in_flight: Cell<u64>,
-    /// For which collections stopped groups since counting began, all groups together; those under way aside.
-    paused: Cell<Ns>,
     counting_since: Cell<Ns>,
     response_times: RefCell<Latencies>,
 }
