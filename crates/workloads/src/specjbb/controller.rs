@@ -260,6 +260,9 @@ impl Controller {
 
     /// The mark behind what a preset rate's profile covers.
     fn end_step(&mut self, now: Ns) -> Option<Op> {
+        if let State::Collected = self.state {
+            self.put_together();
+        }
         self.set_rate(0);
         if let Some(rate) = self.judge(now) {
             self.rate = rate;
@@ -386,11 +389,7 @@ impl Program for Controller {
                     self.state = State::Collected;
                     return Op::SleepFor(self.seen());
                 }
-                State::Collected => {
-                    self.put_together();
-                    self.state = State::Judge;
-                }
-                State::Judge => {
+                State::Judge | State::Collected => {
                     if let Some(mark) = self.end_step(last.now) {
                         return mark;
                     }
