@@ -32,16 +32,36 @@ pub fn run(root: &Path) -> Result<(), String> {
     crate::links::check(root, &mut faults)?;
     let files = rust_files(root)?;
     crate::layers::check(root, &files, &mut faults)?;
+    let mut tests = claimed(root)?;
     for file in files {
         let text = read(&file)?;
+        tests.retain(|test| !text.contains(&format!("fn {test}()")));
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         sizes(&name, &text, &mut faults);
         words(&name, &text, &mut faults);
     }
+    faults.extend(tests.iter().map(|test| {
+        format!("{CLAIMS}: found the test {test}, which is none; expected one that fails where the claim is wrong")
+    }));
     if faults.is_empty() {
         return Ok(());
     }
     Err(format!("{} faults\n  {}", faults.len(), faults.join("\n  ")))
+}
+
+/// The page whose last chapter names a test for each claim.
+const CLAIMS: &str = "docs/cost-model.md";
+
+/// The tests that stand there: words of at least three parts.
+fn claimed(root: &Path) -> Result<BTreeSet<String>, String> {
+    let page = read(&root.join(CLAIMS))?;
+    let (_, chapter) =
+        page.split_once("\n## What is checked\n").ok_or(format!("{CLAIMS}: no chapter of what is checked"))?;
+    let words = chapter.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    let is_test = |word: &&str| {
+        word.matches('_').count() >= 2 && word.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c))
+    };
+    Ok(words.filter(is_test).map(str::to_string).collect())
 }
 
 /// Every scenario stands in a row of the page of mechanisms, and what stands there is a scenario.
