@@ -270,4 +270,33 @@ mod tests {
         assert_eq!(json["lines"][0]["by"][0]["function"], lines.lines[0].by[0].function);
         assert_eq!(lines.csv(3).lines().count(), 1 + lines.lines[..3].iter().map(|line| line.by.len()).sum::<usize>());
     }
+
+    /// What the line of a group's load is waited for while so many tasks of the group tick and sleep, each on a CPU of its own: in all,
+    /// and in queues.
+    fn group_line(tasks: usize) -> (Ps, Ps) {
+        let script = format!(
+            "group /g: cpu.shares 1024\ntask t count={tasks} cpus=0-{} group=/g: 10 x (run 3ms; sleep 200us)\n",
+            tasks - 1
+        );
+        let files = crate::machines::tests::Table(BTreeMap::from([("g.txt", script)]));
+        let mut draft = Draft::default();
+        draft.machine_option("xeon-e5-2670v3-2s");
+        draft.workload_option("script:file=g.txt").expect("a workload");
+        draft.arm_options(&["v4.5-rc1".to_string()], true).expect("an arm");
+        let experiment = draft.resolve(Purpose::Watch, &files).expect("an experiment");
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let wanted = Wanted { lines: true, ..Wanted::default() };
+        let run = run(&setup, wanted, &Location::of("a test")).expect("a setup").expect("nobody interrupts");
+        let lines = run.lines.expect("lines were asked for");
+        let line = lines.lines.iter().find(|line| line.name.starts_with("task_group /g: load_avg")).expect("its line");
+        (line.counts.stalled, line.counts.queued)
+    }
+
+    #[test]
+    fn contention_on_a_groups_line_grows_faster_than_the_cpus_that_tick_on_it() {
+        let [(six, six_queued), (twelve, _), (all, all_queued)] = [6, 12, 24].map(group_line);
+        // No price knows the number of CPUs: more of them find the line elsewhere, and on its way.
+        assert!(twelve.0 > 2 * six.0 && all.0 > 4 * six.0 * 3 / 2, "{six:?}, {twelve:?}, {all:?}");
+        assert!(all_queued.0 > 10 * six_queued.0.max(1), "{six_queued:?}, {all_queued:?}");
+    }
 }
