@@ -233,6 +233,18 @@ fn rt_app_files_that_cannot_be_run() {
 }
 
 #[test]
+fn a_run_that_is_too_short_for_a_figure_says_what_to_make_longer() {
+    let place = folder("short");
+    for (workload, time) in [
+        ("tbench4-loadfile:milliseconds=1,warmup=0", "milliseconds = 1"),
+        ("dbench4-loadfile:clients=64,ext4=1,runtime=1,write_us=100000,flush_us=100000", "runtime = 1"),
+    ] {
+        let found = format!("found nothing that ended in {time}; expected a larger ");
+        refused(&place, &with("--workload", workload), &[&found]);
+    }
+}
+
+#[test]
 fn a_run_that_takes_too_long_is_given_up() {
     let place = folder("limit");
     let experiment = |limit: u32| {

@@ -73,6 +73,12 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
         Ending::Finished if outcome.samples.iter().any(|samples| !samples.is_empty()) => None,
         Ending::Finished => Some(match &table.source {
             Source::RtApp(file) => Unfinished { message: nothing_measured(file), ours: false },
+            Source::Registered(_) if let Some((name, time)) = time_parameter(experiment, job) => {
+                let message = format!(
+                    "{title}: found nothing that ended in {name} = {time}; expected a larger {name}, until there is a first figure"
+                );
+                Unfinished { message, ours: false }
+            }
             other => {
                 let mut message = format!("{title}: the workload reported no figure");
                 outcome.warnings.iter().for_each(|warning| message += &format!("\n{warning}"));
@@ -92,6 +98,12 @@ pub fn unfinished(experiment: &Experiment, job: &Job, outcome: &Outcome) -> Opti
             Some(Unfinished { message, ours: table.source.file().is_none() })
         }
     }
+}
+
+/// The parameter that says how long a run of a benchmark measures, and its value.
+fn time_parameter(experiment: &Experiment, job: &Job) -> Option<(&'static str, u64)> {
+    let values = &experiment.tables[job.table].points[job.point].values;
+    ["runtime", "milliseconds"].into_iter().find_map(|name| Some((name, *values.get(name)?)))
 }
 
 /// What to say of an rt-app file whose run brought no sample.
