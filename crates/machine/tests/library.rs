@@ -165,6 +165,9 @@ fn clusters_kinds_and_capacities_of_equal_parts() {
         "[kind.smal]\nspeed = { value = 0.5, unit = \"ratio\", source = \"s\", how = \"guess\", range = [0.4, 0.6] }\n";
     let error = with_topology(&format!("[topology]\n{synthetic}{kinds}{TOLD}{kind}")).unwrap_err();
     assert!(error.starts_with("own.toml:11:7: found the kind `smal`, which no CPU is of; expected `small`"), "{error}");
+    let kind = "[kind.small]\nmax = { value = 9, unit = \"GHz\", source = \"s\", how = \"guess\", range = [9, 9] }\n";
+    let error = with_topology(&format!("[topology]\n{synthetic}{kinds}{TOLD}{kind}")).unwrap_err();
+    assert!(error.contains("found kind.small.max = 9 GHz above frequency.max = "), "{error}");
 }
 
 #[test]

@@ -20,6 +20,10 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     below("frequency.min", "frequency.cap")?;
     below("frequency.min", "frequency.hwp_efficient")?;
     below("frequency.hwp_efficient", "frequency.base")?;
+    for kind in machine.topology().kinds() {
+        below("frequency.min", &format!("kind.{}.max", kind.name))?;
+        below(&format!("kind.{}.max", kind.name), "frequency.max")?;
+    }
     let turbo = |cores: u32| named(&format!("frequency.turbo_{cores}"));
     let mut fewer = named("frequency.max");
     for more in (1..=255).filter_map(turbo) {

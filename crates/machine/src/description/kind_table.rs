@@ -5,6 +5,7 @@
 //! speed = { value = 0.5, unit = "ratio", source = "...", how = "...", range = [0.4, 0.6] }
 //! ```
 //!
+//! `max` is the highest frequency of such a CPU, where that is not the machine's: what is shown of its clock is in proportion to it.
 //! `speed` is how fast a CPU is, whatever the scheduler is told of its capacity: hybrid processors of Intel with their second
 //! threads on have cores of two speeds and one capacity.
 
@@ -34,8 +35,15 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             return Err(entry.node.source.error(&entry.name_span, &found, &expected, RULE));
         };
         let cpus = kind.cpus.clone();
-        table.only(&["speed"], RULE)?;
+        table.only(&["speed", "max"], RULE)?;
+        if let Some(written) = table.get("max") {
+            let bounds = Bounds { dimensions: &[Dimension::Frequency], limits: Some((1_000_000, 20_000_000_000)) };
+            push_figure(&table, "max", written, &bounds, into)?;
+        }
         let Some(written) = table.get("speed") else {
+            if table.get("max").is_some() {
+                continue;
+            }
             return Err(table.error(&format!("no `speed` in {}", table.title()), "speed = { value = ... }", RULE));
         };
         let bounds = Bounds { dimensions: &[Dimension::Ratio], limits: Some((1, 1_000)) };

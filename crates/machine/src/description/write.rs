@@ -203,8 +203,13 @@ impl Description {
 
     fn write_kinds(&self, out: &mut String) -> std::fmt::Result {
         for kind in self.topology.kinds() {
-            if let Some(speed) = self.figure(&format!("kind.{}.speed", kind.name)) {
-                writeln!(out, "\n[kind.{}]\nspeed = {}", key(&kind.name), figure_text(speed))?;
+            let figure = |name: &str| self.figure(&format!("kind.{}.{name}", kind.name));
+            let told = ["speed", "max"].map(|name| (name, figure(name)));
+            if told.iter().any(|(_, figure)| figure.is_some()) {
+                writeln!(out, "\n[kind.{}]", key(&kind.name))?;
+            }
+            for (name, figure) in told.into_iter().filter_map(|(name, figure)| Some((name, figure?))) {
+                writeln!(out, "{name} = {}", figure_text(figure))?;
             }
         }
         Ok(())

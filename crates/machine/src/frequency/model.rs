@@ -2,7 +2,7 @@
 
 use crate::description::{Description, Figure, NEEDED_BY_DRIVERS};
 use crate::topology::Topology;
-use units::{CpuId, Ps};
+use units::{CpuId, CpuMask, Ps};
 
 /// Which CPUs always run at one frequency, the highest that any of them asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,8 @@ pub struct Model {
     pub turbo_exit_latency_us: u32,
     /// Where the machine file says so; otherwise it goes by the driver.
     pub full_speed: Option<FullSpeed>,
+    /// CPUs of a kind whose highest frequency is another one.
+    pub kinds: Vec<(CpuMask, u32)>,
 }
 
 const PER_KHZ: u64 = 1_000;
@@ -127,7 +129,22 @@ impl Model {
                 "halfway" => FullSpeed::Halfway,
                 _ => FullSpeed::Highest,
             }),
+            kinds: machine
+                .topology()
+                .kinds()
+                .iter()
+                .filter_map(|kind| {
+                    let highest = machine.figure(&format!("kind.{}.max", kind.name))?;
+                    Some((kind.cpus.clone(), khz(highest.hertz())))
+                })
+                .collect(),
         })
+    }
+
+    /// What the clock of `cpu` shows where those of the fastest kind show `khz`: all kinds are governed on one scale.
+    pub fn shown_khz(&self, cpu: CpuId, khz: u32) -> u32 {
+        let Some((_, highest)) = self.kinds.iter().find(|(cpus, _)| cpus.contains(cpu)) else { return khz };
+        (u64::from(khz) * u64::from(*highest) / u64::from(self.max_khz())) as u32
     }
 
     /// The highest of all frequencies.

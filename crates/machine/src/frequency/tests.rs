@@ -25,6 +25,7 @@ fn model(sharing: Sharing) -> Model {
         declared_latency_us: 10,
         turbo_exit_latency_us: 30,
         full_speed: None,
+        kinds: Vec::new(),
     }
 }
 

@@ -27,10 +27,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.frequency.as_deref()
     }
 
-    /// What `cpu` runs at, in kHz.
+    /// What `cpu` runs at, in kHz, as its clock shows it.
     pub fn khz(&self, cpu: CpuId) -> u32 {
         match &self.frequency {
-            Some(frequency) => frequency.khz(cpu),
+            Some(frequency) => frequency.model.shown_khz(cpu, frequency.khz(cpu)),
             None => u32::try_from(1_000_000_000 / self.prices.ps_per_cycle).unwrap_or(u32::MAX),
         }
     }
@@ -101,13 +101,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
         frequency.apply(change, at);
         for index in 0..self.domain_len(change.domain) {
             let cpu = self.domain_cpu(change.domain, index);
+            let khz = self.khz(cpu);
             self.update_speed(cpu);
             if let Some(meter) = &mut self.meter {
                 meter.clock(cpu, at, change.khz);
             }
             let at = at.max(self.now(cpu)).ns();
             if let Some(sink) = &mut self.sink {
-                sink.event(at, cpu, &Event::CpuFrequency { khz: change.khz });
+                sink.event(at, cpu, &Event::CpuFrequency { khz });
             }
         }
     }

@@ -74,3 +74,11 @@ fn intels_hardware_chooses_where_the_machine_has_such_and_the_driver_lets_it() {
     // 1.25 * 0.5 * 3800, up to the next 100 MHz: full speed is four cores' turbo, 3800 here.
     comes_to("xeon-platinum-8480-2s", "v6.12,cpufreq.driver=intel_cpufreq,cpufreq.governor=schedutil", (0, 50), 2_425);
 }
+
+#[test]
+fn clocks_of_smaller_cores_show_their_own_frequencies() {
+    let performance = |driver: &str| format!("v6.12,cpufreq.driver={driver},cpufreq.governor=performance");
+    comes_to("core-i9-12900k", &performance("intel_pstate"), (0, 50), 5_200);
+    comes_to("core-i9-12900k", &performance("intel_pstate"), (20, 50), 3_900);
+    comes_to("snapdragon-845", &performance("scmi"), (1, 20), 1_766);
+}
