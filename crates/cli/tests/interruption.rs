@@ -5,7 +5,7 @@ mod program;
 use program::{Said, TINY, fairground, files, folder, run_well, said};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// [`TINY`], with other options beside or in place of its own.
@@ -14,9 +14,16 @@ fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     ["compare"].iter().chain(own).chain(more).copied().collect()
 }
 
+/// The program as a terminal starts it: whoever runs the tests in the background may have signals ignored, which it would inherit.
+fn heedful(place: &Path) -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,TERM").arg(fairground(place).get_program()).current_dir(place);
+    command
+}
+
 /// The program as soon as a file is there.
 fn started(place: &Path, arguments: &[&str], file: &str) -> Child {
-    let child = fairground(place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = heedful(place).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&place.join(file));
     child
 }
@@ -31,7 +38,7 @@ fn wait_for(file: &Path) {
 
 fn send(signal: &str, child: &Child) {
     let kill = format!("kill -{signal} {}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
 fn interrupt(child: Child) -> Said {
@@ -75,7 +82,7 @@ fn a_terminal_that_goes_away_is_an_interruption_unless_the_user_said_nohup() {
 
     let command = fairground(&place);
     let arguments = compare(&["--out", "ignored", "--jobs", "1", "--iterations", "40"]);
-    let child = std::process::Command::new("nohup")
+    let child = Command::new("nohup")
         .arg(command.get_program())
         .args(&arguments)
         .current_dir(&place)
@@ -94,12 +101,12 @@ fn a_terminal_that_goes_away_is_an_interruption_unless_the_user_said_nohup() {
 /// What `measure` says to a terminal's Ctrl-C, which all its processes hear, as soon as a file is there.
 fn interrupted_measurement(place: &Path, workloads: &[&str], file: &str) -> Said {
     use std::os::unix::process::CommandExt;
-    let mut command = fairground(place);
+    let mut command = heedful(place);
     command.arg("measure").args(workloads).args(["--iterations", "50", "--out", "out/real", "--quiet"]);
     let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for(&place.join(file));
     let kill = format!("kill -INT -{}", child.id());
-    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
     let stopped = said(child.wait_with_output().unwrap());
     assert_eq!(stopped.code, 2, "{}", stopped.stderr);
     stopped
