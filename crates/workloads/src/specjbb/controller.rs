@@ -220,6 +220,7 @@ impl Controller {
                 match *failed {
                     None => return Some(point.rate * 2),
                     Some(failed) if *halvings < HALVINGS && failed - *settled > 1 => {
+                        // Until something settles it only comes down from a first rate that was too high.
                         *halvings += u32::from(*settled > 0);
                         return Some(*settled + (failed - *settled) / 2);
                     }

@@ -3,13 +3,13 @@
 //! Threads, futexes, locks and the moments at which times are taken are those of the simulated `schbench` and `schbench-rps`. The matrices are
 //! real: what a multiplication takes is this computer's doing, where the simulation counts its cycles.
 
-use super::{Word, percentile, start};
+use super::{Sleeper, Team, locked, percentile, start};
 use crate::Error;
 use crate::bench::{Benchmark, Request};
 use rustix::thread::sched_getcpu;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,9 +52,7 @@ impl Printed {
 
 #[derive(Default)]
 struct Worker {
-    word: Word,
-    /// Nanoseconds at which its waker took the time, before it woke anybody.
-    wake_time: AtomicU64,
+    sleeper: Sleeper,
     /// Requests that wait for it, where they come at a rate.
     pending: AtomicUsize,
     served: AtomicU64,
@@ -62,15 +60,14 @@ struct Worker {
     taken: [Mutex<Vec<u64>>; 2],
 }
 
-struct Team {
-    messenger: Word,
-    workers: Vec<Worker>,
-    /// Workers that have sent a message, the newest last: it is answered first.
-    list: Mutex<Vec<usize>>,
+impl AsRef<Sleeper> for Worker {
+    fn as_ref(&self) -> &Sleeper {
+        &self.sleeper
+    }
 }
 
 struct Shared {
-    teams: Vec<Team>,
+    teams: Vec<Team<Worker>>,
     /// A lock for each CPU.
     locks: Vec<AtomicBool>,
     stopping: AtomicBool,
@@ -86,13 +83,8 @@ struct Shared {
 
 impl Shared {
     fn of(request: &Request) -> Shared {
-        let team = |_| Team {
-            messenger: Word::default(),
-            workers: (0..request.get("workers")).map(|_| Worker::default()).collect(),
-            list: Mutex::default(),
-        };
         Shared {
-            teams: (0..request.get("messengers")).map(team).collect(),
+            teams: Team::all(request),
             locks: (0..MOST_CPUS).map(|_| AtomicBool::default()).collect(),
             stopping: AtomicBool::new(false),
             began: Instant::now(),
@@ -127,11 +119,6 @@ impl Shared {
         all.sort_unstable();
         all
     }
-}
-
-/// Nobody breaks off while he holds one of these.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn run(request: &Request) -> Result<Printed, Error> {
@@ -196,12 +183,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
             continue;
         }
         team.messenger.block();
-        let answering = std::mem::take(&mut *locked(&team.list));
-        let now = shared.now();
-        for &worker in answering.iter().rev() {
-            team.workers[worker].wake_time.store(now, Ordering::SeqCst);
-        }
-        answering.iter().rev().for_each(|&worker| team.workers[worker].word.post());
+        team.answer(shared.now());
         if !shared.stopping() {
             team.messenger.wait();
         }
@@ -213,7 +195,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
     // Everybody who waits, or is about to, is posted until he has gone.
     for (place, thread) in workers.into_iter().enumerate() {
         while !thread.is_finished() {
-            team.workers[place].word.post();
+            team.workers[place].sleeper.word.post();
             thread::sleep(Duration::from_micros(100));
         }
         thread.join().map_err(|_| Error::new("running schbench", "a thread that broke off", "none to"))?;
@@ -222,7 +204,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<(), Error> {
 }
 
 /// The requests of one second, from the worker `next` on; returns whose turn it is then.
-fn hand_out(shared: &Shared, team: &Team, mut next: usize) -> usize {
+fn hand_out(shared: &Shared, team: &Team<Worker>, mut next: usize) -> usize {
     let second = Instant::now();
     for _ in 0..shared.rate {
         if shared.stopping() {
@@ -235,8 +217,8 @@ fn hand_out(shared: &Shared, team: &Team, mut next: usize) -> usize {
             continue;
         }
         worker.pending.fetch_add(1, Ordering::SeqCst);
-        worker.wake_time.store(shared.now(), Ordering::SeqCst);
-        worker.word.post();
+        worker.sleeper.wake_time.store(shared.now(), Ordering::SeqCst);
+        worker.sleeper.word.post();
     }
     while !shared.stopping() && second.elapsed() < SECOND {
         // In pieces, so that an end is heard.
@@ -250,21 +232,20 @@ fn worker(shared: &Shared, (team, place): (usize, usize)) {
     let me = &team.workers[place];
     let mut matrices = Matrices::new(shared.side);
     while !shared.stopping() {
-        me.word.block();
-        me.wake_time.store(shared.now(), Ordering::SeqCst);
+        me.sleeper.word.block();
+        me.sleeper.wake_time.store(shared.now(), Ordering::SeqCst);
         let mut left = 1;
         if shared.rate > 0 {
             left = me.pending.swap(0, Ordering::SeqCst);
         } else {
-            locked(&team.list).push(place);
-            team.messenger.post();
+            team.ask(place);
         }
         if shared.rate == 0 || left == 0 {
             if shared.stopping() {
                 return;
             }
-            me.word.wait();
-            took(shared, me, 0, me.wake_time.load(Ordering::SeqCst));
+            me.sleeper.word.wait();
+            took(shared, me, 0, me.sleeper.wake_time.load(Ordering::SeqCst));
         }
         for _ in 0..left {
             let since = shared.now();

@@ -3,11 +3,11 @@
 //! The threads, the order of their futexes and the moments at which times are taken are those of the simulated `schbench-2016`. What a
 //! worker spins, it spins by the clock.
 
-use super::{Word, percentile, start};
+use super::{Sleeper, Team, percentile, start};
 use crate::Error;
 use crate::bench::{Benchmark, Request};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,22 +16,8 @@ const PERMILLE: [u64; 7] = [500, 750, 900, 950, 990, 995, 999];
 
 pub const EARLIER: Benchmark = Benchmark { name: "schbench-2016", differs: "", run };
 
-#[derive(Default)]
-struct Worker {
-    word: Word,
-    /// Nanoseconds at which its waker took the time, before it woke anybody.
-    wake_time: AtomicU64,
-}
-
-struct Team {
-    messenger: Word,
-    workers: Vec<Worker>,
-    /// Workers that have sent a message, the newest last: it is answered first.
-    list: Mutex<Vec<usize>>,
-}
-
 struct Shared {
-    teams: Vec<Team>,
+    teams: Vec<Team<Sleeper>>,
     stopping: AtomicBool,
     began: Instant,
     spin: Duration,
@@ -50,13 +36,8 @@ impl Shared {
 
 /// Microseconds: one figure for each percentile.
 fn run(request: &Request) -> Result<Vec<Vec<u64>>, Error> {
-    let team = |_| Team {
-        messenger: Word::default(),
-        workers: (0..request.get("workers")).map(|_| Worker::default()).collect(),
-        list: Mutex::default(),
-    };
     let shared = Arc::new(Shared {
-        teams: (0..request.get("messengers")).map(team).collect(),
+        teams: Team::all(request),
         stopping: AtomicBool::new(false),
         began: Instant::now(),
         spin: Duration::from_micros(request.get("cputime")),
@@ -108,12 +89,7 @@ fn messenger(shared: &Arc<Shared>, number: usize) -> Result<Vec<u64>, Error> {
     let mut chance = number as u64 + 1;
     loop {
         team.messenger.block();
-        let answering = std::mem::take(&mut *team.list.lock().unwrap_or_else(PoisonError::into_inner));
-        let now = shared.now();
-        for &worker in answering.iter().rev() {
-            team.workers[worker].wake_time.store(now, Ordering::SeqCst);
-        }
-        answering.iter().rev().for_each(|&worker| team.workers[worker].word.post());
+        team.answer(shared.now());
         if shared.stopping() || failed.is_some() {
             break;
         }
@@ -147,8 +123,7 @@ fn worker(shared: &Shared, (team, place): (usize, usize)) -> Vec<u64> {
         }
         me.wake_time.store(shared.now(), Ordering::SeqCst);
         me.word.block();
-        team.list.lock().unwrap_or_else(PoisonError::into_inner).push(place);
-        team.messenger.post();
+        team.ask(place);
         if shared.stopping() {
             break;
         }

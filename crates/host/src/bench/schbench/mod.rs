@@ -4,8 +4,10 @@ pub mod current;
 pub mod earlier;
 
 use crate::Error;
+use crate::bench::Request;
 use rustix::thread::futex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 const RUNNING: u32 = 0;
@@ -35,6 +37,59 @@ impl Word {
             let _ = futex::wait(&self.0, futex::Flags::PRIVATE, BLOCKED, None);
         }
     }
+}
+
+/// What a worker waits by.
+#[derive(Default)]
+struct Sleeper {
+    word: Word,
+    /// Nanoseconds at which its waker took the time, before it woke anybody.
+    wake_time: AtomicU64,
+}
+
+impl AsRef<Sleeper> for Sleeper {
+    fn as_ref(&self) -> &Sleeper {
+        self
+    }
+}
+
+/// A message thread's word and its workers.
+struct Team<W> {
+    messenger: Word,
+    workers: Vec<W>,
+    /// Workers that have sent a message, the newest last: it is answered first.
+    list: Mutex<Vec<usize>>,
+}
+
+impl<W: AsRef<Sleeper> + Default> Team<W> {
+    /// As many as were asked for.
+    fn all(request: &Request) -> Vec<Team<W>> {
+        let team = |_| Team {
+            messenger: Word::default(),
+            workers: (0..request.get("workers")).map(|_| W::default()).collect(),
+            list: Mutex::default(),
+        };
+        (0..request.get("messengers")).map(team).collect()
+    }
+
+    /// Sends its message thread a message.
+    fn ask(&self, worker: usize) {
+        locked(&self.list).push(worker);
+        self.messenger.post();
+    }
+
+    /// Wakes whoever has sent a message by now.
+    fn answer(&self, now: u64) {
+        let answering = std::mem::take(&mut *locked(&self.list));
+        let sleepers = || answering.iter().rev().map(|&worker| self.workers[worker].as_ref());
+        sleepers().for_each(|sleeper| sleeper.wake_time.store(now, Ordering::SeqCst));
+        sleepers().for_each(|sleeper| sleeper.word.post());
+    }
+}
+
+/// Nobody breaks off while he holds one of these.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
