@@ -192,8 +192,8 @@ fn rt_app_files_that_cannot_be_run() {
         refused(&place, &with("--workload", "rt-app:file=a.json"), parts);
     };
     rt_app(
-        "{ \"global\": { \"pi_enabled\": true }, \"tasks\": { \"t\": { \"loop\": 1, \"run\": 5 } } }",
-        &["a.json:1:", "\"pi_enabled\" is not modelled yet"],
+        "{ \"global\": { \"pi_enabled\": true, \"default_policy\": \"SCHED_DEADLINE\" }, \"tasks\": { \"t\": { \"loop\": 1, \"dl-runtime\": 50, \"run\": 5 } } }",
+        &["a.json:1:", "\"pi_enabled\" beside \"SCHED_DEADLINE\" is not modelled yet"],
     );
     rt_app("{ \"tasks\": { \"t\": { \"loop\": -1 } } }", &["a.json:1:"]);
     rt_app("{ \"tasks\": { \"t\": { \"rnu\": 5 } } }", &["a.json:1:", "\"run\""]);
@@ -369,7 +369,14 @@ fn rt_app_tasks_that_cannot_be() {
     for (member, parts) in [
         ("\"cpus\": [99]".to_string(), ["a.json:1:37: ", "CPU 99, but the machine has 8 CPUs"]),
         ("\"util_min\": 600, \"util_max\": 500".to_string(), ["a.json:1:", "util_min should not be above util_max"]),
-        ("\"nodes_membind\": [0]".to_string(), ["a.json:1:", "\"nodes_membind\" is not modelled yet"]),
+        (
+            "\"nodes_membind\": [1]".to_string(),
+            ["a.json:1:", "\"nodes_membind\" names node 1, but the machine has 1 node"],
+        ),
+        (
+            "\"nodes_membind\": [0], \"mem\": 64".to_string(),
+            ["a.json:1:", "\"nodes_membind\" beside \"mem\" or \"memrun\" is not modelled"],
+        ),
         ("\"taskgroup\": \"/a/../b\"".to_string(), ["a.json:1:", "names with one \"/\" before each"]),
         (
             format!("{deadline}, \"dl-runtime\": 20000, \"dl-period\": 9000"),

@@ -11,6 +11,7 @@ use os::memory::MigrationLimit;
 use os::net::NetRules;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
+use os::sync::rtmutex::PiRules;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: every behaviour that differs between versions, in one space of keys.
@@ -43,13 +44,15 @@ const OS_V4: OsRules = OsRules {
     preempt: Preempt::None,
     migration_limit: MigrationLimit::PerWindow,
     net: NetRules::V4_5,
+    pi: PiRules::V4_5,
 };
-const OS_V4_15: OsRules = OsRules { net: NetRules::V4_15, ..OS_V4 };
+const OS_V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OS_V4 };
 const OS_V6: OsRules = OsRules {
     pipe: PipeRules::Split,
     preempt: Preempt::Voluntary,
     migration_limit: MigrationLimit::None,
     net: NetRules::V6_1,
+    pi: PiRules::V6_1,
 };
 
 const OS_V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OS_V6 };
@@ -86,6 +89,7 @@ impl Build {
         settings.extend(self.irq.settings());
         settings.extend(self.fs.settings());
         settings.extend(self.os.net.settings());
+        settings.extend(self.os.pi.settings());
         settings.extend(self.frequency.settings());
         settings
     }
@@ -110,6 +114,9 @@ impl Build {
         }
         if unknown(&answer) {
             answer = self.os.net.set(key, value);
+        }
+        if unknown(&answer) {
+            answer = self.os.pi.set(key, value);
         }
         if unknown(&answer) { self.sched.set(key, value) } else { answer }
     }

@@ -61,6 +61,7 @@ tracepoints! {
     SchedStatBlocked = "sched_stat_blocked", Schedstat, V4_5;
     // Told without schedstats too, but the kernel asks for them all the same.
     SchedStatRuntime = "sched_stat_runtime", Schedstat, V4_5;
+    SchedPiSetprio = "sched_pi_setprio", Event, V4_5;
     SchedWakeIdleWithoutIpi = "sched_wake_idle_without_ipi", Event, V4_5;
     SchedMoveNuma = "sched_move_numa", Event, V4_5;
     SchedStickNuma = "sched_stick_numa", Event, V4_5;
@@ -89,7 +90,6 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
     ("sched_process_exec", Formats::V4_5, None, "tasks execute no other program"),
     ("sched_prepare_exec", Formats::V6_12, None, "tasks execute no other program"),
-    ("sched_pi_setprio", Formats::V4_5, None, "priorities are not inherited"),
     ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
     ("sched_skip_vma_numa", Formats::V6_12, None, "it is not traced"),
     ("pelt_thermal_tp", Formats::V6_1, Some(Formats::V6_12), "thermal pressure is not modelled"),
@@ -115,6 +115,7 @@ impl Tracepoint {
             Event::SchedStatIowait { .. } => Tracepoint::SchedStatIowait,
             Event::SchedStatBlocked { .. } => Tracepoint::SchedStatBlocked,
             Event::SchedStatRuntime { .. } => Tracepoint::SchedStatRuntime,
+            Event::SchedPiSetprio { .. } => Tracepoint::SchedPiSetprio,
             Event::SchedWakeIdleWithoutIpi { .. } => Tracepoint::SchedWakeIdleWithoutIpi,
             Event::SchedMoveNuma { .. } => Tracepoint::SchedMoveNuma,
             Event::SchedStickNuma { .. } => Tracepoint::SchedStickNuma,
@@ -176,6 +177,7 @@ impl Selection {
     pub fn with_message(formats: Formats) -> Selection {
         let has = |tracepoint: &Tracepoint| {
             let generic = [
+                Tracepoint::SchedPiSetprio,
                 Tracepoint::SchedWakeIdleWithoutIpi,
                 Tracepoint::SchedMoveNuma,
                 Tracepoint::SchedStickNuma,
@@ -269,6 +271,10 @@ pub(crate) fn fields(event: &Event, tasks: &Tasks, formats: Formats) -> Option<F
             }
             fields
         }
+        Event::SchedPiSetprio { task, oldprio, newprio } => who(*task)
+            .into_iter()
+            .chain([("oldprio", Value::Signed((*oldprio).into())), ("newprio", Value::Signed((*newprio).into()))])
+            .collect(),
         Event::SchedWakeIdleWithoutIpi { cpu } => vec![cpu_of(cpu)],
         Event::SchedMoveNuma { src, dst } => numa_move(src, dst, tasks),
         // Tells of both sides since v5.7.

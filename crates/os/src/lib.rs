@@ -29,6 +29,7 @@ use sched::arch::Arch;
 use sched::layout::{Line, Region};
 use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
+use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
 use units::{CpuId, CpuMask, Ns, Prng, Slots};
 
@@ -40,6 +41,7 @@ pub struct OsRules {
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
     pub net: NetRules,
+    pub pi: PiRules,
 }
 
 /// Everything the rest of the kernel keeps.

@@ -1,7 +1,10 @@
 //! Locks between the threads of a program: mutexes, conditions, barriers and semaphores over futexes.
 //!
 //! An uncontended operation stays in user space. A waiter queues in arrival order; a wakeup is a futex wake, without the sync hint.
-//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them.
+//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them. Mutexes that
+//! lend their waiters' priority to the owner are different: [`rtmutex`].
+
+pub mod rtmutex;
 
 use crate::{Os, Step, charge, paths, preempt_enable};
 use sched::arch::Arch;
@@ -18,7 +21,14 @@ macro_rules! id {
     };
 }
 
-id!(MutexId);
+/// A mutex.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MutexId {
+    Plain(u32),
+    /// One with priority inheritance.
+    Pi(u32),
+}
+
 id!(CondId);
 id!(BarrierId);
 id!(SemaphoreId);
@@ -56,6 +66,7 @@ struct Semaphore {
 #[derive(Clone, Debug, Default)]
 pub struct Sync {
     mutexes: Vec<Mutex>,
+    pi_mutexes: Vec<rtmutex::PiMutex>,
     conds: Vec<Cond>,
     barriers: Vec<Barrier>,
     semaphores: Vec<Semaphore>,
@@ -89,6 +100,8 @@ enum Stage {
     Start,
     /// Asleep on a mutex.
     Locking,
+    /// Asleep for good: it would have waited for itself.
+    Deadlocked,
     /// Asleep on a condition.
     Waiting,
     /// Asleep on a barrier of this generation.
@@ -107,7 +120,7 @@ impl Os {
     pub fn create_mutex(&mut self) -> MutexId {
         let line = self.allocate_named(&["mutex: word, waiters"]);
         self.sync.mutexes.push(Mutex { line, owner: None, waiters: VecDeque::new() });
-        MutexId(self.sync.mutexes.len() as u32 - 1)
+        MutexId::Plain(self.sync.mutexes.len() as u32 - 1)
     }
 
     pub fn create_cond(&mut self) -> CondId {
@@ -162,7 +175,11 @@ impl Os {
         id: MutexId,
         call: &mut SyncCall,
     ) -> Step {
-        let mutex = &mut self.sync.mutexes[id.0 as usize];
+        let id = match id {
+            MutexId::Plain(id) => id,
+            MutexId::Pi(id) => return self.futex_lock_pi(sched, cpu, task, id as usize, call),
+        };
+        let mutex = &mut self.sync.mutexes[id as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
         mutex.waiters.retain(|&w| w != task);
@@ -176,8 +193,12 @@ impl Os {
     }
 
     /// Unlocking what one does not hold is an error of the program; like pthreads' default mutex it is let through.
-    fn unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, _task: TaskId, id: MutexId) -> Step {
-        let mutex = &mut self.sync.mutexes[id.0 as usize];
+    fn unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: MutexId) -> Step {
+        let id = match id {
+            MutexId::Plain(id) => id,
+            MutexId::Pi(id) => return self.futex_unlock_pi(sched, cpu, task, id as usize),
+        };
+        let mutex = &mut self.sync.mutexes[id as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
         mutex.owner = None;

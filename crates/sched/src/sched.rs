@@ -301,6 +301,8 @@ pub struct TaskCold {
     pub autogroup: Option<u32>,
     /// PF_EXITING
     pub exiting: bool,
+    /// The first of those who wait for what it holds and lend it their priority (rt_mutex).
+    pub pi_top_task: Option<TaskId>,
     pub statistics: SchedStatistics,
     /// Where it sleeps or last slept, while somebody asks (`keeps_wait_channels`).
     pub wchan: WaitChannel,

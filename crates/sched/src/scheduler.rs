@@ -13,7 +13,7 @@ use crate::features::Feature;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
 use crate::profile::ProfileType;
-use crate::sched::{Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
+use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::sysctl::Tunable;
 use crate::trace::Interrupt;
 use units::{CpuId, CpuMask, Ns, unlikely};
@@ -140,6 +140,15 @@ pub trait Scheduler {
     fn sched_setscheduler(&mut self, cpu: CpuId, task: TaskId, policy: Policy, priority: u32) -> Answer;
     /// Everything at once.
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer;
+
+    // Priority inheritance. A scheduler without it leaves these as they are.
+
+    /// The priority of `task` now, smaller is more: below 0 deadline, 0..=98 real-time, 100..=139 fair.
+    fn task_prio(&self, _task: TaskId) -> i32 {
+        DEFAULT_PRIO
+    }
+    /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority; `None`: nobody does any more.
+    fn rt_mutex_setprio(&mut self, _cpu: CpuId, _task: TaskId, _pi_task: Option<TaskId>) {}
 
     // NUMA balancing. A scheduler without it leaves these as they are.
 
@@ -493,6 +502,15 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn sched_setattr(&mut self, cpu: CpuId, task: TaskId, attr: &SchedAttr) -> Answer {
         self.on_cpu(cpu);
         Sched::sched_setattr(self, task, attr)
+    }
+
+    fn task_prio(&self, task: TaskId) -> i32 {
+        self.task[task].prio
+    }
+
+    fn rt_mutex_setprio(&mut self, cpu: CpuId, task: TaskId, pi_task: Option<TaskId>) {
+        self.on_cpu(cpu);
+        Sched::rt_mutex_setprio(self, task, pi_task);
     }
 
     fn cpu_to_node(&self, cpu: CpuId) -> u16 {

@@ -72,9 +72,9 @@ const LONGEST_SLICE: u64 = 100_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TaskChange {
     /// DEQUEUE_MOVE: it comes back elsewhere.
-    moves: bool,
+    pub moves: bool,
     /// A running task stops being its queue's `curr` meanwhile.
-    put_prev: bool,
+    pub put_prev: bool,
 }
 
 impl TaskChange {
@@ -93,6 +93,11 @@ pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> 
         Policy::Deadline => MAX_DL_PRIO - 1,
         Policy::Normal | Policy::Batch | Policy::Idle => static_prio,
     }
+}
+
+/// syscalls.c: effective_prio(). What a fair task has after a change to `normal_prio`: one that was lent a real-time priority keeps it.
+fn effective_prio(task: &TaskStruct, normal_prio: i32) -> i32 {
+    if task.prio < MAX_RT_PRIO { task.prio } else { normal_prio }
 }
 
 impl<A: Arch> Sched<A> {
@@ -117,8 +122,14 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
     }
 
+    /// core.c: normal_prio(). What the task has by its own policy.
+    pub(crate) fn normal_prio(&self, p: TaskId) -> i32 {
+        let task = &self.task[p];
+        normal_prio(task.policy, task.rt_priority, task.static_prio)
+    }
+
     /// core.c: task_rq_lock(), and the clock where callers see to it. Returns the CPU.
-    fn task_rq_lock(&mut self, p: TaskId) -> CpuId {
+    pub(crate) fn task_rq_lock(&mut self, p: TaskId) -> CpuId {
         let cpu = self.task[p].cpu;
         self.pi_lock(p);
         self.rq_lock(cpu);
@@ -129,7 +140,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// The middle of that frame, under the locks; __sched_setscheduler()'s as well.
-    fn requeue_changed(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
+    pub(crate) fn requeue_changed(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
         assert_ne!(self.task[p].policy, Policy::Stop, "nobody changes a stopper");
         let cpu = self.task[p].cpu;
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
@@ -174,7 +185,7 @@ impl<A: Arch> Sched<A> {
         self.requeue_changed(p, TaskChange { moves: false, put_prev }, |sched| {
             let task = &mut sched.task[p];
             task.static_prio = prio;
-            task.prio = prio;
+            task.prio = effective_prio(task, prio);
             sched.set_load_weight(p);
         });
         self.tell_prio(p);
@@ -257,7 +268,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// syscalls.c: __sched_setscheduler(), as a privileged user.
-    /// Differs: nobody boosts priorities (no rt_mutex), and so nobody changes a task meanwhile.
+    /// Differs: a task that waits for an rt_mutex changes nothing about itself, and nobody else's policy changes: rt_mutex_adjust_pi()
+    /// has nothing to do.
     #[fentry(sched_setscheduler)]
     fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) {
         let cpu = self.task_rq_lock(p);
@@ -271,14 +283,11 @@ impl<A: Arch> Sched<A> {
             (_, true) => MAX_RT_PRIO - 1,
             (_, false) => normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio),
         };
-        let same_prio = new_prio == old_prio;
+        let same_prio = self.rt_effective_prio(p, new_prio) == old_prio;
         let prev_class = self.task[p].sched_class;
-        let next_class = SchedClass::of(attr.sched_policy);
-        if next_class != prev_class && self.se[self.task[p].se].sched_delayed {
-            // Another class knows no sleepers that stay queued.
-            let noclock = self.kernel.core.clock == ClockUpdate::Callers;
-            self.dequeue_task(cpu, p, QueueFlags { sleep: true, delayed: true, noclock, ..QueueFlags::default() });
-        }
+        let normal = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
+        let next_class = SchedClass::__setscheduler_class(self.rt_effective_prio(p, normal));
+        self.check_class_changing(cpu, p, next_class);
         if same_prio && change == PolicyChange::Requeued {
             self.__setscheduler_params(p, attr);
             self.__setscheduler_uclamp(p, attr);
@@ -361,9 +370,8 @@ impl<A: Arch> Sched<A> {
         if attr.sched_policy == Policy::Deadline {
             self.__setparam_dl(p, attr);
         }
-        let task = &mut self.task[p];
-        task.rt_priority = attr.sched_priority as u8;
-        task.prio = normal_prio(task.policy, task.rt_priority, task.static_prio);
+        self.task[p].rt_priority = attr.sched_priority as u8;
+        self.task[p].prio = self.rt_effective_prio(p, self.normal_prio(p));
         self.set_load_weight(p);
     }
 
@@ -381,13 +389,21 @@ impl<A: Arch> Sched<A> {
     }
 
     /// Who listens learns a task's new priority.
-    fn tell_prio(&mut self, p: TaskId) {
+    pub(crate) fn tell_prio(&mut self, p: TaskId) {
         let cold = &self.task_cold[p];
         self.arch.task_changed(p, cold.pid, &cold.comm, self.task[p].prio);
     }
 
+    /// core.c: check_class_changing(), until v6.14 in its callers' own words: another class knows no sleepers that stay queued.
+    pub(crate) fn check_class_changing(&mut self, cpu: CpuId, p: TaskId, next_class: SchedClass) {
+        if next_class != self.task[p].sched_class && self.se[self.task[p].se].sched_delayed {
+            let noclock = self.kernel.core.clock == ClockUpdate::Callers;
+            self.dequeue_task(cpu, p, QueueFlags { sleep: true, delayed: true, noclock, ..QueueFlags::default() });
+        }
+    }
+
     /// core.c: check_class_changed().
-    fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old_prio: i32) {
+    pub(crate) fn check_class_changed(&mut self, cpu: CpuId, p: TaskId, prev_class: SchedClass, old_prio: i32) {
         let task = &self.task[p];
         if task.sched_class != prev_class {
             self.switched_from(cpu, p, prev_class);

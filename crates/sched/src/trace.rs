@@ -95,6 +95,12 @@ pub enum Event {
         orig_cpu: CpuId,
         dest_cpu: CpuId,
     },
+    /// A priority is lent, or given back.
+    SchedPiSetprio {
+        task: TaskId,
+        oldprio: i32,
+        newprio: i32,
+    },
     SchedStatWait {
         task: TaskId,
         delay: Ns,

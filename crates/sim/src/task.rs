@@ -464,7 +464,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let at = Ps(jiffy * self.tick_period.0);
             return self.cpus[cpu].timers.arm_wheel(at, task, sleep);
         }
-        // hrtimer.c: hrtimer_nanosleep(). Older kernels ask for the priority and not the policy: the same where none is inherited.
+        // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
         let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
         let slack = if none { Ps::ZERO } else { self.timer_slack };
         let hard = soft + slack;

@@ -93,6 +93,7 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
         preempt: Preempt::None,
         migration_limit: os::memory::MigrationLimit::None,
         net: os::net::NetRules::V6_1,
+        pi: os::sync::rtmutex::PiRules::V6_1,
     };
     let mut os = Os::new(rules_of_os);
     os.irq.rules = rules;

@@ -55,6 +55,7 @@ fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
         preempt: Preempt::None,
         migration_limit: os::memory::MigrationLimit::None,
         net: os::net::NetRules::V6_1,
+        pi: os::sync::rtmutex::PiRules::V6_1,
     };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }

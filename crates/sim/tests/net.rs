@@ -36,7 +36,8 @@ fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> Linu
         isolated: Default::default(),
     };
     let migration_limit = os::memory::MigrationLimit::None;
-    let rules = OsRules { pipe: PipeRules::Single, preempt, migration_limit, net };
+    let rules =
+        OsRules { pipe: PipeRules::Single, preempt, migration_limit, net, pi: os::sync::rtmutex::PiRules::V4_5 };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }
 

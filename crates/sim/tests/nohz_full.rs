@@ -77,6 +77,7 @@ fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
             preempt: Preempt::None,
             migration_limit,
             net: os::net::NetRules::V4_5,
+            pi: os::sync::rtmutex::PiRules::V4_5,
         }),
         HZ as u32,
     )

@@ -52,7 +52,13 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
     let migration_limit = os::memory::MigrationLimit::None;
     Sim::new(
         Sched::new(hardware, boot),
-        Os::new(OsRules { pipe: PipeRules::Split, preempt, migration_limit, net: os::net::NetRules::V4_5 }),
+        Os::new(OsRules {
+            pipe: PipeRules::Split,
+            preempt,
+            migration_limit,
+            net: os::net::NetRules::V4_5,
+            pi: os::sync::rtmutex::PiRules::V6_1,
+        }),
         250,
     )
 }

@@ -144,6 +144,7 @@ const RULES: OsRules = OsRules {
     preempt: Preempt::None,
     migration_limit: MigrationLimit::None,
     net: NetRules::V4_5,
+    pi: os::sync::rtmutex::PiRules::V4_15,
 };
 
 /// The same with another network.

@@ -52,6 +52,16 @@ pub fn resolve(
     })
 }
 
+/// Files that are to run on a machine with so many NUMA nodes name no others.
+pub fn check_nodes(tables: &[WorkloadTable], nr_nodes: usize) -> Result<(), Mistake> {
+    for table in tables {
+        if let Source::RtApp(file) = &table.source {
+            application(file)?.check_nodes(nr_nodes)?;
+        }
+    }
+    Ok(())
+}
+
 fn title(file: &FileSetup) -> String {
     format!("{} {}", RtApp::NAME, file.path)
 }

@@ -30,7 +30,7 @@ pub(crate) enum Pick {
 }
 
 impl SchedClass {
-    /// core.c: __setscheduler_class(), for a task whose priority nobody boosts.
+    /// The class of a policy, for a task whose priority nobody boosts.
     #[inline]
     pub(crate) fn of(policy: Policy) -> SchedClass {
         match policy {
@@ -38,6 +38,17 @@ impl SchedClass {
             Policy::Deadline => SchedClass::Dl,
             Policy::Fifo | Policy::Rr => SchedClass::Rt,
             Policy::Normal | Policy::Batch | Policy::Idle => SchedClass::Fair,
+        }
+    }
+
+    /// core.c: __setscheduler_class(). The class of a priority, of anybody but a stopper.
+    #[doc(alias = "__setscheduler_prio")]
+    #[inline]
+    pub(crate) fn __setscheduler_class(prio: i32) -> SchedClass {
+        match prio {
+            ..MAX_DL_PRIO => SchedClass::Dl,
+            MAX_DL_PRIO..MAX_RT_PRIO => SchedClass::Rt,
+            _ => SchedClass::Fair,
         }
     }
 

@@ -11,6 +11,7 @@ mod hotplug;
 mod hrtick;
 mod irq_work;
 mod numa;
+mod pi;
 mod schedule;
 mod sysctl_write;
 mod ttwu;

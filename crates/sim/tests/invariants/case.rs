@@ -7,8 +7,10 @@ use machine::prices::{IdleState, Prices};
 use machine::smt::SmtPrices;
 use machine::topology::{Numbering, Topology, from_synthetic};
 use os::memory::MigrationLimit;
+use os::net::NetRules;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
+use os::sync::rtmutex::PiRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::features::Feature;
@@ -431,7 +433,7 @@ impl Case {
         let preempt = administration.map_or(Preempt::None, |it| it.preempt);
         let mut sim = Sim::new(
             sched,
-            Os::new(OsRules { pipe: self.pipes, preempt, migration_limit, net: os::net::NetRules::V4_5 }),
+            Os::new(OsRules { pipe: self.pipes, preempt, migration_limit, net: NetRules::V4_5, pi: PiRules::V4_5 }),
             self.hz,
         );
         let mut features = kernel.features;

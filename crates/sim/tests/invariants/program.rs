@@ -274,7 +274,7 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
             Kind::Star { bytes } => self.star(ensemble, bytes),
             Kind::Forks { threads } => vec![self.forks(ensemble, threads)],
             Kind::Mutex => {
-                let mutex = self.sim.os.create_mutex();
+                let mutex = self.create_mutex(ensemble);
                 self.each(ensemble, |_, actions, steps| {
                     let (inside, outside) = steps.split_at(steps.len() / 2);
                     actions.push_back(Action::Sync(SyncOp::Lock(mutex)));
@@ -353,8 +353,16 @@ impl<'a, const COSTS: bool> Compiler<'a, COSTS> {
         self.finish(actions)
     }
 
+    /// Half of them lend their waiters' priority to the owner.
+    fn create_mutex(&mut self, ensemble: &Ensemble) -> MutexId {
+        match ensemble.rounds.is_multiple_of(2) {
+            true => self.sim.os.create_pi_mutex(),
+            false => self.sim.os.create_mutex(),
+        }
+    }
+
     fn shelf(&mut self, ensemble: &Ensemble, broadcast: bool) -> Vec<Script> {
-        let (mutex, cond) = (self.sim.os.create_mutex(), self.sim.os.create_cond());
+        let (mutex, cond) = (self.create_mutex(ensemble), self.sim.os.create_cond());
         let shelf = Shelf { mutex, cond, items: Rc::default(), broadcast };
         let consumers = ensemble.members.len() - 1;
         self.each(ensemble, |i, actions, steps| {

@@ -33,6 +33,7 @@ use observe::Gantt;
 use os::memory::MigrationLimit;
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
+use os::sync::rtmutex::PiRules;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
@@ -40,6 +41,7 @@ use sched::features::Feature;
 use sched::sched::{TaskId, TgId};
 use sched::sysctl::RUNTIME_UNLIMITED;
 use sched::trace::{Event, Sink};
+use sched::versions::Switched;
 use sim::engine::{LinuxSim, Sim};
 use sim::timeline::Change;
 use std::cell::RefCell;
@@ -130,7 +132,7 @@ impl Scenario {
                 "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
                 "nohz_full" => scenario.nohz_full = cpus(rest),
                 "isolcpus" => scenario.isolated = cpus(rest),
-                "task" | "group" | "memory" => tasks.push_str(line),
+                "task" | "group" | "memory" | "mutex" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
                     let (from, to) = window.split_once("..").expect("FROM..TO");
@@ -207,10 +209,18 @@ impl Scenario {
             preempt: self.preempt,
             migration_limit: if limited { MigrationLimit::PerWindow } else { MigrationLimit::None },
             net: os::net::NetRules::V4_5,
+            pi: match &self.kernel[..] {
+                "v4.5-rc1" => PiRules::V4_5,
+                "v4.15" | "v4.16" => PiRules::V4_15,
+                _ => PiRules::V6_1,
+            },
         };
         for (key, value) in &self.settings {
             if key == MigrationLimit::KEY {
                 os.migration_limit.switch(value).expect("a behaviour of this kernel");
+                continue;
+            }
+            if os.pi.set(key, value) == Switched::Done {
                 continue;
             }
             let number = if value == "-1" { RUNTIME_UNLIMITED } else { value.parse().unwrap_or(0) };

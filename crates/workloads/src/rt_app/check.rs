@@ -17,6 +17,12 @@ pub(super) fn whole(
     warn_of_repeated_barriers(app, warnings);
     warn_of_locks(app, warnings);
     warn_of_what_never_runs(app, warnings);
+    if !app.uses_memory() {
+        warnings.extend(app.memory_nodes().map(|nodes| {
+            let text = "\"nodes_membind\" has no effect in a file without \"mem\" and \"memrun\"".into();
+            Warning { position: nodes.position, kind: WarningKind::NoEffect, text }
+        }));
+    }
     Ok(())
 }
 

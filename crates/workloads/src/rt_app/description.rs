@@ -428,7 +428,7 @@ impl Application {
             .flat_map(|(i, t)| t.phases.iter().flat_map(|p| &p.steps).map(move |s| (TaskId(i as u32), s)))
     }
 
-    /// The error for a thing of the file that the simulation cannot do: `"nodes_membind" is not modelled yet`.
+    /// The error for a thing of the file that the simulation cannot do: `"pi_enabled" beside "SCHED_DEADLINE" is not modelled yet`.
     pub fn not_modelled(&self, what: &str, position: Position) -> RtAppError {
         RtAppError {
             file: self.file.clone(),
@@ -436,6 +436,34 @@ impl Application {
             found: format!("\"{what}\" is not modelled yet"),
             right: "take it out: docs/rt-app.md says what is modelled".into(),
         }
+    }
+
+    /// Whether some event goes through a buffer.
+    pub fn uses_memory(&self) -> bool {
+        self.steps().any(|(_, step)| matches!(step.event, Event::Mem { .. } | Event::MemRun { .. }))
+    }
+
+    /// Every `nodes_membind` of the file.
+    pub fn memory_nodes(&self) -> impl Iterator<Item = &Placed<Vec<u16>>> {
+        self.tasks.iter().flat_map(|task| {
+            task.nodes_membind.iter().chain(task.phases.iter().filter_map(|phase| phase.nodes_membind.as_ref()))
+        })
+    }
+
+    /// Errors at the first `nodes_membind` that names a node the machine does not have.
+    pub fn check_nodes(&self, nr_nodes: usize) -> Result<(), RtAppError> {
+        for list in self.memory_nodes() {
+            if let Some(node) = list.value.iter().find(|&&node| usize::from(node) >= nr_nodes) {
+                let nodes = if nr_nodes == 1 { "1 node" } else { &format!("{nr_nodes} nodes") };
+                return Err(RtAppError {
+                    file: self.file.clone(),
+                    position: list.position,
+                    found: format!("\"nodes_membind\" names node {node}, but the machine has {nodes}"),
+                    right: format!("use nodes 0 to {}", nr_nodes - 1),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Errors at the first `cpus` list that names a CPU the machine does not have.

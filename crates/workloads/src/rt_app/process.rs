@@ -77,16 +77,20 @@ impl Process {
             Some(Calibration::NsPerLoop(ns)) => u64::from(ns).max(1),
             Some(Calibration::Cpu(_)) | None => 1,
         };
+        let inherits = app.global.pi_enabled.as_ref().is_some_and(|enabled| enabled.value);
+        let mut create_mutex = || if inherits { os.create_pi_mutex() } else { os.create_mutex() };
+        let mutexes = resources.mutexes.iter().map(|_| create_mutex()).collect();
+        let mutexes_of_barriers: Vec<sync::MutexId> = resources.barriers.iter().map(|_| create_mutex()).collect();
         Process {
             cycles_per_us,
             ns_per_loop,
             groups,
             settings: Settings::of_main(CpuMask::all(nr_cpus)),
             start: os.create_barrier(threads),
-            mutexes: resources.mutexes.iter().map(|_| os.create_mutex()).collect(),
+            mutexes,
             conditions: resources.conditions.iter().map(|_| os.create_cond()).collect(),
             semaphores: (0..=resources.semaphores.len()).map(|_| os.create_semaphore()).collect(),
-            barriers: resources.barriers.iter().map(|_| (os.create_mutex(), os.create_cond())).collect(),
+            barriers: mutexes_of_barriers.into_iter().map(|mutex| (mutex, os.create_cond())).collect(),
             memory: RefCell::new(memory),
             app,
         }

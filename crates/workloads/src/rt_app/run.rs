@@ -1,6 +1,6 @@
 //! A parsed file as a benchmark: refuses what cannot be simulated yet, starts the process, and reads what it reported.
 
-use super::description::{Application, Event, Placed, Task, TaskId};
+use super::description::{Application, Event, Placed, Policy, PolicyName, Task, TaskId};
 use super::fault::{Position, RtAppError};
 use super::log::{self, ThreadLog};
 use super::process::Process;
@@ -48,18 +48,17 @@ pub fn instance(app: Application, nr_cpus: usize, cycles_per_us: u64) -> Result<
 fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
     let mut found = Vec::new();
     let lent = app.global.pi_enabled.as_ref().filter(|enabled| enabled.value);
-    found.extend(lent.map(|enabled| (enabled.position, "pi_enabled")));
-    for task in &app.tasks {
-        refuse(&task.nodes_membind, "nodes_membind", &mut found);
-        for phase in &task.phases {
-            refuse(&phase.nodes_membind, "nodes_membind", &mut found);
-        }
+    // A deadline task would lend its deadline.
+    let of_tasks = app.tasks.iter().map(|task| Some(&task.policy));
+    let of_phases = app.tasks.iter().flat_map(|task| &task.phases).map(|phase| phase.policy.as_ref());
+    let deadline = |policy: &Placed<Policy>| policy.value.name() == PolicyName::Deadline;
+    let lent = lent.filter(|_| of_tasks.chain(of_phases).flatten().any(deadline));
+    found.extend(lent.map(|enabled| (enabled.position, "pi_enabled\" beside \"SCHED_DEADLINE")));
+    // Where nothing of memory is used, it does not matter where it would lie.
+    if app.uses_memory() {
+        found.extend(app.memory_nodes().map(|nodes| (nodes.position, "nodes_membind\" beside \"mem\" or \"memrun")));
     }
     found
-}
-
-fn refuse<T>(setting: &Option<Placed<T>>, name: &'static str, found: &mut Vec<(Position, &'static str)>) {
-    found.extend(setting.as_ref().map(|setting| (setting.position, name)));
 }
 
 impl RtApp {

@@ -27,7 +27,8 @@ impl Script {
     /// The list.
     ///
     /// # Errors
-    /// The line and name of a task that does what no program can: what only the kernel does, or touching memory at a rate.
+    /// The line and name of a task that does what no program can: what only the kernel does, touching memory at a rate, or taking a mutex, which
+    /// the program that plays scripts does not.
     pub fn listing(&self) -> Result<String, (u32, String)> {
         let mut text = format!("pipes {}\n", self.pipes.len());
         for task in &self.tasks {
@@ -69,6 +70,7 @@ impl Script {
                 Step::Io(_) => return Err("which reads a block device"),
                 Step::CondResched | Step::MightSleep => return Err("which does what only the kernel does"),
                 Step::Touch { .. } => return Err("which touches memory at a rate"),
+                Step::Lock(_) | Step::Unlock(_) => return Err("which takes a mutex"),
             };
         }
         Ok(())

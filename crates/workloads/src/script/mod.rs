@@ -28,6 +28,7 @@
 //! | `policy P` | sched_setattr() of a policy as `policy=` names them; refused, the task ends |
 //! | `clamp MIN MAX` | sched_setattr() of utilization clamps: 0 to 1024, or `none`; refused, the task ends |
 //! | `read P`, `write P` | one byte from or to the pipe of that name, which all tasks share |
+//! | `lock X`, `unlock X` | pthread_mutex_lock() or unlock() of the mutex of that name |
 //! | `touch M R` | from now on it touches so much of the memory `M` in each second of its run time |
 //! | `leave M` | touches it no longer |
 //! | `N x (...)` | the steps in the parentheses, N times |
@@ -42,6 +43,9 @@
 //! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
 //! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
 //! touch is shared between them. Sizes are whole numbers with `MB` or `GB`, rates the same with `/s`.
+//!
+//! A `mutex NAME` line is a mutex that tasks share; with `inherit` its waiters lend their priority to whoever holds it, as
+//! PTHREAD_PRIO_INHERIT has it (a deadline task lends nothing).
 //!
 //! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
 //! well, as the kernel makes them.
@@ -59,6 +63,7 @@ use machine::smt::WorkKind;
 use os::Os;
 use os::memory::{RegionId, RegionSpec};
 use os::pipe::PipeId;
+use os::sync::MutexId;
 use sched::attr::SchedAttr;
 use sched::autogroup::Session;
 use sched::core::cgroup::GroupFile;
@@ -81,6 +86,7 @@ pub struct Script {
     /// Names of the processes with several tasks, in the order of their first mention.
     pub processes: Vec<String>,
     pub memory: Vec<Region>,
+    pub mutexes: Vec<Mutex>,
     /// What steps allow, each as it stands in the text.
     pub affinities: Vec<Affinity>,
 }
@@ -97,6 +103,14 @@ pub struct Affinity {
 pub struct Region {
     pub name: String,
     pub spec: RegionSpec,
+}
+
+/// A mutex that tasks share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mutex {
+    pub name: String,
+    /// Priority inheritance.
+    pub inherit: bool,
 }
 
 /// One task group.
@@ -168,6 +182,9 @@ enum Step {
     Cpus(u32),
     Read(u32),
     Write(u32),
+    /// Places among the script's mutexes.
+    Lock(u32),
+    Unlock(u32),
     /// A place among the script's memory, and bytes in each second.
     Touch {
         region: u32,
@@ -185,6 +202,7 @@ enum Step {
 pub struct Shared {
     pipes: Vec<PipeId>,
     regions: Vec<RegionId>,
+    mutexes: Vec<MutexId>,
     /// Ids of the script's groups.
     groups: Vec<TgId>,
     affinities: Arc<[CpuMask]>,
@@ -205,6 +223,7 @@ impl Script {
         Shared {
             pipes,
             regions: self.create_memory(os),
+            mutexes: self.create_mutexes(os),
             groups,
             affinities: self.affinities.iter().map(|affinity| affinity.cpus.clone()).collect(),
             start,
@@ -214,6 +233,10 @@ impl Script {
 
     fn create_memory(&self, os: &mut Os) -> Vec<RegionId> {
         self.memory.iter().map(|region| os.memory.create_region(region.spec)).collect()
+    }
+
+    fn create_mutexes(&self, os: &mut Os) -> Vec<MutexId> {
+        self.mutexes.iter().map(|mutex| if mutex.inherit { os.create_pi_mutex() } else { os.create_mutex() }).collect()
     }
 
     /// The script's groups, without those above them that it does not name.

@@ -1,7 +1,7 @@
 //! The text of a script.
 
 use super::reader::Reader;
-use super::{Affinity, Group, GroupLine, Region, Script, Step, Task};
+use super::{Affinity, Group, GroupLine, Mutex, Region, Script, Step, Task};
 use machine::description::nearest_name;
 use machine::smt::WorkKind;
 use os::memory::RegionSpec;
@@ -50,8 +50,9 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
             "task" => task(&mut reader, &mut script)?,
             "group" => group(&mut reader, &mut script)?,
             "memory" => memory(&mut reader, &mut script)?,
+            "mutex" => mutex(&mut reader, &mut script)?,
             _ => {
-                let expected = "task NAME [key=value...]: steps, group PATH: FILE TEXT; FILE TEXT, or memory NAME SIZE";
+                let expected = "task NAME [key=value...]: steps, group PATH: FILE TEXT; FILE TEXT, memory NAME SIZE, or mutex NAME";
                 return Err(reader.wrong_at(word, format!("`{word}`"), expected));
             }
         }
@@ -217,23 +218,40 @@ fn memory(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     Ok(())
 }
 
+/// `NAME [inherit]`
+fn mutex(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
+    let (name, how) = (reader.word(), reader.word());
+    let expected = match how {
+        _ if name.is_empty() || script.mutexes.iter().any(|mutex| mutex.name == name) => "mutex NAME, each name once",
+        "" | "inherit" => {
+            script.mutexes.push(Mutex { name: name.to_string(), inherit: !how.is_empty() });
+            return Ok(());
+        }
+        _ => return Err(reader.wrong_at(how, excerpt(how), "inherit, or nothing")),
+    };
+    Err(reader.wrong_at(name, excerpt(name), expected))
+}
+
 /// `touch MEMORY RATE` or `leave MEMORY`, of which `word` has been read.
 fn touch(reader: &mut Reader, word: &str, script: &Script) -> Result<Step, ScriptError> {
-    let region = named_memory(reader, script)?;
+    let region = declared(reader, script.memory.iter().map(|region| &region.name[..]), "memory NAME SIZE")?;
     let rate = if word == "leave" { 0 } else { reader.rate()? };
     Ok(Step::Touch { region, rate })
 }
 
-/// The place of that memory among the script's.
-fn named_memory(reader: &mut Reader, script: &Script) -> Result<u32, ScriptError> {
+/// The place of that name among those that lines like `line` declare.
+fn declared<'a>(
+    reader: &mut Reader,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+    line: &str,
+) -> Result<u32, ScriptError> {
     let name = reader.word();
-    if let Some(place) = script.memory.iter().position(|region| region.name == name) {
+    if let Some(place) = names.clone().position(|known| known == name) {
         return Ok(place as u32);
     }
-    let names = script.memory.iter().map(|region| region.name.as_str());
-    let expected = match nearest_name(name, names) {
+    let expected = match nearest_name(name, names.by_ref()) {
         Some(nearest) => format!("`{nearest}`, perhaps"),
-        None => "the name of a line `memory NAME SIZE` above".to_string(),
+        None => format!("the name of a line `{line}` above"),
     };
     Err(reader.wrong_at(name, excerpt(name), &expected))
 }
@@ -317,7 +335,7 @@ fn excerpt(text: &str) -> String {
 
 /// What a task may do, as messages list it.
 const STEPS: &str = "run T, work T, spin T, sleep T, io T, until T, every T, yield, cond_resched, might_sleep, policy P, clamp MIN MAX, cpus LIST, read PIPE, write PIPE, \
-    enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
+    lock MUTEX, unlock MUTEX, enter GROUP, exec, setsid, autogroup NICE, touch MEMORY RATE, leave MEMORY, or N x (steps)";
 
 fn unknown_step(reader: &Reader, word: &str) -> ScriptError {
     // No word is there where one of the letters stands that end words.
@@ -376,6 +394,10 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
         "read" | "write" => {
             let pipe = named_pipe(reader, word, script)?;
             steps.push(if word == "read" { Step::Read(pipe) } else { Step::Write(pipe) });
+        }
+        "lock" | "unlock" => {
+            let mutex = declared(reader, script.mutexes.iter().map(|mutex| &mutex.name[..]), "mutex NAME")?;
+            steps.push(if word == "lock" { Step::Lock(mutex) } else { Step::Unlock(mutex) });
         }
         "touch" | "leave" => steps.push(touch(reader, word, script)?),
         times if times.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -483,6 +505,16 @@ mod tests {
     }
 
     #[test]
+    fn mutexes_are_declared_and_taken() {
+        let script = Script::parse("mutex m\nmutex q inherit\ntask a: lock q; unlock q; lock m", 1).unwrap();
+        assert_eq!(
+            script.mutexes.iter().map(|m| (&m.name[..], m.inherit)).collect::<Vec<_>>(),
+            [("m", false), ("q", true)]
+        );
+        assert_eq!(script.tasks[0].steps[..], [Step::Lock(1), Step::Unlock(1), Step::Lock(0)]);
+    }
+
+    #[test]
     fn mistakes_have_places() {
         for (text, message) in [
             ("", "4:1: found no task; expected task NAME"),
@@ -529,6 +561,10 @@ mod tests {
             ("task a: touch heap 1GB/s", "4:15: found `heap`; expected the name of a line `memory NAME SIZE` above"),
             ("memory heap 1MB\ntask a: touch heap 1GB", "5:20: found `1GB`; expected so much as 512MB/s"),
             ("memory heap 1MB\ntask a kind=kthread: touch heap 1GB/s", "5:6: found the kernel thread `a` that"),
+            ("mutex m inhrit", "4:9: found `inhrit`; expected inherit, or nothing"),
+            ("mutex m\nmutex m", "5:7: found `m`; expected mutex NAME, each name once"),
+            ("mutex", "4:6: found the end of the line; expected mutex NAME, each name once"),
+            ("task a: lock m", "4:14: found `m`; expected the name of a line `mutex NAME` above"),
             ("task a session=: run 1ms", "4:16: found no session; expected a session's name"),
             ("task a: cpus", "4:13: found no CPUs; expected a list of CPUs"),
             ("task a: cpus 3-1", "4:14: found"),

@@ -5,6 +5,7 @@ use crate::Instance;
 use crate::groups::{GroupSpec, with_those_above};
 use crate::refusal::Asked;
 use os::Os;
+use os::sync::SyncOp;
 use sched::errno::Errno;
 use sched::sched::{Policy, ROOT_TASK_GROUP, TgId};
 use sim::engine::Sample;
@@ -125,6 +126,8 @@ impl Program for Playing {
             Step::Touch { region, rate } => {
                 Op::Touch { region: self.shared.regions[region as usize], bytes_per_second: rate }
             }
+            Step::Lock(place) => Op::Sync(SyncOp::Lock(self.shared.mutexes[place as usize])),
+            Step::Unlock(place) => Op::Sync(SyncOp::Unlock(self.shared.mutexes[place as usize])),
             Step::Read(pipe) => Op::Read { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Write(pipe) => Op::Write { pipe: self.shared.pipes[pipe as usize], bytes: 1 },
             Step::Spin(_) | Step::Again { .. } => unreachable!("handled above"),

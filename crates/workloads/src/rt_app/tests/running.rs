@@ -54,6 +54,7 @@ impl<const COSTS: bool> Ran<COSTS> {
                 preempt: Preempt::None,
                 migration_limit: MigrationLimit::None,
                 net: NetRules::V4_5,
+                pi: os::sync::rtmutex::PiRules::V4_15,
             }),
             250,
         );

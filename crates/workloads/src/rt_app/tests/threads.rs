@@ -35,6 +35,27 @@ fn a_mutex_is_held_by_one() {
 }
 
 #[test]
+fn who_waits_lends_its_priority_where_the_file_says_so() {
+    let fifo = |priority: u32, task: String| {
+        task.replacen('{', &format!("{{\"policy\": \"SCHED_FIFO\", \"priority\": {priority}, "), 1)
+    };
+    // The middle one comes while the high one waits for the low one, which is the owner of half its work still.
+    let tasks = format!(
+        r#""tasks": {{"low": {}, "high": {}, "middle": {}}}"#,
+        settled(0, 1000, 1, r#""lock": "m", "run": 5000, "unlock": "m""#),
+        fifo(50, settled(0, 2000, 1, r#""lock": "m", "run": 1000, "unlock": "m""#)),
+        fifo(20, settled(0, 3000, 1, r#""run": 8000"#)),
+    );
+    for (inherit, high, middle) in [(true, 7050, 15_050), (false, 15_050, 11_000)] {
+        let text = format!(r#"{{"global": {{"pi_enabled": {inherit}}}, {tasks}}}"#);
+        for kernel in KERNELS {
+            let ran = run_on(kernel, 1, &text);
+            assert_eq!((ends(&ran, "high-1"), ends(&ran, "middle-2")), (vec![high], vec![middle]), "{kernel}");
+        }
+    }
+}
+
+#[test]
 fn a_condition_is_handed_over_in_the_order_of_waiting() {
     let waiter = |us| settled(0, us, 1, r#""lock": "m", "wait": {"ref": "c", "mutex": "m"}, "unlock": "m""#);
     let host = settled(1, 10_000, 3, r#""lock": "m", "signal": "c", "unlock": "m", "run": 1000"#);
@@ -286,20 +307,34 @@ fn what_is_not_modelled_is_refused_by_name_and_place() {
     let task = |contents: &str| format!("{{\"tasks\": {{\"t\": {{\n{contents},\n\"run\": 1}}}}}}");
     let phase = |contents: &str| task(&format!("\"phases\": {{\"p\": {{\n  {contents}, \"run\": 1}}}}, \"loop\": 1"));
     let phase = |contents: &str| phase(contents).replace(",\n\"run\": 1}", "}");
+    let deadline = || {
+        let policy = "\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 5";
+        format!("{{\"global\": {{\"pi_enabled\": true}}, \"tasks\": {{\"t\": {{{policy}, \"run\": 1}}}}}}")
+    };
     for (text, place, what) in [
-        (task("\"nodes_membind\": [0]"), "2:18", "nodes_membind"),
-        (phase("\"nodes_membind\": [0]"), "3:20", "nodes_membind"),
-        ("{\"global\": {\"pi_enabled\": true}, \"tasks\": {\"t\": {\"run\": 1}}}".into(), "1:27", "pi_enabled"),
+        (task("\"nodes_membind\": [0], \"mem\": 64"), "2:18", "nodes_membind\" beside \"mem\" or \"memrun"),
+        (phase("\"nodes_membind\": [0], \"mem\": 64"), "3:20", "nodes_membind\" beside \"mem\" or \"memrun"),
+        (deadline(), "1:27", "pi_enabled\" beside \"SCHED_DEADLINE"),
         // The first of several.
         (
-            task("\"nodes_membind\": [0]").replace("{\"tasks", "{\"global\": {\"pi_enabled\": true},\n\"tasks"),
+            deadline().replace("\"run\"", "\"nodes_membind\": [0], \"mem\": 64, \"run\""),
             "1:27",
-            "pi_enabled",
+            "pi_enabled\" beside \"SCHED_DEADLINE",
         ),
     ] {
         let error = instance(app(&text), 8, 1000).expect_err(&text).to_string();
         assert!(error.starts_with(&format!("test.json:{place}: \"{what}\" is not modelled yet;")), "{text}: {error}");
     }
+}
+
+#[test]
+fn nodes_matter_only_where_memory_is_used_and_must_be_there() {
+    let application = app(r#"{"tasks": {"t": {"loop": 1, "nodes_membind": [0, 2], "run": 1}}}"#);
+    let warnings: Vec<String> = application.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["1:46: \"nodes_membind\" has no effect in a file without \"mem\" and \"memrun\""]);
+    assert!(instance(application.clone(), 4, 1000).is_ok() && application.check_nodes(3).is_ok());
+    let error = application.check_nodes(2).expect_err("node 2 is missing").to_string();
+    assert_eq!(error, "test.json:1:46: \"nodes_membind\" names node 2, but the machine has 2 nodes; use nodes 0 to 1");
 }
 
 #[test]

@@ -1,0 +1,292 @@
+//! kernel/locking/rtmutex.c and kernel/futex/pi.c (kernel/futex.c until v5.15): mutexes of threads whose waiters lend their priority to
+//! the owner, and to those for whom that one waits (PTHREAD_PRIO_INHERIT).
+//!
+//! An uncontended lock or unlock stays in user space. Whoever is waited for gives the mutex back through the kernel, which wakes the
+//! first of the waiters by priority; until that one runs, only who has more priority may take it.
+//!
+//! Modelled: a price for going into the kernel, that of a futex's wait or wakeup. Differs: deadlines are not lent (see
+//! `rt_mutex_setprio()`); whoever would close a circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never
+//! returns); a task that waits does not change its own priority, so nobody is queued anew for that (rt_mutex_adjust_pi()).
+
+use super::{MutexId, Stage, Sync, SyncCall, futex_wait};
+use crate::{Os, Step, charge, paths};
+use sched::arch::Arch;
+use sched::behaviour;
+use sched::layout::Line;
+use sched::sched::{DEFAULT_PRIO, MAX_RT_PRIO, TaskId, WakeFlags};
+use sched::scheduler::Scheduler;
+use std::cmp::Reverse;
+use units::CpuId;
+
+behaviour! {
+    /// In which order who unlocks a mutex that lent it a priority gives that back and wakes the next owner.
+    pub enum Deboost = "futex.deboost" {
+        WakeFirst = "wake-first", since "v2.6.18", commit "",
+            "it wakes the next owner with the priority that it was lent, then gives that back";
+        DeboostFirst = "deboost-first", since "v4.12", commit "2a1c60299406", "it gives the priority back, then wakes the next owner";
+    }
+}
+
+behaviour! {
+    /// Who comes first among the waiters of a mutex that lends their priority.
+    pub enum WaiterOrder = "futex.pi_waiters" {
+        ByPrio = "by-prio", since "v2.6.18", commit "", "by priority, fair tasks by their nice levels; in the order of arrival where it is the same";
+        RealTimeFirst = "real-time-first", since "v5.15", commit "715f7f9ece46",
+            "real-time tasks by priority, then fair ones in the order of arrival, whatever their nice levels";
+    }
+}
+
+/// What differs between versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PiRules {
+    pub deboost: Deboost,
+    pub waiters: WaiterOrder,
+}
+
+impl PiRules {
+    pub const V4_5: PiRules = PiRules { deboost: Deboost::WakeFirst, waiters: WaiterOrder::ByPrio };
+    pub const V4_15: PiRules = PiRules { deboost: Deboost::DeboostFirst, ..PiRules::V4_5 };
+    pub const V6_1: PiRules = PiRules { waiters: WaiterOrder::RealTimeFirst, ..PiRules::V4_15 };
+
+    /// Every behaviour, as this kernel has it.
+    pub fn settings(&self) -> [sched::versions::Setting; 2] {
+        [self.deboost.setting(), self.waiters.setting()]
+    }
+
+    /// Switches one behaviour alone.
+    pub fn set(&mut self, key: &str, value: &str) -> sched::versions::Switched {
+        match key {
+            Deboost::KEY => self.deboost.switch(value),
+            WaiterOrder::KEY => self.waiters.switch(value),
+            _ => sched::versions::Switched::UnknownKey,
+        }
+    }
+}
+
+/// rtmutex_common.h: struct rt_mutex_waiter.
+#[derive(Clone, Copy, Debug)]
+struct RtMutexWaiter {
+    task: TaskId,
+    prio: i32,
+}
+
+/// A mutex, with what the kernel keeps of it.
+#[derive(Clone, Debug)]
+pub(super) struct PiMutex {
+    line: Line,
+    owner: Option<TaskId>,
+    /// FUTEX_WAITERS in its word: the unlock goes through the kernel.
+    contended: bool,
+    /// The first one first.
+    waiters: Vec<RtMutexWaiter>,
+}
+
+impl PiMutex {
+    pub fn new(line: Line) -> PiMutex {
+        PiMutex { line, owner: None, contended: false, waiters: Vec::new() }
+    }
+
+    /// rtmutex.c: rt_mutex_top_waiter().
+    fn rt_mutex_top_waiter(&self) -> Option<TaskId> {
+        self.waiters.first().map(|waiter| waiter.task)
+    }
+
+    /// rtmutex.c: rt_mutex_enqueue(). Behind those of its priority.
+    fn rt_mutex_enqueue(&mut self, task: TaskId, prio: i32) {
+        let at = self.waiters.partition_point(|other| other.prio <= prio);
+        self.waiters.insert(at, RtMutexWaiter { task, prio });
+    }
+
+    /// rtmutex.c: rt_mutex_dequeue().
+    fn rt_mutex_dequeue(&mut self, task: TaskId) {
+        self.waiters.retain(|waiter| waiter.task != task);
+    }
+
+    fn has_waiter(&self, task: TaskId) -> bool {
+        self.waiters.iter().any(|waiter| waiter.task == task)
+    }
+
+    /// rtmutex.c: try_to_take_rt_mutex(), by a task of this priority that may or may not wait already.
+    #[doc(alias = "rt_mutex_steal")]
+    fn try_to_take_rt_mutex(&mut self, task: TaskId, prio: i32) -> bool {
+        let free = match self.waiters.first() {
+            _ if self.owner.is_some() => false,
+            Some(top) => top.task == task || prio < top.prio,
+            None => true,
+        };
+        if free {
+            self.rt_mutex_dequeue(task);
+            self.owner = Some(task);
+        }
+        free
+    }
+}
+
+/// rtmutex.c: __waiter_prio().
+fn waiter_prio<S: Scheduler>(sched: &S, order: WaiterOrder, task: TaskId) -> i32 {
+    match (order, sched.task_prio(task)) {
+        (WaiterOrder::RealTimeFirst, MAX_RT_PRIO..) => DEFAULT_PRIO,
+        (_, prio) => prio,
+    }
+}
+
+impl Sync {
+    /// `task->pi_blocked_on`: the mutex that a task waits for.
+    fn pi_blocked_on(&self, task: TaskId) -> Option<usize> {
+        self.pi_mutexes.iter().position(|mutex| mutex.has_waiter(task))
+    }
+
+    /// rtmutex.c: task_top_pi_waiter(). The first of the waiters for what a task holds.
+    ///
+    /// Differs: of two that have one priority the one that waits for the older mutex, where the kernel takes the one that came first.
+    fn task_top_pi_waiter(&self, task: TaskId) -> Option<TaskId> {
+        let held = self.pi_mutexes.iter().filter(|mutex| mutex.owner == Some(task));
+        let top = held.rev().filter_map(|mutex| mutex.waiters.first()).max_by_key(|waiter| Reverse(waiter.prio));
+        top.map(|waiter| waiter.task)
+    }
+
+    /// rtmutex.c: rt_mutex_adjust_prio(). A task has what the first of those who wait for it lends, or its own.
+    fn rt_mutex_adjust_prio<S: Scheduler>(&self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        sched.rt_mutex_setprio(cpu, task, self.task_top_pi_waiter(task));
+    }
+
+    /// rtmutex.c: rt_mutex_adjust_prio_chain(), from the owner of `lock` on, whose waiters have changed: up to who waits for nobody, or
+    /// whose new priority changes nothing for those it waits for.
+    fn rt_mutex_adjust_prio_chain<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, lock: usize, order: WaiterOrder) {
+        let mut lock = lock;
+        while let Some(owner) = self.pi_mutexes[lock].owner {
+            self.rt_mutex_adjust_prio(sched, cpu, owner);
+            let Some(next) = self.pi_blocked_on(owner) else { return };
+            let prio = waiter_prio(sched, order, owner);
+            let mutex = &mut self.pi_mutexes[next];
+            if mutex.waiters.iter().any(|waiter| waiter.task == owner && waiter.prio == prio) {
+                return;
+            }
+            let top_before = mutex.rt_mutex_top_waiter();
+            mutex.rt_mutex_dequeue(owner);
+            mutex.rt_mutex_enqueue(owner, prio);
+            let top = mutex.rt_mutex_top_waiter();
+            if mutex.owner.is_none() {
+                // On its way to the first of them, who is another one now.
+                if let Some(top) = top.filter(|_| top != top_before) {
+                    sched.wake(cpu, top, WakeFlags::NONE);
+                }
+                return;
+            }
+            if top != Some(owner) && top_before != Some(owner) {
+                return;
+            }
+            lock = next;
+        }
+    }
+
+    /// Whether a task that waited for `lock` would wait for itself.
+    fn is_deadlock(&self, lock: usize, task: TaskId) -> bool {
+        let mut lock = lock;
+        loop {
+            let Some(owner) = self.pi_mutexes[lock].owner else { return false };
+            if owner == task {
+                return true;
+            }
+            let Some(next) = self.pi_blocked_on(owner) else { return false };
+            lock = next;
+        }
+    }
+}
+
+impl Os {
+    /// A mutex of threads with PTHREAD_PRIO_INHERIT.
+    pub fn create_pi_mutex(&mut self) -> MutexId {
+        let line = self.allocate_named(&["mutex: word, waiters"]);
+        self.sync.pi_mutexes.push(PiMutex::new(line));
+        MutexId::Pi(self.sync.pi_mutexes.len() as u32 - 1)
+    }
+
+    /// pi.c: futex_lock_pi(), and what comes before it in user space.
+    ///
+    /// Differs: who would wait for itself is told before it queues, and sleeps for good, as pthread_mutex_lock() has it.
+    pub(super) fn futex_lock_pi<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        lock: usize,
+        call: &mut SyncCall,
+    ) -> Step {
+        let order = self.rules.pi.waiters;
+        let mutex = &mut self.sync.pi_mutexes[lock];
+        if call.stage == Stage::Deadlocked {
+            return futex_wait(sched, cpu);
+        }
+        let waits = mutex.has_waiter(task);
+        if !waits {
+            charge(sched, cpu, paths::USER_LOCK);
+        }
+        sched.arch_mut().atomic(cpu, mutex.line);
+        if mutex.try_to_take_rt_mutex(task, waiter_prio(sched, order, task)) {
+            return Step::Done(0);
+        }
+        if waits {
+            return futex_wait(sched, cpu);
+        }
+        if self.sync.is_deadlock(lock, task) {
+            call.stage = Stage::Deadlocked;
+            return futex_wait(sched, cpu);
+        }
+        self.task_blocks_on_rt_mutex(sched, cpu, task, lock);
+        call.stage = Stage::Locking;
+        futex_wait(sched, cpu)
+    }
+
+    /// rtmutex.c: task_blocks_on_rt_mutex().
+    fn task_blocks_on_rt_mutex<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, lock: usize) {
+        let order = self.rules.pi.waiters;
+        let mutex = &mut self.sync.pi_mutexes[lock];
+        mutex.contended = true;
+        mutex.rt_mutex_enqueue(task, waiter_prio(sched, order, task));
+        if mutex.rt_mutex_top_waiter() == Some(task) {
+            self.sync.rt_mutex_adjust_prio_chain(sched, cpu, lock, order);
+        }
+    }
+
+    /// pi.c: futex_unlock_pi(), and what comes before it in user space. The kernel lets go of nobody's mutex but the caller's own.
+    ///
+    /// Differs: the bucket of the hash table that both sides lock is not there.
+    #[doc(alias = "wake_futex_pi")]
+    #[doc(alias = "mark_wakeup_next_waiter")]
+    pub(super) fn futex_unlock_pi<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        lock: usize,
+    ) -> Step {
+        let mutex = &mut self.sync.pi_mutexes[lock];
+        charge(sched, cpu, paths::USER_LOCK);
+        sched.arch_mut().atomic(cpu, mutex.line);
+        let own = mutex.owner == Some(task);
+        if !own || !mutex.contended {
+            if own {
+                mutex.owner = None;
+            }
+            return Step::Done(0);
+        }
+        charge(sched, cpu, paths::FUTEX_WAKE);
+        mutex.owner = None;
+        let Some(next) = mutex.rt_mutex_top_waiter() else {
+            mutex.contended = false;
+            return Step::Done(0);
+        };
+        match self.rules.pi.deboost {
+            Deboost::WakeFirst => {
+                sched.wake(cpu, next, WakeFlags::NONE);
+                self.sync.rt_mutex_adjust_prio(sched, cpu, task);
+            }
+            Deboost::DeboostFirst => {
+                self.sync.rt_mutex_adjust_prio(sched, cpu, task);
+                sched.wake(cpu, next, WakeFlags::NONE);
+            }
+        }
+        Step::Done(0)
+    }
+}
