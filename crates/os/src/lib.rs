@@ -20,7 +20,8 @@ pub mod wait;
 pub mod workqueue;
 
 use memory::{Memory, MigrationLimit};
-use net::{Net, NetCall, NetRules};
+use net::poll::EpollCall;
+use net::{Net, NetCall, NetRules, Socket};
 use pipe::{Pipe, PipeCall, PipeId, PipeRules};
 use preempt::Preempt;
 use process::Processes;
@@ -105,6 +106,12 @@ pub enum Syscall {
     Xfsaild(fs::Xfsaild),
     /// A send or receive through a socket.
     Net(NetCall),
+    /// poll() for data on one socket, without a time limit.
+    PollSocket {
+        socket: Socket,
+        registered: bool,
+    },
+    EpollWait(EpollCall),
 }
 
 /// How far a system call got.
@@ -189,6 +196,8 @@ impl Os {
             Syscall::Read(call) => (&[ENTRY_SYSCALL, SYS_READ, PIPE_READ, PIPE_WAIT], call),
             Syscall::Write(call) => (&[ENTRY_SYSCALL, SYS_WRITE, PIPE_WRITE, PIPE_WAIT], call),
             Syscall::Poll { .. } => return &[ENTRY_SYSCALL, SYS_POLL],
+            Syscall::PollSocket { .. } => return &[ENTRY_SYSCALL, SYS_POLL],
+            Syscall::EpollWait(_) => return &[ENTRY_SYSCALL, SYS_EPOLL_WAIT],
             Syscall::Sleep { .. } => return &[ENTRY_SYSCALL, HRTIMER_NANOSLEEP],
             Syscall::Timeout { .. } => return &[SCHEDULE_TIMEOUT],
             Syscall::BlockIo { .. } => return &[ENTRY_SYSCALL, SYS_READ, BLKDEV_DIRECT_IO],
@@ -224,6 +233,8 @@ impl Os {
             Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
             Syscall::Xfsaild(state) => self.xfsaild(sched, cpu, task, state),
             Syscall::Net(call) => self.net_step(sched, cpu, task, call),
+            Syscall::PollSocket { socket, registered } => self.net.socket_poll(sched, cpu, task, *socket, registered),
+            Syscall::EpollWait(call) => self.net.epoll_wait(sched, cpu, task, call),
         }
     }
 }

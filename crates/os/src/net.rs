@@ -21,6 +21,7 @@
 //!
 //! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
 
+pub mod poll;
 pub mod rules;
 pub mod tcp;
 pub mod udp;
@@ -141,6 +142,7 @@ pub struct Net {
     tcp: Slots<TcpSock>,
     udp: Slots<UdpSock>,
     unix: Slots<UnixSock>,
+    epolls: Vec<poll::EventPoll>,
     /// softnet_data.input_pkt_queue of the CPU that executes: empty whenever a path ends.
     input_pkt_queue: VecDeque<Packet>,
     /// It is being emptied, or bottom halves are off.
@@ -161,6 +163,7 @@ impl Net {
             tcp: Slots::new(),
             udp: Slots::new(),
             unix: Slots::new(),
+            epolls: Vec::new(),
             input_pkt_queue: VecDeque::new(),
             bh_disabled: false,
             ksoftirqd_running: false,
@@ -172,7 +175,10 @@ impl Net {
         match (call.socket, call.ask) {
             (Socket::Tcp(sk), Ask::Send) => self.tcp_sendmsg(sched, cpu, task, sk, call),
             (Socket::Tcp(sk), Ask::Receive(how)) => self.tcp_recvmsg(sched, cpu, task, sk, how, call),
-            (Socket::Tcp(sk), Ask::Shutdown) => self.tcp_shutdown(sched, cpu, task, sk, call),
+            (Socket::Tcp(sk), Ask::Shutdown) => {
+                self.eventpoll_release(sk);
+                self.tcp_shutdown(sched, cpu, task, sk, call)
+            }
             (Socket::Udp(sk), Ask::Send) => self.udp_sendmsg(sched, cpu, sk, call),
             (Socket::Udp(sk), Ask::Receive(_)) => self.udp_recvmsg(sched, cpu, task, sk, call),
             (Socket::Unix(sk), Ask::Send) => self.unix_stream_sendmsg(sched, cpu, task, sk, call),

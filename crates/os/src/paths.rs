@@ -153,6 +153,10 @@ os_paths! {
     UNIX_STREAM_RECVMSG = "unix_stream_recvmsg": "one call's own work, without waiting and copying";
     UNIX_STREAM_DATA_WAIT = "unix_stream_data_wait": "one sleep for data";
     UNIX_WRITE_SPACE = "unix_write_space": "looking for who waits for room on an account";
+    SOCK_POLL = "sock_poll": "looking whether a socket has something to read, by its protocol";
+    SYS_EPOLL_WAIT = "sys_epoll_wait": "epoll_wait()'s own work, and queueing up for an epoll file";
+    EP_SEND_EVENTS = "ep_send_events": "the walk over the sockets that may be ready, without asking each";
+    EP_POLL_CALLBACK = "ep_poll_callback": "putting a socket on an epoll file's list";
     CHANGE_PROT_NUMA = "change_prot_numa": "taking a page, or a huge one, away until it is touched";
 }
 

@@ -3,6 +3,7 @@
 use machine::smt::WorkKind;
 use os::fs::FsOp;
 use os::memory::RegionId;
+use os::net::poll::EpollId;
 use os::net::{Receive, Socket};
 use os::pipe::PipeId;
 use os::sync::SyncOp;
@@ -40,6 +41,14 @@ pub enum Op {
     /// poll() until the pipe is readable.
     Poll {
         pipe: PipeId,
+    },
+    /// poll() until the socket has something to read.
+    PollSocket {
+        socket: Socket,
+    },
+    /// epoll_wait(): the outcome is how many sockets have something to read; which, stands in the file's array of events.
+    EpollWait {
+        epoll: EpollId,
     },
     /// Through a socket; the outcome is the bytes sent.
     Send {

@@ -9,6 +9,7 @@ use os::fs::{FsCall, Jbd2, Xfsaild};
 use os::irq::Cause;
 use os::memory::RegionId;
 use os::net::NetCall;
+use os::net::poll::EpollCall;
 use os::pipe::PipeCall;
 use os::sync::SyncCall;
 use os::timer_wheel::TimerSlack;
@@ -242,6 +243,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Receive { socket, bytes, how } => Syscall::Net(NetCall::receive(socket, bytes, how)),
             Op::Shutdown { socket } => Syscall::Net(NetCall::shutdown(socket)),
             Op::Poll { pipe } => Syscall::Poll { pipe, registered: false },
+            Op::PollSocket { socket } => Syscall::PollSocket { socket, registered: false },
+            Op::EpollWait { epoll } => Syscall::EpollWait(EpollCall::new(epoll)),
             Op::SleepFor(time) => Syscall::Sleep { until: self.sched.arch().now(cpu).ns() + time, armed: false },
             Op::SleepUntil(until) => Syscall::Sleep { until, armed: false },
             Op::Fs(op) => Syscall::Fs(FsCall::new(op)),

@@ -2,8 +2,9 @@
 //!
 //! Each receiver has a pipe (`hackbench-pipes`) or a pair of AF_UNIX stream sockets (`hackbench-sockets`) of its own; a sender writes one
 //! 100-byte message to each of the 20 in turn, `loops` times over.
-//! Children announce themselves on a shared ready pipe and poll a shared start pipe. The parent reads all announcements, takes the
-//! time, writes one byte to the start pipe, which wakes every child at once, waits for all children to exit, and takes the time
+//! Children announce themselves on a shared ready channel and poll a shared start channel, which are pipes or pairs of sockets as the others are
+//! (`fdpair()` of both programs makes all of them). The parent reads all announcements, takes the
+//! time, writes one byte to the start channel, which wakes every child at once, waits for all children to exit, and takes the time
 //! again. So the figure holds a mass wakeup, the messages, and 40 exits per group.
 //!
 //! The 20 senders to one receiver share the socket that they write to, and with it the account on which unread messages stand: 277 of
@@ -16,7 +17,7 @@
 //! reality, in the price of a system call). The printed seconds are not rounded to milliseconds as the program does, so that
 //! small effects are seen with few iterations. With `messages=M` a run of more than M million messages is cut short, by sending fewer
 //! loops of them, and what is left out is added at the pace of its second half without the last eighth: beginning and end are as simulated,
-//! and hardly longer in the full run. Not modelled: that with sockets the ready and start pipes are pairs of sockets, too.
+//! and hardly longer in the full run.
 
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -125,7 +126,7 @@ impl Hackbench {
     }
 }
 
-/// The way to one receiver.
+/// The way to one receiver, or between the parent and all children.
 #[derive(Clone, Copy)]
 enum Channel {
     Pipe(PipeId),
@@ -140,6 +141,13 @@ impl Channel {
         }
     }
 
+    fn poll(self) -> Op {
+        match self {
+            Channel::Pipe(pipe) => Op::Poll { pipe },
+            Channel::Sockets { read, .. } => Op::PollSocket { socket: read },
+        }
+    }
+
     fn read(self, bytes: u64) -> Op {
         match self {
             Channel::Pipe(pipe) => Op::Read { pipe, bytes },
@@ -151,8 +159,8 @@ impl Channel {
 impl Instance for Hackbench {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
         let parent = Parent {
-            ready: os.create_pipe(),
-            start: os.create_pipe(),
+            ready: self.channel(os),
+            start: self.channel(os),
             groups: (0..self.groups).map(|_| (0..FDS).map(|_| self.channel(os)).collect()).collect(),
             loops: self.simulated,
             pace: (self.simulated < self.loops).then(|| {
@@ -221,8 +229,8 @@ impl Pace {
 }
 
 struct Parent {
-    ready: PipeId,
-    start: PipeId,
+    ready: Channel,
+    start: Channel,
     groups: Vec<Rc<[Channel]>>,
     loops: u64,
     /// Where some of the benchmark's loops are left out.
@@ -267,13 +275,13 @@ impl Program for Parent {
                 if self.announced == children {
                     self.state = ParentState::Fire;
                 }
-                Op::Read { pipe: self.ready, bytes: 1 }
+                self.ready.read(1)
             }
             ParentState::Fire => {
                 self.started = last.now;
                 self.announced = 0;
                 self.state = ParentState::Wait;
-                Op::Write { pipe: self.start, bytes: 1 }
+                self.start.write(1)
             }
             ParentState::Wait => {
                 self.announced += 1;
@@ -292,10 +300,10 @@ impl Program for Parent {
     }
 }
 
-/// Every child's beginning: one byte to the ready pipe, then the start pipe.
+/// Every child's beginning: one byte to the ready channel, then the start channel.
 struct Gate {
-    ready: PipeId,
-    start: PipeId,
+    ready: Channel,
+    start: Channel,
     passed: u8,
 }
 
@@ -303,8 +311,8 @@ impl Gate {
     fn next(&mut self) -> Option<Op> {
         self.passed = self.passed.saturating_add(1);
         match self.passed {
-            1 => Some(Op::Write { pipe: self.ready, bytes: 1 }),
-            2 => Some(Op::Poll { pipe: self.start }),
+            1 => Some(self.ready.write(1)),
+            2 => Some(self.start.poll()),
             _ => None,
         }
     }

@@ -6,15 +6,20 @@
 //! percentiles of the time from a request's sending to its answer's arrival: the load is closed, so throughput is the number of
 //! clients over the mean of it (and the thinking).
 //!
-//! Modelled: requests and answers travel through pipes, with a pipe's system calls and sync wakeups instead of a socket's; a
-//! server that polls many connections at a time takes them from one pipe, so that one read stands for `epoll_wait()` and a read. Sizes of
-//! work are guesses: a simple key's look-up, a small static page.
+//! Each client has a connection of its own over loopback TCP, without Nagle's algorithm, as both programs and the usual load generators set it.
+//! A server waits for all its connections by epoll_wait(), takes a request with one receive, and answers with one send. Redis takes everything that has
+//! arrived before it sends the answers (`beforeSleep()` of its event loop), its connections stay on epoll's list until they are found empty; nginx
+//! answers each request at once and adds its connections with EPOLLET.
+//!
+//! Modelled: a client is a thread that waits for its answer in recv(). Connections are there from the start, and closed by the clients at the
+//! end. Sizes of work are guesses: a simple key's look-up, a small static page.
 
 use crate::chance::{exponential, lognormal};
 use crate::latency::Latencies;
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
-use os::pipe::PipeId;
+use os::net::poll::{EpollId, Events};
+use os::net::{Buffers, Receive, Socket, Transport};
 use sim::engine::Sample;
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use std::cell::{Cell, RefCell};
@@ -23,8 +28,13 @@ use std::rc::Rc;
 use units::{Cycles, Ns, Prng};
 
 /// Bytes of a request, and of an answer.
-const REQUEST: u64 = 64;
-const ANSWER: u64 = 512;
+const REQUEST: u32 = 64;
+const ANSWER: u32 = 512;
+/// Bytes of a server's receives (PROTO_IOBUF_LEN of Redis; client_header_buffer_size of nginx is less).
+const BUFFER: u32 = 16 * 1024;
+/// Events that a server takes at a time: Redis has room for all of its connections, nginx for `worker_connections`'s `epoll_events`.
+const REDIS_EVENTS: usize = 16_384;
+const NGINX_EVENTS: usize = 512;
 /// How a request's work spreads.
 const SIGMA_PERMILLE: u64 = 500;
 /// Bytes of private cache that a server, or a client, uses again after a switch (guess).
@@ -66,7 +76,7 @@ pub const REDIS: Workload = Workload {
     unit: "us",
     per_unit: 1,
     decimals: 2,
-    build: |values: &Values| Box::new(Server::of(values, 1, 0)),
+    build: |values: &Values| Box::new(Server::of(values, Kind::Redis, 1, 0)),
 };
 
 pub const NGINX: Workload = Workload {
@@ -93,10 +103,19 @@ pub const NGINX: Workload = Workload {
     unit: "us",
     per_unit: 1,
     decimals: 2,
-    build: |values: &Values| Box::new(Server::of(values, values.get("servers"), values.get("disk"))),
+    build: |values: &Values| Box::new(Server::of(values, Kind::Nginx, values.get("servers"), values.get("disk"))),
 };
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Takes all that has arrived, then answers.
+    Redis,
+    /// Answers one after the other.
+    Nginx,
+}
+
 struct Server {
+    kind: Kind,
     clients: u64,
     servers: u64,
     work: u64,
@@ -106,8 +125,9 @@ struct Server {
 }
 
 impl Server {
-    fn of(values: &Values, servers: u64, disk_percent: u64) -> Server {
+    fn of(values: &Values, kind: Kind, servers: u64, disk_percent: u64) -> Server {
         Server {
+            kind,
             clients: values.get("clients"),
             servers,
             work: values.get("work"),
@@ -116,12 +136,6 @@ impl Server {
             runtime: Ns::from_ms(values.get("runtime") * 1_000),
         }
     }
-}
-
-/// Requests on their way to one server: who sent them, in order. The bytes travel through the pipe.
-struct Listener {
-    pipe: PipeId,
-    arrived: RefCell<VecDeque<PipeId>>,
 }
 
 #[derive(Default)]
@@ -136,31 +150,47 @@ struct Seen {
 impl Instance for Server {
     fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
         let seen = Rc::new(Seen { clients_left: Cell::new(self.clients), ..Seen::default() });
-        let mut listener = |_| Rc::new(Listener { pipe: os.create_pipe(), arrived: RefCell::default() });
-        let listeners: Vec<Rc<Listener>> = (0..self.servers).map(&mut listener).collect();
+        let maxevents = match self.kind {
+            Kind::Redis => REDIS_EVENTS,
+            Kind::Nginx => NGINX_EVENTS,
+        };
         let mut specs: Vec<TaskSpec> = Vec::new();
-        for (number, listener) in (0..).zip(&listeners) {
+        let mut clients = Vec::new();
+        for number in 0..self.servers {
+            let (epoll, events) = os.create_epoll(maxevents);
+            let mut open = 0;
+            for client in (number..self.clients).step_by(self.servers as usize) {
+                let (near, far) = os.connect(Transport::Tcp { nodelay: true }, Buffers::default());
+                os.epoll_add(epoll, far, self.kind == Kind::Nginx);
+                clients.push((client, near));
+                open += 1;
+            }
             let serve = Serve {
-                listener: listener.clone(),
+                kind: self.kind,
+                epoll,
+                events,
+                open,
+                told: VecDeque::new(),
+                answers: VecDeque::new(),
                 chance: os.chance("request", number),
                 work: self.work,
                 disk_percent: self.disk_percent,
-                state: ServeState::Read,
+                state: ServeState::Told,
             };
             specs.push(TaskSpec { working_set: SERVER_SET, ..TaskSpec::new("server", serve) });
         }
-        for number in 0..self.clients {
+        clients.sort_unstable();
+        for (number, socket) in clients {
             let client = Client {
                 seen: seen.clone(),
-                listener: listeners[(number % self.servers) as usize].clone(),
-                answers: os.create_pipe(),
+                socket,
+                left: 0,
                 chance: os.chance("think", number),
                 think: self.think,
                 runtime: (number == 0).then_some(self.runtime),
                 end: Ns::ZERO,
                 sent: Ns::ZERO,
                 row: 0,
-                goodbyes: listeners.clone(),
                 state: ClientState::Start,
             };
             let memory = AddressSpace::Joined(0);
@@ -179,41 +209,89 @@ impl Instance for Server {
 }
 
 enum ServeState {
-    Read,
-    Disk,
+    /// epoll_wait() has returned.
+    Waited,
+    /// Before the next of those that it told of.
+    Told,
+    Received,
     Work,
-    Answer,
+    Worked,
 }
 
 struct Serve {
-    listener: Rc<Listener>,
+    kind: Kind,
+    epoll: EpollId,
+    events: Events,
+    /// Connections that are not closed.
+    open: u64,
+    /// Those that have something to read.
+    told: VecDeque<Socket>,
+    /// Those that an answer is to be sent to.
+    answers: VecDeque<Socket>,
     chance: Prng,
     work: u64,
     disk_percent: u64,
     state: ServeState,
 }
 
+impl Serve {
+    fn receive(&mut self, socket: Socket) -> Op {
+        self.state = ServeState::Received;
+        Op::Receive { socket, bytes: BUFFER, how: Receive::default() }
+    }
+
+    fn work(&mut self) -> Op {
+        self.state = ServeState::Worked;
+        Op::Work(Cycles(lognormal(&mut self.chance, self.work, SIGMA_PERMILLE)))
+    }
+
+    fn answer(&mut self) -> Option<Op> {
+        self.answers.pop_front().map(|socket| Op::Send { socket, bytes: ANSWER })
+    }
+}
+
 impl Program for Serve {
-    fn next(&mut self, _last: Outcome) -> Op {
-        match self.state {
-            ServeState::Read => {
-                self.state = ServeState::Disk;
-                Op::Read { pipe: self.listener.pipe, bytes: REQUEST }
-            }
-            // What comes without a sender is the last client's goodbye.
-            ServeState::Disk if self.listener.arrived.borrow().is_empty() => Op::Exit,
-            ServeState::Disk if self.chance.below(100) < self.disk_percent => {
-                self.state = ServeState::Work;
-                Op::BlockIo(DISK)
-            }
-            ServeState::Disk | ServeState::Work => {
-                self.state = ServeState::Answer;
-                Op::Work(Cycles(lognormal(&mut self.chance, self.work, SIGMA_PERMILLE)))
-            }
-            ServeState::Answer => {
-                self.state = ServeState::Read;
-                let to = self.listener.arrived.borrow_mut().pop_front().expect("it was there before the work");
-                Op::Write { pipe: to, bytes: ANSWER }
+    fn next(&mut self, last: Outcome) -> Op {
+        loop {
+            match self.state {
+                ServeState::Waited => {
+                    self.told.extend(self.events.borrow().iter());
+                    self.state = ServeState::Told;
+                }
+                ServeState::Told => {
+                    if let Some(&socket) = self.told.front() {
+                        return self.receive(socket);
+                    }
+                    if let Some(op) = self.answer() {
+                        return op;
+                    }
+                    if self.open == 0 {
+                        return Op::Exit;
+                    }
+                    self.state = ServeState::Waited;
+                    return Op::EpollWait { epoll: self.epoll };
+                }
+                // Its client has closed it.
+                ServeState::Received if last.value == 0 => {
+                    let socket = self.told.pop_front().expect("it was received from");
+                    self.open -= 1;
+                    self.state = ServeState::Told;
+                    return Op::Shutdown { socket };
+                }
+                ServeState::Received if self.chance.below(100) < self.disk_percent => {
+                    self.state = ServeState::Work;
+                    return Op::BlockIo(DISK);
+                }
+                ServeState::Received | ServeState::Work => return self.work(),
+                ServeState::Worked => {
+                    self.answers.extend(self.told.pop_front());
+                    self.state = ServeState::Told;
+                    if self.kind == Kind::Nginx
+                        && let Some(op) = self.answer()
+                    {
+                        return op;
+                    }
+                }
             }
         }
     }
@@ -222,16 +300,19 @@ impl Program for Serve {
 enum ClientState {
     Start,
     Send,
-    Read,
+    Receive,
+    Received,
     Answered,
     Report,
-    Goodbye,
+    Close,
+    Exit,
 }
 
 struct Client {
     seen: Rc<Seen>,
-    listener: Rc<Listener>,
-    answers: PipeId,
+    socket: Socket,
+    /// Bytes of the answer that have not come.
+    left: u32,
     chance: Prng,
     think: u64,
     /// The first client decides when all end.
@@ -239,8 +320,6 @@ struct Client {
     end: Ns,
     sent: Ns,
     row: usize,
-    /// Servers that the last client still has to tell.
-    goodbyes: Vec<Rc<Listener>>,
     state: ClientState,
 }
 
@@ -274,21 +353,22 @@ impl Program for Client {
                 ClientState::Send if self.seen.over.get() => {
                     self.seen.clients_left.set(self.seen.clients_left.get() - 1);
                     // The last to end reports for all.
-                    self.state =
-                        if self.seen.clients_left.get() == 0 { ClientState::Report } else { ClientState::Goodbye };
-                    if self.seen.clients_left.get() > 0 {
-                        self.goodbyes.clear();
-                    }
+                    let last = self.seen.clients_left.get() == 0;
+                    self.state = if last { ClientState::Report } else { ClientState::Close };
                 }
                 ClientState::Send => {
                     self.sent = last.now;
-                    self.listener.arrived.borrow_mut().push_back(self.answers);
-                    self.state = ClientState::Read;
-                    return Op::Write { pipe: self.listener.pipe, bytes: REQUEST };
+                    self.left = ANSWER;
+                    self.state = ClientState::Receive;
+                    return Op::Send { socket: self.socket, bytes: REQUEST };
                 }
-                ClientState::Read => {
-                    self.state = ClientState::Answered;
-                    return Op::Read { pipe: self.answers, bytes: ANSWER };
+                ClientState::Receive => {
+                    self.state = ClientState::Received;
+                    return Op::Receive { socket: self.socket, bytes: self.left, how: Receive::default() };
+                }
+                ClientState::Received => {
+                    self.left -= last.value as u32;
+                    self.state = if self.left > 0 { ClientState::Receive } else { ClientState::Answered };
                 }
                 ClientState::Answered => {
                     self.answered(last.now);
@@ -301,11 +381,12 @@ impl Program for Client {
                     self.row += 1;
                     return Op::Report { series: self.row as u32 - 1, value: self.figure(self.row - 1) };
                 }
-                ClientState::Report => self.state = ClientState::Goodbye,
-                ClientState::Goodbye => match self.goodbyes.pop() {
-                    Some(listener) => return Op::Write { pipe: listener.pipe, bytes: REQUEST },
-                    None => return Op::Exit,
-                },
+                ClientState::Report => self.state = ClientState::Close,
+                ClientState::Close => {
+                    self.state = ClientState::Exit;
+                    return Op::Shutdown { socket: self.socket };
+                }
+                ClientState::Exit => return Op::Exit,
             }
         }
     }

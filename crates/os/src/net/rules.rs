@@ -1,5 +1,6 @@
 //! What differs between kernel versions in net/, and the arithmetic of socket buffers.
 
+use super::poll::EpollWakeup;
 use sched::behaviour;
 use sched::versions::{Setting, Switched};
 
@@ -57,6 +58,7 @@ pub struct NetRules {
     pub send_backlog: SendBacklog,
     pub default_buffer: DefaultBuffer,
     pub udp_receive: UdpReceive,
+    pub epoll_wakeup: EpollWakeup,
 }
 
 impl NetRules {
@@ -66,6 +68,7 @@ impl NetRules {
         send_backlog: SendBacklog::AtRelease,
         default_buffer: DefaultBuffer::Fixup,
         udp_receive: UdpReceive::Locked,
+        epoll_wakeup: EpollWakeup::Plain,
     };
     pub const V4_15: NetRules = NetRules {
         prequeue: Prequeue::Gone,
@@ -74,16 +77,27 @@ impl NetRules {
         udp_receive: UdpReceive::Lockless,
         ..NetRules::V4_5
     };
-    pub const V6_1: NetRules =
-        NetRules { payload: Payload::Pages, default_buffer: DefaultBuffer::Initial, ..NetRules::V4_15 };
+    pub const V6_1: NetRules = NetRules {
+        payload: Payload::Pages,
+        default_buffer: DefaultBuffer::Initial,
+        epoll_wakeup: EpollWakeup::Sync,
+        ..NetRules::V4_15
+    };
     pub const V6_12: NetRules = NetRules { payload: Payload::SmallHeads, ..NetRules::V6_1 };
 }
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 5] {
-        let NetRules { prequeue, payload, send_backlog, default_buffer, udp_receive } = self;
-        [prequeue.setting(), payload.setting(), send_backlog.setting(), default_buffer.setting(), udp_receive.setting()]
+    pub fn settings(&self) -> [Setting; 6] {
+        let NetRules { prequeue, payload, send_backlog, default_buffer, udp_receive, epoll_wakeup } = self;
+        [
+            prequeue.setting(),
+            payload.setting(),
+            send_backlog.setting(),
+            default_buffer.setting(),
+            udp_receive.setting(),
+            epoll_wakeup.setting(),
+        ]
     }
 
     /// Switches one behaviour alone.
@@ -94,6 +108,7 @@ impl NetRules {
             SendBacklog::KEY => self.send_backlog.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
             UdpReceive::KEY => self.udp_receive.switch(value),
+            EpollWakeup::KEY => self.epoll_wakeup.switch(value),
             _ => Switched::UnknownKey,
         }
     }

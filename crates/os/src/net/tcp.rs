@@ -8,6 +8,7 @@ mod recvmsg;
 mod sendmsg;
 mod window;
 
+use super::poll::Watch;
 use super::rules::{self, Buffers, DefaultBuffer};
 use super::{Net, Socket, line};
 use crate::wait::WaitQueue;
@@ -126,6 +127,8 @@ pub(crate) struct TcpSock {
     base: Line,
     peer: u32,
     sk_wq: WaitQueue,
+    /// The epoll file that stands on it, if one does.
+    pub(super) watch: Option<Watch>,
     /// sk_lock.wq.
     lock_wq: WaitQueue,
     /// sk_lock.owned: by whom.
@@ -189,6 +192,16 @@ impl TcpSock {
         self.sk_wmem_queued < self.sk_sndbuf
     }
 
+    pub(super) fn wait_queue(&mut self) -> &mut WaitQueue {
+        &mut self.sk_wq
+    }
+
+    /// tcp.c: tcp_poll(), as far as data to read are concerned.
+    pub(super) fn tcp_poll<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) -> bool {
+        sched.arch_mut().read(cpu, self.line(SockLine::Receive));
+        self.rcv_nxt > self.copied_seq || self.fin_received
+    }
+
     fn tcp_space(&self) -> i64 {
         rules::tcp_win_from_space(i64::from(self.sk_rcvbuf) - i64::from(self.sk_rmem_alloc))
     }
@@ -242,6 +255,7 @@ impl TcpSock {
             base,
             peer,
             sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
+            watch: None,
             lock_wq: WaitQueue::new(line(base, SockLine::LockWait as u32)),
             owned: None,
             sk_backlog: VecDeque::new(),
@@ -351,6 +365,14 @@ impl Net {
             sched.arch_mut().read(cpu, tp.line(SockLine::Wait));
             if !tp.sk_wq.is_empty() {
                 tp.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+            }
+            if let Some(watch) = tp.watch {
+                let queue = tp.line(SockLine::Wait);
+                within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| {
+                    sched.arch_mut().lock(cpu, queue);
+                    self.ep_poll_callback(sched, cpu, watch);
+                    sched.arch_mut().unlock(cpu, queue);
+                });
             }
         });
     }

@@ -56,6 +56,16 @@ impl UnixSock {
     fn line(&self, of: SockLine) -> Line {
         line(self.base, of as u32)
     }
+
+    pub(super) fn wait_queue(&mut self) -> &mut WaitQueue {
+        &mut self.sk_wq
+    }
+
+    /// af_unix.c: unix_poll(), as far as data to read are concerned.
+    pub(super) fn unix_poll<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) -> bool {
+        sched.arch_mut().read(cpu, self.line(SockLine::Queue));
+        !self.sk_receive_queue.is_empty() || self.rcv_shutdown
+    }
 }
 
 impl Os {
