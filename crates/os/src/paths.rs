@@ -95,6 +95,7 @@ os_paths! {
     XFS_DIALLOC = "xfs_dialloc": "an inode taken from its allocation group or given back, the group's AGI locked, up to the commit";
     XFS_ALLOC_AG_VEXTENT = "xfs_alloc_ag_vextent": "the same of blocks, its AGF locked";
     EXT4_NEW_INODE = "__ext4_new_inode": "what a call changes inside a transaction of ext4";
+    EXT4_END_IO_END = "ext4_end_io_end": "a small transaction of ext4 when a write to unwritten blocks has ended";
     XFS_END_IO = "xfs_end_io": "a small transaction when a write to fresh blocks has ended";
     XFS_LOG_FORCE = "_xfs_log_force_lsn": "forcing the log, without what workers do for it";
     XLOG_CIL_SWAP = "xlog_cil_push": "taking all committed changes for a checkpoint, those who commit kept out";

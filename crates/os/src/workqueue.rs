@@ -57,6 +57,8 @@ impl Worker {
 pub enum Work {
     /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
     EndIo(BioId),
+    /// ext4/page-io.c: ext4_end_io_rsv_work(), of one request; it may sleep.
+    ConvertUnwritten(BioId),
     /// xfs_log_cil.c: xlog_cil_push_work(); it may sleep.
     CilPush,
     /// block/blk-mq.c: blk_mq_requeue_work(): steps of durable writes.

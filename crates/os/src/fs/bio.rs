@@ -11,7 +11,7 @@
 
 use super::device::{Completion, WriteCache};
 use super::xfs::item::Buffer;
-use super::{FileId, FileSystem, FsKind};
+use super::{FileId, FileSystem, FreshBlocks, FsKind};
 use crate::block::BioId;
 use crate::irq::Cause;
 use crate::workqueue::{Queue, Work};
@@ -243,10 +243,15 @@ impl Os {
 
     /// Whoever gave the request hears of its end.
     fn end_request<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+        let unwritten = self.fs_rules.fresh_blocks == FreshBlocks::Unwritten;
         let fs = self.fs();
         let xfs = fs.kind == FsKind::Xfs;
         let bio = *fs.bios.bio(id);
         match bio.kind {
+            // ext4/page-io.c: ext4_add_complete_io()
+            BioKind::Data { fresh: true, .. } if !xfs && unwritten => {
+                self.queue_work(sched, cpu, Queue::Unbound, Work::ConvertUnwritten(id));
+            }
             BioKind::Data { fresh: true, .. } if xfs => {
                 self.queue_work(sched, cpu, Queue::Bound, Work::EndIo(id));
             }

@@ -7,6 +7,9 @@
 //! transaction: while their copy is on its way to the journal, who wants to change them sleeps (jbd2/transaction.c: do_get_write_access(),
 //! BH_Shadow).
 //!
+//! Since v5.6 data without blocks get unwritten ones, and a worker converts these once the data are there. That changes the inode in the transaction
+//! which runs then, so that fsync() behind it mostly has a commit to wait for.
+//!
 //! Differs: a transaction never runs out of room nor the journal (its oldest part is not written back), and is committed when somebody asks, not every 5 s; a write's own change (times, size) waits
 //! for nothing.
 
@@ -51,6 +54,8 @@ pub(super) struct Journal {
     updates: u32,
     /// What the running transaction has changed.
     blocks: BTreeSet<Block>,
+    /// What the one that is being committed has, while its blocks are on their way (BH_Shadow).
+    shadows: BTreeSet<Block>,
     /// j_state_lock, which every call takes to get in.
     state_lock: Line,
     done_commit: WaitQueue,
@@ -84,6 +89,7 @@ impl Journal {
             phase: Phase::Running,
             updates: 0,
             blocks: BTreeSet::new(),
+            shadows: BTreeSet::new(),
             state_lock: allocate(&["journal: j_state_lock"]),
             done_commit: WaitQueue::new(allocate(&["journal: j_wait_done_commit"])),
             locked: WaitQueue::new(allocate(&["journal: j_wait_transaction_locked"])),
@@ -194,10 +200,40 @@ impl Os {
         Step::Sleep { until: None }
     }
 
+    /// ext4/page-io.c: ext4_end_io_end(), with extents.c: ext4_convert_unwritten_io_end_vec(), in a worker: the data of a file are in blocks that
+    /// nobody could read yet. Its handle was reserved, so that it is let in while a transaction is being closed; it waits for its inode's block
+    /// alone.
+    pub(super) fn ext4_end_io_end<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        worker: TaskId,
+        id: BioId,
+    ) -> Step {
+        let fs = self.fs();
+        let bio = *fs.bios.bio(id);
+        let BioKind::Data { file, .. } = bio.kind else { unreachable!("only data are converted") };
+        let journal = &mut fs.journal;
+        sched.arch_mut().atomic(cpu, journal.state_lock);
+        if journal.shadows.contains(&Block::Inodes(file.0 / INODES_OF_BLOCK)) {
+            journal.shadow.prepare_to_wait(sched, cpu, worker, false);
+            return Step::Sleep { until: None };
+        }
+        journal.shadow.finish_wait(sched, cpu, worker);
+        charge(sched, cpu, paths::EXT4_END_IO_END);
+        let fs = self.fs();
+        fs.journal.change(file, false);
+        fs.inode(file).logged = fs.journal.running();
+        fs.bios.bio(id).done = true;
+        sched.wake(cpu, bio.task, WakeFlags::NONE);
+        Step::Done(0)
+    }
+
     /// The blocks of a transaction are in the journal: their buffers may be changed again (commit.c: journal_end_buffer_io_sync()).
     pub(super) fn end_journal_blocks<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         let journal = &mut self.fs().journal;
         journal.phase = Phase::JFlush;
+        journal.shadows.clear();
         journal.shadow.wake_up(sched, cpu, WakeFlags::NONE, 0);
     }
 
@@ -233,7 +269,9 @@ impl Os {
                     journal.locked.wake_up(sched, cpu, WakeFlags::NONE, 0);
                     charge(sched, cpu, paths::JBD2_COMMIT_BLOCKS);
                     // Two bitmaps of a group count as one: seldom do both change.
-                    let blocks = std::mem::take(&mut self.fs().journal.blocks).len() as u64 + OWN_BLOCKS;
+                    let journal = &mut self.fs().journal;
+                    journal.shadows = std::mem::take(&mut journal.blocks);
+                    let blocks = journal.shadows.len() as u64 + OWN_BLOCKS;
                     let bio = self.fs().bios.add(BioKind::Journal, super::BLOCK * blocks, task);
                     self.submit_bio(sched, cpu, bio);
                     state.0 = Burst::Blocks(bio);

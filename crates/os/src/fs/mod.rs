@@ -52,21 +52,33 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// How ext4 gives blocks to data that have none yet.
+    pub enum FreshBlocks = "ext4.fresh_blocks" {
+        Written = "written", since "v2.6.19", commit "", "as they are to be: the interrupt that ends the write ends the wait for it";
+        Unwritten = "unwritten", since "v5.6", commit "244adf6426ee",
+            "as unwritten ones (dioread_nolock), which an unbound worker converts when the data are there: one more change, of the transaction of that time";
+    }
+}
+
 /// What differs between kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FsRules {
     pub cil_push: CilPush,
     pub iversion: IVersion,
+    pub fresh_blocks: FreshBlocks,
 }
 
 impl FsRules {
-    pub const V4_5: FsRules = FsRules { cil_push: CilPush::Bound, iversion: IVersion::EveryWrite };
+    pub const V4_5: FsRules =
+        FsRules { cil_push: CilPush::Bound, iversion: IVersion::EveryWrite, fresh_blocks: FreshBlocks::Written };
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
-    pub const V6_1: FsRules = FsRules { cil_push: CilPush::Unbound, ..Self::V4_16 };
+    pub const V6_1: FsRules =
+        FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, ..Self::V4_16 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 2] {
-        [self.cil_push.setting(), self.iversion.setting()]
+    pub fn settings(&self) -> [Setting; 3] {
+        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting()]
     }
 
     /// Switches one alone.
@@ -74,6 +86,7 @@ impl FsRules {
         match key {
             CilPush::KEY => self.cil_push.switch(value),
             IVersion::KEY => self.iversion.switch(value),
+            FreshBlocks::KEY => self.fresh_blocks.switch(value),
             _ => Switched::UnknownKey,
         }
     }
@@ -504,6 +517,7 @@ impl Os {
                 }
                 sched.wake(cpu, task, WakeFlags::NONE);
             }
+            Work::ConvertUnwritten(id) => return self.ext4_end_io_end(sched, cpu, task, id),
             Work::CilPush => return self.xlog_cil_push(sched, cpu, task),
             Work::Requeue => self.blk_mq_requeue_work(sched, cpu),
             Work::LogDone(id) => self.xlog_iodone(sched, cpu, id),
