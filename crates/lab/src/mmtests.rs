@@ -22,9 +22,11 @@
 //! - the half microseconds to which the state of 2018 rounds pipetest's samples are left out.
 
 mod figures;
+mod ratio;
 mod rows;
 
 pub use figures::figures;
+pub use ratio::{has_ratios, ratios};
 
 use crate::statistics::{MeanInterval, percent_change, through_text};
 use crate::tables::{Class, Iterations, Operation, Series, Table};

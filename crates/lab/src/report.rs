@@ -10,7 +10,7 @@ use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, level_pe
 use crate::measured::Measured;
 use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
-use crate::mmtests::{figures, render};
+use crate::mmtests::{figures, has_ratios, ratios, render};
 use crate::observed::{CoreFrequency, Observed};
 use crate::programs::application;
 use crate::record::{Ending, Outcome};
@@ -126,7 +126,10 @@ pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &P
     let text = |table: &Table, result: &TableResult| match table.arms.len() {
         1 => figures(table, experiment.vintage),
         _ => {
-            let text = render(table, experiment.vintage, experiment.stars);
+            let text = match experiment.ratio && has_ratios(table) {
+                true => ratios(table),
+                false => render(table, experiment.vintage, experiment.stars),
+            };
             let intervals = experiment.adaptive.map(|adaptive| changes::widths(result, &adaptive));
             let intervals = intervals.unwrap_or_default();
             format!("{text}{}\n{}{intervals}", verdict(table, result), changes::text(result))

@@ -242,10 +242,15 @@ impl MeanInterval {
     /// MMTests' rule for the asterisks: the difference of the means exceeds the sum of the two half-intervals that face
     /// each other. Where that sum is 0 the difference itself is compared with 1 (in the table's unit), as MMTests does.
     pub fn differs_from(self, base: MeanInterval) -> bool {
+        self.intervals_from(base).abs() > 1.0
+    }
+
+    /// Stat.pm: cidiff(): the difference from `base` over the sum of the two half-intervals that face each other; where that is 0, the difference.
+    pub fn intervals_from(self, base: MeanInterval) -> f64 {
         let (low, high) = if base.mean < self.mean { (base, self) } else { (self, base) };
         let facing = (low.mean + low.half_width) - low.mean + high.mean - (high.mean - high.half_width);
-        let difference = high.mean - low.mean;
-        if facing == 0.0 { difference > 1.0 } else { difference / facing > 1.0 }
+        let difference = self.mean - base.mean;
+        if facing == 0.0 { difference } else { difference / facing }
     }
 }
 

@@ -21,6 +21,7 @@ pub struct Draft {
     pub time_limit_ms: Option<Written>,
     pub vintage: Option<Written>,
     pub stars: Option<Written>,
+    pub ratio: Option<Written>,
     /// What changes in the middle of every run.
     pub timeline: Vec<DraftChange>,
     /// What a real kernel did, to be compared with.

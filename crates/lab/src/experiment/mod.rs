@@ -89,6 +89,8 @@ pub struct Experiment {
     pub time_limit: Option<Ns>,
     pub vintage: Vintage,
     pub stars: Stars,
+    /// Ratios to the first arm instead of figures.
+    pub ratio: bool,
     /// What a real kernel did in its place.
     pub figures: Vec<Figure>,
     /// What was assumed; for the user's eyes.
@@ -137,6 +139,7 @@ impl Draft {
             let ends = purpose != Purpose::Watch;
             tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, &mut notices)?);
         }
+        rt_app::check_nodes(&tables, machine.description.topology().nodes().len())?;
         if tables.is_empty() {
             let expected = format!(
                 "{}--workload W[:key=value,...], W one of {}",
@@ -177,6 +180,7 @@ impl Draft {
             time_limit: self.time_limit()?,
             vintage: self.vintage.as_ref().map_or(Ok(vintage_of(base)), |it| it.choice("vintage", &VINTAGES))?,
             stars: self.stars.as_ref().map_or(Ok(Stars::OfTheVintage), |it| it.choice("stars", &STARS))?,
+            ratio: self.ratio.as_ref().is_some_and(|ratio| ratio.text == "true"),
             figures: self.figures(files)?,
             notices,
             machine,

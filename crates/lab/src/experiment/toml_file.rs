@@ -59,8 +59,9 @@ pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
     };
     root.text("about")?;
     if let Some(report) = root.table("report")? {
-        report.only(&["vintage", "stars"])?;
+        report.only(&["vintage", "stars", "ratio"])?;
         (draft.vintage, draft.stars) = (report.text("vintage")?, report.text("stars")?);
+        draft.ratio = report.boolean("ratio")?;
     }
     for table in root.tables("workload")? {
         draft.workloads.push(workload(&table)?);

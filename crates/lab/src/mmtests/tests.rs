@@ -483,3 +483,63 @@ fn percentiles_that_a_run_prints_have_one_share_of_the_best() {
     assert_eq!(shown(&table, Vintage::Now, "BAmean.95"), 10.0);
     assert_eq!(shown(&table, Vintage::Now, "Pctile.95"), 19.0);
 }
+
+/// Printed by the present state's Compare.pm, asked for ratios, on the same samples.
+#[test]
+fn ratios_are_printed_as_mmtests_prints_them() {
+    let cases = [
+        (
+            hackbench(2, 7),
+            r"
+                      4.5.0-rc1              4.5.0-rc1
+                        vanilla           nostats-v3r1
+Ratio 1       1.0000 (0.00%) (+0.00s)      0.9662 (3.38%) (-0.43s)
+Ratio 4       1.0000 (0.00%) (+0.00s)      0.9878 (1.22%) (-0.44s)
+Ratio 12      1.0000 (0.00%) (+0.00s)      0.9979 (0.21%) (-0.20s)
+Dmean Lower      0.0000                      -0.3566                 
+Dmin  Lower      0.0000                      -0.4369                 
+Dmax  Lower      0.0000                      -0.2038                 
+Gmean Lower      1.0000                       0.9839                 
+",
+        ),
+        (
+            throughput(3, 3),
+            r"
+                       4.5.0-rc1              4.5.0-rc1                    4.6
+                         vanilla           nostats-v3r1                   next
+Ratio 1          1.00 (0.00%) (+0.00s)        1.04 (3.89%) (+0.08s)        1.08 (7.77%) (+0.17s)
+Ratio 64         1.00 (0.00%) (+0.00s)        1.02 (1.74%) (+1.99s)        1.03 (3.43%) (+3.86s)
+Ratio 128        1.00 (0.00%) (+0.00s)        1.02 (1.72%) (+3.92s)        1.03 (3.36%) (+7.69s)
+Dmean Higher        0.00                         2.00                         3.91                 
+Dmin  Higher        0.00                         0.08                         0.17                 
+Dmax  Higher        0.00                         3.92                         7.69                 
+Gmean Higher        1.00                         1.02                         1.05                 
+",
+        ),
+    ];
+    for (table, expected) in cases {
+        assert_eq!(format!("\n{}", ratios(&table).split_once('\n').expect("a title").1), expected);
+    }
+}
+
+/// The same of single figures, of which there is no interval.
+#[test]
+fn ratios_of_single_figures_are_apart_by_no_number() {
+    let operation = |label: &str, values: [f64; 3]| Operation {
+        label: label.into(),
+        arms: values.iter().map(|&value| vec![vec![value]]).collect(),
+    };
+    let table = Table {
+        class: Class::Singleops { figure: "Max-jOPs".into() },
+        operations: vec![operation("a", [1000.0, 1100.0, 1200.0]), operation("bb", [1500.0, 1400.0, 1300.0])],
+        ..throughput(3, 1)
+    };
+    let expected = r"
+                      4.5.0-rc1              4.5.0-rc1                    4.6
+                        vanilla           nostats-v3r1                   next
+Ratio a         1.00 (0.00%) (NaNs)        1.10 (10.00%) (NaNs)        1.20 (20.00%) (NaNs)
+Ratio bb        1.00 (0.00%) (NaNs)        0.93 (-6.67%) (NaNs)        0.87 (-13.33%) (NaNs)
+Gmean Higher        1.00                         1.01                         1.02                 
+";
+    assert_eq!(format!("\n{}", ratios(&table).split_once('\n').expect("a title").1), expected);
+}

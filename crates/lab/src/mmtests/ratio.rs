@@ -1,0 +1,136 @@
+//! The report of `compare-mmtests.pl --print-ratio`: each operation's main figure as a multiple of the base's, with the geometric mean of all.
+//!
+//! Only in today's form (Compare.pm: _generateRatioComparisonTable() and _generateRenderRatioTable()). The number before the `s` is by how
+//! many intervals the means are apart: their difference over the sum of the halves that face each other. Percentages have no width of their own,
+//! for MMTests sets that when it prints the head, which comes later: so the columns do not stand below each other, here as there.
+//!
+//! Differs: sums run in the order of the table, where the scripts take that of a hash.
+
+use super::rows::pooled;
+use super::{PERCENT_FRAME, VALUE_WIDTH, Vintage, split_name};
+use crate::statistics::{Better, MeanInterval, amean, maximum, minimum};
+use crate::tables::{Class, Operation, Table};
+use std::fmt::Write;
+
+/// An operation's ratio in one arm.
+struct Ratio {
+    ratio: f64,
+    percent: f64,
+    /// Intervals between the means; `None` in a table of single figures.
+    apart: Option<f64>,
+}
+
+/// Whether MMTests has such a report of a table: not of pipetest's statistics, which are no operations.
+pub fn has_ratios(table: &Table) -> bool {
+    table.class != Class::Variabletime
+}
+
+/// The title, then the report. The first arm is the base.
+pub fn ratios(table: &Table) -> String {
+    table.check();
+    let rules = Vintage::Now.rules();
+    let decimals = rules.skewed_decimals.filter(|_| table.class == Class::LeftSkewops).unwrap_or(table.decimals);
+    let rows: Vec<Vec<Ratio>> = table.operations.iter().map(|operation| of(table, operation)).collect();
+    let width = table.operations.iter().map(|it| it.label.chars().count()).max().unwrap_or(0) + "Ratio ".len();
+    let mut text = format!("{}\n", table.title());
+    let column = VALUE_WIDTH + rules.percent_width + PERCENT_FRAME;
+    for part in [0, 1] {
+        text.push_str(&" ".repeat(width));
+        for arm in &table.arms {
+            let name = if part == 0 { split_name(arm).0 } else { split_name(arm).1 };
+            let _ = write!(text, "{name:>column$}");
+        }
+        text.push('\n');
+    }
+    for (operation, row) in table.operations.iter().zip(&rows) {
+        let _ = write!(text, "{:<width$}", format!("Ratio {}", operation.label));
+        for Ratio { ratio, percent, apart } in row {
+            let apart = apart.map_or("NaN".to_string(), |apart| format!("{apart:+.2}"));
+            let _ = write!(text, "{ratio:>VALUE_WIDTH$.decimals$} ({percent:.2}%) ({apart}s)");
+        }
+        text.push('\n');
+    }
+    let preferred = match table.better {
+        Better::Higher => "Higher",
+        Better::Lower => "Lower",
+    };
+    let mut line = |name: &str, figure: &dyn Fn(usize) -> f64| {
+        let _ = write!(text, "{:<width$}", format!("{name} {preferred}"));
+        for arm in 0..table.arms.len() {
+            // As long as a change of nothing, and nothing's distance.
+            let _ = write!(text, "{:>VALUE_WIDTH$.decimals$}{:17}", figure(arm), "");
+        }
+        text.push('\n');
+    };
+    let apart = |arm: usize| -> Vec<f64> { rows.iter().filter_map(|row| row[arm].apart).collect() };
+    if rows.iter().flatten().all(|ratio| ratio.apart.is_some()) {
+        line("Dmean", &|arm| amean(&apart(arm)).unwrap_or(0.0));
+        line("Dmin ", &|arm| minimum(&apart(arm)).unwrap_or(0.0));
+        line("Dmax ", &|arm| maximum(&apart(arm)).unwrap_or(0.0));
+    }
+    line("Gmean", &|arm| gmean(&rows.iter().map(|row| row[arm].ratio).collect::<Vec<f64>>()));
+    text
+}
+
+/// Of every arm of an operation.
+fn of(table: &Table, operation: &Operation) -> Vec<Ratio> {
+    let single = matches!(table.class, Class::Singleops { .. });
+    let samples: Vec<Vec<f64>> = operation.arms.iter().map(|runs| pooled(runs, Some(table.better))).collect();
+    let value = |samples: &Vec<f64>| if single { amean(samples) } else { table.mean().of(samples) };
+    let interval = |samples: &Vec<f64>| MeanInterval::of(samples, table.mean()).filter(|_| !single);
+    let (base, base_interval) = (value(&samples[0]), interval(&samples[0]));
+    let ratio = |samples: &Vec<f64>| {
+        let apart = base_interval.zip(interval(samples)).map(|(base, new)| new.intervals_from(base));
+        let Some((base, new)) = base.zip(value(samples)) else {
+            return Ratio { ratio: 1.0, percent: 0.0, apart: (!single).then_some(0.0) };
+        };
+        let ratio = rdiff(new, base);
+        let percent = match table.better {
+            Better::Higher => ratio * 100.0 - 100.0,
+            Better::Lower => 100.0 - ratio * 100.0,
+        };
+        Ratio { ratio, percent: if ratio == 1.0 { 0.0 } else { percent }, apart }
+    };
+    samples.iter().map(ratio).collect()
+}
+
+/// Stat.pm: rdiff()
+fn rdiff(new: f64, base: f64) -> f64 {
+    match (new, base) {
+        (_, 0.0) => 0.0,
+        (0.0, _) => 1.0,
+        _ => new / base,
+    }
+}
+
+/// Stat.pm: calc_geomean(), of ratios of which none counts as nothing.
+fn gmean(ratios: &[f64]) -> f64 {
+    let product: f64 = ratios.iter().map(|&ratio| if ratio == 0.0 { 0.000_01 } else { ratio }).product();
+    root(product, ratios.len())
+}
+
+/// The `n`th root by Newton's method, from above: the same on every machine, which powf() is not.
+fn root(value: f64, n: usize) -> f64 {
+    let mut root = value.max(1.0);
+    loop {
+        let power: f64 = (1..n).map(|_| root).product();
+        let next = root - (root - value / power) / n as f64;
+        if next.is_nan() || next >= root {
+            return root;
+        }
+        root = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{gmean, root};
+
+    #[test]
+    fn roots_and_means() {
+        for (value, n, expected) in [(8.0, 3, 2.0), (1.0, 7, 1.0), (0.5, 1, 0.5), (1e-10, 2, 1e-5), (1024.0, 10, 2.0)] {
+            assert!((root(value, n) - expected).abs() <= expected * 1e-14, "{value} {n}");
+        }
+        assert!((gmean(&[0.5, 2.0, 1.0]) - 1.0).abs() < 1e-15 && (gmean(&[0.0, 1.0]) - 0.00316).abs() < 1e-5);
+    }
+}
