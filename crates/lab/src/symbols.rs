@@ -6,7 +6,7 @@
 //! futexes and of cpuidle drivers are known from real profiles, not looked up.
 //!
 //! Known gaps: CPU 0's idle task stands below `cpu_startup_entry` like every other, not below `start_kernel`; a poller or a parent
-//! in `wait4` is woken through `autoremove_wake_function` like every other sleeper; preemption on the way to user mode shows
+//! in `wait4` is woken through `autoremove_wake_function` like every other sleeper, and an epoll file's callback stands below it; preemption on the way to user mode shows
 //! without the interrupt or system call that it is the end of.
 
 use machine::prices::Prices;
@@ -49,6 +49,8 @@ const V4_5: &[Row] = &[
         "schedule",
         "poll_schedule_timeout schedule_hrtimeout_range schedule_hrtimeout_range_clock schedule __schedule*",
     ),
+    ("", "sys_epoll_wait", "sys_epoll_wait ep_poll*"),
+    ("", "ep_send_events", "ep_scan_ready_list ep_send_events_proc*"),
     ("", "__wake_up_sync_key", "__wake_up_sync_key* __wake_up_common autoremove_wake_function default_wake_function"),
     ("", "hrtimer_nanosleep", "sys_clock_nanosleep common_nsleep hrtimer_nanosleep* do_nanosleep"),
     ("", "blkdev_direct_IO", "blkdev_read_iter generic_file_read_iter blkdev_direct_IO* io_schedule"),
@@ -108,6 +110,8 @@ const V6_1: &[Row] = &[
     ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq __do_softirq*"),
     ("", "alloc_page", "alloc_pages __alloc_pages*"),
     ("", "sys_poll", "__x64_sys_poll do_sys_poll*"),
+    ("", "sys_epoll_wait", "__x64_sys_epoll_wait do_epoll_wait*"),
+    ("", "ep_send_events", "ep_send_events*"),
     (
         "",
         "blkdev_direct_IO",
