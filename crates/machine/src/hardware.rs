@@ -6,9 +6,11 @@ mod frequency;
 mod idle;
 mod lines;
 mod memory;
+mod put_off;
 mod smt;
 
 pub use idle::Residency;
+pub use put_off::PutOff;
 
 use crate::disk::Disk;
 use crate::energy::Meter;
@@ -109,6 +111,8 @@ pub struct Hardware<const COSTS: bool> {
     threads_share: bool,
     layout: Layout,
     outbox: Vec<Message>,
+    /// What the path that executes leaves for the time at which it comes to it.
+    put_off: Vec<PutOff>,
     sink: Option<Box<dyn Sink>>,
     /// It hears bare tracepoints too.
     bare_tracepoints: bool,
@@ -160,6 +164,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             irq_accounting: false,
             layout,
             outbox: Vec::new(),
+            put_off: Vec::new(),
             profile: None,
             sink: None,
             bare_tracepoints: false,
@@ -485,6 +490,9 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn unlock(&mut self, _by: CpuId, line: Line) {
         if COSTS {
             self.lines.unlock(line, self.executing.clock);
+            if unlikely(self.has_put_off()) {
+                self.put_off_unlock(line);
+            }
         }
     }
 

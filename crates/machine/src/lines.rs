@@ -7,12 +7,14 @@
 //! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
+mod disputed;
 pub mod record;
 #[cfg(test)]
 mod tests;
 mod ways;
 
 use crate::topology::{Cpu, Distance, Topology};
+use disputed::Disputed;
 use sched::layout::{Line, Region};
 use units::{CpuId, Permille, Ps, Slots};
 use ways::{Places, Ways};
@@ -202,6 +204,8 @@ pub struct Directory {
     true_seats: Slots<Seat>,
     /// The cores of each last level cache, `words` words each.
     llc_cores: Vec<u64>,
+    /// Lines with a queue of requests.
+    disputed: Disputed,
 }
 
 /// Each kind of access comes in three steps, each longer and rarer than the one before: whether the line is here (`_here`), in a few
@@ -245,6 +249,7 @@ impl Directory {
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
             true_seats: Slots::new(),
+            disputed: Disputed::none(),
         }
     }
 
@@ -290,11 +295,11 @@ impl Directory {
         }
     }
 
-    /// A load of a line that another core modified.
+    /// A load of a line that another core modified, and that nobody is moving.
     #[inline(always)]
     pub fn read_usual(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if entry.holder & MODIFIED == 0 {
+        if now < entry.free_at || entry.holder & MODIFIED == 0 {
             return None;
         }
         let first = line.index as usize * self.words;
@@ -312,15 +317,15 @@ impl Directory {
         }
         entry.holder ^= MODIFIED | SHARED;
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = entry.queue(now, way);
-        Some(self.read_stalls(wait + way))
+        entry.occupy(now, way);
+        Some(self.read_stalls(way))
     }
 
-    /// A load of a line that other cores share.
+    /// A load of a line that other cores share, likewise.
     #[inline(always)]
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if entry.holder & SHARED == 0 || !by.whole {
+        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
             return None;
         }
         let sharers =
@@ -331,8 +336,7 @@ impl Directory {
         };
         *sharers |= by.bit;
         let way = self.ways.by_slice(line, way);
-        let wait = entry.wait(now);
-        Some(self.read_stalls(wait + way))
+        Some(self.read_stalls(way))
     }
 
     /// A load.
@@ -361,7 +365,7 @@ impl Directory {
         sharers[by.word as usize] |= by.bit;
         let way = self.ways.by_slice(line, way);
         let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
-        self.queued += wait;
+        self.waited(line, wait, way);
         self.read_stalls(wait + way)
     }
 
@@ -394,8 +398,8 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let (wait, way) = self.take_shared(by, line, now)?;
-        Some(self.write_stalls(wait + way))
+        let way = self.take_shared(by, line, now)?;
+        Some(self.write_stalls(way))
     }
 
     #[inline(always)]
@@ -422,15 +426,15 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn atomic_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let (wait, way) = self.take_shared(by, line, now)?;
-        Some(self.stalls(wait + way))
+        let way = self.take_shared(by, line, now)?;
+        Some(self.stalls(way))
     }
 
     /// The taking of a lock on such a line.
     #[inline(always)]
     pub fn lock_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let (wait, way) = self.take_shared(by, line, now)?;
-        Some(self.taken(line, now, wait, way))
+        let way = self.take_shared(by, line, now)?;
+        Some(self.taken(line, now, Ps::ZERO, way))
     }
 
     /// Takes a lock that nobody holds, on a line that is here: whether it is.
@@ -496,11 +500,11 @@ impl Directory {
         Some(way)
     }
 
-    /// Makes `by` the only holder of a line that others share: how long it waits for others, and how long the line travels then.
+    /// The same of a line that others share.
     #[inline(always)]
-    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
+    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if entry.holder & SHARED == 0 || !by.whole {
+        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
             return None;
         }
         let outside = self.ways.outside?;
@@ -519,9 +523,9 @@ impl Directory {
             Ps::ZERO
         };
         let way = self.ways.by_slice(line, way);
-        let (wait, way) = entry.queue(now, way);
+        entry.occupy(now, way);
         entry.holder = by.alone;
-        Some((wait, way))
+        Some(way)
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.
@@ -548,7 +552,7 @@ impl Directory {
         let way = self.ways.by_slice(line, way);
         let (wait, way) = entry.queue(now, way);
         entry.holder = by.alone;
-        self.queued += wait;
+        self.waited(line, wait, way);
         (wait, way)
     }
 

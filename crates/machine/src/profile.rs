@@ -26,6 +26,10 @@ struct Node {
 
 const NONE: u32 = u32::MAX;
 
+/// A stack of a call tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place(u32);
+
 /// A call tree, and where in it each CPU stands.
 #[derive(Clone, Debug)]
 pub struct CallTree {
@@ -76,7 +80,22 @@ impl CallTree {
 
     /// The function that a CPU stands in.
     pub fn here(&self, cpu: usize) -> Frame {
-        self.nodes[self.at[cpu] as usize].frame
+        self.function(self.place(cpu))
+    }
+
+    /// Where in the tree a CPU stands, for [`CallTree::add_at`].
+    pub fn place(&self, cpu: usize) -> Place {
+        Place(self.at[cpu])
+    }
+
+    /// The function of a place.
+    pub fn function(&self, place: Place) -> Frame {
+        self.nodes[place.0 as usize].frame
+    }
+
+    /// Books time on a place where a CPU stood before.
+    pub fn add_at(&mut self, place: Place, time: Ps) {
+        self.nodes[place.0 as usize].time += time;
     }
 
     #[inline]

@@ -15,6 +15,8 @@ pub(crate) enum Run {
     LeavingIdle,
     /// Executed a kernel path until `at`; its task goes on from there.
     Kernel,
+    /// Executed a path whose requests for disputed lines are still to be answered, the next one at `at`.
+    Unsettled,
     /// In user mode since `since`, until `at` if nothing interrupts it.
     User { since: Ps },
 }
@@ -76,7 +78,7 @@ impl Cpu {
     /// Whether it is in the middle of what ends at `at`, whatever comes.
     #[inline]
     pub fn executes(&self) -> bool {
-        matches!(self.run, Run::EnteringIdle | Run::LeavingIdle | Run::Kernel)
+        matches!(self.run, Run::EnteringIdle | Run::LeavingIdle | Run::Kernel | Run::Unsettled)
     }
 
     /// When this CPU wants to be called again. A kernel path is not interrupted; what comes meanwhile waits for its end.
@@ -85,7 +87,7 @@ impl Cpu {
         match self.run {
             Run::Idle => self.interrupt_at().min(self.monitor_at).min(self.at),
             Run::User { since } => self.at.min(self.interrupt_at().max(since)),
-            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.at,
+            Run::EnteringIdle | Run::LeavingIdle | Run::Kernel | Run::Unsettled => self.at,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::cpu::{Cpu, Run};
 use crate::program::{Outcome, TaskSpec};
+use crate::settle::Unsettled;
 use crate::softirq::Devices;
 use crate::task::TaskContext;
 use crate::tick::Timekeeping;
@@ -47,6 +48,8 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) timeline: Timeline,
     pub(crate) devices: Devices,
     pub(crate) timekeeping: Timekeeping,
+    /// Of each CPU whose last path waits for the answers to its requests.
+    pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
 }
@@ -100,6 +103,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             timeline: Timeline::default(),
             devices: Devices::new(nr_cpus),
             timekeeping: Timekeeping::default(),
+            unsettled: (0..nr_cpus).map(|_| None).collect(),
             refused: Vec::new(),
         };
         sim.sched.arch_mut().set_tick(sim.tick_period);
@@ -114,6 +118,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             sim.sched.arch_mut().choose_idle(cpu, &outlook);
             sim.requeue(cpu);
         }
+        sim.sched.arch_mut().booted();
         sim
     }
 
@@ -245,8 +250,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn step(&mut self, cpu: CpuId, at: Ps) -> bool {
         assert!(at >= self.now, "time runs backwards on {cpu:?}: {at:?} after {:?}", self.now);
         self.now = at;
-        self.events += 1;
         self.event(cpu, at);
+        if unlikely(self.sched.arch().has_put_off()) {
+            self.begin_settling(cpu);
+        }
         let alone = self.sched.arch_mut().outbox().is_empty() && self.os.irq.raised.is_empty();
         if !alone {
             self.hand_over();
@@ -269,7 +276,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[inline(always)]
     fn event(&mut self, cpu: CpuId, now: Ps) {
         let (mut now, mut run) = (now, self.cpus[cpu].run);
+        if unlikely(run == Run::Unsettled) {
+            return self.settle(cpu, now);
+        }
+        self.events += 1;
         match run {
+            Run::Unsettled => unreachable!("looked at before"),
             Run::Idle => return self.wake_cpu(cpu, now),
             Run::EnteringIdle => match self.fall_asleep(cpu, now) {
                 Ok(()) => return,

@@ -26,6 +26,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Another round of the idle loop.
     #[inline(never)]
     fn idle_on(&mut self, cpu: CpuId) {
+        // A store that told of what had been seen before ended the state, and has no more to tell.
+        if self.cpus[cpu].monitor_at <= self.sched.arch().now(cpu) {
+            self.cpus[cpu].monitor_at = Ps::NEVER;
+        }
         self.enter_idle(cpu);
     }
 

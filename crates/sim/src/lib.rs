@@ -18,6 +18,7 @@ mod idle;
 mod interrupt;
 mod kernel_mode;
 pub mod noise;
+mod settle;
 mod softirq;
 mod task;
 mod workers;

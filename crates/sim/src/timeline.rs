@@ -137,12 +137,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.sched.arch_mut().begin(cpu, from);
         let value = body(self);
+        self.sched.arch_mut().answer_at_once(cpu);
         let to = self.sched.arch().now(cpu);
         match self.cpus[cpu].run {
             Run::Idle => self.sched.arch_mut().executed_beside_idle(cpu, to - from),
             // On the way back to user mode it looks at its flags.
             Run::User { .. } => self.pause(cpu),
             Run::EnteringIdle | Run::LeavingIdle | Run::Kernel => self.cpus[cpu].at = self.cpus[cpu].at.max(to),
+            Run::Unsettled => self.unsettled[cpu.index()].as_mut().expect("it is unsettled").delay(to - from),
         }
         if self.sched.need_resched(cpu) && self.sched.current(cpu).is_none() {
             // Nothing runs there that would look at its flags on the way out.

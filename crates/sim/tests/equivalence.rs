@@ -89,7 +89,8 @@ fn run<const COSTS: bool>(case: &Case, prices: Prices, listening: Listening) -> 
 }
 
 fn cases(count: u64, costs: bool) -> impl Iterator<Item = Case> {
-    (0..count).map(move |number| Case { costs, ..Case::random(10_000 + number) })
+    // Every third has paths that wait for answers.
+    (0..count).map(move |number| Case { costs, disputes: number % 3 == 0, ..Case::random(10_000 + number) })
 }
 
 /// `listening` against nobody, or against a trace.
@@ -156,6 +157,7 @@ fn who_listens_changes_nothing() {
 /// Every CPU's time is in the profile: what its tasks and the kernel took, and what it idled.
 #[test]
 fn a_profile_holds_all_time_of_all_cpus() {
+    let mut disputed = 0;
     for case in cases(90, true) {
         let ran = run::<true>(&case, case.prices(), Listening { trace: false, profile: true });
         assert!(ran.outcome.starts_with("Finished"), "{}", ran.outcome);
@@ -175,7 +177,9 @@ fn a_profile_holds_all_time_of_all_cpus() {
         let idle_booked = |frames: &[_]| matches!(frames.last(), Some(machine::profile::Frame::Idle(_)));
         let in_idle: u64 = stacks.iter().filter(|(frames, _)| idle_booked(frames)).map(|(_, time)| time.0).sum();
         assert_eq!(in_idle, idle, "idle time in the profile, and in the residencies");
+        disputed += arch.disputed_lines();
     }
+    assert!(disputed > 10, "{disputed} lines were disputed");
 }
 
 /// Switches, and what each task ran, with the CPUs of the two sockets exchanged.

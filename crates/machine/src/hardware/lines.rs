@@ -65,6 +65,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn read_any_line(&mut self, line: Line) {
+        if self.lines.is_disputed(line) {
+            return self.put_off_request(Access::Load, line);
+        }
         if self.touched.is_some() {
             return self.watch_line(Access::Load, line);
         }
@@ -90,6 +93,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn write_any_line(&mut self, line: Line) {
+        if self.lines.is_disputed(line) {
+            return self.put_off_request(Access::Store, line);
+        }
         if self.touched.is_some() {
             return self.watch_line(Access::Store, line);
         }
@@ -115,6 +121,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn atomic_any_line(&mut self, line: Line) {
+        if self.lines.is_disputed(line) {
+            return self.put_off_request(Access::Atomic, line);
+        }
         if self.touched.is_some() {
             return self.watch_line(Access::Atomic, line);
         }
@@ -140,6 +149,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_any_line(&mut self, line: Line) {
+        self.lines.bears_lock(line);
         if self.touched.is_some() {
             return self.watch_line(Access::Lock, line);
         }

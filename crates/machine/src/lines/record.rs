@@ -167,13 +167,18 @@ impl Directory {
         let seat = self.true_seat(by);
         let supply = self.supply(topology, access, by, &seat, line);
         let before = self.queued;
-        let stall = match access {
-            Access::Load => self.read(&seat, line, now),
-            Access::Store => self.write(&seat, line, now),
-            Access::Atomic => self.atomic(&seat, line, now),
-            Access::Lock => self.lock(&seat, line, now),
-        };
+        let stall = self.access(access, &seat, line, now);
         Outcome { supply, queued: self.queued - before, stall }
+    }
+
+    /// An access of any kind: how long the core stalls.
+    pub(super) fn access(&mut self, access: Access, by: &Seat, line: Line, now: Ps) -> Ps {
+        match access {
+            Access::Load => self.read(by, line, now),
+            Access::Store => self.write(by, line, now),
+            Access::Atomic => self.atomic(by, line, now),
+            Access::Lock => self.lock(by, line, now),
+        }
     }
 
     /// Where a line is, for who wants it so.

@@ -53,6 +53,8 @@ pub struct Case {
     pub timeline: Vec<(Ns, Change)>,
     /// The capacity of every second CPU, of 1024.
     pub small_cpus: Option<u32>,
+    /// Lines are disputed as soon as one waits for them.
+    pub disputes: bool,
     /// Behaviours that are another kernel's.
     pub mixed: Vec<(&'static str, &'static str)>,
 }
@@ -165,6 +167,7 @@ impl Case {
             administration: None,
             timeline: Vec::new(),
             small_cpus: None,
+            disputes: false,
             mixed: Vec::new(),
         };
         if pick(2) == 0 {
@@ -412,6 +415,9 @@ impl Case {
         let power = super::energy::power(&topology, &prices.idle_states, self.seed);
         let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, self.seed);
         hardware.set_power(power);
+        if self.disputes {
+            hardware.dispute_from(0);
+        }
         let boot = Boot {
             kernel,
             topology: topology.cpu_topology(),

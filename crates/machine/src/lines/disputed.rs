@@ -1,0 +1,200 @@
+//! Lines with a queue of requests, where the order of the requests decides what each of them costs.
+//!
+//! A path is executed whole, so what it asks for in its middle reaches the directory before the requests that other CPUs are still to
+//! make for earlier moments, and a CPU that has got a line finds it there when it asks again, though those who waited behind it
+//! have taken it meanwhile. Where hardly anybody waits, that is of no account; where hundreds do, it is all there is. So once a line
+//! has had a queue, it is *disputed* for good: nobody finds it in his cache, a request for it is put off ([`Hardware::put_off`]), and
+//! the path goes on as though the line were here. When simulated time has come to the request it is answered, in the one order of all
+//! CPUs' clocks, and what comes after it in the path moves back by the answer's stall.
+//!
+//! [`Hardware::put_off`]: crate::hardware::Hardware
+
+use super::record::{Access, Outcome};
+use super::{Directory, Entry, Holder};
+use crate::topology::Topology;
+use sched::layout::{Line, Region};
+use units::{CpuId, Ps};
+
+/// How many ways' time a request must have waited behind others for the line to count as disputed.
+const QUEUE: u64 = 8;
+
+/// Nobody holds it, as far as those can see who look at its entry only.
+const DISPUTED: Holder = 1 << 18 | super::UNTOUCHED;
+
+/// The disputed lines.
+#[derive(Debug)]
+pub(super) struct Disputed {
+    /// [`QUEUE`], but in tests.
+    queue: u64,
+    /// Where they really are. There are few.
+    entries: Vec<(Line, Entry)>,
+    /// Lines of everybody's that bear a lock: whoever wants that waits for its holder, not for the line alone.
+    locks: Vec<Line>,
+    /// A request for one of them is being answered.
+    answering: bool,
+}
+
+impl Disputed {
+    pub(super) fn none() -> Disputed {
+        Disputed { queue: QUEUE, entries: Vec::new(), locks: Vec::new(), answering: false }
+    }
+
+    fn number(&self, line: Line) -> Option<usize> {
+        self.entries.iter().position(|&(other, _)| other == line)
+    }
+}
+
+/// Whether a line belongs to what all CPUs share, and not to one of them or to a task.
+fn is_everybodys(line: Line) -> bool {
+    matches!(line.region, Region::TaskGroup | Region::Domain | Region::Global | Region::Statistics)
+}
+
+impl Directory {
+    /// A request waited so long for a line that then took so long to come.
+    #[inline(always)]
+    pub(super) fn waited(&mut self, line: Line, wait: Ps, way: Ps) {
+        self.queued += wait;
+        if wait.0 > self.disputed.queue * way.0.max(self.ways.near.0) && !self.disputed.answering {
+            self.dispute(line);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn dispute(&mut self, line: Line) {
+        if is_everybodys(line) && !self.disputed.locks.contains(&line) {
+            let entry = &mut self.regions[line.region as usize][line.index as usize];
+            self.disputed.entries.push((line, *entry));
+            entry.holder = DISPUTED;
+        }
+    }
+
+    /// From now on a line is disputed when somebody has waited for more than so many ways' time.
+    pub fn dispute_from(&mut self, ways: u64) {
+        self.disputed.queue = ways;
+    }
+
+    /// No line is disputed, until one is again.
+    pub fn forget_disputes(&mut self) {
+        for (line, entry) in self.disputed.entries.drain(..) {
+            self.regions[line.region as usize][line.index as usize] = entry;
+        }
+    }
+
+    /// How many lines are disputed.
+    pub fn disputed_lines(&self) -> usize {
+        self.disputed.entries.len()
+    }
+
+    /// Whether requests for a line are to be put off until their time has come.
+    #[inline]
+    pub fn is_disputed(&self, line: Line) -> bool {
+        self.entry(line).is_some_and(|entry| entry.holder == DISPUTED)
+    }
+
+    /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
+    #[inline]
+    pub fn bears_lock(&mut self, line: Line) {
+        if is_everybodys(line) && !self.disputed.locks.contains(&line) {
+            self.disputed.locks.push(line);
+            if let Some(number) = self.disputed.number(line) {
+                let (_, entry) = self.disputed.entries.swap_remove(number);
+                self.regions[line.region as usize][line.index as usize] = entry;
+            }
+        }
+    }
+
+    /// The answer to a request that was put off: what it stalls.
+    pub fn answer(&mut self, access: Access, by: CpuId, line: Line, now: Ps) -> Ps {
+        self.undisputed(line, |lines| {
+            let seat = lines.true_seat(by);
+            lines.access(access, &seat, line, now)
+        })
+    }
+
+    /// The same, with what it came to.
+    pub fn answer_watched(&mut self, topology: &Topology, access: Access, by: CpuId, line: Line, now: Ps) -> Outcome {
+        self.undisputed(line, |lines| lines.watched(topology, access, by, line, now))
+    }
+
+    /// Shows a line's true entry to `body`.
+    fn undisputed<T>(&mut self, line: Line, body: impl FnOnce(&mut Directory) -> T) -> T {
+        let (region, index) = (line.region as usize, line.index as usize);
+        let Some(number) = self.disputed.number(line) else { return body(self) };
+        let shown = std::mem::replace(&mut self.regions[region][index], self.disputed.entries[number].1);
+        self.disputed.answering = true;
+        let value = body(self);
+        self.disputed.answering = false;
+        self.disputed.entries[number].1 = std::mem::replace(&mut self.regions[region][index], shown);
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::Seat;
+    use crate::lines::tests::{LATE, two_sockets_of};
+    use crate::topology::{Numbering, from_synthetic};
+
+    const SUM: Line = Line { region: Region::TaskGroup, index: 3 };
+    const OWN: Line = Line { region: Region::Task, index: 3 };
+
+    fn directory() -> Directory {
+        let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+        two_sockets_of(&topology)
+    }
+
+    fn seat(d: &Directory, cpu: usize) -> Seat {
+        d.true_seat(CpuId::new(cpu))
+    }
+
+    /// Every core adds to a line at one moment, `rounds` times.
+    fn fight(d: &mut Directory, line: Line, rounds: usize) {
+        for cpu in (0..8).cycle().take(8 * rounds) {
+            let seat = seat(d, cpu);
+            d.atomic(&seat, line, LATE);
+        }
+    }
+
+    #[test]
+    fn a_line_with_a_queue_is_disputed_unless_it_is_a_tasks_or_bears_a_lock() {
+        let mut d = directory();
+        fight(&mut d, OWN, 3);
+        assert!(!d.is_disputed(OWN));
+        d.atomic(&seat(&d, 0), SUM, Ps::ZERO);
+        d.atomic(&seat(&d, 1), SUM, Ps::ZERO);
+        assert!(!d.is_disputed(SUM), "one that waits is no queue");
+        fight(&mut d, SUM, 3);
+        assert!(d.is_disputed(SUM));
+        for cpu in 0..8 {
+            assert!(!d.reads_here(&seat(&d, cpu), SUM) && !d.writes_here(&seat(&d, cpu), SUM, LATE + LATE));
+        }
+        d.bears_lock(SUM);
+        assert!(!d.is_disputed(SUM));
+        assert!(d.writes_here(&seat(&d, 7), SUM, LATE + LATE), "who had it last has it");
+        fight(&mut d, SUM, 3);
+        assert!(!d.is_disputed(SUM));
+    }
+
+    #[test]
+    fn who_looks_again_finds_that_those_who_waited_have_taken_it() {
+        let mut d = directory();
+        fight(&mut d, SUM, 3);
+        let (begin, cpu) = (LATE + LATE, CpuId::new);
+        let added: Vec<Ps> = (0..8).map(|n| begin + d.answer(Access::Atomic, cpu(n), SUM, begin)).collect();
+        // One after the other, 40 ns within a socket and 118 from one to the other.
+        assert_eq!(*added.last().expect("eight"), begin + Ps::from_ns(118 + 3 * 40 + 118 + 3 * 40));
+        let looks = d.answer(Access::Load, cpu(0), SUM, added[0]);
+        assert_eq!(
+            added[0] + looks,
+            added[7] + Ps::from_ns(118),
+            "the first waits for all others, then fetches it back"
+        );
+        // Had nobody asked in between, it would have been there.
+        let mut alone = directory();
+        fight(&mut alone, SUM, 3);
+        let end = begin + alone.answer(Access::Atomic, cpu(0), SUM, begin);
+        assert_eq!(alone.answer(Access::Load, cpu(0), SUM, end), Ps::ZERO);
+    }
+}
