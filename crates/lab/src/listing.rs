@@ -106,10 +106,25 @@ pub fn kernels() -> String {
     text
 }
 
-/// The first version that has a variant, and the commit, if it is known.
+/// The first version that has a variant, and the commit; or why none is named.
 fn since(variant: &Variant) -> String {
-    let told = [variant.since, variant.commit].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<&str>>();
-    format!("since {}", told.join(", "))
+    match (variant.since, variant.commit) {
+        ("none", _) => "in no release".to_string(),
+        (since, commit) if !commit.is_empty() => format!("since {since}, {commit}"),
+        // What the first kernel here was born with has no seam that could be looked up.
+        (since, _) if is_before_the_first(since) => format!("since {since}, before the first kernel here"),
+        ("before v4.5", _) => "before the first kernel here".to_string(),
+        (since, _) => format!("since {since}, commit not confirmed"),
+    }
+}
+
+/// Whether a version is v4.5 or older.
+fn is_before_the_first(since: &str) -> bool {
+    let mut numbers = since.trim_start_matches('v').split(['.', '-']).map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) => (major, minor) <= (4, 5),
+        _ => false,
+    }
 }
 
 /// A kernel: behaviours, features, tunables, parameters.
@@ -334,5 +349,19 @@ mod tests {
         let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
         assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
         assert!(rests.contains("guesses in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
+    }
+
+    #[test]
+    fn a_seam_names_its_commit_or_says_why_not() {
+        let told = |since, commit| super::since(&Variant { name: "", since, commit, summary: "" });
+        assert_eq!(told("v4.10", "d3d37d850d1d"), "since v4.10, d3d37d850d1d");
+        for old in ["v2.6.23", "v3.13", "v4.5"] {
+            assert_eq!(told(old, ""), format!("since {old}, before the first kernel here"));
+        }
+        assert_eq!(told("before v4.5", ""), "before the first kernel here");
+        for later in ["v4.6", "v4.15", "v6.12.y"] {
+            assert_eq!(told(later, ""), format!("since {later}, commit not confirmed"));
+        }
+        assert_eq!(told("none", ""), "in no release");
     }
 }

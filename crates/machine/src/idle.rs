@@ -39,7 +39,7 @@ behaviour! {
             "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
         NextTimer = "next-timer", since "v4.6", commit "",
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
-        Tick = "tick", since "v4.17", commit "",
+        Tick = "tick", since "v4.17", commit "554c8aa8ecad",
             "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";
         TypicalFirst = "typical-first", since "v6.6", commit "5484e31bbbff",
             "looks at the next timer only where the typical interval is longer than 15 us";
@@ -58,9 +58,9 @@ behaviour! {
 behaviour! {
     /// The form of the teo governor.
     pub enum TeoRule = "idle.teo" {
-        Recent = "recent", since "v5.14", commit "",
+        Recent = "recent", since "v5.14", commit "77577558f25d",
             "hits and intercepts by state, and the last nine intercepts apart; the next timer is always looked at";
-        Intercepts = "intercepts", since "v6.12.y", commit "",
+        Intercepts = "intercepts", since "v6.12.y", commit "449914398083",
             "hits and intercepts alone, longer ones than a tick apart; the next timer is looked at where it could matter";
     }
 }

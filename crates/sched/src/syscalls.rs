@@ -50,7 +50,7 @@ behaviour! {
             "only an unchanged real-time priority spares it the way off the queue and back";
         InPlace = "in-place", since "v4.6", commit "ff77e4685359",
             "it leaves the queue and comes back (DEQUEUE_MOVE), but in its place if its real-time priority is unchanged";
-        InPlaceAny = "in-place-any", since "v5.14", commit "",
+        InPlaceAny = "in-place-any", since "v5.14", commit "f558c2b834ec",
             "so do fair tasks whose nice level is unchanged";
     }
 }

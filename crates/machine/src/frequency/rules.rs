@@ -34,7 +34,7 @@ behaviour! {
     pub enum TransitionDelay = "frequency.transition_delay" {
         Thousandfold = "thousandfold", since "v4.13", commit "",
             "a thousand times the declared latency, at most 10 ms";
-        HalfMore = "half-more", since "v6.12", commit "", "the declared latency and half of it";
+        HalfMore = "half-more", since "v6.12", commit "37c6dccd6837", "the declared latency and half of it";
     }
 }
 
@@ -42,7 +42,7 @@ behaviour! {
     /// When ondemand and conservative take a CPU for one that has slept long, whose load is what it was before.
     pub enum LongSleep = "frequency.long_sleep" {
         Elapsed = "elapsed", since "v3.15", commit "", "after two sampling periods without a sample";
-        Idle = "idle", since "v6.1", commit "", "after so much idle time";
+        Idle = "idle", since "v6.1", commit "7592019634f8", "after so much idle time";
     }
 }
 

@@ -32,7 +32,7 @@ behaviour! {
     /// What sched_setaffinity() makes of CPUs that are offline, in a task of the top cpuset.
     pub enum AffinityOffline = "core.affinity_offline" {
         Dropped = "dropped", since "v2.6.24", commit "", "they leave the mask, and do not come back to it with the CPU";
-        Kept = "kept", since "v6.12", commit "", "they stay in it (after v6.1, by v6.12)";
+        Kept = "kept", since "v6.2", commit "3fb906e7fabb", "they stay in it";
     }
 }
 

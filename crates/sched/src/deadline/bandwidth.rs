@@ -62,7 +62,7 @@ behaviour! {
 behaviour! {
     /// What of a CPU a reclaiming task can have at most.
     pub enum Reclaim = "dl.reclaim" {
-        OfAll = "of-all", since "v4.13", commit "",
+        OfAll = "of-all", since "v4.13", commit "daec57983670",
             "what is not reserved and not in use, counted from the whole CPU";
         OfDeadlineShare = "of-deadline-share", since "v6.5", commit "6a9d623aad89",
             "the same, counted from the part that deadline tasks may have in all";

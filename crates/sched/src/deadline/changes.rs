@@ -14,7 +14,7 @@ behaviour! {
     pub enum DlPrioChanged = "dl.prio_changed" {
         EarliestHere = "earliest-here", since "v3.14", commit "",
             "when its deadline is behind the earliest one here, as the running task is looked at";
-        Preempts = "preempts", since "v6.6", commit "", "when its deadline comes before the running task's";
+        Preempts = "preempts", since "v6.3", commit "7ea98dfa4491", "when its deadline comes before the running task's";
     }
 }
 

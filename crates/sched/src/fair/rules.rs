@@ -90,7 +90,7 @@ behaviour! {
 behaviour! {
     /// The shortest slice (BASE_SLICE) of an idle entity.
     pub enum IdleSlice = "entity.idle_slice" {
-        MinGranularity = "min-granularity", since "v5.13", commit "", "the same as anybody's";
+        MinGranularity = "min-granularity", since "v5.13", commit "0c2de3f054a5", "the same as anybody's";
         IdleMinGranularity = "idle-min-granularity", since "v5.16", commit "51ce83ed523b", "one of its own, while others are queued beside it";
     }
 }

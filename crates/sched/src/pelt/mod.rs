@@ -61,7 +61,7 @@ behaviour! {
     pub enum Pelt = "pelt_arithmetic" {
         /// Sums of entities carry their weight, averages divide by [`LOAD_AVG_MAX`], and what is left below 1024 ns is
         /// dropped at each update. The walk is that of all kernels to v4.11; what comes and goes is v4.5's: differences
-        /// were clamped otherwise from v4.7 (897418922215) and propagated up from v4.10 (commit not confirmed).
+        /// were clamped otherwise from v4.7 (897418922215) and propagated up from v4.10 (09a43ace1f98).
         /// Vectors: `v4.5`.
         ByPeriod = "by-period", since "v4.3", commit "9d89c257dfb9",
             "an update ends the old period, decays, adds the full periods in between, adds the rest";

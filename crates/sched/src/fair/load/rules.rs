@@ -22,7 +22,7 @@ behaviour! {
     pub enum NewTaskUtil = "load.new_task_util" {
         KeptWeight = "kept-weight", since "v4.7", commit "2b8c41daba32",
             "the kept one, 1024 times too large: half of what is free, as soon as the queue has any utilization";
-        ShownWeight = "shown-weight", since "v6.12", commit "", "the shown one";
+        ShownWeight = "shown-weight", since "v6.10", commit "72bffbf57c52", "the shown one";
     }
 }
 

@@ -154,7 +154,7 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "no";
         ByWaker = "by-waker", since "v4.16", commit "32e839dda3ba",
             "yes: where the task was when it last woke another, or its previous CPU after such a choice";
-        Previous = "previous", since "v5.14", commit "",
+        Previous = "previous", since "v5.14", commit "89aafd67f28c",
             "yes: the previous CPU of the wakeup before, noted whenever the target and the previous CPU are not idle";
     }
 }

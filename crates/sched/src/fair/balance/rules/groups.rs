@@ -14,7 +14,7 @@ behaviour! {
 behaviour! {
     /// When groups with spare capacity spread tasks over the siblings of a domain, and when they count as unequal.
     pub enum SiblingImbalance = "balance.sibling_imbalance" {
-        Tasks = "tasks", since "v5.5", commit "", "by the difference of their tasks";
+        Tasks = "tasks", since "v5.5", commit "0b0695f2b34a", "by the difference of their tasks";
         ByCores = "by-cores", since "v6.6", commit "7ff1693236f5",
             "for CPUs that idle only; by the difference of tasks per core, where the groups' numbers of cores differ";
     }
@@ -31,7 +31,7 @@ behaviour! {
 behaviour! {
     /// Whether a core that runs several tasks on its threads is a reason to pull.
     pub enum SmtBalance = "balance.smt_balance" {
-        Absent = "absent", since "v5.5", commit "", "no";
+        Absent = "absent", since "v5.5", commit "0b0695f2b34a", "no";
         Present = "present", since "v6.6", commit "fee1759e4f04", "yes: group_smt_balance, between misfit and asym packing";
     }
 }
@@ -49,7 +49,7 @@ behaviour! {
 behaviour! {
     /// What a CPU's utilization is where the busiest queue is sought by utilization.
     pub enum BusiestUtil = "balance.busiest_util" {
-        Plain = "plain", since "v5.5", commit "", "util_avg or the estimate";
+        Plain = "plain", since "v5.5", commit "0b0695f2b34a", "util_avg or the estimate";
         Boosted = "boosted", since "v6.5", commit "7d0583cf9ec7", "as much as runnable_avg, if that is more: contention counts";
     }
 }

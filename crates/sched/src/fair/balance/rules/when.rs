@@ -51,7 +51,7 @@ behaviour! {
     /// When newly-idle balancing notes at which time its domains are due.
     pub enum NewidleDue = "balance.newidle_due" {
         Afterwards = "afterwards", since "v3.13", commit "", "after the balance of each";
-        First = "first", since "v5.13", commit "", "before it (after v4.16, by v6.1)";
+        First = "first", since "v5.13", commit "9d783c8dd112", "before it (after v4.16, by v6.1)";
     }
 }
 
@@ -110,7 +110,7 @@ behaviour! {
 behaviour! {
     /// Whether a kick that adds nothing to one that is on its way touches the flags.
     pub enum KickIlb = "balance.kick_ilb" {
-        Always = "always", since "v4.17", commit "", "yes";
+        Always = "always", since "v4.17", commit "a4064fb614f8", "yes";
         IfNew = "if-new", since "v6.10", commit "", "no: they are read first (after v6.1, by v6.12)";
     }
 }
