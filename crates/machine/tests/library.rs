@@ -115,6 +115,30 @@ fn cores_of_several_kinds_have_their_own_speed() {
     assert_eq!(hybrid.topology().kinds()[1].cpus.list(), "16-23");
 }
 
+#[test]
+fn kinds_that_firmware_tells_apart_are_those_of_a_hybrid_processor() {
+    let hybrid = shipped("core-i9-12900k").topology().cpu_topology();
+    let perf = hybrid.highest_perf.expect("each kind is told of");
+    assert_eq!((perf[CpuId(0)], perf[CpuId(15)], perf[CpuId(16)], hybrid.hybrid), (66, 66, 39, true));
+    // v6.1 has no clusters there, and ranks second threads behind the E-cores.
+    assert_eq!(domains(shipped("core-i9-12900k").topology(), &DomainRules::V6_1, 20), "MC:24");
+    let phone = shipped("snapdragon-845").topology().cpu_topology();
+    assert!(phone.highest_perf.is_none() && !phone.hybrid);
+    let told = |kind: &str, perf: u32| {
+        let figure = "unit = \"count\", range = [1, 254], how = \"guess\", source = \"s\"";
+        format!("\n[kind.{kind}]\nhighest_perf = {{ value = {perf}, {figure} }}\n")
+    };
+    let topology = "[topology]\nsynthetic = \"pack:1 [numa] l3:1 core:4 pu:1\"\n\
+        kinds = [{ name = \"good\", cpus = \"0-1\" }, { name = \"best\", cpus = \"2-3\" }]\n";
+    let both = with_topology(&format!("{topology}{TOLD}{}{}", told("good", 40), told("best", 45))).unwrap();
+    let perf = both.topology().cpu_topology().highest_perf.expect("each kind is told of");
+    assert_eq!(perf.iter().map(|(_, perf)| *perf).collect::<Vec<_>>(), [40, 40, 45, 45]);
+    let one = with_topology(&format!("{topology}{TOLD}{}", told("best", 45))).unwrap_err();
+    assert!(one.contains("found a `highest_perf` of 2 CPUs of 4; expected one in each kind"), "{one}");
+    let nothing = with_topology(&format!("{topology}{TOLD}{}{}", told("good", 255), told("best", 45))).unwrap_err();
+    assert!(nothing.contains("255"), "{nothing}");
+}
+
 fn with_topology(topology: &str) -> Result<Description, String> {
     let text = format!("name = \"own\"\ndescription = \"d\"\nextends = \"xeon-e5-2670v3-2s\"\n{topology}");
     parse(&text, "own.toml").map_err(|error| error.to_string())

@@ -35,6 +35,11 @@ pub struct CpuTopology {
     pub capacity: PerCpu<Capacity>,
     /// What running costs, where somebody knows.
     pub energy_model: Option<EnergyModel>,
+    /// The highest performance of each CPU as firmware tells it (CPPC), where it tells cores apart: hybrid processors, and those
+    /// with Turbo Boost Max 3.0.
+    pub highest_perf: Option<PerCpu<u32>>,
+    /// X86_FEATURE_HYBRID_CPU: there are cores of different make.
+    pub hybrid: bool,
 }
 
 /// What running costs on each CPU at each frequency (kernel/power/energy_model.c), and whether frequencies follow utilization.
@@ -104,6 +109,8 @@ impl CpuTopology {
                 .collect(),
             capacity: PerCpu::from_fn(nr_cpus, |_| SCHED_CAPACITY_SCALE),
             energy_model: None,
+            highest_perf: None,
+            hybrid: false,
         }
     }
 

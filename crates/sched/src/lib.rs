@@ -22,6 +22,7 @@ pub mod fair;
 pub mod features;
 pub mod hrtimer;
 pub mod isolation;
+pub mod itmt;
 pub mod latencytop;
 pub mod layout;
 pub mod load_weight;

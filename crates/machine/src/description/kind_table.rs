@@ -6,6 +6,7 @@
 //! ```
 //!
 //! `max` is the highest frequency of such a CPU, where that is not the machine's: what is shown of its clock is in proportion to it.
+//! `highest_perf` is what firmware tells of such a CPU's highest performance (CPPC): where it differs Linux ranks the cores by it.
 //! `speed` is how fast a CPU is, whatever the scheduler is told of its capacity: hybrid processors of Intel with their second
 //! threads on have cores of two speeds and one capacity.
 
@@ -35,13 +36,20 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             return Err(entry.node.source.error(&entry.name_span, &found, &expected, RULE));
         };
         let cpus = kind.cpus.clone();
-        table.only(&["speed", "max"], RULE)?;
+        table.only(&["speed", "max", "highest_perf"], RULE)?;
         if let Some(written) = table.get("max") {
             let bounds = Bounds { dimensions: &[Dimension::Frequency], limits: Some((1_000_000, 20_000_000_000)) };
             push_figure(&table, "max", written, &bounds, into)?;
         }
+        if let Some(written) = table.get("highest_perf") {
+            // 255 is what firmware tells when it tells nothing.
+            let bounds = Bounds { dimensions: &[Dimension::Count], limits: Some((1, 254)) };
+            push_figure(&table, "highest_perf", written, &bounds, into)?;
+            let highest_perf = into.figures.last().expect("a figure was pushed").figure.count() as u32;
+            into.topology = into.topology.clone().with_highest_perf(&cpus, highest_perf);
+        }
         let Some(written) = table.get("speed") else {
-            if table.get("max").is_some() {
+            if table.get("max").or(table.get("highest_perf")).is_some() {
                 continue;
             }
             return Err(table.error(&format!("no `speed` in {}", table.title()), "speed = { value = ... }", RULE));
@@ -51,6 +59,11 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
         let permille = into.figures.last().expect("a figure was pushed").figure.permille();
         let speed = (permille * u64::from(SCHED_CAPACITY_SCALE)).div_ceil(1_000) as u32;
         into.topology = into.topology.clone().with_speed(&cpus, speed);
+    }
+    let told = into.topology.cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
+    if told != 0 && told != into.topology.nr_cpus() {
+        let found = format!("a `highest_perf` of {told} CPUs of {}", into.topology.nr_cpus());
+        return Err(kinds.error(&found, "one in each kind, and every CPU of some kind", RULE));
     }
     Ok(())
 }

@@ -204,7 +204,7 @@ impl Description {
     fn write_kinds(&self, out: &mut String) -> std::fmt::Result {
         for kind in self.topology.kinds() {
             let figure = |name: &str| self.figure(&format!("kind.{}.{name}", kind.name));
-            let told = ["speed", "max"].map(|name| (name, figure(name)));
+            let told = ["speed", "max", "highest_perf"].map(|name| (name, figure(name)));
             if told.iter().any(|(_, figure)| figure.is_some()) {
                 writeln!(out, "\n[kind.{}]", key(&kind.name))?;
             }

@@ -143,6 +143,7 @@ impl Draft {
                 thread: core_masks[core_of[cpu] as usize].iter().take_while(|other| other.index() < cpu).count() as u16,
                 capacity,
                 speed: capacity,
+                highest_perf: None,
             })
             .collect();
         let kinds = self.kinds.into_iter().filter(|(_, cpus)| !cpus.is_empty());

@@ -54,6 +54,8 @@ pub struct Cpu {
     /// What it does in a given time at its highest frequency, alone on its core; 1024 = the biggest CPU. Its capacity, unless
     /// a machine file knows better.
     pub speed: Capacity,
+    /// The highest performance that firmware tells of it, where it tells: Linux ranks cores by it.
+    pub highest_perf: Option<u32>,
 }
 
 /// A package, die or core.
@@ -274,7 +276,15 @@ impl Topology {
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
             energy_model: self.energy_model.clone(),
+            highest_perf: self.highest_perf(),
+            hybrid: self.kinds.iter().filter(|kind| kind.cpus.iter().all(|cpu| self.cpu(cpu).highest_perf.is_some())).count() > 1,
         }
+    }
+
+    /// Of each CPU, where all are told of.
+    fn highest_perf(&self) -> Option<PerCpu<u32>> {
+        let told: Option<Vec<u32>> = self.cpus.iter().map(|cpu| cpu.highest_perf).collect();
+        told.map(|told| PerCpu::from_fn(told.len(), |cpu| told[cpu.index()]))
     }
 
     /// The same machine with CPUs of that capacity, 1024 that of the biggest, without check.
@@ -289,6 +299,12 @@ impl Topology {
     /// The same machine with CPUs of that speed, whatever the scheduler is told of it.
     pub(crate) fn with_speed(mut self, cpus: &CpuMask, speed: Capacity) -> Topology {
         cpus.iter().for_each(|cpu| self.cpus[cpu.index()].speed = speed);
+        self
+    }
+
+    /// The same machine with CPUs of that highest performance, without check.
+    pub fn with_highest_perf(mut self, cpus: &CpuMask, highest_perf: u32) -> Topology {
+        cpus.iter().for_each(|cpu| self.cpus[cpu.index()].highest_perf = Some(highest_perf));
         self
     }
 

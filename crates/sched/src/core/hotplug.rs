@@ -366,6 +366,7 @@ impl<A: Arch> Sched<A> {
             jiffies: self.jiffies(),
             hz: self.hz as u32,
             force_sd_overlap: self.features.sched_feat(Feature::FORCE_SD_OVERLAP),
+            arch_asym_cpu_priority: self.sched_core_priority.clone(),
             cpu_capacity: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity),
             cpu_capacity_orig: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity_orig),
             ..DomainSetup::boot(&self.topology)

@@ -35,6 +35,7 @@ use crate::fair::numa::Numa;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::isolation::Isolation;
+use crate::itmt::sched_set_itmt_core_prio;
 use crate::latencytop::Latencytop;
 use crate::layout::{Layout, Statistic};
 use crate::profile::ProfileState;
@@ -105,6 +106,8 @@ pub struct Sched<A: Arch> {
     pub isolated: CpuMask,
     /// Static key `sched_smt_present`: cores with more than one thread online.
     pub(crate) sched_smt_present: u32,
+    /// Per-CPU `sched_core_priority`, where cores are ranked.
+    pub(crate) sched_core_priority: Option<PerCpu<i32>>,
     pub schedstats: SchedstatsState,
     pub(crate) psi: PsiState,
     pub(crate) latencytop: Latencytop,
@@ -169,8 +172,10 @@ impl<A: Arch> Sched<A> {
     pub fn new(arch: A, boot: Boot) -> Sched<A> {
         let nr_cpus = boot.topology.nr_cpus;
         let online = CpuMask::all(nr_cpus);
+        let sched_core_priority = sched_set_itmt_core_prio(&boot.topology, boot.kernel.domains.sibling_rank);
         let setup = DomainSetup {
             hz: boot.hz,
+            arch_asym_cpu_priority: sched_core_priority.clone(),
             force_sd_overlap: boot.features.sched_feat(Feature::FORCE_SD_OVERLAP),
             ..DomainSetup::boot(&boot.topology)
         };
@@ -242,6 +247,7 @@ impl<A: Arch> Sched<A> {
             partitions: Vec::new(),
             isolated: boot.isolated,
             sched_smt_present: 0,
+            sched_core_priority,
             psi: PsiState::default(),
             latencytop: Latencytop::default(),
             profile: ProfileState::default(),

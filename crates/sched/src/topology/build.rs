@@ -51,7 +51,7 @@ impl DomainSetup {
             node_reclaim_distance: RECLAIM_DISTANCE,
             relax_domain_level: None,
             arch_asym_cpu_priority: None,
-            hybrid: false,
+            hybrid: topology.hybrid,
             sched_debug: false,
             force_sd_overlap: false,
             cpu_capacity: full(),

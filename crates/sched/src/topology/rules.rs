@@ -2,6 +2,7 @@
 
 use super::flags::FlagNumbering;
 use crate::behaviour;
+use crate::itmt::SiblingRank;
 
 /// One kernel's way to build scheduling domains. A version is its predecessor with a few fields changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +25,7 @@ pub struct DomainRules {
     pub busy_cpus: BusyCpus,
     pub asym_capacity: AsymCapacity,
     pub asym_packing: AsymPacking,
+    pub sibling_rank: SiblingRank,
     pub imb_numa_nr: ImbNumaNr,
     pub highest_flag: HighestFlag,
     pub relax_domain_level: RelaxDomainLevel,
@@ -191,7 +193,7 @@ behaviour! {
     /// Which x86 levels have SD_ASYM_PACKING where Turbo Boost Max 3.0 ranks the cores.
     pub enum AsymPacking = "domains.asym_packing" {
         Never = "never", since "v2.6.7", commit "", "none";
-        UpToCache = "up-to-cache", since "v4.10", commit "", "SMT, CLS and MC";
+        UpToCache = "up-to-cache", since "v4.10", commit "d3d37d850d1d", "SMT, CLS and MC";
         AboveSmt = "above-smt", since "v6.5", commit "995998ebdebd", "CLS, MC and DIE or PKG (108af4b4bd38)";
     }
 }
@@ -257,6 +259,7 @@ impl DomainRules {
         busy_cpus: BusyCpus::InGroupOfParent,
         asym_capacity: AsymCapacity::Unseen,
         asym_packing: AsymPacking::Never,
+        sibling_rank: SiblingRank::Divided,
         imb_numa_nr: ImbNumaNr::Absent,
         highest_flag: HighestFlag::StopsAtFirstWithout,
         relax_domain_level: RelaxDomainLevel::SwitchesBothWays,
@@ -290,6 +293,7 @@ impl DomainRules {
         overlap_capacity: OverlapCapacity::OfCpus,
         group_flags: GroupFlags::OfChild,
         asym_capacity: AsymCapacity::Classified,
+        sibling_rank: SiblingRank::DividedBySquare,
         imb_numa_nr: ImbNumaNr::ByLlcs,
         relax_domain_level: RelaxDomainLevel::SwitchesOff,
         newidle: NewidleHistory::HalfAtFirst,
@@ -304,6 +308,7 @@ impl DomainRules {
         group_flags: GroupFlags::OfKeptChild,
         group_cores: GroupCores::Counted,
         asym_packing: AsymPacking::AboveSmt,
+        sibling_rank: SiblingRank::Alike,
         highest_flag: HighestFlag::SkipsUnlessShared,
         ..DomainRules::V6_1
     };

@@ -213,7 +213,7 @@ behaviours! {
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,
         smt_capacity, degeneration, groups, overlap, overlap_capacity, group_flags, group_cores, busy_cpus,
-        asym_capacity, asym_packing, imb_numa_nr, highest_flag, relax_domain_level, newidle,
+        asym_capacity, asym_packing, sibling_rank, imb_numa_nr, highest_flag, relax_domain_level, newidle,
     }
     entity: EntityRules {
         pick, sleeper_vruntime, renormalise, waking_vruntime, min_vruntime_curr, min_vruntime_dequeue, long_sleeper,

@@ -11,6 +11,8 @@
 //! # of unequal CPUs, 1024 the biggest; and what one draws at each frequency, with which the governor becomes schedutil
 //! capacity 0-1 400
 //! energy 0-1 500MHz=50mW 1000MHz=120mW
+//! # as firmware tells of their highest performance, by which cores are ranked; of all CPUs
+//! highest_perf 0-3 40
 //! # between NUMA nodes, a row for each
 //! distances 10 20; 20 10
 //! # what an administrator does: offline, online CPU; partitions LIST LIST ...; set KEY=VALUE of a sysctl or feature
@@ -58,6 +60,8 @@ pub struct Scenario {
     /// CPUs and their capacity.
     capacities: Vec<(CpuMask, u32)>,
     energy: Vec<EmPerfDomain>,
+    /// CPUs and their highest performance.
+    highest_perf: Vec<(CpuMask, u32)>,
     /// Between nodes, by rows; none: as far as the machine says.
     distances: Vec<Vec<u32>>,
     settings: Vec<(String, String)>,
@@ -96,6 +100,7 @@ impl Scenario {
             hz: 250,
             capacities: Vec::new(),
             energy: Vec::new(),
+            highest_perf: Vec::new(),
             distances: Vec::new(),
             settings: Vec::new(),
             preempt: Preempt::None,
@@ -121,6 +126,11 @@ impl Scenario {
                     let (cpus, capacity) = rest.split_once(' ').expect("capacity CPUS NUMBER");
                     let capacity = capacity.parse().expect("a capacity");
                     scenario.capacities.push((parse_list(cpus).expect("a list of CPUs"), capacity));
+                }
+                "highest_perf" => {
+                    let (cpus, perf) = rest.split_once(' ').expect("highest_perf CPUS NUMBER");
+                    let perf = perf.parse().expect("a number");
+                    scenario.highest_perf.push((parse_list(cpus).expect("a list of CPUs"), perf));
                 }
                 "energy" => scenario.energy.push(energy(rest)),
                 "distances" => scenario.distances = distances(rest),
@@ -191,6 +201,9 @@ impl Scenario {
         let mut topology = from_synthetic(&self.machine, "scenario", Numbering::LinuxX86).expect("a valid machine");
         for (cpus, capacity) in &self.capacities {
             topology = topology.with_capacity(cpus, *capacity);
+        }
+        for (cpus, perf) in &self.highest_perf {
+            topology = topology.with_highest_perf(cpus, *perf);
         }
         if !self.energy.is_empty() {
             topology = topology.with_energy_model(EnergyModel { domains: self.energy.clone(), schedutil: true });

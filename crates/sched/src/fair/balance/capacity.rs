@@ -109,13 +109,6 @@ impl<A: Arch> Sched<A> {
         let min_capacity = |sg: SgId| self.domains[self.domains[sg].sgc].min_capacity;
         min_capacity(sg) * CAPACITY_MARGIN < min_capacity(reference) * SCALE
     }
-
-    /// sched.h: sched_asym_prefer(). Whether SD_ASYM_PACKING would rather use CPU `a` than `b`.
-    ///
-    /// Differs: every CPU has the priority that an architecture without ranks gives it, its negated number.
-    pub(in crate::fair) fn sched_asym_prefer(&self, a: CpuId, b: CpuId) -> bool {
-        a < b
-    }
 }
 
 #[cfg(test)]

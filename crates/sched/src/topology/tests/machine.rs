@@ -89,6 +89,8 @@ impl Machine {
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpus[cpu.index()].capacity),
             energy_model: None,
+            highest_perf: None,
+            hybrid: self.hybrid,
         }
     }
 
@@ -102,7 +104,6 @@ impl Machine {
         let setup = DomainSetup {
             online: self.cpus_that(|cpu| cpu.online),
             jiffies: 1000,
-            hybrid: self.hybrid,
             sched_debug: self.sched_debug,
             node_reclaim_distance: self.node_reclaim_distance,
             relax_domain_level: self.relax_domain_level,

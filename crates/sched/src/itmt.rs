@@ -1,0 +1,79 @@
+//! arch/x86/kernel/itmt.c: ranks of cores, by which SD_ASYM_PACKING packs tasks (Turbo Boost Max 3.0 and hybrid processors).
+//!
+//! Differs: the ranks are there from boot on, whichever driver sets frequencies; in the kernel intel_pstate tells them, and domains are
+//! built anew. What `kernel.sched_itmt_enabled=0` does, `domains.asym_packing=never` does here.
+
+use crate::arch::Arch;
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpu_topology::CpuTopology;
+use units::{CpuId, PerCpu};
+
+behaviour! {
+    /// How the threads of a ranked core rank among each other.
+    pub enum SiblingRank = "domains.sibling_rank" {
+        Divided = "divided", since "v4.10", commit "",
+            "the core's rank times the threads of a core, divided by 1, 2 ...: first threads stand before all second ones of equal cores";
+        DividedBySquare = "divided-by-square", since "v5.16", commit "183b8ec38f1e",
+            "the same divided by 1, 4 ...: second threads stand behind slower cores too";
+        Alike = "alike", since "v6.5", commit "046a5a95c3b0", "they have the core's";
+    }
+}
+
+/// itmt.c: sched_set_itmt_core_prio(), for all cores: the priority of each CPU; none where firmware tells all cores to be alike.
+pub(crate) fn sched_set_itmt_core_prio(topology: &CpuTopology, rank: SiblingRank) -> Option<PerCpu<i32>> {
+    let highest_perf = topology.highest_perf.as_ref()?;
+    let mut told = highest_perf.iter().map(|(_, perf)| perf);
+    let first = told.next()?;
+    if told.all(|perf| perf == first) {
+        return None;
+    }
+    let smp_num_siblings = topology.smt.iter().map(|(_, smt)| smt.weight()).max().unwrap_or(1) as i32;
+    Some(PerCpu::from_fn(topology.nr_cpus, |cpu| {
+        let prio = highest_perf[cpu] as i32;
+        let number = 1 + topology.smt[cpu].iter().take_while(|&sibling| sibling < cpu).count() as i32;
+        match rank {
+            SiblingRank::Divided => prio * smp_num_siblings / number,
+            SiblingRank::DividedBySquare => prio * smp_num_siblings / (number * number),
+            SiblingRank::Alike => prio,
+        }
+    }))
+}
+
+impl<A: Arch> Sched<A> {
+    /// fair.c: arch_asym_cpu_priority(), and itmt.c's where cores are ranked. The higher the better.
+    pub(crate) fn arch_asym_cpu_priority(&self, cpu: CpuId) -> i32 {
+        self.sched_core_priority.as_ref().map_or(-i32::from(cpu.0), |priority| priority[cpu])
+    }
+
+    /// sched.h: sched_asym_prefer(). Whether SD_ASYM_PACKING would rather use CPU `a` than `b`.
+    pub(crate) fn sched_asym_prefer(&self, a: CpuId, b: CpuId) -> bool {
+        self.arch_asym_cpu_priority(a) > self.arch_asym_cpu_priority(b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_threads_stand_behind_first_ones() {
+        // A core of two threads of rank 66, and two of one thread of rank 39; Linux numbers second threads last.
+        let mut topology = CpuTopology::symmetric(1, 1, 1, 4, 1);
+        let core = [CpuId(0), CpuId(3)].into_iter().collect::<units::CpuMask>();
+        for cpu in [CpuId(0), CpuId(3)] {
+            topology.smt[cpu] = core.clone();
+        }
+        let mut ranks = |perf: [u32; 4], rank| {
+            topology.highest_perf = Some(PerCpu::from_fn(4, |cpu| perf[cpu.index()]));
+            sched_set_itmt_core_prio(&topology, rank)
+                .map(|priority| priority.iter().map(|(_, rank)| *rank).collect::<Vec<_>>())
+        };
+        let hybrid = [66, 39, 39, 66];
+        // Worked out by hand: 66 * 2 / 1, 39 * 2 / 1, 66 * 2 / 2 and 66 * 2 / 4.
+        assert_eq!(ranks(hybrid, SiblingRank::Divided), Some(vec![132, 78, 78, 66]));
+        assert_eq!(ranks(hybrid, SiblingRank::DividedBySquare), Some(vec![132, 78, 78, 33]));
+        assert_eq!(ranks(hybrid, SiblingRank::Alike), Some(vec![66, 39, 39, 66]));
+        assert_eq!(ranks([50; 4], SiblingRank::Alike), None, "all alike: nobody is preferred");
+    }
+}
