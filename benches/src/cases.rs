@@ -28,6 +28,10 @@ pub const NAMES: &[&str] = &[
     "pingpong-8-schedutil",
     "pingpong-8-intel-pstate",
     "pingpong-8-hardware",
+    "pingpong-8-v6.12",
+    "pingpong-8-v6.12-psi=0",
+    "pingpong-8-groups-v6.12",
+    "pingpong-8-groups-v6.12-psi=0",
 ];
 
 /// Simulated time before the measurement, unless it is said otherwise.
@@ -47,6 +51,9 @@ pub struct Case {
     topology: &'static str,
     load: Load,
     frequency: Frequencies,
+    kernel: &'static str,
+    /// `psi=0`: no account of pressure, in kernels that have it.
+    psi: bool,
 }
 
 /// Who chooses frequencies; with the cost model off nobody does.
@@ -73,7 +80,12 @@ enum Load {
 }
 
 pub fn case(name: &str) -> Option<Case> {
-    let (topology, load) = match name {
+    if !NAMES.contains(&name) {
+        return None;
+    }
+    let (of_kernel, psi) = name.strip_suffix("-psi=0").map_or((name, true), |name| (name, false));
+    let (load_name, kernel) = of_kernel.strip_suffix("-v6.12").map_or((name, "v4.16"), |load| (load, "v6.12"));
+    let (topology, load) = match load_name {
         "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 0 }),
         "pingpong-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 0 }),
         "pingpong-256" => ("pack:4 [numa] l3:1 core:32 pu:2", Load::PingPong { pairs: 2560, depth: 0 }),
@@ -93,13 +105,13 @@ pub fn case(name: &str) -> Option<Case> {
         "pingpong-8-hardware" => Frequencies::Hardware,
         _ => Frequencies::Fixed,
     };
-    Some(Case { topology, load, frequency })
+    Some(Case { topology, load, frequency, kernel, psi })
 }
 
 impl Case {
     /// `length`: simulated milliseconds to measure or, of hackbench, messages from each sender to each receiver.
     pub fn run<const COSTS: bool>(&self, length: u64, warm_up_ms: u64) -> Counts {
-        let mut sim: LinuxSim<COSTS> = boot(self.topology, self.frequency);
+        let mut sim: LinuxSim<COSTS> = boot(self);
         self.start(&mut sim, length);
         // Forks and first placements are not what is measured; hackbench is run whole, since with the cost model off its
         // messages take no time and a length of time would never pass.
@@ -152,14 +164,15 @@ impl Case {
     }
 }
 
-/// A v4.16 kernel on a machine of this shape, at the prices of the nearest machine known.
-fn boot<const COSTS: bool>(topology: &str, frequencies: Frequencies) -> LinuxSim<COSTS> {
+/// The case's kernel on a machine of its shape, at the prices of the nearest machine known.
+fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
-    let topology = from_synthetic(topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
+    let frequencies = case.frequency;
+    let topology = from_synthetic(case.topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
     let machine = Machine::of_topology("benchmark", topology);
     let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
     let topology = machine.description.topology().clone();
-    let build = Build::named("v4.16").expect("a kernel that is built");
+    let build = Build::named(case.kernel).expect("a kernel that is built");
     let boot = Boot {
         kernel: build.sched,
         topology: topology.cpu_topology(),
@@ -183,6 +196,9 @@ fn boot<const COSTS: bool>(topology: &str, frequencies: Frequencies) -> LinuxSim
         hardware.set_frequency(Frequency::new(&topology, model, policy));
     }
     let mut sched = Sched::new(hardware, boot);
+    if !case.psi {
+        sched.setup_psi(false).expect("a kernel that has it");
+    }
     match frequencies {
         Frequencies::Schedutil => {
             let policies = sched.arch.frequency().map(Frequency::cpufreq_policies).unwrap_or_default();

@@ -63,7 +63,7 @@ pub const PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "psi",
         values: &["0", "1"],
-        meaning: "account for the time in which tasks wait for CPUs and devices; off unless asked for",
+        meaning: "account for the time in which tasks wait for CPUs and devices (1)",
         has: |build| build.sched.psi != Psi::Absent,
     },
     Parameter {

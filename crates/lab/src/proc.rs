@@ -181,7 +181,7 @@ pub(crate) fn read<const COSTS: bool>(
             Ok(readprofile_text(hits, |path| innermost(&symbols, path)))
         }
         ProcFile::Pressure(res) => pressure(sim, ROOT_TASK_GROUP, *res, now).map_err(|refused| {
-            Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "psi=1 on the arm")
+            Mistake::new(&Location::of("--file"), format!("/proc/pressure: {refused}"), "an arm without psi=0")
         }),
         ProcFile::Group(group, file) => group_file(sim, group, file, now),
         ProcFile::SchedDebug => {
@@ -242,7 +242,7 @@ fn group_file<const COSTS: bool>(
     if let Some((_, res)) = res.into_iter().find(|(name, _)| *name == file.text) {
         // Of cgroup v1 there is the whole system's alone.
         return pressure(sim, tg, res, now).map_err(|refused| {
-            file.mistake(format!("{}: {refused}", file.quoted()), "psi=1 on the arm, and a kernel that has it")
+            file.mistake(format!("{}: {refused}", file.quoted()), "a kernel that has it, without psi=0")
         });
     }
     let known = || GroupFile::ALL.iter().copied().filter(|&file| sched.has_group_file(file));

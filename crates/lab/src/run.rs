@@ -364,8 +364,8 @@ fn boot<const COSTS: bool>(
     };
     let mut sched = Sched::new(hardware, boot);
     follow(&mut sched, governor);
-    if setup.kernel.parameters.get("psi").is_some_and(|value| value == "1") {
-        sched.psi_init().expect("a kernel that knows the parameter");
+    if let Some(value) = setup.kernel.parameters.get("psi") {
+        sched.setup_psi(value == "1").expect("a kernel that knows the parameter");
     }
     sched.tick_nohz_full_setup(&nohz_full);
     let profiled = match setup.kernel.parameters.get("profile").map(String::as_str) {

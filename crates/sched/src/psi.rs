@@ -11,7 +11,8 @@
 //! Times in these states are summed up for each CPU, and every two seconds averaged over the CPUs, each weighted by the time in
 //! which it was not idle. Averages over 10, 60 and 300 s are those of the load average's fixed point.
 //!
-//! Off unless booted with `psi=1` (CONFIG_PSI_DEFAULT_DISABLED): then one flag is read.
+//! On in kernels that have it, as Debian builds them, unless booted with `psi=0`: then one flag is read. A change of a task's state costs
+//! a function's time and a line for each level of groups.
 //!
 //! Differs: what a kworker does every two seconds is done when the group next changes, with the states as they were at its time;
 //! no time is taken for it. Memory stalls do not happen here, and time of interrupts is not accounted as pressure
@@ -24,7 +25,7 @@ use crate::core::cgroup::Hierarchy;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use fentry::fentry;
-use units::{CpuId, unlikely};
+use units::CpuId;
 
 behaviour! {
     /// Whether pressure is accounted, and what that takes.
@@ -54,6 +55,8 @@ const PSI_NONIDLE: usize = 4;
 const NR_PSI_STATES: usize = 5;
 /// Behind the states: a task of the group runs.
 const PSI_ONCPU: u8 = 1 << NR_PSI_STATES;
+/// The states while all tasks that are queued run.
+const NOBODY_WAITS: u8 = 1 << PSI_NONIDLE;
 
 /// loadavg.h: FSHIFT, FIXED_1: averages are out of 2^11.
 const FSHIFT: u32 = 11;
@@ -107,25 +110,18 @@ pub struct PsiState {
 
 /// psi.c: test_states() (test_state() until v6.11). The states of a CPU with these tasks.
 #[doc(alias = "test_state")]
-fn test_states(tasks: &[u32; NR_PSI_TASK_COUNTS], mut state_mask: u8) -> u8 {
+#[inline]
+fn test_states(tasks: &[u32; NR_PSI_TASK_COUNTS], state_mask: u8) -> u8 {
     let oncpu = u32::from(state_mask & PSI_ONCPU != 0);
     let (waiting, running) = (tasks[NR_IOWAIT], tasks[NR_RUNNING]);
-    if waiting != 0 {
-        state_mask |= 1 << PSI_IO_SOME;
-        if running == 0 {
-            state_mask |= 1 << PSI_IO_FULL;
-        }
-    }
-    if running > oncpu {
-        state_mask |= 1 << PSI_CPU_SOME;
-    }
-    if running != 0 && oncpu == 0 {
-        state_mask |= 1 << PSI_CPU_FULL;
-    }
-    if waiting != 0 || running != 0 {
-        state_mask |= 1 << PSI_NONIDLE;
-    }
+    // Without branches: which of them hold changes from call to call.
+    let on = |holds: bool, state: usize| u8::from(holds) << state;
     state_mask
+        | on(waiting != 0, PSI_IO_SOME)
+        | on((waiting != 0) & (running == 0), PSI_IO_FULL)
+        | on(running > oncpu, PSI_CPU_SOME)
+        | on((running != 0) & (oncpu == 0), PSI_CPU_FULL)
+        | on(waiting | running != 0, PSI_NONIDLE)
 }
 
 /// loadavg.h: calc_load(). One step of an average towards `active`.
@@ -172,12 +168,24 @@ fn calc_avgs(avg: &mut [u64; 3], missed_periods: u64, time: u64, period: u64) {
 
 impl PsiGroupCpu {
     /// psi.c: record_times(). What has passed since the last change belongs to the states that were.
+    #[inline]
     fn record_times(&mut self, now: u64) {
         let delta = now.saturating_sub(self.state_start) as u32;
         self.state_start = self.state_start.max(now);
+        // Mostly the CPU has idled, or somebody has run and nobody has waited.
+        match self.state_mask & !PSI_ONCPU {
+            0 => {}
+            NOBODY_WAITS => self.times[PSI_NONIDLE] = self.times[PSI_NONIDLE].wrapping_add(delta),
+            _ => self.record_waits(delta),
+        }
+    }
+
+    #[inline(never)]
+    fn record_waits(&mut self, delta: u32) {
         // Nothing is full that is not some.
-        for state in (0..NR_PSI_STATES).filter(|state| self.state_mask & 1 << state != 0) {
-            self.times[state] = self.times[state].wrapping_add(delta);
+        for (state, time) in self.times.iter_mut().enumerate() {
+            let on = u32::from(self.state_mask >> state & 1);
+            *time = time.wrapping_add(delta & on.wrapping_neg());
         }
     }
 
@@ -273,20 +281,31 @@ pub struct Pressure {
 }
 
 impl<A: Arch> Sched<A> {
-    /// psi.c: psi_init(), with `psi=1`. To be called before any task is created.
+    /// psi.c: setup_psi(), `psi=0` or `psi=1` on the command line. To be called before any task is created.
     ///
     /// # Errors
     /// EOPNOTSUPP for a kernel without.
-    pub fn psi_init(&mut self) -> Answer {
+    pub fn setup_psi(&mut self, psi_enable: bool) -> Answer {
         if self.kernel.psi == Psi::Absent {
             return Err(Refusal::new(Errno::EOPNOTSUPP, "this kernel has no pressure stall information"));
+        }
+        self.psi = PsiState::default();
+        if psi_enable {
+            self.psi_init();
+        }
+        Ok(())
+    }
+
+    /// psi.c: psi_init().
+    pub(crate) fn psi_init(&mut self) {
+        if self.kernel.psi == Psi::Absent {
+            return;
         }
         let ticks_per_second = 1_000_000_000 / self.tick_nsec;
         self.psi.psi_period = (2 * ticks_per_second + 1) * self.tick_nsec;
         self.psi.tick_nsec = self.tick_nsec;
         self.psi.enabled = true;
         self.psi_cgroup_alloc(ROOT_TASK_GROUP);
-        Ok(())
     }
 
     /// Whether pressure is accounted.
@@ -338,11 +357,9 @@ impl<A: Arch> Sched<A> {
             (false, true) => PSI_ONCPU,
             (false, false) => groupc.state_mask & PSI_ONCPU,
         };
-        for task in 0..NR_PSI_TASK_COUNTS {
-            if clear & 1 << task != 0 {
-                groupc.tasks[task] = groupc.tasks[task].checked_sub(1).expect("psi: task underflow");
-            }
-            groupc.tasks[task] += u32::from(set & 1 << task != 0);
+        for (task, count) in groupc.tasks.iter_mut().enumerate() {
+            let (gone, come) = (u32::from(clear >> task & 1), u32::from(set >> task & 1));
+            *count = count.checked_sub(gone).expect("psi: task underflow") + come;
         }
         let state_mask = test_states(&groupc.tasks, state_mask);
         groupc.record_times(now);
@@ -364,7 +381,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// psi.c: psi_task_change(). In the task's group and all above.
-    #[cold]
+    #[fentry]
     fn psi_task_change(&mut self, p: TaskId, clear: u8, set: u8) {
         let cpu = self.task[p].cpu;
         self.psi_flags_change(p, clear, set);
@@ -377,7 +394,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// psi.c: psi_task_switch(). `sleep`: `prev` has left its queue.
-    #[cold]
+    #[fentry]
     fn psi_task_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>, sleep: bool) {
         let now = self.psi_clock();
         let mut common = None;
@@ -423,12 +440,11 @@ impl<A: Arch> Sched<A> {
     /// Differs: called after the class's own, as since v6.12, and knows of delayed sleepers always.
     #[inline]
     pub(crate) fn psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
-        if unlikely(self.psi.enabled) && !flags.save_restore {
+        if self.psi.enabled && !flags.save_restore {
             self.count_psi_enqueue(p, flags);
         }
     }
 
-    #[cold]
     fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
@@ -447,7 +463,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if unlikely(self.psi.enabled) && !flags.save_restore && !flags.sleep {
+        if self.psi.enabled && !flags.save_restore && !flags.sleep {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -455,7 +471,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: what it waited for is no longer waited for on the old one.
     #[inline]
     pub(crate) fn psi_ttwu_dequeue(&mut self, p: TaskId) {
-        if unlikely(self.psi.enabled) && self.task[p].psi_flags != 0 {
+        if self.psi.enabled && self.task[p].psi_flags != 0 {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -463,7 +479,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_sched_switch().
     #[inline]
     pub(crate) fn psi_sched_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        if unlikely(self.psi.enabled) {
+        if self.psi.enabled {
             let sleep = prev.is_some_and(|p| {
                 let task = &self.task[p];
                 task.on_rq != OnRq::Queued || self.se[task.se].sched_delayed
@@ -496,7 +512,7 @@ impl<A: Arch> Sched<A> {
     /// # Errors
     /// EOPNOTSUPP while nothing is accounted.
     pub fn psi_show(&self, group: TgId, res: PsiRes, now: u64) -> Answer<[Pressure; 2]> {
-        let off = Refusal::new(Errno::EOPNOTSUPP, "pressure is not accounted: boot with psi=1");
+        let off = Refusal::new(Errno::EOPNOTSUPP, "pressure is not accounted: psi=0");
         let found = self.psi.groups.get(group.index()).and_then(Option::as_ref).filter(|_| self.psi.enabled);
         let mut of = found.ok_or(off)?.clone();
         of.catch_up(now, self.psi.psi_period, self.psi.tick_nsec);

@@ -50,7 +50,7 @@ paths! {
     enqueue_task_dl dequeue_task_dl yield_task_dl update_curr_dl check_preempt_curr_dl pick_next_task_dl put_prev_task_dl
     task_tick_dl select_task_rq_dl find_later_rq push_dl_task pull_dl_task cpudl_find cpudl_set start_dl_timer dl_task_timer
     inactive_task_timer dl_server_timer
-    psi_group_change
+    psi_task_change psi_task_switch psi_group_change
     sched_tick_remote
     pick_eevdf place_entity avg_vruntime update_entity_lag update_deadline requeue_delayed_entity util_est_update
     nohz_run_idle_balance flush_smp_call_function_queue dl_server_start dl_server_stop update_curr_dl_se

@@ -265,6 +265,7 @@ impl<A: Arch> Sched<A> {
         let clamps = sched.sysctl_sched_uclamp_handler(&boot.sysctl);
         clamps.expect("who sets tunables asks whether they contradict each other");
         sched.init_balance();
+        sched.psi_init();
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sched.init_dl_rq_bw_ratio(cpu);
             sched.set_rq_online(cpu);

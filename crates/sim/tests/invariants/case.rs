@@ -428,8 +428,8 @@ impl Case {
         };
         let mut sched = Sched::new(hardware, boot);
         // Its counts assert what they must be. A kernel without answers so.
-        if self.seed.is_multiple_of(2) {
-            let _ = sched.psi_init();
+        if self.seed.is_multiple_of(4) {
+            let _ = sched.setup_psi(false);
         }
         let migration_limit = MigrationLimit::None;
         let administration = self.administration.as_ref();
