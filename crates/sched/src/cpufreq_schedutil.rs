@@ -16,7 +16,7 @@ use units::{CpuId, PerCpu};
 behaviour! {
     /// What schedutil takes for a CPU's utilization.
     pub enum Schedutil = "frequency.schedutil" {
-        RtDlMax = "rt-dl-max", since "v4.7", commit "",
+        RtDlMax = "rt-dl-max", since "v4.7", commit "9bdcb44e391d",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
         RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
         EffectiveUtil = "effective-util", since "v6.1", commit "",

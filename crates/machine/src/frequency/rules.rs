@@ -16,7 +16,7 @@ behaviour! {
     pub enum PstateTarget = "frequency.intel_pstate" {
         Controller = "controller", since "v3.9", commit "",
             "a controller steers the current frequency towards 97% busy while not idle, or by a third of samples where a CPU idled long";
-        BusyFraction = "busy-fraction", since "v4.14", commit "",
+        BusyFraction = "busy-fraction", since "v4.14", commit "9d0ef7af1f2d",
             "a quarter more than the busy share of the highest frequency, and half of what it was above that";
     }
 }
