@@ -6,6 +6,10 @@ use crate::profile::{Frame, Place};
 use sched::layout::Line;
 use units::{CpuId, Ps};
 
+/// For how long a load that waits lets others of its core begin: 168 instructions wait for their turn at most (Ivy Bridge's reorder
+/// buffer, Intel's optimization manual), at about one a cycle in kernel code.
+const WINDOW: Ps = Ps::from_ns(50);
+
 /// What a path left to be done at a moment of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct PutOff {
@@ -68,9 +72,17 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// The path goes on as though the line were here.
+    ///
+    /// A load soon behind another of the same line is under way with it, and comes with it.
     pub(super) fn put_off_request(&mut self, access: Access, line: Line) {
+        let now = self.executing.clock;
+        let is_load = |deed: Deed| matches!(deed, Deed::Ask(Access::Load, _));
+        let before = self.put_off.iter().rev().take_while(|other| other.at + WINDOW >= now);
+        if access == Access::Load && before.into_iter().any(|other| other.line == line && is_load(other.deed)) {
+            return;
+        }
         let place = self.profile.as_ref().map(|profile| profile.place(self.executing.cpu.index()));
-        self.put_off.push(PutOff { at: self.executing.clock, line, deed: Deed::Ask(access, place) });
+        self.put_off.push(PutOff { at: now, line, deed: Deed::Ask(access, place) });
     }
 
     #[cold]
@@ -110,5 +122,66 @@ impl<const COSTS: bool> Hardware<COSTS> {
             self.executing.clock = end;
         }
         self.cpus[cpu.index()].clock = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::idle::IdleRules;
+    use crate::prices::Prices;
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::arch::Arch;
+    use sched::layout::Region;
+    use sched::versions::V4_16;
+
+    const SUM: Line = Line { region: Region::TaskGroup, index: 2 };
+    const LOCK: Line = Line { region: Region::Rq, index: 2 };
+
+    /// Four cores that have fought over a line until they have to wait for answers.
+    fn disputed() -> Hardware<true> {
+        let topology = from_synthetic("pack:1 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+        let mut prices = Prices::free();
+        prices.lines.transfer = vec![Ps::from_ns(40); 5];
+        let mut hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
+        hardware.dispute_from(1);
+        for cpu in (0..4).cycle().take(8).map(CpuId::new) {
+            hardware.begin(cpu, Ps::from_ns(1000));
+            hardware.atomic(cpu, SUM);
+        }
+        assert_eq!(hardware.disputed_lines(), 1);
+        hardware.take_put_off();
+        hardware
+    }
+
+    #[test]
+    fn loads_of_one_line_are_under_way_together_and_nothing_else_is() {
+        let mut hardware = disputed();
+        let cpu = CpuId(0);
+        for (at, atomic) in [(0, true), (20, false), (40, false), (80, false), (120, false)] {
+            hardware.begin(cpu, Ps::from_ns(5000 + at));
+            if atomic { hardware.atomic(cpu, SUM) } else { hardware.read(cpu, SUM) }
+        }
+        assert_eq!(hardware.now(cpu), Ps::from_ns(5120), "the path goes on");
+        let at: Vec<u64> = hardware.take_put_off().iter().map(|put_off| put_off.at.0 / 1000 - 5000).collect();
+        assert_eq!(at, [0, 20, 80]);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_over_a_request_is_held_for_longer() {
+        let mut hardware = disputed();
+        let (holder, other) = (CpuId(0), CpuId(1));
+        hardware.begin(holder, Ps::from_ns(5000));
+        hardware.lock(holder, LOCK);
+        hardware.atomic(holder, SUM);
+        hardware.unlock(holder, LOCK);
+        let list = hardware.take_put_off();
+        assert_eq!(list.iter().map(PutOff::is_request).collect::<Vec<_>>(), [true, false]);
+        let stall = hardware.answer(holder, &list[0], list[0].at);
+        assert!(stall > Ps::ZERO);
+        hardware.answer(holder, &list[1], list[1].at + stall);
+        hardware.begin(other, Ps::from_ns(5001));
+        hardware.lock(other, LOCK);
+        assert!(hardware.now(other) > list[1].at + stall);
     }
 }

@@ -277,7 +277,12 @@ impl Topology {
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
             energy_model: self.energy_model.clone(),
             highest_perf: self.highest_perf(),
-            hybrid: self.kinds.iter().filter(|kind| kind.cpus.iter().all(|cpu| self.cpu(cpu).highest_perf.is_some())).count() > 1,
+            hybrid: self
+                .kinds
+                .iter()
+                .filter(|kind| kind.cpus.iter().all(|cpu| self.cpu(cpu).highest_perf.is_some()))
+                .count()
+                > 1,
         }
     }
 
