@@ -52,8 +52,10 @@ pub struct Prices {
     pub mwait: bool,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
-    /// Private cache of a core (level 2).
+    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes.
+    pub l1_bytes: u64,
     pub l2_bytes: u64,
+    pub l2_load: Cycles,
     /// A last level cache.
     pub llc_bytes: u64,
     /// A line from memory, by [`Distance::index`](crate::topology::Distance::index) of the node; what is not there is as local.
@@ -119,7 +121,9 @@ impl Prices {
             }],
             mwait: true,
             packages_together: false,
+            l1_bytes: 0,
             l2_bytes: 0,
+            l2_load: Cycles(0),
             llc_bytes: 0,
             memory_far: Vec::new(),
             memory_ps_per_kib: 0,

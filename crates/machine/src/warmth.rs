@@ -1,15 +1,20 @@
 //! What a task finds of its data in the caches of the core it comes to, and what fetching the rest costs.
 //!
-//! A task has a working set (bytes it uses again after a switch). It leaves it in the level-2 cache of its core, as much as that holds, and
-//! in the last level cache; what others bring in there meanwhile pushes it out, byte for byte. On another core of the same last
+//! A task has a working set (bytes it uses again after a switch). It leaves it in the caches of its core, level 1 and level 2, as much as
+//! each holds, and in the last level cache; what others bring in there meanwhile pushes it out, byte for byte. What level 1 lacks comes from
+//! level 2, what that lacks from the last level cache. On another core of the same last
 //! level cache it comes from there, on one elsewhere from the other cache; and what was pushed out there as well, from memory.
 //!
-//! What pushes data out of a core's cache: others' working sets, and lines that tasks stream through it ([`Warmth::streamed`]). What
+//! What pushes data out of a core's caches: what others fetch of their working sets and what their own work uses ([`WorkingSet::data`]; all of a
+//! cache where that is more than it holds), and lines that tasks stream through it ([`Warmth::streamed`]). What
 //! pushes it out of a last level cache: what they stream from memory ([`Warmth::streamed`]), and, where all that tasks have touched there
 //! since is more than it holds, a share of everybody's data: as much of it as does not fit. (Least recently used would keep nothing of sets
 //! that take turns, one line too many; the caches of Intel's cores since Ivy Bridge adapt so that a part survives.)
 //!
-//! Modelled: level 2 least recently used, whole working sets. Absent: level 1 on its own.
+//! Each use counts: tasks that take turns for long push out more than they hold together.
+//!
+//! Modelled: a core's caches least recently used, whole working sets; the newest of a set is in level 1. Absent: what the kernel's code
+//! pushes out of level 1.
 
 use crate::prices::Prices;
 use crate::topology::{Distance, Topology};
@@ -18,12 +23,26 @@ use units::{CpuId, Ps};
 /// Bytes of a cache line.
 const LINE: u64 = 64;
 
+/// The caches of a core, nearest first.
+const OWN: usize = 2;
+const L1: usize = 0;
+const L2: usize = 1;
+
+/// What a task uses again after a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkingSet {
+    pub bytes: u64,
+    /// Those of them that its own work goes through again and again. Of these level 1 is refilled at a price; what the kernel and its
+    /// callers touch besides is in the prices of the kernel's functions, which were fitted to machines that have a level 1.
+    pub data: u64,
+}
+
 /// Where a task's data was left.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     cpu: CpuId,
-    /// What that core's cache, and its last level cache, had taken in by then.
-    clock: u64,
+    /// What that core's caches, and its last level cache, had taken in by then.
+    clock: [u64; OWN],
     llc_clock: u64,
     /// What had come through the last level cache by then.
     passed: u64,
@@ -33,9 +52,9 @@ struct Left {
 #[derive(Clone, Debug)]
 pub struct Warmth {
     left: Vec<Option<Left>>,
-    /// Bytes brought into each core's cache so far.
-    taken_in: Vec<u64>,
-    /// The same when a tick was last there: what it uses was in the cache then.
+    /// Bytes brought into each core's caches so far.
+    taken_in: Vec<[u64; OWN]>,
+    /// The same of level 2 when a tick was last there: what it uses was in the cache then.
     ticked: Vec<u64>,
     /// Bytes brought into each last level cache that were not there.
     llc_taken_in: Vec<u64>,
@@ -47,7 +66,7 @@ impl Warmth {
     pub fn new(topology: &Topology) -> Warmth {
         Warmth {
             left: Vec::new(),
-            taken_in: vec![0; topology.cores().len()],
+            taken_in: vec![[0; OWN]; topology.cores().len()],
             ticked: vec![0; topology.cores().len()],
             llc_taken_in: vec![0; topology.llcs().len()],
             llc_passed: vec![0; topology.llcs().len()],
@@ -61,34 +80,57 @@ impl Warmth {
         }
     }
 
-    /// A task with `working_set` bytes begins to run on `cpu`: how long refilling the caches stalls it.
-    pub fn switch_in(&mut self, topology: &Topology, prices: &Prices, task: usize, working_set: u64, cpu: CpuId) -> Ps {
+    /// A task with such a working set begins to run on `cpu`, where a cycle takes `ps_per_cycle`: how long refilling the caches stalls it.
+    pub fn switch_in(
+        &mut self,
+        topology: &Topology,
+        prices: &Prices,
+        task: usize,
+        set: WorkingSet,
+        cpu: CpuId,
+        ps_per_cycle: u64,
+    ) -> Ps {
         if self.left.len() <= task {
             self.left.resize(task + 1, None);
         }
+        let left = self.left[task];
         let core = topology.cpu(cpu).core as usize;
-        // What the core's cache cannot hold was never there to be fetched again.
-        let kept = working_set.min(prices.l2_bytes);
-        let missing = match self.left[task] {
-            Some(left) if topology.cpu(left.cpu).core as usize == core => {
-                let others = self.taken_in[core].saturating_sub(left.clock);
-                (others + kept).saturating_sub(prices.l2_bytes).min(kept)
-            }
-            Some(left) if topology.cpu(left.cpu).llc == topology.cpu(cpu).llc => kept,
-            _ => working_set,
+        let here = left.filter(|left| topology.cpu(left.cpu).core as usize == core);
+        let sizes = [prices.l1_bytes, prices.l2_bytes];
+        // What a cache of the core cannot hold was never there to be fetched again.
+        let kept = sizes.map(|size| set.bytes.min(size));
+        let others = [L1, L2].map(|level| match here {
+            Some(left) => self.taken_in[core][level].saturating_sub(left.clock[level]),
+            None => u64::MAX / 2,
+        });
+        let missing = [L1, L2].map(|level| (others[level] + kept[level]).saturating_sub(sizes[level]).min(kept[level]));
+        let llc = topology.cpu(cpu).llc;
+        // From elsewhere the last level cache has nothing of it.
+        let fetched = match left {
+            Some(left) if topology.cpu(left.cpu).llc == llc => missing[L2],
+            _ => set.bytes,
         };
-        self.taken_in[core] += missing;
-        self.llc_passed[topology.cpu(cpu).llc as usize] += missing;
-        let Some(left) = self.left[task] else {
-            return refill(prices, missing, prices.lines.llc_hit);
+        for (level, fetched) in [missing[L1], fetched].into_iter().enumerate() {
+            // What its work uses becomes the newest that is there, fetched or not.
+            let used = if set.data > sizes[level] { sizes[level] } else { set.data.min(others[level]) };
+            self.taken_in[core][level] += used.max(fetched);
+        }
+        self.llc_passed[llc as usize] += fetched;
+        let Some(left) = left else {
+            return refill(prices, fetched, prices.lines.llc_hit);
         };
         let per_line = match topology.distance(left.cpu, cpu) {
             Distance::Same | Distance::Smt | Distance::Cluster | Distance::Llc => prices.lines.llc_hit,
             far => prices.lines.transfer[far.index()],
         };
-        let gone = self.gone(topology, prices, left, working_set).min(missing);
+        let gone = self.gone(topology, prices, left, set.bytes).min(fetched);
         let memory = topology.memory_distance(cpu, topology.cpu(left.cpu).node);
-        refill(prices, missing - gone, per_line) + refill(prices, gone, prices.memory_load(memory))
+        // Level 2 has lost the oldest first. What it has not is all that level 1 can be refilled from.
+        let hottest = missing[L2].saturating_sub(kept[L2].saturating_sub(kept[L1]));
+        let near = missing[L1].saturating_sub(hottest).min(set.data);
+        refill(prices, fetched - gone, per_line)
+            + refill(prices, gone, prices.memory_load(memory))
+            + refill(prices, near, Ps(prices.l2_load.0 * ps_per_cycle))
     }
 
     /// What of a task's data others have pushed out of the last level cache where it was left: bytes.
@@ -113,16 +155,16 @@ impl Warmth {
     pub fn tick(&mut self, topology: &Topology, prices: &Prices, cpu: CpuId) -> Ps {
         let core = topology.cpu(cpu).core as usize;
         let kept = prices.tick_footprint.min(prices.l2_bytes);
-        let others = self.taken_in[core] - self.ticked[core];
+        let others = self.taken_in[core][L2] - self.ticked[core];
         let missing = (others + kept).saturating_sub(prices.l2_bytes).min(kept);
-        self.taken_in[core] += missing;
-        self.ticked[core] = self.taken_in[core];
+        self.taken_in[core][L2] += missing;
+        self.ticked[core] = self.taken_in[core][L2];
         Ps(missing.div_ceil(LINE) * prices.lines.llc_hit.0 / prices.tick_parallel)
     }
 
-    /// What runs on `cpu` brings so many bytes into its core's cache that it does not come back to.
+    /// What runs on `cpu` brings so many bytes into its core's caches that it does not come back to.
     pub fn passed(&mut self, topology: &Topology, cpu: CpuId, bytes: u64) {
-        self.taken_in[topology.cpu(cpu).core as usize] += bytes;
+        self.taken_in[topology.cpu(cpu).core as usize].iter_mut().for_each(|taken_in| *taken_in += bytes);
     }
 
     /// So many bytes are copied by a CPU of a last level cache.
@@ -134,11 +176,11 @@ impl Warmth {
     /// Lines pass through `cpu`'s caches: bytes that were not in its core's, and of these, bytes that were not in its last level cache.
     pub fn streamed(&mut self, topology: &Topology, cpu: CpuId, own: u64, last: u64) {
         let cpu = topology.cpu(cpu);
-        self.taken_in[cpu.core as usize] += own;
+        self.taken_in[cpu.core as usize].iter_mut().for_each(|taken_in| *taken_in += own);
         self.llc_taken_in[cpu.llc as usize] += last;
     }
 
-    /// The task stops running on `cpu`: its data is the newest of that core's cache, which others must fill first.
+    /// The task stops running on `cpu`: its data is the newest of that core's caches, which others must fill first.
     #[inline(always)]
     pub fn switch_out(&mut self, topology: &Topology, task: usize, cpu: CpuId) {
         let core = topology.cpu(cpu).core as usize;
@@ -172,34 +214,39 @@ mod tests {
         (topology, prices, warmth)
     }
 
+    /// A task of such a set, all of it its own work's, comes to a CPU of 1 GHz.
+    fn come(w: &mut Warmth, t: &Topology, p: &Prices, task: usize, bytes: u64, cpu: u16) -> Ps {
+        w.switch_in(t, p, task, WorkingSet { bytes, data: bytes }, CpuId(cpu), 1000)
+    }
+
     #[test]
     fn a_task_that_stays_finds_its_data() {
         let (t, p, mut w) = setup();
-        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        come(&mut w, &t, &p, 0, 6400, 0);
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::ZERO);
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::ZERO);
         // The sibling thread has the same cache.
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(4)), Ps::ZERO);
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 4), Ps::ZERO);
     }
 
     #[test]
     fn moving_costs_by_how_far_the_data_lies() {
         let (t, p, mut w) = setup();
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(100 * 20 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(100 * 20 / 4));
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(2)), Ps::from_ns(100 * 100 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 2), Ps::from_ns(100 * 100 / 4));
     }
 
     #[test]
     fn what_others_run_pushes_it_out_byte_for_byte() {
         let (t, p, mut w) = setup();
-        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        come(&mut w, &t, &p, 0, 6400, 0);
         w.switch_out(&t, 0, CpuId(0));
         // 64 KiB less 6400 bytes fit beside it; 640 bytes more push 640 out.
-        w.switch_in(&t, &p, 1, 64 * 1024 - 6400 + 640, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(10 * 20 / 4));
+        come(&mut w, &t, &p, 1, 64 * 1024 - 6400 + 640, 0);
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(10 * 20 / 4));
     }
 
     #[test]
@@ -207,15 +254,15 @@ mod tests {
         let (t, mut p, mut w) = setup();
         p.llc_bytes = 1 << 20;
         p.lines.memory = Ps::from_ns(80);
-        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        come(&mut w, &t, &p, 0, 6400, 0);
         w.switch_out(&t, 0, CpuId(0));
         // Through the core's cache, but out of the last level cache: all comes from there.
         w.streamed(&t, CpuId(0), 64 * 1024, 0);
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(100 * 20 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
         w.switch_out(&t, 0, CpuId(0));
         // A core beside it fills the cache that they share, but for 3200 bytes.
         w.streamed(&t, CpuId(1), 1 << 20, (1 << 20) - 3200);
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
     }
 
     #[test]
@@ -228,7 +275,7 @@ mod tests {
             let mut last = Ps::ZERO;
             for _ in 0..3 {
                 for task in 0..tasks {
-                    last = w.switch_in(&t, &p, task, set, CpuId(0));
+                    last = come(&mut w, &t, &p, task, set, 0);
                     w.switch_out(&t, task, CpuId(0));
                 }
             }
@@ -241,10 +288,10 @@ mod tests {
         // What is copied takes room as well.
         let (t, mut p, mut w) = setup();
         (p.llc_bytes, p.lines.memory) = (1 << 20, Ps::from_ns(80));
-        w.switch_in(&t, &p, 0, 6400, CpuId(0));
+        come(&mut w, &t, &p, 0, 6400, 0);
         w.switch_out(&t, 0, CpuId(0));
         w.copied(0, (2 << 20) - 6400);
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(1)), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(50 * 20 / 4 + 50 * 80 / 4));
     }
 
     #[test]
@@ -261,19 +308,85 @@ mod tests {
         // A task's set goes the same way.
         w.switch_out(&t, 0, CpuId(0));
         w.passed(&t, CpuId(0), 1 << 20);
-        assert_eq!(w.switch_in(&t, &p, 0, 6400, CpuId(0)), Ps::from_ns(100 * 20 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
     }
 
     #[test]
     fn what_no_core_can_hold_is_fetched_again_only_from_another_last_level_cache() {
         let (t, p, mut w) = setup();
         let large = 4 * 64 * 1024;
-        w.switch_in(&t, &p, 0, large, CpuId(0));
+        come(&mut w, &t, &p, 0, large, 0);
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(0)), Ps::ZERO);
+        assert_eq!(come(&mut w, &t, &p, 0, large, 0), Ps::ZERO);
         w.switch_out(&t, 0, CpuId(0));
-        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(1)), Ps::from_ns(1024 * 20 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, large, 1), Ps::from_ns(1024 * 20 / 4));
         w.switch_out(&t, 0, CpuId(1));
-        assert_eq!(w.switch_in(&t, &p, 0, large, CpuId(2)), Ps::from_ns(4 * 1024 * 100 / 4));
+        assert_eq!(come(&mut w, &t, &p, 0, large, 2), Ps::from_ns(4 * 1024 * 100 / 4));
+    }
+
+    /// 16 KiB of level 1, from which level 2 is 12 cycles away.
+    fn with_level_1() -> (Topology, Prices, Warmth) {
+        let (t, mut p, w) = setup();
+        (p.l1_bytes, p.l2_load) = (16 * 1024, units::Cycles(12));
+        (t, p, w)
+    }
+
+    #[test]
+    fn level_1_is_refilled_from_level_2_of_what_others_pushed_out() {
+        let (t, p, mut w) = with_level_1();
+        // First from beyond, which fills both; then it is there.
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(100 * 20 / 4));
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::ZERO);
+        w.switch_out(&t, 0, CpuId(0));
+        // 16 KiB less 6400 bytes fit beside it; 640 bytes more push 640 out: ten lines of 12 ns, four at a time.
+        come(&mut w, &t, &p, 1, 16 * 1024 - 6400 + 640, 4);
+        w.switch_out(&t, 1, CpuId(4));
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(10 * 12 / 4));
+        w.switch_out(&t, 0, CpuId(0));
+        // What streams through pushes out of both levels: all of level 1, and of level 2 the 640 bytes that have no room.
+        w.passed(&t, CpuId(0), 64 * 1024 - 6400 + 640);
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 0), Ps::from_ns(10 * 20 / 4 + 90 * 12 / 4));
+        w.switch_out(&t, 0, CpuId(0));
+        // On another core both are filled from the last level cache at once: no line is paid twice.
+        assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(100 * 20 / 4));
+    }
+
+    #[test]
+    fn of_a_set_beyond_level_1_its_newest_part_is_there() {
+        let (t, p, mut w) = with_level_1();
+        let set = 32 * 1024;
+        come(&mut w, &t, &p, 0, set, 0);
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(
+            come(&mut w, &t, &p, 0, set, 0),
+            Ps::ZERO,
+            "the other half is fetched all the time: part of its work"
+        );
+        w.switch_out(&t, 0, CpuId(0));
+        come(&mut w, &t, &p, 1, 1600, 0);
+        w.switch_out(&t, 1, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps(25 * 12_000 / 4), "what the other one took");
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 1, 1600, 0), Ps(25 * 12_000 / 4), "it went through more than level 1 holds");
+        w.switch_out(&t, 1, CpuId(0));
+        // Level 2 loses the oldest first: 8 KiB of that, which were not in level 1.
+        w.passed(&t, CpuId(0), 40 * 1024 - 1600);
+        let (far, near) = (8 * 1024 / 64, 16 * 1024 / 64);
+        assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps(far * 20_000 / 4 + near * 12_000 / 4));
+    }
+
+    #[test]
+    fn what_is_in_the_prices_of_functions_is_not_paid_again() {
+        let (t, p, mut w) = with_level_1();
+        let set = |bytes, data| WorkingSet { bytes, data };
+        for data in [0, 640] {
+            w.switch_in(&t, &p, 0, set(6400, data), CpuId(0), 1000);
+            w.switch_out(&t, 0, CpuId(0));
+            w.switch_in(&t, &p, 1, set(16 * 1024, 0), CpuId(0), 1000);
+            w.switch_out(&t, 1, CpuId(0));
+            let paid = w.switch_in(&t, &p, 0, set(6400, data), CpuId(0), 1000);
+            assert_eq!(paid, Ps(data / 64 * 12_000 / 4), "{data} bytes of its own");
+        }
     }
 }

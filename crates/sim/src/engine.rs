@@ -10,6 +10,7 @@ use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
 use machine::smt::WorkKind;
+use machine::warmth::WorkingSet;
 use os::Os;
 use sched::arch::Arch;
 use sched::autogroup::Session;
@@ -430,19 +431,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().profile_run(cpu, comm);
         }
         let context = next.and_then(|task| self.tasks.get(task.index()));
-        let (working_set, kind, lines) = match context {
-            Some(Some(context)) => (context.working_set, context.kind, context.lines),
-            _ => (0, WorkKind::Compute, 0),
+        let (set, kind, lines) = match context {
+            Some(Some(context)) => (context.set, context.kind, context.lines),
+            _ => (WorkingSet::default(), WorkKind::Compute, 0),
         };
         if kind != self.sched.arch().work_kind(cpu) {
             self.share_core(cpu, now, |hardware| hardware.set_work_kind(cpu, kind));
         }
         if lines > 0 || self.sched.arch().demands(cpu) {
-            let demand = next.filter(|_| lines > 0).map(|task| self.demand_of(task, lines, working_set));
+            let demand = next.filter(|_| lines > 0).map(|task| self.demand_of(task, lines, set.bytes));
             self.share_memory(cpu, now, demand);
         }
         if let Some(task) = next {
-            self.sched.arch_mut().switch_in(cpu, task, working_set);
+            self.sched.arch_mut().switch_in(cpu, task, set);
         }
     }
 

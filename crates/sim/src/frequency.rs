@@ -117,7 +117,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// A task that runs on `cpu` has its memory elsewhere than when it came to run.
     pub(crate) fn refresh_demand(&mut self, cpu: CpuId, task: TaskId) {
         let Some(Some(context)) = self.tasks.get(task.index()) else { return };
-        let (lines, working_set) = (context.lines, context.working_set);
+        let (lines, working_set) = (context.lines, context.set.bytes);
         if lines > 0 && self.sched.arch().demands(cpu) {
             let (now, demand) = (self.sched.arch().now(cpu), self.demand_of(task, lines, working_set));
             self.share_memory(cpu, now, Some(demand));

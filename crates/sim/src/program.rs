@@ -194,6 +194,9 @@ pub struct TaskSpec {
     pub memory: AddressSpace,
     /// Bytes of private cache that the task uses again after a switch.
     pub working_set: u64,
+    /// Those of them that its own work goes through again and again, which level 1 holds as far as it can; the others are what the
+    /// kernel touches for it.
+    pub data: u64,
     /// What its user-mode work mostly does.
     pub kind: WorkKind,
     /// Lines that its work fetches from beyond its core's caches in 1000 cycles; its working set says what of them the last level
@@ -218,6 +221,7 @@ impl TaskSpec {
             cpus: None,
             memory: AddressSpace::Own,
             working_set: 0,
+            data: 0,
             kind: WorkKind::Compute,
             lines: 0,
             passes: 0,

@@ -5,6 +5,7 @@ use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
 use machine::smt::WorkKind;
+use machine::warmth::WorkingSet;
 use os::fs::{FsCall, Jbd2, Xfsaild};
 use os::irq::Cause;
 use os::memory::RegionId;
@@ -49,7 +50,7 @@ pub(crate) struct TaskContext {
     pub pending: Pending,
     pub after_long: Option<Box<Op>>,
     pub last: Outcome,
-    pub working_set: u64,
+    pub set: WorkingSet,
     pub kind: WorkKind,
     pub lines: u32,
     pub passes: u32,
@@ -125,7 +126,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             pending: Pending::Nothing,
             after_long: None,
             last,
-            working_set: spec.working_set,
+            set: WorkingSet { bytes: spec.working_set, data: spec.data },
             kind: spec.kind,
             lines: spec.lines,
             passes: spec.passes,

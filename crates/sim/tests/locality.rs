@@ -12,8 +12,8 @@ use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::versions::V6_1;
 use sim::engine::{LinuxSim, Sim};
-use sim::program::{Op, Outcome, Program, TaskSpec};
-use units::{CpuId, CpuMask, Ns, Ps};
+use sim::program::{Op, Outcome, Program, Steps, TaskSpec};
+use units::{CpuId, CpuMask, Cycles, Ns, Ps};
 
 /// Does so much work, and reports how long it took in us.
 struct Worker {
@@ -179,4 +179,51 @@ fn work_far_from_its_memory_takes_longer() {
         let found = took(sim, vec![task])[0];
         assert!(near(found, expected), "node {node}: {found}");
     }
+}
+
+#[test]
+fn who_moves_fetches_its_data_from_where_it_lies() {
+    let (topology, mut prices) = with_memory();
+    (prices.l1_bytes, prices.l2_bytes, prices.l2_load) = (32 << 10, 1 << 20, Cycles(12));
+    prices.lines.transfer[Distance::Remote(1).index()] = Ps::from_ns(200);
+    // When a task has done 2 ms of work, and as much on another CPU: us.
+    let ends = |set: u64, to: usize| {
+        let single = |cpu| CpuMask::single(CpuId::new(cpu));
+        let work = || Op::WorkFor(Ns::from_ms(2));
+        let steps = [work(), Op::SetAffinity(single(to)), work(), Op::Report { series: 0, value: 0 }];
+        let task = TaskSpec::new("mover", Steps(steps.into_iter()));
+        let task = TaskSpec { working_set: set, data: set, cpus: Some(single(0)), ..task };
+        let mut sim = machine(&topology, prices.clone());
+        sim.spawn(CpuId(0), task);
+        sim.run(Ns::from_ms(100));
+        sim.samples[0].at.0 / 1000
+    };
+    // 512 KiB are 8192 lines, ten at once, fetched when it first comes and when it has moved.
+    for (to, way) in [(1, 20), (8, 200)] {
+        let (more, expected) = (ends(512 << 10, to) - ends(0, to), 8192 * (20 + way) / 10_000);
+        assert!(more.abs_diff(expected) <= 2, "to {to}: {more} us more, {expected} expected");
+    }
+}
+
+#[test]
+fn who_shares_a_core_fetches_from_level_2_what_the_other_pushed_out_of_level_1() {
+    let (topology, mut prices) = with_memory();
+    (prices.l1_bytes, prices.l2_bytes, prices.l2_load) = (32 << 10, 1 << 20, Cycles(12));
+    // Two tasks take turns on a CPU, a thousand times each: when both have ended, in us.
+    let both = |set: u64| {
+        let mut sim = machine(&topology, prices.clone());
+        for _ in 0..2 {
+            let turn = |_| [Op::WorkFor(Ns::from_ms(8)), Op::Yield];
+            let steps = (0..100).flat_map(turn).chain([Op::Report { series: 0, value: 0 }]);
+            let task = TaskSpec { cpus: Some(CpuMask::single(CpuId(0))), ..TaskSpec::new("turn", Steps(steps)) };
+            sim.spawn(CpuId(0), TaskSpec { working_set: set, data: set, ..task });
+        }
+        sim.run(Ns::from_ms(10_000));
+        (sim.samples[1].at.0 / 1000, sim.sched.rq[CpuId(0)].nr_switches)
+    };
+    // Two sets of 16 KiB fit, of 24 KiB 16 KiB have no room: 256 lines of 12 ns, ten at once, at each switch.
+    let ((fit, _), (more, switches)) = (both(16 << 10), both(24 << 10));
+    let first = 2 * (8 << 10) / 64 * 20 / 10_000;
+    let expected = first + switches * 256 * 12 / 10_000;
+    assert!(switches > 100 && (more - fit).abs_diff(expected) * 20 <= expected, "{fit} {more} {switches} {expected}");
 }

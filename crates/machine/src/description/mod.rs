@@ -378,6 +378,16 @@ impl Description {
         self.required("line.write_stall").permille()
     }
 
+    /// Bytes of the level-1 data cache of `cpu`: as its topology says, else as the figure does.
+    pub fn l1d_bytes(&self, cpu: CpuId) -> u64 {
+        self.topology.cache_bytes(cpu, 1).unwrap_or_else(|| self.required("cache.l1d_size").bytes())
+    }
+
+    /// From a load to its value, where the level-2 cache has it.
+    pub fn l2_load(&self) -> Cycles {
+        self.required("cache.l2_load").cycles()
+    }
+
     /// Bytes of the level-2 cache of `cpu`: as its topology says, else as the figure does.
     pub fn l2_bytes(&self, cpu: CpuId) -> u64 {
         self.topology.cache_bytes(cpu, 2).unwrap_or_else(|| self.required("cache.l2_size").bytes())

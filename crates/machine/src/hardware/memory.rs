@@ -2,14 +2,16 @@
 
 use super::Hardware;
 use crate::memory::{Demand, MemoryLoad};
+use crate::warmth::WorkingSet;
 use sched::sched::TaskId;
 use units::{CpuId, Ps};
 
 impl<const COSTS: bool> Hardware<COSTS> {
-    /// A task with `working_set` bytes begins to run on `cpu`.
-    pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, working_set: u64) {
-        if COSTS && working_set > 0 {
-            let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), working_set, cpu);
+    /// A task with such a working set begins to run on `cpu`.
+    pub fn switch_in(&mut self, cpu: CpuId, task: TaskId, set: WorkingSet) {
+        if COSTS && set.bytes > 0 {
+            let cycle = self.cpus[cpu.index()].alone;
+            let stall = self.warmth.switch_in(&self.topology, &self.prices, task.index(), set, cpu, cycle);
             self.charge(stall);
         }
     }

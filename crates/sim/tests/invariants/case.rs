@@ -589,7 +589,7 @@ pub fn plausible() -> Prices {
     prices.lines.read_stall = 800;
     prices.lines.write_stall = 400;
     prices.copy_ps_per_byte = 90;
-    prices.l2_bytes = 256 << 10;
+    (prices.l1_bytes, prices.l2_bytes, prices.l2_load) = (32 << 10, 256 << 10, Cycles(12));
     prices.refill_parallel = 4;
     let states = [("POLL", 0, 0, 0), ("C1", 2, 2, 1_500), ("C3", 33, 100, 25_000), ("C6", 133, 400, 90_000)];
     prices.idle_states = states

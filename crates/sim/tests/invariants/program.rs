@@ -201,7 +201,7 @@ impl Script {
 
     fn spec(self) -> TaskSpec {
         let (name, working_set, memory) = (format!("t{}", self.number), self.working_set, self.memory);
-        TaskSpec { working_set, memory, ..TaskSpec::new(&name, self) }
+        TaskSpec { working_set, data: working_set / 2, memory, ..TaskSpec::new(&name, self) }
     }
 }
 

@@ -268,6 +268,7 @@ impl Task {
             memory: self.memory,
             kind: self.kind,
             working_set: self.working_set,
+            data: self.working_set,
             lines: self.lines,
             ..TaskSpec::new(&self.name, playing)
         }
