@@ -5,7 +5,9 @@
 //! may be `depth` frames ahead of the next. The figure is frames per second; with `realtime` the demuxer keeps the film's time
 //! (25 frames a second), and the figure says whether the others keep up.
 //!
-//! Sizes are guesses for 1080p on a core of 3 GHz: decoding 8 ms, filtering 3 ms, encoding 24 ms in all slices.
+//! Sizes are guesses for 1080p on a core of 3 GHz: decoding 8 ms, filtering 3 ms, encoding 24 ms in all slices. Data is the frames
+//! themselves, of which no core's caches hold one: each stage fetches every line of those that it goes through once. Absent: what motion
+//! search fetches twice, and the other stages' tables.
 
 use crate::chance::lognormal;
 use crate::{Instance, Parameter, Summary, Values, Workload};
@@ -23,8 +25,15 @@ const ENCODE: u64 = 72_000_000;
 const SIGMA_PERMILLE: u64 = 350;
 /// Time of one frame of the film.
 const FRAME: Ns = Ns(40_000_000);
-/// Bytes of private cache that a stage uses again after a switch (guess).
-const WORKING_SET: u64 = 1 << 20;
+/// Bytes of a frame: 1920 times 1080 points, and a quarter as many of each colour.
+const FRAME_BYTES: u64 = 1920 * 1080 * 3 / 2;
+/// How many frames a decoder goes through for each (what it predicts from, and its own), the filter (the decoder's, and its own), and all
+/// slices of the encoder together (the filter's, what they predict from, and what becomes of it).
+const DECODED: u64 = 2;
+const FILTERED: u64 = 2;
+const ENCODED: u64 = 3;
+/// Bytes of private cache that the other threads use again after a switch (guess, 8 to 64 KiB).
+const WORKING_SET: u64 = 16 * 1024;
 
 pub const WORKLOAD: Workload = Workload {
     name: "ffmpeg-like",
@@ -109,31 +118,52 @@ impl Instance for Film {
             stages.push(vec![Step::Take(begin), Step::Work(ENCODE / self.slices, true), Step::Give(done)]);
         }
         let mut chances = (0..).map(|owner| os.chance("frame", owner));
-        let mut stage = |comm: &str, turns: Vec<Vec<Step>>, frames: u64| {
+        let mut stage = |comm: &str, data: Data, turns: Vec<Vec<Step>>, frames: u64| {
             let chance = chances.next().expect("there are always more");
             let memory = AddressSpace::Joined(0);
             let stage = Stage { chance, turns, frames, frame: 0, at: 0, began: None, reports: comm == "encoder" };
-            TaskSpec { memory, working_set: WORKING_SET, ..TaskSpec::new(comm, stage) }
+            let working_set = data.bytes.max(WORKING_SET);
+            TaskSpec { memory, working_set, data: data.bytes, lines: data.lines, ..TaskSpec::new(comm, stage) }
         };
         // Room that there is at the beginning: given by a thread that then ends.
         let spaces = packets.iter().map(|queue| queue.1).chain(decoded.iter().map(|queue| queue.1)).chain([room]);
         let spaces = spaces.flat_map(|room| (0..self.depth).map(move |_| Step::Give(room))).collect();
-        let mut specs = vec![stage("main", vec![spaces], 1)];
+        let mut specs = vec![stage("main", Data::NONE, vec![spaces], 1)];
+        let decodes = Data::of(DECODED * FRAME_BYTES, DECODE);
+        let encodes = Data::of(ENCODED * FRAME_BYTES / self.slices, ENCODE / self.slices);
         for (number, steps) in stages.into_iter().enumerate() {
             let decoder = (number as u64) < self.decoders;
             let own = |number: u64| (self.frames + self.decoders - 1 - number) / self.decoders;
-            let (comm, frames) = if decoder { ("decoder", own(number as u64)) } else { ("slice", self.frames) };
-            specs.push(stage(comm, vec![steps], frames));
+            let (comm, data, frames) = match decoder {
+                true => ("decoder", decodes, own(number as u64)),
+                false => ("slice", encodes, self.frames),
+            };
+            specs.push(stage(comm, data, vec![steps], frames));
         }
-        specs.push(stage("encoder", vec![encode], self.frames));
-        specs.push(stage("filter", filter, self.frames));
-        specs.push(stage("demuxer", demux, self.frames));
+        specs.push(stage("encoder", Data::NONE, vec![encode], self.frames));
+        specs.push(stage("filter", Data::of(FILTERED * FRAME_BYTES, FILTER), filter, self.frames));
+        specs.push(stage("demuxer", Data::NONE, demux, self.frames));
         specs
     }
 
     /// Thousandths of a frame per second.
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().map(|sample| self.frames * 1_000_000_000_000 / sample.value.max(1)).collect()
+    }
+}
+
+/// What a stage goes through in each of its turns: bytes, and the lines of them in 1000 cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Data {
+    bytes: u64,
+    lines: u32,
+}
+
+impl Data {
+    const NONE: Data = Data { bytes: 0, lines: 0 };
+
+    fn of(bytes: u64, cycles: u64) -> Data {
+        Data { bytes, lines: (bytes / 64 * 1_000 / cycles) as u32 }
     }
 }
 
@@ -177,7 +207,11 @@ impl Program for Stage {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::run;
+    use super::*;
+    use crate::fixture::{boot, instance, play, run};
+    use sched::scheduler::Scheduler;
+    use sched::versions::V4_15;
+    use units::Ps;
 
     fn fps(cpus: usize, parameters: &[(&str, u64)]) -> u64 {
         run("ffmpeg-like", cpus, parameters).rows()[0][0] / 1_000
@@ -197,6 +231,28 @@ mod tests {
         assert!((35..=56).contains(&four), "{four}");
         let eight = fps(16, &[("slices", 8)]);
         assert!(eight > four * 5 / 4, "{eight} instead of {four}");
+    }
+
+    #[test]
+    fn stages_fetch_their_frames_at_the_rate_that_they_work() {
+        let lines = |frames: u64, cycles| Data::of(frames * FRAME_BYTES, cycles).lines;
+        assert_eq!([lines(DECODED, DECODE), lines(FILTERED, FILTER), lines(ENCODED, ENCODE)], [4, 10, 2]);
+        // On CPUs for all, frames a second with a last level cache of so many MiB and memory that delivers so many bytes in a us.
+        let fps = |llc: u64, bytes: u64| {
+            let mut sim = boot::<true>(16, V4_15, None);
+            let prices = &mut sim.sched.arch_mut().prices;
+            (prices.lines.llc_hit, prices.lines.memory) = (Ps::from_ns(20), Ps::from_ns(100));
+            (prices.llc_bytes, prices.refill_parallel) = (llc << 20, 10);
+            prices.memory_ps_per_kib = 1024 * 1_000_000 / bytes;
+            play(instance("ffmpeg-like", &[]), sim).rows()[0][0]
+        };
+        let roomy = fps(1 << 10, 100_000);
+        let memory = fps(0, 100_000);
+        // Slices set the pace: two lines of 2 or 10 ns in 1000 cycles of 1 ns.
+        assert!((10..25).contains(&((roomy - memory) * 1000 / roomy)), "{memory} instead of {roomy}");
+        // A frame takes 7 of its size through memory: of 400 MB/s there are 18 in a second.
+        let narrow = fps(0, 400);
+        assert!((17_000..20_000).contains(&narrow), "{narrow} instead of {roomy}");
     }
 
     #[test]

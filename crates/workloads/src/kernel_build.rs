@@ -26,8 +26,15 @@ const SIGMA_PERMILLE: u64 = 700;
 /// One file in so many is read from the disk, which takes so long.
 const MISS_ONE_IN: u64 = 10;
 const MISS: Ns = Ns(4_000_000);
-/// Bytes of private cache that a compiler uses again after a switch: more than any has.
-const WORKING_SET: u64 = 2 << 20;
+/// Bytes that a compiler and an assembler use again and again: trees, tables and their own code (guess, 2 to 16 MiB and 256 KiB to 2 MiB;
+/// more than a core's caches hold); the linker, all symbols (guess, 16 to 256 MiB).
+const COMPILER_DATA: u64 = 4 << 20;
+const ASSEMBLER_DATA: u64 = 512 << 10;
+const LINKER_DATA: u64 = 32 << 20;
+/// Lines of these that they fetch from beyond their core's caches in 1000 cycles (guesses, 1 to 10, 1 to 5 and 2 to 20).
+const COMPILER_LINES: u32 = 3;
+const ASSEMBLER_LINES: u32 = 2;
+const LINKER_LINES: u32 = 8;
 
 pub const WORKLOAD: Workload = Workload {
     name: "kernel-build",
@@ -108,12 +115,12 @@ impl Make {
         let assembler = vec![Op::Work(Cycles(compile / ASSEMBLE_PART))];
         let driver = vec![
             Op::Work(SMALL),
-            process("cc1", WORKING_SET, compiler),
+            process("cc1", (COMPILER_DATA, COMPILER_LINES), compiler),
             Op::Wait,
-            process("as", WORKING_SET / 4, assembler),
+            process("as", (ASSEMBLER_DATA, ASSEMBLER_LINES), assembler),
             Op::Wait,
         ];
-        spec("sh", 0, vec![Op::Work(SMALL), process("gcc", 0, driver), Op::Wait])
+        spec("sh", (0, 0), vec![Op::Work(SMALL), process("gcc", (0, 0), driver), Op::Wait])
     }
 }
 
@@ -138,7 +145,7 @@ impl Program for Make {
                 MakeState::Waited => {
                     self.state = MakeState::Link;
                     let link = vec![Op::Work(Cycles(LINK * self.files))];
-                    return process("ld", WORKING_SET, link);
+                    return process("ld", (LINKER_DATA, LINKER_LINES), link);
                 }
                 MakeState::Link => {
                     self.state = MakeState::Report;
@@ -154,18 +161,21 @@ impl Program for Make {
     }
 }
 
-/// A process that does one thing after the other.
-fn spec(comm: &str, working_set: u64, steps: Vec<Op>) -> TaskSpec {
-    TaskSpec { working_set, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
+/// A process that does one thing after the other, with data of so many bytes and lines of them that it fetches.
+fn spec(comm: &str, (data, lines): (u64, u32), steps: Vec<Op>) -> TaskSpec {
+    TaskSpec { working_set: data, data, lines, ..TaskSpec::new(comm, Steps(steps.into_iter())) }
 }
 
-fn process(comm: &str, working_set: u64, steps: Vec<Op>) -> Op {
-    Op::Fork(Box::new(spec(comm, working_set, steps)))
+fn process(comm: &str, data: (u64, u32), steps: Vec<Op>) -> Op {
+    Op::Fork(Box::new(spec(comm, data, steps)))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::run;
+    use crate::fixture::{boot, instance, play, run};
+    use sched::scheduler::Scheduler;
+    use sched::versions::V4_15;
+    use units::Ps;
 
     fn milliseconds(cpus: usize, jobs: u64) -> u64 {
         run("kernel-build", cpus, &[("files", 40), ("file_cycles", 100), ("jobs", jobs)]).rows()[0][0] / 1_000_000
@@ -180,6 +190,27 @@ mod tests {
         assert!((250..360).contains(&(four * 1_000 / one)), "{four} after {one}");
         let many = milliseconds(4, 40);
         assert!(many < four * 11 / 10, "{many} after {four}");
+    }
+
+    #[test]
+    fn compilers_share_the_last_level_cache() {
+        // Four at a time, and no file read: what it takes with a last level cache of so many MiB.
+        let took = |llc: u64| {
+            let mut sim = boot::<true>(4, V4_15, None);
+            let prices = &mut sim.sched.arch_mut().prices;
+            (prices.lines.llc_hit, prices.lines.memory) = (Ps::from_ns(20), Ps::from_ns(100));
+            (prices.llc_bytes, prices.refill_parallel) = (llc << 20, 1);
+            let parameters = [("files", 40), ("file_cycles", 100), ("jobs", 4)];
+            play(instance("kernel-build", &parameters), sim).rows()[0][0] / 1_000_000
+        };
+        // One line after the other: 3 of 20 ns in 1000 cycles of 1 ns, and 3 of 100 where the cache holds nothing; of the whole nine
+        // tenths are the compilers'.
+        let (roomy, none) = (took(1 << 10), took(0));
+        let ratio = none * 1000 / roomy;
+        assert!((1_150..1_250).contains(&ratio), "{none} ms for {roomy}");
+        // Four sets of 4 MiB in 8: half of it.
+        let half = took(8);
+        assert!((half - roomy).abs_diff((none - roomy) / 2) * 8 < none - roomy, "{half} ms between {roomy} and {none}");
     }
 
     #[test]

@@ -37,8 +37,13 @@ const REDIS_EVENTS: usize = 16_384;
 const NGINX_EVENTS: usize = 512;
 /// How a request's work spreads.
 const SIGMA_PERMILLE: u64 = 500;
-/// Bytes of private cache that a server, or a client, uses again after a switch (guess).
-const SERVER_SET: u64 = 256 * 1024;
+/// Bytes that a server's work looks things up in (guess, 1 to 64 MiB: keys and values, or pages and what is known of them), those of them that
+/// each request goes through (guess, 32 to 256 KiB: code, buffers, the connection's state), and the lines of the others that it fetches in 1000
+/// cycles (guess, 0 to 5: a simple key's look-up takes some ten, of a table's slot, entry, key and value, in 30,000).
+const SERVER_SET: u64 = 4 << 20;
+const SERVER_DATA: u64 = 64 * 1024;
+const SERVER_LINES: u32 = 1;
+/// Bytes of private cache that a client uses again after a switch (guess).
 const CLIENT_SET: u64 = 16 * 1024;
 /// What a disk takes to answer.
 const DISK: Ns = Ns(200_000);
@@ -177,7 +182,8 @@ impl Instance for Server {
                 disk_percent: self.disk_percent,
                 state: ServeState::Told,
             };
-            specs.push(TaskSpec { working_set: SERVER_SET, ..TaskSpec::new("server", serve) });
+            let spec = TaskSpec::new("server", serve);
+            specs.push(TaskSpec { working_set: SERVER_SET, data: SERVER_DATA, lines: SERVER_LINES, ..spec });
         }
         clients.sort_unstable();
         for (number, socket) in clients {

@@ -11,7 +11,7 @@
 //!
 //! Structure and defaults: schbench 24e32b8 and 026d172. The work is counted as [`MULTIPLY_CYCLES`] for each multiply-add.
 
-use super::{Shared, Team, Thread, thread};
+use super::{Shared, Team, Thread, thread, thread_on_data};
 use crate::latency::Latencies;
 use crate::{Instance, Parameter, Summary, Values, Workload};
 use os::Os;
@@ -321,7 +321,7 @@ impl Messenger {
             state: WorkerState::Send,
         };
         self.forked += 1;
-        thread("schbench-worker", self.request.footprint, worker)
+        thread_on_data("schbench-worker", self.request.footprint, worker)
     }
 
     /// One request, to the next worker.

@@ -129,7 +129,12 @@ impl Shared {
 
 /// A thread of the one process.
 fn thread(comm: &str, working_set: u64, program: impl Program + 'static) -> Op {
-    let spec = TaskSpec { memory: AddressSpace::Parent, working_set, ..TaskSpec::new(comm, program) };
+    Op::Fork(Box::new(TaskSpec { memory: AddressSpace::Parent, working_set, ..TaskSpec::new(comm, program) }))
+}
+
+/// One whose work goes through so many bytes again and again.
+fn thread_on_data(comm: &str, data: u64, program: impl Program + 'static) -> Op {
+    let spec = TaskSpec { memory: AddressSpace::Parent, working_set: data, data, ..TaskSpec::new(comm, program) };
     Op::Fork(Box::new(spec))
 }
 
