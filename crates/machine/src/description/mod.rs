@@ -278,11 +278,16 @@ impl Description {
         self.required("frequency.min").hertz()
     }
 
-    /// The highest frequency with `active_cores` active: the figure for the largest number of cores given that is not
-    /// above it, so that a table of the known steps suffices.
+    /// The highest frequency with `active_cores` active. A bin holds for up to its number of active cores, as processors' registers have it
+    /// (MSR_TURBO_RATIO_LIMIT and the counts beside it, which Linux 6.1's skx_set_max_freq_ratio() reads so): that of the least number that
+    /// is given and not below; beyond all that are given the last one's; of a single core the highest of all.
     pub fn turbo_hertz(&self, active_cores: u32) -> u64 {
         let step = |cores: u32| self.figure(&format!("frequency.turbo_{cores}"));
-        let known = (1..=active_cores.min(255)).rev().find_map(step);
+        let cores = active_cores.clamp(1, 255);
+        let known = match cores {
+            1 => step(1),
+            _ => (cores..=255).find_map(step).or_else(|| (1..cores).rev().find_map(step)),
+        };
         known.unwrap_or_else(|| self.required("frequency.max")).hertz()
     }
 

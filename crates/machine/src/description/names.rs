@@ -53,7 +53,7 @@ keys! {
     "frequency.base" required Frequency HERTZ, "the marked frequency";
     "frequency.min" required Frequency HERTZ, "the lowest that the governor may choose";
     "frequency.max" required Frequency HERTZ, "the highest turbo frequency, with one core active";
-    "frequency.turbo_N" optional Frequency HERTZ, "the highest frequency with N cores active, for the N that are known";
+    "frequency.turbo_N" optional Frequency HERTZ, "the highest frequency with up to N cores active, for the N that are known";
     "frequency.cap" optional Frequency HERTZ, "what power or temperature allow for long, whatever is asked for";
     "frequency.step" optional Frequency HERTZ, "distance between two frequencies that can be asked for";
     "frequency.transition_latency" optional Time TIME, "from a request to the new frequency";

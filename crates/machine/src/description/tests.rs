@@ -90,6 +90,29 @@ fn the_machines_have_the_shape_of_their_studies() {
 }
 
 #[test]
+fn a_turbo_bin_holds_for_up_to_so_many_active_cores() {
+    let bins = |given: &[(u32, &str)], cores: u32| {
+        let line = |&(n, ghz): &(u32, &str)| {
+            format!(
+                "turbo_{n} = {{ value = {ghz}, unit = \"GHz\", range = [{ghz}, {ghz}], how = \"guess\", source = \"made up\" }}\n"
+            )
+        };
+        let without: String =
+            XEON.lines().filter(|line| !line.starts_with("turbo_")).map(|line| line.to_string() + "\n").collect();
+        let lines: String = given.iter().map(line).collect();
+        let text = without.replacen("[frequency]\n", &format!("[frequency]\n{lines}"), 1);
+        let machine = parse(&text, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        machine.turbo_hertz(cores) / 100_000_000
+    };
+    let given = [(1, "3.0"), (2, "2.9"), (4, "2.8"), (8, "2.6")];
+    let of = |cores: &[u32]| cores.iter().map(|&cores| bins(&given, cores)).collect::<Vec<_>>();
+    assert_eq!(of(&[1, 2, 3, 4, 5, 6, 8]), [30, 29, 28, 28, 26, 26, 26]);
+    assert_eq!(of(&[9, 12, 400]), [26; 3], "beyond all that are given: the last one's");
+    assert_eq!((bins(&[], 1), bins(&[], 12)), (31, 31), "none are given: the highest");
+    assert_eq!((bins(&[(12, "2.6")], 1), bins(&[(12, "2.6")], 2)), (31, 26), "one core's is the highest of all");
+}
+
+#[test]
 fn figures_come_in_the_order_of_the_file() {
     let xeon = two_sockets();
     let names: Vec<&str> = xeon.figures().map(|(name, _)| name).collect();
