@@ -22,7 +22,7 @@ use crate::timeline;
 use crate::window::{Window, end_of, executed, profile};
 use machine::description::Description;
 use machine::energy::Power;
-use machine::frequency::{Frequency, Governor, Policy};
+use machine::frequency::{Frequency, Governor, Policy, fixed_khz};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
 use machine::topology::Location;
@@ -311,14 +311,15 @@ fn refused_group<A: Arch>(setup: &Setup, model: &Model, sched: &Sched<A>, error:
 }
 
 /// Gives the sink that is wanted to the machine, and says how fast each CPU is.
-fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, nr_cpus: usize, wanted: &mut Wanted) {
+fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, machine: &Description, wanted: &mut Wanted) {
     let Some(sink) = wanted.sink.take() else { return };
     hardware.set_sink(sink);
     if wanted.bare_tracepoints {
         hardware.trace_bare();
     }
-    for cpu in (0..nr_cpus).map(CpuId::new) {
-        let khz = hardware.khz(cpu);
+    let fixed = if COSTS && hardware.frequency().is_none() { fixed_khz(machine) } else { Vec::new() };
+    for cpu in (0..machine.topology().nr_cpus()).map(CpuId::new) {
+        let khz = fixed.get(cpu.index()).copied().unwrap_or_else(|| hardware.khz(cpu));
         hardware.trace(cpu, &Event::CpuFrequency { khz });
     }
 }
@@ -349,7 +350,7 @@ fn boot<const COSTS: bool>(
         hardware.set_power(power);
     }
     // Before the scheduler is born: it announces its own tasks.
-    listen(&mut hardware, nr_cpus, wanted);
+    listen(&mut hardware, machine, wanted);
     let mut cpu_topology = topology.cpu_topology();
     if let (Some(governor), Some(energy)) = (governor, &mut cpu_topology.energy_model) {
         energy.schedutil = governor == Governor::Schedutil;

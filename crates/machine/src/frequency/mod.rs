@@ -31,7 +31,7 @@ mod rules;
 mod tests;
 
 pub use clock::{Counters, FrequencyTime};
-pub use model::{Autonomous, FullSpeed, Model, Sharing};
+pub use model::{Autonomous, FullSpeed, Model, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
 pub use rules::{FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
 

@@ -72,6 +72,26 @@ fn khz(hertz: u64) -> u32 {
     u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked")
 }
 
+/// Kinds of cores whose clocks show other frequencies than the fastest one's: their CPUs, and the highest.
+fn kinds(machine: &Description) -> Vec<(CpuMask, u32)> {
+    let highest = |name: &str| machine.figure(&format!("kind.{name}.max")).map(|highest| khz(highest.hertz()));
+    let kinds = machine.topology().kinds().iter();
+    kinds.filter_map(|kind| Some((kind.cpus.clone(), highest(&kind.name)?))).collect()
+}
+
+/// What the clock of `cpu` shows where those of the fastest kind, whose highest is `full`, show `khz`.
+fn shown(kinds: &[(CpuMask, u32)], full: u32, cpu: CpuId, khz: u32) -> u32 {
+    let Some((_, highest)) = kinds.iter().find(|(cpus, _)| cpus.contains(cpu)) else { return khz };
+    (u64::from(khz) * u64::from(*highest) / u64::from(full)) as u32
+}
+
+/// What the clocks of a machine show, each CPU's, while its frequencies are not simulated.
+pub fn fixed_khz(machine: &Description) -> Vec<u32> {
+    let (kinds, fixed) = (kinds(machine), khz(machine.fixed_hertz()));
+    let full = khz(machine.turbo_hertz(1).max(machine.base_hertz()));
+    machine.topology().cpus().map(|(cpu, _)| shown(&kinds, full, cpu, fixed)).collect()
+}
+
 impl Autonomous {
     /// How a machine's hardware chooses, where it is let; otherwise the name of a figure that its file lacks.
     ///
@@ -129,22 +149,13 @@ impl Model {
                 "halfway" => FullSpeed::Halfway,
                 _ => FullSpeed::Highest,
             }),
-            kinds: machine
-                .topology()
-                .kinds()
-                .iter()
-                .filter_map(|kind| {
-                    let highest = machine.figure(&format!("kind.{}.max", kind.name))?;
-                    Some((kind.cpus.clone(), khz(highest.hertz())))
-                })
-                .collect(),
+            kinds: kinds(machine),
         })
     }
 
     /// What the clock of `cpu` shows where those of the fastest kind show `khz`: all kinds are governed on one scale.
     pub fn shown_khz(&self, cpu: CpuId, khz: u32) -> u32 {
-        let Some((_, highest)) = self.kinds.iter().find(|(cpus, _)| cpus.contains(cpu)) else { return khz };
-        (u64::from(khz) * u64::from(*highest) / u64::from(self.max_khz())) as u32
+        shown(&self.kinds, self.max_khz(), cpu, khz)
     }
 
     /// The highest of all frequencies.

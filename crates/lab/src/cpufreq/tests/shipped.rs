@@ -82,3 +82,24 @@ fn clocks_of_smaller_cores_show_their_own_frequencies() {
     comes_to("core-i9-12900k", &performance("intel_pstate"), (20, 50), 3_900);
     comes_to("snapdragon-845", &performance("scmi"), (1, 20), 1_766);
 }
+
+#[test]
+fn a_trace_without_a_driver_shows_each_kinds_own_frequency() {
+    let files = Table(BTreeMap::new());
+    let mut draft = Draft::default();
+    draft.machine_option("core-i9-12900k");
+    draft.workload_option("pipetest:batches=1,loops=1").unwrap();
+    draft.arm_options(&["v6.12".to_string()], true).unwrap();
+    let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
+    let setup = experiment.setup(&experiment.jobs()[0]);
+    let wish = Wish { format: TraceFormat::Ftrace, cut: Cut { from: None, to: None }, columns: 80, events: None };
+    let (text, ..) = trace(&setup, wish, Vec::new(), &|| false).unwrap().expect("nobody interrupted");
+    let text = String::from_utf8(text).expect("ftrace is text");
+    let shown = |cpu: &str| {
+        let mut lines = text.lines().filter(|line| line.contains("cpu_frequency:"));
+        lines.find_map(|line| line.strip_suffix(cpu)?.rsplit_once("state=").map(|(_, khz)| khz.to_string()))
+    };
+    // All are simulated at 4.9 GHz, of 5.2; of an E-core's 3.9 that is as much.
+    assert_eq!(shown(" cpu_id=0").as_deref(), Some("4900000"));
+    assert_eq!(shown(" cpu_id=20").as_deref(), Some("3675000"));
+}
