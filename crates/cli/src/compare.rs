@@ -3,7 +3,7 @@
 use crate::arguments::{CompareArguments, Format, Selectors};
 use crate::execute::{Keep, Patience, execute, guarded, thread_cpu_ns};
 use crate::failure::Failure;
-use crate::measure::measured;
+use crate::measured_folder::measured;
 use crate::output::print;
 use crate::progress::Course;
 use crate::select::{experiment, threads};

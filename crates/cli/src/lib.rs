@@ -10,6 +10,7 @@ mod failure;
 mod fidelity;
 mod files;
 mod measure;
+mod measured_folder;
 mod output;
 mod progress;
 mod real_rt_app;

@@ -1,24 +1,22 @@
-//! `measure`: real benchmarks on this computer's kernel; and the folders of measurements that `compare --measured` reads.
+//! `measure`: real benchmarks on this computer's kernel.
 
 use crate::arguments::{MeasureArguments, MeasureFormat};
 use crate::execute::{Patience, progress};
 use crate::failure::Failure;
 use crate::files::Disk;
-use crate::output::{folders_to_make, print, say, write_file, write_file_and_folders};
+use crate::measured_folder::Folder;
+use crate::output::{print, say};
 use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
-use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable, file_name};
-use lab::machines::Files;
-use lab::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
+use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable};
+use lab::measured::{Host, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
 use lab::mistake::{Location, Mistake, Written};
 use lab::programs::RT_APP;
 use lab::setup::WorkloadSetup;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
-const RECORDS: &str = "measured";
 /// Share of the CPUs' time, in thousandths, from which others' work is worth a word.
 const WORTH_A_WORD: u64 = 50;
 
@@ -28,15 +26,25 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let iterations = Written::option("--iterations", &arguments.iterations).whole("iterations", 1, MOST_ITERATIONS)?;
     let tables = tables(arguments, computer.allowed.len())?;
     let plan = plan(&tables)?;
-    let folder = arguments.out.as_ref().map(|out| Folder::open(Path::new(out))).transpose()?;
+    let host = facts(&computer);
+    let workloads: Vec<&WorkloadSetup> = plan.iter().map(|(_, workload)| workload).collect();
+    let out = arguments.out.as_ref().map(Path::new);
+    let opened = out.map(|out| Folder::open(out, &workloads, &host, iterations as u32)).transpose()?;
+    let (folder, mut records) = opened.map_or((None, Vec::new()), |(folder, records)| (Some(folder), records));
+    let all = plan.len() * iterations as usize;
+    if let (Some(folder), false, false) = (&folder, records.is_empty(), arguments.quiet) {
+        say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
+    }
     let patience = Patience::watch();
     let starter = starter()?;
-    let host = facts(&computer);
-    let bar = progress(plan.len() * iterations as usize, 0, arguments.quiet);
-    let mut records: Vec<MeasuredRecord> = Vec::new();
+    let bar = progress(all, records.len(), arguments.quiet);
     // By iteration, so that slow changes of the computer fall on all rows alike.
     let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
     let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {
+        let done = |record: &MeasuredRecord| record.iteration == iteration && record.workload == *workload;
+        if records.iter().any(done) {
+            return Ok(());
+        }
         let outcome = match one(real, workload, &starter, &computer) {
             // A terminal's Ctrl-C ends the benchmark's own processes, too: that run was none.
             Err(_) if patience.is_over() => return Ok(()),
@@ -56,10 +64,11 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     if records.is_empty() {
         return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
     }
+    records.sort_by_key(|record| record.iteration);
     if !arguments.quiet {
         warn(&records);
     }
-    finish(arguments, folder.as_ref(), report(&tables, &records), (records.len(), plan.len() * iterations as usize))
+    finish(arguments, folder.as_ref(), report(&tables, &records), (records.len(), all))
 }
 
 /// Stores and prints what came of it, of which a part may be missing.
@@ -75,7 +84,7 @@ fn finish(
     if let Some(folder) = folder {
         folder.report(partial, &text, &report.json)?;
         if !arguments.quiet {
-            say(&format!("measurements: {}", folder.path.display()));
+            say(&format!("measurements: {}", folder.path().display()));
         }
     }
     match arguments.format {
@@ -87,7 +96,8 @@ fn finish(
     if !partial {
         return Ok(());
     }
-    let place = folder.map_or("done".to_string(), |folder| format!("kept in {}", folder.path.display()));
+    let kept = |folder: &Folder| format!("kept in {}; the same command goes on from there", folder.path().display());
+    let place = folder.map_or("done".to_string(), kept);
     Err(Failure::Mistake(format!("interrupted: {done} of {all} runs are {place}")))
 }
 
@@ -216,99 +226,6 @@ fn warn(records: &[MeasuredRecord]) {
     if stolen >= WORTH_A_WORD {
         say(&format!("note: a hypervisor took up to {} % of the CPUs' time", stolen / 10));
     }
-}
-
-/// Where measurements are stored, new or with earlier ones: these are replaced run by run, so that a folder holds one set.
-struct Folder {
-    path: PathBuf,
-    /// The folders that were made for it, the outermost first.
-    made: Vec<PathBuf>,
-}
-
-impl Folder {
-    fn open(path: &Path) -> Result<Folder, Failure> {
-        let records = path.join(RECORDS);
-        let foreign = !records.exists() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if foreign || path.exists() && !path.is_dir() {
-            let found =
-                if foreign { "a folder that is not empty and holds no measurements" } else { "a file of that name" };
-            return Err(Failure::Mistake(format!(
-                "{}: found {found}; expected a new folder: --out DIR",
-                path.display()
-            )));
-        }
-        let made = folders_to_make(&records);
-        fs::create_dir_all(&records).map_err(|error| cannot_write(&records, &error))?;
-        Ok(Folder { path: path.to_path_buf(), made })
-    }
-
-    /// Takes the folders away again that were made: nothing came of it.
-    fn discard(&self) {
-        for made in self.made.iter().rev() {
-            let _ = fs::remove_dir(made);
-        }
-    }
-
-    /// Writes what was printed; of measurements of which a part is missing under other names.
-    fn report(&self, partial: bool, text: &str, json: &str) -> Result<(), Failure> {
-        for (name, text) in [("txt", text), ("json", json)] {
-            let [whole, part] = ["", ".partial"].map(|part| self.path.join(format!("measured{part}.{name}")));
-            let (path, other) = if partial { (part, whole) } else { (whole, part) };
-            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
-            // Of the measurements that these have taken the place of.
-            let _ = fs::remove_file(other);
-        }
-        Ok(())
-    }
-
-    fn store(&self, record: &MeasuredRecord) -> Result<(), Failure> {
-        // Of the same workload in an earlier measurement nothing may be left beside the new.
-        let records = self.path.join(RECORDS);
-        let values: Vec<String> =
-            record.workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let text = record.workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
-        let name =
-            file_name(&format!("{}-{}{}", record.workload.name, values.join("-"), text.get(..8).unwrap_or_default()));
-        let place = records.join(name);
-        if record.iteration == 0 && place.exists() {
-            fs::remove_dir_all(&place).map_err(|error| cannot_write(&place, &error))?;
-        }
-        let path = place.join(format!("{:04}.json", record.iteration));
-        write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
-    }
-}
-
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::unwritten(path.display(), error, "a place for measurements: --out DIR")
-}
-
-/// Reads a folder of measurements.
-pub fn measured(folder: &str) -> Result<Measured, Failure> {
-    let at = Location::of(&format!("--measured {folder}"));
-    let expected = "a folder of `fairground measure --out DIR`";
-    let records = Path::new(folder).join(RECORDS);
-    let entries = |path: &Path| {
-        let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
-        let mut entries = entries.collect::<std::io::Result<Vec<PathBuf>>>()?;
-        entries.sort();
-        Ok::<_, std::io::Error>(entries)
-    };
-    let wrong = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),
-        _ => Mistake::new(&at, error.to_string(), expected),
-    };
-    let mut found = Vec::new();
-    for place in entries(&records).map_err(wrong)? {
-        for path in entries(&place).map_err(wrong)? {
-            let path = path.display().to_string();
-            let text = Disk.text(&path).map_err(|error| Mistake::file(&path, error, "a measurement"))?;
-            found.push(MeasuredRecord::parse(&text, &path)?);
-        }
-    }
-    if found.is_empty() {
-        return Err(Mistake::new(&at, "no measurement", expected).into());
-    }
-    Ok(Measured { from: folder.to_string(), records: found })
 }
 
 #[cfg(test)]

@@ -122,7 +122,8 @@ fn interrupted_measurements_are_kept_and_labelled_and_without_any_nothing_is() {
     let done = if stopped.stdout.starts_with("PARTIAL: 1 ") { 1 } else { 2 };
     let label = format!("PARTIAL: {done} of 100 runs\n\nmeasured ");
     assert!(stopped.stdout.starts_with(&label), "{}", stopped.stdout);
-    let told = format!("error: interrupted: {done} of 100 runs are kept in out/real\n");
+    let told =
+        format!("error: interrupted: {done} of 100 runs are kept in out/real; the same command goes on from there\n");
     assert!(stopped.stderr.ends_with(&told), "{}", stopped.stderr);
     assert_eq!(fs::read_to_string(place.join("out/real/measured.partial.txt")).unwrap(), stopped.stdout);
     assert!(!place.join("out/real/measured.txt").exists());
@@ -137,6 +138,32 @@ fn interrupted_measurements_are_kept_and_labelled_and_without_any_nothing_is() {
     } else {
         assert!(stopped.stdout.starts_with("PARTIAL: 1 of 50 runs\n"), "{}", stopped.stdout);
     }
+}
+
+#[test]
+fn a_killed_measurement_goes_on_with_what_it_has_and_a_whole_one_begins_anew() {
+    let place = folder("killed-measure");
+    let measure =
+        |iterations| ["measure", "hackbench-pipes:groups=1,loops=1", "--iterations", iterations, "--out", "real"];
+    let records = "real/measured/hackbench-pipes-groups-1-loops-1-messages-0-threads-0";
+    let record = |number: u32| fs::read_to_string(place.join(format!("{records}/{number:04}.json"))).unwrap();
+    let mut child = started(&place, &measure("2000"), &format!("{records}/0003.json"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!place.join("real/measured.txt").exists() && place.join("real/measured.unfinished").exists());
+    let (third, stored) = (record(2), files(&place.join(records)).len());
+    fs::write(place.join(format!("{records}/0001.json")), "{\"format\":1,").unwrap();
+
+    // Three of the four that it needs, and others that it does not.
+    let again = run_well(&place, &measure("4"));
+    assert!(again.stderr.contains("note: 3 of 4 runs are taken from real\n"), "{}", again.stderr);
+    assert!(again.stdout.contains("4 iterations on the real kernel"), "{}", again.stdout);
+    assert!(stored >= 4 && record(2) == third && record(1).ends_with("}\n"));
+    assert_eq!(files(&place.join("real")).len(), 4 + 2, "{:?}", files(&place.join("real")));
+
+    let anew = run_well(&place, &measure("3"));
+    assert!(!anew.stderr.contains("are taken from"), "{}", anew.stderr);
+    assert!(record(2) != third && files(&place.join("real")).len() == 3 + 2);
 }
 
 #[test]

@@ -1,0 +1,188 @@
+//! Folders of measurements: one record for each run, the report, and what tells an interrupted measurement from a whole one.
+
+use crate::failure::Failure;
+use crate::files::Disk;
+use crate::output::{folders_to_make, sweep, write_file, write_file_and_folders};
+use lab::experiment::file_name;
+use lab::machines::Files;
+use lab::measured::{Host, Measured, MeasuredRecord};
+use lab::mistake::{Location, Mistake};
+use lab::setup::{Engine, WorkloadSetup};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const RECORDS: &str = "measured";
+/// Lists what is being measured, while it is: whoever finds it knows what to go on with.
+const UNFINISHED: &str = "measured.unfinished";
+
+/// Where measurements are stored, new or with earlier ones. One that was interrupted is gone on with; another one takes the place of an earlier
+/// one of the same workload, so that a folder holds one set.
+pub struct Folder {
+    path: PathBuf,
+    /// The folders that were made for it, the outermost first.
+    made: Vec<PathBuf>,
+    /// What an interrupted measurement has left unfinished, and what this one measures: names below [`RECORDS`].
+    unfinished: BTreeSet<String>,
+    own: BTreeSet<String>,
+    /// The files of the runs that this one takes from an interrupted one.
+    taken: BTreeSet<PathBuf>,
+    begun: Cell<bool>,
+}
+
+impl Folder {
+    /// The folder, and the runs of `workloads`, up to so many of each, that an interrupted measurement has left there: of this program on
+    /// this host.
+    pub fn open(
+        path: &Path,
+        workloads: &[&WorkloadSetup],
+        host: &Host,
+        iterations: u32,
+    ) -> Result<(Folder, Vec<MeasuredRecord>), Failure> {
+        let records = path.join(RECORDS);
+        let foreign = !records.exists() && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if foreign || path.exists() && !path.is_dir() {
+            let found =
+                if foreign { "a folder that is not empty and holds no measurements" } else { "a file of that name" };
+            return Err(Failure::Mistake(format!(
+                "{}: found {found}; expected a new folder: --out DIR",
+                path.display()
+            )));
+        }
+        let made = folders_to_make(&records);
+        fs::create_dir_all(&records).map_err(|error| cannot_write(&records, &error))?;
+        sweep(path);
+        let list = fs::read_to_string(path.join(UNFINISHED)).unwrap_or_default();
+        let mut folder = Folder {
+            path: path.to_path_buf(),
+            made,
+            unfinished: list.lines().map(str::to_string).collect(),
+            own: workloads.iter().map(|workload| name_of(workload)).collect(),
+            taken: BTreeSet::new(),
+            begun: Cell::new(false),
+        };
+        let mut found = Vec::new();
+        for workload in workloads.iter().filter(|workload| folder.unfinished.contains(&name_of(workload))) {
+            for iteration in 0..iterations {
+                let path = folder.record_path(workload, iteration);
+                let Some(record) = record_at(&path) else { continue };
+                let same = record.engine == Engine::this() && record.host == *host && record.iteration == iteration;
+                if same && record.workload == **workload {
+                    folder.taken.insert(path);
+                    found.push(record);
+                }
+            }
+        }
+        Ok((folder, found))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn record_path(&self, workload: &WorkloadSetup, iteration: u32) -> PathBuf {
+        self.path.join(RECORDS).join(name_of(workload)).join(format!("{iteration:04}.json"))
+    }
+
+    /// Takes the folders away again that were made: nothing came of it.
+    pub fn discard(&self) {
+        for made in self.made.iter().rev() {
+            let _ = fs::remove_dir(made);
+        }
+    }
+
+    /// From here on these workloads' earlier runs are gone but for those that are taken up, and so is what was reported of them.
+    fn begin(&self) -> Result<(), Failure> {
+        if self.begun.replace(true) {
+            return Ok(());
+        }
+        let list: String = self.unfinished.union(&self.own).map(|name| format!("{name}\n")).collect();
+        let path = self.path.join(UNFINISHED);
+        write_file(&path, &list).map_err(|error| cannot_write(&path, &error))?;
+        for name in &self.own {
+            let entries = fs::read_dir(self.path.join(RECORDS).join(name)).into_iter().flatten().flatten();
+            for path in entries.map(|entry| entry.path()).filter(|path| !self.taken.contains(path)) {
+                fs::remove_file(&path).map_err(|error| cannot_write(&path, &error))?;
+            }
+        }
+        self.reports(false).into_iter().for_each(|(path, _)| drop(fs::remove_file(path)));
+        Ok(())
+    }
+
+    pub fn store(&self, record: &MeasuredRecord) -> Result<(), Failure> {
+        self.begin()?;
+        let path = self.record_path(&record.workload, record.iteration);
+        write_file_and_folders(&path, record.to_json()).map_err(|error| cannot_write(&path, &error))
+    }
+
+    /// The files of a report, text and JSON, and those of the other kind: whole, or of a part.
+    fn reports(&self, partial: bool) -> [(PathBuf, PathBuf); 2] {
+        ["txt", "json"].map(|name| {
+            let [whole, part] = ["", ".partial"].map(|part| self.path.join(format!("measured{part}.{name}")));
+            if partial { (part, whole) } else { (whole, part) }
+        })
+    }
+
+    /// Writes what was printed; of measurements of which a part is missing under other names.
+    pub fn report(&self, partial: bool, text: &str, json: &str) -> Result<(), Failure> {
+        self.begin()?;
+        for ((path, other), text) in self.reports(partial).into_iter().zip([text, json]) {
+            write_file(&path, text).map_err(|error| cannot_write(&path, &error))?;
+            // Of the measurements that these have taken the place of.
+            let _ = fs::remove_file(other);
+        }
+        if partial {
+            return Ok(());
+        }
+        let others: String = self.unfinished.difference(&self.own).map(|name| format!("{name}\n")).collect();
+        let path = self.path.join(UNFINISHED);
+        let left = if others.is_empty() { fs::remove_file(&path) } else { write_file(&path, &others) };
+        left.map_err(|error| cannot_write(&path, &error))
+    }
+}
+
+/// A workload's folder below [`RECORDS`].
+fn name_of(workload: &WorkloadSetup) -> String {
+    let values: Vec<String> = workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let text = workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
+    file_name(&format!("{}-{}{}", workload.name, values.join("-"), text.get(..8).unwrap_or_default()))
+}
+
+fn record_at(path: &Path) -> Option<MeasuredRecord> {
+    let text = fs::read_to_string(path).ok()?;
+    MeasuredRecord::parse(&text, &path.to_string_lossy()).ok()
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::unwritten(path.display(), error, "a place for measurements: --out DIR")
+}
+
+/// Reads a folder of measurements.
+pub fn measured(folder: &str) -> Result<Measured, Failure> {
+    let at = Location::of(&format!("--measured {folder}"));
+    let expected = "a folder of `fairground measure --out DIR`";
+    let records = Path::new(folder).join(RECORDS);
+    let entries = |path: &Path| {
+        let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
+        let mut entries = entries.collect::<std::io::Result<Vec<PathBuf>>>()?;
+        entries.sort();
+        Ok::<_, std::io::Error>(entries)
+    };
+    let wrong = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),
+        _ => Mistake::new(&at, error.to_string(), expected),
+    };
+    let mut found = Vec::new();
+    for place in entries(&records).map_err(wrong)? {
+        for path in entries(&place).map_err(wrong)? {
+            let path = path.display().to_string();
+            let text = Disk.text(&path).map_err(|error| Mistake::file(&path, error, "a measurement"))?;
+            found.push(MeasuredRecord::parse(&text, &path)?);
+        }
+    }
+    if found.is_empty() {
+        return Err(Mistake::new(&at, "no measurement", expected).into());
+    }
+    Ok(Measured { from: folder.to_string(), records: found })
+}
