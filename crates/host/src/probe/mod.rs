@@ -5,6 +5,7 @@
 //! of its bursts, and its range begins at the least of them. Bursts run at this process's own priority: a lower one would not
 //! measure what a task of ordinary priority meets.
 
+mod bandwidth;
 mod calls;
 mod clock;
 mod frequency;
@@ -144,6 +145,7 @@ pub const PROBES: &[Probe] = &[
     Probe { name: "clocks and timers", run: clock::run },
     Probe { name: "system calls", run: calls::run },
     Probe { name: "cache and memory", run: memory::run },
+    Probe { name: "memory of all CPUs", run: bandwidth::run },
     Probe { name: "cache lines between CPUs", run: lines::run },
     Probe { name: "wakeups and switches", run: pair::run },
     Probe { name: "wakeups from idle", run: idle::run },
@@ -179,6 +181,8 @@ mod tests {
             "load.llc",
             "load.memory",
             "bandwidth",
+            "bandwidth.one",
+            "bandwidth.all",
             "futex_pair.same",
             "thread",
             "process_exit",

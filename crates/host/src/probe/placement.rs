@@ -134,7 +134,7 @@ impl Seat {
 }
 
 /// The kernel's lists of CPUs: `0-3,8`.
-fn list(text: &str) -> Vec<usize> {
+pub(super) fn list(text: &str) -> Vec<usize> {
     let range = |part: &str| {
         let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
         Some(first.parse().ok()?..=last.parse().ok()?)

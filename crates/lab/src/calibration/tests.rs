@@ -28,6 +28,8 @@ pub(crate) fn observed() -> Observed {
         ("load.l2", "ns", 4.0),
         ("load.llc", "ns", 12.0),
         ("load.memory", "ns", 110.0),
+        ("bandwidth.one", "GB/s", 20.0),
+        ("bandwidth.all", "GB/s", 25.0),
         ("line.0-1", "ns", 25.0),
         ("switch.yield", "ns", 1_000.0),
         ("futex_pair.same", "ns", 3_500.0),
@@ -72,12 +74,35 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
     assert_eq!(machine.fixed_hertz(), 4_000_000_000);
     assert_eq!(machine.listed_os("entry_SYSCALL_64"), Some(units::Cycles(400)));
     assert_eq!(machine.tick_hertz(), 250);
+    // 25 bytes a ns; two CPUs that draw little more than one have met the limit.
+    assert_eq!(machine.memory_ps_per_kib(), 40 * 1024);
+    let delivery = machine.figure("memory.delivery").expect("it was measured");
+    assert_eq!(delivery.range, (31_508, 45_511), "32.5 and 22.5 bytes a ns");
+    assert!(!delivery.source.contains("no more"), "{}", delivery.source);
     assert!(!machine.wakes_by_mwait());
     let line = machine.figure("line.llc").unwrap();
     assert_eq!((line.value, line.how.name()), (25_000, "measured"));
     assert!(line.source.contains("the experiment \"line.0-1\""));
     assert!(calibration.text.starts_with("# Measured by `fairground calibrate` on 2026-01-01 00:00, UTC.\n"));
     assert!(calibration.text.contains("# Not seen: something split\n"));
+}
+
+#[test]
+fn memory_that_its_cpus_do_not_exhaust_may_deliver_more() {
+    let mut observed = observed();
+    let line = |observed: &Observed| {
+        let mut out = String::new();
+        write::delivery(observed, &mut out);
+        out
+    };
+    for it in observed.measurements.iter_mut().filter(|it| it.name == "bandwidth.all") {
+        it.value = 38.0;
+    }
+    let more = line(&observed);
+    assert!(more.starts_with("delivery = { value = 26947, unit = \"ps/KiB\", range = [6737, "), "{more}");
+    assert!(more.contains("memory may deliver it"), "{more}");
+    observed.measurements.retain(|it| it.name != "bandwidth.all");
+    assert_eq!(line(&observed), "", "what was not measured is no limit");
 }
 
 #[test]

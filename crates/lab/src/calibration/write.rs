@@ -63,7 +63,7 @@ fn quoted(text: &str) -> String {
 /// One figure, rounded to what its unit can hold.
 fn figure(out: &mut String, name: &str, range: Range, unit: &str, how: How, source: &str) {
     let decimals = match unit {
-        "cycles" | "Hz" | "B" | "count" => 0,
+        "cycles" | "Hz" | "B" | "count" | "ps/KiB" => 0,
         "GHz" | "ns" | "ns/B" | "us" | "cycles/instruction" | "ratio" => 3,
         other => unreachable!("no figure here has the unit {other}"),
     };
@@ -162,11 +162,34 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     let local = observed.needed("load.memory")?;
     let source = format!("{}; the walk of page tables included", ran(local));
     figure(out, "local", range(local), "ns", How::Measured, &source);
+    delivery(observed, out);
     if observed.topology.nodes().len() > 1 {
         let remote = Range { value: local.value * 1.5, low: local.value, high: local.value * 3.0 };
         figure(out, "remote_1", remote, "ns", How::Guess, "half as much again as the own node's; not measured");
     }
     Ok(())
+}
+
+/// CPUs that draw so much more together than one of them, for each of them, have not met the memory's limit.
+const UNSATURATED: f64 = 0.8;
+
+/// What a node's memory delivers at most: what its CPUs drew together. Where each of them drew nearly as much as one does alone it may deliver
+/// more, which they cannot ask for.
+pub(super) fn delivery(observed: &Observed, out: &mut String) {
+    let Some(all) = observed.measurement("bandwidth.all").filter(|all| all.low > 0.0) else { return };
+    let cpus = observed.topology.nodes().first().map_or(1, |node| node.cpus.iter().count());
+    let one = observed.measurement("bandwidth.one");
+    let more = one.is_some_and(|one| all.value > one.value * UNSATURATED * cpus as f64);
+    // Bytes a nanosecond are gigabytes a second.
+    let ps = |bytes: f64| 1_024.0 * 1_000.0 / bytes;
+    let (least, doubt) = match more {
+        true => (ps(all.value) / 4.0, "; these CPUs can ask for no more, and memory may deliver it"),
+        false => (ps(all.high), ""),
+    };
+    let range =
+        Range { value: ps(all.value), low: least.min(ps(all.value) * 0.9), high: ps(all.low).max(ps(all.value) * 1.1) };
+    let source = format!("{}; upper quartile of {} bursts{doubt}", all.ran, all.bursts);
+    figure(out, "delivery", range, "ps/KiB", How::Measured, &source);
 }
 
 /// The matrix, pressed into one figure for each distance: the median pair, and from the least of the nearest to the most of the
