@@ -28,7 +28,7 @@ pub(crate) fn observed() -> Observed {
         ("load.l2", "ns", 4.0),
         ("load.llc", "ns", 12.0),
         ("load.memory", "ns", 110.0),
-        ("bandwidth.one", "GB/s", 20.0),
+        ("bandwidth.half", "GB/s", 20.0),
         ("bandwidth.all", "GB/s", 25.0),
         ("line.0-1", "ns", 25.0),
         ("switch.yield", "ns", 1_000.0),

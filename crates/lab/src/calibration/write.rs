@@ -170,16 +170,15 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// CPUs that draw so much more together than one of them, for each of them, have not met the memory's limit.
-const UNSATURATED: f64 = 0.8;
+/// Where twice as many CPUs draw so many times as much, they have not met the memory's limit.
+const UNSATURATED: f64 = 1.25;
 
-/// What a node's memory delivers at most: what its CPUs drew together. Where each of them drew nearly as much as one does alone it may deliver
-/// more, which they cannot ask for.
+/// What a node's memory delivers at most: what its CPUs drew together. Where that is clearly more than half of them drew, memory may deliver more,
+/// which they cannot ask for.
 pub(super) fn delivery(observed: &Observed, out: &mut String) {
     let Some(all) = observed.measurement("bandwidth.all").filter(|all| all.low > 0.0) else { return };
-    let cpus = observed.topology.nodes().first().map_or(1, |node| node.cpus.iter().count());
-    let one = observed.measurement("bandwidth.one");
-    let more = one.is_some_and(|one| all.value > one.value * UNSATURATED * cpus as f64);
+    let half = observed.measurement("bandwidth.half");
+    let more = half.is_none_or(|half| all.value > half.value * UNSATURATED);
     // Bytes a nanosecond are gigabytes a second.
     let ps = |bytes: f64| 1_024.0 * 1_000.0 / bytes;
     let (least, doubt) = match more {
