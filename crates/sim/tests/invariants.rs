@@ -11,6 +11,7 @@ mod checker;
 mod dimensions;
 mod energy;
 mod pressure;
+pub mod prices;
 mod program;
 mod structures;
 
