@@ -57,6 +57,7 @@ pub fn prices(machine: &Description) -> Prices {
             slice_spread: machine.figure("line.slice_spread").map_or(0, Figure::permille),
             write_stall: machine.write_stall(),
             contended: machine.figure("line.contended").map_or(1000, Figure::permille),
+            disputed_from: machine.figure("line.disputed_from").map_or(u64::MAX, Figure::count),
         },
         ipi_delivery: machine.ipi_delivery(Distance::Llc),
         tick_jitter: machine.figure("tick.jitter").map_or(Ps::ZERO, Figure::time),

@@ -65,6 +65,8 @@ pub struct LinePrices {
     /// How many times as long a way beyond the last level cache takes where others spin for the lock on the line, in permille: 1000
     /// where those do not hold it up.
     pub contended: u64,
+    /// How many ways' time somebody must have waited behind others for a line to count as [disputed]; `u64::MAX`: none ever does.
+    pub disputed_from: u64,
 }
 
 impl Entry {
@@ -245,11 +247,11 @@ impl Directory {
             fought: Fought::new(&prices),
             read_stall: Permille::new(prices.read_stall),
             write_stall: Permille::new(prices.write_stall),
+            disputed: Disputed::none(prices.disputed_from),
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
             true_seats: Slots::new(),
-            disputed: Disputed::none(),
         }
     }
 

@@ -104,6 +104,7 @@ impl Prices {
                 read_stall: 1000,
                 write_stall: 1000,
                 contended: 1000,
+                disputed_from: u64::MAX,
             },
             ipi_delivery: Ps::ZERO,
             tick_jitter: Ps::ZERO,

@@ -78,6 +78,7 @@ impl Curve {
             slice_spread: 0,
             write_stall: machine.write_stall(),
             contended: 1000,
+            disputed_from: u64::MAX,
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A path is executed whole, so what it asks for in its middle reaches the directory before the requests that other CPUs are still to
 //! make for earlier moments, and a CPU that has got a line finds it there when it asks again, though those who waited behind it
-//! have taken it meanwhile. Where hardly anybody waits, that is of no account; where hundreds do, it is all there is. So once a line
-//! has had a queue, it is *disputed* for good: nobody finds it in his cache, a request for it is put off ([`Hardware::put_off`]), and
+//! have taken it meanwhile. Where hardly anybody waits, that is of no account; where hundreds do, it is all there is. So, where
+//! the machine asks for it ([`LinePrices::disputed_from`](super::LinePrices)), a line that has had a queue is *disputed* for good: nobody finds it in his cache, a request for it is put off ([`Hardware::put_off`]), and
 //! the path goes on as though the line were here. When simulated time has come to the request it is answered, in the one order of all
 //! CPUs' clocks, and what comes after it in the path moves back by the answer's stall.
 //!
@@ -15,16 +15,13 @@ use crate::topology::Topology;
 use sched::layout::{Line, Region};
 use units::{CpuId, Ps};
 
-/// How many ways' time a request must have waited behind others for the line to count as disputed.
-const QUEUE: u64 = 8;
-
 /// Nobody holds it, as far as those can see who look at its entry only.
 const DISPUTED: Holder = 1 << 18 | super::UNTOUCHED;
 
 /// The disputed lines.
 #[derive(Debug)]
 pub(super) struct Disputed {
-    /// [`QUEUE`], but in tests.
+    /// How many ways' time a request must have waited behind others.
     queue: u64,
     /// Where they really are. There are few.
     entries: Vec<(Line, Entry)>,
@@ -35,8 +32,8 @@ pub(super) struct Disputed {
 }
 
 impl Disputed {
-    pub(super) fn none() -> Disputed {
-        Disputed { queue: QUEUE, entries: Vec::new(), locks: Vec::new(), answering: false }
+    pub(super) fn none(queue: u64) -> Disputed {
+        Disputed { queue, entries: Vec::new(), locks: Vec::new(), answering: false }
     }
 
     fn number(&self, line: Line) -> Option<usize> {
@@ -54,7 +51,7 @@ impl Directory {
     #[inline(always)]
     pub(super) fn waited(&mut self, line: Line, wait: Ps, way: Ps) {
         self.queued += wait;
-        if wait.0 > self.disputed.queue * way.0.max(self.ways.near.0) && !self.disputed.answering {
+        if wait.0 > self.disputed.queue.saturating_mul(way.0.max(self.ways.near.0)) && !self.disputed.answering {
             self.dispute(line);
         }
     }

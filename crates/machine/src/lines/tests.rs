@@ -11,6 +11,7 @@ fn prices() -> LinePrices {
         read_stall: 1000,
         write_stall: 500,
         contended: 1000,
+        disputed_from: 8,
     }
 }
 
