@@ -55,7 +55,7 @@ const WAKE: (f64, f64) = (1.0, 5_000_000.0);
 /// Rounds of the shorter and the longer run, by whose difference a round is told.
 const ROUNDS: [u64; 2] = [100, 1_100];
 /// Times that prices which depend on each other are fitted.
-const PASSES: usize = 2;
+const PASSES: usize = 4;
 /// Steps of a search, which seldom takes six.
 const STEPS: usize = 30;
 /// Share of the target within which a search has found it.
