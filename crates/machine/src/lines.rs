@@ -9,6 +9,7 @@
 
 mod disputed;
 pub mod record;
+mod table;
 #[cfg(test)]
 mod tests;
 mod ways;
@@ -16,6 +17,7 @@ mod ways;
 use crate::topology::{Cpu, Distance, Topology};
 use disputed::Disputed;
 use sched::layout::{Line, Region};
+use table::Table;
 use units::{CpuId, Permille, Ps, Slots};
 use ways::{Places, Ways};
 
@@ -186,9 +188,9 @@ pub struct LineTotals {
 }
 
 pub struct Directory {
-    regions: [Vec<Entry>; Region::ALL.len()],
+    regions: [Table<Entry>; Region::ALL.len()],
     /// The sharer set of each line, `words` words long, one bit for each core. Of a line that is not shared it means nothing.
-    sharers: [Vec<u64>; Region::ALL.len()],
+    sharers: [Table<u64>; Region::ALL.len()],
     words: usize,
     ways: Ways,
     prices: LinePrices,
@@ -261,8 +263,8 @@ impl Directory {
 
     /// Memory that entries and sharer sets take on the host. They grow with the lines that are touched, by doubling.
     pub fn bytes(&self) -> usize {
-        let entries: usize = self.regions.iter().map(Vec::capacity).sum();
-        let words: usize = self.sharers.iter().map(Vec::capacity).sum();
+        let entries: usize = self.regions.iter().map(|table| table.capacity()).sum();
+        let words: usize = self.sharers.iter().map(|table| table.capacity()).sum();
         entries * size_of::<Entry>() + words * size_of::<u64>()
     }
 

@@ -5,10 +5,12 @@
 //! the kernel touches the line for the first time in a function; lines that only one CPU ever uses are not worth a charge.
 
 mod glance;
+mod level;
 mod path;
 mod statistics;
 
 pub(crate) use glance::Glance;
+pub(crate) use level::LevelLines;
 pub use path::Path;
 
 use crate::arch::Arch;
@@ -42,12 +44,12 @@ impl<A: Arch> Sched<A> {
         self.arch.sched_clock(self.this_cpu).0
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, line: Line) {
         self.arch.read(self.this_cpu, line);
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, line: Line) {
         self.arch.write(self.this_cpu, line);
     }
@@ -307,41 +309,35 @@ impl<A: Arch> Sched<A> {
 
     // struct sched_entity.
 
-    /// The line of an entity for each of its four parts, a task's or a group's.
-    #[inline]
-    fn se_line(&self, se: SeId, task: TaskLine, group: SeLine) -> Line {
-        if !A::CHARGES {
-            // Any line will do: nobody looks at it.
-            return self.layout.se(se, group);
-        }
-        match self.se[se].task {
-            Some(p) => self.layout.task(p, task),
-            None => self.layout.se(se, group),
-        }
+    /// One of an entity's lines, a task's or a group's.
+    #[inline(always)]
+    fn se_line(&self, se: SeId, line: SeLine) -> Line {
+        let entity = &self.se[se];
+        self.layout.line_of_se(entity.first_line, entity.my_q.is_some(), line)
     }
 
     /// Changes `load`, `on_rq`, `run_node`.
     #[inline]
     pub(crate) fn write_se(&mut self, se: SeId) {
-        self.write(self.se_line(se, TaskLine::Se, SeLine::Load));
+        self.write(self.se_line(se, SeLine::Load));
     }
 
     /// Changes `exec_start`, `sum_exec_runtime`, `vruntime`.
     #[inline]
     pub(crate) fn write_se_times(&mut self, se: SeId) {
-        self.write(self.se_line(se, TaskLine::SeTimes, SeLine::Times));
+        self.write(self.se_line(se, SeLine::Times));
     }
 
     /// Changes `avg`.
     #[inline]
     pub(crate) fn write_se_avg(&mut self, se: SeId) {
-        self.write(self.se_line(se, TaskLine::SeAvg, SeLine::Avg));
+        self.write(self.se_line(se, SeLine::Avg));
     }
 
     /// Looks at `avg`.
     #[inline]
     pub(crate) fn read_se_avg(&mut self, se: SeId) {
-        self.read(self.se_line(se, TaskLine::SeAvg, SeLine::Avg));
+        self.read(self.se_line(se, SeLine::Avg));
     }
 
     /// The line of one of an entity's statistics: a task's are spread as its layout says, a group's are one line here.
@@ -372,63 +368,58 @@ impl<A: Arch> Sched<A> {
     /// Looks at `parent`, `cfs_rq`, `my_q` of an entity.
     #[inline]
     pub(crate) fn read_se_links(&mut self, se: SeId) {
-        if A::CHARGES {
-            self.read(self.se_line(se, TaskLine::SeLinks, SeLine::Links));
-        }
+        self.read(self.se_line(se, SeLine::Links));
     }
 
     // struct cfs_rq.
 
-    #[inline]
-    fn cfs_line(&self, cfs_rq: CfsRqId, root: RqLine, group: CfsRqLine) -> Line {
-        if !A::CHARGES {
-            return self.layout.cfs_rq(cfs_rq, group);
-        }
-        // A root queue has its CPU's number.
-        let rq = self.cfs_rq[cfs_rq].rq;
-        if u32::from(rq.0) == cfs_rq.0 { self.layout.rq(rq, root) } else { self.layout.cfs_rq(cfs_rq, group) }
+    /// One of a queue's lines, a CPU's root one or a group's.
+    #[inline(always)]
+    fn cfs_line(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
+        let queue = &self.cfs_rq[cfs_rq];
+        self.layout.line_of_cfs_rq(queue.first_byte, queue.of_group, line)
     }
 
     /// Changes `load`, `nr_running`, `min_vruntime`, `exec_clock`.
     #[inline]
     pub(crate) fn write_cfs_rq(&mut self, cfs_rq: CfsRqId) {
-        self.write(self.cfs_line(cfs_rq, RqLine::Cfs, CfsRqLine::Load));
+        self.write(self.cfs_line(cfs_rq, CfsRqLine::Load));
     }
 
     /// Looks at `load`, `nr_running`.
     #[inline]
     pub(crate) fn read_cfs_rq(&mut self, cfs_rq: CfsRqId) {
-        self.read(self.cfs_line(cfs_rq, RqLine::Cfs, CfsRqLine::Load));
+        self.read(self.cfs_line(cfs_rq, CfsRqLine::Load));
     }
 
     /// Changes the timeline, `curr` or a buddy.
     #[inline]
     pub(crate) fn write_cfs_timeline(&mut self, cfs_rq: CfsRqId) {
-        self.write(self.cfs_line(cfs_rq, RqLine::CfsTimeline, CfsRqLine::Timeline));
+        self.write(self.cfs_line(cfs_rq, CfsRqLine::Timeline));
     }
 
     /// Changes `avg`, `runnable_load_*`.
     #[inline]
     pub(crate) fn write_cfs_avg(&mut self, cfs_rq: CfsRqId) {
-        self.write(self.cfs_line(cfs_rq, RqLine::CfsAvg, CfsRqLine::Avg));
+        self.write(self.cfs_line(cfs_rq, CfsRqLine::Avg));
     }
 
     /// Looks at `avg`, `runnable_load_*`.
     #[inline]
     pub(crate) fn read_cfs_avg(&mut self, cfs_rq: CfsRqId) {
-        self.read(self.cfs_line(cfs_rq, RqLine::CfsAvg, CfsRqLine::Avg));
+        self.read(self.cfs_line(cfs_rq, CfsRqLine::Avg));
     }
 
     /// Adds to `removed_*` (an atomic until v4.14, under `removed.lock` since), from any CPU.
     #[inline]
     pub(crate) fn atomic_cfs_removed(&mut self, cfs_rq: CfsRqId) {
-        self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, RqLine::CfsRemoved, CfsRqLine::Removed));
+        self.arch.atomic(self.this_cpu, self.cfs_line(cfs_rq, CfsRqLine::Removed));
     }
 
     /// Looks whether `removed_*` holds anything.
     #[inline]
     pub(crate) fn read_cfs_removed(&mut self, cfs_rq: CfsRqId) {
-        self.read(self.cfs_line(cfs_rq, RqLine::CfsRemoved, CfsRqLine::Removed));
+        self.read(self.cfs_line(cfs_rq, CfsRqLine::Removed));
     }
 
     /// Looks at a group's `tg_load_avg_contrib` on its way into `update_tg_load_avg()`, where that is another line than
@@ -447,7 +438,7 @@ impl<A: Arch> Sched<A> {
     /// Looks at `tg_load_avg_contrib`.
     #[inline]
     pub(crate) fn read_cfs_contrib(&mut self, cfs_rq: CfsRqId) {
-        self.read(self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
+        self.read(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
     }
 
     // struct task_group.
@@ -506,7 +497,7 @@ impl<A: Arch> Sched<A> {
     /// Changes `runtime_remaining`, which lies behind the averages.
     #[inline]
     pub(crate) fn write_cfs_rq_runtime(&mut self, cfs_rq: CfsRqId) {
-        self.write(self.cfs_line(cfs_rq, RqLine::CfsContrib, CfsRqLine::Contrib));
+        self.write(self.cfs_line(cfs_rq, CfsRqLine::Contrib));
     }
 
     // Domains and globals.

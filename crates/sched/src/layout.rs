@@ -199,6 +199,13 @@ pub const fn rcu_leaf(cpu: CpuId) -> Line {
     Line { region: Region::Global, index: FIRST_RCU_LEAF + cpu.0 as u32 / RCU_FANOUT_LEAF }
 }
 
+/// Where [`SeLine`]'s lie in a task, and [`CfsRqLine`]'s in `struct rq`. A task's statistics are spread ([`Layout::statistic`]): only the
+/// first of them is told.
+const ENTITY_IN_TASK: [TaskLine; NR_SE_LINES] =
+    [TaskLine::Se, TaskLine::SeTimes, TaskLine::SeStatistics2, TaskLine::SeAvg, TaskLine::SeLinks];
+const QUEUE_IN_RQ: [RqLine; NR_CFS_RQ_LINES] =
+    [RqLine::Cfs, RqLine::CfsTimeline, RqLine::CfsAvg, RqLine::CfsContrib, RqLine::CfsRemoved];
+
 const NR_RQ_LINES: usize = 18;
 const NR_TASK_LINES: usize = 13;
 const NR_CFS_RQ_LINES: usize = 5;
@@ -236,6 +243,10 @@ pub struct Layout {
     /// Byte offset of each of [`RqLine`] within its `struct rq`, and bytes from one of those to the next.
     rq: [u16; NR_RQ_LINES],
     rq_bytes: u32,
+    /// Where an entity's lines are: from the first of the task that it is part of, and of a group's, in lines; and a queue's: from its
+    /// `struct rq`, and of a group's, in bytes. [`Layout::first_of_se`] and [`Layout::first_of_cfs_rq`] are what to add them to.
+    entity: [[u8; 2]; NR_SE_LINES],
+    queue: [[u16; 2]; NR_CFS_RQ_LINES],
     /// The flags words of idle tasks: those of one CPU to the next's, in lines, from the first on.
     idle_flags: (Region, u32, u32),
 }
@@ -331,7 +342,10 @@ impl Layout {
             idle_flags = (Region::Global, FIRST_IDLE_FLAGS, 1);
         }
         let task_group = TaskGroupLayout::new(of.task_group, rules.tg_load_avg, rules.task_group_cache);
-        Layout { of: *of, task_group, rq, rq_bytes, idle_flags }
+        let entity = std::array::from_fn(|line| [of.task[ENTITY_IN_TASK[line] as usize], of.se[line]]);
+        let bytes = |line: u8| u16::from(line) * LINE_BYTES as u16;
+        let queue = std::array::from_fn(|line| [rq[QUEUE_IN_RQ[line] as usize], bytes(of.cfs_rq[line])]);
+        Layout { of: *of, task_group, rq, rq_bytes, entity, queue, idle_flags }
     }
 
     #[inline]
@@ -358,15 +372,40 @@ impl Layout {
         Line { region: Region::Task, index: task.0 * TASK_LINES + TaskLine::Se as u32 + line }
     }
 
+    /// Of a group's queue on one CPU.
     pub fn cfs_rq(&self, cfs_rq: CfsRqId, line: CfsRqLine) -> Line {
-        Line {
-            region: Region::CfsRq,
-            index: cfs_rq.0 * self.of.cfs_rq_lines + u32::from(self.of.cfs_rq[line as usize]),
-        }
+        self.line_of_cfs_rq(self.first_of_cfs_rq(cfs_rq, None), true, line)
     }
 
+    /// Of a group's entity on one CPU.
     pub fn se(&self, se: SeId, line: SeLine) -> Line {
-        Line { region: Region::Se, index: se.0 * self.of.se_lines + u32::from(self.of.se[line as usize]) }
+        self.line_of_se(self.first_of_se(se, None), true, line)
+    }
+
+    /// Where the lines of an entity begin, `task`'s or a group's: what [`Layout::line_of_se`] finds each of them by.
+    pub fn first_of_se(&self, se: SeId, task: Option<TaskId>) -> u32 {
+        task.map_or(se.0 * self.of.se_lines, |task| task.0 * TASK_LINES)
+    }
+
+    /// One of an entity's lines, wherever it lies: every level of every walk asks for several, so nothing is left to be chosen but a
+    /// row of a table.
+    #[inline(always)]
+    pub fn line_of_se(&self, first: u32, group: bool, line: SeLine) -> Line {
+        let region = if group { Region::Se } else { Region::Task };
+        Line { region, index: first + u32::from(self.entity[line as usize][usize::from(group)]) }
+    }
+
+    /// Where the lines of a queue begin, that of `root` or a group's.
+    pub fn first_of_cfs_rq(&self, cfs_rq: CfsRqId, root: Option<CpuId>) -> u32 {
+        root.map_or(cfs_rq.0 * self.of.cfs_rq_lines * LINE_BYTES, |cpu| u32::from(cpu.0) * self.rq_bytes)
+    }
+
+    /// One of a queue's lines, wherever it lies.
+    #[inline(always)]
+    pub fn line_of_cfs_rq(&self, first: u32, group: bool, line: CfsRqLine) -> Line {
+        let region = if group { Region::CfsRq } else { Region::Rq };
+        let address = first + u32::from(self.queue[line as usize][usize::from(group)]);
+        Line { region, index: address / LINE_BYTES }
     }
 
     #[inline]

@@ -179,6 +179,8 @@ pub struct SchedEntity {
     pub rel_deadline: bool,
     /// The slice is its own, not the tunable's (v6.12).
     pub custom_slice: bool,
+    /// [`Layout::first_of_se`](crate::layout::Layout::first_of_se).
+    pub first_line: u32,
     pub vruntime: u64,
     pub exec_start: u64,
     pub sum_exec_runtime: u64,
@@ -344,11 +346,15 @@ pub struct CfsRq {
     pub buddies: bool,
     /// Load-avg propagation up the hierarchy (v4.10 flag `propagate_avg`; v4.15 `propagate` and `prop_runnable_sum`).
     pub propagate: bool,
+    /// Not a CPU's root one.
+    pub of_group: bool,
     pub tg: TgId,
     pub nr_running: u32,
     #[doc(alias = "h_nr_queued")]
     pub h_nr_running: u32,
     pub curr: Option<SeId>,
+    /// [`Layout::first_of_cfs_rq`](crate::layout::Layout::first_of_cfs_rq).
+    pub first_byte: u32,
     pub load: LoadWeight,
     /// Sum of `runnable_weight` of what is queued (v4.15).
     pub runnable_weight: u64,

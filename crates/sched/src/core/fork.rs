@@ -67,6 +67,7 @@ impl<A: Arch> Sched<A> {
         assert_eq!(p, cold, "the hot and the cold part of a task have one id");
         self.uclamp_fork(p, parent, &attr);
         self.se[se].task = Some(p);
+        self.se[se].first_line = self.layout.first_of_se(se, Some(p));
         self.set_slice(se, attr.sched_runtime);
         self.se[se].load = set_load_weight(self.kernel.load_resolution, attr.sched_policy, static_prio);
         self.se[se].runnable_weight = self.se[se].load.weight;

@@ -172,11 +172,22 @@ impl<A: Arch> Sched<A> {
             (None, Some(curr)) => curr,
             (None, None) => unreachable!("who picks has seen that something is queued"),
         };
-        if self.cfs_rq[cfs].buddies { self.pick_buddy(cfs, curr, first, left) } else { left }
+        if self.cfs_rq[cfs].buddies { self.pick_beside_buddies(cfs, curr, first, left) } else { left }
+    }
+
+    /// The same where somebody is a buddy.
+    #[inline(never)]
+    fn pick_beside_buddies(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
+        // Buddies are queued here: who is alone, as a group mostly is, is its own.
+        let se = if self.cfs_rq[cfs].nr_running > 1 { self.pick_buddy(cfs, curr, first, left) } else { left };
+        if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
+            self.clear_buddies(cfs, se);
+        }
+        se
     }
 
     /// The part of `pick_next_entity()` that asks for buddies; `first` is the first that waits, `left` who would run without them.
-    #[inline(never)]
+    #[inline(always)]
     fn pick_buddy(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
         let ahead = |a: SeId, b: SeId| entity_before(self.se[a].vruntime, self.se[b].vruntime);
         let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
@@ -203,9 +214,6 @@ impl<A: Arch> Sched<A> {
             && self.wakeup_preempt_entity(next, left) < 1
         {
             se = next;
-        }
-        if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
-            self.clear_buddies(cfs, se);
         }
         se
     }

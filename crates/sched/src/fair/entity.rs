@@ -4,7 +4,7 @@
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
 
 use super::group::GroupShares;
-use super::load::{UpdateLoad, with_arithmetic};
+use super::load::{Step, UpdateLoad, in_arithmetic, with_arithmetic};
 use super::rules::{BuddiesCleared, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime};
 use crate::access::Path;
 use crate::arch::Arch;
@@ -22,29 +22,44 @@ impl<A: Arch> Sched<A> {
     /// fair.c: update_curr(). Charges what the queue's `curr` ran since it was last looked at.
     #[inline]
     pub(crate) fn update_curr(&mut self, cfs: CfsRqId) {
+        self.update_curr_in(Step::Any, cfs);
+    }
+
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    fn update_curr_in(&mut self, step: Step, cfs: CfsRqId) {
         let cfs_rq = &self.cfs_rq[cfs];
         if let Some(curr) = cfs_rq.curr {
             let now = self.rq[cfs_rq.rq].clock_task;
             let delta_exec = now.wrapping_sub(self.se[curr].exec_start);
             if delta_exec as i64 > 0 {
-                self.update_curr_by(cfs, curr, delta_exec);
+                match step {
+                    Step::Any => self.update_curr_by(cfs, curr, delta_exec),
+                    Step::Group(_) => self.update_curr_by_in(step, cfs, curr, delta_exec),
+                }
             }
         }
     }
 
     /// The body of `update_curr()` where there is something to charge.
     #[inline(never)]
-    #[fentry(update_curr)]
     fn update_curr_by(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
+        self.update_curr_by_in(Step::Any, cfs, curr, delta_exec);
+    }
+
+    #[inline(always)]
+    #[fentry(update_curr)]
+    fn update_curr_by_in(&mut self, step: Step, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         self.write_se_times(curr);
         self.write_cfs_rq(cfs);
+        let pick = self.arithmetic_of(step).pick;
         let (se, cfs_rq) = (&mut self.se[curr], &mut self.cfs_rq[cfs]);
         se.exec_start = se.exec_start.wrapping_add(delta_exec);
         se.sum_exec_runtime += delta_exec;
-        let delta = with_arithmetic!(self, known, calc_delta_fair(known.resolution, delta_exec, &mut se.load));
+        let delta = in_arithmetic!(self, step, known, calc_delta_fair(known.resolution, delta_exec, &mut se.load));
         se.vruntime = se.vruntime.wrapping_add(delta);
         let rules = &self.kernel.entity;
-        if rules.pick == Pick::Eevdf {
+        if pick == Pick::Eevdf {
             return self.charge_curr_eevdf(cfs, curr, delta_exec);
         }
         cfs_rq.update_min_vruntime(rules.min_vruntime_curr.counts(se).then_some(se.vruntime));
@@ -81,9 +96,16 @@ impl<A: Arch> Sched<A> {
     /// fair.c: __enqueue_entity().
     #[inline(always)]
     pub(super) fn __enqueue_entity(&mut self, cfs: CfsRqId, se: SeId) {
+        self.__enqueue_entity_in(Step::Any, cfs, se);
+    }
+
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    fn __enqueue_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+        let pick = self.arithmetic_of(step).pick;
         let entity = &mut self.se[se];
         entity.in_timeline = true;
-        match self.kernel.entity.pick {
+        match pick {
             Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.insert(entity.vruntime, se),
             Pick::Eevdf => self.__enqueue_entity_eevdf(cfs, se),
         }
@@ -165,7 +187,7 @@ impl<A: Arch> Sched<A> {
 
     /// What account_entity_dequeue() and then account_entity_enqueue() come to while the weight of a queued group's entity becomes
     /// `weight`. (A task gets another weight only while it is off its queue.)
-    #[inline]
+    #[inline(always)]
     pub(crate) fn account_entity_reweight(&mut self, cfs: CfsRqId, se: SeId, weight: u64) {
         let entity = &self.se[se];
         debug_assert!(entity.task.is_none(), "a queued task keeps its weight");
@@ -187,13 +209,14 @@ impl<A: Arch> Sched<A> {
     /// Differs: the tree's other nodes, which an insertion touches as well, are not charged; nor on any other walk of it.
     #[inline(always)]
     #[fentry]
-    pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
-        self.write_cfs_rq(cfs);
-        self.write_se(se);
-        self.write_se_times(se);
+    pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) {
+        let at = self.level_lines(cfs, se, step);
+        self.write_cfs_rq_at(at);
+        self.write_se_at(at);
+        self.write_se_times_at(at);
         let is_curr = self.cfs_rq[cfs].curr == Some(se);
-        match self.kernel.entity.pick {
-            Pick::Cfs => self.enqueue_placed_cfs(cfs, se, flags, is_curr),
+        match self.arithmetic_of(step).pick {
+            Pick::Cfs => self.enqueue_placed_cfs(cfs, se, flags, is_curr, step),
             Pick::Eevdf => self.enqueue_placed_eevdf(cfs, se, flags, is_curr),
         }
         if flags.migrated && self.kernel.entity.exec_start_reset == ExecStartReset::AtEnqueue {
@@ -202,13 +225,20 @@ impl<A: Arch> Sched<A> {
         self.update_stats_enqueue(cfs, se, flags);
         self.check_spread(cfs, se);
         if !is_curr {
-            self.write_cfs_timeline(cfs);
-            self.__enqueue_entity(cfs, se);
+            self.write_cfs_timeline_at(at);
+            self.__enqueue_entity_in(step, cfs, se);
         }
         self.se[se].on_rq = true;
         if self.cfs_rq[cfs].nr_running == 1 {
             self.first_queued(cfs);
         }
+    }
+
+    /// `enqueue_entity()` of a group's entity.
+    #[inline(never)]
+    pub(crate) fn enqueue_group_entity(&mut self, cfs: CfsRqId, se: SeId) {
+        let flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
+        with_arithmetic!(self, known, self.enqueue_entity(cfs, se, flags, Step::Group(known)));
     }
 
     /// The end of `enqueue_entity()` on a queue that was empty.
@@ -232,7 +262,7 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it.
     #[inline(always)]
-    fn enqueue_placed_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool) {
+    fn enqueue_placed_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool, step: Step) {
         let rules = &self.kernel.entity;
         let relative = !flags.wakeup
             || (flags.waking | flags.migrated)
@@ -248,8 +278,8 @@ impl<A: Arch> Sched<A> {
         if relative && !at_once {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_add(self.cfs_rq[cfs].min_vruntime);
         }
-        self.enqueue_averages(cfs, se);
-        self.enqueue_weight(cfs, se);
+        self.enqueue_averages(cfs, se, step);
+        self.enqueue_weight(cfs, se, step);
         if flags.wakeup {
             self.place_entity_cfs(cfs, se, false);
         }
@@ -262,29 +292,29 @@ impl<A: Arch> Sched<A> {
             self.place_entity_eevdf(cfs, se, flags);
         }
         self.update_curr(cfs);
-        self.enqueue_averages(cfs, se);
+        self.enqueue_averages(cfs, se, Step::Any);
         if !is_curr {
             self.place_entity_eevdf(cfs, se, flags);
         }
-        self.enqueue_weight(cfs, se);
+        self.enqueue_weight(cfs, se, Step::Any);
     }
 
     /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
     #[inline(always)]
-    fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId) {
-        self.enqueue_entity_load_avg(cfs, se);
+    fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        self.enqueue_entity_load_avg(cfs, se, step);
         self.se_update_runnable(se);
-        if self.kernel.load.group_shares != GroupShares::QueueWeight {
-            self.update_cfs_group(se);
+        if self.arithmetic_of(step).shares != GroupShares::QueueWeight {
+            self.update_cfs_group_in(step, se);
         }
     }
 
     /// The part of `enqueue_entity()` that adds the entity's weight to the queue's.
     #[inline(always)]
-    fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId) {
-        self.enqueue_runnable_load_avg(cfs, se);
+    fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        self.enqueue_runnable_load_avg(cfs, se, step);
         self.account_entity_enqueue(cfs, se);
-        if self.kernel.load.group_shares == GroupShares::QueueWeight {
+        if self.arithmetic_of(step).shares == GroupShares::QueueWeight {
             self.update_cfs_shares(cfs);
         }
     }
@@ -292,28 +322,35 @@ impl<A: Arch> Sched<A> {
     /// fair.c: dequeue_entity(). False: the dequeue is delayed, and the entity goes on competing (v6.12).
     #[inline(always)]
     #[fentry]
-    pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
-        self.write_cfs_rq(cfs);
-        self.write_se(se);
-        self.update_curr(cfs);
-        match self.kernel.entity.pick {
+    pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) -> bool {
+        let at = self.level_lines(cfs, se, step);
+        self.write_cfs_rq_at(at);
+        self.write_se_at(at);
+        self.update_curr_in(step, cfs);
+        match self.arithmetic_of(step).pick {
             Pick::Cfs => {
-                self.dequeue_entity_cfs(cfs, se, flags);
+                self.dequeue_entity_cfs(cfs, se, flags, step);
                 true
             }
             Pick::Eevdf => self.dequeue_entity_eevdf(cfs, se, flags),
         }
     }
 
+    /// `dequeue_entity()` of a group's entity.
+    #[inline(never)]
+    pub(crate) fn dequeue_group_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
+        with_arithmetic!(self, known, self.dequeue_entity(cfs, se, flags, Step::Group(known)))
+    }
+
     /// The rest of `dequeue_entity()` until v6.5.
     #[inline(always)]
-    fn dequeue_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
-        self.dequeue_averages(cfs, se);
+    fn dequeue_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) {
+        self.dequeue_averages(cfs, se, step);
         self.update_stats_dequeue(cfs, se, flags);
         self.clear_buddies(cfs, se);
         self.dequeue_weight(cfs, se);
         self.normalise_vruntime(cfs, se, flags);
-        self.update_shares(cfs, se);
+        self.update_shares_in(step, cfs, se);
         if self.cfs_rq[cfs].nr_running == 0 {
             self.update_idle_cfs_rq_clock_pelt(cfs);
         }
@@ -328,7 +365,7 @@ impl<A: Arch> Sched<A> {
             self.set_delayed(se);
             return false;
         }
-        self.dequeue_averages(cfs, se);
+        self.dequeue_averages(cfs, se, Step::Any);
         self.update_stats_dequeue(cfs, se, flags);
         self.update_entity_lag(cfs, se);
         self.dequeue_weight(cfs, se);
@@ -346,9 +383,13 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `dequeue_entity()` that brings averages up to date, and takes what is runnable out of the queue's.
     #[inline(always)]
-    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId) {
-        self.update_load_avg(cfs, se, self.dequeue_action(se));
-        self.dequeue_runnable_load_avg(cfs, se);
+    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        let action = match step {
+            Step::Any => self.dequeue_action(se),
+            Step::Group(_) => UpdateLoad::UPDATE_TG,
+        };
+        self.update_load_avg_in(step, cfs, se, action);
+        self.dequeue_runnable_load_avg(cfs, se, step);
     }
 
     /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.
@@ -386,20 +427,21 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     #[fentry]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
-        self.write_cfs_timeline(cfs);
+        let at = self.level_lines(cfs, se, Step::Any);
+        self.write_cfs_timeline_at(at);
         if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenSet {
             self.clear_buddies(cfs, se);
         }
         if self.se[se].on_rq {
             self.update_stats_wait_end(cfs, se);
-            self.write_se(se);
+            self.write_se_at(at);
             self.__dequeue_entity(cfs, se);
             if self.kernel.entity.pick == Pick::Eevdf {
                 self.se[se].set_protect_slice();
             }
-            self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG);
+            self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG, at);
         }
-        self.write_se_times(se);
+        self.write_se_times_at(at);
         if self.schedstat_enabled() {
             self.update_slice_max(cfs, se);
         }

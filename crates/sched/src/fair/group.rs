@@ -9,7 +9,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::fair::bandwidth::MoveRunning;
-use crate::fair::load::{Arithmetic, TgLoadAvg, UpdateLoad, with_arithmetic};
+use crate::fair::load::{Arithmetic, Step, TgLoadAvg, UpdateLoad, with_arithmetic};
 use crate::load_weight::LoadResolution;
 use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
@@ -63,6 +63,15 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    pub(crate) fn update_shares_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+        match self.arithmetic_of(step).shares {
+            GroupShares::QueueWeight => self.update_cfs_shares(cfs),
+            _ => self.update_cfs_group_in(step, se),
+        }
+    }
+
     /// fair.c: update_cfs_shares(), until v4.10. Weighs the entity that `cfs` has one level up.
     #[inline]
     pub(crate) fn update_cfs_shares(&mut self, cfs: CfsRqId) {
@@ -108,27 +117,37 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    pub(crate) fn update_cfs_group_in(&mut self, step: Step, se: SeId) {
+        match (step, self.se[se].my_q) {
+            (Step::Any, _) => self.update_cfs_group(se),
+            (Step::Group(arithmetic), Some(group)) if !self.throttled_hierarchy(group) => {
+                self.update_cfs_group_in_line(arithmetic, se, group);
+            }
+            (Step::Group(_), _) => {}
+        }
+    }
+
     #[inline(never)]
-    #[fentry(update_cfs_shares)]
     fn update_cfs_group_of(&mut self, se: SeId, group: CfsRqId) {
-        let form = self.kernel.load.group_shares;
-        if form == GroupShares::LoadAverageOfBusy && self.cfs_rq[group].load.weight == 0 {
+        with_arithmetic!(self, arithmetic, self.update_cfs_group_in_line(arithmetic, se, group));
+    }
+
+    #[inline(always)]
+    #[fentry(update_cfs_shares)]
+    fn update_cfs_group_in_line(&mut self, arithmetic: Arithmetic, se: SeId, group: CfsRqId) {
+        let of_busy = arithmetic.shares == GroupShares::LoadAverageOfBusy;
+        if of_busy && self.cfs_rq[group].load.weight == 0 {
             return;
         }
         let tg = self.cfs_rq[group].tg;
         let (shares, tg_load) = (self.tg_shares(tg), self.tg_load_avg(tg));
-        with_arithmetic!(self, arithmetic, {
-            let (resolution, queue) = (arithmetic.resolution, &self.cfs_rq[group]);
-            let (weight, load) = calc_group_shares(resolution, queue, shares, tg_load);
-            let runnable = match form {
-                GroupShares::LoadAverage => calc_group_runnable(resolution, queue, weight as i64, load),
-                _ => weight,
-            };
-            if form != GroupShares::LoadAverageOfBusy || self.se[se].load.weight != weight {
-                let load = LoadWeight { weight, inv_weight: 0 };
-                self.reweight_entity(arithmetic, self.se[se].cfs_rq, se, load, runnable);
-            }
-        });
+        let (weight, runnable) = calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load);
+        if !of_busy || self.se[se].load.weight != weight {
+            let load = LoadWeight { weight, inv_weight: 0 };
+            self.reweight_entity(arithmetic, self.se[se].cfs_rq, se, load, runnable);
+        }
     }
 
     /// fair.c: reweight_entity().
@@ -142,23 +161,17 @@ impl<A: Arch> Sched<A> {
         runnable: u64,
     ) {
         self.write_se(se);
-        if self.kernel.entity.pick == Pick::Eevdf {
+        if arithmetic.pick == Pick::Eevdf {
             return self.reweight_entity_eevdf(cfs, se, load, runnable);
         }
         if self.se[se].on_rq {
-            return self.reweight_queued_entity(cfs, se, load, runnable);
+            // Its queue's weight follows.
+            if self.cfs_rq[cfs].curr == Some(se) {
+                self.update_curr(cfs);
+            }
+            self.account_entity_reweight(cfs, se, load.weight);
         }
         self.reweight_averages(arithmetic, cfs, se, load, runnable);
-    }
-
-    /// The same where its queue's weight follows.
-    #[inline(never)]
-    fn reweight_queued_entity(&mut self, cfs: CfsRqId, se: SeId, load: LoadWeight, runnable: u64) {
-        if self.cfs_rq[cfs].curr == Some(se) {
-            self.update_curr(cfs);
-        }
-        self.account_entity_reweight(cfs, se, load.weight);
-        with_arithmetic!(self, arithmetic, self.reweight_averages(arithmetic, cfs, se, load, runnable));
     }
 
     /// The same since v6.6: virtual times follow.
@@ -275,7 +288,10 @@ impl<A: Arch> Sched<A> {
         let last_update_time = u64::from(self.rq[cpu].clock_task == 0);
         let avg = SchedAvg { last_update_time, ..SchedAvg::default() };
         let (min_vruntime, zero_vruntime) = (start, start);
-        let cfs = self.cfs_rq.insert(CfsRq { min_vruntime, zero_vruntime, rq: cpu, tg, avg, ..CfsRq::default() });
+        let of_group = tg != ROOT_TASK_GROUP;
+        let queue = CfsRq { min_vruntime, zero_vruntime, rq: cpu, tg, of_group, avg, ..CfsRq::default() };
+        let cfs = self.cfs_rq.insert(queue);
+        self.cfs_rq[cfs].first_byte = self.layout.first_of_cfs_rq(cfs, (!of_group).then_some(cpu));
         self.bandwidth.init_cfs_rq_runtime(cfs);
         self.tg[tg].cfs_rq.push(cfs);
         cfs
@@ -311,6 +327,7 @@ impl<A: Arch> Sched<A> {
             depth: parent_se.map_or(0, |parent| self.se[parent].depth + 1),
             ..SchedEntity::default()
         });
+        self.se[se].first_line = self.layout.first_of_se(se, None);
         *self.statistics(se) = SchedStatistics::default();
         self.init_entity_runnable_average(se);
         self.tg[tg].se.push(se);
@@ -464,6 +481,17 @@ impl<A: Arch> Sched<A> {
     }
 }
 
+/// What a group's entity weighs, and what of it is runnable. Kept scale.
+#[inline(always)]
+fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, u64) {
+    let (weight, load) = calc_group_shares(arithmetic.resolution, cfs_rq, shares, tg_load);
+    let runnable = match arithmetic.shares {
+        GroupShares::LoadAverage => calc_group_runnable(arithmetic.resolution, cfs_rq, weight as i64, load),
+        _ => weight,
+    };
+    (weight, runnable)
+}
+
 /// fair.c: calc_group_shares(). Kept scale; and the `load` that it goes by. `shares` and `tg_load` are the group's.
 ///
 /// `shares * load / (the group's load elsewhere + load)`, `load` being the greater of this queue's weight and load average.
@@ -484,7 +512,7 @@ fn calc_group_runnable(resolution: LoadResolution, cfs_rq: &CfsRq, shares: i64, 
 }
 
 /// Division that leaves the dividend alone where the divisor is zero.
-#[inline]
+#[inline(always)]
 fn divide(dividend: i64, divisor: i64) -> i64 {
     if divisor == 0 {
         dividend

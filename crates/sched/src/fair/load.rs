@@ -22,7 +22,7 @@ mod tg;
 mod tracepoints;
 mod util_est;
 
-pub(crate) use arithmetic::{Arithmetic, Released, with_arithmetic};
+pub(crate) use arithmetic::{Arithmetic, Released, Step, in_arithmetic, with_arithmetic};
 pub(crate) use clock::is_full_scale;
 use clock::queue_clock;
 pub use rules::{
@@ -30,6 +30,7 @@ pub use rules::{
     OtherClasses, TgLoadAvg,
 };
 
+use crate::access::LevelLines;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpufreq::ChangePlace;
@@ -84,7 +85,7 @@ fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLo
 /// Lets time pass for an entity and for its queue, `units` of it for each, within their periods.
 #[inline(always)]
 fn accrue_both(
-    Arithmetic { pelt, resolution }: Arithmetic,
+    Arithmetic { pelt, resolution, .. }: Arithmetic,
     now: u64,
     units: [u64; 2],
     cfs_rq: &mut CfsRq,
@@ -287,15 +288,33 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     #[fentry]
     pub(crate) fn update_load_avg(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
-        self.touch_load_avg(cfs, se);
+        self.touch_load_avg(self.level_lines(cfs, se, Step::Any));
         self.update_touched_load_avg(cfs, se, flags);
+    }
+
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    pub(crate) fn update_load_avg_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        match step {
+            Step::Any => self.update_load_avg(cfs, se, flags),
+            Step::Group(arithmetic) => self.update_load_avg_in_line(arithmetic, cfs, se, flags),
+        }
+    }
+
+    #[inline(always)]
+    #[fentry(update_load_avg)]
+    fn update_load_avg_in_line(&mut self, arithmetic: Arithmetic, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+        self.touch_load_avg(self.level_lines(cfs, se, Step::Group(arithmetic)));
+        if !self.accrue_load_avg(arithmetic, cfs, se, flags) {
+            self.bring_load_avg_up(cfs, se, flags);
+        }
     }
 
     /// The same where it often has been called just before, and nothing is left to do.
     #[inline(always)]
     #[fentry(update_load_avg)]
-    pub(crate) fn update_load_avg_again(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
-        self.touch_load_avg(cfs, se);
+    pub(crate) fn update_load_avg_again(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad, at: LevelLines) {
+        self.touch_load_avg(at);
         if !self.has_no_news(cfs, se) {
             self.update_late_load_avg(cfs, se, flags);
         }
@@ -309,10 +328,10 @@ impl<A: Arch> Sched<A> {
 
     /// The lines that `update_load_avg()` always touches.
     #[inline(always)]
-    fn touch_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        self.write_se_avg(se);
-        self.write_cfs_avg(cfs);
-        self.read_cfs_removed(cfs);
+    fn touch_load_avg(&mut self, at: LevelLines) {
+        self.write_se_avg_at(at);
+        self.write_cfs_avg_at(at);
+        self.read_cfs_removed_at(at);
     }
 
     /// Whether no unit of time has passed since the last update, and nothing came to an attached entity or its queue from elsewhere.
@@ -394,12 +413,12 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: enqueue_entity_load_avg(). Averages of an entity about to be queued; attaches it if it is not.
     /// Differs: from v4.15 on this is the kernel's plain call of `update_load_avg()`.
-    #[inline]
-    pub(crate) fn enqueue_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        if self.kernel.pelt == Pelt::ByPeriod {
+    #[inline(always)]
+    pub(crate) fn enqueue_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        if self.arithmetic_of(step).pelt == Pelt::ByPeriod {
             self.enqueue_entity_load_avg_by_period(cfs, se);
         } else {
-            self.update_load_avg(cfs, se, UpdateLoad::ATTACH);
+            self.update_load_avg_in(step, cfs, se, UpdateLoad::ATTACH);
         }
     }
 
@@ -422,16 +441,17 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: enqueue_runnable_load_avg(), until v5.6.
     #[inline(always)]
-    pub(crate) fn enqueue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        with_arithmetic!(self, known, enqueue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]));
+    pub(crate) fn enqueue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        in_arithmetic!(self, step, known, enqueue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]));
     }
 
     /// fair.c: dequeue_runnable_load_avg(), until v5.6 (until v4.14 the end of dequeue_entity_load_avg()), and what follows it since
     /// then: se_update_runnable().
     #[inline(always)]
-    pub(crate) fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId) {
-        with_arithmetic!(
+    pub(crate) fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        in_arithmetic!(
             self,
+            step,
             known,
             match known.pelt {
                 Pelt::RunnableAvg => self.se_update_runnable(se),
@@ -460,7 +480,7 @@ impl<A: Arch> Sched<A> {
 }
 
 #[inline(always)]
-fn enqueue_runnable_load_avg(Arithmetic { pelt, resolution }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
+fn enqueue_runnable_load_avg(Arithmetic { pelt, resolution, .. }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
     if pelt != Pelt::RunnableAvg {
         cfs_rq.runnable_weight += se.runnable_weight;
         pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
@@ -468,7 +488,7 @@ fn enqueue_runnable_load_avg(Arithmetic { pelt, resolution }: Arithmetic, cfs_rq
 }
 
 #[inline(always)]
-fn dequeue_runnable_load_avg(Arithmetic { pelt, resolution }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
+fn dequeue_runnable_load_avg(Arithmetic { pelt, resolution, .. }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
     cfs_rq.runnable_weight -= se.runnable_weight;
     pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
 }
@@ -485,7 +505,7 @@ fn reweight_by_period(cfs_rq: &mut CfsRq, entity: &mut SchedEntity, load: LoadWe
 /// The same since v4.15: the entity leaves its queue's load with its old weight and comes back with the new one.
 #[inline(always)]
 fn reweight(
-    Arithmetic { pelt, resolution }: Arithmetic,
+    Arithmetic { pelt, resolution, .. }: Arithmetic,
     cfs_rq: &mut CfsRq,
     entity: &mut SchedEntity,
     load: LoadWeight,

@@ -49,7 +49,7 @@ use crate::cpufreq::UpdateFlags;
 use crate::sched::*;
 use bandwidth::ThrottleLevels;
 use fentry::fentry;
-use load::UpdateLoad;
+use load::{Step, UpdateLoad, with_arithmetic};
 use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
 use units::CpuId;
 use wake::RecordWakee;
@@ -139,7 +139,6 @@ impl<A: Arch> Sched<A> {
             // Moved while its dequeue is delayed, it comes as it left.
             delayed: u32::from(!flags.wakeup && self.se[se].sched_delayed),
         };
-        let mut flags = flags;
         // A group asks for the shortest slice of what it holds.
         let mut slice = None;
         let mut level = Some(se);
@@ -155,12 +154,15 @@ impl<A: Arch> Sched<A> {
                 self.se[se].slice = slice;
                 self.se[se].custom_slice = true;
             }
-            self.enqueue_entity(cfs, se, flags);
+            if self.se[se].my_q.is_some() {
+                self.enqueue_group_entity(cfs, se);
+            } else {
+                self.enqueue_entity(cfs, se, flags, Step::Any);
+            }
             self.cfs_rq[cfs].count_enqueue(&mut change);
             if self.cfs_rq_throttled(cfs) {
                 return false;
             }
-            flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
             level = self.se[se].parent;
             slice = (eevdf && level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
         }
@@ -183,9 +185,11 @@ impl<A: Arch> Sched<A> {
         if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
             return slice;
         }
-        self.update_load_avg(cfs, se, UpdateLoad::UPDATE_TG);
-        self.se_update_runnable(se);
-        self.update_shares(cfs, se);
+        with_arithmetic!(self, known, {
+            self.update_load_avg_in(Step::Group(known), cfs, se, UpdateLoad::UPDATE_TG);
+            self.se_update_runnable(se);
+            self.update_shares_in(Step::Group(known), cfs, se);
+        });
         let slice = slice?;
         self.set_group_slice(cfs, se, slice);
         Some(if self.se[se].parent.is_some() { self.cfs_rq_min_slice(cfs) } else { slice })
@@ -260,7 +264,11 @@ impl<A: Arch> Sched<A> {
         let mut level = Some(se);
         while let Some(se) = level {
             let cfs = self.se[se].cfs_rq;
-            if !self.dequeue_entity(cfs, se, flags) {
+            let dequeued = match self.se[se].my_q {
+                Some(_) => self.dequeue_group_entity(cfs, se, flags),
+                None => self.dequeue_entity(cfs, se, flags, Step::Any),
+            };
+            if !dequeued {
                 if self.se[se].task.is_some() {
                     return Dequeued::Delayed;
                 }

@@ -32,7 +32,8 @@ impl<A: Arch> Sched<A> {
     /// fair.c: clear_buddies().
     #[inline]
     pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
-        if self.cfs_rq[cfs].buddies {
+        let CfsRq { buddies, next, last, skip, .. } = self.cfs_rq[cfs];
+        if buddies && [next, last, skip].contains(&Some(se)) {
             self.clear_each_buddy(cfs, se);
         }
     }

@@ -178,7 +178,7 @@ impl<A: Arch> Sched<A> {
                 // Special, so that it does not stay to pay for what it ran (DELAY_DEQUEUE); if it stays already, that ends.
                 let delayed = self.se[se].sched_delayed;
                 let flags = QueueFlags { sleep: true, special: true, delayed, ..QueueFlags::default() };
-                self.dequeue_entity(above, se, flags);
+                self.dequeue_group_entity(above, se, flags);
             } else if averages {
                 self.update_load_avg(above, se, UpdateLoad::NONE);
                 self.se_update_runnable(se);
@@ -250,11 +250,11 @@ impl<A: Arch> Sched<A> {
             let above = self.se[se].cfs_rq;
             if enqueue && self.se[se].sched_delayed {
                 let flags = QueueFlags { sleep: true, delayed: true, ..QueueFlags::default() };
-                self.dequeue_entity(above, se, flags);
+                self.dequeue_group_entity(above, se, flags);
             }
             enqueue &= !self.se[se].on_rq;
             if enqueue {
-                self.enqueue_entity(above, se, QueueFlags { wakeup: true, ..QueueFlags::default() });
+                self.enqueue_group_entity(above, se);
             } else if averages {
                 self.update_load_avg(above, se, UpdateLoad::UPDATE_TG);
                 self.se_update_runnable(se);

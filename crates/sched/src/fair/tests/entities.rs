@@ -1,6 +1,7 @@
 //! Virtual time, placement, slices, lists.
 
 use super::*;
+use crate::fair::Step;
 use crate::features::Feature;
 
 #[test]
@@ -206,7 +207,7 @@ fn a_dequeue_advances_min_vruntime_as_each_version_meant_to() {
                 QueueFlags { save_restore: true, ..QueueFlags::default() },
                 QueueFlags { save_restore: true, move_: true, ..QueueFlags::default() },
             ][at];
-            s.dequeue_entity(cfs, leaves, flags);
+            s.dequeue_entity(cfs, leaves, flags, Step::Any);
             let moved = s.cfs_rq[cfs].min_vruntime != before;
             assert_eq!(moved, advances, "{}: {flags:?}", kernel.name);
         }

@@ -1,0 +1,78 @@
+//! What a step up the levels touches of its entity and of the queue that this is on.
+//!
+//! The same as the accessors by id do, with the places of both looked up once: between two accesses that may charge, everything else would
+//! be looked up anew.
+
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::fair::load::Step;
+use crate::layout::{CfsRqLine, SeLine};
+use crate::sched::{CfsRqId, SeId};
+
+/// Where the lines of an entity and of its queue begin, and whether they are a group's.
+#[derive(Clone, Copy)]
+pub(crate) struct LevelLines {
+    entity: (u32, bool),
+    queue: (u32, bool),
+}
+
+impl<A: Arch> Sched<A> {
+    #[inline(always)]
+    pub(crate) fn level_lines(&self, cfs_rq: CfsRqId, se: SeId, step: Step) -> LevelLines {
+        let (entity, queue) = (&self.se[se], &self.cfs_rq[cfs_rq]);
+        let of_group = matches!(step, Step::Group(_)) || entity.my_q.is_some();
+        LevelLines { entity: (entity.first_line, of_group), queue: (queue.first_byte, queue.of_group) }
+    }
+
+    #[inline(always)]
+    fn write_se_line(&mut self, at: LevelLines, line: SeLine) {
+        self.write(self.layout.line_of_se(at.entity.0, at.entity.1, line));
+    }
+
+    #[inline(always)]
+    fn write_cfs_line(&mut self, at: LevelLines, line: CfsRqLine) {
+        self.write(self.layout.line_of_cfs_rq(at.queue.0, at.queue.1, line));
+    }
+
+    /// [`Sched::write_se`].
+    #[inline(always)]
+    pub(crate) fn write_se_at(&mut self, at: LevelLines) {
+        self.write_se_line(at, SeLine::Load);
+    }
+
+    /// [`Sched::write_se_times`].
+    #[inline(always)]
+    pub(crate) fn write_se_times_at(&mut self, at: LevelLines) {
+        self.write_se_line(at, SeLine::Times);
+    }
+
+    /// [`Sched::write_se_avg`].
+    #[inline(always)]
+    pub(crate) fn write_se_avg_at(&mut self, at: LevelLines) {
+        self.write_se_line(at, SeLine::Avg);
+    }
+
+    /// [`Sched::write_cfs_rq`].
+    #[inline(always)]
+    pub(crate) fn write_cfs_rq_at(&mut self, at: LevelLines) {
+        self.write_cfs_line(at, CfsRqLine::Load);
+    }
+
+    /// [`Sched::write_cfs_timeline`].
+    #[inline(always)]
+    pub(crate) fn write_cfs_timeline_at(&mut self, at: LevelLines) {
+        self.write_cfs_line(at, CfsRqLine::Timeline);
+    }
+
+    /// [`Sched::write_cfs_avg`].
+    #[inline(always)]
+    pub(crate) fn write_cfs_avg_at(&mut self, at: LevelLines) {
+        self.write_cfs_line(at, CfsRqLine::Avg);
+    }
+
+    /// [`Sched::read_cfs_removed`].
+    #[inline(always)]
+    pub(crate) fn read_cfs_removed_at(&mut self, at: LevelLines) {
+        self.read(self.layout.line_of_cfs_rq(at.queue.0, at.queue.1, CfsRqLine::Removed));
+    }
+}
