@@ -61,7 +61,8 @@ pub(crate) struct SugovPolicy {
 /// cpufreq_schedutil.c: struct sugov_cpu.
 #[derive(Clone, Copy, Debug, Default)]
 struct SugovCpu {
-    sg_policy: usize,
+    /// `None`: the CPU belongs to no policy of this governor, and nobody registers its callback.
+    sg_policy: Option<usize>,
     iowait_boost_pending: bool,
     /// In kHz until v5.x, then in shares of 1024.
     iowait_boost: u32,
@@ -89,7 +90,7 @@ impl<A: Arch> Sched<A> {
             ..SugovCpu::default()
         });
         for (index, policy) in policies.iter().enumerate() {
-            policy.cpus.iter().for_each(|&cpu| cpus[cpu].sg_policy = index);
+            policy.cpus.iter().for_each(|&cpu| cpus[cpu].sg_policy = Some(index));
         }
         let start = |policy: CpufreqPolicy| SugovPolicy {
             last_freq_update_time: 0,
@@ -112,8 +113,9 @@ impl<A: Arch> Sched<A> {
         time: u64,
         flags: UpdateFlags,
     ) {
+        let Some(number) = sugov.cpus[cpu].sg_policy else { return };
         self.path(Path::sugov_update);
-        let policy = &mut sugov.policies[sugov.cpus[cpu].sg_policy];
+        let policy = &mut sugov.policies[number];
         let shared = policy.policy.cpus.len() > 1;
         match self.kernel.cpufreq.schedutil {
             Schedutil::RtDlMax | Schedutil::RtMax if shared => {

@@ -92,7 +92,8 @@ impl Directory {
     /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
     #[inline]
     pub fn bears_lock(&mut self, line: Line) {
-        if is_everybodys(line) && !self.disputed.locks.contains(&line) {
+        let disputes = self.disputed.queue != u64::MAX;
+        if disputes && is_everybodys(line) && !self.disputed.locks.contains(&line) {
             self.disputed.locks.push(line);
             if let Some(number) = self.disputed.number(line) {
                 let (_, entry) = self.disputed.entries.swap_remove(number);

@@ -27,16 +27,17 @@ impl Arch for Charges {
     }
 }
 
-/// How often each of schedutil's functions was charged while a task ran for 100 ms on the first of two CPUs, in policies of so many.
-fn charges(kernel: Kernel, cpus_of_each: Option<usize>) -> [usize; 4] {
+const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
+
+/// How often each of schedutil's functions was charged while tasks ran for 100 ms on two CPUs, in these policies.
+fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
     let arch = Charges { now: 1_000_000_000, ..Charges::default() };
     let boot = Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() };
     let mut sched = Sched::new(arch, boot);
-    let cpus = [CpuId(0), CpuId(1)];
-    if let Some(cpus_of_each) = cpus_of_each {
-        let policy = |cpus: &[CpuId]| CpufreqPolicy {
+    if let Some(policies) = policies {
+        let policy = |cpus: &&[CpuId]| CpufreqPolicy {
             cpus: cpus.to_vec(),
             min: 1_000_000,
             cpuinfo_max_freq: 3_000_000,
@@ -45,9 +46,9 @@ fn charges(kernel: Kernel, cpus_of_each: Option<usize>) -> [usize; 4] {
             dvfs_possible_from_any_cpu: true,
             adjust_perf: false,
         };
-        sched.sugov_start(cpus.chunks(cpus_of_each).map(policy).collect());
+        sched.sugov_start(policies.iter().map(policy).collect());
     }
-    for cpu in cpus {
+    for cpu in CPUS {
         let init = TaskInit {
             comm: String::from("test"),
             attr: None,
@@ -61,7 +62,7 @@ fn charges(kernel: Kernel, cpus_of_each: Option<usize>) -> [usize; 4] {
     }
     for _ in 0..25 {
         sched.arch.now += 4_000_000;
-        cpus.iter().for_each(|&cpu| {
+        CPUS.iter().for_each(|&cpu| {
             Scheduler::scheduler_tick(&mut sched, cpu);
         });
     }
@@ -73,7 +74,7 @@ fn charges(kernel: Kernel, cpus_of_each: Option<usize>) -> [usize; 4] {
 fn it_takes_time_where_it_governs_and_none_elsewhere() {
     for kernel in [V4_15, V4_16, V6_1, V6_12] {
         assert_eq!(charges(kernel, None), [0; 4], "{}", kernel.name);
-        let [updates, utils, lookups, changes] = charges(kernel, Some(1));
+        let [updates, utils, lookups, changes] = charges(kernel, Some(&[&CPUS[..1], &CPUS[1..]]));
         let falling = updates >= utils && utils >= lookups && lookups >= changes && changes > 0;
         assert!(falling, "{}: {updates} {utils} {lookups} {changes}", kernel.name);
     }
@@ -82,7 +83,16 @@ fn it_takes_time_where_it_governs_and_none_elsewhere() {
 #[test]
 fn a_shared_policy_is_looked_at_on_all_of_its_cpus() {
     for kernel in [V6_1, V6_12] {
-        let [_, utils, lookups, _] = charges(kernel, Some(2));
+        let [_, utils, lookups, _] = charges(kernel, Some(&[&CPUS]));
         assert_eq!(utils, 2 * lookups, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn cpus_without_a_policy_are_not_governed() {
+    for kernel in [V4_15, V6_12] {
+        assert_eq!(charges(kernel, Some(&[])), [0; 4], "{}: nobody's", kernel.name);
+        let (one, both) = (charges(kernel, Some(&[&CPUS[1..]])), charges(kernel, Some(&[&CPUS[..1], &CPUS[1..]])));
+        assert!(one[0] > 0 && one[0] < both[0], "{}: {} of {} updates by one of two", kernel.name, one[0], both[0]);
     }
 }
