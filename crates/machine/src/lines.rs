@@ -308,7 +308,6 @@ impl Directory {
         }
         let first = line.index as usize * self.words;
         let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
-        let way = self.ways.known(entry.owner(), by)?;
         let owner = 1 << (entry.owner() as usize % WORD);
         // The set was of no account; the owner is its first member.
         match sharers {
@@ -319,8 +318,8 @@ impl Directory {
             }
             _ => return None,
         }
+        let way = self.ways.travel(line, entry.owner(), by)?;
         entry.holder ^= MODIFIED | SHARED;
-        let way = self.ways.by_slice(line, way);
         entry.occupy(now, way);
         Some(self.read_stalls(way))
     }
@@ -497,8 +496,7 @@ impl Directory {
             return None;
         }
         debug_assert_ne!(entry.holder, by.alone, "whoever has it here does not ask");
-        let way = self.ways.known(entry.owner(), by)?;
-        let way = self.ways.by_slice(line, way);
+        let way = self.ways.travel(line, entry.owner(), by)?;
         entry.occupy(now, way);
         entry.holder = by.alone;
         Some(way)

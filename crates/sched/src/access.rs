@@ -322,6 +322,12 @@ impl<A: Arch> Sched<A> {
         self.write(self.se_line(se, SeLine::Load));
     }
 
+    /// [`Sched::write_se`] of a group's entity.
+    #[inline(always)]
+    pub(crate) fn write_group_se(&mut self, se: SeId) {
+        self.write(self.layout.line_of_se(self.se[se].first_line, true, SeLine::Load));
+    }
+
     /// Changes `exec_start`, `sum_exec_runtime`, `vruntime`.
     #[inline]
     pub(crate) fn write_se_times(&mut self, se: SeId) {

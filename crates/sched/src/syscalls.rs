@@ -424,7 +424,8 @@ impl<A: Arch> Sched<A> {
         let attached = fair && (policy != Policy::Idle || idle_too) && state != TaskState::New;
         if attached && self.kernel.core.nice_change == NiceChange::Reweight {
             // fair.c: reweight_task().
-            self.reweight_entity(self.any_arithmetic(), self.se[se].cfs_rq, se, load, load.weight);
+            self.write_se(se);
+            self.reweight_entity(self.any_arithmetic(), se, load, load.weight, self.se[se].on_rq);
         } else {
             let se = &mut self.se[se];
             se.load = load;

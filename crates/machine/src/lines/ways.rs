@@ -7,9 +7,10 @@ use units::{CpuId, Ps};
 
 /// How long a modified line travels between two cores, and how far its slice is.
 pub(super) struct Ways {
-    /// In picoseconds, from each core to another one: `[seat.row + from]`.
+    /// In picoseconds, from each core to another one, by the nearest slice: `[seat.row + from]`.
     table: Vec<u32>,
-    /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`].
+    /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
+    /// slices are apart.
     topology: Option<Topology>,
     transfer: Vec<Ps>,
     /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
@@ -74,16 +75,17 @@ impl Places {
 impl Ways {
     pub(super) fn new(topology: &Topology, places: &Places, prices: &LinePrices, seed: u64) -> Ways {
         let fits = places.cpus.len() * places.of_core.len() <= LARGEST_TABLE;
-        let way = |distance: Distance| prices.transfer[distance.index()].0 as u32;
         let near = prices.transfer[Distance::Llc.index()];
         let distances = topology.distances();
         let leaving = || distances.iter().copied().filter(|&distance| distance > Distance::Llc);
         let even = !distances.contains(&Distance::Cluster) && leaving().count() < 2;
         let price = |distance: Distance| prices.transfer[distance.index()];
         let slice_spread = near.0 * prices.slice_spread / 1000;
+        let nearest = |distance: Distance| price(distance).0.checked_sub(slice_spread).map(|way| way as u32);
+        let table: Option<Vec<u32>> = if fits { places.distances(topology).map(nearest).collect() } else { None };
         Ways {
-            table: if fits { places.distances(topology).map(way).collect() } else { Vec::new() },
-            topology: (!fits).then(|| topology.clone()),
+            topology: table.is_none().then(|| topology.clone()),
+            table: table.unwrap_or_default(),
             transfer: prices.transfer.clone(),
             slice_spread,
             slices: 2 * slice_spread + 1,
@@ -98,7 +100,15 @@ impl Ways {
     /// From core `from` to another one, where `to` sits, if there is a table.
     #[inline(always)]
     pub(super) fn known(&self, from: u16, to: &Seat) -> Option<Ps> {
-        self.table.get(to.row as usize + from as usize).map(|&way| Ps(u64::from(way)))
+        self.table.get(to.row as usize + from as usize).map(|&way| Ps(u64::from(way) + self.slice_spread))
+    }
+
+    /// The same way as a line goes it, by its slice.
+    #[inline(always)]
+    pub(super) fn travel(&mut self, line: Line, from: u16, to: &Seat) -> Option<Ps> {
+        let nearest = u64::from(*self.table.get(to.row as usize + from as usize)?);
+        self.travelled += 1;
+        Some(Ps(nearest + self.offset(line)))
     }
 
     /// From core `from` to another one, where `to` sits.
@@ -147,10 +157,15 @@ impl Ways {
         if way == Ps::ZERO {
             return way;
         }
+        // -spread ..= +spread.
+        Ps((way.0 + self.offset(line)).saturating_sub(self.slice_spread))
+    }
+
+    /// How much farther than the nearest slice a line's is.
+    #[inline(always)]
+    fn offset(&self, line: Line) -> u64 {
         let address = (line.region as u64) << 32 | u64::from(line.index);
         let hash = (address ^ self.salt).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        // -spread ..= +spread.
-        let offset = ((hash >> 32) * self.slices) >> 32;
-        Ps((way.0 + offset).saturating_sub(self.slice_spread))
+        ((hash >> 32) * self.slices) >> 32
     }
 }

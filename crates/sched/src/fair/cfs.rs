@@ -179,7 +179,18 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn pick_beside_buddies(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
         // Buddies are queued here: who is alone, as a group mostly is, is its own.
-        let se = if self.cfs_rq[cfs].nr_running > 1 { self.pick_buddy(cfs, curr, first, left) } else { left };
+        if self.cfs_rq[cfs].nr_running == 1 {
+            if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
+                self.clear_buddies(cfs, left);
+            }
+            return left;
+        }
+        self.pick_among_buddies(cfs, curr, first, left)
+    }
+
+    #[inline(never)]
+    fn pick_among_buddies(&mut self, cfs: CfsRqId, curr: Option<SeId>, first: Option<SeId>, left: SeId) -> SeId {
+        let se = self.pick_buddy(cfs, curr, first, left);
         if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenPicked {
             self.clear_buddies(cfs, se);
         }

@@ -4,9 +4,9 @@
 //! timeline. What virtual time is good for is told in [`super::cfs`] and [`super::eevdf`]: [`Pick`] chooses between them.
 
 use super::group::GroupShares;
-use super::load::{Step, UpdateLoad, in_arithmetic, with_arithmetic};
+use super::load::{Step, UpdateLoad, dequeue_runnable_load_avg, enqueue_runnable_load_avg, in_arithmetic};
 use super::rules::{BuddiesCleared, ExecStartReset, MinVruntimeDequeue, Pick, Renormalise, SleeperVruntime};
-use crate::access::Path;
+use crate::access::{LevelLines, Path};
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::bandwidth::ThrottledLeaf;
@@ -14,7 +14,7 @@ use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
-use units::Ns;
+use units::{CpuId, Ns};
 
 impl<A: Arch> Sched<A> {
     // Virtual time.
@@ -136,11 +136,12 @@ impl<A: Arch> Sched<A> {
         cfs_rq.avg_vruntime_sub(self.kernel.load_resolution, entity);
     }
 
-    /// fair.c: account_entity_enqueue().
+    /// fair.c: account_entity_enqueue(). With the runnable load, which is added just before.
     #[inline(always)]
-    pub(crate) fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId) {
+    fn account_entity_enqueue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &self.se[se]);
-        let (weight, parent, task) = (entity.load.weight, entity.parent, entity.task);
+        in_arithmetic!(self, step, known, enqueue_runnable_load_avg(known, cfs_rq, entity));
+        let (weight, parent, task) = (entity.load.weight, entity.parent, step.task_of(entity));
         let cpu = cfs_rq.rq;
         cfs_rq.load.update_load_add(weight);
         cfs_rq.nr_running += 1;
@@ -160,12 +161,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// fair.c: account_entity_dequeue().
+    /// fair.c: account_entity_dequeue(). With the runnable load, which is taken off before; from here on the entity is queued no more.
     #[inline(always)]
-    pub(crate) fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId) {
-        let entity = &self.se[se];
-        let (weight, parent, task) = (entity.load.weight, entity.parent, entity.task);
-        let cfs_rq = &mut self.cfs_rq[cfs];
+    fn account_entity_dequeue(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        in_arithmetic!(self, step, known, dequeue_runnable_load_avg(known, cfs_rq, entity));
+        entity.on_rq = false;
+        let (weight, parent, task) = (entity.load.weight, entity.parent, step.task_of(entity));
         let cpu = cfs_rq.rq;
         cfs_rq.load.update_load_sub(weight);
         cfs_rq.nr_running -= 1;
@@ -197,12 +199,18 @@ impl<A: Arch> Sched<A> {
         cfs_rq.load.update_load_sub(before);
         cfs_rq.load.update_load_add(weight);
         if parent.is_none() {
-            let load = &mut self.rq[cpu].load;
-            load.update_load_sub(before);
-            load.update_load_add(weight);
-            self.write_rq_weight(cpu);
-            self.write_rq_weight(cpu);
+            self.reweight_rq(cpu, before, weight);
         }
+    }
+
+    /// The part of it that concerns the run queue.
+    #[inline(always)]
+    pub(crate) fn reweight_rq(&mut self, cpu: CpuId, before: u64, weight: u64) {
+        let load = &mut self.rq[cpu].load;
+        load.update_load_sub(before);
+        load.update_load_add(weight);
+        self.write_rq_weight(cpu);
+        self.write_rq_weight(cpu);
     }
 
     /// fair.c: enqueue_entity().
@@ -216,7 +224,7 @@ impl<A: Arch> Sched<A> {
         self.write_se_times_at(at);
         let is_curr = self.cfs_rq[cfs].curr == Some(se);
         match self.arithmetic_of(step).pick {
-            Pick::Cfs => self.enqueue_placed_cfs(cfs, se, flags, is_curr, step),
+            Pick::Cfs => self.enqueue_placed_cfs((cfs, se), flags, is_curr, step, at),
             Pick::Eevdf => self.enqueue_placed_eevdf(cfs, se, flags, is_curr),
         }
         if flags.migrated && self.kernel.entity.exec_start_reset == ExecStartReset::AtEnqueue {
@@ -234,11 +242,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// `enqueue_entity()` of a group's entity.
+    /// `enqueue_entity()` of a group's entity, outside the walks up.
     #[inline(never)]
     pub(crate) fn enqueue_group_entity(&mut self, cfs: CfsRqId, se: SeId) {
         let flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
-        with_arithmetic!(self, known, self.enqueue_entity(cfs, se, flags, Step::Group(known)));
+        self.enqueue_entity(cfs, se, flags, Step::Any);
     }
 
     /// The end of `enqueue_entity()` on a queue that was empty.
@@ -262,7 +270,14 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `enqueue_entity()` that makes vruntime absolute, accounts for the entity and places it.
     #[inline(always)]
-    fn enqueue_placed_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, is_curr: bool, step: Step) {
+    fn enqueue_placed_cfs(
+        &mut self,
+        (cfs, se): (CfsRqId, SeId),
+        flags: QueueFlags,
+        is_curr: bool,
+        step: Step,
+        at: LevelLines,
+    ) {
         let rules = &self.kernel.entity;
         let relative = !flags.wakeup
             || (flags.waking | flags.migrated)
@@ -278,7 +293,7 @@ impl<A: Arch> Sched<A> {
         if relative && !at_once {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_add(self.cfs_rq[cfs].min_vruntime);
         }
-        self.enqueue_averages(cfs, se, step);
+        self.enqueue_averages(cfs, se, step, at);
         self.enqueue_weight(cfs, se, step);
         if flags.wakeup {
             self.place_entity_cfs(cfs, se, false);
@@ -292,7 +307,8 @@ impl<A: Arch> Sched<A> {
             self.place_entity_eevdf(cfs, se, flags);
         }
         self.update_curr(cfs);
-        self.enqueue_averages(cfs, se, Step::Any);
+        let at = self.level_lines(cfs, se, Step::Any);
+        self.enqueue_averages(cfs, se, Step::Any, at);
         if !is_curr {
             self.place_entity_eevdf(cfs, se, flags);
         }
@@ -301,19 +317,18 @@ impl<A: Arch> Sched<A> {
 
     /// The part of `enqueue_entity()` that brings averages up to date, and the weight of a group's entity.
     #[inline(always)]
-    fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
-        self.enqueue_entity_load_avg(cfs, se, step);
-        self.se_update_runnable(se);
+    fn enqueue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
+        self.enqueue_entity_load_avg(cfs, se, step, at);
+        self.se_update_runnable_in(step, se);
         if self.arithmetic_of(step).shares != GroupShares::QueueWeight {
-            self.update_cfs_group_in(step, se);
+            self.update_cfs_group_in(step, se, false);
         }
     }
 
     /// The part of `enqueue_entity()` that adds the entity's weight to the queue's.
     #[inline(always)]
     fn enqueue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
-        self.enqueue_runnable_load_avg(cfs, se, step);
-        self.account_entity_enqueue(cfs, se);
+        self.account_entity_enqueue(cfs, se, step);
         if self.arithmetic_of(step).shares == GroupShares::QueueWeight {
             self.update_cfs_shares(cfs);
         }
@@ -329,28 +344,28 @@ impl<A: Arch> Sched<A> {
         self.update_curr_in(step, cfs);
         match self.arithmetic_of(step).pick {
             Pick::Cfs => {
-                self.dequeue_entity_cfs(cfs, se, flags, step);
+                self.dequeue_entity_cfs(cfs, se, flags, step, at);
                 true
             }
             Pick::Eevdf => self.dequeue_entity_eevdf(cfs, se, flags),
         }
     }
 
-    /// `dequeue_entity()` of a group's entity.
+    /// `dequeue_entity()` of a group's entity, outside the walks up.
     #[inline(never)]
     pub(crate) fn dequeue_group_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) -> bool {
-        with_arithmetic!(self, known, self.dequeue_entity(cfs, se, flags, Step::Group(known)))
+        self.dequeue_entity(cfs, se, flags, Step::Any)
     }
 
     /// The rest of `dequeue_entity()` until v6.5.
     #[inline(always)]
-    fn dequeue_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) {
-        self.dequeue_averages(cfs, se, step);
+    fn dequeue_entity_cfs(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step, at: LevelLines) {
+        self.dequeue_averages(cfs, se, step, at);
         self.update_stats_dequeue(cfs, se, flags);
         self.clear_buddies(cfs, se);
-        self.dequeue_weight(cfs, se);
+        self.dequeue_weight(cfs, se, step);
         self.normalise_vruntime(cfs, se, flags);
-        self.update_shares_in(step, cfs, se);
+        self.update_shares_in(step, cfs, se, false);
         if self.cfs_rq[cfs].nr_running == 0 {
             self.update_idle_cfs_rq_clock_pelt(cfs);
         }
@@ -365,10 +380,11 @@ impl<A: Arch> Sched<A> {
             self.set_delayed(se);
             return false;
         }
-        self.dequeue_averages(cfs, se, Step::Any);
+        let at = self.level_lines(cfs, se, Step::Any);
+        self.dequeue_averages(cfs, se, Step::Any, at);
         self.update_stats_dequeue(cfs, se, flags);
         self.update_entity_lag(cfs, se);
-        self.dequeue_weight(cfs, se);
+        self.dequeue_weight(cfs, se, Step::Any);
         self.keep_relative_deadline(se, flags);
         self.return_cfs_rq_runtime(cfs);
         self.update_shares(cfs, se);
@@ -381,26 +397,25 @@ impl<A: Arch> Sched<A> {
         true
     }
 
-    /// The part of `dequeue_entity()` that brings averages up to date, and takes what is runnable out of the queue's.
+    /// The part of `dequeue_entity()` that brings averages up to date.
     #[inline(always)]
-    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+    fn dequeue_averages(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         let action = match step {
             Step::Any => self.dequeue_action(se),
             Step::Group(_) => UpdateLoad::UPDATE_TG,
         };
-        self.update_load_avg_in(step, cfs, se, action);
-        self.dequeue_runnable_load_avg(cfs, se, step);
+        self.update_load_avg_in(step, cfs, se, action, at);
+        self.se_update_runnable_in(step, se);
     }
 
     /// The part of `dequeue_entity()` that takes the entity out of the timeline, and its weight off the queue's.
     #[inline(always)]
-    fn dequeue_weight(&mut self, cfs: CfsRqId, se: SeId) {
+    fn dequeue_weight(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
         if self.cfs_rq[cfs].curr != Some(se) {
             self.write_cfs_timeline(cfs);
             self.__dequeue_entity(cfs, se);
         }
-        self.se[se].on_rq = false;
-        self.account_entity_dequeue(cfs, se);
+        self.account_entity_dequeue(cfs, se, step);
     }
 
     /// The part of `dequeue_entity()` that makes vruntime relative to a queue to come, and lets min_vruntime go on (until v6.5); unused
@@ -435,9 +450,14 @@ impl<A: Arch> Sched<A> {
         if self.se[se].on_rq {
             self.update_stats_wait_end(cfs, se);
             self.write_se_at(at);
-            self.__dequeue_entity(cfs, se);
-            if self.kernel.entity.pick == Pick::Eevdf {
-                self.se[se].set_protect_slice();
+            let entity = &mut self.se[se];
+            entity.in_timeline = false;
+            match self.kernel.entity.pick {
+                Pick::Cfs => self.cfs_rq[cfs].tasks_timeline.remove(entity.vruntime, se),
+                Pick::Eevdf => {
+                    self.__dequeue_entity_eevdf(cfs, se);
+                    self.se[se].set_protect_slice();
+                }
             }
             self.update_load_avg_again(cfs, se, UpdateLoad::UPDATE_TG, at);
         }

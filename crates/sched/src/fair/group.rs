@@ -9,7 +9,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::fair::bandwidth::MoveRunning;
-use crate::fair::load::{Arithmetic, Step, TgLoadAvg, UpdateLoad, with_arithmetic};
+use crate::fair::load::{Arithmetic, Step, TgLoadAvg, UpdateLoad, reweight_averages, with_arithmetic};
 use crate::load_weight::LoadResolution;
 use crate::pelt::{SchedAvg, load_avg_is_decayed};
 use crate::sched::*;
@@ -65,10 +65,10 @@ impl<A: Arch> Sched<A> {
 
     /// The same as a part of a walk's step.
     #[inline(always)]
-    pub(crate) fn update_shares_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+    pub(crate) fn update_shares_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, queued: bool) {
         match self.arithmetic_of(step).shares {
             GroupShares::QueueWeight => self.update_cfs_shares(cfs),
-            _ => self.update_cfs_group_in(step, se),
+            _ => self.update_cfs_group_in(step, se, queued),
         }
     }
 
@@ -87,7 +87,8 @@ impl<A: Arch> Sched<A> {
         let se = self.tg[tg].se[cpu.index()];
         let shares = self.calc_cfs_shares(cfs, tg);
         let load = LoadWeight { weight: shares, inv_weight: 0 };
-        self.reweight_entity(self.any_arithmetic(), self.se[se].cfs_rq, se, load, shares);
+        self.write_group_se(se);
+        self.reweight_entity(self.any_arithmetic(), se, load, shares, self.se[se].on_rq);
     }
 
     /// fair.c: calc_cfs_shares(). Kept scale.
@@ -117,13 +118,13 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// The same as a part of a walk's step.
+    /// The same as a part of a walk's step, which knows whether the entity is queued.
     #[inline(always)]
-    pub(crate) fn update_cfs_group_in(&mut self, step: Step, se: SeId) {
+    pub(crate) fn update_cfs_group_in(&mut self, step: Step, se: SeId, queued: bool) {
         match (step, self.se[se].my_q) {
             (Step::Any, _) => self.update_cfs_group(se),
             (Step::Group(arithmetic), Some(group)) if !self.throttled_hierarchy(group) => {
-                self.update_cfs_group_in_line(arithmetic, se, group);
+                self.update_cfs_group_in_line(arithmetic, se, group, queued);
             }
             (Step::Group(_), _) => {}
         }
@@ -131,12 +132,13 @@ impl<A: Arch> Sched<A> {
 
     #[inline(never)]
     fn update_cfs_group_of(&mut self, se: SeId, group: CfsRqId) {
-        with_arithmetic!(self, arithmetic, self.update_cfs_group_in_line(arithmetic, se, group));
+        let queued = self.se[se].on_rq;
+        with_arithmetic!(self, arithmetic, self.update_cfs_group_in_line(arithmetic, se, group, queued));
     }
 
     #[inline(always)]
     #[fentry(update_cfs_shares)]
-    fn update_cfs_group_in_line(&mut self, arithmetic: Arithmetic, se: SeId, group: CfsRqId) {
+    fn update_cfs_group_in_line(&mut self, arithmetic: Arithmetic, se: SeId, group: CfsRqId, queued: bool) {
         let of_busy = arithmetic.shares == GroupShares::LoadAverageOfBusy;
         if of_busy && self.cfs_rq[group].load.weight == 0 {
             return;
@@ -146,32 +148,42 @@ impl<A: Arch> Sched<A> {
         let (weight, runnable) = calc_group_weights(arithmetic, &self.cfs_rq[group], shares, tg_load);
         if !of_busy || self.se[se].load.weight != weight {
             let load = LoadWeight { weight, inv_weight: 0 };
-            self.reweight_entity(arithmetic, self.se[se].cfs_rq, se, load, runnable);
+            self.write_group_se(se);
+            self.reweight_entity(arithmetic, se, load, runnable, queued);
         }
     }
 
-    /// fair.c: reweight_entity().
+    /// fair.c: reweight_entity(). The line that has the weight is written by the caller.
     #[inline(always)]
     pub(crate) fn reweight_entity(
         &mut self,
         arithmetic: Arithmetic,
-        cfs: CfsRqId,
         se: SeId,
         load: LoadWeight,
         runnable: u64,
+        queued: bool,
     ) {
-        self.write_se(se);
+        debug_assert_eq!(queued, self.se[se].on_rq, "whoever asks knows");
+        let cfs = self.se[se].cfs_rq;
         if arithmetic.pick == Pick::Eevdf {
             return self.reweight_entity_eevdf(cfs, se, load, runnable);
         }
-        if self.se[se].on_rq {
-            // Its queue's weight follows.
-            if self.cfs_rq[cfs].curr == Some(se) {
-                self.update_curr(cfs);
-            }
-            self.account_entity_reweight(cfs, se, load.weight);
+        if queued && self.cfs_rq[cfs].curr == Some(se) {
+            self.update_curr(cfs);
         }
-        self.reweight_averages(arithmetic, cfs, se, load, runnable);
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        let (before, on_root) = (entity.load.weight, queued && entity.parent.is_none());
+        if queued {
+            // Its queue's weight follows.
+            debug_assert!(entity.task.is_none(), "a queued task keeps its weight");
+            cfs_rq.load.update_load_sub(before);
+            cfs_rq.load.update_load_add(load.weight);
+        }
+        let cpu = cfs_rq.rq;
+        reweight_averages(arithmetic, cfs_rq, entity, load, runnable, queued);
+        if on_root {
+            self.reweight_rq(cpu, before, load.weight);
+        }
     }
 
     /// The same since v6.6: virtual times follow.
@@ -180,12 +192,14 @@ impl<A: Arch> Sched<A> {
         let arithmetic = self.any_arithmetic();
         if !self.se[se].on_rq {
             self.reweight_lag(se, load.weight);
-            return self.reweight_averages(arithmetic, cfs, se, load, runnable);
+            let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+            return reweight_averages(arithmetic, cfs_rq, entity, load, runnable, false);
         }
         let avruntime = self.begin_reweight(cfs, se);
         self.reweight_eevdf(se, avruntime, load.weight);
         self.account_entity_reweight(cfs, se, load.weight);
-        self.reweight_averages(arithmetic, cfs, se, load, runnable);
+        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
+        reweight_averages(arithmetic, cfs_rq, entity, load, runnable, true);
         if self.cfs_rq[cfs].curr != Some(se) {
             self.__enqueue_entity(cfs, se);
         }
@@ -516,11 +530,11 @@ fn calc_group_runnable(resolution: LoadResolution, cfs_rq: &CfsRq, shares: i64, 
 fn divide(dividend: i64, divisor: i64) -> i64 {
     if divisor == 0 {
         dividend
-    } else if unlikely((dividend | divisor) < 0) {
+    } else if unlikely((dividend | divisor) as u64 > u64::from(u32::MAX)) {
         dividend / divisor
     } else {
-        // Shorter than the signed one, which must beware of the divisor -1.
-        (dividend as u64 / divisor as u64) as i64
+        // What it mostly comes to, and the shortest.
+        i64::from(dividend as u32 / divisor as u32)
     }
 }
 

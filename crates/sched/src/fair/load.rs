@@ -196,6 +196,14 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    pub(crate) fn se_update_runnable_in(&mut self, step: Step, se: SeId) {
+        if self.arithmetic_of(step).pelt == Pelt::RunnableAvg {
+            self.se_update_runnable(se);
+        }
+    }
+
     /// fair.c: post_init_entity_util_avg(). A new task's share of its queue's utilization. From v4.7 to v6.0 it is attached at
     /// once ([`NewTaskAttach`]).
     pub(crate) fn post_init_entity_util_avg(&mut self, p: TaskId) {
@@ -294,17 +302,23 @@ impl<A: Arch> Sched<A> {
 
     /// The same as a part of a walk's step.
     #[inline(always)]
-    pub(crate) fn update_load_avg_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+    pub(crate) fn update_load_avg_in(&mut self, step: Step, cfs: CfsRqId, se: SeId, flags: UpdateLoad, at: LevelLines) {
         match step {
             Step::Any => self.update_load_avg(cfs, se, flags),
-            Step::Group(arithmetic) => self.update_load_avg_in_line(arithmetic, cfs, se, flags),
+            Step::Group(arithmetic) => self.update_load_avg_in_line(arithmetic, (cfs, se), flags, at),
         }
     }
 
     #[inline(always)]
     #[fentry(update_load_avg)]
-    fn update_load_avg_in_line(&mut self, arithmetic: Arithmetic, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
-        self.touch_load_avg(self.level_lines(cfs, se, Step::Group(arithmetic)));
+    fn update_load_avg_in_line(
+        &mut self,
+        arithmetic: Arithmetic,
+        (cfs, se): (CfsRqId, SeId),
+        flags: UpdateLoad,
+        at: LevelLines,
+    ) {
+        self.touch_load_avg(at);
         if !self.accrue_load_avg(arithmetic, cfs, se, flags) {
             self.bring_load_avg_up(cfs, se, flags);
         }
@@ -414,11 +428,11 @@ impl<A: Arch> Sched<A> {
     /// fair.c: enqueue_entity_load_avg(). Averages of an entity about to be queued; attaches it if it is not.
     /// Differs: from v4.15 on this is the kernel's plain call of `update_load_avg()`.
     #[inline(always)]
-    pub(crate) fn enqueue_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
+    pub(crate) fn enqueue_entity_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step, at: LevelLines) {
         if self.arithmetic_of(step).pelt == Pelt::ByPeriod {
             self.enqueue_entity_load_avg_by_period(cfs, se);
         } else {
-            self.update_load_avg_in(step, cfs, se, UpdateLoad::ATTACH);
+            self.update_load_avg_in(step, cfs, se, UpdateLoad::ATTACH, at);
         }
     }
 
@@ -438,59 +452,49 @@ impl<A: Arch> Sched<A> {
             self.update_tg_load_avg(cfs);
         }
     }
-
-    /// fair.c: enqueue_runnable_load_avg(), until v5.6.
-    #[inline(always)]
-    pub(crate) fn enqueue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
-        in_arithmetic!(self, step, known, enqueue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]));
-    }
-
-    /// fair.c: dequeue_runnable_load_avg(), until v5.6 (until v4.14 the end of dequeue_entity_load_avg()), and what follows it since
-    /// then: se_update_runnable().
-    #[inline(always)]
-    pub(crate) fn dequeue_runnable_load_avg(&mut self, cfs: CfsRqId, se: SeId, step: Step) {
-        in_arithmetic!(
-            self,
-            step,
-            known,
-            match known.pelt {
-                Pelt::RunnableAvg => self.se_update_runnable(se),
-                _ => dequeue_runnable_load_avg(known, &mut self.cfs_rq[cfs], &self.se[se]),
-            }
-        );
-    }
-
-    /// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. What its queue weighs
-    /// with a queued entity is the caller's.
-    #[inline(always)]
-    pub(crate) fn reweight_averages(
-        &mut self,
-        arithmetic: Arithmetic,
-        cfs: CfsRqId,
-        se: SeId,
-        load: LoadWeight,
-        runnable: u64,
-    ) {
-        let (cfs_rq, entity) = (&mut self.cfs_rq[cfs], &mut self.se[se]);
-        match arithmetic.pelt {
-            Pelt::ByPeriod => reweight_by_period(cfs_rq, entity, load, runnable),
-            Pelt::Accumulate | Pelt::RunnableAvg => reweight(arithmetic, cfs_rq, entity, load, runnable),
-        }
-    }
 }
 
+/// fair.c: enqueue_runnable_load_avg(), until v5.6.
 #[inline(always)]
-fn enqueue_runnable_load_avg(Arithmetic { pelt, resolution, .. }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
+pub(crate) fn enqueue_runnable_load_avg(
+    Arithmetic { pelt, resolution, .. }: Arithmetic,
+    cfs_rq: &mut CfsRq,
+    se: &SchedEntity,
+) {
     if pelt != Pelt::RunnableAvg {
         cfs_rq.runnable_weight += se.runnable_weight;
         pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
     }
 }
 
+/// fair.c: dequeue_runnable_load_avg(), until v5.6 (until v4.14 the end of dequeue_entity_load_avg()).
 #[inline(always)]
-fn dequeue_runnable_load_avg(Arithmetic { pelt, resolution, .. }: Arithmetic, cfs_rq: &mut CfsRq, se: &SchedEntity) {
-    cfs_rq.runnable_weight -= se.runnable_weight;
-    pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
+pub(crate) fn dequeue_runnable_load_avg(
+    Arithmetic { pelt, resolution, .. }: Arithmetic,
+    cfs_rq: &mut CfsRq,
+    se: &SchedEntity,
+) {
+    if pelt != Pelt::RunnableAvg {
+        cfs_rq.runnable_weight -= se.runnable_weight;
+        pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &se.avg, entity_load(pelt, resolution, se, false));
+    }
+}
+
+/// The averages' part of `reweight_entity()`: puts `load` and `runnable` in place of the entity's weights. What its queue weighs
+/// with a queued entity is the caller's.
+#[inline(always)]
+pub(crate) fn reweight_averages(
+    arithmetic: Arithmetic,
+    cfs_rq: &mut CfsRq,
+    entity: &mut SchedEntity,
+    load: LoadWeight,
+    runnable: u64,
+    queued: bool,
+) {
+    match arithmetic.pelt {
+        Pelt::ByPeriod => reweight_by_period(cfs_rq, entity, load, runnable),
+        Pelt::Accumulate | Pelt::RunnableAvg => reweight(arithmetic, cfs_rq, entity, load, runnable, queued),
+    }
 }
 
 /// The sums of this era carry the weight they were counted with: nothing to correct.
@@ -510,9 +514,10 @@ fn reweight(
     entity: &mut SchedEntity,
     load: LoadWeight,
     runnable: u64,
+    queued: bool,
 ) {
     let before = entity_load(pelt, resolution, entity, false);
-    if before.on_rq {
+    if queued {
         pelt::dequeue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before);
     }
     pelt::dequeue_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, before.weight);
@@ -521,7 +526,7 @@ fn reweight(
         entity.load = load;
     }
     if pelt != Pelt::RunnableAvg {
-        if before.on_rq {
+        if queued {
             cfs_rq.runnable_weight = cfs_rq.runnable_weight - entity.runnable_weight + runnable;
         }
         entity.runnable_weight = runnable;
@@ -529,7 +534,7 @@ fn reweight(
     let after = entity_load(pelt, resolution, entity, false);
     pelt::reweight_load_avg(pelt, &mut entity.avg, after);
     pelt::enqueue_load_avg(&mut cfs_rq.avg, &entity.avg, after.weight);
-    if before.on_rq {
+    if queued {
         pelt::enqueue_runnable_load_avg(pelt, &mut cfs_rq.avg, &entity.avg, after);
     }
 }

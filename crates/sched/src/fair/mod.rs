@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! mod.rs         operations on tasks: enqueue, dequeue, pick, tick, fork, yield
+//! levels.rs      their walks up: a task, and the groups that it makes or leaves empty
 //! entity.rs      operations on entities: virtual time, placement, the way onto the queue, to the CPU and off
 //! preempt.rs     wakeup preemption and buddies       timeline.rs   what waits, by vruntime
 //! load.rs        load averages, where they are kept  statistics.rs schedstats of entities
@@ -29,6 +30,7 @@ mod idle_scan;
 mod idle_sibling;
 mod idlest;
 mod idlest_group;
+mod levels;
 pub(crate) mod list;
 pub mod load;
 pub mod nohz;
@@ -47,9 +49,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::cpufreq::UpdateFlags;
 use crate::sched::*;
-use bandwidth::ThrottleLevels;
 use fentry::fentry;
-use load::{Step, UpdateLoad, with_arithmetic};
 use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
 use units::CpuId;
 use wake::RecordWakee;
@@ -62,38 +62,6 @@ pub(crate) enum Dequeued {
     /// It is gone, but what is above a throttled queue had not known of it.
     Throttled,
     Whole,
-}
-
-/// What a task that comes or leaves changes in the counts of the queues above it.
-#[derive(Clone, Copy)]
-struct CountChange {
-    /// 1, or 0 for a group without tasks.
-    tasks: u32,
-    idle: u32,
-    delayed: u32,
-}
-
-impl CfsRq {
-    #[inline]
-    fn count_enqueue(&mut self, change: &mut CountChange) {
-        self.h_nr_running += change.tasks;
-        self.idle_h_nr_running += change.idle;
-        self.h_nr_delayed += change.delayed;
-        if self.idle {
-            // Whatever is in an idle group counts as idle from there on up.
-            change.idle = change.tasks;
-        }
-    }
-
-    #[inline]
-    fn count_dequeue(&mut self, change: &mut CountChange) {
-        self.h_nr_running -= change.tasks;
-        self.idle_h_nr_running -= change.idle;
-        self.h_nr_delayed -= change.delayed;
-        if self.idle {
-            change.idle = change.tasks;
-        }
-    }
 }
 
 impl<A: Arch> Sched<A> {
@@ -125,74 +93,6 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.hrtick_update(cpu);
-    }
-
-    /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
-    /// it ends at a throttled queue, above which nobody knows of what is below.
-    #[inline(always)]
-    fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
-        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
-        let se = self.task[p].se;
-        let mut change = CountChange {
-            tasks: 1,
-            idle: u32::from(self.task_has_idle_policy(p)),
-            // Moved while its dequeue is delayed, it comes as it left.
-            delayed: u32::from(!flags.wakeup && self.se[se].sched_delayed),
-        };
-        // A group asks for the shortest slice of what it holds.
-        let mut slice = None;
-        let mut level = Some(se);
-        while let Some(se) = level {
-            if self.se[se].on_rq {
-                if self.se[se].sched_delayed {
-                    self.requeue_delayed_entity(se);
-                }
-                break;
-            }
-            let cfs = self.se[se].cfs_rq;
-            if let Some(slice) = slice {
-                self.se[se].slice = slice;
-                self.se[se].custom_slice = true;
-            }
-            if self.se[se].my_q.is_some() {
-                self.enqueue_group_entity(cfs, se);
-            } else {
-                self.enqueue_entity(cfs, se, flags, Step::Any);
-            }
-            self.cfs_rq[cfs].count_enqueue(&mut change);
-            if self.cfs_rq_throttled(cfs) {
-                return false;
-            }
-            level = self.se[se].parent;
-            slice = (eevdf && level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
-        }
-        while let Some(se) = level {
-            let cfs = self.se[se].cfs_rq;
-            slice = self.update_level_above(cfs, se, slice);
-            self.cfs_rq[cfs].count_enqueue(&mut change);
-            if self.cfs_rq_throttled(cfs) {
-                return false;
-            }
-            level = self.se[se].parent;
-        }
-        true
-    }
-
-    /// The averages and the weight of a level on which nothing is queued or taken off, but below which something was: past time
-    /// counts with the number of tasks there were in it. The entity asks for `slice` from now on, the shortest of those below it
-    /// (`None`: until v6.5). Returns the shortest of this level.
-    fn update_level_above(&mut self, cfs: CfsRqId, se: SeId, slice: Option<u64>) -> Option<u64> {
-        if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
-            return slice;
-        }
-        with_arithmetic!(self, known, {
-            self.update_load_avg_in(Step::Group(known), cfs, se, UpdateLoad::UPDATE_TG);
-            self.se_update_runnable(se);
-            self.update_shares_in(Step::Group(known), cfs, se);
-        });
-        let slice = slice?;
-        self.set_group_slice(cfs, se, slice);
-        Some(if self.se[se].parent.is_some() { self.cfs_rq_min_slice(cfs) } else { slice })
     }
 
     /// fair.c: dequeue_task_fair(). False: its dequeue is delayed (v6.12), it is still queued.
@@ -245,65 +145,6 @@ impl<A: Arch> Sched<A> {
             self.__block_task(cpu, p);
         }
         dequeued
-    }
-
-    /// The walk up of `dequeue_entities()`: takes off the entity and every group that falls empty.
-    /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
-    #[inline(always)]
-    fn dequeue_levels(&mut self, se: SeId, flags: QueueFlags) -> Dequeued {
-        let eevdf = self.kernel.entity.pick == Pick::Eevdf;
-        let task_sleep = flags.sleep;
-        let p = self.se[se].task;
-        let mut change = CountChange {
-            tasks: u32::from(p.is_some()),
-            idle: u32::from(p.is_some_and(|p| self.task_has_idle_policy(p))),
-            delayed: u32::from(p.is_some() && !flags.sleep && !flags.delayed && self.se[se].sched_delayed),
-        };
-        let mut flags = flags;
-        let mut slice = None;
-        let mut level = Some(se);
-        while let Some(se) = level {
-            let cfs = self.se[se].cfs_rq;
-            let dequeued = match self.se[se].my_q {
-                Some(_) => self.dequeue_group_entity(cfs, se, flags),
-                None => self.dequeue_entity(cfs, se, flags, Step::Any),
-            };
-            if !dequeued {
-                if self.se[se].task.is_some() {
-                    return Dequeued::Delayed;
-                }
-                slice = Some(self.cfs_rq_min_slice(cfs));
-                break;
-            }
-            self.cfs_rq[cfs].count_dequeue(&mut change);
-            let empty = self.cfs_rq[cfs].load.weight == 0;
-            if self.cfs_rq_throttled(cfs) {
-                return Dequeued::Throttled;
-            }
-            level = self.se[se].parent;
-            if !empty {
-                slice = (eevdf && level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
-                // Whoever runs next comes from this group by preference: its part of the period is not used up.
-                if let Some(parent) = level
-                    && task_sleep
-                    && !self.throttled_hierarchy(cfs)
-                {
-                    self.set_next_buddy(parent);
-                }
-                break;
-            }
-            flags = QueueFlags { sleep: true, delayed: false, special: false, ..flags };
-        }
-        while let Some(se) = level {
-            let cfs = self.se[se].cfs_rq;
-            slice = self.update_level_above(cfs, se, slice);
-            self.cfs_rq[cfs].count_dequeue(&mut change);
-            if self.cfs_rq_throttled(cfs) {
-                return Dequeued::Throttled;
-            }
-            level = self.se[se].parent;
-        }
-        Dequeued::Whole
     }
 
     /// fair.c: task_waking_fair(), until v4.6: a woken task's vruntime leaves its queue, and its waker is remembered.

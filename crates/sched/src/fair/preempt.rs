@@ -7,7 +7,7 @@ use crate::features::Feature;
 use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// One of the three entities a queue remembers.
 #[derive(Clone, Copy)]
@@ -41,14 +41,19 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn clear_each_buddy(&mut self, cfs: CfsRqId, se: SeId) {
         let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
-        for (is, buddy) in [(last, Buddy::Last), (next, Buddy::Next), (skip, Buddy::Skip)] {
-            if is == Some(se) {
-                self.clear_buddy(se, buddy);
-            }
+        if next == Some(se) {
+            self.clear_buddy(se, Buddy::Next);
+        }
+        if unlikely(last == Some(se)) {
+            self.clear_buddy(se, Buddy::Last);
+        }
+        if unlikely(skip == Some(se)) {
+            self.clear_buddy(se, Buddy::Skip);
         }
     }
 
     /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
+    #[inline(always)]
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {

@@ -6,6 +6,7 @@ use crate::fair::group::GroupShares;
 use crate::fair::rules::Pick;
 use crate::load_weight::LoadResolution;
 use crate::pelt::Pelt;
+use crate::sched::{SchedEntity, TaskId};
 use crate::versions::Kernel;
 
 /// The behaviours that every computation with loads asks for, again and again, and every level's step: the averages' arithmetic, the scale
@@ -60,6 +61,17 @@ pub(crate) enum Step {
     /// A group's, in a function of its own for each arithmetic, with everything in line: three quarters of what a level takes are its
     /// averages and its weight, and to look up anew and to save around calls was a quarter of that.
     Group(Arithmetic),
+}
+
+impl Step {
+    /// The task whose entity it is.
+    #[inline(always)]
+    pub fn task_of(self, entity: &SchedEntity) -> Option<TaskId> {
+        match self {
+            Step::Any => entity.task,
+            Step::Group(_) => None,
+        }
+    }
 }
 
 /// An arithmetic that kernels were released with, or a mix of them.

@@ -1,7 +1,7 @@
 //! Virtual time, placement, slices, lists.
 
 use super::*;
-use crate::fair::Step;
+use crate::fair::load::Step;
 use crate::features::Feature;
 
 #[test]

@@ -1,0 +1,255 @@
+//! fair.c: the walks up of `enqueue_task_fair()` and `dequeue_entities()`: a task, the groups that it finds or leaves empty, and those above
+//! that know of it. The groups' part is a function of its own for each arithmetic.
+
+use super::Dequeued;
+use super::bandwidth::ThrottleLevels;
+use super::load::{Arithmetic, Step, UpdateLoad, with_arithmetic};
+use super::rules::Pick;
+use crate::arch::Arch;
+use crate::core::Sched;
+use crate::sched::*;
+
+/// What a task that comes or leaves changes in the counts of the queues above it.
+#[derive(Clone, Copy)]
+struct CountChange {
+    /// 1, or 0 for a group without tasks.
+    tasks: u32,
+    idle: u32,
+    delayed: u32,
+}
+
+/// What a walk up has come to.
+#[derive(Clone, Copy)]
+struct Walk {
+    /// Whose turn it is.
+    level: Option<SeId>,
+    change: CountChange,
+    /// A group asks for the shortest slice of what it holds.
+    slice: Option<u64>,
+}
+
+/// How one step of a dequeue leaves the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Empty,
+    /// Others are still there, or the entity itself, whose dequeue is delayed.
+    Inhabited,
+    Throttled,
+    /// The task is still there.
+    Delayed,
+}
+
+impl Walk {
+    /// The same, where the compiler is to know what this arithmetic's kernels know nothing of: slices of one's own and delayed dequeues.
+    #[inline(always)]
+    fn known(mut self, arithmetic: Arithmetic) -> Walk {
+        if arithmetic.pick == Pick::Cfs {
+            debug_assert!(self.slice.is_none() && self.change.delayed == 0, "both came with the pick by deadline");
+            (self.slice, self.change.delayed) = (None, 0);
+        }
+        self
+    }
+}
+
+impl CfsRq {
+    #[inline]
+    fn count_enqueue(&mut self, change: &mut CountChange) {
+        self.h_nr_running += change.tasks;
+        self.idle_h_nr_running += change.idle;
+        self.h_nr_delayed += change.delayed;
+        if self.idle {
+            // Whatever is in an idle group counts as idle from there on up.
+            change.idle = change.tasks;
+        }
+    }
+
+    #[inline]
+    fn count_dequeue(&mut self, change: &mut CountChange) {
+        self.h_nr_running -= change.tasks;
+        self.idle_h_nr_running -= change.idle;
+        self.h_nr_delayed -= change.delayed;
+        if self.idle {
+            change.idle = change.tasks;
+        }
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// The walk up of `enqueue_task_fair()`: queues the task and every group that was empty. Returns whether it came to the root;
+    /// it ends at a throttled queue, above which nobody knows of what is below.
+    #[inline(always)]
+    pub(super) fn enqueue_levels(&mut self, p: TaskId, flags: QueueFlags) -> bool {
+        let se = self.task[p].se;
+        let change = CountChange {
+            tasks: 1,
+            idle: u32::from(self.task_has_idle_policy(p)),
+            // Moved while its dequeue is delayed, it comes as it left.
+            delayed: u32::from(!flags.wakeup && self.se[se].sched_delayed),
+        };
+        let mut walk = Walk { level: Some(se), change, slice: None };
+        if !self.enqueue_level(&mut walk, se, flags, Step::Any) {
+            return false;
+        }
+        let Some(group) = walk.level else { return true };
+        if !self.se[group].on_rq && !self.enqueue_groups(&mut walk) {
+            return false;
+        }
+        walk.level.is_none() || self.update_levels_above::<true>(walk)
+    }
+
+    /// The part of the walk that queues groups. False: one is throttled.
+    #[inline(never)]
+    fn enqueue_groups(&mut self, walk: &mut Walk) -> bool {
+        let flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
+        with_arithmetic!(self, known, {
+            let mut here = walk.known(known);
+            while let Some(se) = here.level
+                && !self.se[se].on_rq
+            {
+                if !self.enqueue_level(&mut here, se, flags, Step::Group(known)) {
+                    return false;
+                }
+            }
+            *walk = here;
+            true
+        })
+    }
+
+    /// One step of the walk. False: it ends at a throttled queue.
+    #[inline(always)]
+    fn enqueue_level(&mut self, walk: &mut Walk, se: SeId, flags: QueueFlags, step: Step) -> bool {
+        let cfs = self.se[se].cfs_rq;
+        if let Some(slice) = walk.slice {
+            self.se[se].slice = slice;
+            self.se[se].custom_slice = true;
+        }
+        self.enqueue_entity(cfs, se, flags, step);
+        self.cfs_rq[cfs].count_enqueue(&mut walk.change);
+        if self.cfs_rq_throttled(cfs) {
+            return false;
+        }
+        walk.level = self.se[se].parent;
+        let eevdf = self.arithmetic_of(step).pick == Pick::Eevdf;
+        walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
+        true
+    }
+
+    /// The averages and the weights of levels on which nothing is queued or taken off, but below which something `COMES` or leaves:
+    /// past time counts with the number of tasks there were in it. False: one is throttled.
+    #[inline(never)]
+    fn update_levels_above<const COMES: bool>(&mut self, walk: Walk) -> bool {
+        if COMES
+            && let Some(se) = walk.level
+            && self.se[se].sched_delayed
+        {
+            self.requeue_delayed_entity(se);
+        }
+        with_arithmetic!(self, known, {
+            let Walk { mut level, mut change, mut slice } = walk.known(known);
+            while let Some(se) = level {
+                let cfs = self.se[se].cfs_rq;
+                slice = self.update_level_above(known, cfs, se, slice);
+                match COMES {
+                    true => self.cfs_rq[cfs].count_enqueue(&mut change),
+                    false => self.cfs_rq[cfs].count_dequeue(&mut change),
+                }
+                if self.cfs_rq_throttled(cfs) {
+                    return false;
+                }
+                level = self.se[se].parent;
+            }
+            true
+        })
+    }
+
+    /// One such level. The group's entity asks for `slice` from now on, the shortest of those below it (`None`: until v6.5). Returns
+    /// the shortest of this level.
+    #[inline(always)]
+    fn update_level_above(&mut self, known: Arithmetic, cfs: CfsRqId, se: SeId, slice: Option<u64>) -> Option<u64> {
+        if self.cfs_rq_throttled(cfs) && self.kernel.bandwidth.throttle_levels == ThrottleLevels::CountsOnly {
+            return slice;
+        }
+        let step = Step::Group(known);
+        let at = self.level_lines(cfs, se, step);
+        self.update_load_avg_in(step, cfs, se, UpdateLoad::UPDATE_TG, at);
+        self.se_update_runnable_in(step, se);
+        let queued = self.se[se].on_rq;
+        self.update_shares_in(step, cfs, se, queued);
+        let slice = slice?;
+        self.set_group_slice(cfs, se, slice);
+        Some(if self.se[se].parent.is_some() { self.cfs_rq_min_slice(cfs) } else { slice })
+    }
+
+    /// The walk up of `dequeue_entities()`: takes off the entity and every group that falls empty.
+    #[inline(always)]
+    pub(super) fn dequeue_levels(&mut self, se: SeId, flags: QueueFlags) -> Dequeued {
+        let p = self.se[se].task;
+        let change = CountChange {
+            tasks: u32::from(p.is_some()),
+            idle: u32::from(p.is_some_and(|p| self.task_has_idle_policy(p))),
+            delayed: u32::from(p.is_some() && !flags.sleep && !flags.delayed && self.se[se].sched_delayed),
+        };
+        let mut walk = Walk { level: Some(se), change, slice: None };
+        let mut left = self.dequeue_level(&mut walk, se, flags, flags.sleep, Step::Any);
+        if left == Left::Empty && walk.level.is_some() {
+            left = self.dequeue_groups(&mut walk, &flags);
+        }
+        match left {
+            Left::Empty => Dequeued::Whole,
+            Left::Inhabited if walk.level.is_none() || self.update_levels_above::<false>(walk) => Dequeued::Whole,
+            Left::Inhabited | Left::Throttled => Dequeued::Throttled,
+            Left::Delayed => Dequeued::Delayed,
+        }
+    }
+
+    /// The part of the walk that takes off groups.
+    #[inline(never)]
+    fn dequeue_groups(&mut self, walk: &mut Walk, of_task: &QueueFlags) -> Left {
+        let task_sleep = of_task.sleep;
+        with_arithmetic!(self, known, {
+            let flags = QueueFlags { sleep: true, delayed: false, special: false, ..*of_task };
+            let mut here = walk.known(known);
+            let mut left = Left::Empty;
+            while let Some(se) = here.level
+                && left == Left::Empty
+            {
+                left = self.dequeue_level(&mut here, se, flags, task_sleep, Step::Group(known));
+            }
+            *walk = here;
+            left
+        })
+    }
+
+    /// One step of the walk.
+    /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
+    #[inline(always)]
+    fn dequeue_level(&mut self, walk: &mut Walk, se: SeId, flags: QueueFlags, task_sleep: bool, step: Step) -> Left {
+        let eevdf = self.arithmetic_of(step).pick == Pick::Eevdf;
+        let cfs = self.se[se].cfs_rq;
+        if !self.dequeue_entity(cfs, se, flags, step) {
+            if self.se[se].task.is_some() {
+                return Left::Delayed;
+            }
+            walk.slice = Some(self.cfs_rq_min_slice(cfs));
+            return Left::Inhabited;
+        }
+        self.cfs_rq[cfs].count_dequeue(&mut walk.change);
+        let empty = self.cfs_rq[cfs].load.weight == 0;
+        if self.cfs_rq_throttled(cfs) {
+            return Left::Throttled;
+        }
+        walk.level = self.se[se].parent;
+        if empty {
+            return Left::Empty;
+        }
+        walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
+        // Whoever runs next comes from this group by preference: its part of the period is not used up.
+        if let Some(parent) = walk.level
+            && task_sleep
+            && !self.throttled_hierarchy(cfs)
+        {
+            self.set_next_buddy(parent);
+        }
+        Left::Inhabited
+    }
+}
