@@ -98,6 +98,16 @@ const FREE: &[Fit] = &[
             factor("hardware's target", &["frequency.hwp_target"], "ratio", (0.1, 0.95)),
         ],
     },
+    Fit {
+        machine: "ivybridge-ex-16s",
+        parts: &["", "-curve"],
+        source: "cargo xtask fit, to the load_avg study's columns before: the tick's profile, Max-jOPs and Critical-jOPs",
+        free: &[
+            factor("across the crossbar", &["line.remote_2"], "ns", (400.0, 800.0)),
+            factor("a message's work", &["java.task"], "cycles", (15_000.0, 150_000.0)),
+            factor("young generation", &["java.young"], "MiB", (1_024.0, 65_536.0)),
+        ],
+    },
 ];
 
 /// Rounds of Gauss and Newton's method, each of as many evaluations as there are factors and one.
@@ -336,7 +346,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// The published figures of an experiment file, by table and row: the line `published = { source = "...", ROW = FIGURE, ... }` below a
-/// workload's name or title.
+/// workload's name or title, or a profile's. Of a profile's `[CHILDREN, SELF]` the former counts.
 fn published(text: &str) -> BTreeMap<(String, String), f64> {
     let (mut table, mut found) = (String::new(), BTreeMap::new());
     for line in text.lines() {
@@ -347,7 +357,7 @@ fn published(text: &str) -> BTreeMap<(String, String), f64> {
                 let rows = value.trim_matches(['{', '}', ' ']).split(", ");
                 let figures = rows.filter_map(|row| {
                     let (label, figure) = row.rsplit_once('=')?;
-                    Some((label.trim().trim_matches('"').to_string(), figure.trim().parse().ok()?))
+                    Some((label.trim().trim_matches('"').to_string(), figure.trim_matches([' ', '[']).parse().ok()?))
                 });
                 found.extend(figures.map(|(label, figure): (String, f64)| ((table.clone(), label), figure)));
             }

@@ -9,6 +9,9 @@ published = { source = \"a study, before\", 1 = 442.5, \"Max-90%\" = 20 }
 [[workload]]
 name = \"pipetest\"
 published = { source = \"x\", Mean = 4.48 }
+[workload.profile]
+title = \"a-profile\"
+published = { source = \"x\", tick = [10.5, 0.1], update = [5.0, 4.9] }
 ";
 
 const CSV: &str = "\
@@ -17,17 +20,19 @@ tbench4-8core,tbench4,interval=10,MB/s,higher,1,a,sample,0,300
 tbench4-8core,tbench4,interval=10,MB/s,higher,1,a,mean,,400
 tbench4-8core,tbench4,interval=10,MB/s,higher,2,a,mean,,800
 pipetest,pipetest,,us per loop,lower,Mean,a,mean,,4.48
+a-profile,pipetest,,%,lower,update,a,mean,,2.5
 ";
 
 #[test]
 fn published_rows_meet_simulated_means() {
     let published = published(EXPERIMENT);
-    assert_eq!(published.len(), 3);
+    assert_eq!(published.len(), 5);
     let rows = simulated(CSV, &published);
     let seen: Vec<_> = rows.iter().map(|row| (&row.label[..], row.published, row.simulated, row.of_table)).collect();
-    assert_eq!(seen, [("1", 442.5, 400.0, 2), ("Mean", 4.48, 4.48, 1)]);
-    // Half of the table's weight, and one row that is right.
-    assert!((error(&rows) - (442.5f64 / 400.0).ln().powi(2) / 2.0).abs() < 1e-12);
+    assert_eq!(seen, [("1", 442.5, 400.0, 2), ("Mean", 4.48, 4.48, 1), ("update", 5.0, 2.5, 2)]);
+    // Half of two tables' weight, and one row that is right; of a profile what the function's callees take is part.
+    let (first, last) = ((442.5f64 / 400.0).ln(), 2f64.ln());
+    assert!((error(&rows) - (first.powi(2) + last.powi(2)) / 2.0).abs() < 1e-12);
 }
 
 #[test]

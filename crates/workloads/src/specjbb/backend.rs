@@ -1,7 +1,7 @@
 //! The threads of a virtual machine's pools: workers of a backend's tiers, and those that decode messages.
 
 use super::jvm::Pool;
-use super::{BUNDLES, Bench, Job, Pace, Request, Task, TasksAtOnce, post, wait};
+use super::{Bench, Job, MINES, MINING, PARTS, Pace, Request, RequestId, Task, TasksAtOnce, post, wait};
 use crate::chance::lognormal;
 use sim::program::{Op, Outcome, Program};
 use std::collections::VecDeque;
@@ -121,19 +121,8 @@ impl Worker {
     fn end(&mut self, task: Task, now: Ns) {
         let bench = self.bench.clone();
         match task {
-            Task::Decode(Job::Answer(id)) => bench.answered(id, now),
-            Task::Decode(job) => self.hand(self.jvm, job),
-            Task::Do(Job::First(request)) => {
-                for (bundle, &(tier, parts)) in BUNDLES.iter().enumerate() {
-                    let group = self.group_of_part();
-                    let job = Job::Parts { request, tier, parts };
-                    // Who forks keeps one bundle for itself.
-                    match bundle == 0 && group == self.jvm {
-                        true => self.own.push_back(Task::Do(job)),
-                        false => self.hand(group, job),
-                    }
-                }
-            }
+            Task::Decode(message) => self.outbox.extend(bench.decoded(self.jvm, message, now).map(post)),
+            Task::Do(Job::First(request)) => self.fork(request),
             Task::Do(Job::Parts { request: id, parts, .. }) => {
                 let mut requests = bench.requests.borrow_mut();
                 let request: &mut Request = &mut requests.all[id as usize];
@@ -156,6 +145,23 @@ impl Worker {
                 }
             }
             Task::Do(Job::Answer(_)) => unreachable!("whoever decodes an answer has it"),
+        }
+    }
+
+    /// Forks what a request asks for.
+    fn fork(&mut self, request: RequestId) {
+        let mined = (self.chance.below(MINES.0) == 0).then_some(MINES.1);
+        self.bench.requests.borrow_mut().all[request as usize].parts_left = PARTS + mined.unwrap_or(0);
+        let group = self.group_of_part();
+        let parts = Job::Parts { request, tier: 0, parts: PARTS };
+        // Who forks keeps what is its own group's.
+        match group == self.jvm {
+            true => self.own.push_back(Task::Do(parts)),
+            false => self.hand(group, parts),
+        }
+        if let Some(parts) = mined {
+            let group = self.group_of_part();
+            self.hand(group, Job::Parts { request, tier: MINING, parts });
         }
     }
 

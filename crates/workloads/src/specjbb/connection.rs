@@ -4,7 +4,7 @@ use super::{Bench, Task, post, wait};
 use sim::program::{Op, Outcome, Program};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::Cycles;
+use units::{Cycles, Ns};
 
 /// Bytes that it asks for at a time: all that waits.
 const READ: u32 = 1 << 20;
@@ -22,7 +22,7 @@ enum State {
     Released,
 }
 
-/// A thread that sleeps until a message has arrived at its connection, and hands what has arrived to the pool behind it.
+/// A thread that sleeps until a message has arrived at its connection, and decodes what has arrived, or hands it to the pool that does.
 pub struct Selector {
     bench: Rc<Bench>,
     jvm: usize,
@@ -57,12 +57,20 @@ impl Selector {
         true
     }
 
-    /// Hands `count` messages on.
-    fn hand(&mut self, count: usize) {
-        let mut jvm = self.bench.jvms[self.jvm].borrow_mut();
+    /// Hands `count` messages on, decoded or to those who decode them.
+    fn hand(&mut self, count: usize, now: Ns) {
+        let bench = self.bench.clone();
         for _ in 0..count {
+            let mut jvm = bench.jvms[self.jvm].borrow_mut();
             let message = jvm.inboxes[self.number].messages.pop_front().expect("it was written before its bytes");
-            self.outbox.extend(jvm.connection().push(Task::Decode(message)).map(post));
+            let woken = match bench.rules.selectors_decode {
+                false => jvm.connection().push(Task::Decode(message)),
+                true => {
+                    drop(jvm);
+                    bench.decoded(self.jvm, message, now)
+                }
+            };
+            self.outbox.extend(woken.map(post));
         }
     }
 }
@@ -88,10 +96,11 @@ impl Program for Selector {
                     let found = self.bytes / costs.message;
                     self.bytes %= costs.message;
                     self.state = State::Hand(found as usize);
-                    return Op::Work(Cycles(costs.select.0 * found.max(1)));
+                    let decode = if self.bench.rules.selectors_decode { costs.decode.0 } else { 0 };
+                    return Op::Work(Cycles(costs.select.0 * found.max(1) + decode * found));
                 }
                 State::Hand(count) => {
-                    self.hand(count);
+                    self.hand(count, last.now);
                     self.state = State::Select;
                 }
                 State::Stopped => {

@@ -9,8 +9,8 @@ use units::{Cycles, Ns, Prng};
 
 /// Requests that are due together are issued together, so many at most.
 const AT_ONCE: u64 = 16;
-/// Between two looks at whether there is a rate.
-const LOOK: Ns = Ns(1_000_000);
+/// Threads sleep for so long, or several times that: `java.lang.Thread.sleep()` takes milliseconds.
+const SLEEP: Ns = Ns(1_000_000);
 
 enum State {
     Wait,
@@ -81,14 +81,15 @@ impl Program for Injector {
         }
         let rate = control.rate.get();
         if rate == 0 {
-            return Op::SleepFor(LOOK);
+            return Op::SleepFor(SLEEP);
         }
         if self.epoch != control.epoch.get() {
             self.epoch = control.epoch.get();
             self.arrival = last.now + self.interval(rate);
         }
         if self.arrival > last.now {
-            return Op::SleepUntil(self.arrival);
+            let sleeps = (self.arrival - last.now).0.div_ceil(SLEEP.0);
+            return Op::SleepFor(Ns(sleeps * SLEEP.0));
         }
         while self.arrival <= last.now && (self.due.len() as u64) < AT_ONCE {
             self.due.push(self.arrival);

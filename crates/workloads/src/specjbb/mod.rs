@@ -2,22 +2,22 @@
 //!
 //! Groups of two Java virtual machines, as its MultiJVM runs have them: one injects requests, the other, the backend, serves them; a
 //! controller raises the rate of requests in steps. Between virtual machines messages travel through TCP: whoever has one writes it to a
-//! connection; a selector thread of the other side, asleep until something has arrived, takes whatever has and hands each message to a
-//! pool of threads that decode it. A backend works in three fork-join pools, its tiers. An injector's threads issue requests at random times,
-//! whatever becomes of the earlier ones. A request is a task of the first tier; it forks [`PARTS`] more, in [`BUNDLES`] that each go
-//! through one worker's hands as a fork-join pool's unstolen tasks do: the forker keeps one, workers of the three tiers take the rest, some of
-//! them in other groups' backends. Whoever ends the last of them goes on with the reply, or hands it to the first group. So one request is
-//! 15 messages: public logs show 15.4 processed for each one injected.
+//! connection; a selector thread of the other side, asleep until something has arrived, takes whatever has and decodes it, or hands each
+//! message to a pool of threads that do (`connection`). A backend works in three fork-join pools, its tiers. An injector's threads look every
+//! millisecond, the shortest that `Thread.sleep()` sleeps, for what is due at random times, and issue it, whatever becomes of the earlier ones. A request
+//! is a task of the first tier; it forks [`PARTS`] more, which go through the same worker's hands, as a fork-join pool's tasks do that nobody
+//! steals, or in another group's backend. One in some asks for data to be mined besides ([`MINES`]), which is the third tier's work; the second
+//! tier has none. Whoever ends the last part goes on with the reply, or hands it to the first group. So one request is 15 messages on average: public
+//! logs show 15.4 processed for each one injected.
 //!
 //! ```text
-//! injector ═▶ selector ─▶ connection ─▶ First ─┬─▶ tier 1 ─┐
-//!     ▲                                        ├─▶ tier 2 ─┤
-//!  response ◀─ connection ◀─ selector ◀═ Reply ◀┼─▶ tier 3 ─┤      ═▶ TCP    ─▶ a parked thread is woken
-//!                                               └─ forker ──┘
+//! injector ═▶ selector ─▶ First ─┬─▶ forker ─┐
+//!     ▲                          └─▶ tier 3 ─┤      ═▶ TCP    ─▶ a parked thread is woken
+//!  response ◀─ selector ◀═ Reply ◀───────────┘
 //! ```
 //!
 //! A tier's worker without a task scans its pool once and parks (`ForkJoinPool` of OpenJDK 8 spins no longer than that); who adds a task
-//! wakes one that is parked, the last to park first, unless somebody is scanning. Connections' threads wait on a condition, the
+//! wakes one that is parked, the last to park first, unless somebody is scanning. Threads that decode wait on a condition, the
 //! longest first. A wakeup is a futex wake. Where a tier's queue is longer than there are workers, each takes its share of it at once,
 //! which is what they would do one by one without sleeping in between. When a backend's young generation is full, every thread of it stops
 //! at the end of its task, collector threads work for the length of the pause, and all go on.
@@ -28,7 +28,9 @@
 //! machine under a load that does not move: it marks its steady time as [`MEASURED`](crate::MEASURED), and prints what was served in it.
 //!
 //! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. What
-//! its work takes stands in `[java]` of the machine file; the spread of tasks and the share that goes to other groups are guessed. Modelled
+//! its work takes stands in `[java]` of the machine file; the spread of tasks and the share that goes to other groups are guessed. That few threads
+//! are woken for a request, by selectors that decode and requests that stay in one worker's hands, is inferred from the load_avg study's column
+//! before (docs/studies/load-avg-line.md). Modelled
 //! coarsely: each selector has one connection instead of many, so its call stands for `epoll_wait()` and a read; steps last a second instead of
 //! a minute; the collector's work is its pause. Absent: locks inside the backend, which are said to be fought over by nobody; the injectors'
 //! collections, the just-in-time compiler, old collections, the controller's own messages.
@@ -55,12 +57,14 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{CpuMask, Cycles, Ns, Ps};
 
-/// Messages between a request's first and its reply.
-const PARTS: u32 = 13;
-/// The tasks that they are forked as: the tier of each, counted from 0, and its messages; the first is the forker's own. Workers steal from each
-/// other seldom, and take half of what is there (guess). The second tier is said to have hardly any work, and the third about a seventh of it:
-/// tuned results have 80 to 180 workers in the first, one in the second and 16 to 22 in the third.
-const BUNDLES: [(usize, u32); 4] = [(0, 6), (0, 4), (1, 1), (2, 2)];
+/// Messages between a request's first and its reply, mined data aside, which go through one worker's hands.
+const PARTS: u32 = 11;
+/// One request in so many asks for data to be mined (guess: a few per cent do): so many messages, in the hands of one worker of the third
+/// tier. So that tier has a seventh of the work: tuned results have 80 to 180 workers in the first, one in the second and 16 to 22 in the
+/// third.
+const MINES: (u64, u32) = (16, 32);
+/// The third tier, counted from 0.
+const MINING: usize = 2;
 /// Bytes of private cache that a thread uses again after a switch (guess, 16 to 128 KiB).
 const WORKING_SET: u64 = 32 * 1024;
 /// Bounds on response times, in microseconds (SPECjbb2015).
@@ -84,10 +88,10 @@ const WORKERS: Parameter = Parameter {
 };
 const CONNECTION: Parameter = Parameter {
     name: "connection",
-    default: 32,
-    range: (1, 256),
+    default: 0,
+    range: (0, 256),
     unit: "threads",
-    doc: "threads of each virtual machine that decode messages: at most 256 (specjbb.comm.connect.worker.pool.max)",
+    doc: "threads of each virtual machine that decode messages, at most 256 (specjbb.comm.connect.worker.pool.max); 0: selectors do",
 };
 const SELECTORS: Parameter = Parameter {
     name: "selectors",
@@ -235,6 +239,8 @@ struct Rules {
     costs: Java,
     at_once: usize,
     remote_percent: u64,
+    /// And not a pool of threads behind them.
+    selectors_decode: bool,
     pace: Pace,
     settle: Ns,
     steady: Ns,
@@ -332,7 +338,8 @@ impl Instance for SpecJbb {
     fn start_with(&self, os: &mut Os, _groups: &[TgId], java: Option<Java>) -> Vec<TaskSpec> {
         let costs = self.differs.over(java.expect("the machine says what a Java server's work takes"));
         let SpecJbb { at_once, remote_percent, pace, settle, steady, .. } = *self;
-        let rules = Rules { costs, at_once, remote_percent, pace, settle, steady };
+        let selectors_decode = self.threads.connection == 0;
+        let rules = Rules { costs, at_once, remote_percent, selectors_decode, pace, settle, steady };
         let jvms = self.jvms(os, costs.young);
         let bench = Rc::new(Bench { rules, jvms, requests: RefCell::default(), control: Control::default() });
         let nodes = if self.bind { os.node_cpus.clone() } else { Vec::new() };
@@ -420,6 +427,15 @@ impl Bench {
         Op::Send { socket: inbox.writer, bytes: self.rules.costs.message as u32 }
     }
 
+    /// A message to a virtual machine has been decoded: whom to wake for it.
+    fn decoded(&self, jvm: usize, message: Job, now: Ns) -> Option<SemaphoreId> {
+        if let Job::Answer(id) = message {
+            self.answered(id, now);
+            return None;
+        }
+        self.jvms[jvm].borrow_mut().pools[message.tier()].push(Task::Do(message))
+    }
+
     /// A request's answer has come home.
     fn answered(&self, id: RequestId, now: Ns) {
         let mut requests = self.requests.borrow_mut();
@@ -500,7 +516,7 @@ struct Request {
 
 impl Requests {
     fn add(&mut self, issued: Ns, home: usize) -> RequestId {
-        let request = Request { issued, home, parts_left: PARTS };
+        let request = Request { issued, home, parts_left: 0 };
         match self.free.pop() {
             Some(id) => {
                 self.all[id as usize] = request;
