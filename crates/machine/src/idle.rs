@@ -37,7 +37,7 @@ behaviour! {
     pub enum MenuRule = "idle.menu" {
         Interactivity = "interactivity", since "v4.5", commit "",
             "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
-        NextTimer = "next-timer", since "v4.6", commit "",
+        NextTimer = "next-timer", since "v4.6", commit "e132b9b3bc7f",
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";
         Tick = "tick", since "v4.17", commit "554c8aa8ecad",
             "decides about the tick too: it goes on where a short idle is predicted, and who is stopped in a shallow state is not left there";

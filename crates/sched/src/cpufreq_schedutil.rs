@@ -19,8 +19,8 @@ behaviour! {
         RtDlMax = "rt-dl-max", since "v4.7", commit "9bdcb44e391d",
             "the fair tasks', and the highest frequency while real-time or deadline tasks run; waits for devices boost it (v4.10), in kHz";
         RtMax = "rt-max", since "v4.16", commit "d4edd662ac16", "the same, but deadline tasks add their bandwidth";
-        EffectiveUtil = "effective-util", since "v6.1", commit "",
-            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU";
+        EffectiveUtil = "effective-util", since "v6.1", commit "938e5e4b0d15",
+            "all classes' and interrupts', within clamps, and a quarter more; waits for devices boost it, in shares of a CPU (after v4.16, by v6.1)";
         EffectivePerf = "effective-perf", since "v6.8", commit "9c0b4bb7f630",
             "the same and what tasks wait for, with a quarter more before the clamps, which then bound it";
     }

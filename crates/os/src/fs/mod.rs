@@ -40,7 +40,7 @@ behaviour! {
     /// Who pushes XFS's committed items into the log.
     pub enum CilPush = "xfs.cil_push" {
         Bound = "bound", since "v3.9", commit "", "a worker of the CPU that forces the log";
-        Unbound = "unbound", since "v5.4", commit "", "any worker";
+        Unbound = "unbound", since "v5.4", commit "8ab39f11d974", "any worker";
     }
 }
 

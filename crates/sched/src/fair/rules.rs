@@ -36,8 +36,8 @@ behaviour! {
 behaviour! {
     /// Which task that is being woken is taken to have a relative vruntime, when it changes its group.
     pub enum WakingVruntime = "entity.waking_vruntime" {
-        Relative = "relative", since "v4.7", commit "", "any, also one that stays on its CPU and whose vruntime is absolute";
-        RelativeIfMigrated = "relative-if-migrated", since "v4.19", commit "", "one that changes its CPU";
+        Relative = "relative", since "v4.7", commit "b5179ac70de8", "any, also one that stays on its CPU and whose vruntime is absolute";
+        RelativeIfMigrated = "relative-if-migrated", since "v4.19", commit "d0cdb3ce8834", "one that changes its CPU";
     }
 }
 

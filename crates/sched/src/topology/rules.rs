@@ -125,7 +125,7 @@ behaviour! {
     /// How the groups of a level without overlaps are linked.
     pub enum GroupBuilding = "domains.group_building" {
         ByFirstCpu = "by-first-cpu", since "v2.6.38", commit "", "once, by the domain's first CPU, in ascending order";
-        ByEveryCpu = "by-every-cpu", since "v4.13", commit "",
+        ByEveryCpu = "by-every-cpu", since "v4.13", commit "0c0e776a9b0f",
             "by every CPU starting at itself, so that the last CPU's order stays; balance mask = span";
     }
 }

@@ -35,9 +35,9 @@ behaviour! {
     /// When the scan period begins anew.
     pub enum ScanReset = "numa.scan_reset" {
         NumaMigration = "numa-migration", since "v3.13", commit "", "when NUMA balancing migrates the task";
-        NodeChange = "node-change", since "v4.20", commit "",
-            "when the task comes to another node, unless that is the preferred one or it was on the wrong one before \
-             (after v4.16, by v6.1)";
+        /// What it does not begin for came with 05cbdf4f5c19 (v4.19).
+        NodeChange = "node-change", since "v4.19", commit "3f9672baaa70",
+            "when the task comes to another node, unless that is the preferred one or it was on the wrong one before";
     }
 }
 
@@ -63,8 +63,8 @@ behaviour! {
     /// When faults are averaged and the preferred node is chosen.
     pub enum Placement = "numa.placement" {
         EachScan = "each-scan", since "v3.13", commit "", "at the first fault after each scan of the whole memory, and the task migrates then";
-        WhenDue = "when-due", since "v4.20", commit "",
-            "the same, but only when another try to migrate is due, which is the one that migrates (after v4.16, by v6.1)";
+        WhenDue = "when-due", since "v4.19", commit "b6a60cf36d49",
+            "the same, but only when another try to migrate is due, which is the one that migrates";
     }
 }
 
@@ -72,7 +72,7 @@ behaviour! {
     /// Whose faults say which node a task of a group prefers.
     pub enum Preference = "numa.preference" {
         TaskAndGroup = "task-and-group", since "v3.14", commit "", "the group's, if the task has faults of its own";
-        Group = "group", since "v4.19", commit "", "the group's (after v4.16, by v6.1)";
+        Group = "group", since "v4.19", commit "f03bb6760b8e", "the group's";
     }
 }
 
@@ -82,7 +82,7 @@ behaviour! {
         ByCapacity = "by-capacity", since "v3.13", commit "",
             "to nodes of less load; to an idle CPU or for another task, as the sum of both weighs, if the loads of the \
              nodes stay within imbalance_pct";
-        ByNodeType = "by-node-type", since "v5.7", commit "",
+        ByNodeType = "by-node-type", since "v5.7", commit "ff7db0bf24db",
             "to an idle CPU at once while the node has spare capacity (numa_type) and the load balancer would let it; \
              else for another task, and never for little (after v4.16, by v6.1)";
     }
@@ -100,7 +100,7 @@ behaviour! {
     /// Which nodes near another one count with it on a machine with a backplane.
     pub enum NearbyNodes = "numa.nearby_nodes" {
         UpToDistance = "up-to-distance", since "v3.19", commit "", "those at most as far as the two nodes that are compared";
-        Nearer = "nearer", since "v4.19", commit "", "those nearer than that (after v4.16, by v6.1)";
+        Nearer = "nearer", since "v4.19", commit "0ee7e74dc0dc", "those nearer than that";
     }
 }
 

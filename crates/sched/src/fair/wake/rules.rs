@@ -16,7 +16,7 @@ behaviour! {
 behaviour! {
     /// Whether a wakeup that would leave a task on too small a CPU takes the slow path (`wake_cap()`).
     pub enum WakeCap = "wake.wake_cap" {
-        Absent = "absent", since "v2.6.32", commit "", "never";
+        Absent = "absent", since "v2.6.32", commit "", "never: until v4.8, and again (after v4.16, by v6.1)";
         TaskTooLarge = "task-too-large", since "v4.9", commit "3273163c6775",
             "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
     }
@@ -26,7 +26,7 @@ behaviour! {
     /// Whether a sync wakeup by a task that is about to end is one.
     pub enum SyncExit = "wake.sync_exit" {
         Counts = "counts", since "v2.6.32", commit "", "yes";
-        Ignored = "ignored", since "v4.17", commit "",
+        Ignored = "ignored", since "v4.17", commit "24d0c1d6e65f",
             "no: nobody will sleep on this CPU for it (PF_EXITING)";
     }
 }
@@ -154,7 +154,7 @@ behaviour! {
         Absent = "absent", since "v2.6.32", commit "", "no";
         ByWaker = "by-waker", since "v4.16", commit "32e839dda3ba",
             "yes: where the task was when it last woke another, or its previous CPU after such a choice";
-        Previous = "previous", since "v5.14", commit "89aafd67f28c",
+        Previous = "previous", since "v5.15", commit "89aafd67f28c",
             "yes: the previous CPU of the wakeup before, noted whenever the target and the previous CPU are not idle";
     }
 }

@@ -82,7 +82,7 @@ behaviour! {
     /// with SD_ASYM_CPUCAPACITY.
     pub enum HigherCapacity = "balance.higher_capacity" {
         Pulled = "pulled", since "v2.6.7", commit "", "yes";
-        LeftAlone = "left-alone", since "v4.10", commit "", "no (compares min_capacity: bf475ce0a3dd)";
+        LeftAlone = "left-alone", since "v4.10", commit "9e0994c0a1c1", "no (compares min_capacity: bf475ce0a3dd)";
     }
 }
 
@@ -98,6 +98,6 @@ behaviour! {
     /// The load by which an overloaded group exceeds its capacity.
     pub enum LoadAboveCapacity = "balance.load_above_capacity" {
         Capacity = "capacity", since "v2.6.34", commit "", "tasks * 1024 - capacity, a capacity taken for a load";
-        Load = "load", since "v4.7", commit "", "the same as a share of the group's capacity, in units of nice-0 load";
+        Load = "load", since "v4.7", commit "cfa10334318d", "the same as a share of the group's capacity, in units of nice-0 load";
     }
 }

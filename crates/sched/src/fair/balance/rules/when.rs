@@ -92,7 +92,7 @@ behaviour! {
     /// How CPUs without ticks are balanced for.
     pub enum NohzBalance = "balance.nohz" {
         OneKick = "one-kick", since "v3.1", commit "", "a kicked CPU balances for all others, then for itself; blocked load ages with it";
-        Flags = "flags", since "v4.17", commit "",
+        Flags = "flags", since "v4.17", commit "a4064fb614f8",
             "kicks say what to do: balance, age blocked load (NOHZ_STATS_KICK), or note when the next is due (v5.15); \
              who is about to idle may age for the others (v5.13)";
     }
