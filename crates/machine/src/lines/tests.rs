@@ -269,18 +269,21 @@ fn a_clean_line_is_copied_to_many_at_once() {
 
 #[test]
 fn the_directory_comes_to_what_plain_rules_come_to() {
-    // One word of sharers, two, last level caches whose cores spread over both, clusters; with and without the table of ways.
-    for (shape, table) in [
-        ("pack:2 l3:2 core:3 pu:2", true),
-        ("pack:2 l3:2 core:32 pu:1", true),
-        ("pack:3 l3:1 core:24 pu:1", true),
-        ("pack:3 l3:1 core:24 pu:1", false),
-        ("pack:1 l3:2 l2:3 core:4 pu:1", true),
-        ("pack:2 l3:2 core:2 pu:1", true),
-        ("pack:1 l3:1 l2:4 core:2 pu:1", true),
+    // One word of sharers, two, four, last level caches whose cores spread over both, clusters; with and without the table of ways, and
+    // with slices farther apart than some ways are long.
+    for (shape, table, slice_spread) in [
+        ("pack:2 l3:2 core:3 pu:2", true, 250),
+        ("pack:2 l3:2 core:32 pu:1", true, 250),
+        ("pack:3 l3:1 core:24 pu:1", true, 250),
+        ("pack:3 l3:1 core:24 pu:1", false, 250),
+        ("pack:16 l3:1 core:15 pu:1", true, 250),
+        ("pack:1 l3:2 l2:3 core:4 pu:1", true, 250),
+        ("pack:1 l3:2 l2:3 core:4 pu:1", true, 990),
+        ("pack:2 l3:2 core:2 pu:1", true, 250),
+        ("pack:1 l3:1 l2:4 core:2 pu:1", true, 250),
     ] {
         let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("valid");
-        let prices = LinePrices { slice_spread: 250, read_stall: 800, ..prices() };
+        let prices = LinePrices { slice_spread, read_stall: 800, ..prices() };
         let mut directory = Directory::new(&topology, prices.clone(), 1);
         let mut long = Directory::new(&topology, prices.clone(), 1);
         if !table {

@@ -41,19 +41,32 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn clear_each_buddy(&mut self, cfs: CfsRqId, se: SeId) {
         let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
-        if next == Some(se) {
-            self.clear_buddy(se, Buddy::Next);
+        if unlikely(last.is_some() || skip.is_some()) {
+            return self.clear_other_buddies(cfs, se);
         }
-        if unlikely(last == Some(se)) {
-            self.clear_buddy(se, Buddy::Last);
+        // Mostly a group out of which one of several went to sleep.
+        debug_assert_eq!(next, Some(se), "it is one of them");
+        let cfs_rq = &mut self.cfs_rq[cfs];
+        (cfs_rq.next, cfs_rq.buddies) = (None, false);
+        if let Some(parent) = self.se[se].parent
+            && self.cfs_rq[self.se[parent].cfs_rq].next == Some(parent)
+        {
+            self.clear_buddy(parent, Buddy::Next);
         }
-        if unlikely(skip == Some(se)) {
-            self.clear_buddy(se, Buddy::Skip);
+    }
+
+    #[inline(never)]
+    fn clear_other_buddies(&mut self, cfs: CfsRqId, se: SeId) {
+        let CfsRq { next, last, skip, .. } = self.cfs_rq[cfs];
+        for (is, buddy) in [(last, Buddy::Last), (next, Buddy::Next), (skip, Buddy::Skip)] {
+            if is == Some(se) {
+                self.clear_buddy(se, buddy);
+            }
         }
     }
 
     /// `__clear_buddies_last()`, `__clear_buddies_next()`, `__clear_buddies_skip()`: upwards, as far as the chain goes.
-    #[inline(always)]
+    #[inline(never)]
     fn clear_buddy(&mut self, se: SeId, buddy: Buddy) {
         let mut level = Some(se);
         while let Some(se) = level {
