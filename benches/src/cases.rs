@@ -180,6 +180,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
         features: build.sched.features,
         sysctl: Sysctl::new(topology.nr_cpus()),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let mut hardware = Hardware::new(topology.clone(), prices, build.sched.layout(), build.idle, 1);
     if frequencies != Frequencies::Fixed {

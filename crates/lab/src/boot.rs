@@ -4,6 +4,7 @@ use crate::kernels::Build;
 use machine::idle::TickStop;
 use sched::profile::SleepProfile;
 use sched::psi::Psi;
+use sched::topology::NumaDistances;
 
 /// CONFIG_HZ can be one of these.
 const HZ: &[u64] = &[100, 250, 300, 1000];
@@ -59,6 +60,18 @@ pub const PARAMETERS: &[Parameter] = &[
         values: &["CPUS"],
         meaning: "CPUs that are not balanced, where tasks come only by affinity",
         has: |_| true,
+    },
+    Parameter {
+        name: "relax_domain_level",
+        values: &["0..99"],
+        meaning: "the level of domains up to which idle CPUs look for work (0 none, 1 the first): what it does from there on is domains.relax_domain_level's",
+        has: |_| true,
+    },
+    Parameter {
+        name: "sched_debug",
+        values: &[],
+        meaning: "all rows of the distance table make NUMA levels, not only node 0's (until v5.11)",
+        has: |build| build.sched.domains.numa_distances == NumaDistances::FromNode0,
     },
     Parameter {
         name: "psi",
@@ -130,6 +143,9 @@ impl Parameter {
 
     /// Whether it takes that value. One of `values` may be a range of whole numbers, `1..9`.
     pub fn takes(&self, text: &str) -> bool {
+        if self.is_switch() {
+            return text.is_empty();
+        }
         self.values.iter().any(|value| match self.range() {
             Some((low, high)) => text.parse().is_ok_and(|number: u64| (low..=high).contains(&number)),
             None => *value == text,

@@ -362,6 +362,7 @@ fn boot<const COSTS: bool>(
         features,
         sysctl,
         isolated: isolated.clone(),
+        domain_parameters: setup.kernel.domain_parameters(),
     };
     let mut sched = Sched::new(hardware, boot);
     follow(&mut sched, governor);

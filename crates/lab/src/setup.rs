@@ -10,6 +10,7 @@ use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::sysctl::Sysctl;
+use sched::topology::DomainParameters;
 use sched::versions::Switched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -158,6 +159,14 @@ impl KernelSetup {
             Some(_) => Err(unknown(at, &format!("{name} = {}", text.as_deref().unwrap_or_default()))),
         };
         Ok((list("nohz_full", &self.nohz_full)?, list("isolcpus", &self.isolcpus)?))
+    }
+
+    /// What its command line says of scheduling domains.
+    pub fn domain_parameters(&self) -> DomainParameters {
+        DomainParameters {
+            relax_domain_level: self.parameters.get("relax_domain_level").and_then(|level| level.parse().ok()),
+            sched_debug: self.parameters.contains_key("sched_debug"),
+        }
     }
 
     /// The kernel that a run is booted with. `at` is where the setup stands.

@@ -67,6 +67,12 @@ pub struct EmState {
 }
 
 impl CpuTopology {
+    /// Whether firmware tells cores apart by their highest performance.
+    pub fn ranks_cores(&self) -> bool {
+        let mut told = self.highest_perf.iter().flat_map(|perf| perf.iter().map(|(_, perf)| perf));
+        told.next().is_some_and(|first| told.any(|perf| perf != first))
+    }
+
     /// A machine of equal parts. Numbers run as Linux on x86 gives them: the first threads of all cores of all
     /// packages, in order, then their second threads. Every two nodes lie [`REMOTE_DISTANCE`] apart; edit `distance`
     /// for others.

@@ -1,12 +1,14 @@
 //! arch/x86/kernel/itmt.c: ranks of cores, by which SD_ASYM_PACKING packs tasks (Turbo Boost Max 3.0 and hybrid processors).
 //!
 //! Differs: the ranks are there from boot on, whichever driver sets frequencies; in the kernel intel_pstate tells them, and domains are
-//! built anew. What `kernel.sched_itmt_enabled=0` does, `domains.asym_packing=never` does here.
+//! built anew.
 
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpu_topology::CpuTopology;
+use crate::errno::{Answer, Errno, Refusal};
+use crate::sysctl::Sysctl;
 use units::{CpuId, PerCpu};
 
 behaviour! {
@@ -22,12 +24,7 @@ behaviour! {
 
 /// itmt.c: sched_set_itmt_core_prio(), for all cores: the priority of each CPU; none where firmware tells all cores to be alike.
 pub(crate) fn sched_set_itmt_core_prio(topology: &CpuTopology, rank: SiblingRank) -> Option<PerCpu<i32>> {
-    let highest_perf = topology.highest_perf.as_ref()?;
-    let mut told = highest_perf.iter().map(|(_, perf)| perf);
-    let first = told.next()?;
-    if told.all(|perf| perf == first) {
-        return None;
-    }
+    let highest_perf = topology.highest_perf.as_ref().filter(|_| topology.ranks_cores())?;
     let smp_num_siblings = topology.smt.iter().map(|(_, smt)| smt.weight()).max().unwrap_or(1) as i32;
     Some(PerCpu::from_fn(topology.nr_cpus, |cpu| {
         let prio = highest_perf[cpu] as i32;
@@ -49,6 +46,26 @@ impl<A: Arch> Sched<A> {
     /// sched.h: sched_asym_prefer(). Whether SD_ASYM_PACKING would rather use CPU `a` than `b`.
     pub(crate) fn sched_asym_prefer(&self, a: CpuId, b: CpuId) -> bool {
         self.arch_asym_cpu_priority(a) > self.arch_asym_cpu_priority(b)
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// itmt.c: sched_itmt_update_handler(). All domains are built anew, with SD_ASYM_PACKING or without.
+    ///
+    /// # Errors
+    /// ENOENT where cores have no ranks: sched_set_itmt_support() makes the file when it is told of some.
+    pub(crate) fn sched_itmt_update_handler(&mut self, after: Sysctl) -> Answer {
+        if self.sched_core_priority.is_none() {
+            return Err(Refusal::new(Errno::ENOENT, "no core of this machine ranks above another"));
+        }
+        let changed = after.sched_itmt_enabled != self.sysctl.sched_itmt_enabled;
+        self.sysctl = after;
+        if changed {
+            // x86_topology_update: no domain stays as it is.
+            self.domains.doms_cur.clear();
+            self.rebuild_sched_domains();
+        }
+        Ok(())
     }
 }
 

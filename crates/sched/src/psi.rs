@@ -29,7 +29,7 @@ use units::CpuId;
 
 behaviour! {
     /// Whether pressure is accounted, and what that takes.
-    pub enum Psi = "psi" {
+    pub enum Psi = "psi.accounting" {
         Absent = "absent", since "v2.6.23", commit "", "there is no pressure stall information";
         /// Grown in steps from eb414681d5a0 (v4.20) on; the variant is v6.1's.
         PerGroupClock = "per-group-clock", since "v4.20", commit "eb414681d5a0",

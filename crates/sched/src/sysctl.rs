@@ -1,5 +1,5 @@
 //! kernel/sysctl.c and sched/debug.c: the scheduler's run-time tunables: default, unit and meaning in one line each. Which exist,
-//! and under what name, is the kernel version's affair ([`V4`], [`V6_1`], [`V6_12`]): until v5.12 they are sysctls, later most
+//! and under what name, is the kernel version's affair ([`V4`], [`V4_10`], [`V6_1`], [`V6_12`]): until v5.12 they are sysctls, later most
 //! of them are files below `/sys/kernel/debug`.
 //!
 //! Absent: `sched_tunable_scaling`; the factor stays the logarithmic one.
@@ -88,6 +88,7 @@ tunables! {
     numa_balancing_scan_period_min: default 1000, 1..=3600000 "ms", None, "shortest time in which all memory of a task is scanned";
     numa_balancing_scan_period_max: default 60000, 1..=3600000 "ms", None, "longest";
     numa_balancing_scan_size: default 256, 1..=1048576 "MB", None, "memory that is scanned at once";
+    sched_itmt_enabled: default 1, 0..=1 "bool", None, "bring tasks to cores of higher rank, where cores are ranked (Turbo Boost Max 3.0)";
     sched_energy_aware: default 1, 0..=1 "bool", None, "place tasks by energy where the machine has an energy model";
     sched_uclamp_util_min: default 1024, 0..=1024 "capacity", None, "the most that a task's lower clamp may be";
     sched_uclamp_util_max: default 1024, 0..=1024 "capacity", None, "the most that a task's upper clamp may be";
@@ -134,6 +135,17 @@ pub const V4: TunableNames = &[
     ("kernel.numa_balancing_scan_size_mb", Tunable::numa_balancing_scan_size),
 ];
 
+/// The same from v4.10 on, when arch/x86/kernel/itmt.c came.
+pub const V4_10: TunableNames = &{
+    let mut names = [("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled); V4.len() + 1];
+    let mut i = 0;
+    while i < V4.len() {
+        names[i] = V4[i];
+        i += 1;
+    }
+    names
+};
+
 /// sched_init_debug() and the tables of sysctls of v6.1.
 pub const V6_1: TunableNames = &[
     ("sched/latency_ns", Tunable::sched_latency),
@@ -145,6 +157,7 @@ pub const V6_1: TunableNames = &[
     ("kernel.sched_child_runs_first", Tunable::sched_child_runs_first),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
@@ -170,6 +183,7 @@ pub const V6_12: TunableNames = &[
     ("sched/nr_migrate", Tunable::sched_nr_migrate),
     ("kernel.sched_cfs_bandwidth_slice_us", Tunable::sched_cfs_bandwidth_slice),
     ("kernel.sched_energy_aware", Tunable::sched_energy_aware),
+    ("kernel.sched_itmt_enabled", Tunable::sched_itmt_enabled),
     ("kernel.sched_util_clamp_min", Tunable::sched_uclamp_util_min),
     ("kernel.sched_util_clamp_max", Tunable::sched_uclamp_util_max),
     ("kernel.sched_util_clamp_min_rt_default", Tunable::sched_uclamp_util_min_rt_default),
@@ -242,7 +256,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_within_a_version_even_shortened() {
-        for names in [V4, V6_1, V6_12] {
+        for names in [V4, V4_10, V6_1, V6_12] {
             let mut short: Vec<_> = names.iter().map(|(name, _)| short_name(name)).collect();
             short.sort_unstable();
             short.dedup();

@@ -100,6 +100,7 @@ fn waker_and_wakee_of(
         features: kernel.features,
         sysctl: Sysctl::new(4),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let layout = (!kernel.name.starts_with("v4")).then(|| kernel.layout());
     let mut sched = Sched::new(Recorder { layout, ..Recorder::default() }, boot);
@@ -237,7 +238,7 @@ fn statistics_that_are_off_touch_nothing() {
 #[test]
 fn a_kernel_that_could_account_pressure_and_does_not_is_one_that_cannot() {
     for kernel in ["v6.1", "v6.12"] {
-        let without = wakeup_with(kernel, &[("psi", "absent"), ("stats.sleep_profile", "absent")], |_| ());
+        let without = wakeup_with(kernel, &[("psi.accounting", "absent"), ("stats.sleep_profile", "absent")], |_| ());
         assert_eq!(wakeup_with(kernel, &[], |sched| sched.setup_psi(false).expect("it has it")), without, "{kernel}");
         let (on, reads) = wakeup_with(kernel, &[], |_| ());
         assert!(on.iter().any(|line| line == "psi_group_change()") && reads > without.1, "{kernel}");

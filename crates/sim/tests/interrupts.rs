@@ -87,6 +87,7 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
         features: kernel.features,
         sysctl: kernel.sysctl(4),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let rules_of_os = OsRules {
         pipe: PipeRules::Split,

@@ -49,6 +49,7 @@ fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
         features: V6_1.features,
         sysctl: V6_1.sysctl(topology.nr_cpus()),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let rules = OsRules {
         pipe: PipeRules::Split,

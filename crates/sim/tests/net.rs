@@ -34,6 +34,7 @@ fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> Linu
         features: kernel.features,
         sysctl: kernel.sysctl(2),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let migration_limit = os::memory::MigrationLimit::None;
     let rules =

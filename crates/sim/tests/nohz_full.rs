@@ -65,6 +65,7 @@ fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
         features: kernel.features,
         sysctl: kernel.sysctl(4),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let mut sched = Sched::new(hardware, boot);
     sched.tick_nohz_full_setup(&[CpuId(0), CPU1, CpuId(2), CpuId(3)].into_iter().collect());

@@ -48,6 +48,7 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
         features: kernel.features,
         sysctl: kernel.sysctl(1),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let migration_limit = os::memory::MigrationLimit::None;
     Sim::new(

@@ -195,6 +195,7 @@ fn boot_by<const COSTS: bool>(
         features: kernel.features,
         sysctl: Sysctl::new(cpus),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }

@@ -3,7 +3,9 @@
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
 use crate::boot::{self, is_hz};
+use crate::cpufreq;
 use crate::kernels::{self, Build};
+use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
@@ -24,7 +26,7 @@ fn bare(key: &str) -> &str {
 }
 
 /// What an arm sets in cpufreq, with places.
-pub fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
+fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
     let of = |setting: &DraftSetting| {
         let named = setting.key.text.starts_with(CPUFREQ) && setting.kind.is_none();
         let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(SettingKind::Cpufreq))?;
@@ -32,6 +34,19 @@ pub fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
         Some((key, value.clone()))
     };
     draft.settings.iter().filter_map(of).collect()
+}
+
+/// What of it depends on the machine: its frequencies, and ranks of cores, without which the kernel makes no `kernel.sched_itmt_enabled`.
+pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mistake> {
+    cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &cpufreq_of(draft))?;
+    let itmt = |setting: &&DraftSetting| short_name(&setting.key.text) == "sched_itmt_enabled";
+    match draft.settings.iter().find(itmt) {
+        Some(setting) if !machine.description.topology().cpu_topology().ranks_cores() => {
+            let found = format!("{}, but no core of {} ranks above another", setting.key.quoted(), machine.name);
+            Err(setting.key.mistake(found, "a machine whose firmware ranks cores (`highest_perf` of its kinds)"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Letters of an arm's name.
@@ -198,8 +213,7 @@ impl Arm {
         let Some(value) = &setting.value else {
             match boot::parameter(&key.text) {
                 Some(parameter) if parameter.is_switch() => {
-                    self.set_switch(parameter);
-                    return Ok(());
+                    return self.set_switch(parameter, key);
                 }
                 None if kind == SettingKind::Parameter => return Err(key.unknown("kernel parameter", boot::names())),
                 _ => {}

@@ -32,7 +32,6 @@ pub use toml_file::parse;
 pub use workload::{Point, Source, WorkloadTable, names as workload_names};
 
 use crate::boot::is_hz;
-use crate::cpufreq;
 use crate::machines::{Files, Machine, stem, within};
 use crate::mistake::{Mistake, Written};
 use crate::mmtests::{Stars, Vintage};
@@ -165,7 +164,7 @@ impl Draft {
         };
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
         for (arm, draft) in arms.iter().zip(&self.arms) {
-            cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &arm::cpufreq_of(draft))?;
+            arm::check_on(arm, draft, &machine)?;
         }
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;

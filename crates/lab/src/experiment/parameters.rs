@@ -21,12 +21,7 @@ impl Arm {
             "nohz_full" | "isolcpus" => return Ok(()),
             _ => {}
         }
-        if !(parameter.has)(&self.build) {
-            let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
-            let has = |build: &Build| (parameter.has)(build);
-            let kernels = crate::kernels::names().filter(|name| Build::named(name).as_ref().is_some_and(has));
-            return Err(key.mistake(found, format!("a kernel that has it ({})", listed(kernels))));
-        }
+        self.needs(parameter, key)?;
         if let Some((low, high)) = parameter.range() {
             let number = value.whole(parameter.name, low, high)?;
             self.parameters.insert(parameter.name.to_string(), number.to_string());
@@ -54,13 +49,27 @@ impl Arm {
         Ok(())
     }
 
+    /// Whether its kernel looks at the parameter.
+    fn needs(&self, parameter: &boot::Parameter, key: &Written) -> Result<(), Mistake> {
+        if (parameter.has)(&self.build) {
+            return Ok(());
+        }
+        let found = format!("the parameter {}, which {} does not have", key.quoted(), self.kernel);
+        let has = |build: &Build| (parameter.has)(build);
+        let kernels = crate::kernels::names().filter(|name| Build::named(name).as_ref().is_some_and(has));
+        Err(key.mistake(found, format!("a kernel that has it ({})", listed(kernels))))
+    }
+
     /// A parameter that takes no value. As setup_autogroup(): the default is off, and the sysctl still switches it.
-    pub(super) fn set_switch(&mut self, parameter: &boot::Parameter) {
+    pub(super) fn set_switch(&mut self, parameter: &boot::Parameter, key: &Written) -> Result<(), Mistake> {
+        self.needs(parameter, key)?;
         match parameter.name {
             "noautogroup" => self.sysctl.sched_autogroup_enabled = 0,
+            "sched_debug" => drop(self.parameters.insert(parameter.name.to_string(), String::new())),
             other => unreachable!("{other} takes a value"),
         }
         self.said.push(parameter.name.to_string());
+        Ok(())
     }
 
     /// As setup_schedstats(): what it cannot parse gets its complaint, and the default stays.
@@ -84,6 +93,7 @@ mod tests {
     use super::super::arm::resolve;
     use super::super::draft::Draft;
     use super::*;
+    use sched::topology::DomainParameters;
 
     fn arm(text: &str) -> Result<Arm, String> {
         resolve(&Draft::default().arm_option(text), 8, 250).map_err(|mistake| mistake.to_string())
@@ -98,6 +108,24 @@ mod tests {
         for (text, message) in [
             ("a=v4.16,noautogroup=1", "found noautogroup with a value; expected `noautogroup` alone"),
             ("a=v4.16,noautogroop", "found the unknown setting `noautogroop`; expected `noautogroup`, perhaps"),
+        ] {
+            let error = arm(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn domains_are_set_on_the_command_line() {
+        let said = |text: &str| crate::setup::KernelSetup::of(&arm(text).unwrap()).domain_parameters();
+        let expected = |relax_domain_level, sched_debug| DomainParameters { relax_domain_level, sched_debug };
+        assert_eq!(said("a=v4.15"), expected(None, false));
+        assert_eq!(said("a=v4.15,relax_domain_level=1,sched_debug"), expected(Some(1), true));
+        let at = machine::topology::Location::of("a test");
+        assert!(crate::setup::KernelSetup::of(&arm("a=v4.15,sched_debug").unwrap()).build(8, &at).is_ok());
+        for (text, message) in [
+            ("a=v6.1,relax_domain_level=x", "expected a whole number from 0 to 99"),
+            ("a=v6.1,sched_debug", "which v6.1 does not have; expected a kernel that has it (v4.5-rc1, v4.15, v4.16)"),
+            ("a=v4.15,sched_debug=1", "found sched_debug with a value; expected `sched_debug` alone"),
         ] {
             let error = arm(text).unwrap_err();
             assert!(error.contains(message), "{error}");

@@ -160,7 +160,9 @@ pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake>
                         let workload = &setup.workload.name;
                         let names = listed(groups.iter().map(|group| group.path.as_str()));
                         let expected = match groups.is_empty() {
-                            true => format!("`/`, for the workload {workload} makes no group (script and rt-app do)"),
+                            true => format!(
+                                "`/`, for the workload {workload} makes no group here (`group` lines of scripts and taskgroups of rt-app do)"
+                            ),
                             false => format!("a group of the workload {workload}: {names}"),
                         };
                         return Err(Mistake::new(place, format!("the unknown group `{path}`"), expected));

@@ -358,7 +358,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// cpuset.c: rebuild_sched_domains(). Domains and root domains of the CPUs that are active now.
-    pub(super) fn rebuild_sched_domains(&mut self) {
+    pub(crate) fn rebuild_sched_domains(&mut self) {
         let doms_new = self.generate_sched_domains();
         let setup = DomainSetup {
             // A CPU on its way down still is.
@@ -366,7 +366,8 @@ impl<A: Arch> Sched<A> {
             jiffies: self.jiffies(),
             hz: self.hz as u32,
             force_sd_overlap: self.features.sched_feat(Feature::FORCE_SD_OVERLAP),
-            arch_asym_cpu_priority: self.sched_core_priority.clone(),
+            parameters: self.domain_parameters,
+            arch_asym_cpu_priority: self.sched_core_priority.clone().filter(|_| self.sysctl.sched_itmt_enabled != 0),
             cpu_capacity: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity),
             cpu_capacity_orig: units::PerCpu::from_fn(self.nr_cpus(), |cpu| self.rq[cpu].cpu_capacity_orig),
             ..DomainSetup::boot(&self.topology)

@@ -2,6 +2,7 @@
 
 mod affinity;
 mod average;
+mod boot;
 pub mod cfs_quota;
 pub mod cgroup;
 pub mod class;
@@ -19,6 +20,7 @@ mod uclamp;
 
 pub use affinity::{AffinityDest, AffinityOffline, CpuAllowed};
 pub(crate) use average::update_avg;
+pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugState};
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
@@ -35,7 +37,6 @@ use crate::fair::numa::Numa;
 use crate::features::{Feature, Features};
 use crate::hrtimer::HrTimers;
 use crate::isolation::Isolation;
-use crate::itmt::sched_set_itmt_core_prio;
 use crate::latencytop::Latencytop;
 use crate::layout::{Layout, Statistic};
 use crate::profile::ProfileState;
@@ -45,7 +46,7 @@ use crate::rt::{RtRq, SchedRtEntity};
 use crate::sched::*;
 use crate::stats::SchedstatsState;
 use crate::sysctl::Sysctl;
-use crate::topology::{DomainSetup, Domains, RootDomain, build_sched_domains};
+use crate::topology::{DomainParameters, Domains, RootDomain, build_sched_domains};
 use crate::trace::{Event, Interrupt};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
@@ -108,6 +109,7 @@ pub struct Sched<A: Arch> {
     pub(crate) sched_smt_present: u32,
     /// Per-CPU `sched_core_priority`, where cores are ranked.
     pub(crate) sched_core_priority: Option<PerCpu<i32>>,
+    pub(crate) domain_parameters: DomainParameters,
     pub schedstats: SchedstatsState,
     pub(crate) psi: PsiState,
     pub(crate) latencytop: Latencytop,
@@ -154,31 +156,12 @@ pub struct TaskInit {
     pub group: TgId,
 }
 
-/// What a scheduler is booted with.
-#[derive(Clone, Debug)]
-pub struct Boot {
-    pub kernel: Kernel,
-    pub topology: CpuTopology,
-    /// Timer frequency in Hz: 100, 250, 300 or 1000.
-    pub hz: u32,
-    pub features: Features,
-    pub sysctl: Sysctl,
-    /// `isolcpus=`
-    pub isolated: CpuMask,
-}
-
 impl<A: Arch> Sched<A> {
     /// core.c: sched_init() and sched_init_smp(): every CPU idle, domains built, the root group in place.
     pub fn new(arch: A, boot: Boot) -> Sched<A> {
         let nr_cpus = boot.topology.nr_cpus;
         let online = CpuMask::all(nr_cpus);
-        let sched_core_priority = sched_set_itmt_core_prio(&boot.topology, boot.kernel.domains.sibling_rank);
-        let setup = DomainSetup {
-            hz: boot.hz,
-            arch_asym_cpu_priority: sched_core_priority.clone(),
-            force_sd_overlap: boot.features.sched_feat(Feature::FORCE_SD_OVERLAP),
-            ..DomainSetup::boot(&boot.topology)
-        };
+        let (setup, sched_core_priority) = boot.domain_setup();
         let balanced = online.iter().filter(|&cpu| !boot.isolated.contains(cpu)).collect();
         let mut domains = build_sched_domains(&boot.topology, &balanced, &boot.kernel.domains, &setup);
         // What the load balancing of an idle machine has found by the time it has booted (update_idle_cpu_scan).
@@ -248,6 +231,7 @@ impl<A: Arch> Sched<A> {
             isolated: boot.isolated,
             sched_smt_present: 0,
             sched_core_priority,
+            domain_parameters: boot.domain_parameters,
             psi: PsiState::default(),
             latencytop: Latencytop::default(),
             profile: ProfileState::default(),

@@ -13,7 +13,7 @@ impl<A: Arch> Sched<A> {
     /// `echo VALUE > FILE` of a tunable.
     ///
     /// # Errors
-    /// ENOENT for one that this kernel lacks, EINVAL for a value out of range or against another tunable, EBUSY for a real-time
+    /// ENOENT for one that this kernel lacks, or this machine (`sched_itmt_enabled` without ranked cores), EINVAL for a value out of range or against another tunable, EBUSY for a real-time
     /// runtime below what deadline tasks have reserved, EOPNOTSUPP for `sched_energy_aware` on a machine without an energy model.
     pub(crate) fn sysctl_write(&mut self, tunable: Tunable, value: u64) -> Answer {
         if !self.kernel.tunables.iter().any(|&(_, known)| known == tunable) {
@@ -43,6 +43,7 @@ impl<A: Arch> Sched<A> {
                 Ok(())
             }
             Tunable::sched_schedstats => self.sysctl_schedstats(value != 0),
+            Tunable::sched_itmt_enabled => self.sched_itmt_update_handler(after),
             _ => {
                 self.sysctl = after;
                 Ok(())
@@ -114,7 +115,7 @@ mod tests {
     use crate::core::Boot;
     use crate::cpu_topology::CpuTopology;
     use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
-    use units::Ns;
+    use units::{Ns, PerCpu};
 
     struct Still;
 
@@ -127,9 +128,19 @@ mod tests {
     }
 
     fn machine(kernel: Kernel) -> Sched<Still> {
-        let topology = CpuTopology::symmetric(1, 1, 2, 1, 1);
-        let sysctl = kernel.sysctl(topology.nr_cpus);
-        let boot = Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() };
+        machine_with(kernel, CpuTopology::symmetric(1, 1, 2, 1, 1))
+    }
+
+    fn machine_with(kernel: Kernel, topology: CpuTopology) -> Sched<Still> {
+        let boot = Boot {
+            sysctl: kernel.sysctl(topology.nr_cpus),
+            features: kernel.features,
+            kernel,
+            topology,
+            hz: 250,
+            isolated: Default::default(),
+            domain_parameters: Default::default(),
+        };
         Sched::new(Still, boot)
     }
 
@@ -169,6 +180,26 @@ mod tests {
         assert_eq!(refused(s.sysctl_write(Tunable::sched_rt_runtime, 200_000)), Some(Errno::EBUSY));
         assert_eq!(s.sysctl.sched_rt_runtime, 400_000);
         assert!(s.rt.iter().all(|(_, rt)| rt.rt_runtime == 400_000_000));
+    }
+
+    #[test]
+    fn ranks_of_cores_are_heeded_or_not_where_there_are_some() {
+        let topology = |perf: [u32; 2]| {
+            let mut topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
+            topology.highest_perf = Some(PerCpu::from_fn(2, |cpu| perf[cpu.index()]));
+            topology
+        };
+        let packs = |s: &Sched<Still>| s.domains.sd_asym_packing[CpuId(0)].is_some();
+        let mut s = machine_with(V6_1, topology([50, 40]));
+        assert!(packs(&s));
+        let write = |s: &mut Sched<Still>, value| (s.sysctl_write(Tunable::sched_itmt_enabled, value), packs(s));
+        assert_eq!(write(&mut s, 0), (Ok(()), false));
+        assert_eq!(write(&mut s, 0), (Ok(()), false));
+        assert_eq!(write(&mut s, 1), (Ok(()), true));
+        let mut alike = machine_with(V6_1, topology([50, 50]));
+        assert_eq!(refused(alike.sysctl_write(Tunable::sched_itmt_enabled, 0)), Some(Errno::ENOENT));
+        let mut before = machine_with(V4_5_RC1, topology([50, 40]));
+        assert_eq!(refused(before.sysctl_write(Tunable::sched_itmt_enabled, 0)), Some(Errno::ENOENT));
     }
 
     #[test]

@@ -10,6 +10,15 @@ use super::*;
 use crate::cpu_topology::{CpuTopology, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
 
+/// What the kernel's command line says of domains.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DomainParameters {
+    /// `relax_domain_level=`
+    pub relax_domain_level: Option<u32>,
+    /// `sched_debug`, which makes kernels up to v5.11 read the whole distance table.
+    pub sched_debug: bool,
+}
+
 /// What building depends on besides the topology, the CPUs and the kernel.
 #[derive(Clone, Debug)]
 pub struct DomainSetup {
@@ -21,14 +30,11 @@ pub struct DomainSetup {
     pub hz: u32,
     /// Of the machine: 30, on AMD EPYC 32. Kernels before v5.4 take 30 ([`ReclaimDistance`]).
     pub node_reclaim_distance: u32,
-    /// Command line: `relax_domain_level=`.
-    pub relax_domain_level: Option<u32>,
+    pub parameters: DomainParameters,
     /// Priorities of the CPUs where Turbo Boost Max 3.0 ranks them (`arch_asym_cpu_priority()`), higher is better.
     pub arch_asym_cpu_priority: Option<PerCpu<i32>>,
     /// X86_FEATURE_HYBRID_CPU: big and small cores.
     pub hybrid: bool,
-    /// Command line: `sched_debug`, which makes kernels up to v5.11 read the whole distance table.
-    pub sched_debug: bool,
     /// The feature FORCE_SD_OVERLAP of kernels up to v4.12: treat all levels as overlapping.
     pub force_sd_overlap: bool,
     /// `rq->cpu_capacity` before building; 1024 at boot.
@@ -49,10 +55,9 @@ impl DomainSetup {
             jiffies: 0,
             hz: 250,
             node_reclaim_distance: RECLAIM_DISTANCE,
-            relax_domain_level: None,
+            parameters: DomainParameters::default(),
             arch_asym_cpu_priority: None,
             hybrid: topology.hybrid,
-            sched_debug: false,
             force_sd_overlap: false,
             cpu_capacity: full(),
             cpu_capacity_orig: full(),
@@ -136,7 +141,15 @@ impl<'a> Builder<'a> {
         let mut warnings = Vec::new();
         let nodes = node_masks(topology, &setup.online);
         let mut levels = build_sched_topology(topology, &nodes, cpu_map, rules, setup, &mut masks);
-        let numa = sched_init_numa(topology, &nodes, rules, setup.sched_debug, &mut masks, &mut levels, &mut warnings);
+        let numa = sched_init_numa(
+            topology,
+            &nodes,
+            rules,
+            setup.parameters.sched_debug,
+            &mut masks,
+            &mut levels,
+            &mut warnings,
+        );
         let cpu_map_id = masks.intern(cpu_map.clone());
         let nr_cpus = topology.nr_cpus;
         let data = (0..levels.len())
@@ -369,7 +382,7 @@ impl<'a> Builder<'a> {
 
     /// topology.c: set_domain_attribute().
     fn set_domain_attribute(&mut self, sd: SdId) {
-        let Some(request) = self.setup.relax_domain_level else {
+        let Some(request) = self.setup.parameters.relax_domain_level else {
             return;
         };
         let idle_balance = SdFlags::SD_BALANCE_WAKE | SdFlags::SD_BALANCE_NEWIDLE;

@@ -34,7 +34,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use build::{DomainSetup, build_sched_domains};
+pub use build::{DomainParameters, DomainSetup, build_sched_domains};
 pub use capacity::{BalanceClock, CpuCapacities};
 pub(crate) use energy::map_util_perf;
 pub use energy::{EnergyAware, PerfDomain};

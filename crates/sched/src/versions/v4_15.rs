@@ -59,7 +59,7 @@ pub const V4_15: Kernel = Kernel {
     psi: Psi::Absent,
     features: Features::new(FEATURES),
     feature_table: FEATURES,
-    tunables: V4_5_RC1.tunables,
+    tunables: crate::sysctl::V4_10,
 };
 
 /// kernel/sched/features.h of v4.15.

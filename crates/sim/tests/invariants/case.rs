@@ -425,6 +425,7 @@ impl Case {
             features: kernel.features,
             sysctl,
             isolated: Default::default(),
+            domain_parameters: Default::default(),
         };
         let mut sched = Sched::new(hardware, boot);
         // Its counts assert what they must be. A kernel without answers so.

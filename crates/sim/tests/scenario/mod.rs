@@ -22,8 +22,8 @@
 //! ```
 //!
 //! The lines of tasks are those of [`workloads::script`]. The cost model is off: nothing takes time but what the tasks ask for.
-//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST` and `nohz_full LIST` are boot parameters, as is `preempt full` (none
-//! where nothing is said). `on=` is the CPU that
+//! `hz` is the frequency of the tick (250 where nothing is said), `isolcpus LIST`, `nohz_full LIST` and `relax_domain_level N` are boot parameters, as is
+//! `preempt full` (none where nothing is said). `on=` is the CPU that
 //! forks the task, `at=` when. Run with `UPDATE_PICTURES=1` to write the pictures that come out into the files; then look at
 //! each of them.
 
@@ -42,6 +42,7 @@ use sched::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
 use sched::features::Feature;
 use sched::sched::{TaskId, TgId};
 use sched::sysctl::RUNTIME_UNLIMITED;
+use sched::topology::DomainParameters;
 use sched::trace::{Event, Sink};
 use sched::versions::Switched;
 use sim::engine::{LinuxSim, Sim};
@@ -69,6 +70,7 @@ pub struct Scenario {
     script: Script,
     timeline: Vec<(Ns, Change)>,
     isolated: CpuMask,
+    domains: DomainParameters,
     nohz_full: CpuMask,
     from: Ns,
     to: Ns,
@@ -107,6 +109,7 @@ impl Scenario {
             script: Script::default(),
             timeline: Vec::new(),
             isolated: CpuMask::default(),
+            domains: DomainParameters::default(),
             nohz_full: CpuMask::default(),
             from: Ns::ZERO,
             to: Ns::ZERO,
@@ -142,6 +145,7 @@ impl Scenario {
                 "preempt" => scenario.preempt = Preempt::from_name(rest).expect("none, voluntary or full"),
                 "nohz_full" => scenario.nohz_full = cpus(rest),
                 "isolcpus" => scenario.isolated = cpus(rest),
+                "relax_domain_level" => scenario.domains.relax_domain_level = Some(rest.parse().expect("a level")),
                 "task" | "group" | "memory" | "mutex" => tasks.push_str(line),
                 "picture" => {
                     let (window, columns) = rest.split_once(" in ").expect("picture FROM..TO in N columns");
@@ -258,6 +262,7 @@ impl Scenario {
             features: kernel.features,
             sysctl,
             isolated: self.isolated.clone(),
+            domain_parameters: self.domains,
         };
         let mut sched = Sched::new(hardware, boot);
         sched.tick_nohz_full_setup(&self.nohz_full);

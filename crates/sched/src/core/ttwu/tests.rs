@@ -53,7 +53,15 @@ fn machine(kernel: Kernel) -> Sched<Notes> {
     let arch = Notes { now: 1_000_000_000, ..Notes::default() };
     Sched::new(
         arch,
-        Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() },
+        Boot {
+            kernel,
+            topology,
+            hz: 250,
+            features: kernel.features,
+            sysctl,
+            isolated: Default::default(),
+            domain_parameters: Default::default(),
+        },
     )
 }
 

@@ -36,7 +36,15 @@ fn machine(kernel: Kernel) -> Sched<Hand> {
     let sysctl = Sysctl::new(topology.nr_cpus);
     Sched::new(
         Hand::default(),
-        Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() },
+        Boot {
+            kernel,
+            topology,
+            hz: 250,
+            features: kernel.features,
+            sysctl,
+            isolated: Default::default(),
+            domain_parameters: Default::default(),
+        },
     )
 }
 

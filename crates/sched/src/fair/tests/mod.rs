@@ -90,6 +90,7 @@ fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
         features: kernel.features,
         sysctl: Sysctl::new(1),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot)
 }

@@ -36,6 +36,7 @@ fn hogs(kernel: Kernel, start: u64, ns: u64) -> (Sched<Hand>, [TaskId; 3]) {
         features: kernel.features,
         sysctl: Sysctl::new(2),
         isolated: Default::default(),
+        domain_parameters: Default::default(),
     };
     let mut s = Sched::new(Hand { now: start - ns, ..Hand::default() }, boot);
     let hogs = [0, 5, -5].map(|nice| {

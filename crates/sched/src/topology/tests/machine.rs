@@ -1,7 +1,7 @@
 //! Machines for the tests: any numbering, any nesting, from text or at random.
 
 use crate::cpu_topology::{CpuTopology, LOCAL_DISTANCE};
-use crate::topology::{DomainRules, DomainSetup, Domains, build_sched_domains};
+use crate::topology::{DomainParameters, DomainRules, DomainSetup, Domains, build_sched_domains};
 use units::{CpuId, CpuMask, PerCpu, Prng};
 
 /// One CPU. CPUs with equal ids share what the id stands for.
@@ -104,9 +104,8 @@ impl Machine {
         let setup = DomainSetup {
             online: self.cpus_that(|cpu| cpu.online),
             jiffies: 1000,
-            sched_debug: self.sched_debug,
+            parameters: DomainParameters { relax_domain_level: self.relax_domain_level, sched_debug: self.sched_debug },
             node_reclaim_distance: self.node_reclaim_distance,
-            relax_domain_level: self.relax_domain_level,
             arch_asym_cpu_priority: self.itmt.then_some(priorities),
             force_sd_overlap: self.force_sd_overlap,
             ..DomainSetup::boot(&topology)

@@ -46,6 +46,7 @@ impl<const COSTS: bool> Ran<COSTS> {
             features: kernel.features,
             sysctl,
             isolated: Default::default(),
+            domain_parameters: Default::default(),
         };
         let mut sim = Sim::new(
             Sched::new(hardware, boot),

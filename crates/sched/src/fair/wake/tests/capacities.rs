@@ -168,6 +168,7 @@ fn energy_is_reckoned_with_where_everything_is_there_for_it() {
             features: kernel.features,
             sysctl,
             isolated: Default::default(),
+            domain_parameters: Default::default(),
         };
         assert!(!Sched::new(Lines::default(), boot).sched_energy_enabled());
     }

@@ -104,7 +104,15 @@ impl Machine {
         let arch = Lines { now: 1_000_000_000, ..Lines::default() };
         let mut m = Machine(Sched::new(
             arch,
-            Boot { kernel, topology, hz: 250, features: kernel.features, sysctl, isolated: Default::default() },
+            Boot {
+                kernel,
+                topology,
+                hz: 250,
+                features: kernel.features,
+                sysctl,
+                isolated: Default::default(),
+                domain_parameters: Default::default(),
+            },
         ));
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
