@@ -173,15 +173,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
     let topology = machine.description.topology().clone();
     let build = Build::named(case.kernel).expect("a kernel that is built");
-    let boot = Boot {
-        kernel: build.sched,
-        topology: topology.cpu_topology(),
-        hz: HZ,
-        features: build.sched.features,
-        sysctl: Sysctl::new(topology.nr_cpus()),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl: Sysctl::new(topology.nr_cpus()), ..Boot::new(build.sched, topology.cpu_topology(), HZ) };
     let mut hardware = Hardware::new(topology.clone(), prices, build.sched.layout(), build.idle, 1);
     if frequencies != Frequencies::Fixed {
         let mut model = Model::of(&machine.description).expect("figures of frequencies");

@@ -93,15 +93,7 @@ fn waker_and_wakee_of(
     for (key, value) in behaviours {
         kernel.set(key, value).expect("a behaviour");
     }
-    let boot = Boot {
-        kernel,
-        topology: CpuTopology::symmetric(1, 1, 1, 4, 1),
-        hz: 250,
-        features: kernel.features,
-        sysctl: Sysctl::new(4),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl: Sysctl::new(4), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 4, 1), 250) };
     let layout = (!kernel.name.starts_with("v4")).then(|| kernel.layout());
     let mut sched = Sched::new(Recorder { layout, ..Recorder::default() }, boot);
     set(&mut sched);

@@ -80,15 +80,7 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
     if rules.time == os::irq::IrqTime::On {
         hardware.set_irq_accounting();
     }
-    let boot = Boot {
-        kernel,
-        topology: topology.cpu_topology(),
-        hz: 250,
-        features: kernel.features,
-        sysctl: kernel.sysctl(4),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
     let rules_of_os = OsRules {
         pipe: PipeRules::Split,
         preempt: Preempt::None,

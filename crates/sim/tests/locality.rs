@@ -42,15 +42,7 @@ impl Program for Worker {
 
 fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
     let hardware = Hardware::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
-    let boot = Boot {
-        kernel: V6_1,
-        topology: topology.cpu_topology(),
-        hz: 250,
-        features: V6_1.features,
-        sysctl: V6_1.sysctl(topology.nr_cpus()),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot::new(V6_1, topology.cpu_topology(), 250);
     let rules = OsRules {
         pipe: PipeRules::Split,
         preempt: Preempt::None,

@@ -27,15 +27,7 @@ fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> Linu
     if let Some(sink) = sink {
         hardware.set_sink(sink);
     }
-    let boot = Boot {
-        kernel,
-        topology: topology.cpu_topology(),
-        hz: 250,
-        features: kernel.features,
-        sysctl: kernel.sysctl(2),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
     let migration_limit = os::memory::MigrationLimit::None;
     let rules =
         OsRules { pipe: PipeRules::Single, preempt, migration_limit, net, pi: os::sync::rtmutex::PiRules::V4_5 };

@@ -58,15 +58,7 @@ fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
     if let Some(sink) = sink {
         hardware.set_sink(sink);
     }
-    let boot = Boot {
-        kernel,
-        topology: topology.cpu_topology(),
-        hz: HZ as u32,
-        features: kernel.features,
-        sysctl: kernel.sysctl(4),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot::new(kernel, topology.cpu_topology(), HZ as u32);
     let mut sched = Sched::new(hardware, boot);
     sched.tick_nohz_full_setup(&[CpuId(0), CPU1, CpuId(2), CpuId(3)].into_iter().collect());
     assert!(!sched.tick_nohz_full_cpu(CPU0), "who boots keeps the time");

@@ -41,15 +41,7 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
     prices.paths[paths::DO_FORK.0 as usize] = Cycles(10_000_000);
     let kernel = V6_1;
     let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
-    let boot = Boot {
-        kernel,
-        topology: topology.cpu_topology(),
-        hz: 250,
-        features: kernel.features,
-        sysctl: kernel.sysctl(1),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
     let migration_limit = os::memory::MigrationLimit::None;
     Sim::new(
         Sched::new(hardware, boot),

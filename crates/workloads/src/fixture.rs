@@ -188,14 +188,6 @@ fn boot_by<const COSTS: bool>(
         // Before the scheduler is born, which announces its own tasks.
         hardware.set_sink(sink);
     }
-    let boot = Boot {
-        kernel,
-        topology: topology.cpu_topology(),
-        hz: 250,
-        features: kernel.features,
-        sysctl: Sysctl::new(cpus),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl: Sysctl::new(cpus), ..Boot::new(kernel, topology.cpu_topology(), 250) };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }

@@ -22,6 +22,19 @@ pub struct Boot {
 }
 
 impl Boot {
+    /// A kernel with the features and tunables it is built with, and an empty command line.
+    pub fn new(kernel: Kernel, topology: CpuTopology, hz: u32) -> Boot {
+        Boot {
+            features: kernel.features,
+            sysctl: kernel.sysctl(topology.nr_cpus),
+            kernel,
+            topology,
+            hz,
+            isolated: CpuMask::default(),
+            domain_parameters: DomainParameters::default(),
+        }
+    }
+
     /// What is known of the CPUs when their domains are built first, and the ranks of their cores.
     pub(super) fn domain_setup(&self) -> (DomainSetup, Option<PerCpu<i32>>) {
         let ranks = sched_set_itmt_core_prio(&self.topology, self.kernel.domains.sibling_rank);

@@ -132,15 +132,7 @@ mod tests {
     }
 
     fn machine_with(kernel: Kernel, topology: CpuTopology) -> Sched<Still> {
-        let boot = Boot {
-            sysctl: kernel.sysctl(topology.nr_cpus),
-            features: kernel.features,
-            kernel,
-            topology,
-            hz: 250,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        };
+        let boot = Boot::new(kernel, topology, 250);
         Sched::new(Still, boot)
     }
 

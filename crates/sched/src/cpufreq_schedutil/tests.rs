@@ -34,15 +34,7 @@ fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
     let arch = Charges { now: 1_000_000_000, ..Charges::default() };
-    let boot = Boot {
-        kernel,
-        topology,
-        hz: 250,
-        features: kernel.features,
-        sysctl,
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl, ..Boot::new(kernel, topology, 250) };
     let mut sched = Sched::new(arch, boot);
     if let Some(policies) = policies {
         let policy = |cpus: &&[CpuId]| CpufreqPolicy {

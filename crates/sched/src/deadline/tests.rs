@@ -28,15 +28,7 @@ impl Arch for Clock {
 fn machine(kernel: Kernel, cpus: u32) -> Sched<Clock> {
     let topology = CpuTopology::symmetric(1, 1, 1, cpus as usize, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    let boot = Boot {
-        kernel,
-        topology,
-        hz: 250,
-        features: kernel.features,
-        sysctl,
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl, ..Boot::new(kernel, topology, 250) };
     Sched::new(Clock(1_000 * MS), boot)
 }
 

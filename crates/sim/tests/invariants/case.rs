@@ -418,15 +418,7 @@ impl Case {
         if self.disputes {
             hardware.dispute_from(0);
         }
-        let boot = Boot {
-            kernel,
-            topology: topology.cpu_topology(),
-            hz: self.hz,
-            features: kernel.features,
-            sysctl,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        };
+        let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), self.hz) };
         let mut sched = Sched::new(hardware, boot);
         // Its counts assert what they must be. A kernel without answers so.
         if self.seed.is_multiple_of(4) {

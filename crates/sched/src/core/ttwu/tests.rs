@@ -51,18 +51,7 @@ fn machine(kernel: Kernel) -> Sched<Notes> {
     let topology = CpuTopology::symmetric(2, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
     let arch = Notes { now: 1_000_000_000, ..Notes::default() };
-    Sched::new(
-        arch,
-        Boot {
-            kernel,
-            topology,
-            hz: 250,
-            features: kernel.features,
-            sysctl,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        },
-    )
+    Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 
 impl Sched<Notes> {

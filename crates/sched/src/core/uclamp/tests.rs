@@ -34,18 +34,7 @@ impl Arch for Hand {
 fn machine(kernel: Kernel) -> Sched<Hand> {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    Sched::new(
-        Hand::default(),
-        Boot {
-            kernel,
-            topology,
-            hz: 250,
-            features: kernel.features,
-            sysctl,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        },
-    )
+    Sched::new(Hand::default(), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 
 impl Sched<Hand> {

@@ -43,15 +43,7 @@ fn machine(kernel: Kernel, distance: &[&[u32]]) -> (Sched<Clock>, TaskId) {
     let nr_cpus = topology.nr_cpus;
     let features = kernel.features;
     let sysctl = kernel.sysctl(nr_cpus);
-    let boot = Boot {
-        kernel,
-        topology,
-        hz: 250,
-        features,
-        sysctl,
-        isolated: CpuMask::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { features, sysctl, ..Boot::new(kernel, topology, 250) };
     let mut sched = Sched::new(Clock::default(), boot);
     let p = thread(&mut sched, CpuId(0));
     (sched, p)

@@ -83,15 +83,7 @@ impl Arch for Hand {
 /// `cpus` cores that share a cache, tunables of a single CPU (latency 6 ms, shortest slice 0.75 ms, wakeup granularity
 /// 1 ms), one second after boot.
 fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
-    let boot = Boot {
-        kernel,
-        topology: CpuTopology::symmetric(1, 1, 1, cpus, 1),
-        hz: 1000,
-        features: kernel.features,
-        sysctl: Sysctl::new(1),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl: Sysctl::new(1), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, cpus, 1), 1000) };
     Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot)
 }
 

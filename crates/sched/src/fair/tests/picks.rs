@@ -29,15 +29,7 @@ struct Beginning {
 
 /// Three hogs of nice 0, 5 and -5 that ran for a moment, and sleep; `ns` before the clock shows `start`.
 fn hogs(kernel: Kernel, start: u64, ns: u64) -> (Sched<Hand>, [TaskId; 3]) {
-    let boot = Boot {
-        kernel,
-        topology: CpuTopology::symmetric(1, 1, 1, 2, 1),
-        hz: 250,
-        features: kernel.features,
-        sysctl: Sysctl::new(2),
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl: Sysctl::new(2), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, 2, 1), 250) };
     let mut s = Sched::new(Hand { now: start - ns, ..Hand::default() }, boot);
     let hogs = [0, 5, -5].map(|nice| {
         let p = s.task(RUNS_ON, nice);

@@ -33,15 +33,7 @@ impl Replay {
         }
         let mut topology = CpuTopology::symmetric(1, 1, 1, NR_CPUS, 1);
         topology.capacity = PerCpu::from_fn(NR_CPUS, |cpu| capacities[cpu.index()]);
-        let boot = Boot {
-            kernel,
-            topology,
-            hz: 250,
-            features,
-            sysctl: Sysctl::new(1),
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        };
+        let boot = Boot { features, sysctl: Sysctl::new(1), ..Boot::new(kernel, topology, 250) };
         let mut s = Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot);
         // Tasks are queued here without a switch, by which pressure is accounted.
         let _ = s.setup_psi(false);

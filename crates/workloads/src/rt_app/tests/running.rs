@@ -39,15 +39,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         let cycles_per_us = 1_000_000 / prices.ps_per_cycle;
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
         let sysctl = Sysctl::new(cpus);
-        let boot = Boot {
-            kernel,
-            topology: topology.cpu_topology(),
-            hz: 250,
-            features: kernel.features,
-            sysctl,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        };
+        let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), 250) };
         let mut sim = Sim::new(
             Sched::new(hardware, boot),
             Os::new(OsRules {

@@ -51,15 +51,7 @@ const CPU1: CpuId = CpuId(1);
 /// One second after boot, nothing running. 1000 Hz.
 fn machine(kernel: Kernel, topology: CpuTopology) -> Machine {
     let sysctl = Sysctl { sched_schedstats: 1, ..Sysctl::new(topology.nr_cpus) };
-    let boot = Boot {
-        features: kernel.features,
-        kernel,
-        topology,
-        hz: 1000,
-        sysctl,
-        isolated: Default::default(),
-        domain_parameters: Default::default(),
-    };
+    let boot = Boot { sysctl, ..Boot::new(kernel, topology, 1000) };
     let mut sched = Sched::new(Bench::default(), boot);
     sched.pass(1000);
     sched

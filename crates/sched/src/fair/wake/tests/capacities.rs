@@ -161,15 +161,7 @@ fn energy_is_reckoned_with_where_everything_is_there_for_it() {
         };
         assert!(!enabled(kernel, &threads), "threads share a core's energy");
         let sysctl = Sysctl { sched_energy_aware: 0, ..Sysctl::new(8) };
-        let boot = Boot {
-            kernel,
-            topology: big_little(),
-            hz: 250,
-            features: kernel.features,
-            sysctl,
-            isolated: Default::default(),
-            domain_parameters: Default::default(),
-        };
+        let boot = Boot { sysctl, ..Boot::new(kernel, big_little(), 250) };
         assert!(!Sched::new(Lines::default(), boot).sched_energy_enabled());
     }
     assert!(!enabled(V4_16, &|_| ()));

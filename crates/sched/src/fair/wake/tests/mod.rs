@@ -102,18 +102,7 @@ impl Machine {
         let sysctl = Sysctl::new(topology.nr_cpus);
         // Not at boot: a jiffy of 0 stands for "never" in some places.
         let arch = Lines { now: 1_000_000_000, ..Lines::default() };
-        let mut m = Machine(Sched::new(
-            arch,
-            Boot {
-                kernel,
-                topology,
-                hz: 250,
-                features: kernel.features,
-                sysctl,
-                isolated: Default::default(),
-                domain_parameters: Default::default(),
-            },
-        ));
+        let mut m = Machine(Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) }));
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
         }
