@@ -39,7 +39,7 @@ use sim::engine::{End, LinuxSim, Sample};
 use sim::timeline::Change;
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
-use workloads::rt_app::{self, RtApp, log_text};
+use workloads::rt_app::{self, Cores, RtApp, log_text};
 use workloads::script::Script;
 use workloads::trace::Playback;
 use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
@@ -145,7 +145,7 @@ fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model),
         Some((model, _)) => 1_000_000_000 / u64::from(model.max_khz()),
         None => prices.ps_per_cycle,
     };
-    let model = Model::of(setup, machine.topology().nr_cpus(), ps_per_cycle, at)?;
+    let model = Model::of(setup, machine.topology().nr_cpus(), ps_per_cycle, &prices, at)?;
     Ok((machine, prices, model))
 }
 
@@ -172,7 +172,7 @@ enum Model {
 }
 
 impl Model {
-    fn of(setup: &Setup, nr_cpus: usize, ps_per_cycle: u64, at: &Location) -> Result<Model, Mistake> {
+    fn of(setup: &Setup, nr_cpus: usize, ps_per_cycle: u64, prices: &Prices, at: &Location) -> Result<Model, Mistake> {
         let Some(file) = &setup.workload.file else { return Ok(Model::Registered(registered(setup, at)?)) };
         if setup.workload.name == SCRIPT && setup.workload.parameters.is_empty() {
             return Ok(Model::Script(script(file)?));
@@ -187,8 +187,8 @@ impl Model {
                 "rt-app, script or trace, without parameters",
             ));
         }
-        let cycles_per_us = 1_000_000 / ps_per_cycle;
-        Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, nr_cpus, cycles_per_us)?)))
+        let cores = Cores { nr_cpus, cycles_per_us: 1_000_000 / ps_per_cycle, caches: prices.into() };
+        Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, cores)?)))
     }
 
     fn instance(&self) -> &dyn Instance {

@@ -19,13 +19,32 @@ const ROUNDS: usize = 3;
 /// A node stretches its latency this many times at most, in thousandths.
 const MOST_STRETCH: u64 = 1_000_000;
 
-/// What a running task asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Demand {
-    /// Lines from beyond its core's caches in 1000 cycles of work.
+/// How a task's work waits for the lines that it fetches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// It comes upon them here and there: so many at once as a core fetches ([`Prices::refill_parallel`]), and works when it has them.
+    #[default]
+    Mixed,
+    /// They lie in a row and are fetched ahead, so many at once, while it works on those before: it takes as long as the slower of the two.
+    Ahead,
+    /// Each says where the next one lies: one at a time.
+    Chained,
+}
+
+/// What a task's work fetches from beyond its core's caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetches {
+    /// Lines in 1000 cycles of work.
     pub lines: u32,
     /// Bytes that it uses again and again.
     pub working_set: u64,
+    pub order: Order,
+}
+
+/// What a running task asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    pub fetches: Fetches,
     /// Where they lie: nodes and shares, which need not add up to anything. Empty: on the node it runs on.
     pub nodes: Vec<(u16, u64)>,
 }
@@ -34,8 +53,11 @@ pub struct Demand {
 #[derive(Clone, Debug)]
 struct Asked {
     cpu: CpuId,
-    /// Picoseconds without what comes from memory: work, and lines that the last level cache has.
+    /// Picoseconds of work alone, and of waiting for lines that the last level cache has.
+    work: u64,
     near: u64,
+    /// Work goes on while lines come.
+    ahead: bool,
     /// What comes from memory: thousandths of lines.
     milli_lines: u64,
     /// Of each node: picoseconds of latency while nobody is in the way, and of the node's time.
@@ -44,8 +66,10 @@ struct Asked {
 
 impl Asked {
     fn time(&self, stretch: &[u64]) -> u64 {
-        let waits = self.far.iter().map(|&(node, latency, _)| latency * stretch[usize::from(node)] / 1000);
-        (self.near + waits.sum::<u64>()).max(1)
+        let far = self.far.iter().map(|&(node, latency, _)| latency * stretch[usize::from(node)] / 1000);
+        let waits = self.near + far.sum::<u64>();
+        let all = if self.ahead { self.work.max(waits) } else { self.work + waits };
+        all.max(1)
     }
 }
 
@@ -89,14 +113,16 @@ impl MemoryLoad {
     fn held(&self, topology: &Topology, prices: &Prices, cpu: CpuId) -> u64 {
         let llc = topology.cpu(cpu).llc;
         let here = self.running.iter().filter(|(other, _)| topology.cpu(*other).llc == llc);
-        let sets: u64 = here.map(|(_, demand)| demand.working_set).sum();
+        let sets: u64 = here.map(|(_, demand)| demand.fetches.working_set).sum();
         if sets <= prices.llc_bytes { 1000 } else { (u128::from(prices.llc_bytes) * 1000 / u128::from(sets)) as u64 }
     }
 
     fn asked(&self, topology: &Topology, prices: &Prices, cpu: CpuId, demand: &Demand, ps_per_cycle: u64) -> Asked {
         let held = self.held(topology, prices, cpu);
-        let (lines, parallel) = (u64::from(demand.lines), prices.refill_parallel);
-        let near = 1000 * ps_per_cycle + lines * held * prices.lines.llc_hit.0 / 1000 / parallel;
+        let Fetches { lines, order, .. } = demand.fetches;
+        let lines = u64::from(lines);
+        let parallel = if order == Order::Chained { 1 } else { prices.refill_parallel };
+        let near = lines * held * prices.lines.llc_hit.0 / 1000 / parallel;
         let milli_lines = lines * (1000 - held);
         let own = [(topology.cpu(cpu).node, 1)];
         let nodes = if demand.nodes.is_empty() { &own[..] } else { &demand.nodes };
@@ -107,7 +133,8 @@ impl MemoryLoad {
             let delivery = milli_lines * LINE * prices.memory_ps_per_kib / 1024 / 1000;
             (node, milli_lines * latency / 1000 / parallel, delivery)
         };
-        Asked { cpu, near, milli_lines, far: nodes.iter().map(of_node).collect() }
+        let (work, ahead) = (1000 * ps_per_cycle, order == Order::Ahead);
+        Asked { cpu, work, near, ahead, milli_lines, far: nodes.iter().map(of_node).collect() }
     }
 
     /// What each CPU's work takes longer for its lines: picoseconds for each cycle, in order of [`MemoryLoad::cpus`]. `ps_per_cycle`:
@@ -126,17 +153,15 @@ impl MemoryLoad {
                 self.stretch[node] = stretch_of(&asked, &self.stretch, node);
             }
         }
-        let longer = |asked: &Asked| {
-            let cycle = 1000 * ps_per_cycle(asked.cpu);
-            (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(cycle) / 1000))
-        };
+        let longer =
+            |asked: &Asked| (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000));
         asked.iter().map(longer).collect()
     }
 
     /// What `cpu`'s task brings into its core's caches and into its last level cache in so many cycles: bytes.
     pub fn streamed(&self, topology: &Topology, prices: &Prices, cpu: CpuId, cycles: u64) -> (u64, u64) {
         let Some(demand) = self.demand(cpu) else { return (0, 0) };
-        let bytes = u64::from(demand.lines) * LINE * cycles / 1000;
+        let bytes = u64::from(demand.fetches.lines) * LINE * cycles / 1000;
         (bytes, bytes * (1000 - self.held(topology, prices, cpu)) / 1000)
     }
 }
@@ -187,7 +212,11 @@ mod tests {
     }
 
     fn demand(mib: u64, nodes: &[(u16, u64)]) -> Demand {
-        Demand { lines: 50, working_set: mib << 20, nodes: nodes.to_vec() }
+        in_order(Order::Mixed, mib, nodes)
+    }
+
+    fn in_order(order: Order, mib: u64, nodes: &[(u16, u64)]) -> Demand {
+        Demand { fetches: Fetches { lines: 50, working_set: mib << 20, order }, nodes: nodes.to_vec() }
     }
 
     /// Picoseconds longer for a cycle, of each CPU.
@@ -214,6 +243,17 @@ mod tests {
         assert_eq!(settled(half.clone()), [50 + 250; 4]);
         let apart = half.into_iter().map(|(cpu, demand)| (cpu % 2 * 8 + cpu / 2, demand)).collect();
         assert_eq!(settled(apart), [100; 4]);
+    }
+
+    #[test]
+    fn lines_ahead_of_the_work_hide_behind_it_and_chained_ones_come_alone() {
+        let of = |order, mib| settled(vec![(0, in_order(order, mib, &[]))])[0];
+        // The work of 1000 cycles takes 1 us; 50 lines of the cache 100 ns ten at once, or 1 us one by one; of memory 500 ns and 5 us.
+        assert_eq!([of(Order::Mixed, 8), of(Order::Ahead, 8), of(Order::Chained, 8)], [100, 0, 1000]);
+        assert_eq!([of(Order::Mixed, 16_000), of(Order::Ahead, 16_000), of(Order::Chained, 16_000)], [499, 0, 4996]);
+        // Where the node delivers less than they work through, they all wait for it: 400 ns for each.
+        let all = settled((0..8).map(|cpu| (cpu, in_order(Order::Ahead, 16_000, &[]))).collect());
+        assert!(all.iter().all(|&longer| longer.abs_diff(8 * 400 - 1000) <= 30), "{all:?}");
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //! their marks; a region that several address spaces have is shared memory, with marks of each and one set of pages.
 //!
 //! Modelled: first touch, hinting faults, migration of pages; where what a task touches lies ([`Memory::nodes_of`]), for whoever asks how
-//! long it waits for it. Absent: full nodes, memory policies, pages that are only read, the interrupts that tell other CPUs of a
+//! long it waits for it; nodes that a task's memory is bound to (`policy.rs`). Absent: full nodes, other memory policies, pages that are only read, the interrupts that tell other CPUs of a
 //! changed page table. What no region says touches nothing.
 
 mod fault;
+mod policy;
 mod sweep;
 
 use crate::Os;
@@ -101,6 +102,8 @@ pub struct Memory {
     areas: Vec<Area>,
     /// By task.
     tasks: Vec<Option<Box<TaskMemory>>>,
+    /// By task: the nodes that its memory is bound to.
+    bound: Vec<Option<Vec<u16>>>,
     windows: Vec<Window>,
     /// Tasks that touch memory.
     touching: usize,
@@ -116,6 +119,7 @@ impl Memory {
             regions: Vec::new(),
             areas: Vec::new(),
             tasks: Vec::new(),
+            bound: Vec::new(),
             windows: Vec::new(),
             touching: 0,
             pages_migrated: 0,
@@ -165,6 +169,17 @@ impl Memory {
             }
         }
         nodes
+    }
+
+    /// What a task touches, which is nothing so far if it is new here.
+    fn of_task(&mut self, task: TaskId) -> &mut TaskMemory {
+        if self.tasks.len() <= task.index() {
+            self.tasks.resize_with(task.index() + 1, || None);
+        }
+        self.tasks[task.index()].get_or_insert_with(|| {
+            self.touching += 1;
+            Box::new(TaskMemory { sweeps: Vec::new(), faults: VecDeque::new() })
+        })
     }
 
     fn task_mut(&mut self, task: TaskId) -> Option<&mut TaskMemory> {
@@ -225,6 +240,10 @@ impl Memory {
 }
 
 impl PageTables for Memory {
+    fn vma_policy_mof(&self, task: TaskId) -> bool {
+        self.may_move_for(task)
+    }
+
     fn change_prot_numa(&mut self, area: u32, from: u64, to: u64) -> u64 {
         let of = &mut self.areas[area as usize];
         let range = (from / BATCH_PAGES) as usize..to.div_ceil(BATCH_PAGES) as usize;
@@ -252,20 +271,23 @@ impl Os {
     ) {
         let memory = &mut self.memory;
         let area = memory.area_of(sched, mm, region);
-        if memory.tasks.len() <= task.index() {
-            memory.tasks.resize_with(task.index() + 1, || None);
-        }
-        let of = memory.tasks[task.index()].get_or_insert_with(|| {
-            memory.touching += 1;
-            Box::new(TaskMemory { sweeps: Vec::new(), faults: VecDeque::new() })
-        });
+        let batches = memory.areas[area as usize].marked.len() as u32;
+        let owner = (task.index() as u64) << 32 | u64::from(area);
+        let random = Prng::stream(memory.seed, "memory", owner);
+        let of = memory.of_task(task);
         of.sweeps.retain(|sweep| sweep.area != area);
         if bytes_per_second > 0 {
-            let batches = memory.areas[area as usize].marked.len() as u32;
-            let owner = (task.index() as u64) << 32 | u64::from(area);
-            let random = Prng::stream(memory.seed, "memory", owner);
             of.sweeps.push(Sweep::new(area, batches, bytes_per_second, random));
         }
+    }
+
+    /// `task`, of the address space `mm`, comes to every page of a region that is not there yet, on its way to user mode.
+    pub fn populate_memory<S: Scheduler>(&mut self, sched: &mut S, (task, mm): (TaskId, u32), region: RegionId) {
+        let memory = &mut self.memory;
+        let area = memory.area_of(sched, mm, region);
+        let batches = memory.regions[region.0 as usize].batches.iter().enumerate();
+        let absent: Vec<u32> = batches.filter(|(_, it)| it.node.is_none()).map(|(number, _)| number as u32).collect();
+        memory.of_task(task).faults.extend(absent.into_iter().map(|batch| (area, batch)));
     }
 
     /// A task has ended; its address space goes with its last one. Regions stay as they are for whoever touches them next.
@@ -291,7 +313,7 @@ impl Os {
         while let Some((area, batch)) = self.memory.task_mut(task).and_then(|of| of.faults.pop_front()) {
             // Another thread may have been first.
             if self.memory.is_fault(area, batch) {
-                self.handle_mm_fault(sched, cpu, area, batch);
+                self.handle_mm_fault(sched, cpu, task, (area, batch));
                 return true;
             }
         }

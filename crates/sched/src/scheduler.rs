@@ -154,6 +154,8 @@ pub trait Scheduler {
 
     /// topology.h: cpu_to_node().
     fn cpu_to_node(&self, cpu: CpuId) -> u16;
+    /// topology.h: node_distance(), 10 within a node.
+    fn node_distance(&self, from: u16, to: u16) -> u32;
     /// mmap(): the address space `mm` gets an area of so many pages of 4 KiB, `area` being its number in the page tables.
     fn numa_map(&mut self, _mm: u32, _pages: u64, _area: u32) {}
     /// Pages of that address space came to be there, or went.
@@ -515,6 +517,10 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn cpu_to_node(&self, cpu: CpuId) -> u16 {
         Sched::cpu_to_node(self, cpu)
+    }
+
+    fn node_distance(&self, from: u16, to: u16) -> u32 {
+        self.topology.node_distance(from, to)
     }
 
     fn numa_map(&mut self, mm: u32, pages: u64, area: u32) {

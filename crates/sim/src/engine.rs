@@ -9,6 +9,7 @@ use crate::tick::Timekeeping;
 use crate::timeline::{Refused, Timeline};
 use crate::tournament::Tournament;
 use machine::hardware::{Hardware, Notice};
+use machine::memory::Fetches;
 use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::Os;
@@ -431,15 +432,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().profile_run(cpu, comm);
         }
         let context = next.and_then(|task| self.tasks.get(task.index()));
-        let (set, kind, lines) = match context {
-            Some(Some(context)) => (context.set, context.kind, context.lines),
-            _ => (WorkingSet::default(), WorkKind::Compute, 0),
+        let (set, kind, fetches) = match context {
+            Some(Some(context)) => (context.set, context.kind, context.fetches),
+            _ => (WorkingSet::default(), WorkKind::Compute, Fetches::default()),
         };
         if kind != self.sched.arch().work_kind(cpu) {
             self.share_core(cpu, now, |hardware| hardware.set_work_kind(cpu, kind));
         }
-        if lines > 0 || self.sched.arch().demands(cpu) {
-            let demand = next.filter(|_| lines > 0).map(|task| self.demand_of(task, lines, set.bytes));
+        if fetches.lines > 0 || self.sched.arch().demands(cpu) {
+            let demand = next.filter(|_| fetches.lines > 0).map(|task| self.demand_of(task, fetches));
             self.share_memory(cpu, now, demand);
         }
         if let Some(task) = next {

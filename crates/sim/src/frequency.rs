@@ -5,7 +5,8 @@ use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::frequency::Change;
 use machine::hardware::Hardware;
-use machine::memory::Demand;
+use machine::memory::{Demand, Fetches};
+use machine::smt::WorkKind;
 use machine::smt::Beside;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
@@ -109,17 +110,31 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// What a task asks for that fetches so many lines of its working set.
-    pub(crate) fn demand_of(&self, task: TaskId, lines: u32, working_set: u64) -> Demand {
-        Demand { lines, working_set, nodes: self.os.memory.nodes_of(task) }
+    /// What a task asks for that fetches this.
+    pub(crate) fn demand_of(&self, task: TaskId, fetches: Fetches) -> Demand {
+        Demand { fetches, nodes: self.os.memory.nodes_of(task) }
+    }
+
+    /// The work of a task that runs on `cpu` is of this kind, and fetches this, from now on.
+    pub(crate) fn set_fetches(&mut self, cpu: CpuId, task: TaskId, kind: WorkKind, fetches: Fetches) {
+        let context = self.context(task);
+        (context.kind, context.fetches) = (kind, fetches);
+        let now = self.sched.arch().now(cpu);
+        if kind != self.sched.arch().work_kind(cpu) {
+            self.share_core(cpu, now, |hardware| hardware.set_work_kind(cpu, kind));
+        }
+        if fetches.lines > 0 || self.sched.arch().demands(cpu) {
+            let demand = (fetches.lines > 0).then(|| self.demand_of(task, fetches));
+            self.share_memory(cpu, now, demand);
+        }
     }
 
     /// A task that runs on `cpu` has its memory elsewhere than when it came to run.
     pub(crate) fn refresh_demand(&mut self, cpu: CpuId, task: TaskId) {
         let Some(Some(context)) = self.tasks.get(task.index()) else { return };
-        let (lines, working_set) = (context.lines, context.set.bytes);
-        if lines > 0 && self.sched.arch().demands(cpu) {
-            let (now, demand) = (self.sched.arch().now(cpu), self.demand_of(task, lines, working_set));
+        let fetches = context.fetches;
+        if fetches.lines > 0 && self.sched.arch().demands(cpu) {
+            let (now, demand) = (self.sched.arch().now(cpu), self.demand_of(task, fetches));
             self.share_memory(cpu, now, Some(demand));
         }
     }

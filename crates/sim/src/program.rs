@@ -1,5 +1,6 @@
 //! What tasks do: programs as state machines, and the closed set of operations they are made of.
 
+use machine::memory::Fetches;
 use machine::smt::WorkKind;
 use os::fs::FsOp;
 use os::memory::RegionId;
@@ -106,6 +107,16 @@ pub enum Op {
     Touch {
         region: RegionId,
         bytes_per_second: u64,
+    },
+    /// Touches all of a region once: pages that are not there yet come, each at the price of its fault.
+    Populate(RegionId),
+    /// set_mempolicy(MPOL_BIND): memory that it touches first comes from these nodes.
+    SetMembind(Vec<u16>),
+    /// From now on its work in user mode is of this kind, and fetches this from beyond its core's caches: what [`TaskSpec::kind`] and
+    /// [`TaskSpec::lines`] said is over.
+    Fetch {
+        kind: WorkKind,
+        fetches: Fetches,
     },
     /// `echo TEXT > FILE` in a group's directory; the outcome is 1 where the kernel refuses it.
     WriteGroup(Box<GroupWrite>),

@@ -4,6 +4,7 @@ use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
+use machine::memory::{Fetches, Order};
 use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::fs::{FsCall, Jbd2, Xfsaild};
@@ -52,7 +53,7 @@ pub(crate) struct TaskContext {
     pub last: Outcome,
     pub set: WorkingSet,
     pub kind: WorkKind,
-    pub lines: u32,
+    pub fetches: Fetches,
     pub passes: u32,
     pub mm: u32,
     /// The first task of its process: who waits for the process's threads.
@@ -119,6 +120,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         let work = if leader.is_some() { paths::DO_CLONE_THREAD } else { paths::DO_FORK };
         self.os.fork(&mut self.sched, cpu, leader.or(parent), task, (!paid).then_some(work));
+        self.os.memory.mpol_dup(parent, task);
         self.tasks.grow_with(task.index() + 1, || None);
         let last = self.started(cpu);
         self.tasks[task.index()] = Some(TaskContext {
@@ -128,7 +130,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             last,
             set: WorkingSet { bytes: spec.working_set, data: spec.data },
             kind: spec.kind,
-            lines: spec.lines,
+            fetches: Fetches { lines: spec.lines, working_set: spec.working_set, order: Order::Mixed },
             passes: spec.passes,
             mm,
             leader: leader.unwrap_or(task),
@@ -383,6 +385,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 true
             }
             Op::Touch { region, bytes_per_second } => self.touch_memory(cpu, task, region, bytes_per_second),
+            Op::Populate(region) => self.populate_memory(cpu, task, region),
+            Op::SetMembind(nodes) => {
+                self.os.memory.set_membind(task, nodes);
+                true
+            }
+            Op::Fetch { kind, fetches } => {
+                self.set_fetches(cpu, task, kind, fetches);
+                true
+            }
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.context(task).pending = Pending::Dying;
@@ -399,6 +410,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn touch_memory(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes_per_second: u64) -> bool {
         let mm = self.context(task).mm;
         self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
+        self.refresh_demand(cpu, task);
+        true
+    }
+
+    fn populate_memory(&mut self, cpu: CpuId, task: TaskId, region: RegionId) -> bool {
+        let mm = self.context(task).mm;
+        self.os.populate_memory(&mut self.sched, (task, mm), region);
         self.refresh_demand(cpu, task);
         true
     }

@@ -10,7 +10,7 @@ use crate::statistics::Better;
 use crate::tables::Class;
 use std::collections::BTreeMap;
 use units::Ns;
-use workloads::rt_app::{Application, RtApp, instance};
+use workloads::rt_app::{Application, Caches, Cores, RtApp, instance};
 
 /// Digits after the point.
 const DECIMALS: usize = 2;
@@ -34,8 +34,8 @@ pub fn resolve(
         return Err(Mistake::new(&Location { input: file.path.clone(), line, column }, found, expected));
     }
     let duration = app.global.duration_s.as_ref().map_or(0, |duration| u64::from(duration.value));
-    // What a microsecond of work is does not change what there is to run.
-    let app = instance(app, nr_cpus, 1)?;
+    // What a microsecond of work is does not change what there is to run, nor do caches.
+    let app = instance(app, Cores { nr_cpus, cycles_per_us: 1, caches: Caches::default() })?;
     Ok(WorkloadTable {
         title: Some(draft.title.as_ref().map_or_else(|| title(&file), |title| title.text.clone())),
         source: Source::RtApp(file.clone()),

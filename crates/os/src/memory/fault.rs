@@ -4,6 +4,7 @@ use super::{BATCH_BYTES, BATCH_PAGES, Memory, MigrationLimit, Window};
 use crate::{Os, charge, paths, within};
 use sched::arch::Arch;
 use sched::fair::numa::HintingFault;
+use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
@@ -43,16 +44,22 @@ impl Os {
         }
     }
 
-    /// memory.c: handle_mm_fault().
-    pub(super) fn handle_mm_fault<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, area: u32, batch: u32) {
+    /// memory.c: handle_mm_fault(), of a batch of an area.
+    pub(super) fn handle_mm_fault<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        (area, batch): (u32, u32),
+    ) {
         let of = &self.memory.areas[area as usize];
         if of.marked[batch as usize] {
-            within(sched, cpu, paths::DO_NUMA_PAGE, |sched| self.do_numa_page(sched, cpu, area, batch));
+            within(sched, cpu, paths::DO_NUMA_PAGE, |sched| self.do_numa_page(sched, cpu, task, (area, batch)));
         } else {
             charge(sched, cpu, paths::DO_ANONYMOUS_PAGE);
             // It is cleared.
             sched.arch_mut().copy(cpu, BATCH_BYTES);
-            let node = sched.cpu_to_node(cpu);
+            let node = self.memory.first_touch_node(sched, task, sched.cpu_to_node(cpu));
             let region = &mut self.memory.regions[of.region.0 as usize];
             region.batches[batch as usize].node = Some(node);
             region.absent -= 1;
@@ -64,8 +71,9 @@ impl Os {
 
     /// memory.c: do_numa_page(), and huge_memory.c: do_huge_pmd_numa_page(). A page that was taken away by the scanner: brings it to
     /// this node if the scheduler says so, gives it back, and tells.
-    fn do_numa_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, area: u32, batch: u32) {
+    fn do_numa_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, (area, batch): (u32, u32)) {
         let node = sched.cpu_to_node(cpu);
+        let may_move = self.memory.may_move_for(task);
         let of = &mut self.memory.areas[area as usize];
         of.marked[batch as usize] = false;
         of.nr_marked -= 1;
@@ -74,7 +82,7 @@ impl Os {
         let page = &mut region.batches[batch as usize];
         let (from, last_cpupid) = (page.node.expect("only what is there is taken away"), page.last_cpupid);
         sched.vma_set_access_pid_bit(cpu, area);
-        let wanted = sched.should_numa_migrate_memory(cpu, &mut page.last_cpupid, from) && from != node;
+        let wanted = may_move && sched.should_numa_migrate_memory(cpu, &mut page.last_cpupid, from) && from != node;
         let migrated = wanted && self.migrate_misplaced_page(sched, cpu, node, pinned);
         if migrated {
             let region = self.memory.areas[area as usize].region;

@@ -79,6 +79,8 @@ pub struct Global {
     pub pi_enabled: Option<Placed<bool>>,
     /// Bytes of the buffer that `mem` and `iorun` write from.
     pub mem_buffer_bytes: u32,
+    /// Whether the first thread that is ready brings in all memory that nobody has touched (mlockall()).
+    pub lock_pages: bool,
     /// Whether the log's slack column sums over the timers of a phase (else the last timer counts).
     pub cumulative_slack: bool,
 }
@@ -441,6 +443,11 @@ impl Application {
     /// Whether some event goes through a buffer.
     pub fn uses_memory(&self) -> bool {
         self.steps().any(|(_, step)| matches!(step.event, Event::Mem { .. } | Event::MemRun { .. }))
+    }
+
+    /// Whether a task has a `mem`.
+    pub fn overwrites(&self, task: TaskId) -> bool {
+        self.steps().any(|(of, step)| of == task && matches!(step.event, Event::Mem { .. }))
     }
 
     /// Every `nodes_membind` of the file.

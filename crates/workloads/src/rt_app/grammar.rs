@@ -69,6 +69,7 @@ pub(super) fn application(file: &str, root: &Node, warnings: Vec<Warning>) -> Re
         calibration: None,
         default_policy: PolicyName::Other,
         pi_enabled: None,
+        lock_pages: true,
         mem_buffer_bytes: DEFAULT_MEM_BUFFER_BYTES,
         cumulative_slack: false,
     };
@@ -169,6 +170,7 @@ impl Reader {
             "mem_buffer_size" => {
                 self.global.mem_buffer_bytes = node.integer(key, 1, LARGEST_INT, "a whole number of bytes")? as u32;
             }
+            "lock_pages" => self.global.lock_pages = node.boolean(key)?,
             "calibration" => {
                 self.global.calibration = Some(Placed::new(calibration(node)?, position));
                 let text =
@@ -185,7 +187,7 @@ impl Reader {
 
     fn setting_without_effect(&mut self, key: &str, node: &Node) -> Result<(), Fault> {
         match key {
-            "lock_pages" | "gnuplot" => node.boolean(key).map(drop),
+            "gnuplot" => node.boolean(key).map(drop),
             "cumulative_slack" => {
                 self.global.cumulative_slack = node.boolean(key)?;
                 Ok(())

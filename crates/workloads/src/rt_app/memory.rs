@@ -1,41 +1,81 @@
-//! What `mem`, `memrun` and `iorun` take: cycles of work, by the size of the buffer that they go through.
+//! What `mem`, `memrun` and `iorun` take: cycles of work, and what it fetches from beyond its core's own caches.
 //!
 //! rt-app's loops are overwriting with memset(), a read or write of each byte in turn, and following pointers. All three go through their buffer again and
-//! again, so what they take is decided by the smallest cache that holds it. The caches are those of a common server core, not the machine's, and nobody
-//! else is in them: a task's demand on caches and memory that others share is what a script's `set=` and `lines=` are for.
+//! again, so what they take is decided by the caches that hold it: a core's own ones as if nobody else were in them (after a switch the task
+//! fetches again what others have pushed out, as every working set), the last level cache and memory as the machine has them, shared with all who run there.
 
 use super::description::{Buffer, Chain, MemAccess};
+use machine::memory::{Fetches, Order};
+use machine::prices::Prices;
+use machine::smt::WorkKind;
+use os::memory::RegionId;
+use sim::program::Op;
 use units::Cycles;
 
-/// A cache that holds buffers up to so many bytes, or memory.
-struct Level {
-    bytes: u64,
-    /// Cycles to overwrite 64 bytes of it in a row (guess: 2, 2 to 4, 4 to 16, 12 to 40).
-    line: u64,
-    /// Cycles until a pointer in it has come (guess: 4 to 5, 12 to 16, 40 to 80, 200 to 500).
-    pointer: u64,
-}
-
-const LEVELS: [Level; 4] = [
-    Level { bytes: 32 << 10, line: 2, pointer: 5 },
-    Level { bytes: 1 << 20, line: 4, pointer: 14 },
-    Level { bytes: 16 << 20, line: 8, pointer: 60 },
-    Level { bytes: u64::MAX, line: 20, pointer: 300 },
-];
+/// Cycles to overwrite 64 bytes in a row of level 1 (guess: 2, 1 to 4) and from beyond (4, 2 to 8), where lines come ahead of time.
+const LINE_CYCLES: [u64; 2] = [2, 4];
 const LINE: u64 = 64;
-/// A byte that is read or written, with its share of the loop (guess: 1 to 5); lines come ahead of it, from memory too.
+/// Cycles until a pointer in level 1 has come (guess: 4 to 5).
+const POINTER: u64 = 5;
+/// A byte that is read or written, with its share of the loop (guess: 1 to 5).
 const BYTE_MILLICYCLES: u64 = 1_500;
 /// A write() to /dev/null, which looks at no byte of it (guess: 200 to 1000).
 const WRITE: u64 = 400;
 
-fn level(bytes: u64) -> &'static Level {
-    LEVELS.iter().find(|level| bytes <= level.bytes).expect("memory holds everything")
+/// A core's own caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caches {
+    pub l1_bytes: u64,
+    pub l2_bytes: u64,
+    /// Cycles until a load from level 2 has come.
+    pub l2_load: Cycles,
+}
+
+impl From<&Prices> for Caches {
+    fn from(prices: &Prices) -> Caches {
+        Caches { l1_bytes: prices.l1_bytes, l2_bytes: prices.l2_bytes, l2_load: prices.l2_load }
+    }
+}
+
+/// Going through memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pass {
+    pub work: Cycles,
+    pub fetches: Fetches,
+    /// Bytes of the buffer that each 1000 cycles of work come to, at most.
+    bytes: u64,
+}
+
+impl Pass {
+    /// Work that comes to a line in so many thousandths of a cycle, through a set of so many bytes.
+    fn lines(caches: &Caches, work: u64, line_millicycles: u64, working_set: u64, order: Order) -> Pass {
+        let lines = (1_000_000 / line_millicycles) as u32;
+        let beyond = if working_set > caches.l2_bytes { lines } else { 0 };
+        let fetches = Fetches { lines: beyond, working_set, order };
+        Pass { work: Cycles(work), fetches, bytes: u64::from(lines) * LINE }
+    }
+
+    /// What a task does that passes through `region`, on a CPU with so many cycles in a microsecond.
+    pub fn ops(self, region: RegionId, cycles_per_us: u64) -> Vec<Op> {
+        let bytes_per_second = (self.bytes * cycles_per_us * 1_000).max(1);
+        let mut ops = vec![Op::Touch { region, bytes_per_second }];
+        if self.fetches.lines > 0 {
+            ops.push(Op::Fetch { kind: WorkKind::Memory, fetches: self.fetches });
+        }
+        ops.push(Op::Work(self.work));
+        if self.fetches.lines > 0 {
+            ops.push(Op::Fetch { kind: WorkKind::Compute, fetches: Fetches::default() });
+        }
+        ops.push(Op::Touch { region, bytes_per_second: 0 });
+        ops
+    }
 }
 
 /// `mem`: so many bytes overwritten, in rounds through a buffer of `buffer` bytes.
-pub(super) fn mem(bytes: u32, buffer: u32) -> Cycles {
-    let lines = u64::from(bytes).div_ceil(LINE);
-    Cycles(lines * level(u64::from(bytes.min(buffer))).line)
+pub(super) fn mem(caches: &Caches, bytes: u32, buffer: u32) -> Pass {
+    let set = u64::from(bytes.min(buffer));
+    let line = LINE_CYCLES[usize::from(set > caches.l1_bytes)];
+    Pass::lines(caches, u64::from(bytes).div_ceil(LINE) * line, line * 1_000, set, Order::Ahead)
 }
 
 /// `iorun`: so many bytes written, a buffer of `buffer` bytes at a time.
@@ -44,37 +84,52 @@ pub(super) fn iorun(bytes: u32, buffer: u32) -> Cycles {
 }
 
 /// `memrun`: so many accesses to a buffer.
-pub(super) fn memrun(access: MemAccess, count: u32, buffer: &Buffer) -> Cycles {
-    let count = u64::from(count);
+pub(super) fn memrun(caches: &Caches, access: MemAccess, count: u32, buffer: &Buffer) -> Pass {
     match (access, buffer.chain) {
-        (MemAccess::Chase, Some(chain)) => Cycles(count * follow(u64::from(buffer.bytes), chain)),
-        _ => Cycles(count * BYTE_MILLICYCLES / 1_000),
+        (MemAccess::Chase, Some(chain)) => follow(caches, u64::from(count), u64::from(buffer.bytes), chain),
+        _ => {
+            let (work, set) = (u64::from(count) * BYTE_MILLICYCLES / 1_000, u64::from(buffer.bytes.min(count)));
+            Pass::lines(caches, work, LINE * BYTE_MILLICYCLES, set, Order::Ahead)
+        }
     }
 }
 
-/// Cycles from one pointer to the next. Those that lie in a row come ahead of time, as fast as their lines do.
-fn follow(bytes: u64, chain: Chain) -> u64 {
+/// From one pointer to the next, so many times. Those that lie in a row come ahead of time, as fast as their lines do.
+fn follow(caches: &Caches, count: u64, bytes: u64, chain: Chain) -> Pass {
     let stride = u64::from(chain.stride_bytes);
     // Only the lines with a pointer in them are touched.
-    let touched = level(bytes / stride.max(LINE) * LINE);
-    let share_of_line = touched.line * stride.min(LINE) / LINE;
-    if chain.random { touched.pointer } else { LEVELS[0].pointer.max(share_of_line) }
+    let set = bytes / stride.max(LINE) * LINE;
+    if chain.random {
+        let pointer = if set > caches.l1_bytes && set <= caches.l2_bytes { caches.l2_load.0 } else { POINTER };
+        let pointer = pointer.max(POINTER);
+        return Pass::lines(caches, count * pointer, pointer * 1_000, set, Order::Chained);
+    }
+    let in_line = (LINE / stride.min(LINE)).max(1);
+    Pass::lines(caches, count * POINTER, POINTER * in_line * 1_000, set, Order::Ahead)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const CACHES: Caches = Caches { l1_bytes: 32 << 10, l2_bytes: 1 << 20, l2_load: Cycles(14) };
+
     fn buffer(bytes: u32, stride_bytes: u32, random: bool) -> Buffer {
         Buffer { shared_as: None, bytes, chain: Some(Chain { stride_bytes, random }) }
     }
 
+    /// Cycles, and the lines of 1000 of them that come from beyond the core's caches.
+    fn of(pass: Pass) -> (u64, u32) {
+        (pass.work.0, pass.fetches.lines)
+    }
+
     #[test]
-    fn overwriting_takes_longer_where_the_buffer_has_room_only_farther_out() {
-        let cycles = |bytes, size| mem(bytes, size).0;
-        assert_eq!([cycles(64, 4 << 20), cycles(65, 4 << 20), cycles(1 << 20, 32 << 10)], [2, 4, 32_768]);
-        assert_eq!([cycles(1 << 20, 4 << 20), cycles(8 << 20, 4 << 20)], [65_536, 1 << 20]);
-        assert_eq!(cycles(64 << 20, 64 << 20), 20 << 20);
+    fn overwriting_takes_lines_from_where_the_buffer_has_room() {
+        let passes = |bytes, size| of(mem(&CACHES, bytes, size));
+        assert_eq!([passes(64, 4 << 20), passes(65, 4 << 20)], [(2, 0), (4, 0)]);
+        assert_eq!([passes(1 << 20, 32 << 10), passes(1 << 20, 4 << 20)], [(32_768, 0), (65_536, 0)]);
+        assert_eq!(passes(8 << 20, 4 << 20), (8 << 14 << 2, 250));
+        assert_eq!(mem(&CACHES, 8 << 20, 4 << 20).fetches.working_set, 4 << 20, "rounds through the buffer");
     }
 
     #[test]
@@ -86,17 +141,21 @@ mod tests {
     fn bytes_in_turn_come_at_the_pace_of_the_loop() {
         for access in [MemAccess::Read, MemAccess::Write] {
             let plain = Buffer { chain: None, ..buffer(64 << 20, 64, false) };
-            assert_eq!(memrun(access, 1_000, &plain).0, 1_500);
+            assert_eq!(of(memrun(&CACHES, access, 1_000, &plain)), (1_500, 0), "of 64 MiB it reads 1000 bytes");
+            // A line in 96 cycles.
+            assert_eq!(of(memrun(&CACHES, access, 2 << 20, &plain)), (3 << 20, 10));
         }
     }
 
     #[test]
     fn pointers_take_as_long_as_the_cache_that_holds_them_is_away() {
-        let chase = |buffer: Buffer| memrun(MemAccess::Chase, 1_000, &buffer).0 / 1_000;
-        let sizes = [16 << 10, 512 << 10, 8 << 20, 256 << 20];
-        assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, true))), [5, 14, 60, 300]);
-        assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, false))), [5, 5, 8, 20]);
+        let chase = |buffer: Buffer| of(memrun(&CACHES, MemAccess::Chase, 1_000, &buffer));
+        let sizes = [16 << 10, 512 << 10, 8 << 20];
+        assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, true))), [(5_000, 0), (14_000, 0), (5_000, 200)]);
+        assert_eq!(memrun(&CACHES, MemAccess::Chase, 1, &buffer(8 << 20, 64, true)).fetches.order, Order::Chained);
+        assert_eq!(sizes.map(|bytes| chase(buffer(bytes, 64, false))), [(5_000, 0), (5_000, 0), (5_000, 200)]);
         // A pointer every 4 KiB: a 64th of the lines; eight to a line: the first brings the others.
-        assert_eq!([chase(buffer(1 << 20, 4_096, true)), chase(buffer(256 << 20, 8, false))], [5, 5]);
+        assert_eq!(chase(buffer(1 << 20, 4_096, true)), (5_000, 0));
+        assert_eq!(chase(buffer(256 << 20, 8, false)), (5_000, 25));
     }
 }

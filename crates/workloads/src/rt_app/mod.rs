@@ -51,7 +51,8 @@ pub use description::{
 pub use fault::{Position, RtAppError, Warning, WarningKind};
 pub use log::{LogRow, ThreadLog, log_text};
 pub use refusal::Refused;
-pub use run::{RtApp, instance};
+pub use memory::Caches;
+pub use run::{Cores, RtApp, instance};
 
 use fault::Fault;
 

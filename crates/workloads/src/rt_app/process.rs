@@ -1,20 +1,25 @@
 //! The process of a running application: what its threads share, and main, which starts them and waits for them.
 
 use super::FORK_LIMIT;
-use super::description::{Application, BarrierId, Calibration, ConditionId, MutexId, SemaphoreId, TaskId};
+use super::description::{
+    Application, BarrierId, Buffer, BufferId, Calibration, ConditionId, Event, MutexId, SemaphoreId, TaskId,
+};
 use super::log::{FORK_LIMIT_REACHED, MAIN_START};
+use super::memory;
 use super::program::Thread;
+use super::run::Cores;
 use super::settings::Settings;
 use os::Os;
+use os::memory::{RegionId, RegionSpec};
 use os::sync::{self, SyncOp};
 use sched::sched::{TaskId as KernelTaskId, TgId};
 use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::{CpuMask, Ns};
+use units::{Cycles, CpuMask, Ns};
 
-/// Bytes of private cache that a thread uses again after a switch: its stack and rt-app's data of the thread (guess, 2
+/// Bytes of private cache that a thread uses again after a switch beside its buffers: its stack and rt-app's data of the thread (guess, 2
 /// to 8 KiB; the loop that `run` executes touches no memory).
 const WORKING_SET: u64 = 4 * 1024;
 /// Length of a task's name in the kernel (TASK_COMM_LEN, less the zero).
@@ -23,7 +28,7 @@ const LONGEST_COMM: usize = 15;
 /// What the threads share: the description, the kernel objects made for it, and memory.
 pub(super) struct Process {
     pub app: Application,
-    pub cycles_per_us: u64,
+    pub cores: Cores,
     /// What rt-app would have calibrated; 1 where the file does not say, so that a loop is a nanosecond.
     pub ns_per_loop: u64,
     /// By [`super::TaskgroupId`].
@@ -38,6 +43,10 @@ pub(super) struct Process {
     semaphores: Vec<sync::SemaphoreId>,
     /// rt-app makes its barriers of these.
     barriers: Vec<(sync::MutexId, sync::CondId)>,
+    /// By task: the buffer of its `mem`, if it has that event. Nobody has touched it at the start.
+    own_buffers: Vec<Option<RegionId>>,
+    /// Those of `memrun`, which main has filled by the start.
+    buffers: Vec<RegionId>,
     pub memory: RefCell<Memory>,
 }
 
@@ -57,11 +66,13 @@ pub(super) struct Memory {
     threads: Vec<Known>,
     /// By task.
     forks: Vec<u32>,
+    /// Some thread has called mlockall().
+    locked: bool,
 }
 
 impl Process {
     /// Creates what the threads meet at. `groups` are the ids of the application's task groups.
-    pub fn new(app: Application, cycles_per_us: u64, nr_cpus: usize, groups: Vec<TgId>, os: &mut Os) -> Process {
+    pub fn new(app: Application, cores: Cores, groups: Vec<TgId>, os: &mut Os) -> Process {
         let resources = &app.resources;
         let threads = app.threads().count() as u32;
         let memory = Memory {
@@ -72,6 +83,7 @@ impl Process {
             at_semaphore: vec![0; resources.semaphores.len() + 1],
             threads: vec![Known::Started; threads as usize],
             forks: vec![0; app.tasks.len()],
+            locked: false,
         };
         let ns_per_loop = match app.global.calibration.as_ref().map(|calibration| calibration.value) {
             Some(Calibration::NsPerLoop(ns)) => u64::from(ns).max(1),
@@ -81,17 +93,23 @@ impl Process {
         let mut create_mutex = || if inherits { os.create_pi_mutex() } else { os.create_mutex() };
         let mutexes = resources.mutexes.iter().map(|_| create_mutex()).collect();
         let mutexes_of_barriers: Vec<sync::MutexId> = resources.barriers.iter().map(|_| create_mutex()).collect();
+        let mut region = |bytes: u32| os.memory.create_region(RegionSpec { bytes: bytes.into(), ..Default::default() });
+        let buffers = resources.buffers.iter().map(|buffer| region(buffer.bytes)).collect();
+        let mut own_buffer = |task: usize| app.overwrites(TaskId(task as u32)).then(|| region(app.global.mem_buffer_bytes));
+        let own_buffers = (0..app.tasks.len()).map(&mut own_buffer).collect();
         Process {
-            cycles_per_us,
             ns_per_loop,
             groups,
-            settings: Settings::of_main(CpuMask::all(nr_cpus)),
+            settings: Settings::of_main(CpuMask::all(cores.nr_cpus)),
             start: os.create_barrier(threads),
             mutexes,
             conditions: resources.conditions.iter().map(|_| os.create_cond()).collect(),
             semaphores: (0..=resources.semaphores.len()).map(|_| os.create_semaphore()).collect(),
             barriers: mutexes_of_barriers.into_iter().map(|mutex| (mutex, os.create_cond())).collect(),
+            own_buffers,
+            buffers,
             memory: RefCell::new(memory),
+            cores,
             app,
         }
     }
@@ -115,6 +133,52 @@ impl Process {
 
     pub fn barrier(&self, id: BarrierId) -> (sync::MutexId, sync::CondId) {
         self.barriers[id.index()]
+    }
+
+    /// The buffer of a task that has `mem`.
+    pub fn own_buffer(&self, task: TaskId) -> RegionId {
+        self.own_buffers[task.index()].expect("a task with mem has a buffer")
+    }
+
+    pub fn buffer(&self, id: BufferId) -> RegionId {
+        self.buffers[id.index()]
+    }
+
+    /// What main does with the buffers of `memrun` before there are threads: rt-app fills them as it reads its file.
+    fn fill_buffers(&self) -> Vec<Op> {
+        let filled = self.buffers.iter().zip(&self.app.resources.buffers);
+        let ops = |(&region, buffer): (&RegionId, &Buffer)| {
+            let pass = memory::mem(&self.cores.caches, buffer.bytes, buffer.bytes);
+            let fill = pass.ops(region, self.cores.cycles_per_us);
+            std::iter::once(Op::Populate(region)).chain(fill)
+        };
+        filled.flat_map(ops).collect()
+    }
+
+    /// mlockall(), which brings in all that nobody has touched so far; for whoever is the first to call it.
+    pub fn lock_pages(&self) -> Vec<Op> {
+        let untouched = self.own_buffers.iter().flatten();
+        if !self.app.global.lock_pages || std::mem::replace(&mut self.memory.borrow_mut().locked, true) {
+            return Vec::new();
+        }
+        // On its way to user mode.
+        untouched.flat_map(|&region| [Op::Populate(region), Op::Work(Cycles(1))]).collect()
+    }
+
+    /// Bytes that threads of `task` use again and again: theirs, and the buffers that they go through.
+    fn working_set(&self, task: TaskId) -> (u64, u64) {
+        let own = self.own_buffers[task.index()].map(|_| u64::from(self.app.global.mem_buffer_bytes));
+        let mut used: Vec<BufferId> = Vec::new();
+        for step in self.app.tasks[task.index()].phases.iter().flat_map(|phase| &phase.steps) {
+            if let Event::MemRun { buffer, .. } = step.event
+                && !used.contains(&buffer)
+            {
+                used.push(buffer);
+            }
+        }
+        let run = used.iter().map(|id| u64::from(self.app.resources.buffers[id.index()].bytes));
+        let data = own.into_iter().chain(run).sum::<u64>();
+        (WORKING_SET + data, data)
     }
 
     pub fn running(&self) -> bool {
@@ -153,7 +217,8 @@ impl Process {
         let comm = if name.len() <= LONGEST_COMM { &name } else { &name[..end] };
         let settings = starter.inherited();
         let thread = Thread::new(process.clone(), task, index, fork, settings.clone());
-        let spec = TaskSpec { memory: AddressSpace::Parent, working_set: WORKING_SET, ..TaskSpec::new(comm, thread) };
+        let (working_set, data) = process.working_set(task);
+        let spec = TaskSpec { memory: AddressSpace::Parent, working_set, data, ..TaskSpec::new(comm, thread) };
         settings.apply(spec)
     }
 
@@ -209,6 +274,7 @@ enum Known {
 
 enum MainState {
     Start,
+    Filled,
     Create,
     Created,
     Sleep,
@@ -234,7 +300,12 @@ impl Main {
     fn advance(&mut self, last: Outcome) {
         let duration = self.process.app.global.duration_s.as_ref().map(|d| Ns::from_ms(1000 * u64::from(d.value)));
         let (op, state) = match self.state {
-            MainState::Start => (Op::Report { series: MAIN_START, value: last.now.0 }, MainState::Create),
+            MainState::Start => {
+                self.ops.extend(self.process.fill_buffers());
+                self.state = MainState::Filled;
+                return;
+            }
+            MainState::Filled => (Op::Report { series: MAIN_START, value: last.now.0 }, MainState::Create),
             MainState::Create => {
                 let Some(task) = self.threads.pop_front() else {
                     self.state = if duration.is_some() { MainState::Sleep } else { MainState::Join };

@@ -140,7 +140,9 @@ impl Thread {
                 let of =
                     Attributes { policy: Some(&policy.value), util_min: value(util_min), util_max: value(util_max) };
                 self.settings.set_attributes(&of, &mut self.ops);
+                self.bind_to(task.nodes_membind.as_ref());
                 self.move_to(task.taskgroup.as_ref());
+                self.ops.extend(process.lock_pages());
             }
             At::Round if !process.running() || task.loops == Loops::Times(self.task_round) => self.finish(),
             At::Round => {
@@ -184,7 +186,15 @@ impl Thread {
         let policy = phase.policy.as_ref().map(|policy| &policy.value);
         let of = Attributes { policy, util_min: value(&phase.util_min), util_max: value(&phase.util_max) };
         self.settings.enter(&of, self.phase, &mut self.ops);
+        self.bind_to(phase.nodes_membind.as_ref());
         self.move_to(phase.taskgroup.as_ref());
+    }
+
+    /// Where nothing of memory is used, it does not matter where it would lie.
+    fn bind_to(&mut self, nodes: Option<&Placed<Vec<u16>>>) {
+        if self.process.app.uses_memory() {
+            self.settings.set_membind(nodes, &mut self.ops);
+        }
     }
 
     fn move_to(&mut self, group: Option<&Placed<TaskgroupId>>) {
@@ -352,17 +362,21 @@ impl Thread {
 
     /// The log has no column for these.
     fn data(&mut self, event: &Event) -> Progress {
-        let app = &self.process.app;
-        let buffer = app.global.mem_buffer_bytes;
-        let work = match *event {
-            Event::Mem { bytes } => memory::mem(bytes, buffer),
-            Event::IoRun { bytes } => memory::iorun(bytes, buffer),
+        let Process { app, cores, .. } = &*self.process;
+        let own = app.global.mem_buffer_bytes;
+        let (pass, region) = match *event {
+            Event::IoRun { bytes } => {
+                self.ops.push_back(Op::Work(memory::iorun(bytes, own)));
+                return Progress::Done;
+            }
+            Event::Mem { bytes } => (memory::mem(&cores.caches, bytes, own), self.process.own_buffer(self.task)),
             Event::MemRun { access, count, buffer } => {
-                memory::memrun(access, count, &app.resources.buffers[buffer.index()])
+                let of = &app.resources.buffers[buffer.index()];
+                (memory::memrun(&cores.caches, access, count, of), self.process.buffer(buffer))
             }
             _ => unreachable!("{} touches no data", event.name()),
         };
-        self.ops.push_back(Op::Work(work));
+        self.ops.extend(pass.ops(region, cores.cycles_per_us));
         Progress::Done
     }
 
@@ -510,7 +524,7 @@ impl Thread {
     }
 
     fn work(&mut self, us: u64) -> Progress {
-        self.ops.push_back(Op::Work(Cycles(us * self.process.cycles_per_us)));
+        self.ops.push_back(Op::Work(Cycles(us * self.process.cores.cycles_per_us)));
         Progress::Stage(1)
     }
 

@@ -3,6 +3,7 @@
 use super::description::{Application, Event, Placed, Policy, PolicyName, Task, TaskId};
 use super::fault::{Position, RtAppError};
 use super::log::{self, ThreadLog};
+use super::memory::Caches;
 use super::process::Process;
 use super::refusal::{self, Refused};
 use crate::Instance;
@@ -16,32 +17,37 @@ use sim::program::TaskSpec;
 #[derive(Clone, Debug)]
 pub struct RtApp {
     app: Application,
-    nr_cpus: usize,
-    cycles_per_us: u64,
+    cores: Cores,
     /// Tasks that may run, in the order of the file.
     operations: Vec<TaskId>,
 }
 
-/// Makes an application ready to run on a machine of `nr_cpus` CPUs.
-///
-/// `cycles_per_us`: cycles of a core of capacity 1024 at its highest frequency, which say what a microsecond of `run`
-/// is.
+/// What an application has to know of its machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cores {
+    pub nr_cpus: usize,
+    /// Cycles of a core of capacity 1024 at its highest frequency, which say what a microsecond of `run` is.
+    pub cycles_per_us: u64,
+    pub caches: Caches,
+}
+
+/// Makes an application ready to run on a machine of such cores.
 ///
 /// # Errors
 /// What the simulation does not do, by its name and with its place (`docs/rt-app.md` lists it), the first in the file;
 /// then CPUs that the machine does not have.
-pub fn instance(app: Application, nr_cpus: usize, cycles_per_us: u64) -> Result<RtApp, RtAppError> {
-    assert!(cycles_per_us > 0, "a core without speed");
+pub fn instance(app: Application, cores: Cores) -> Result<RtApp, RtAppError> {
+    assert!(cores.cycles_per_us > 0, "a core without speed");
     let first = not_modelled(&app).into_iter().min_by_key(|(position, _)| *position);
     if let Some((position, what)) = first {
         return Err(app.not_modelled(what, position));
     }
-    app.check_cpus(nr_cpus)?;
+    app.check_cpus(cores.nr_cpus)?;
     let forked = |id: TaskId| app.steps().any(|(_, step)| step.event == Event::Fork(id));
     let runs = |&(index, id): &(usize, TaskId)| app.tasks[index].instances > 0 || forked(id);
     let tasks = (0..app.tasks.len()).map(|index| (index, TaskId(index as u32)));
     let operations = tasks.filter(runs).map(|(_, id)| id).collect();
-    Ok(RtApp { app, nr_cpus, cycles_per_us, operations })
+    Ok(RtApp { app, cores, operations })
 }
 
 /// Every use of what the simulation does not do.
@@ -54,10 +60,6 @@ fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
     let deadline = |policy: &Placed<Policy>| policy.value.name() == PolicyName::Deadline;
     let lent = lent.filter(|_| of_tasks.chain(of_phases).flatten().any(deadline));
     found.extend(lent.map(|enabled| (enabled.position, "pi_enabled\" beside \"SCHED_DEADLINE")));
-    // Where nothing of memory is used, it does not matter where it would lie.
-    if app.uses_memory() {
-        found.extend(app.memory_nodes().map(|nodes| (nodes.position, "nodes_membind\" beside \"mem\" or \"memrun")));
-    }
     found
 }
 
@@ -130,7 +132,7 @@ impl Instance for RtApp {
     fn start_in(&self, os: &mut Os, groups: &[TgId]) -> Vec<TaskSpec> {
         let id = |place: Option<usize>| place.map_or(ROOT_TASK_GROUP, |place| groups[place]);
         let groups = self.group_places().into_iter().map(id).collect();
-        let process = Process::new(self.app.clone(), self.cycles_per_us, self.nr_cpus, groups, os);
+        let process = Process::new(self.app.clone(), self.cores, groups, os);
         vec![Process::main(process)]
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Settings {
     /// `None`: the one that rt-app was started in.
     group: Option<TgId>,
     cpus: CpuMask,
+    /// NUMA nodes that its memory comes from; `None`: any.
+    nodes: Option<Vec<u16>>,
     /// Where the thread may run in phases that name no CPUs: where it might when it was started.
     default_cpus: CpuMask,
 }
@@ -39,6 +41,7 @@ impl Settings {
             slice_us: None,
             group: None,
             cpus: every_cpu.clone(),
+            nodes: None,
             default_cpus: every_cpu,
         }
     }
@@ -122,6 +125,15 @@ impl Settings {
         if *cpus != self.cpus {
             self.cpus = cpus.clone();
             ops.push_back(Op::SetAffinity(cpus.clone()));
+        }
+    }
+
+    /// rt-app: set_thread_membind(). A phase or task that names no nodes leaves them as they are.
+    pub fn set_membind(&mut self, nodes: Option<&Placed<Vec<u16>>>, ops: &mut VecDeque<Op>) {
+        let Some(nodes) = nodes.filter(|nodes| !nodes.value.is_empty()) else { return };
+        if self.nodes.as_ref() != Some(&nodes.value) {
+            self.nodes = Some(nodes.value.clone());
+            ops.push_back(Op::SetMembind(nodes.value.clone()));
         }
     }
 

@@ -16,6 +16,11 @@ pub trait PageTables {
     /// mempolicy.c: change_prot_numa(). Makes the next touch of each page that is there a fault; `from` and `to` are pages counted
     /// from the start of the area. The number of pages for which that is new.
     fn change_prot_numa(&mut self, area: u32, from: u64, to: u64) -> u64;
+    /// mempolicy.c: vma_policy_mof(). Whether what `task` touches may be taken away and moved to it; not if a memory policy of its own
+    /// says where it lies.
+    fn vma_policy_mof(&self, _task: TaskId) -> bool {
+        true
+    }
 }
 
 /// What struct mm_struct keeps for NUMA balancing. Addresses and sizes in pages of 4 KiB.
@@ -232,6 +237,10 @@ impl<A: Arch> Sched<A> {
         mm.numa_next_scan = after;
         // Another thread will likely be the next.
         self.numa.task[p].node_stamp += 2 * self.tick_nsec;
+        if !tables.vma_policy_mof(p) {
+            // It skips every area, and has come to the end of them.
+            return self.numa.mm.get_mut(&id).expect("it was there above").reset_ptenuma_scan();
+        }
         let pages = (self.sysctl.numa_balancing_scan_size * PAGES_PER_MB) as i64;
         let mut scan = Scan { start: 0, pages, virtpages: pages * 8 };
         match self.kernel.numa.scan_areas {

@@ -3,6 +3,7 @@
 use super::*;
 
 mod classes;
+mod memory;
 mod random;
 mod reading;
 mod refusals;

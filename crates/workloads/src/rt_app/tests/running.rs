@@ -33,10 +33,15 @@ impl<const COSTS: bool> Ran<COSTS> {
     }
 
     fn start(kernel: &str, cpus: usize, prices: Prices, application: Application) -> Ran<COSTS> {
-        let topology = from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86);
-        let topology = topology.expect("a valid machine");
+        Self::start_in(kernel, &format!("pack:1 l3:1 core:{cpus} pu:1"), prices, application)
+    }
+
+    /// Starts an application at time 0 on a machine of that shape.
+    pub fn start_in(kernel: &str, shape: &str, prices: Prices, application: Application) -> Ran<COSTS> {
+        let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
+        let cpus = topology.nr_cpus();
         let kernel = *sched::versions::kernel(kernel).expect("a kernel that is built");
-        let cycles_per_us = 1_000_000 / prices.ps_per_cycle;
+        let cores = Cores { nr_cpus: cpus, cycles_per_us: 1_000_000 / prices.ps_per_cycle, caches: (&prices).into() };
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
         let sysctl = Sysctl::new(cpus);
         let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), 250) };
@@ -51,7 +56,7 @@ impl<const COSTS: bool> Ran<COSTS> {
             }),
             250,
         );
-        let rt_app = instance(application, cpus, cycles_per_us).unwrap_or_else(|error| panic!("{error}"));
+        let rt_app = instance(application, cores).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {
             sim.spawn(CpuId(0), task);
         }
@@ -74,6 +79,11 @@ impl<const COSTS: bool> Ran<COSTS> {
     pub fn running_on(&self, cpu: u16) -> Option<String> {
         self.sim.sched.rq[CpuId(cpu)].curr.map(|task| self.sim.sched.task_cold[task].comm.clone())
     }
+}
+
+/// One CPU of 1 GHz without caches.
+pub(super) fn one_cpu() -> Cores {
+    Cores { nr_cpus: 1, cycles_per_us: 1_000, caches: Caches::default() }
 }
 
 pub(super) fn run_on(kernel: &str, cpus: usize, text: &str) -> Ran<false> {
@@ -262,7 +272,7 @@ fn groups_share_the_cpu_whatever_their_numbers() {
         let nested = hogs(r#""taskgroup": "/a/b","#, r#""taskgroup": "/a/b","#);
         assert!((24..=26).contains(&share(kernel, &nested)), "{kernel}");
     }
-    let rt_app = instance(app(&hogs(r#""taskgroup": "/a/b/c","#, r#""taskgroup": "/a/d","#)), 1, 1).unwrap();
+    let rt_app = instance(app(&hogs(r#""taskgroup": "/a/b/c","#, r#""taskgroup": "/a/d","#)), one_cpu()).unwrap();
     let groups: Vec<String> = rt_app.groups().into_iter().map(|group| group.path).collect();
     assert_eq!(groups, ["/a", "/a/b", "/a/b/c", "/a/d"]);
 }
@@ -358,12 +368,12 @@ fn logs_look_like_rt_apps() {
 }
 
 #[test]
-fn data_is_work_and_takes_as_long_as_its_buffer_is_far_away() {
+fn data_is_work() {
     let text = r#"{"tasks": {"t": {"loop": 2, "mem": 1048576, "iorun": 100,
         "memrun": {"type": "chase", "size": 8388608, "count": 1000}}}}"#;
     let ran = run(1, text);
-    // At 1 GHz: 16384 lines of 4 cycles, a write, 1000 pointers of 60.
-    assert_eq!(ran.rt_app.samples_of(0, &ran.sim.samples), [65_536 + 400 + 60_000; 2]);
+    // At 1 GHz, where all memory is at hand: 16384 lines of 4 cycles, a write, 1000 pointers of 5.
+    assert_eq!(ran.rt_app.samples_of(0, &ran.sim.samples), [65_536 + 400 + 5_000; 2]);
     let memory = Ran::<false>::start("v4.15", 2, Prices::free(), fixture("memory.json", Duplicates::Workgen)).ended();
     assert!(memory.rt_app.unmeasured(&memory.sim.samples).is_empty());
 }
