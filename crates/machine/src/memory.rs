@@ -153,8 +153,7 @@ impl MemoryLoad {
                 self.stretch[node] = stretch_of(&asked, &self.stretch, node);
             }
         }
-        let longer =
-            |asked: &Asked| (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000));
+        let longer = |asked: &Asked| (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000));
         asked.iter().map(longer).collect()
     }
 

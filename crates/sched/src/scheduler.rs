@@ -147,7 +147,11 @@ pub trait Scheduler {
     fn task_prio(&self, _task: TaskId) -> i32 {
         DEFAULT_PRIO
     }
-    /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority; `None`: nobody does any more.
+    /// The deadline of a task that has one, own or lent, in ns of its queue's clock; 0 without.
+    fn task_deadline(&self, _task: TaskId) -> u64 {
+        0
+    }
+    /// `pi_task`, the first of those who wait for what `task` holds, lends it its priority and its deadline; `None`: nobody does any more.
     fn rt_mutex_setprio(&mut self, _cpu: CpuId, _task: TaskId, _pi_task: Option<TaskId>) {}
 
     // NUMA balancing. A scheduler without it leaves these as they are.
@@ -508,6 +512,13 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn task_prio(&self, task: TaskId) -> i32 {
         self.task[task].prio
+    }
+
+    fn task_deadline(&self, task: TaskId) -> u64 {
+        match self.task[task].sched_class {
+            SchedClass::Dl => self.dl_se[task].deadline,
+            _ => 0,
+        }
     }
 
     fn rt_mutex_setprio(&mut self, cpu: CpuId, task: TaskId, pi_task: Option<TaskId>) {

@@ -141,6 +141,14 @@ impl<A: Arch> Sched<A> {
 
     /// The middle of that frame, under the locks; __sched_setscheduler()'s as well.
     pub(crate) fn requeue_changed(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self)) {
+        self.requeue_changed_and(p, change, |sched| {
+            apply(sched);
+            false
+        });
+    }
+
+    /// [`Sched::requeue_changed`], where the change says whether the task gets another budget of its deadline (ENQUEUE_REPLENISH).
+    pub(crate) fn requeue_changed_and(&mut self, p: TaskId, change: TaskChange, apply: impl FnOnce(&mut Self) -> bool) {
         assert_ne!(self.task[p].policy, Policy::Stop, "nobody changes a stopper");
         let cpu = self.task[p].cpu;
         let noclock = self.kernel.core.clock == ClockUpdate::Callers;
@@ -154,7 +162,7 @@ impl<A: Arch> Sched<A> {
             self.put_prev_task(cpu, Some(p));
         }
         let old_prio = self.task[p].prio;
-        apply(self);
+        let replenish = apply(self);
         let current_first = self.kernel.core.change_order == ChangeOrder::CurrentFirst;
         if running && current_first {
             self.set_next_task(cpu, p);
@@ -162,7 +170,7 @@ impl<A: Arch> Sched<A> {
         if queued {
             // A task whose priority has fallen comes before those that have it already.
             let head = old_prio < self.task[p].prio;
-            self.enqueue_task(cpu, p, QueueFlags { head, ..flags });
+            self.enqueue_task(cpu, p, QueueFlags { head, replenish, ..flags });
         }
         if running && !current_first {
             self.set_next_task(cpu, p);
@@ -293,12 +301,15 @@ impl<A: Arch> Sched<A> {
             self.__setscheduler_uclamp(p, attr);
         } else {
             let moves = change != PolicyChange::Requeued && !same_prio;
-            self.requeue_changed(p, TaskChange { moves, put_prev: true }, |sched| {
+            self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
+                let mut replenish = false;
                 if !attr.sched_flags.keep_all {
                     sched.__setscheduler_params(p, attr);
                     sched.task[p].sched_class = next_class;
+                    replenish = sched.__setscheduler_dl_pi(p);
                 }
                 sched.__setscheduler_uclamp(p, attr);
+                replenish
             });
             self.check_class_changed(cpu, p, prev_class, old_prio);
         }

@@ -9,7 +9,6 @@ use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::fs::{FsCall, Jbd2, Xfsaild};
 use os::irq::Cause;
-use os::memory::RegionId;
 use os::net::NetCall;
 use os::net::poll::EpollCall;
 use os::pipe::PipeCall;
@@ -384,16 +383,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.sched.move_to_group(cpu, task, group);
                 true
             }
-            Op::Touch { region, bytes_per_second } => self.touch_memory(cpu, task, region, bytes_per_second),
-            Op::Populate(region) => self.populate_memory(cpu, task, region),
-            Op::SetMembind(nodes) => {
-                self.os.memory.set_membind(task, nodes);
-                true
-            }
-            Op::Fetch { kind, fetches } => {
-                self.set_fetches(cpu, task, kind, fetches);
-                true
-            }
+            Op::Touch { .. } | Op::Populate(_) | Op::SetMembind(_) | Op::Fetch { .. } => self.use_memory(cpu, task, op),
             Op::Exit => {
                 if self.os.exit_notify(&mut self.sched, cpu, task, (!paid).then_some(paths::DO_EXIT)) {
                     self.context(task).pending = Pending::Dying;
@@ -407,17 +397,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    fn touch_memory(&mut self, cpu: CpuId, task: TaskId, region: RegionId, bytes_per_second: u64) -> bool {
+    fn use_memory(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         let mm = self.context(task).mm;
-        self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
-        self.refresh_demand(cpu, task);
-        true
-    }
-
-    fn populate_memory(&mut self, cpu: CpuId, task: TaskId, region: RegionId) -> bool {
-        let mm = self.context(task).mm;
-        self.os.populate_memory(&mut self.sched, (task, mm), region);
-        self.refresh_demand(cpu, task);
+        match op {
+            Op::Touch { region, bytes_per_second } => {
+                self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
+                self.refresh_demand(cpu, task);
+            }
+            Op::Populate(region) => {
+                self.os.populate_memory(&mut self.sched, (task, mm), region);
+                self.refresh_demand(cpu, task);
+            }
+            Op::SetMembind(nodes) => self.os.memory.set_membind(task, nodes),
+            Op::Fetch { kind, fetches } => self.set_fetches(cpu, task, kind, fetches),
+            _ => unreachable!("no use of memory"),
+        }
         true
     }
 

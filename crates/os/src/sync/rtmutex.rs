@@ -4,8 +4,7 @@
 //! An uncontended lock or unlock stays in user space. Whoever is waited for gives the mutex back through the kernel, which wakes the
 //! first of the waiters by priority; until that one runs, only who has more priority may take it.
 //!
-//! Modelled: a price for going into the kernel, that of a futex's wait or wakeup. Differs: deadlines are not lent (see
-//! `rt_mutex_setprio()`); whoever would close a circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never
+//! Modelled: a price for going into the kernel, that of a futex's wait or wakeup. Differs: whoever would close a circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never
 //! returns); a task that waits does not change its own priority, so nobody is queued anew for that (rt_mutex_adjust_pi()).
 
 use super::{MutexId, Stage, Sync, SyncCall, futex_wait};
@@ -67,7 +66,14 @@ impl PiRules {
 #[derive(Clone, Copy, Debug)]
 struct RtMutexWaiter {
     task: TaskId,
+    rank: Rank,
+}
+
+/// What waiters are ordered by: the less, the sooner. Of those with a deadline the earlier one comes first; other tasks have none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Rank {
     prio: i32,
+    deadline: u64,
 }
 
 /// A mutex, with what the kernel keeps of it.
@@ -91,10 +97,10 @@ impl PiMutex {
         self.waiters.first().map(|waiter| waiter.task)
     }
 
-    /// rtmutex.c: rt_mutex_enqueue(). Behind those of its priority.
-    fn rt_mutex_enqueue(&mut self, task: TaskId, prio: i32) {
-        let at = self.waiters.partition_point(|other| other.prio <= prio);
-        self.waiters.insert(at, RtMutexWaiter { task, prio });
+    /// rtmutex.c: rt_mutex_enqueue(). Behind those of its rank.
+    fn rt_mutex_enqueue(&mut self, task: TaskId, rank: Rank) {
+        let at = self.waiters.partition_point(|other| other.rank <= rank);
+        self.waiters.insert(at, RtMutexWaiter { task, rank });
     }
 
     /// rtmutex.c: rt_mutex_dequeue().
@@ -106,12 +112,12 @@ impl PiMutex {
         self.waiters.iter().any(|waiter| waiter.task == task)
     }
 
-    /// rtmutex.c: try_to_take_rt_mutex(), by a task of this priority that may or may not wait already.
+    /// rtmutex.c: try_to_take_rt_mutex(), by a task of this rank that may or may not wait already.
     #[doc(alias = "rt_mutex_steal")]
-    fn try_to_take_rt_mutex(&mut self, task: TaskId, prio: i32) -> bool {
+    fn try_to_take_rt_mutex(&mut self, task: TaskId, rank: Rank) -> bool {
         let free = match self.waiters.first() {
             _ if self.owner.is_some() => false,
-            Some(top) => top.task == task || prio < top.prio,
+            Some(top) => top.task == task || rank < top.rank,
             None => true,
         };
         if free {
@@ -122,12 +128,15 @@ impl PiMutex {
     }
 }
 
-/// rtmutex.c: __waiter_prio().
-fn waiter_prio<S: Scheduler>(sched: &S, order: WaiterOrder, task: TaskId) -> i32 {
-    match (order, sched.task_prio(task)) {
+/// rtmutex.c: waiter_update_prio() and __waiter_prio(), which rt_mutex_waiter_less() compares.
+#[doc(alias = "__waiter_prio")]
+#[doc(alias = "rt_mutex_waiter_less")]
+fn waiter_rank<S: Scheduler>(sched: &S, order: WaiterOrder, task: TaskId) -> Rank {
+    let prio = match (order, sched.task_prio(task)) {
         (WaiterOrder::RealTimeFirst, MAX_RT_PRIO..) => DEFAULT_PRIO,
         (_, prio) => prio,
-    }
+    };
+    Rank { prio, deadline: sched.task_deadline(task) }
 }
 
 impl Sync {
@@ -141,7 +150,7 @@ impl Sync {
     /// Differs: of two that have one priority the one that waits for the older mutex, where the kernel takes the one that came first.
     fn task_top_pi_waiter(&self, task: TaskId) -> Option<TaskId> {
         let held = self.pi_mutexes.iter().filter(|mutex| mutex.owner == Some(task));
-        let top = held.rev().filter_map(|mutex| mutex.waiters.first()).max_by_key(|waiter| Reverse(waiter.prio));
+        let top = held.rev().filter_map(|mutex| mutex.waiters.first()).max_by_key(|waiter| Reverse(waiter.rank));
         top.map(|waiter| waiter.task)
     }
 
@@ -157,14 +166,14 @@ impl Sync {
         while let Some(owner) = self.pi_mutexes[lock].owner {
             self.rt_mutex_adjust_prio(sched, cpu, owner);
             let Some(next) = self.pi_blocked_on(owner) else { return };
-            let prio = waiter_prio(sched, order, owner);
+            let rank = waiter_rank(sched, order, owner);
             let mutex = &mut self.pi_mutexes[next];
-            if mutex.waiters.iter().any(|waiter| waiter.task == owner && waiter.prio == prio) {
+            if mutex.waiters.iter().any(|waiter| waiter.task == owner && waiter.rank == rank) {
                 return;
             }
             let top_before = mutex.rt_mutex_top_waiter();
             mutex.rt_mutex_dequeue(owner);
-            mutex.rt_mutex_enqueue(owner, prio);
+            mutex.rt_mutex_enqueue(owner, rank);
             let top = mutex.rt_mutex_top_waiter();
             if mutex.owner.is_none() {
                 // On its way to the first of them, who is another one now.
@@ -223,7 +232,7 @@ impl Os {
             charge(sched, cpu, paths::USER_LOCK);
         }
         sched.arch_mut().atomic(cpu, mutex.line);
-        if mutex.try_to_take_rt_mutex(task, waiter_prio(sched, order, task)) {
+        if mutex.try_to_take_rt_mutex(task, waiter_rank(sched, order, task)) {
             return Step::Done(0);
         }
         if waits {
@@ -243,7 +252,7 @@ impl Os {
         let order = self.rules.pi.waiters;
         let mutex = &mut self.sync.pi_mutexes[lock];
         mutex.contended = true;
-        mutex.rt_mutex_enqueue(task, waiter_prio(sched, order, task));
+        mutex.rt_mutex_enqueue(task, waiter_rank(sched, order, task));
         if mutex.rt_mutex_top_waiter() == Some(task) {
             self.sync.rt_mutex_adjust_prio_chain(sched, cpu, lock, order);
         }

@@ -14,21 +14,16 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: __rt_effective_prio().
-    ///
-    /// Differs: a deadline task lends nothing: its deadline would have to go with its priority.
     fn __rt_effective_prio(&self, pi_task: Option<TaskId>, prio: i32) -> i32 {
-        let lent = pi_task.map_or(prio, |pi_task| self.task[pi_task].prio);
-        if lent < MAX_DL_PRIO { prio } else { lent.min(prio) }
+        pi_task.map_or(prio, |pi_task| self.task[pi_task].prio.min(prio))
     }
 
-    /// core.c: rt_mutex_setprio(). `pi_task`, the first of those who wait for what `p` holds, lends its priority from now on; `None`:
-    /// nobody does any more.
-    ///
-    /// Differs: see __rt_effective_prio(); so deadlines are never boosted.
+    /// core.c: rt_mutex_setprio(). `pi_task`, the first of those who wait for what `p` holds, lends it its priority from now on, and its
+    /// deadline; `None`: nobody does any more.
     pub fn rt_mutex_setprio(&mut self, p: TaskId, pi_task: Option<TaskId>) {
         let prio = self.__rt_effective_prio(pi_task, self.normal_prio(p));
         let old_prio = self.task[p].prio;
-        if prio == old_prio || prio < MAX_DL_PRIO {
+        if prio == old_prio && !dl_prio(prio) {
             self.task_cold[p].pi_top_task = pi_task;
             return;
         }
@@ -40,14 +35,16 @@ impl<A: Arch> Sched<A> {
         let prev_class = self.task[p].sched_class;
         let next_class = SchedClass::__setscheduler_class(prio);
         self.check_class_changing(cpu, p, next_class);
-        let moves = self.kernel.core.policy_change != PolicyChange::Requeued;
-        self.requeue_changed(p, TaskChange { moves, put_prev: true }, |sched| {
+        let moves = self.kernel.core.policy_change != PolicyChange::Requeued && prio != old_prio;
+        self.requeue_changed_and(p, TaskChange { moves, put_prev: true }, |sched| {
+            let replenish = sched.lend_deadline(p, pi_task, prio, old_prio);
             sched.task[p].sched_class = next_class;
             sched.task[p].prio = prio;
             if next_class == SchedClass::Rt {
                 // It may be lent that while it sleeps.
                 sched.rt_se.ensure(p);
             }
+            replenish
         });
         self.check_class_changed(cpu, p, prev_class, old_prio);
         self.tell_prio(p);
@@ -55,4 +52,37 @@ impl<A: Arch> Sched<A> {
         self.pi_unlock(p);
         self.balance_callbacks(cpu);
     }
+
+    /// The part of rt_mutex_setprio() that says whose deadline `p` has: that of `pi_task` where it has none of its own, or a later one.
+    /// Whether it gets a budget of it (ENQUEUE_REPLENISH).
+    fn lend_deadline(&mut self, p: TaskId, pi_task: Option<TaskId>, prio: i32, old_prio: i32) -> bool {
+        if !dl_prio(prio) {
+            if dl_prio(old_prio) {
+                self.dl_se[p].pi_se = None;
+            }
+            return false;
+        }
+        self.dl_se.ensure(p);
+        let lender = pi_task.filter(|&lender| dl_prio(self.task[lender].prio));
+        let lender = lender.filter(|&lender| !dl_prio(self.normal_prio(p)) || self.dl_entity_preempt(lender, p));
+        self.dl_se[p].pi_se = lender.map(|lender| self.dl_se[lender].pi_se.unwrap_or(lender));
+        lender.is_some()
+    }
+
+    /// core.c: __setscheduler_dl_pi(). A task that leaves the deadline class, or was to, while a deadline is lent to it has what is lent.
+    /// Whether it gets a budget of it.
+    pub(crate) fn __setscheduler_dl_pi(&mut self, p: TaskId) -> bool {
+        let lender = self.task_cold[p].pi_top_task;
+        let Some(lender) = lender.filter(|_| dl_prio(self.task[p].prio) && self.task[p].policy != Policy::Deadline)
+        else {
+            return false;
+        };
+        self.dl_se[p].pi_se = Some(self.dl_se[lender].pi_se.unwrap_or(lender));
+        true
+    }
+}
+
+/// include/linux/sched/deadline.h: dl_prio().
+fn dl_prio(prio: i32) -> bool {
+    prio < MAX_DL_PRIO
 }

@@ -85,14 +85,14 @@ impl SchedDlEntity {
             SchedDlEntity { queued, pushable, runtime: self.runtime, deadline: self.deadline, ..Default::default() };
     }
 
-    /// deadline.c: dl_entity_overflow().
-    pub(super) fn dl_entity_overflow(&self, overflow: Overflow, t: u64) -> bool {
+    /// deadline.c: dl_entity_overflow(), with the parameters of `pi_se`.
+    pub(super) fn dl_entity_overflow(&self, pi_se: &SchedDlEntity, overflow: Overflow, t: u64) -> bool {
         let window = match overflow {
-            Overflow::Period => self.dl_period,
-            Overflow::Deadline => self.dl_deadline,
+            Overflow::Period => pi_se.dl_period,
+            Overflow::Deadline => pi_se.dl_deadline,
         };
         let left = (window >> DL_SCALE).wrapping_mul((self.runtime >> DL_SCALE) as u64);
-        let right = (self.deadline.wrapping_sub(t) >> DL_SCALE).wrapping_mul(self.dl_runtime >> DL_SCALE);
+        let right = (self.deadline.wrapping_sub(t) >> DL_SCALE).wrapping_mul(pi_se.dl_runtime >> DL_SCALE);
         dl_time_before(right, left)
     }
 }
@@ -111,9 +111,10 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: replenish_dl_new_period().
     pub(super) fn replenish_dl_new_period(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
+        let SchedDlEntity { dl_deadline, dl_runtime, .. } = *self.pi_of(se);
         let entity = self.dl_mut(se);
-        entity.deadline = clock.wrapping_add(entity.dl_deadline);
-        entity.runtime = entity.dl_runtime as i64;
+        entity.deadline = clock.wrapping_add(dl_deadline);
+        entity.runtime = dl_runtime as i64;
         entity.started = true;
         if entity.dl_defer && !entity.dl_defer_running {
             (entity.dl_throttled, entity.dl_defer_armed) = (true, true);
@@ -130,19 +131,25 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: replenish_dl_entity(). The next period's budget, of which what was overrun is taken off.
     pub(super) fn replenish_dl_entity(&mut self, se: DlSe) {
         let clock = self.rq[self.rq_of_dl_se(se)].clock;
-        let overflow = self.kernel.dl.overflow;
+        let (pi_se, overflow) = (self.pi_of(se), self.kernel.dl.overflow);
+        let SchedDlEntity { dl_runtime, dl_deadline, dl_period, .. } = *pi_se;
+        assert!(dl_runtime > 0, "{se:?} has no budget to be given");
+        let entity = self.dl_entity(se);
+        // A task of another class to which a deadline is lent has no period that could go on.
+        let begins =
+            entity.dl_deadline == 0 || entity.dl_defer_armed && entity.dl_entity_overflow(pi_se, overflow, clock);
         let entity = self.dl_mut(se);
-        debug_assert!(entity.dl_runtime > 0, "{se:?} has no budget to be given");
-        if entity.dl_defer_armed && entity.dl_entity_overflow(overflow, clock) {
-            entity.deadline = clock.wrapping_add(entity.dl_deadline);
-            entity.runtime = entity.dl_runtime as i64;
+        if begins {
+            entity.deadline = clock.wrapping_add(dl_deadline);
+            entity.runtime = dl_runtime as i64;
+            entity.started = true;
         }
         if entity.dl_yielded && entity.runtime > 0 {
             entity.runtime = 0;
         }
         while entity.runtime <= 0 {
-            entity.deadline = entity.deadline.wrapping_add(entity.dl_period);
-            entity.runtime += entity.dl_runtime as i64;
+            entity.deadline = entity.deadline.wrapping_add(dl_period);
+            entity.runtime += dl_runtime as i64;
         }
         if dl_time_before(entity.deadline, clock) {
             // "DL replenish lagged too much": begin anew.
@@ -172,8 +179,9 @@ impl<A: Arch> Sched<A> {
         let entity = self.dl_entity(se);
         let new = !entity.started;
         let past = dl_time_before(entity.deadline, clock);
-        if new || past || entity.dl_entity_overflow(rules.overflow, clock) {
+        if new || past || entity.dl_entity_overflow(self.pi_of(se), rules.overflow, clock) {
             let revised = rules.constrained == Constrained::NextPeriod
+                && !self.is_dl_boosted(se)
                 && (!entity.dl_is_implicit() || (entity.dl_defer && entity.dl_defer_running));
             if revised && !new && !past {
                 return self.update_dl_revised_wakeup(se, clock);
@@ -200,7 +208,7 @@ impl<A: Arch> Sched<A> {
         // One that never had a budget has no period either: its deadline, 0, is long past where a machine has booted.
         let between =
             entity.started && dl_time_before(entity.deadline, clock) && dl_time_before(clock, entity.dl_next_period());
-        if between && self.start_dl_timer(se) {
+        if between && !self.is_dl_boosted(se) && self.start_dl_timer(se) {
             let entity = self.dl_mut(se);
             entity.dl_throttled = true;
             entity.runtime = entity.runtime.min(0);
@@ -270,7 +278,7 @@ impl<A: Arch> Sched<A> {
             }
             return cpu;
         }
-        if !self.dl_se[p].dl_throttled {
+        if !self.dl_se[p].dl_throttled || self.is_dl_boosted(DlSe::Task(p)) {
             return cpu;
         }
         self.update_rq_clock(cpu);
@@ -338,7 +346,7 @@ impl<A: Arch> Sched<A> {
         if let DlSe::Task(p) = se {
             self.dequeue_pushable_dl_task(cpu, p);
         }
-        if !self.start_dl_timer(se) {
+        if self.is_dl_boosted(se) || !self.start_dl_timer(se) {
             let replenish = QueueFlags { replenish: true, ..QueueFlags::default() };
             match se {
                 DlSe::Task(p) => self.enqueue_task_dl(cpu, p, replenish),

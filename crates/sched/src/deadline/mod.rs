@@ -129,6 +129,8 @@ pub struct SchedDlEntity {
     pub runtime: i64,
     pub deadline: u64,
     pub flags: SchedFlags,
+    /// Who lends it its parameters; `None`: nobody (`pi_se` is the entity itself).
+    pub pi_se: Option<TaskId>,
     pub dl_throttled: bool,
     pub dl_yielded: bool,
     /// Asleep, and its bandwidth still counts as used (until the 0-lag time).
@@ -203,6 +205,21 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// deadline.c: pi_of(). Whose budget and periods count: the entity's own, or those that are lent to it.
+    ///
+    /// Differs: until v5.9 the parameters were the first waiter's own, which are none where it had borrowed its deadline itself.
+    pub(super) fn pi_of(&self, se: DlSe) -> &SchedDlEntity {
+        match self.dl_entity(se).pi_se {
+            Some(lender) => &self.dl_se[lender],
+            None => self.dl_entity(se),
+        }
+    }
+
+    /// deadline.c: is_dl_boosted().
+    pub(super) fn is_dl_boosted(&self, se: DlSe) -> bool {
+        self.dl_entity(se).pi_se.is_some()
+    }
+
     /// deadline.c: rq_of_dl_se().
     #[inline]
     pub(super) fn rq_of_dl_se(&self, se: DlSe) -> CpuId {
@@ -226,6 +243,11 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn enqueue_task_dl(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         self.dl_se.ensure(p);
+        if self.is_dl_boosted(DlSe::Task(p)) && self.dl_se[p].dl_throttled {
+            // Who holds what others wait for does not wait for its next budget.
+            self.cancel_dl_timer(DlSe::Task(p));
+            self.dl_se[p].dl_throttled = false;
+        }
         self.update_stats_wait_start_dl(p, flags);
         let migrating = self.task[p].on_rq == OnRq::Migrating;
         self.enqueue_dl_entity(DlSe::Task(p), flags, migrating);
@@ -271,7 +293,7 @@ impl<A: Arch> Sched<A> {
             self.update_dl_entity(se);
         } else if flags.replenish {
             self.replenish_dl_entity(se);
-        } else if flags.save_restore && self.needs_new_budget(cpu, se) {
+        } else if flags.save_restore && !self.is_dl_boosted(se) && self.needs_new_budget(cpu, se) {
             self.setup_new_dl_entity(se);
         }
         // What is deferred waits for its timer first.

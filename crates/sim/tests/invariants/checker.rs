@@ -383,7 +383,8 @@ impl Checker {
         let now = sched.rq.iter().map(|(_, rq)| rq.clock).max().expect("a CPU");
         for (p, task) in sched.task.iter() {
             let place = &mut self.reservations[p.index()];
-            if !task.alive || task.sched_class != SchedClass::Dl {
+            // Who has borrowed a deadline has a new budget whenever the last one is used up.
+            if !task.alive || task.sched_class != SchedClass::Dl || sched.dl_se[p].pi_se.is_some() {
                 *place = None;
                 continue;
             }

@@ -3,6 +3,7 @@
 use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
+use sched::deadline::changes::DlPrioChanged;
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
@@ -79,7 +80,7 @@ pub fn sorted<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, id: CfsRqId) {
 }
 
 /// EEVDF's sums over what waits, and lag: what an entity is owed is bounded, and so is what it owes.
-/// `unsettled`: a light entity was here since the queue held one or none.
+/// `unsettled`: a light entity, or one that nobody looks at, was here since the queue held one or none.
 pub fn competition<const COSTS: bool>(
     sched: &Sched<Hardware<COSTS>>,
     id: CfsRqId,
@@ -98,7 +99,8 @@ pub fn competition<const COSTS: bool>(
     let all: Vec<SeId> = waiting.into_iter().chain(curr).collect();
     let (sum, load) = (sum(&all), load(&all));
     let light = all.iter().any(|&se| sched.se[se].load.weight < LEAST_TRUE_WEIGHT);
-    *unsettled = light || *unsettled && all.len() > 1;
+    let forgotten = all.iter().any(|&se| is_forgotten(sched, se, cfs.rq));
+    *unsettled = light || forgotten || *unsettled && all.len() > 1;
     if !lag_is_bounded || *unsettled {
         return;
     }
@@ -108,6 +110,14 @@ pub fn competition<const COSTS: bool>(
         let slice = i128::from(entity.slice.max(sched.tick_nsec));
         assert!(lag.abs() <= LAG_SLICES * slice, "{id:?} owes {se:?} {lag} ns, whose slice is {} ns", entity.slice);
     }
+}
+
+/// Whether a group's entity stays queued after its last task, until it has made up for what it owes, on a CPU of nohz_full= where nobody
+/// comes to see that it has: sched_can_stop_tick() counts tasks (h_nr_queued), of which such a group has none, so who runs there alone
+/// goes on without ticks, ahead of the other by as long as it likes.
+fn is_forgotten<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, se: SeId, cpu: CpuId) -> bool {
+    let entity = &sched.se[se];
+    entity.sched_delayed && entity.my_q.is_some() && sched.tick_nohz_full_cpu(cpu)
 }
 
 /// Every task is somewhere: runnable on one queue, on its way to one, or asleep and on none. `stranded`: by task, see [`is_stranded`].
@@ -164,6 +174,16 @@ fn is_stranded<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, str
     let known = &mut stranded[p.index()];
     *known = strays && (*known || allowed.and(&sched.cpu_active_mask).is_empty());
     *known
+}
+
+/// Whether a deadline task waits on a CPU that idles, to which a deadline was lent while it was throttled there. Until v6.2 nobody tells the
+/// CPU (prio_changed_dl(); 7ea98dfa4491, "Add more reschedule cases to prio_changed_dl()", has this very case): it idles on until something
+/// else has it look, and who waits for the task's mutex waits as long.
+pub fn is_overlooked<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> bool {
+    let waits =
+        |p: TaskId, cpu: CpuId| sched.on_dl_rq(p) && sched.dl_se[p].pi_se.is_some() && sched.rq[cpu].curr.is_none();
+    let mut tasks = sched.task.iter().filter(|(_, task)| task.alive);
+    sched.kernel.dl.prio_changed == DlPrioChanged::EarliestHere && tasks.any(|(p, task)| waits(p, task.cpu))
 }
 
 /// A group's load is the sum of what its queues said they contribute.

@@ -430,16 +430,6 @@ impl Application {
             .flat_map(|(i, t)| t.phases.iter().flat_map(|p| &p.steps).map(move |s| (TaskId(i as u32), s)))
     }
 
-    /// The error for a thing of the file that the simulation cannot do: `"pi_enabled" beside "SCHED_DEADLINE" is not modelled yet`.
-    pub fn not_modelled(&self, what: &str, position: Position) -> RtAppError {
-        RtAppError {
-            file: self.file.clone(),
-            position,
-            found: format!("\"{what}\" is not modelled yet"),
-            right: "take it out: docs/rt-app.md says what is modelled".into(),
-        }
-    }
-
     /// Whether some event goes through a buffer.
     pub fn uses_memory(&self) -> bool {
         self.steps().any(|(_, step)| matches!(step.event, Event::Mem { .. } | Event::MemRun { .. }))

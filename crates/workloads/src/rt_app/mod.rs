@@ -2,8 +2,7 @@
 //!
 //! The grammar is rt-app's (commit 55cb0c04, 2026-05-06), read as json-c reads it; `docs/rt-app.md` has it in one
 //! table. Nothing is dropped in silence: what rt-app would ignore is refused, with its place and the nearest valid
-//! name, or, where rt-app documents it and it cannot matter here, accepted with a warning. Every event knows its place,
-//! so that a simulation can refuse by name what it does not model ([`Application::not_modelled`]).
+//! name, or, where rt-app documents it and it cannot matter here, accepted with a warning. Every event knows its place.
 //!
 //! The work is done in this order, one file each: `lexical` (json-c's text to jsonc-parser's), `tree` (order,
 //! positions, repeated names), `grammar`, `task`, `policy`, `event` (meaning), `names` (dense ids), `check` and
@@ -11,7 +10,7 @@
 //!
 //! # A run
 //!
-//! [`instance`] makes an [`RtApp`] of an application, or refuses what is not modelled. It runs as one process of
+//! [`instance`] makes an [`RtApp`] of an application. It runs as one process of
 //! threads (`process`, `program`, `settings`), which do what rt-app's threads do and report what its log holds (`log`):
 //! an [`RtApp`] reads the logs and the samples of its table out of these reports.
 //!
@@ -50,8 +49,8 @@ pub use description::{
 };
 pub use fault::{Position, RtAppError, Warning, WarningKind};
 pub use log::{LogRow, ThreadLog, log_text};
-pub use refusal::Refused;
 pub use memory::Caches;
+pub use refusal::Refused;
 pub use run::{Cores, RtApp, instance};
 
 use fault::Fault;

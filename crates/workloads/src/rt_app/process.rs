@@ -17,7 +17,7 @@ use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use units::{Cycles, CpuMask, Ns};
+use units::{CpuMask, Cycles, Ns};
 
 /// Bytes of private cache that a thread uses again after a switch beside its buffers: its stack and rt-app's data of the thread (guess, 2
 /// to 8 KiB; the loop that `run` executes touches no memory).
@@ -95,7 +95,8 @@ impl Process {
         let mutexes_of_barriers: Vec<sync::MutexId> = resources.barriers.iter().map(|_| create_mutex()).collect();
         let mut region = |bytes: u32| os.memory.create_region(RegionSpec { bytes: bytes.into(), ..Default::default() });
         let buffers = resources.buffers.iter().map(|buffer| region(buffer.bytes)).collect();
-        let mut own_buffer = |task: usize| app.overwrites(TaskId(task as u32)).then(|| region(app.global.mem_buffer_bytes));
+        let mut own_buffer =
+            |task: usize| app.overwrites(TaskId(task as u32)).then(|| region(app.global.mem_buffer_bytes));
         let own_buffers = (0..app.tasks.len()).map(&mut own_buffer).collect();
         Process {
             ns_per_loop,

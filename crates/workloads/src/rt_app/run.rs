@@ -1,7 +1,7 @@
-//! A parsed file as a benchmark: refuses what cannot be simulated yet, starts the process, and reads what it reported.
+//! A parsed file as a benchmark: starts the process, and reads what it reported.
 
-use super::description::{Application, Event, Placed, Policy, PolicyName, Task, TaskId};
-use super::fault::{Position, RtAppError};
+use super::description::{Application, Event, Task, TaskId};
+use super::fault::RtAppError;
 use super::log::{self, ThreadLog};
 use super::memory::Caches;
 use super::process::Process;
@@ -34,33 +34,15 @@ pub struct Cores {
 /// Makes an application ready to run on a machine of such cores.
 ///
 /// # Errors
-/// What the simulation does not do, by its name and with its place (`docs/rt-app.md` lists it), the first in the file;
-/// then CPUs that the machine does not have.
+/// CPUs that the machine does not have.
 pub fn instance(app: Application, cores: Cores) -> Result<RtApp, RtAppError> {
     assert!(cores.cycles_per_us > 0, "a core without speed");
-    let first = not_modelled(&app).into_iter().min_by_key(|(position, _)| *position);
-    if let Some((position, what)) = first {
-        return Err(app.not_modelled(what, position));
-    }
     app.check_cpus(cores.nr_cpus)?;
     let forked = |id: TaskId| app.steps().any(|(_, step)| step.event == Event::Fork(id));
     let runs = |&(index, id): &(usize, TaskId)| app.tasks[index].instances > 0 || forked(id);
     let tasks = (0..app.tasks.len()).map(|index| (index, TaskId(index as u32)));
     let operations = tasks.filter(runs).map(|(_, id)| id).collect();
     Ok(RtApp { app, cores, operations })
-}
-
-/// Every use of what the simulation does not do.
-fn not_modelled(app: &Application) -> Vec<(Position, &'static str)> {
-    let mut found = Vec::new();
-    let lent = app.global.pi_enabled.as_ref().filter(|enabled| enabled.value);
-    // A deadline task would lend its deadline.
-    let of_tasks = app.tasks.iter().map(|task| Some(&task.policy));
-    let of_phases = app.tasks.iter().flat_map(|task| &task.phases).map(|phase| phase.policy.as_ref());
-    let deadline = |policy: &Placed<Policy>| policy.value.name() == PolicyName::Deadline;
-    let lent = lent.filter(|_| of_tasks.chain(of_phases).flatten().any(deadline));
-    found.extend(lent.map(|enabled| (enabled.position, "pi_enabled\" beside \"SCHED_DEADLINE")));
-    found
 }
 
 impl RtApp {

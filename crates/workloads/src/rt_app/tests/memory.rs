@@ -42,9 +42,8 @@ fn data_takes_as_long_as_its_buffer_is_far_away() {
         let ran = run(&format!(r#"{{"tasks": {{"t": {{"cpus": [0], "loop": 3, {events}}}}}}}"#));
         last_round(&ran, 0)
     };
-    let chase = |bytes: u32| {
-        round(&format!(r#""memrun": {{"type": "chase", "size": {bytes}, "count": 100000}}"#)) / 100_000
-    };
+    let chase =
+        |bytes: u32| round(&format!(r#""memrun": {{"type": "chase", "size": {bytes}, "count": 100000}}"#)) / 100_000;
     // A pointer in each cache, one after the other: what level 1 lacks takes what the level that has it takes; of 64 MiB
     // the last level cache has a quarter.
     assert_eq!([16 << 10, 512 << 10, 8 << 20, 64 << 20].map(chase), [5, 10, 5 + 20, 5 + (20 + 3 * 100) / 4]);
@@ -91,9 +90,7 @@ fn far_memory_is_slower() {
 fn who_is_first_to_lock_its_memory_brings_in_the_buffers_of_all() {
     let text = |lock: bool| {
         let task = |cpu: u32, delay: u32, node: u32| {
-            format!(
-                r#"{{"cpus": [{cpu}], "delay": {delay}, "loop": 2, "nodes_membind": [{node}], "mem": 4194304}}"#
-            )
+            format!(r#"{{"cpus": [{cpu}], "delay": {delay}, "loop": 2, "nodes_membind": [{node}], "mem": 4194304}}"#)
         };
         format!(
             r#"{{"global": {{"lock_pages": {lock}}}, "tasks": {{"a": {}, "b": {}}}}}"#,

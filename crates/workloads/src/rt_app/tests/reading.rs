@@ -220,10 +220,7 @@ fn suspended_tasks_wait_under_their_own_name() {
     assert_eq!(app.resources.timers[0].mode, TimerMode::Absolute);
     let position = app.tasks[4].phases[0].steps[1].position;
     assert_eq!(position, at(28, 44), "columns count characters, not bytes");
-    assert_eq!(
-        app.not_modelled("fork", load.steps[1].position).to_string().split(';').next(),
-        Some("frames.json:20:6: \"fork\" is not modelled yet")
-    );
+    assert_eq!(load.steps[1].position, at(20, 6));
 }
 
 #[test]
