@@ -41,7 +41,7 @@ behaviour! {
     /// Which CPUs are in the mask of those that idle without ticks.
     pub enum StoppedTick = "tick.stopped" {
         Balanced = "balanced", since "v3.10", commit "", "all whose tick has been stopped, busy ones of nohz_full= with them";
-        IdleFirst = "idle-first", since "v4.11", commit "",
+        IdleFirst = "idle-first", since "v4.13", commit "a0db971e4eb6",
             "those whose tick was stopped while they idled, so not those of nohz_full= that ran without one before (after v4.5, by v4.15)";
     }
 }

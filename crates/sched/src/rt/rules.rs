@@ -38,13 +38,13 @@ impl RtRules {
     };
     pub const V4_15: RtRules =
         RtRules { period_start: PeriodStart::AtOnce, push_ipi: PushIpi::ByRootDomain, ..RtRules::V4_5 };
-    pub const V4_16: RtRules = RtRules { period_clock: PeriodClock::Fresh, ..RtRules::V4_15 };
     pub const V6_1: RtRules = RtRules {
+        period_clock: PeriodClock::Fresh,
         push_ipi: PushIpi::NotToSelf,
         lowest_choice: LowestChoice::Distributed,
         fit: RtFit::LowerClamp,
         statistics: RtStatistics::Told,
-        ..RtRules::V4_16
+        ..RtRules::V4_15
     };
     pub const V6_12: RtRules =
         RtRules { bandwidth: RtBandwidth::FairServer, overload: OverloadRule::Pushable, ..RtRules::V6_1 };
