@@ -47,9 +47,10 @@
 //! A `mutex NAME` line is a mutex that tasks share; with `inherit` its waiters lend their priority to whoever holds it, as
 //! PTHREAD_PRIO_INHERIT has it (a deadline task lends nothing).
 //!
-//! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; groups that are only named by tasks are there as
-//! well, as the kernel makes them.
+//! A `group` line writes into a group's files, as `echo 300 > cpu.weight` does; who starts a task with `group=` makes
+//! that group if it is not there. A task can `enter` only what is made in one of these ways, or lies above it.
 
+mod groups;
 mod listing;
 mod parse;
 mod reader;
@@ -118,6 +119,8 @@ pub struct Mutex {
 pub struct Group {
     pub path: String,
     pub files: Vec<GroupLine>,
+    /// By a line of its own, or because a task is started in it; otherwise it is only entered.
+    pub made: bool,
     pub line: u32,
     pub column: u32,
 }

@@ -1,12 +1,12 @@
 //! The text of a script.
 
+use super::groups::{all_are_made, group, made_group, named_group};
 use super::reader::Reader;
-use super::{Affinity, Group, GroupLine, Mutex, Region, Script, Step, Task};
+use super::{Affinity, Mutex, Region, Script, Step, Task};
 use machine::description::nearest_name;
 use machine::smt::WorkKind;
 use os::memory::RegionSpec;
 use sched::attr::SchedAttr;
-use sched::core::cgroup::GroupFile;
 use sim::program::AddressSpace;
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +64,7 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
         let expected = "task NAME [key=value...]: steps".to_string();
         return Err(ScriptError { line: last, column: 1, found: "no task".to_string(), expected });
     }
+    all_are_made(&script)?;
     Ok(script)
 }
 
@@ -142,7 +143,7 @@ fn attribute(
         "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
         "at" => task.at = reader.time(value, 0)?,
         "group" => {
-            named_group(reader, value, script)?;
+            made_group(reader, value, script)?;
             task.group = Some(value.to_string());
         }
         "session" if value.is_empty() => {
@@ -256,39 +257,6 @@ fn declared<'a>(
     Err(reader.wrong_at(name, excerpt(name), &expected))
 }
 
-/// `PATH: FILE TEXT; FILE TEXT`
-fn group(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
-    let path = reader.word();
-    let Some(place) = named_group(reader, path, script)? else {
-        return Err(reader.wrong_at(path, "`/`".to_string(), "another group than the root, whose files are fixed"));
-    };
-    if !reader.rest.starts_with(':') {
-        return Err(reader.wrong(excerpt(reader.rest), "a colon, and the group's files after it"));
-    }
-    reader.skip(1);
-    while !reader.rest.is_empty() {
-        let name = reader.word();
-        let column = reader.column(name);
-        let Some(file) = GroupFile::ALL.iter().copied().find(|file| file.name() == name) else {
-            let names = GroupFile::ALL.iter().map(|file| file.name());
-            let nearest = nearest_name(name, names.clone());
-            let expected = match nearest {
-                Some(nearest) => format!("`{nearest}`, perhaps"),
-                None => format!("a file of a group: {}", names.collect::<Vec<_>>().join(", ")),
-            };
-            return Err(reader.wrong_at(name, format!("`{name}`"), &expected));
-        };
-        let end = reader.rest.find(';').unwrap_or(reader.rest.len());
-        let text = reader.rest[..end].trim().to_string();
-        if text.is_empty() {
-            return Err(reader.wrong(format!("nothing for {name}"), "the text to write into it"));
-        }
-        reader.skip(end + usize::from(end < reader.rest.len()));
-        script.groups[place as usize].files.push(GroupLine { file, text, line: reader.line, column });
-    }
-    Ok(())
-}
-
 /// The place of a pipe among the script's, which it joins if it is new.
 fn named_pipe(reader: &mut Reader, word: &str, script: &mut Script) -> Result<u32, ScriptError> {
     let name = reader.word();
@@ -312,24 +280,7 @@ fn affinity(reader: &Reader, list: &str) -> Result<Affinity, ScriptError> {
     Ok(Affinity { cpus, place: (reader.line, reader.column(list)) })
 }
 
-/// The place of a group among the script's, which it joins if it is new; `None` for the root.
-fn named_group(reader: &Reader, path: &str, script: &mut Script) -> Result<Option<u32>, ScriptError> {
-    if path == "/" {
-        return Ok(None);
-    }
-    let part = |part: &str| !part.is_empty() && part != "." && part != "..";
-    if !path.strip_prefix('/').is_some_and(|path| path.split('/').all(part)) {
-        return Err(reader.wrong_at(path, format!("`{path}`"), "a group's path, such as /above/below"));
-    }
-    let place = script.groups.iter().position(|group| group.path == path).unwrap_or_else(|| {
-        let (line, column) = (reader.line, reader.column(path));
-        script.groups.push(Group { path: path.to_string(), files: Vec::new(), line, column });
-        script.groups.len() - 1
-    });
-    Ok(Some(place as u32))
-}
-
-fn excerpt(text: &str) -> String {
+pub(super) fn excerpt(text: &str) -> String {
     if text.is_empty() { "the end of the line".to_string() } else { format!("`{text}`") }
 }
 
@@ -475,19 +426,6 @@ mod tests {
         let script = Script::parse("task a cpus=0: run 1ms; cpus 0-1,3; run 1ms", 1).unwrap();
         assert_eq!(script.tasks[0].steps[1], Step::Cpus(0));
         assert_eq!((script.affinities[0].cpus.list().as_str(), script.affinities[0].place), ("0-1,3", (1, 30)));
-    }
-
-    #[test]
-    fn groups_are_named_by_lines_and_by_tasks() {
-        let text = "group /a/b: cpu.max 50000 100000; cpu.weight 300\ntask x group=/c: enter /a/b; enter /; setsid; autogroup -5";
-        let script = Script::parse(text, 1).unwrap();
-        let paths: Vec<&str> = script.groups.iter().map(|group| group.path.as_str()).collect();
-        assert_eq!(paths, ["/a/b", "/c"]);
-        let files: Vec<_> =
-            script.groups[0].files.iter().map(|line| (line.file, line.text.as_str(), line.column)).collect();
-        assert_eq!(files, [(GroupFile::Max, "50000 100000", 13), (GroupFile::Weight, "300", 35)]);
-        let steps = [Step::Enter(Some(0)), Step::Enter(None), Step::Setsid, Step::Autogroup(-5)];
-        assert_eq!(script.tasks[0].steps[..], steps);
     }
 
     #[test]
