@@ -105,10 +105,12 @@ pub fn schedstat_required(events: Selection, collects: bool) -> Option<String> {
     if collects || asked.is_empty() {
         return None;
     }
+    let want = if asked.len() == 1 { "wants" } else { "want" };
+    let how = "as settings of the arm, such as --arm KERNEL,schedstats=enable";
     let told = "only sched_stat_runtime tells anything without";
     Some(format!(
-        "warning: {} want scheduler statistics, which are off: boot with schedstats=enable or set \
-         kernel.sched_schedstats=1 ({told})",
+        "warning: {} {want} scheduler statistics, which are off: boot with schedstats=enable or set \
+         kernel.sched_schedstats=1, {how} ({told})",
         asked.join(", ")
     ))
 }

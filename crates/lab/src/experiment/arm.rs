@@ -143,6 +143,11 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
     }
     let key = setting.key.text.as_str();
     let keys: Vec<&str> = arm.build.settings().iter().map(|setting| setting.key).collect();
+    if key.starts_with(|c: char| c.is_ascii_digit()) {
+        let found = format!("{} after a comma, which goes on with no value", setting.key.quoted());
+        let expected = "key=value, or a feature; a list of CPUs stands behind its key, as in isolcpus=1,3-5";
+        return Err(setting.key.mistake(found, expected));
+    }
     let toggle = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if key == "hz" {
         Ok(SettingKind::Hz)

@@ -169,10 +169,11 @@ impl Draft {
 
     /// `--arm NAME=KERNEL[,key=value...]`: another arm, or one of the file's by its name in other words. `--arm NAME` for
     /// an arm of the file, or a kernel under its own name; settings may follow there too. Once an option names arms, the file's
-    /// others are left out where `only` says so.
+    /// others are left out where `only` says so. A piece that begins with a digit goes on with the value before it,
+    /// `isolcpus=1,3-5`: no setting and no feature has such a name.
     pub fn arm_option(&mut self, text: &str) -> DraftArm {
         let whole = Written::option("--arm", text);
-        let mut pieces = pieces(text, 0, ',');
+        let mut pieces = with_lists(text);
         let (_, first) = pieces.next().expect("there is a first piece, if an empty one");
         let (name, kernel) = match first.split_once('=') {
             Some((name, kernel)) => (name, Some(whole.part(name.len() + 1, kernel))),
@@ -247,6 +248,29 @@ fn pieces(text: &str, offset: usize, separator: char) -> impl Iterator<Item = (u
     })
 }
 
+/// What may stand before the list of `isolcpus=`.
+const ISOLCPUS_FLAGS: [&str; 3] = ["domain", "nohz", "managed_irq"];
+
+/// The pieces of an arm's option between commas, but that lists of numbers stay whole, and the flags of `isolcpus=` with them.
+fn with_lists(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = Some((0, text));
+    std::iter::from_fn(move || {
+        let (start, text) = rest?;
+        let mut end = None;
+        for (at, _) in text.match_indices(',') {
+            let in_value = start > 0 && text[..at].contains('=');
+            let next = text[at + 1..].split(',').next().unwrap_or_default();
+            let flag = text.starts_with("isolcpus=") && ISOLCPUS_FLAGS.contains(&next);
+            if !(in_value && (flag || next.starts_with(|c: char| c.is_ascii_digit()))) {
+                end = Some(at);
+                break;
+            }
+        }
+        rest = end.map(|end| (start + end + 1, &text[end + 1..]));
+        Some((start, &text[..end.unwrap_or(text.len())]))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +291,30 @@ mod tests {
         assert!(
             error.starts_with("--workload pipetest:loops, column 10: found `loops`; expected key=value"),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn lists_of_an_arms_option_stay_whole() {
+        let settings = |text: &str| {
+            let said = |written: &Written| written.text.clone();
+            let arm = Draft::default().arm_option(text);
+            let pairs: Vec<_> = arm.settings.iter().map(|one| (said(&one.key), one.value.as_ref().map(said))).collect();
+            let columns: Vec<_> = arm.settings.iter().map(|one| one.key.at.column).collect();
+            (arm.kernel.map(|kernel| kernel.text), pairs, columns)
+        };
+        let (kernel, pairs, columns) = settings("a=v6.1,isolcpus=domain,1,3-5,hz=1000,nohz_full=2,4,NO_HRTICK");
+        assert_eq!(kernel.as_deref(), Some("v6.1"));
+        let pairs: Vec<_> = pairs.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
+        let expected =
+            [("isolcpus", Some("domain,1,3-5")), ("hz", Some("1000")), ("nohz_full", Some("2,4")), ("NO_HRTICK", None)];
+        assert_eq!(pairs, expected);
+        assert_eq!(columns, [Some(8), Some(30), Some(38), Some(52)]);
+        // Nothing to go on with: a piece of its own, which is refused.
+        let keys = |text: &str| settings(text).1.into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+        assert_eq!(
+            (keys("a=v6.1,3"), keys("a=v6.1,NO_HRTICK,3-5")),
+            (vec!["3".to_string()], vec!["NO_HRTICK".to_string(), "3-5".to_string()])
         );
     }
 

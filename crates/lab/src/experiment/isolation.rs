@@ -94,6 +94,12 @@ mod tests {
     }
 
     #[test]
+    fn lists_have_commas_as_on_a_command_line() {
+        let arm = arm("a=v6.1,isolcpus=1,3,hz=1000,nohz_full=2,4-5,NO_HRTICK").unwrap();
+        assert_eq!((arm.isolcpus.list(), arm.nohz_full.list(), arm.hz), ("1,3".to_string(), "2,4-5".to_string(), 1000));
+    }
+
+    #[test]
     fn what_the_kernel_complains_about_is_a_mistake() {
         for (text, message) in [
             (
@@ -106,6 +112,14 @@ mod tests {
                 "a=v4.15,nohz_full=2-3,isolcpus=2",
                 "found nohz_full = 2-3, but isolcpus = 2; expected the same CPUs: in v4.15",
             ),
+            (
+                "a=v6.1,NO_HRTICK,3-5",
+                "column 18: found `3-5` after a comma, which goes on with no value; expected key=value, or a feature",
+            ),
+            ("a=v6.1,3", "column 8: found `3` after a comma"),
+            ("a=v6.1,isolcpus=domain,managed_irq,1,3", "found isolcpus=managed_irq, but devices' interrupts are not"),
+            ("a=v6.1,isolcpus=1,9", "found CPU 9 in isolcpus = `1,9`; expected CPUs of the machine"),
+            ("a=v6.1,hz=100,3", "found hz = 100,3; expected 100, 250, 300 or 1000"),
             ("a=v6.1,isolcpus=0-7", "found all CPUs in isolcpus; expected at least one"),
             ("a=v6.1,nohz_full", "found `nohz_full` without a value"),
             ("a=v6.1,nohz_ful=1", "found the unknown setting `nohz_ful`; expected `nohz_full`, perhaps"),

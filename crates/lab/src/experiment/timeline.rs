@@ -165,7 +165,11 @@ pub fn rehearse(experiment: &Experiment, places: &Places) -> Result<(), Mistake>
                             ),
                             false => format!("a group of the workload {workload}: {names}"),
                         };
-                        return Err(Mistake::new(place, format!("the unknown group `{path}`"), expected));
+                        return Err(Mistake::new(
+                            place,
+                            format!("the unknown group `{path}`, which would be ENOENT"),
+                            expected,
+                        ));
                     }
                 }
                 if let Some((index, refusal)) = crate::run::rehearse(&setup, &at)? {
@@ -280,7 +284,7 @@ cgroup = { \"/web\" = { \"cpu.weight\" = 50 } }
             ("at = \"5ms\"\narms = [\"ald\"]\noffline = 1", "x.toml:16:9: found the unknown arm `ald`; expected `old`"),
             (
                 "at = \"5ms\"\ncgroup = { \"/wob\" = { \"cpu.weight\" = 5 } }",
-                "x.toml:16:38: found the unknown group `/wob`; expected a group of the workload script: /web",
+                "x.toml:16:38: found the unknown group `/wob`, which would be ENOENT; expected a group of the workload script: /web",
             ),
             (
                 "at = \"5ms\"\ncgroup = { \"/web\" = { \"cpu.wieght\" = 5 } }",
