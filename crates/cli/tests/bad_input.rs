@@ -191,10 +191,6 @@ fn rt_app_files_that_cannot_be_run() {
         fs::write(place.join("a.json"), text).unwrap();
         refused(&place, &with("--workload", "rt-app:file=a.json"), parts);
     };
-    rt_app(
-        "{ \"global\": { \"pi_enabled\": true, \"default_policy\": \"SCHED_DEADLINE\" }, \"tasks\": { \"t\": { \"loop\": 1, \"dl-runtime\": 50, \"run\": 5 } } }",
-        &["a.json:1:", "\"pi_enabled\" beside \"SCHED_DEADLINE\" is not modelled yet"],
-    );
     rt_app("{ \"tasks\": { \"t\": { \"loop\": -1 } } }", &["a.json:1:"]);
     rt_app("{ \"tasks\": { \"t\": { \"rnu\": 5 } } }", &["a.json:1:", "\"run\""]);
     rt_app("{ \"tasks\": {", &["a.json:1:"]);
@@ -374,8 +370,8 @@ fn rt_app_tasks_that_cannot_be() {
             ["a.json:1:", "\"nodes_membind\" names node 1, but the machine has 1 node"],
         ),
         (
-            "\"nodes_membind\": [0], \"mem\": 64".to_string(),
-            ["a.json:1:", "\"nodes_membind\" beside \"mem\" or \"memrun\" is not modelled"],
+            "\"nodes_membind\": [], \"mem\": 64".to_string(),
+            ["a.json:1:", "\"nodes_membind\""],
         ),
         ("\"taskgroup\": \"/a/../b\"".to_string(), ["a.json:1:", "names with one \"/\" before each"]),
         (

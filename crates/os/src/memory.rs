@@ -241,7 +241,7 @@ impl Memory {
 
 impl PageTables for Memory {
     fn vma_policy_mof(&self, task: TaskId) -> bool {
-        self.may_move_for(task)
+        Memory::vma_policy_mof(self, task)
     }
 
     fn change_prot_numa(&mut self, area: u32, from: u64, to: u64) -> u64 {

@@ -59,7 +59,7 @@ impl Os {
             charge(sched, cpu, paths::DO_ANONYMOUS_PAGE);
             // It is cleared.
             sched.arch_mut().copy(cpu, BATCH_BYTES);
-            let node = self.memory.first_touch_node(sched, task, sched.cpu_to_node(cpu));
+            let node = self.memory.policy_node(sched, task, sched.cpu_to_node(cpu));
             let region = &mut self.memory.regions[of.region.0 as usize];
             region.batches[batch as usize].node = Some(node);
             region.absent -= 1;
@@ -73,7 +73,7 @@ impl Os {
     /// this node if the scheduler says so, gives it back, and tells.
     fn do_numa_page<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, (area, batch): (u32, u32)) {
         let node = sched.cpu_to_node(cpu);
-        let may_move = self.memory.may_move_for(task);
+        let may_move = self.memory.vma_policy_mof(task);
         let of = &mut self.memory.areas[area as usize];
         of.marked[batch as usize] = false;
         of.nr_marked -= 1;

@@ -32,7 +32,7 @@ impl Memory {
 
     /// mempolicy.c: vma_policy_mof(). Whether NUMA balancing may take what `task` touches away, and move it to it: a bound task's
     /// memory stays where it was bound to.
-    pub(super) fn may_move_for(&self, task: TaskId) -> bool {
+    pub(super) fn vma_policy_mof(&self, task: TaskId) -> bool {
         self.membind(task).is_none()
     }
 
@@ -41,7 +41,8 @@ impl Memory {
     ///
     /// Differs: of nodes as far away the kernel takes another one for each node that asks (node_load of build_zonelists()), here
     /// it is the next by number.
-    pub(super) fn first_touch_node<S: Scheduler>(&self, sched: &S, task: TaskId, local: u16) -> u16 {
+    #[doc(alias = "policy_nodemask")]
+    pub(super) fn policy_node<S: Scheduler>(&self, sched: &S, task: TaskId, local: u16) -> u16 {
         let by_distance = |node: &&u16| (sched.node_distance(local, **node), **node < local, **node);
         self.membind(task).and_then(|nodes| nodes.iter().min_by_key(by_distance)).copied().unwrap_or(local)
     }

@@ -20,7 +20,7 @@
 //! The memory itself, its pages and page tables, is the rest of the kernel's: [`PageTables`] is the door to it. Who maps none is
 //! never scanned, and while nobody does, all of this costs a branch.
 //!
-//! Absent: memory tiering (`numa_balancing=2`, promotion of hot pages), memory policies, nodes that are full, CPU time of scans
+//! Absent: memory tiering (`numa_balancing=2`, promotion of hot pages), memory policies but MPOL_BIND of a task, nodes that are full, CPU time of scans
 //! kept below a thirty-second (`32 * diff`; here a scan is over before the clock moves).
 
 mod balance;
