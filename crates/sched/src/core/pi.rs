@@ -55,10 +55,14 @@ impl<A: Arch> Sched<A> {
 
     /// The part of rt_mutex_setprio() that says whose deadline `p` has: that of `pi_task` where it has none of its own, or a later one.
     /// Whether it gets a budget of it (ENQUEUE_REPLENISH).
+    ///
+    /// Differs: a task that gives it back begins anew if it comes to the class itself; the kernel's still has the lent deadline, and may be
+    /// throttled for that as it comes, and run on uncharged.
     fn lend_deadline(&mut self, p: TaskId, pi_task: Option<TaskId>, prio: i32, old_prio: i32) -> bool {
         if !dl_prio(prio) {
             if dl_prio(old_prio) {
-                self.dl_se[p].pi_se = None;
+                let entity = &mut self.dl_se[p];
+                (entity.pi_se, entity.started) = (None, false);
             }
             return false;
         }
