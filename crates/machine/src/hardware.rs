@@ -467,6 +467,16 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     }
 
     #[inline(always)]
+    fn write_fetched(&mut self, by: CpuId, line: Line) {
+        if COSTS {
+            debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
+            if !self.lines.writes_here(&self.executing.seat, line, self.executing.clock) {
+                self.fetch_line(line);
+            }
+        }
+    }
+
+    #[inline(always)]
     fn atomic(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");

@@ -8,6 +8,7 @@
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
 mod disputed;
+mod entry;
 pub mod record;
 mod table;
 #[cfg(test)]
@@ -16,30 +17,11 @@ mod ways;
 
 use crate::topology::{Cpu, Distance, Topology};
 use disputed::Disputed;
+use entry::{Entry, Holder, MODIFIED, SHARED};
 use sched::layout::{Line, Region};
 use table::Table;
 use units::{CpuId, Permille, Ps, Slots};
 use ways::{Places, Ways};
-
-/// Who holds a line: the core that wrote last, or that read first, in the low half; whether it is [`MODIFIED`] or [`SHARED`]
-/// above it. One word, because nearly every access asks for nothing else.
-type Holder = u32;
-
-/// The owner alone holds it.
-const MODIFIED: Holder = 1 << 16;
-/// Whoever is in the line's sharer set holds it.
-const SHARED: Holder = 1 << 17;
-/// Nobody has touched it yet: the owner is the number of no core.
-const UNTOUCHED: Holder = u16::MAX as Holder;
-
-/// What every access to a line looks at. Small: thousands of tasks have a dozen lines each.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    /// Until when the line is being moved or its lock is held, and for how many picoseconds it has been by then, without a gap.
-    free_at: Ps,
-    busy_for: u32,
-    holder: Holder,
-}
 
 /// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
 /// and the kernel's mutex spinners all need these three; queued ones touch the next waiter's own line besides.)
@@ -69,57 +51,6 @@ pub struct LinePrices {
     pub contended: u64,
     /// How many ways' time somebody must have waited behind others for a line to count as [disputed]; `u64::MAX`: none ever does.
     pub disputed_from: u64,
-}
-
-impl Entry {
-    const UNTOUCHED: Entry = Entry { free_at: Ps::ZERO, busy_for: 0, holder: UNTOUCHED };
-
-    #[inline(always)]
-    fn owner(&self) -> u16 {
-        self.holder as u16
-    }
-
-    /// Occupies a line that nobody is moving for `way`.
-    #[inline(always)]
-    fn occupy(&mut self, now: Ps, way: Ps) {
-        self.busy_for = way.0 as u32;
-        self.free_at = now + way;
-    }
-
-    /// Its lock is taken at `taken`, and nobody waited.
-    #[inline(always)]
-    fn hold(&mut self, taken: Ps) {
-        if taken > self.free_at {
-            self.busy_for = 0;
-            self.free_at = taken;
-        }
-    }
-
-    /// How long whoever wants a copy waits for the line to arrive where it is on its way to: a clean line is copied to many at once.
-    #[inline(always)]
-    fn wait(&self, now: Ps) -> Ps {
-        let wait = self.free_at.saturating_sub(now);
-        if wait.0 > u64::from(self.busy_for) { Ps::ZERO } else { wait }
-    }
-
-    /// Waits while the line is on its way to somebody else, then occupies it for `way`: how long it waits, and how long the line travels
-    /// then. A request that comes before the
-    /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
-    /// it came early in simulated time.
-    #[inline(always)]
-    fn queue(&mut self, now: Ps, way: Ps) -> (Ps, Ps) {
-        if now >= self.free_at {
-            self.occupy(now, way);
-            return (Ps::ZERO, way);
-        }
-        let wait = self.free_at - now;
-        if wait.0 > u64::from(self.busy_for) {
-            return (Ps::ZERO, way);
-        }
-        self.free_at += way;
-        self.busy_for = self.busy_for.saturating_add(way.0 as u32);
-        (wait, way)
-    }
 }
 
 /// What becomes of the way of a line that others look at again and again.
@@ -249,7 +180,7 @@ impl Directory {
             fought: Fought::new(&prices),
             read_stall: Permille::new(prices.read_stall),
             write_stall: Permille::new(prices.write_stall),
-            disputed: Disputed::none(prices.disputed_from),
+            disputed: Disputed::none(prices.disputed_from, prices.transfer[Distance::Llc.index()]),
             prices,
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
@@ -324,11 +255,38 @@ impl Directory {
         Some(self.read_stalls(way))
     }
 
-    /// A load of a line that other cores share, likewise.
+    /// The same with a queue, or on a machine whose sharer sets are of four words.
+    #[inline(always)]
+    pub fn read_queued(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        if entry.holder & MODIFIED == 0 || entry.wait(now) > self.disputed.patience {
+            return None;
+        }
+        let first = line.index as usize * self.words;
+        let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
+        let (owner, reader) = (entry.owner() as usize, by.word as usize);
+        let set = |word: usize| {
+            let owner = if word == owner / WORD { 1 << (owner % WORD) } else { 0 };
+            if word == reader { owner | by.bit } else { owner }
+        };
+        match sharers {
+            [all] => *all = set(0),
+            [low, high] => (*low, *high) = (set(0), set(1)),
+            [a, b, c, d] => (*a, *b, *c, *d) = (set(0), set(1), set(2), set(3)),
+            _ => return None,
+        }
+        let way = self.ways.travel(line, entry.owner(), by)?;
+        entry.holder ^= MODIFIED | SHARED;
+        let (wait, way) = entry.queue(now, way);
+        Some(self.read_stalls(wait + way))
+    }
+
+    /// A load of a line that other cores share, with its queue: most loads of a search over a busy cache come late.
     #[inline(always)]
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
+        let wait = entry.wait(now);
+        if wait > self.disputed.patience || entry.holder & SHARED == 0 || !by.whole {
             return None;
         }
         let sharers =
@@ -339,7 +297,7 @@ impl Directory {
         };
         *sharers |= by.bit;
         let way = self.ways.by_slice(line, way);
-        Some(self.read_stalls(way))
+        Some(self.read_stalls(wait + way))
     }
 
     /// A load.
@@ -403,6 +361,18 @@ impl Directory {
     pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let way = self.take_shared(by, line, now)?;
         Some(self.write_stalls(way))
+    }
+
+    /// A store that finds the line with its core alone, but still on its way there: the path asked for it just before.
+    #[inline(always)]
+    pub fn write_awaited(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let entry = self.entry(line)?;
+        let wait = entry.wait(now);
+        if entry.holder != by.alone || wait > self.disputed.patience {
+            return None;
+        }
+        self.ways.travelled += 1;
+        Some(self.write_stalls(wait))
     }
 
     #[inline(always)]

@@ -110,6 +110,12 @@ pub trait Arch {
     #[inline]
     fn write(&mut self, _by: CpuId, _line: Line) {}
 
+    /// The same of a line that another CPU mostly has: a machine may have that case in line.
+    #[inline(always)]
+    fn write_fetched(&mut self, by: CpuId, line: Line) {
+        self.write(by, line);
+    }
+
     /// One locked read-modify-write (`atomic_add`, `cmpxchg`): nothing of a miss is hidden, and writers queue up.
     #[inline]
     fn atomic(&mut self, _by: CpuId, _line: Line) {}

@@ -50,6 +50,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
     fn read_shared_line(&mut self, line: Line) {
         match self.lines.read_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
+            None => self.read_queued_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn read_queued_line(&mut self, line: Line) {
+        match self.lines.read_queued(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
             None => self.read_any_line(line),
         }
     }
@@ -77,6 +85,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     pub(super) fn write_line(&mut self, line: Line) {
+        self.fetch_line(line);
+    }
+
+    /// [`Hardware::write_line`] in line.
+    #[inline(always)]
+    pub(super) fn fetch_line(&mut self, line: Line) {
         match self.lines.write_usual(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.write_shared_line(line),
@@ -86,6 +100,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(never)]
     fn write_shared_line(&mut self, line: Line) {
         match self.lines.write_shared(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.write_awaited_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn write_awaited_line(&mut self, line: Line) {
+        match self.lines.write_awaited(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.write_any_line(line),
         }

@@ -9,20 +9,23 @@
 //!
 //! [`Hardware::put_off`]: crate::hardware::Hardware
 
+use super::Directory;
+use super::entry::{Entry, Holder, UNTOUCHED};
 use super::record::{Access, Outcome};
-use super::{Directory, Entry, Holder};
 use crate::topology::Topology;
 use sched::layout::{Line, Region};
 use units::{CpuId, Ps};
 
 /// Nobody holds it, as far as those can see who look at its entry only.
-const DISPUTED: Holder = 1 << 18 | super::UNTOUCHED;
+const DISPUTED: Holder = 1 << 18 | UNTOUCHED;
 
 /// The disputed lines.
 #[derive(Debug)]
 pub(super) struct Disputed {
     /// How many ways' time a request must have waited behind others.
     queue: u64,
+    /// Nobody who has waited for no longer than this makes a line disputed, however short its way.
+    pub(super) patience: Ps,
     /// Where they really are. There are few.
     entries: Vec<(Line, Entry)>,
     /// Lines of everybody's that bear a lock: whoever wants that waits for its holder, not for the line alone.
@@ -32,8 +35,9 @@ pub(super) struct Disputed {
 }
 
 impl Disputed {
-    pub(super) fn none(queue: u64) -> Disputed {
-        Disputed { queue, entries: Vec::new(), locks: Vec::new(), answering: false }
+    pub(super) fn none(queue: u64, shortest: Ps) -> Disputed {
+        let patience = Ps(queue.saturating_mul(shortest.0));
+        Disputed { queue, patience, entries: Vec::new(), locks: Vec::new(), answering: false }
     }
 
     fn number(&self, line: Line) -> Option<usize> {
@@ -69,6 +73,7 @@ impl Directory {
     /// From now on a line is disputed when somebody has waited for more than so many ways' time.
     pub fn dispute_from(&mut self, ways: u64) {
         self.disputed.queue = ways;
+        self.disputed.patience = Ps(ways.saturating_mul(self.ways.near.0));
     }
 
     /// No line is disputed, until one is again.

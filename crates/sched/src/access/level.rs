@@ -6,7 +6,7 @@
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::fair::load::Step;
-use crate::layout::{CfsRqLine, SeLine};
+use crate::layout::{CfsRqLine, Line, SeLine};
 use crate::sched::{CfsRqId, SeId};
 
 /// Where the lines of an entity and of its queue begin, and whether they are a group's.
@@ -14,6 +14,16 @@ use crate::sched::{CfsRqId, SeId};
 pub(crate) struct LevelLines {
     entity: (u32, bool),
     queue: (u32, bool),
+    /// Somebody else mostly touched them last.
+    fetched: bool,
+}
+
+impl LevelLines {
+    /// The same where a group's lines mostly come from another CPU.
+    #[inline(always)]
+    pub(crate) fn fetched(self, step: Step) -> LevelLines {
+        LevelLines { fetched: matches!(step, Step::Group(_)), ..self }
+    }
 }
 
 impl<A: Arch> Sched<A> {
@@ -21,17 +31,26 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn level_lines(&self, cfs_rq: CfsRqId, se: SeId, step: Step) -> LevelLines {
         let (entity, queue) = (&self.se[se], &self.cfs_rq[cfs_rq]);
         let of_group = matches!(step, Step::Group(_)) || entity.my_q.is_some();
-        LevelLines { entity: (entity.first_line, of_group), queue: (queue.first_byte, queue.of_group) }
+        let (entity, queue) = ((entity.first_line, of_group), (queue.first_byte, queue.of_group));
+        LevelLines { entity, queue, fetched: false }
     }
 
     #[inline(always)]
     fn write_se_line(&mut self, at: LevelLines, line: SeLine) {
-        self.write(self.layout.line_of_se(at.entity.0, at.entity.1, line));
+        self.write_level_line(at, self.layout.line_of_se(at.entity.0, at.entity.1, line));
     }
 
     #[inline(always)]
     fn write_cfs_line(&mut self, at: LevelLines, line: CfsRqLine) {
-        self.write(self.layout.line_of_cfs_rq(at.queue.0, at.queue.1, line));
+        self.write_level_line(at, self.layout.line_of_cfs_rq(at.queue.0, at.queue.1, line));
+    }
+
+    #[inline(always)]
+    fn write_level_line(&mut self, at: LevelLines, line: Line) {
+        match at.fetched {
+            true => self.arch.write_fetched(self.this_cpu, line),
+            false => self.write(line),
+        }
     }
 
     /// [`Sched::write_se`].

@@ -218,7 +218,7 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     #[fentry]
     pub(crate) fn enqueue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) {
-        let at = self.level_lines(cfs, se, step);
+        let at = self.level_lines(cfs, se, step).fetched(step);
         self.write_cfs_rq_at(at);
         self.write_se_at(at);
         self.write_se_times_at(at);
@@ -339,7 +339,7 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn dequeue_entity(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags, step: Step) -> bool {
         let at = self.level_lines(cfs, se, step);
-        self.write_cfs_rq_at(at);
+        self.write_cfs_rq_at(at.fetched(step));
         self.write_se_at(at);
         self.update_curr_in(step, cfs);
         match self.arithmetic_of(step).pick {
@@ -440,9 +440,15 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: set_next_entity().
     #[inline(always)]
-    #[fentry]
     pub(crate) fn set_next_entity(&mut self, cfs: CfsRqId, se: SeId) {
-        let at = self.level_lines(cfs, se, Step::Any);
+        self.set_next_entity_in(Step::Any, cfs, se);
+    }
+
+    /// The same as a part of a walk's step.
+    #[inline(always)]
+    #[fentry(set_next_entity)]
+    pub(super) fn set_next_entity_in(&mut self, step: Step, cfs: CfsRqId, se: SeId) {
+        let at = self.level_lines(cfs, se, step).fetched(step);
         self.write_cfs_timeline_at(at);
         if self.kernel.entity.buddies_cleared == BuddiesCleared::WhenSet {
             self.clear_buddies(cfs, se);

@@ -220,6 +220,21 @@ impl<A: Arch> Sched<A> {
         })
     }
 
+    /// The walk down of `pick_next_task_fair()`: a group that was picked, and those in it. Returns the task's entity picked at last, which
+    /// is not set yet.
+    #[inline(never)]
+    pub(super) fn set_next_groups(&mut self, mut se: SeId, mut group: CfsRqId) -> SeId {
+        let step = Step::Group(self.any_arithmetic());
+        loop {
+            self.set_next_entity_in(step, self.se[se].cfs_rq, se);
+            se = self.pick_next_entity_cfs(group, None);
+            match self.se[se].my_q {
+                Some(below) => group = below,
+                None => return se,
+            }
+        }
+    }
+
     /// One step of the walk.
     /// Differs: no buddy is announced in a throttled hierarchy, which v4.5 does, and then runs it (until v4.8).
     #[inline(always)]

@@ -282,15 +282,13 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn pick_simple_cfs(&mut self, cpu: CpuId, prev: Option<TaskId>) -> TaskId {
         self.put_prev_task(cpu, prev);
-        let mut cfs = self.rq[cpu].cfs;
-        loop {
-            let se = self.pick_next_entity_cfs(cfs, None);
-            self.set_next_entity(cfs, se);
-            match self.se[se].my_q {
-                Some(group) => cfs = group,
-                None => return self.task_of(se),
-            }
+        let root = self.rq[cpu].cfs;
+        let mut se = self.pick_next_entity_cfs(root, None);
+        if let Some(group) = self.se[se].my_q {
+            se = self.set_next_groups(se, group);
         }
+        self.set_next_entity(self.se[se].cfs_rq, se);
+        self.task_of(se)
     }
 
     /// fair.c: pick_next_entity(). `curr` is what runs, if it may go on. `None`: see [`Sched::pick_next_entity_eevdf`].
