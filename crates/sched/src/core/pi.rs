@@ -20,6 +20,9 @@ impl<A: Arch> Sched<A> {
 
     /// core.c: rt_mutex_setprio(). `pi_task`, the first of those who wait for what `p` holds, lends it its priority from now on, and its
     /// deadline; `None`: nobody does any more.
+    ///
+    /// Differs: a task that is throttled on a CPU which has gone offline meanwhile moves before it gets a budget, as with its timer
+    /// (`dl_task_timer()`); the kernel queues it there, where it waits for the CPU to come back.
     pub fn rt_mutex_setprio(&mut self, p: TaskId, pi_task: Option<TaskId>) {
         let prio = self.__rt_effective_prio(pi_task, self.normal_prio(p));
         let old_prio = self.task[p].prio;
@@ -27,7 +30,10 @@ impl<A: Arch> Sched<A> {
             self.task_cold[p].pi_top_task = pi_task;
             return;
         }
-        let cpu = self.task_rq_lock(p);
+        let mut cpu = self.task_rq_lock(p);
+        if !self.rq[cpu].online && self.is_throttled_dl(p) {
+            cpu = self.dl_task_offline_migration(cpu, p);
+        }
         self.task_cold[p].pi_top_task = pi_task;
         if self.arch.tracing() {
             self.trace(Event::SchedPiSetprio { task: p, oldprio: old_prio, newprio: prio });
@@ -51,6 +57,12 @@ impl<A: Arch> Sched<A> {
         self.rq_unlock(cpu);
         self.pi_unlock(p);
         self.balance_callbacks(cpu);
+    }
+
+    /// Whether it is runnable, and waits for its next budget.
+    fn is_throttled_dl(&self, p: TaskId) -> bool {
+        let task = &self.task[p];
+        task.sched_class == SchedClass::Dl && task.on_rq == OnRq::Queued && self.dl_se[p].dl_throttled
     }
 
     /// The part of rt_mutex_setprio() that says whose deadline `p` has: that of `pi_task` where it has none of its own, or a later one.

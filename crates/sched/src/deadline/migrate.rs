@@ -246,7 +246,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: dl_task_offline_migration(). The task's CPU went away while it was throttled. Returns where it is now; that
     /// queue is locked in place of the old one.
     /// Differs: pressure is counted where the task is now; the kernel's counts stay behind ("psi: task underflow").
-    pub(super) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
+    pub(crate) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let to = self.find_lock_later_rq(p, cpu).unwrap_or_else(|| {
             let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_active_mask);
             let to = allowed.first().or_else(|| self.cpu_active_mask.first()).expect("one CPU is up");
