@@ -369,10 +369,7 @@ fn rt_app_tasks_that_cannot_be() {
             "\"nodes_membind\": [1]".to_string(),
             ["a.json:1:", "\"nodes_membind\" names node 1, but the machine has 1 node"],
         ),
-        (
-            "\"nodes_membind\": [], \"mem\": 64".to_string(),
-            ["a.json:1:", "\"nodes_membind\""],
-        ),
+        ("\"nodes_membind\": [], \"mem\": 64".to_string(), ["a.json:1:", "\"nodes_membind\""]),
         ("\"taskgroup\": \"/a/../b\"".to_string(), ["a.json:1:", "names with one \"/\" before each"]),
         (
             format!("{deadline}, \"dl-runtime\": 20000, \"dl-period\": 9000"),
