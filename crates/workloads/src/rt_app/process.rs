@@ -166,7 +166,8 @@ impl Process {
         untouched.flat_map(|&region| [Op::Populate(region), Op::Work(Cycles(1))]).collect()
     }
 
-    /// Bytes that threads of `task` use again and again: theirs, and the buffers that they go through.
+    /// Bytes that threads of `task` use again after a switch: theirs, and the buffers that a core's caches hold. Larger ones are fetched
+    /// in each pass anyway.
     fn working_set(&self, task: TaskId) -> (u64, u64) {
         let own = self.own_buffers[task.index()].map(|_| u64::from(self.app.global.mem_buffer_bytes));
         let mut used: Vec<BufferId> = Vec::new();
@@ -178,7 +179,8 @@ impl Process {
             }
         }
         let run = used.iter().map(|id| u64::from(self.app.resources.buffers[id.index()].bytes));
-        let data = own.into_iter().chain(run).sum::<u64>();
+        let held = own.into_iter().chain(run).filter(|&bytes| bytes <= self.cores.caches.l2_bytes);
+        let data = held.sum::<u64>();
         (WORKING_SET + data, data)
     }
 

@@ -60,6 +60,13 @@ fn data_takes_as_long_as_its_buffer_is_far_away() {
 }
 
 #[test]
+fn a_large_buffer_that_is_not_gone_through_costs_nothing() {
+    let ran = run(r#"{"global": {"mem_buffer_size": 268435456, "lock_pages": false}, "tasks": {
+        "t": {"loop": 2, "phases": {"a": {"loop": 3, "run": 100}, "b": {"loop": 1, "mem": 64}}}}}"#);
+    assert_eq!(ran.rt_app.samples_of(0, &ran.sim.samples)[..3], [100_000; 3]);
+}
+
+#[test]
 fn memory_comes_from_the_nodes_that_the_thread_is_bound_to() {
     let text = |nodes: &str| {
         format!(
