@@ -12,7 +12,7 @@ use lab::{prices, run, trace};
 use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs, parse_list, parse_mask};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use workloads::rt_app::{self, Duplicates};
+use workloads::rt_app::{self, Caches, Cores, Duplicates};
 use workloads::script::Script;
 use workloads::trace as recording;
 
@@ -162,7 +162,7 @@ pub fn rt_app(data: &[u8]) {
     for duplicates in [Duplicates::Workgen, Duplicates::JsonC] {
         let read = rt_app::parse_bytes(data, FILE, duplicates).and_then(|app| {
             assert!(app.tasks.iter().all(|task| task.phases.iter().all(|phase| !phase.steps.is_empty())));
-            rt_app::instance(app, 8, 3_000)
+            rt_app::instance(app, Cores { nr_cpus: 8, cycles_per_us: 3_000, caches: Caches::default() })
         });
         match read {
             Ok(app) => assert!(!app.operations().is_empty()),

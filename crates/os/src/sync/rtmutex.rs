@@ -22,7 +22,7 @@ behaviour! {
     pub enum Deboost = "futex.deboost" {
         WakeFirst = "wake-first", since "v2.6.18", commit "",
             "it wakes the next owner with the priority that it was lent, then gives that back";
-        DeboostFirst = "deboost-first", since "v4.12", commit "", "it gives the priority back, then wakes the next owner";
+        DeboostFirst = "deboost-first", since "v4.12", commit "2a1c60299406", "it gives the priority back, then wakes the next owner";
     }
 }
 
