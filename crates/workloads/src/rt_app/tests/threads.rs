@@ -91,7 +91,7 @@ fn until_v6_2_a_lent_deadline_may_be_overlooked() {
         let end = ran.sim.run(Ns::from_ms(1_000));
         assert_eq!(end, if overlooked { End::Deadlock { sleeping: 3 } } else { End::Finished }, "{kernel}");
         if !overlooked {
-            assert!(ends(&ran, "lender-1").is_empty() && ran.sim.now() < Ns::from_ms(20), "{kernel} {}", ran.sim.now());
+            assert!(ran.sim.now() < Ns::from_ms(20), "{kernel} ended at {}", ran.sim.now());
         }
     }
 }
