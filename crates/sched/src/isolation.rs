@@ -57,7 +57,7 @@ behaviour! {
 behaviour! {
     /// Where the timers of nohz_full= CPUs go.
     pub enum TimerTarget = "tick.timer_target" {
-        First = "first", since "v4.1", commit "", "to the first housekeeping CPU: the search for a busy one asks about the wrong CPU";
+        First = "first", since "v4.3", commit "9642d18eee2c", "to the first housekeeping CPU: the search for a busy one asks about the wrong CPU";
         Busy = "busy", since "v4.7", commit "444969223c81", "to the nearest housekeeping CPU that is busy, else the first (after v4.5, by v4.15)";
     }
 }

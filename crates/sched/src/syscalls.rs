@@ -36,7 +36,7 @@ behaviour! {
 behaviour! {
     /// What becoming a SCHED_IDLE task changes at once, where a new nice level changes the averages.
     pub enum IdleWeight = "core.idle_weight" {
-        WeightOnly = "weight-only", since "v4.15", commit "",
+        WeightOnly = "weight-only", since "v4.15", commit "9059393e4ec1",
             "the weight alone: the averages stay those of a heavy task, and grow with each change back";
         /// v6.1.y has it too.
         Reweight = "reweight", since "v6.11", commit "d32960528702", "the weight and the load averages, as a new nice level does";

@@ -7,7 +7,7 @@ behaviour! {
     /// Who lets drivers and governors (but schedutil) take their samples.
     pub enum Sampling = "frequency.sampling" {
         Timers = "timers", since "v2.6.9", commit "", "timers that wake no idle CPU, looked at by its tick";
-        Callbacks = "callbacks", since "v4.6", commit "", "the scheduler, whenever it tells of utilization";
+        Callbacks = "callbacks", since "v4.6", commit "34e2c555f3e1", "the scheduler, whenever it tells of utilization";
     }
 }
 
@@ -24,7 +24,8 @@ behaviour! {
 behaviour! {
     /// What a task that waited for a device does to intel_pstate's choice.
     pub enum PstateIowait = "frequency.intel_pstate_iowait" {
-        AtOnce = "at-once", since "v4.10", commit "", "the CPU counts as busy all the time, and a sample is taken at once";
+        AtOnce = "at-once", since "v4.15", commit "",
+            "the CPU counts as busy all the time (where load decides, from 09c448d3c61f on), and a sample is taken at once (after v4.10, by v4.15)";
         Doubling = "doubling", since "v6.1", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
     }
 }

@@ -17,11 +17,11 @@ behaviour! {
     /// How much of a segment's data lies behind its header, which decides what the segment takes of the buffers.
     pub enum Payload = "tcp.payload" {
         Linear = "linear", since "v2.6", commit "", "up to 1408 bytes in each segment's head of 2 KiB";
-        FirstLinear = "first-linear", since "v4.15", commit "",
+        FirstLinear = "first-linear", since "v4.15", commit "3613b3dbd1ad",
             "in the first of an empty queue only (after v4.5, by v4.15)";
-        Pages = "pages", since "v6.1", commit "", "none: all data lies in page fragments (after v4.16, by v6.1)";
-        SmallHeads = "small-heads", since "v6.12", commit "",
-            "none, and heads come from a slab of their own size (after v6.1, by v6.12)";
+        Pages = "pages", since "v5.2", commit "472c2e07eef0", "none: all data lies in page fragments";
+        SmallHeads = "small-heads", since "v6.3", commit "bf9f1baa279f",
+            "none, and heads come from a slab of their own size";
     }
 }
 
@@ -29,7 +29,7 @@ behaviour! {
     /// When a sender processes what arrived while it owned its socket.
     pub enum SendBacklog = "tcp.send_backlog" {
         AtRelease = "at-release", since "v2.4", commit "", "when it lets go of the socket";
-        PerSegment = "per-segment", since "v4.15", commit "", "before each new segment as well (after v4.5, by v4.15)";
+        PerSegment = "per-segment", since "v4.7", commit "d41a69f1d390", "before each new segment as well";
     }
 }
 
@@ -37,7 +37,7 @@ behaviour! {
     /// The receive buffer of a connection that has not been given one.
     pub enum DefaultBuffer = "tcp.default_buffer" {
         Fixup = "fixup", since "v2.6", commit "", "what eight times two full segments take: 1 MB on loopback";
-        Initial = "initial", since "v6.1", commit "", "tcp_rmem[1], 128 KiB, to begin with (after v4.16, by v6.1)";
+        Initial = "initial", since "v4.20", commit "a337531b942b", "tcp_rmem[1], 128 KiB, to begin with";
     }
 }
 

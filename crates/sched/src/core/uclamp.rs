@@ -29,8 +29,8 @@ behaviour! {
         Absent = "absent", since "v2.6.23", commit "", "it cannot";
         BeforeEnqueue = "before-enqueue", since "v5.3", commit "69842cba9ace",
             "before the task is queued (groups: v5.4, 2480c093130f)";
-        AfterEnqueue = "after-enqueue", since "v6.14", commit "",
-            "after the task is queued, and not of a sleeper whose dequeue is delayed; also in late releases of v6.12.y";
+        AfterEnqueue = "after-enqueue", since "v6.12", commit "dfa0a574cbc4",
+            "after the task is queued, and not of a sleeper whose dequeue is delayed";
     }
 }
 

@@ -24,7 +24,7 @@ pub const MAX_SHARES: u64 = 1 << 18;
 behaviour! {
     /// What a group's entity weighs.
     pub enum GroupShares = "entity.group_shares" {
-        QueueWeight = "queue-weight", since "v4.4", commit "",
+        QueueWeight = "queue-weight", since "v4.4", commit "fde7d22e01aa",
             "shares by the weight of its queue, corrected after something is queued below it (update_cfs_shares)";
         LoadAverage = "load-average", since "v4.15", commit "1ea6c46a23f1",
             "shares by its queue's weight or load average, the greater, corrected before it is queued itself, with a \

@@ -17,7 +17,7 @@ use units::{CpuId, CpuMask, unlikely};
 behaviour! {
     /// With RT_PUSH_IPI: how a CPU whose priority fell asks the others to push.
     pub enum PushIpi = "rt.push_ipi" {
-        ByAsker = "by-asker", since "v4.1", commit "",
+        ByAsker = "by-asker", since "v4.1", commit "b6366f048e0c",
             "an interrupt of its own goes round all of them, and each pushes one task";
         ByRootDomain = "by-root-domain", since "v4.15", commit "4bdced5c9a29",
             "one interrupt at a time goes round for everybody, and each CPU pushes what it can";

@@ -73,7 +73,7 @@ behaviour! {
 behaviour! {
     /// How many distances make a machine more than directly connected.
     pub enum NumaType = "domains.numa_type" {
-        OneRemoteDistance = "one-remote-distance", since "v4.0", commit "", "at most one remote distance: direct";
+        OneRemoteDistance = "one-remote-distance", since "v3.19", commit "e3fe70b1f72e", "at most one remote distance: direct";
         LevelsCountedTwice = "levels-counted-twice", since "v4.15", commit "051f3ca02e46",
             "the node itself counts as a level but the threshold stayed, so two plain nodes are a backplane";
         OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.19", commit "",

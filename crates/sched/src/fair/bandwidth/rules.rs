@@ -113,7 +113,7 @@ behaviour! {
     pub enum NewGroupThrottled = "bandwidth.new_group_throttled" {
         Unaware = "unaware", since "v3.2", commit "", "does not know that it is throttled";
         /// v4.7 did it when the group first had something to run (094f469172e0).
-        Synchronised = "synchronised", since "v4.8", commit "", "is throttled from the start";
+        Synchronised = "synchronised", since "v4.8", commit "55e16d30bd99", "is throttled from the start";
     }
 }
 

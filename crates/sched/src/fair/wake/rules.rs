@@ -113,7 +113,7 @@ behaviour! {
 behaviour! {
     /// Whether a cache made of clusters (CPUs that share a level-2 cache or its tags) is searched cluster first.
     pub enum ClusterScan = "wake.cluster_scan" {
-        Absent = "absent", since "v4.9", commit "", "no";
+        Absent = "absent", since "v4.9", commit "10e2f1acd010", "no";
         ClusterFirst = "cluster-first", since "v6.7", commit "8881e1639f1f",
             "the target's cluster, then the rest; an idle previous or recently used CPU of another cluster waits until both \
              found nothing (22165f61d0c4)";

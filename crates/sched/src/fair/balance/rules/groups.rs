@@ -57,7 +57,7 @@ behaviour! {
 behaviour! {
     /// When SD_PREFER_SIBLING of the child domain makes a group overloaded.
     pub enum PreferSibling = "balance.prefer_sibling" {
-        MoreThanOne = "more-than-one", since "v4.1", commit "",
+        MoreThanOne = "more-than-one", since "v4.1", commit "ea67821b9a3e",
             "when it runs more than one task and the local group has capacity";
         MoreThanLocal = "more-than-local", since "v4.13", commit "05b40e057734",
             "when it runs at least two tasks more than the local group, which has capacity";

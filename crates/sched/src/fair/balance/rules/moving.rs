@@ -89,8 +89,9 @@ behaviour! {
     /// Who else of the own group may take a task that the pulling CPU may not.
     pub enum DstGroup = "balance.dst_group" {
         Span = "span", since "v3.6", commit "", "every CPU of the group";
-        BalanceMask = "balance-mask", since "v5.10", commit "",
-            "those that may balance for it, fewer where groups overlap (after v4.16, by v6.1)";
+        /// v6.1.y has it too.
+        BalanceMask = "balance-mask", since "v6.5", commit "0dd37d6dd33a",
+            "those that may balance for it, fewer where groups overlap";
     }
 }
 
@@ -106,7 +107,7 @@ behaviour! {
 behaviour! {
     /// Whether balancing that failed to move a misfit task counts as failure.
     pub enum MisfitFailures = "balance.misfit_failures" {
-        Counted = "counted", since "v4.20", commit "", "as any other, and the interval grows";
+        Counted = "counted", since "v4.20", commit "cad68e552e77", "as any other, and the interval grows";
         Ignored = "ignored", since "v6.10", commit "58eeb2d79b54", "no, and the interval stays";
     }
 }

@@ -59,8 +59,8 @@ behaviour! {
     /// When newly-idle balancing does not go on to the next domain.
     pub enum NewidleStop = "balance.newidle_stop" {
         TaskHere = "task-here", since "v2.6.7", commit "", "when a task was pulled or has come";
-        NotOurs = "not-ours", since "v6.12", commit "",
-            "when a task was pulled, or another CPU balances, which is so when a task has come (after v6.1, by v6.12)";
+        NotOurs = "not-ours", since "v6.10", commit "c829d6818b60",
+            "when a task was pulled, or another CPU balances, which is so when a task has come";
     }
 }
 
@@ -111,7 +111,7 @@ behaviour! {
     /// Whether a kick that adds nothing to one that is on its way touches the flags.
     pub enum KickIlb = "balance.kick_ilb" {
         Always = "always", since "v4.17", commit "a4064fb614f8", "yes";
-        IfNew = "if-new", since "v6.10", commit "", "no: they are read first (after v6.1, by v6.12)";
+        IfNew = "if-new", since "v6.11", commit "f90cc919f9e5", "no: they are read first";
     }
 }
 
