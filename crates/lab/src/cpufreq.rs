@@ -65,6 +65,7 @@ pub fn choose(
     }
     let Some(driver) = driver(machine, kernel, build, settings)? else { return Ok(None) };
     let mut model = model(machine, settings)?;
+    model.em_cpufreq_update_efficiencies(machine.topology(), build.sched.wake.energy);
     if driver == Driver::AmdPstateEpp {
         // The same hardware obeys under other drivers.
         let chooses = Autonomous::of(machine).map_err(|missing| lacks(machine, settings, missing))?;
@@ -185,8 +186,10 @@ impl Setter<'_> {
         let what = format!("cpufreq.{}", name.text);
         let driver = policy.driver;
         let khz = || {
-            let (low, high) = (u64::from(model.min_khz), u64::from(driver.max_khz(model)));
-            value.whole(&what, low, high).map(|khz| khz as u32)
+            // Every policy takes of it what its own limits allow.
+            let low = model.bands.iter().map(|band| driver.min_khz(band)).min().unwrap_or(0);
+            let high = model.bands.iter().map(|band| driver.max_khz(band)).max().unwrap_or(0);
+            value.whole(&what, low.into(), high.into()).map(|khz| khz as u32)
         };
         let intel = matches!(driver, Driver::IntelPstate | Driver::IntelCpufreq);
         match name.text.as_str() {
@@ -196,7 +199,7 @@ impl Setter<'_> {
                 let found = format!("{what} with the governor {}", policy.governor.name());
                 return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
             }
-            "scaling_setspeed" => policy.setspeed_khz = khz()?,
+            "scaling_setspeed" => policy.setspeed_khz = Some(khz()?),
             "rate_limit_us" | "sampling_rate" | "up_threshold" => self.set_tunable(name, value)?,
             "hwp_dynamic_boost" => {
                 if !policy.rules.hwp_boost || !policy.is_autonomous() || policy.driver != Driver::IntelPstate {

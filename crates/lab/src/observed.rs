@@ -58,13 +58,11 @@ pub(crate) fn core_frequencies<const COSTS: bool>(hardware: &Hardware<COSTS>, en
     let core = |core: &Part| {
         let cpu = core.cpus.iter().next()?;
         let counters = core.cpus.iter().map(|cpu| frequency.counters(cpu, end));
-        let shown = |khz| frequency.model.shown_khz(cpu, khz);
-        let whole = frequency.model.max_khz();
         let counters = counters.fold(Counters::default(), |sum, it| Counters {
             unhalted: sum.unhalted + it.unhalted,
-            cycles: sum.cycles + (u128::from(it.cycles) * u128::from(shown(whole)) / u128::from(whole)) as u64,
+            cycles: sum.cycles + it.cycles,
         });
-        Some(CoreFrequency { cpu, time: frequency.time(cpu, end).on_scale(shown), counters })
+        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
     };
     hardware.topology.cores().iter().filter_map(core).collect()
 }

@@ -66,6 +66,11 @@ pub fn prices(machine: &Description) -> Prices {
         ipi_send: machine.ipi_send(),
         paths: cycles,
         idle_states: machine.idle_states().into_iter().map(idle_state).collect(),
+        idle_states_of_kinds: machine
+            .idle_states_of_kinds()
+            .into_iter()
+            .map(|(cpus, states)| (cpus, states.into_iter().map(idle_state).collect()))
+            .collect(),
         mwait: machine.wakes_by_mwait(),
         packages_together: machine.packages_sleep_together(),
         l1_bytes: machine.l1d_bytes(CpuId(0)),

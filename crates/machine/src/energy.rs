@@ -7,8 +7,8 @@
 //!
 //! Nothing here decides anything.
 
-use crate::description::{Description, Figure};
-use crate::frequency::FrequencyTime;
+use crate::description::Description;
+use crate::frequency::{FrequencyTime, fixed_khz};
 use crate::idle::PackageResidency;
 use crate::prices::IdleState;
 use crate::topology::Topology;
@@ -17,10 +17,8 @@ use units::{CpuId, CpuMask, Ps, Slots};
 /// What a machine draws, as plain integers: `[energy]` of its machine file. Powers in microwatts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Power {
-    /// The frequency of the fastest CPUs at which every CPU is at the end of its table, and the one of a machine whose clocks stand
-    /// still, in kHz. A slower kind's own frequency is in proportion.
-    pub full_khz: u32,
-    pub fixed_khz: u32,
+    /// What each CPU's clock shows on a machine whose clocks stand still, in kHz.
+    pub fixed_khz: Vec<u32>,
     /// Each CPU in one.
     pub domains: Vec<DomainPower>,
     /// Of a package beside its cores, awake and asleep.
@@ -58,11 +56,9 @@ impl Power {
         if domains.is_empty() {
             return None;
         }
-        let khz = |hertz: u64| u32::try_from(hertz / 1_000).expect("at most 20 GHz, as the loader has checked");
         let awake = value("energy.package.awake").unwrap_or(0);
         Some(Power {
-            full_khz: khz(machine.figure("frequency.max").map_or_else(|| machine.base_hertz(), Figure::hertz)),
-            fixed_khz: khz(machine.fixed_hertz()),
+            fixed_khz: fixed_khz(machine),
             domains,
             package: (awake, value("energy.package.asleep").unwrap_or(awake)),
         })
@@ -77,15 +73,15 @@ impl Power {
     pub fn drawn_uw(&self, cpu: CpuId, state: Option<&str>, khz: u32) -> u64 {
         let domain = self.domains.iter().find(|domain| domain.cpus.contains(cpu)).expect("each CPU is in a domain");
         let idle = state.and_then(|state| domain.idle_uw(state));
-        idle.unwrap_or_else(|| domain.executing_uw(khz, self.full_khz))
+        idle.unwrap_or_else(|| domain.executing_uw(khz))
     }
 }
 
 impl DomainPower {
-    /// What a core draws that executes while the fastest CPUs' clock would stand at `khz`, which is `full_khz` at the table's end.
-    pub fn executing_uw(&self, khz: u32, full_khz: u32) -> u64 {
-        let (last, top_uw) = *self.executing.last().expect("a domain has a frequency");
-        let own = u64::from(khz) * last / u64::from(full_khz.max(1));
+    /// What a core draws that executes at `khz`.
+    pub fn executing_uw(&self, khz: u32) -> u64 {
+        let (_, top_uw) = *self.executing.last().expect("a domain has a frequency");
+        let own = u64::from(khz);
         let above = self.executing.partition_point(|state| state.0 < own);
         match (above.checked_sub(1).map(|below| self.executing[below]), self.executing.get(above)) {
             (_, None) => top_uw,
@@ -218,7 +214,7 @@ impl Meter {
                 domain,
                 threads: core.cpus.iter().map(|_| EXECUTES).collect(),
                 khz,
-                executing_uw: power.domains[domain].executing_uw(khz, power.full_khz),
+                executing_uw: power.domains[domain].executing_uw(khz),
                 since: Ps::ZERO,
                 energy,
             }
@@ -275,7 +271,7 @@ impl Meter {
         if core.khz != khz {
             core.advance(now, &self.idle_uw);
             core.khz = khz;
-            core.executing_uw = self.power.domains[core.domain].executing_uw(khz, self.power.full_khz);
+            core.executing_uw = self.power.domains[core.domain].executing_uw(khz);
         }
     }
 

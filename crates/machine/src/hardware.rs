@@ -15,7 +15,7 @@ pub use put_off::PutOff;
 use crate::disk::Disk;
 use crate::energy::Meter;
 use crate::frequency::Frequency;
-use crate::idle::{Cpuidle, IdleOptions, IdleRules, Packages, StateTable};
+use crate::idle::{IdleOptions, IdleRules, Packages};
 use crate::java::Java;
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
@@ -25,7 +25,7 @@ use crate::profile::{CallTree, Frame};
 use crate::smt::{Siblings, SmtPrices, WorkKind};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
-use idle::Idling;
+use idle::{Cpuidles, Idling};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -99,7 +99,7 @@ pub struct Hardware<const COSTS: bool> {
     /// What a Java server takes, likewise.
     pub java: Option<Java>,
     cpus: Slots<Cpu>,
-    cpuidle: Cpuidle,
+    cpuidles: Cpuidles,
     packages: Packages,
     /// CONFIG_IRQ_TIME_ACCOUNTING.
     irq_accounting: bool,
@@ -128,8 +128,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `seed` chooses what a real machine leaves to chance: at which slice of the last level cache each line lives, and what the
     /// scheduler throws dice for.
     pub fn new(topology: Topology, prices: Prices, layout: Layout, rules: IdleRules, seed: u64) -> Hardware<COSTS> {
-        let table = StateTable::new(&prices.idle_states, &IdleOptions::default());
-        let cpuidle = Cpuidle { rules, table };
+        let cpuidles = Cpuidles::new(&topology, &prices, rules, &IdleOptions::default());
         let cpus = topology
             .cpus()
             .map(|(cpu, _)| Cpu {
@@ -141,7 +140,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
                 demands: false,
                 longer: Ps::ZERO,
                 active: true,
-                idling: Idling::new(&cpuidle),
+                idling: Idling::new(cpuidles.of(cpu)),
                 irq_time: Ps::ZERO,
             })
             .collect();
@@ -159,7 +158,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             siblings: Siblings::new(&topology),
             threads_share: COSTS && prices.smt != SmtPrices::free(),
             cpus,
-            cpuidle,
+            cpuidles,
             packages: Packages::new(&topology, &prices),
             irq_accounting: false,
             layout,
@@ -377,8 +376,8 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         self.update_util(by, cpu, time, iowait);
     }
 
-    fn cpufreq_driver_resolve_freq(&self, _cpu: CpuId, khz: u32) -> u32 {
-        self.frequency.as_ref().map_or(khz, |frequency| frequency.resolve(khz))
+    fn cpufreq_driver_resolve_freq(&self, cpu: CpuId, khz: u32) -> u32 {
+        self.frequency.as_ref().map_or(khz, |frequency| frequency.resolve(cpu, khz))
     }
 
     fn cpufreq_driver_fast_switch(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> u32 {

@@ -5,7 +5,7 @@ use crate::smt::SmtPrices;
 use crate::topology::Distance;
 use sched::access::Path;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
-use units::{Capacity, Cycles, Ps};
+use units::{Capacity, CpuId, CpuMask, Cycles, Ps};
 
 /// How many paths can be priced: the scheduler's, then those of the rest of the kernel.
 pub const NR_PATHS: usize = 512;
@@ -48,6 +48,8 @@ pub struct Prices {
     pub paths: Vec<Cycles>,
     /// Idle states from the shallowest. The first is polling where the driver polls.
     pub idle_states: Vec<IdleState>,
+    /// The same states of kinds of CPU that have them otherwise.
+    pub idle_states_of_kinds: Vec<(CpuMask, Vec<IdleState>)>,
     /// An idle CPU watches its flags word and needs no interrupt to wake.
     pub mwait: bool,
     /// Packages enter their own idle states all together or not at all.
@@ -71,6 +73,18 @@ pub struct Prices {
 impl Prices {
     pub fn path(&self, path: Path) -> Cycles {
         self.paths[path.0 as usize]
+    }
+
+    /// An idle state, by its number, as `cpu` has it.
+    #[inline]
+    pub fn idle_state_of(&self, cpu: CpuId, state: usize) -> &IdleState {
+        let own = self.idle_states_of_kinds.iter().find(|(cpus, _)| cpus.contains(cpu));
+        &own.map_or(&self.idle_states, |(_, states)| states)[state]
+    }
+
+    /// Those of every kind.
+    pub fn all_idle_states(&self) -> impl Iterator<Item = &IdleState> {
+        self.idle_states.iter().chain(self.idle_states_of_kinds.iter().flat_map(|(_, states)| states))
     }
 
     /// A line from memory at that distance.
@@ -120,6 +134,7 @@ impl Prices {
                 package_wake: Ps::ZERO,
                 wake: Ps::ZERO,
             }],
+            idle_states_of_kinds: Vec::new(),
             mwait: true,
             packages_together: false,
             l1_bytes: 0,
@@ -141,7 +156,6 @@ mod tests {
     use crate::idle::IdleRules;
     use crate::topology::{Numbering, from_synthetic};
     use sched::versions::V4_16;
-    use units::CpuId;
 
     #[test]
     fn a_small_cpu_takes_longer_for_the_same_work() {

@@ -2,6 +2,7 @@
 //! and `cpu_coregroup_mask()`, the NUMA node of each CPU with the distances between nodes, and the capacities
 //! (`arch_scale_cpu_capacity()`). The domains are built from this and from nothing else.
 
+use crate::topology::{EnergyAware, PerfDomain};
 use units::{Capacity, CpuId, CpuMask, NR_CPUS, PerCpu};
 
 /// The distance of a node to itself (`LOCAL_DISTANCE`; ACPI's System Locality Information Table fixes it).
@@ -57,6 +58,13 @@ pub struct EmPerfDomain {
     pub cpus: CpuMask,
     /// By ascending frequency, at least one.
     pub states: Vec<EmState>,
+}
+
+impl EmPerfDomain {
+    /// energy_model.c: which of its states em_create_perf_table() marks as inefficient, of CPUs of that capacity.
+    pub fn inefficient(&self, rule: EnergyAware, scale_cpu: u64) -> Vec<bool> {
+        PerfDomain::em_create_perf_table(rule, self, scale_cpu).inefficient().collect()
+    }
 }
 
 /// One frequency, and what a CPU that is busy all the time draws at it.

@@ -143,7 +143,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         let (state, poll_until) = self.sched.arch_mut().enter_idle(cpu, now);
         self.trace_idle(cpu, now, Some(state as u8));
-        let latency = self.sched.arch().prices.idle_states[state].exit_latency_us;
+        let latency = self.sched.arch().prices.idle_state_of(cpu, state).exit_latency_us;
         self.sched.set_idle_state(cpu, Some(latency));
         // A CPU that polls executes, and takes its share of the core.
         if !self.sched.arch().prices.idle_states[state].polling {

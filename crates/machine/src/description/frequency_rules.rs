@@ -3,8 +3,10 @@
 use super::error::DescriptionError;
 use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE};
 use super::{Description, NamedFigure};
+use crate::topology::CpuKind;
 
 const RULE_ORDER: &str = "frequencies are in order: the lowest, the marked, turbo falling with more cores";
+const RULE_POINTS: &str = "the operating points of a kind of CPU end at its highest frequency";
 const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every figure that its frequencies need";
 
 /// Refuses frequencies out of order, and a driver without the figures that it needs.
@@ -20,18 +22,23 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     below("frequency.min", "frequency.cap")?;
     below("frequency.min", "frequency.hwp_efficient")?;
     below("frequency.hwp_efficient", "frequency.base")?;
+    turbo_falls(machine, "frequency")?;
     for kind in machine.topology().kinds() {
-        below("frequency.min", &format!("kind.{}.max", kind.name))?;
-        below(&format!("kind.{}.max", kind.name), "frequency.max")?;
+        let section = format!("kind.{}", kind.name);
+        let own = |name: &str| format!("{section}.{name}");
+        let either = |name: &str| match named(&own(name)) {
+            Some(_) => own(name),
+            None => format!("frequency.{name}"),
+        };
+        // What is not its own is the machine's, as far as the kind goes.
+        below(&either("min"), &either("max"))?;
+        below(&either("min"), &own("base"))?;
+        below(&own("min"), &either("base"))?;
+        below(&own("base"), &either("max"))?;
+        below(&own("max"), "frequency.max")?;
+        turbo_falls(machine, &section)?;
     }
-    let turbo = |cores: u32| named(&format!("frequency.turbo_{cores}"));
-    let mut fewer = named("frequency.max");
-    for more in (1..=255).filter_map(turbo) {
-        if let Some(fewer) = fewer.filter(|fewer| fewer.figure.value < more.figure.value) {
-            return Err(out_of_order(more, fewer));
-        }
-        fewer = Some(more);
-    }
+    check_operating_points(machine)?;
     let Some(driver) = machine.facts.iter().find(|named| named.name == "frequency.driver") else { return Ok(()) };
     let hardware = machine.fact("frequency.control").is_some_and(|control| control.value == "hardware");
     let needed = NEEDED_BY_DRIVERS.iter().chain(NEEDED_BY_HARDWARE.iter().filter(|_| hardware));
@@ -42,6 +49,46 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
                 found: format!("a driver, but no `{name}`"),
                 expected: format!("{name} = {{ value = ... }}"),
                 rule: RULE_SIMULATED.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// That turbo frequencies of a section do not rise with the active cores.
+fn turbo_falls(machine: &Description, section: &str) -> Result<(), DescriptionError> {
+    let named = |name: &str| machine.figures.iter().find(|named| named.name == format!("{section}.{name}"));
+    let mut fewer = named("max");
+    for more in (1..=255).filter_map(|cores| named(&format!("turbo_{cores}"))) {
+        if let Some(fewer) = fewer.filter(|fewer| fewer.figure.value < more.figure.value) {
+            return Err(out_of_order(more, fewer));
+        }
+        fewer = Some(more);
+    }
+    Ok(())
+}
+
+/// That the operating points of CPUs whose kind has a highest frequency of its own end there.
+fn check_operating_points(machine: &Description) -> Result<(), DescriptionError> {
+    for domain in machine.energy_domains() {
+        let of_kind = |kind: &&CpuKind| kind.cpus.intersects(&domain.cpus);
+        let max = machine.topology().kinds().iter().find(of_kind).map(|kind| format!("kind.{}.max", kind.name));
+        let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
+        let last = domain.state_names().last().and_then(|state| named(&format!("{state}.frequency")));
+        if let (Some(last), Some(max)) = (last, max.and_then(|max| named(&max)))
+            && last.figure.value != max.figure.value
+        {
+            return Err(DescriptionError {
+                at: last.at.clone(),
+                found: format!(
+                    "CPUs {}, whose frequencies end at {}, beside {} = {}",
+                    domain.cpus.list(),
+                    last.figure,
+                    max.name,
+                    max.figure
+                ),
+                expected: format!("a last [[energy.domain.state]] at {}", max.figure),
+                rule: RULE_POINTS.to_string(),
             });
         }
     }

@@ -5,14 +5,16 @@ use super::error::DescriptionError;
 use super::figure::Dimension;
 use super::names::{FACTS, IDLE_KEYS, OPTIONAL_FACTS};
 use super::read::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
-use super::toml_text::Table;
+use super::toml_text::{Node, Table};
 use crate::topology::excerpt;
 
 const RULE_ORDER: &str = "idle states are in order: neither latency nor residency falls from one to the next";
 
+const RULE: &str = "an idle state has a name, a declared latency and residency, and a true wake time";
+const RULE_KIND: &str = "a kind of CPU has the machine's idle states, by name and in order, with figures of its own";
+
 /// `[idle]` with its facts and `[[idle.state]]`, shallowest first.
 pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), DescriptionError> {
-    let rule = "an idle state has a name, a declared latency and residency, and a true wake time";
     let Some(idle) = root.table("idle")? else {
         return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
     };
@@ -25,43 +27,92 @@ pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), Desc
     if states.is_empty() {
         return Err(idle.error("no idle states", "[[idle.state]], shallowest first", RULE_COMPLETE));
     }
-    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).collect();
     for state in states {
-        let table = idle.as_table("state", state)?;
-        table.only(&known, RULE_NAMES)?;
-        let name = table.string("name", rule)?;
+        let (table, name) = read_state(&idle, state, "idle", into)?;
         let at = table.get("name").unwrap_or(state);
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if !name.chars().all(plain) {
-            let found = format!("the name \"{}\"", excerpt(name, 40));
-            return Err(at.error(&found, "letters, digits, - and _", rule));
+        if into.idle_states.contains(&name) {
+            return Err(at.error(&format!("the idle state {name} for the second time"), "each once", RULE));
         }
-        if into.idle_states.iter().any(|other| other == name) {
-            return Err(at.error(&format!("the idle state {name} for the second time"), "each once", rule));
-        }
-        let named = table.named(format!("idle.{name}"));
-        for (key, required, _) in IDLE_KEYS {
-            let bounds = Bounds { dimensions: &[Dimension::Time], limits: Some((0, 10_000_000_000_000)) };
-            match named.get(key) {
-                Some(value) => push_figure(&named, key, value, &bounds, into)?,
-                None if *required => {
-                    let found = format!("no `{key}` in {}", named.title());
-                    return Err(named.error(&found, &format!("{key} = {{ value = ... }}"), rule));
-                }
-                None => {}
-            }
-        }
-        into.idle_states.push(name.to_string());
-        check_order(&named, into)?;
+        into.idle_states.push(name);
+        check_order(&table, "idle", &into.idle_states, into)?;
     }
     Ok(())
 }
 
-/// That the last state is declared to be no shallower than the one before.
-fn check_order(table: &Table, machine: &Description) -> Result<(), DescriptionError> {
-    let [.., before, last] = machine.idle_states.as_slice() else { return Ok(()) };
+/// `[[kind.NAME.idle.state]]`: the machine's states, as CPUs of one kind have them.
+pub(super) fn read_idle_of_kind(kind: &Table, into: &mut Description) -> Result<(), DescriptionError> {
+    let Some(idle) = kind.table("idle")? else { return Ok(()) };
+    idle.only(&["state"], RULE_NAMES)?;
+    let path = idle.path.clone();
+    let states = idle.array("state", &format!("[[{path}.state]]"))?.unwrap_or_default();
+    let known = into.idle_states.clone();
+    for (index, state) in states.iter().enumerate() {
+        let (table, name) = read_state(&idle, state, &path, into)?;
+        let at = table.get("name").unwrap_or(state);
+        if known.get(index) != Some(&name) {
+            let expected = match known.get(index) {
+                Some(expected) => format!("{expected}, which is number {} of [[idle.state]]", index + 1),
+                None => format!("the {} states of [[idle.state]] and no more", known.len()),
+            };
+            return Err(at.error(&format!("the idle state {name}"), &expected, RULE_KIND));
+        }
+        check_order(&table, &path, &known[..=index], into)?;
+        let polls =
+            |prefix: &str| into.figure(&format!("{prefix}.{name}.target_residency")).map(|figure| figure.value == 0);
+        if polls(&path) != polls("idle") {
+            let found = format!("`{}` that polls, or not, unlike `idle.{name}`", table.path);
+            return Err(at.error(
+                &found,
+                "a target_residency of 0 where [[idle.state]] has it, and nowhere else",
+                RULE_KIND,
+            ));
+        }
+    }
+    match known.get(states.len()) {
+        Some(missing) => {
+            Err(idle.error(&format!("no {missing} in [[{path}.state]]"), "each of [[idle.state]]", RULE_KIND))
+        }
+        None => Ok(()),
+    }
+}
+
+/// One state, whose figures are called after `prefix` and its name, and that name.
+fn read_state<'t, 'a>(
+    idle: &Table<'t, 'a>,
+    state: &'t Node<'a>,
+    prefix: &str,
+    into: &mut Description,
+) -> Result<(Table<'t, 'a>, String), DescriptionError> {
+    let table = idle.as_table("state", state)?;
+    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).collect();
+    table.only(&known, RULE_NAMES)?;
+    let name = table.string("name", RULE)?.to_string();
+    let at = table.get("name").unwrap_or(state);
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.chars().all(plain) {
+        let found = format!("the name \"{}\"", excerpt(&name, 40));
+        return Err(at.error(&found, "letters, digits, - and _", RULE));
+    }
+    let named = table.named(format!("{prefix}.{name}"));
+    for (key, required, _) in IDLE_KEYS {
+        let bounds = Bounds { dimensions: &[Dimension::Time], limits: Some((0, 10_000_000_000_000)) };
+        match named.get(key) {
+            Some(value) => push_figure(&named, key, value, &bounds, into)?,
+            None if *required => {
+                let found = format!("no `{key}` in {}", named.title());
+                return Err(named.error(&found, &format!("{key} = {{ value = ... }}"), RULE));
+            }
+            None => {}
+        }
+    }
+    Ok((named, name))
+}
+
+/// That the last of these states is declared to be no shallower than the one before.
+fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Description) -> Result<(), DescriptionError> {
+    let [.., before, last] = states else { return Ok(()) };
     for key in ["exit_latency", "target_residency"] {
-        let of = |state: &String| machine.figure(&format!("idle.{state}.{key}"));
+        let of = |state: &String| machine.figure(&format!("{prefix}.{state}.{key}"));
         let (Some(shallow), Some(deep)) = (of(before), of(last)) else { continue };
         if deep.value < shallow.value {
             let found = format!("`{}` of {deep} after {before} with {shallow}", table.full_name(key));
@@ -101,5 +152,69 @@ mod tests {
         assert!(message.contains("(rule: idle states are in order"), "{message}");
         let message = refused("C3", "target_residency", "0.5");
         assert!(message.contains("found `idle.C3.target_residency` of 0.5 us after C1E with 20 us"), "{message}");
+    }
+
+    /// The phone's file, changed after `[[kind.little.idle.state]]` with that name.
+    fn phone(state: &str, from: &str, to: &str) -> Result<super::Description, String> {
+        let file = super::super::shipped("snapdragon-845").expect("it ships");
+        let table = format!("[[kind.little.idle.state]]\nname = \"{state}\"");
+        let (head, tail) = file.text.split_once(&table).expect("the state");
+        let changed = format!("{table}{tail}").replacen(from, to, 1);
+        parse(&format!("{head}{changed}"), "m.toml").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_kind_has_the_machines_states_with_its_own_figures() {
+        let machine = phone("WFI", "", "").unwrap();
+        let [(cpus, states)] = machine.idle_states_of_kinds().try_into().expect("one kind has its own");
+        let us = |states: &[super::super::IdleState]| {
+            states
+                .iter()
+                .map(|state| (state.exit_latency.0 / 1_000_000, state.target_residency.0 / 1_000_000))
+                .collect()
+        };
+        let (own, all): (Vec<_>, Vec<_>) = (us(&states), us(&machine.idle_states()));
+        assert_eq!((cpus.list().as_str(), own, all), ("0-3", vec![(1, 1), (811, 1_890)], vec![(1, 1), (885, 952)]));
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.idle_states_of_kinds(), machine.idle_states_of_kinds());
+        assert_eq!(again.to_toml(), machine.to_toml());
+    }
+
+    #[test]
+    fn a_kind_has_no_other_states() {
+        let refused = |state: &str, from: &str, to: &str| phone(state, from, to).expect_err("a bad table");
+        let other = refused("rail-off", "\"rail-off\"", "\"retention\"");
+        assert!(
+            other.contains("found the idle state retention; expected rail-off, which is number 2 of [[idle.state]]"),
+            "{other}"
+        );
+        assert!(other.contains("(rule: a kind of CPU has the machine's idle states, by name and in order"), "{other}");
+        let unlike = refused(
+            "WFI",
+            "target_residency = { value = 1, unit = \"us\", range = [1, 1]",
+            "target_residency = { value = 0, unit = \"us\", range = [0, 1]",
+        );
+        assert!(unlike.contains("found `kind.little.idle.WFI` that polls, or not, unlike `idle.WFI`"), "{unlike}");
+        let falls = refused(
+            "rail-off",
+            "value = 811, unit = \"us\", range = [811, 811]",
+            "value = 0, unit = \"us\", range = [0, 811]",
+        );
+        assert!(
+            falls.contains("found `kind.little.idle.rail-off.exit_latency` of 0 us after WFI with 1 us"),
+            "{falls}"
+        );
+        let bare = refused("rail-off", "wake = {", "wakes = {");
+        assert!(bare.contains("found the unknown name `wakes` in `kind.little.idle.state`; expected `wake`"), "{bare}");
+        let file = super::super::shipped("snapdragon-845").expect("it ships");
+        let (head, tail) = file.text.split_once("[[kind.little.idle.state]]\nname = \"rail-off\"").expect("the state");
+        let (_, tail) = tail.split_once("[frequency]").expect("what follows");
+        let missing = parse(&format!("{head}[frequency]{tail}"), "m.toml").expect_err("one is missing").to_string();
+        assert!(
+            missing.contains("found no rail-off in [[kind.little.idle.state]]; expected each of [[idle.state]]"),
+            "{missing}"
+        );
+        let package = refused("WFI", "name = \"WFI\"", "name = \"WFI\"\npackage = 3");
+        assert!(package.contains("found the unknown name `package`"), "{package}");
     }
 }

@@ -5,14 +5,17 @@
 //! speed = { value = 0.5, unit = "ratio", source = "...", how = "...", range = [0.4, 0.6] }
 //! ```
 //!
-//! `max` is the highest frequency of such a CPU, where that is not the machine's: what is shown of its clock is in proportion to it.
+//! `min`, `base`, `max` and `turbo_N` are the frequencies of such a CPU, where they are not the machine's: its clock is governed by them.
+//! `[[kind.E-core.idle.state]]` are the machine's idle states as such a CPU has them.
 //! `highest_perf` is what firmware tells of such a CPU's highest performance (CPPC): where it differs Linux ranks the cores by it.
 //! `speed` is how fast a CPU is, whatever the scheduler is told of its capacity: hybrid processors of Intel with their second
 //! threads on have cores of two speeds and one capacity.
 
 use super::Description;
 use super::error::DescriptionError;
-use super::figure::Dimension;
+use super::figure::Figure;
+use super::idle_table::read_idle_of_kind;
+use super::names::{KIND_KEYS, kind_key_of};
 use super::nearest::nearest_name;
 use super::read::{Bounds, push_figure};
 use super::toml_text::Table;
@@ -36,29 +39,26 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             return Err(entry.node.source.error(&entry.name_span, &found, &expected, RULE));
         };
         let cpus = kind.cpus.clone();
-        table.only(&["speed", "max", "highest_perf"], RULE)?;
-        if let Some(written) = table.get("max") {
-            let bounds = Bounds { dimensions: &[Dimension::Frequency], limits: Some((1_000_000, 20_000_000_000)) };
-            push_figure(&table, "max", written, &bounds, into)?;
+        for entry in table.entries().iter().filter(|entry| entry.name != "idle") {
+            let Some(key) = kind_key_of(&entry.name) else {
+                let known = KIND_KEYS.iter().map(|key| key.name).chain(["idle"]);
+                return Err(table.unknown(entry, known, RULE));
+            };
+            push_figure(&table, &entry.name, &entry.node, &Bounds::of(key), into)?;
         }
-        if let Some(written) = table.get("highest_perf") {
-            // 255 is what firmware tells when it tells nothing.
-            let bounds = Bounds { dimensions: &[Dimension::Count], limits: Some((1, 254)) };
-            push_figure(&table, "highest_perf", written, &bounds, into)?;
-            let highest_perf = into.figures.last().expect("a figure was pushed").figure.count() as u32;
-            into.topology = into.topology.clone().with_highest_perf(&cpus, highest_perf);
-        }
-        let Some(written) = table.get("speed") else {
-            if table.get("max").or(table.get("highest_perf")).is_some() {
-                continue;
-            }
+        read_idle_of_kind(&table, into)?;
+        let told = |name: &str| into.figure(&table.full_name(name));
+        let (speed, highest_perf) = (told("speed").map(Figure::permille), told("highest_perf").map(Figure::count));
+        if table.entries().is_empty() {
             return Err(table.error(&format!("no `speed` in {}", table.title()), "speed = { value = ... }", RULE));
-        };
-        let bounds = Bounds { dimensions: &[Dimension::Ratio], limits: Some((1, 1_000)) };
-        push_figure(&table, "speed", written, &bounds, into)?;
-        let permille = into.figures.last().expect("a figure was pushed").figure.permille();
-        let speed = (permille * u64::from(SCHED_CAPACITY_SCALE)).div_ceil(1_000) as u32;
-        into.topology = into.topology.clone().with_speed(&cpus, speed);
+        }
+        if let Some(highest_perf) = highest_perf {
+            into.topology = into.topology.clone().with_highest_perf(&cpus, highest_perf as u32);
+        }
+        if let Some(permille) = speed {
+            let speed = (permille * u64::from(SCHED_CAPACITY_SCALE)).div_ceil(1_000) as u32;
+            into.topology = into.topology.clone().with_speed(&cpus, speed);
+        }
     }
     let told = into.topology.cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
     if told != 0 && told != into.topology.nr_cpus() {

@@ -34,13 +34,15 @@ pub use builtin::{BASES, builtin, default_prices, for_topology};
 pub use error::DescriptionError;
 pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
-pub use names::{FACTS, IDLE_KEYS, KEYS, Key, NEEDED_BY_DRIVERS, OPTIONAL_FACTS, WORK, key_of};
+pub use names::{
+    FACTS, IDLE_KEYS, KEYS, KIND_KEYS, Key, NEEDED_BY_DRIVERS, OPTIONAL_FACTS, WORK, is_frequency_of_kind, key_of,
+};
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
 pub use write::topology_section;
 
 use crate::smt::SmtPrices;
-use crate::topology::{Distance, Location, Topology};
+use crate::topology::{CpuKind, Distance, Location, Topology};
 use units::{CpuId, CpuMask, Cycles, Ps};
 
 /// Threads of a core that prices are asked for.
@@ -304,15 +306,30 @@ impl Description {
 
     /// Idle states, shallowest first.
     pub fn idle_states(&self) -> Vec<IdleState> {
-        let time = |name: &str, key: &str| self.required(&format!("idle.{name}.{key}")).time();
+        self.idle_states_of("idle")
+    }
+
+    fn idle_states_of(&self, section: &str) -> Vec<IdleState> {
+        let time = |name: &str, key: &str| self.required(&format!("{section}.{name}.{key}")).time();
         let state = |name: &String| IdleState {
             name: name.clone(),
             exit_latency: time(name, "exit_latency"),
             target_residency: time(name, "target_residency"),
             wake: time(name, "wake"),
-            package_wake: self.figure(&format!("idle.{name}.package_wake")).map_or(Ps::ZERO, Figure::time),
+            package_wake: self.figure(&format!("{section}.{name}.package_wake")).map_or(Ps::ZERO, Figure::time),
         };
         self.idle_states.iter().map(state).collect()
+    }
+
+    /// The kinds of CPU whose idle states have figures of their own, and those: the same states by name.
+    pub fn idle_states_of_kinds(&self) -> Vec<(CpuMask, Vec<IdleState>)> {
+        let section = |kind: &CpuKind| format!("kind.{}.idle", kind.name);
+        let has = |section: &String| self.figure(&format!("{section}.{}.wake", self.idle_states[0])).is_some();
+        let own = |kind: &CpuKind| {
+            let section = Some(section(kind)).filter(has)?;
+            Some((kind.cpus.clone(), self.idle_states_of(&section)))
+        };
+        self.topology.kinds().iter().filter_map(own).collect()
     }
 
     /// Whose power is told; nothing where nobody knows.

@@ -127,6 +127,51 @@ pub const NEEDED_BY_DRIVERS: &[&str] = &[
     "frequency.turbo_exit_latency",
 ];
 
+/// The figures of a kind of CPU (`[kind.NAME]`).
+pub const KIND_KEYS: &[Key] = &[
+    Key {
+        name: "speed",
+        dimension: Dimension::Ratio,
+        bounds: (1, 1_000),
+        required: false,
+        meaning: "what such a CPU does in the time of the fastest, each at its highest frequency",
+    },
+    Key {
+        name: "min",
+        dimension: Dimension::Frequency,
+        bounds: HERTZ,
+        required: false,
+        meaning: "its lowest frequency, where that is not the machine's",
+    },
+    Key { name: "base", dimension: Dimension::Frequency, bounds: HERTZ, required: false, meaning: "its marked one" },
+    Key { name: "max", dimension: Dimension::Frequency, bounds: HERTZ, required: false, meaning: "its highest one" },
+    Key {
+        name: "turbo_N",
+        dimension: Dimension::Frequency,
+        bounds: HERTZ,
+        required: false,
+        meaning: "the highest with up to N cores of its kind active, for the N that are known",
+    },
+    Key {
+        name: "highest_perf",
+        dimension: Dimension::Count,
+        // 255 is what firmware tells when it tells nothing.
+        bounds: (1, 254),
+        required: false,
+        meaning: "what firmware tells of its highest performance (CPPC)",
+    },
+];
+
+/// The key of a name in `[kind.NAME]`.
+pub fn kind_key_of(name: &str) -> Option<&'static Key> {
+    KIND_KEYS.iter().find(|key| is_called(key, name))
+}
+
+/// Whether a name in `[kind.NAME]` is that of a frequency.
+pub fn is_frequency_of_kind(name: &str) -> bool {
+    kind_key_of(name).is_some_and(|key| key.dimension == Dimension::Frequency)
+}
+
 /// Those that one of hardware needs that chooses by itself.
 pub const NEEDED_BY_HARDWARE: &[&str] = &["frequency.hwp_window", "frequency.hwp_ramp", "frequency.hwp_target"];
 
@@ -192,13 +237,17 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
 
 /// The key of a name such as `line.remote_2`.
 pub fn key_of(name: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| match key.name.strip_suffix('N') {
+    KEYS.iter().find(|key| is_called(key, name))
+}
+
+fn is_called(key: &Key, name: &str) -> bool {
+    match key.name.strip_suffix('N') {
         None => key.name == name,
         Some(stem) => name
             .strip_prefix(stem)
             .and_then(|number| Some((number, number.parse::<u8>().ok()?)))
             .is_some_and(|(text, number)| number > 0 && !text.starts_with(['0', '+'])),
-    })
+    }
 }
 
 #[cfg(test)]

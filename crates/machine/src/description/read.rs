@@ -118,7 +118,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    fn of(key: &'static Key) -> Bounds {
+    pub fn of(key: &'static Key) -> Bounds {
         Bounds { dimensions: std::slice::from_ref(&key.dimension), limits: Some(key.bounds) }
     }
 }

@@ -183,7 +183,7 @@ impl Description {
                 writeln!(out, "{name} = {}", fact_text(fact))?;
             }
             if section == "idle" {
-                self.write_idle(out)?;
+                self.write_idle(out, "idle", "idle")?;
                 continue;
             }
             if section == "energy" {
@@ -203,14 +203,16 @@ impl Description {
 
     fn write_kinds(&self, out: &mut String) -> std::fmt::Result {
         for kind in self.topology.kinds() {
-            let figure = |name: &str| self.figure(&format!("kind.{}.{name}", kind.name));
-            let told = ["speed", "max", "highest_perf"].map(|name| (name, figure(name)));
-            if told.iter().any(|(_, figure)| figure.is_some()) {
+            let prefix = format!("kind.{}.", kind.name);
+            let mut told =
+                self.figures().filter_map(|(name, figure)| Some((name.strip_prefix(&prefix)?, figure))).peekable();
+            if told.peek().is_some() {
                 writeln!(out, "\n[kind.{}]", key(&kind.name))?;
             }
-            for (name, figure) in told.into_iter().filter_map(|(name, figure)| Some((name, figure?))) {
-                writeln!(out, "{name} = {}", figure_text(figure))?;
+            for (name, figure) in told.filter(|(name, _)| !name.starts_with("idle.")) {
+                writeln!(out, "{} = {}", key(name), figure_text(figure))?;
             }
+            self.write_idle(out, &format!("kind.{}.idle", key(&kind.name)), &format!("{prefix}idle"))?;
         }
         Ok(())
     }
@@ -239,13 +241,16 @@ impl Description {
         Ok(())
     }
 
-    fn write_idle(&self, out: &mut String) -> std::fmt::Result {
+    /// The states whose figures are called after `section`, as tables of that path.
+    fn write_idle(&self, out: &mut String, path: &str, section: &str) -> std::fmt::Result {
         for state in &self.idle_states {
-            writeln!(out, "\n[[idle.state]]\nname = {}", quoted(state))?;
-            let prefix = format!("idle.{state}.");
-            for (name, figure) in
-                self.figures().filter_map(|(name, figure)| Some((name.strip_prefix(&prefix)?, figure)))
-            {
+            let prefix = format!("{section}.{state}.");
+            let mut figures =
+                self.figures().filter_map(|(name, figure)| Some((name.strip_prefix(&prefix)?, figure))).peekable();
+            if figures.peek().is_some() {
+                writeln!(out, "\n[[{path}.state]]\nname = {}", quoted(state))?;
+            }
+            for (name, figure) in figures {
                 writeln!(out, "{} = {}", key(name), figure_text(figure))?;
             }
         }

@@ -94,7 +94,7 @@ impl Frequency {
         let first = self.threads[core][0];
         let floors = self.threads[core].iter().map(|&cpu| self.floor_of(cpu));
         let floor = floors.max().unwrap_or(0);
-        let ceiling = self.policy.hardware_ceiling(&self.model);
+        let ceiling = self.ceiling_of(first);
         let target = target(rule.target, u32::from(self.policy.preference.0));
         let range = u64::from(ceiling.saturating_sub(floor));
         let ramp = range * rule.window.0 / rule.ramp.0.max(1);

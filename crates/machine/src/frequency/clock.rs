@@ -99,14 +99,6 @@ impl FrequencyTime {
         }
     }
 
-    /// The same on another scale.
-    pub fn on_scale(&self, scale: impl Fn(u32) -> u32) -> FrequencyTime {
-        let mut other = FrequencyTime::default();
-        self.iter().for_each(|(khz, time)| other.add(scale(khz), time));
-        other.changes = self.changes;
-        other
-    }
-
     /// The sum with another's.
     pub fn merge(&mut self, other: &FrequencyTime) {
         let changes = self.changes + other.changes;

@@ -104,18 +104,19 @@ impl Frequency {
     fn od_update(&mut self, number: usize, now: Ps) {
         let (load, _) = self.dbs_update(number, now);
         if load > u64::from(self.policy.up_threshold) {
-            self.driver_target(number, self.policy.limits.max_khz, Relation::Highest, now);
+            self.driver_target(number, self.policies[number].limits.max_khz, Relation::HighestEfficient, now);
             return;
         }
-        let (min, max) = (self.model.min_khz, self.policy.driver.max_khz(&self.model));
+        let (driver, band) = (self.policy.driver, self.band_of(number));
+        let (min, max) = (driver.min_khz(band), driver.max_khz(band));
         let next = min + (load * u64::from(max - min) / 100) as u32;
-        self.driver_target(number, next, Relation::Closest, now);
+        self.driver_target(number, next, Relation::ClosestEfficient, now);
     }
 
     /// cpufreq_conservative.c: cs_dbs_update(). A step up, a step down, or neither.
     fn cs_dbs_update(&mut self, number: usize, now: Ps) {
         let (load, idle_periods) = self.dbs_update(number, now);
-        let limits = self.policy.limits;
+        let limits = self.policies[number].limits;
         let step = (limits.max_khz / 100 * FREQ_STEP).max(1);
         let mut requested = self.policies[number].dbs.requested_freq;
         if requested > limits.max_khz || requested < limits.min_khz {
@@ -128,11 +129,11 @@ impl Frequency {
         if load > u64::from(self.policy.up_threshold) {
             if requested != limits.max_khz {
                 requested = (requested + step).min(limits.max_khz);
-                self.driver_target(number, requested, Relation::Highest, now);
+                self.driver_target(number, requested, Relation::HighestEfficient, now);
             }
         } else if load < DOWN_THRESHOLD && requested != limits.min_khz {
             requested = requested.saturating_sub(step).max(limits.min_khz);
-            self.driver_target(number, requested, Relation::Lowest, now);
+            self.driver_target(number, requested, Relation::LowestEfficient, now);
         }
         self.policies[number].dbs.requested_freq = requested;
     }

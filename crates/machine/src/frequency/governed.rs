@@ -1,6 +1,7 @@
 //! How governors come to be called, and how what they choose comes to the hardware.
 
-use super::policy::Relation;
+use super::model::Band;
+use super::policy::{Limits, Relation};
 use super::rules::Sampling;
 use super::{Driver, Frequency, FullSpeed};
 use sched::cpufreq_schedutil::CpufreqPolicy;
@@ -12,6 +13,9 @@ const FULL: u64 = 1024;
 /// CPUs that are governed together.
 pub(super) struct Group {
     pub cpus: Vec<CpuId>,
+    /// The number of its CPUs' band, and what was written to its files, as it stands there.
+    pub band: usize,
+    pub limits: Limits,
     /// `scaling_cur_freq`: what was asked for last, in kHz.
     pub cur: u32,
     pub dbs: super::dbs::PolicyDbsInfo,
@@ -45,9 +49,7 @@ impl Frequency {
 
     /// cpufreq.c: __cpufreq_driver_target(), of all CPUs of a policy.
     pub(super) fn driver_target(&mut self, number: usize, khz: u32, relation: Relation, now: Ps) {
-        let limits = self.policy.limits;
-        let khz = khz.clamp(limits.min_khz, limits.max_khz.max(limits.min_khz));
-        let resolved = self.policy.driver.resolve(&self.model, khz, relation);
+        let resolved = self.resolve_of(number, khz, relation);
         if self.policies[number].cur != resolved {
             self.switch(number, resolved, now);
         }
@@ -55,29 +57,52 @@ impl Frequency {
 
     fn switch(&mut self, number: usize, khz: u32, now: Ps) {
         self.policies[number].cur = khz;
-        let vote = self.policy.as_vote(&self.model, khz);
+        let vote = self.policy.as_vote(self.band_of(number), khz);
         for index in 0..self.policies[number].cpus.len() {
             self.vote(self.policies[number].cpus[index], vote, now);
         }
+        self.arch_set_freq_scale(number);
+    }
+
+    /// arch_topology.c: topology_set_freq_scale(): where no counters tell how fast CPUs are, what was asked for last does, as a share of the
+    /// highest of the policy. So it is where the driver has a listed table.
+    #[doc(alias = "topology_set_freq_scale")]
+    pub(super) fn arch_set_freq_scale(&mut self, number: usize) {
+        let band = self.band_of(number);
+        if self.policy.driver.freq_table(band).is_empty() {
+            return;
+        }
+        let (cur, max) = (u64::from(self.policies[number].cur), u64::from(self.policy.driver.max_khz(band)));
+        for cpu in &self.policies[number].cpus {
+            self.cpus[cpu.index()].scale = (cur * FULL / max) as Capacity;
+        }
+    }
+
+    /// The band of a policy's CPUs.
+    pub(super) fn band_of(&self, number: usize) -> &Band {
+        &self.model.bands[self.policies[number].band]
+    }
+
+    fn resolve_of(&self, number: usize, khz: u32, relation: Relation) -> u32 {
+        self.policy.driver.resolve(&self.model, self.band_of(number), self.policies[number].limits, khz, relation)
     }
 
     /// cpufreq.c: what cpufreq_driver_resolve_freq() does.
-    pub fn resolve(&self, khz: u32) -> u32 {
-        let limits = self.policy.limits;
-        let khz = khz.clamp(limits.min_khz, limits.max_khz.max(limits.min_khz));
-        self.policy.driver.resolve(&self.model, khz, Relation::Lowest)
+    pub fn resolve(&self, cpu: CpuId, khz: u32) -> u32 {
+        self.resolve_of(self.cpus[cpu.index()].policy, khz, Relation::LowestEfficient)
     }
 
     /// cpufreq.c: what cpufreq_driver_fast_switch() does. What is asked for.
     pub fn fast_switch(&mut self, cpu: CpuId, khz: u32, now: Ps) -> u32 {
-        let khz = self.resolve(khz);
+        let khz = self.resolve(cpu, khz);
         self.switch(self.cpus[cpu.index()].policy, khz, now);
         khz
     }
 
     /// cpufreq.c: cpufreq_driver_adjust_perf(): shares of a CPU's capacity instead of frequencies.
     pub fn adjust_perf(&mut self, cpu: CpuId, min: u64, target: u64, capacity: u64, now: Ps) {
-        let share = u64::from(self.model.max_khz()) * target.max(min).min(capacity) / capacity.max(1);
+        let highest = self.band_of(self.cpus[cpu.index()].policy).max_khz();
+        let share = u64::from(highest) * target.max(min).min(capacity) / capacity.max(1);
         self.fast_switch(cpu, share as u32, now);
     }
 
@@ -86,8 +111,8 @@ impl Frequency {
         let hardware = self.policy.hardware && self.policy.driver == Driver::IntelCpufreq;
         let policy = |group: &Group| CpufreqPolicy {
             cpus: group.cpus.clone(),
-            min: self.policy.limits.min_khz,
-            cpuinfo_max_freq: self.policy.driver.max_khz(&self.model),
+            min: group.limits.min_khz,
+            cpuinfo_max_freq: self.policy.driver.max_khz(&self.model.bands[group.band]),
             cur: group.cur,
             rate_limit_us: self.policy.rate_limit_us,
             dvfs_possible_from_any_cpu: self.policy.driver.any_cpu_asks(),
@@ -98,9 +123,12 @@ impl Frequency {
 
     /// arch/x86/kernel/cpu/aperfmperf.c: scale_freq_tick(): how fast `cpu` was since its last tick.
     pub fn scale_freq_tick(&mut self, cpu: CpuId, now: Ps) {
+        let band = self.band_of(self.cpus[cpu.index()].policy);
+        if !self.policy.driver.freq_table(band).is_empty() {
+            return;
+        }
+        let (ratio, base) = self.max_freq_ratio(cpu);
         let khz = self.khz(cpu);
-        let ratio = self.max_freq_ratio();
-        let base = u64::from(self.model.base_khz);
         let this = &mut self.cpus[cpu.index()];
         let counters = this.clock.read(now, khz);
         let cycles = counters.cycles - this.scaled_at.cycles;
@@ -112,22 +140,30 @@ impl Frequency {
     }
 
     /// The frequency that counts as full speed, 1024 the base frequency: arch/x86/kernel/cpu/aperfmperf.c: intel_set_max_freq_ratio(),
-    /// arch/x86/kernel/acpi/cppc.c: amd_set_max_freq_ratio(). What the hardware declares, whatever holds it back.
-    fn max_freq_ratio(&self) -> u64 {
-        let base = u64::from(self.model.base_khz);
+    /// arch/x86/kernel/acpi/cppc.c: amd_set_max_freq_ratio(). What the hardware declares, whatever holds it back; and that base frequency.
+    /// On x86 both are the boot CPU's, of which all kinds of cores are measured; elsewhere each CPU's own.
+    fn max_freq_ratio(&self, cpu: CpuId) -> (u64, u64) {
+        let full_speed = self.full_speed();
+        let own = self.band_of(self.cpus[cpu.index()].policy);
+        let band = if full_speed == FullSpeed::Highest { own } else { &self.model.bands[0] };
+        let base = u64::from(band.base_khz);
         let ratio = |khz: u32| u64::from(khz) * FULL / base;
+        let ratio = match full_speed {
+            FullSpeed::FourCores | FullSpeed::Highest if !self.policy.limits.turbo => FULL,
+            FullSpeed::FourCores => ratio(band.turbo_khz.get(3).copied().unwrap_or(band.max_khz())),
+            FullSpeed::Halfway => (ratio(band.max_khz()) + FULL) / 2,
+            FullSpeed::Highest => ratio(band.max_khz()),
+        };
+        (ratio, base)
+    }
+
+    fn full_speed(&self) -> FullSpeed {
         let by_driver = match self.policy.driver {
             Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
             Driver::AmdPstate | Driver::AmdPstateEpp => FullSpeed::Halfway,
             Driver::CppcCpufreq | Driver::Scmi => FullSpeed::Highest,
         };
-        match self.model.full_speed.unwrap_or(by_driver) {
-            FullSpeed::FourCores if !self.policy.limits.turbo => FULL,
-            FullSpeed::FourCores => ratio(self.model.turbo_khz.get(3).copied().unwrap_or(self.model.max_khz())),
-            FullSpeed::Halfway => (ratio(self.model.max_khz()) + FULL) / 2,
-            FullSpeed::Highest if !self.policy.limits.turbo => FULL,
-            FullSpeed::Highest => ratio(self.model.max_khz()),
-        }
+        self.model.full_speed.unwrap_or(by_driver)
     }
 
     /// arch_scale_freq_capacity().

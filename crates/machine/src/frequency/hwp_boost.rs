@@ -24,7 +24,18 @@ impl Frequency {
 
     /// The lowest that the hardware may choose for `cpu`.
     pub(super) fn floor_of(&self, cpu: CpuId) -> u32 {
-        self.policy.hardware_floor(&self.model).max(self.cpus[cpu.index()].boost.boost_min)
+        self.hardware_floor(cpu).max(self.cpus[cpu.index()].boost.boost_min)
+    }
+
+    pub(super) fn hardware_floor(&self, cpu: CpuId) -> u32 {
+        let number = self.cpus[cpu.index()].policy;
+        self.policy.hardware_floor(self.band_of(number), self.policies[number].limits)
+    }
+
+    /// The highest that may be asked for.
+    pub(super) fn ceiling_of(&self, cpu: CpuId) -> u32 {
+        let number = self.cpus[cpu.index()].policy;
+        self.policy.hardware_ceiling(self.band_of(number), self.policies[number].limits)
     }
 
     /// intel_pstate.c: intel_pstate_update_util_hwp().
@@ -59,8 +70,8 @@ impl Frequency {
 
     /// intel_pstate.c: intel_pstate_hwp_boost_up(): halfway to the base frequency, then that, then the highest.
     fn intel_pstate_hwp_boost_up(&mut self, cpu: CpuId, time: Ns, now: units::Ps) {
-        let (floor, ceiling) = (self.policy.hardware_floor(&self.model), self.policy.hardware_ceiling(&self.model));
-        let guaranteed = self.model.base_khz;
+        let (floor, ceiling) = (self.hardware_floor(cpu), self.ceiling_of(cpu));
+        let guaranteed = self.band_of(self.cpus[cpu.index()].policy).base_khz;
         let boost = &mut self.cpus[cpu.index()].boost;
         if floor == ceiling || boost.boost_min >= ceiling {
             return;

@@ -102,7 +102,7 @@ impl Frequency {
 
     /// intel_pstate.c: intel_pstate_sample(). `None` for the first one, which has nothing to be compared with.
     fn intel_pstate_sample(&mut self, cpu: CpuId, now: Ps) -> Option<Sample> {
-        let (khz, base) = (self.khz(cpu), u64::from(self.model.base_khz));
+        let (khz, base) = (self.khz(cpu), u64::from(self.band_of(self.cpus[cpu.index()].policy).base_khz));
         let this = &mut self.cpus[cpu.index()];
         let counters = this.clock.read(now, khz);
         let data = &mut this.pstate;
@@ -130,8 +130,8 @@ impl Frequency {
             PstateTarget::BusyFraction => self.get_target_pstate(cpu, sample),
         };
         let step = i64::from(self.model.step_khz);
-        let floor = i64::from(self.policy.hardware_floor(&self.model)) / step;
-        let ceiling = i64::from(self.policy.hardware_ceiling(&self.model)) / step;
+        let floor = i64::from(self.hardware_floor(cpu)) / step;
+        let ceiling = i64::from(self.ceiling_of(cpu)) / step;
         let pstate = target.clamp(floor, ceiling.max(floor));
         self.cpus[cpu.index()].pstate.current_pstate = pstate;
         self.vote(cpu, (pstate * step) as u32, now);
@@ -143,8 +143,8 @@ impl Frequency {
 
     /// intel_pstate.c: get_target_pstate_use_performance(), until v4.13: how fast it was, of what was asked for.
     fn get_target_pstate_use_performance(&mut self, cpu: CpuId, sample: Sample) -> i64 {
-        let max_pstate = self.pstate_of(self.model.base_khz);
-        let lowest = self.pstate_of(self.model.min_khz);
+        let band = self.band_of(self.cpus[cpu.index()].policy);
+        let (max_pstate, lowest) = (self.pstate_of(band.base_khz), self.pstate_of(band.min_khz));
         let data = &mut self.cpus[cpu.index()].pstate;
         // The driver starts at the lowest.
         let current = data.current_pstate.max(lowest);
@@ -163,9 +163,10 @@ impl Frequency {
 
     /// intel_pstate.c: get_target_pstate(), since v4.14: the busy share of the highest, and a quarter.
     fn get_target_pstate(&mut self, cpu: CpuId, sample: Sample) -> i64 {
-        let highest = if self.policy.limits.turbo { self.model.max_khz() } else { self.model.base_khz };
-        let (highest, lowest) = (self.pstate_of(highest), self.pstate_of(self.model.min_khz));
-        let base = self.pstate_of(self.model.base_khz);
+        let band = self.band_of(self.cpus[cpu.index()].policy);
+        let highest = if self.policy.limits.turbo { band.max_khz() } else { band.base_khz };
+        let (highest, lowest, base) =
+            (self.pstate_of(highest), self.pstate_of(band.min_khz), self.pstate_of(band.base_khz));
         let halves = self.policy.rules.pstate_iowait == PstateIowait::AtOnce;
         let data = &mut self.cpus[cpu.index()].pstate;
         let busy_frac = div_fp(sample.mperf, sample.tsc).max(data.iowait_boost);

@@ -31,7 +31,7 @@ mod rules;
 mod tests;
 
 pub use clock::{Counters, FrequencyTime};
-pub use model::{Autonomous, FullSpeed, Model, Sharing, fixed_khz};
+pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
 pub use rules::{FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
 
@@ -65,6 +65,8 @@ enum What {
 struct Domain {
     cpus: Vec<CpuId>,
     package: usize,
+    /// The number of its band.
+    band: usize,
     khz: u32,
     changed: Ps,
     /// It will look at its votes.
@@ -72,11 +74,13 @@ struct Domain {
     time: FrequencyTime,
 }
 
-/// CPUs that share a turbo limit.
+/// CPUs that share turbo limits.
 struct Package {
     domains: Vec<usize>,
-    active_cores: u32,
-    limit_khz: u32,
+    /// By the number of their kind ([`Band::kind`]).
+    active_cores: Vec<u32>,
+    /// By band.
+    limit_khz: Vec<u32>,
     reviewed: Ps,
     due: bool,
 }
@@ -86,6 +90,8 @@ struct Cpu {
     domain: usize,
     package: usize,
     core: usize,
+    /// The number of its kind in its package's count of active cores.
+    kind: usize,
     /// The frequency that it asks for.
     vote: u32,
     /// Not in an idle state that is deep enough to lose its vote.
@@ -100,6 +106,9 @@ struct Cpu {
     scale: Capacity,
     scaled_at: Counters,
 }
+
+/// Picoseconds of a cycle, times kHz.
+const PS_AT_KHZ: u64 = 1_000_000_000;
 
 /// A domain whose frequency changes now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,18 +135,27 @@ pub struct Frequency {
 
 impl Domain {
     /// One without CPUs, at a frequency.
-    fn new(package: usize, khz: u32) -> Domain {
-        Domain { cpus: Vec::new(), package, khz, changed: Ps::ZERO, due: false, time: FrequencyTime::default() }
+    fn new(package: usize, band: usize, khz: u32) -> Domain {
+        Domain { cpus: Vec::new(), package, band, khz, changed: Ps::ZERO, due: false, time: FrequencyTime::default() }
+    }
+}
+
+impl Package {
+    /// What its active cores allow, by band.
+    fn limits(&self, model: &Model, turbo: bool) -> impl Iterator<Item = u32> {
+        let limit = move |number| model.limit_khz(number, self.active_cores[model.bands[number].kind], turbo);
+        (0..model.bands.len()).map(limit)
     }
 }
 
 impl Cpu {
     /// One that has just booted; its places are its domain, its package and its core.
-    fn new((domain, package, core): (usize, usize, usize), policy: usize, vote: u32) -> Cpu {
+    fn new((domain, package, core): (usize, usize, usize), kind: usize, policy: usize, vote: u32) -> Cpu {
         Cpu {
             domain,
             package,
             core,
+            kind,
             vote,
             awake: true,
             clock: Clock::default(),
@@ -154,15 +172,17 @@ impl Cpu {
 impl Frequency {
     /// A machine whose CPUs have just booted and are awake, at the frequencies at which their driver leaves them.
     pub fn new(topology: &Topology, model: Model, policy: Policy) -> Frequency {
-        let start = policy.first_vote(&model);
+        let limits: Vec<Limits> = model.bands.iter().map(|band| policy.limits_of(&model, band)).collect();
         let mut domains: Vec<Domain> = Vec::new();
-        let mut numbers: Vec<usize> = Vec::new();
+        // CPUs of two bands have two clocks, whatever they share otherwise.
+        let mut numbers: Vec<(usize, usize)> = Vec::new();
+        let nr_kinds = 1 + model.bands.iter().map(|band| band.kind).max().unwrap_or(0);
         let nr_packages = topology.packages().len().max(1);
         let mut packages: Vec<Package> = Vec::new();
         packages.resize_with(nr_packages, || Package {
             domains: Vec::new(),
-            active_cores: 0,
-            limit_khz: 0,
+            active_cores: vec![0; nr_kinds],
+            limit_khz: Vec::new(),
             reviewed: Ps::ZERO,
             due: false,
         });
@@ -170,33 +190,39 @@ impl Frequency {
         let mut awake_threads = vec![0; topology.cores().len()];
         let mut threads = vec![Vec::new(); topology.cores().len()];
         for (cpu, of) in topology.cpus() {
-            let number = model.domain(topology, cpu);
+            let band = model.band_of(cpu);
+            let (number, kind) = ((model.domain(topology, cpu), band), model.bands[band].kind);
+            let start = policy.first_vote(&model, &model.bands[band], limits[band]);
             let package = usize::from(of.package);
             let domain = numbers.iter().position(|&known| known == number).unwrap_or_else(|| {
                 numbers.push(number);
                 packages[package].domains.push(domains.len());
-                domains.push(Domain::new(package, start));
+                domains.push(Domain::new(package, band, start));
                 domains.len() - 1
             });
             domains[domain].cpus.push(cpu);
             let core = usize::from(of.core);
             if awake_threads[core] == 0 {
-                packages[package].active_cores += 1;
+                packages[package].active_cores[kind] += 1;
             }
             awake_threads[core] += 1;
             threads[core].push(cpu);
             let shared = if policy.driver.shares_policies() { domain } else { cpu.index() };
-            cpus.push(Cpu::new((domain, package, core), shared, start));
+            cpus.push(Cpu::new((domain, package, core), kind, shared, start));
         }
         for package in &mut packages {
-            package.limit_khz = model.limit_khz(package.active_cores, policy.limits.turbo);
+            package.limit_khz = package.limits(&model, policy.limits.turbo).collect();
         }
         let groups: Vec<Vec<CpuId>> = match policy.driver.shares_policies() {
             true => domains.iter().map(|domain| domain.cpus.clone()).collect(),
             false => topology.cpus().map(|(cpu, _)| vec![cpu]).collect(),
         };
-        let cur = policy.first_choice(&model);
-        let policies = groups.into_iter().map(|cpus| Group { cpus, cur, dbs: Default::default() }).collect();
+        let group = |cpus: Vec<CpuId>| {
+            let band = model.band_of(cpus[0]);
+            let cur = policy.first_choice(&model, &model.bands[band], limits[band]);
+            Group { cpus, band, limits: limits[band], cur, dbs: Default::default() }
+        };
+        let policies = groups.into_iter().map(group).collect();
         let mut frequency = Frequency {
             model,
             policy,
@@ -213,6 +239,7 @@ impl Frequency {
         for index in 0..frequency.domains.len() {
             frequency.domains[index].khz = frequency.target(index);
         }
+        (0..frequency.policies.len()).for_each(|number| frequency.arch_set_freq_scale(number));
         for cpu in 0..frequency.cpus.len() {
             frequency.watch(CpuId::new(cpu), Ps::ZERO);
         }
@@ -233,6 +260,17 @@ impl Frequency {
     #[inline]
     pub fn khz(&self, cpu: CpuId) -> u32 {
         self.domains[self.cpus[cpu.index()].domain].khz
+    }
+
+    /// Picoseconds in which `cpu` does a cycle of the fastest CPUs' work at what it runs at, if it were as fast as they are at its highest
+    /// frequency.
+    pub fn ps_per_cycle(&self, cpu: CpuId) -> u64 {
+        let domain = &self.domains[self.cpus[cpu.index()].domain];
+        let (khz, whole) = (u64::from(domain.khz), u64::from(self.model.max_khz()));
+        match u64::from(self.model.bands[domain.band].max_khz()) {
+            own if own == whole => PS_AT_KHZ / khz,
+            own => PS_AT_KHZ * own / (khz * whole),
+        }
     }
 
     pub fn domain_cpus(&self, domain: usize) -> &[CpuId] {
@@ -261,17 +299,16 @@ impl Frequency {
                 self.look(domain, changes);
             }
             What::Package(package) => {
-                let active = self.packages[package].active_cores;
-                let limit = self.model.limit_khz(active, self.policy.limits.turbo);
+                let limits = self.packages[package].limits(&self.model, self.policy.limits.turbo).collect();
                 let this = &mut self.packages[package];
                 (this.due, this.reviewed) = (false, event.at);
-                if std::mem::replace(&mut this.limit_khz, limit) != limit {
-                    for index in 0..self.packages[package].domains.len() {
-                        let domain = self.packages[package].domains[index];
-                        // A domain that is about to look will see the new limit.
-                        if !self.domains[domain].due {
-                            self.look(domain, changes);
-                        }
+                let before = std::mem::replace(&mut this.limit_khz, limits);
+                for index in 0..self.packages[package].domains.len() {
+                    let domain = self.packages[package].domains[index];
+                    let (band, due) = (self.domains[domain].band, self.domains[domain].due);
+                    // A domain that is about to look will see the new limit.
+                    if before[band] != self.packages[package].limit_khz[band] && !due {
+                        self.look(domain, changes);
                     }
                 }
             }
@@ -302,7 +339,7 @@ impl Frequency {
         let votes = this.cpus.iter().map(|cpu| &self.cpus[cpu.index()]).filter(|cpu| cpu.awake).map(|cpu| cpu.vote);
         // Where all sleep, the clock stands: what it shows does not matter.
         let voted = votes.max().unwrap_or(this.khz);
-        voted.min(self.packages[this.package].limit_khz).max(self.model.min_khz)
+        voted.min(self.packages[this.package].limit_khz[this.band]).max(self.model.bands[this.band].min_khz)
     }
 
     fn plan(&mut self, at: Ps, what: What) {
@@ -324,8 +361,7 @@ impl Frequency {
     /// The number of a package's active cores is new.
     fn active_changed(&mut self, package: usize, now: Ps) {
         let this = &self.packages[package];
-        let limit = self.model.limit_khz(this.active_cores, self.policy.limits.turbo);
-        if this.due || limit == this.limit_khz {
+        if this.due || this.limits(&self.model, self.policy.limits.turbo).eq(this.limit_khz.iter().copied()) {
             return;
         }
         let at = (now + self.model.transition).max(this.reviewed + self.model.hold_off);
@@ -354,10 +390,10 @@ impl Frequency {
         this.clock.stop(now, khz);
         if deep {
             this.awake = false;
-            let (domain, package, core) = (this.domain, this.package, this.core);
+            let (domain, package, core, kind) = (this.domain, this.package, this.core, this.kind);
             self.awake_threads[core] -= 1;
             if self.awake_threads[core] == 0 {
-                self.packages[package].active_cores -= 1;
+                self.packages[package].active_cores[kind] -= 1;
                 self.active_changed(package, now);
             }
             self.votes_changed(domain, now);
@@ -369,10 +405,10 @@ impl Frequency {
         let this = &mut self.cpus[cpu.index()];
         this.clock.start(now);
         if !std::mem::replace(&mut this.awake, true) {
-            let (domain, package, core) = (this.domain, this.package, this.core);
+            let (domain, package, core, kind) = (this.domain, this.package, this.core, this.kind);
             self.awake_threads[core] += 1;
             if self.awake_threads[core] == 1 {
-                self.packages[package].active_cores += 1;
+                self.packages[package].active_cores[kind] += 1;
                 self.active_changed(package, now);
             }
             self.votes_changed(domain, now);

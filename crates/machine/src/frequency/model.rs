@@ -1,7 +1,9 @@
 //! What a machine's hardware does with frequencies, as plain integers: `[frequency]` of its machine file.
 
-use crate::description::{Description, Figure, NEEDED_BY_DRIVERS};
-use crate::topology::Topology;
+use crate::description::{Description, Figure, NEEDED_BY_DRIVERS, is_frequency_of_kind};
+use crate::topology::{CpuKind, Topology};
+use sched::cpu_topology::SCHED_CAPACITY_SCALE;
+use sched::topology::EnergyAware;
 use units::{CpuId, CpuMask, Ps};
 
 /// Which CPUs always run at one frequency, the highest that any of them asks for.
@@ -39,18 +41,46 @@ pub enum FullSpeed {
     Highest,
 }
 
+/// An operating point: a frequency that a driver's table has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OperatingPoint {
+    pub khz: u32,
+    /// CPUFREQ_INEFFICIENT_FREQ: a faster one takes no more for the same work.
+    pub inefficient: bool,
+}
+
+/// The frequencies of CPUs of one kind, in kHz, as their clocks show them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Band {
+    /// Of the first band of a machine: those of no other.
+    pub cpus: CpuMask,
+    /// Bands of one number count their active cores together; 0 is that of CPUs whose kind has no frequencies of its own.
+    pub kind: usize,
+    pub min_khz: u32,
+    pub base_khz: u32,
+    /// The highest frequency by active cores of a package, from one on; never rising.
+    pub turbo_khz: Vec<u32>,
+    /// Ascending; none: nobody has listed them.
+    pub points: Vec<OperatingPoint>,
+}
+
+impl Band {
+    /// The highest of all frequencies.
+    pub fn max_khz(&self) -> u32 {
+        self.turbo_khz.first().copied().unwrap_or(self.base_khz).max(self.base_khz)
+    }
+}
+
 /// The hardware. Frequencies in kHz.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Model {
     pub sharing: Sharing,
     pub autonomous: Option<Autonomous>,
-    pub min_khz: u32,
-    pub base_khz: u32,
-    /// The highest frequency by active cores of a package, from one on; never rising.
-    pub turbo_khz: Vec<u32>,
+    /// The fastest CPUs' first.
+    pub bands: Vec<Band>,
     /// Power or temperature allow no more than this for long.
     pub cap_khz: Option<u32>,
-    /// Distance between two frequencies that can be asked for.
+    /// Distance between two frequencies that can be asked for, where no table has them.
     pub step_khz: u32,
     /// From a request to the new frequency.
     pub transition: Ps,
@@ -62,8 +92,6 @@ pub struct Model {
     pub turbo_exit_latency_us: u32,
     /// Where the machine file says so; otherwise it goes by the driver.
     pub full_speed: Option<FullSpeed>,
-    /// CPUs of a kind whose highest frequency is another one.
-    pub kinds: Vec<(CpuMask, u32)>,
 }
 
 const PER_KHZ: u64 = 1_000;
@@ -72,24 +100,103 @@ fn khz(hertz: u64) -> u32 {
     u32::try_from(hertz / PER_KHZ).expect("at most 20 GHz, as the loader has checked")
 }
 
-/// Kinds of cores whose clocks show other frequencies than the fastest one's: their CPUs, and the highest.
-fn kinds(machine: &Description) -> Vec<(CpuMask, u32)> {
-    let highest = |name: &str| machine.figure(&format!("kind.{name}.max")).map(|highest| khz(highest.hertz()));
-    let kinds = machine.topology().kinds().iter();
-    kinds.filter_map(|kind| Some((kind.cpus.clone(), highest(&kind.name)?))).collect()
+/// The bands of a machine: one for all, and one for each kind with frequencies of its own and each domain of `[energy]`.
+fn bands(machine: &Description) -> Vec<Band> {
+    let topology = machine.topology();
+    let cores = topology.packages().iter().map(|package| cores_of(topology, &package.cpus));
+    let most = cores.max().unwrap_or(topology.cores().len()).max(1) as u32;
+    let whole = Band {
+        cpus: CpuMask::new(topology.nr_cpus()),
+        kind: 0,
+        min_khz: khz(machine.min_hertz()),
+        base_khz: khz(machine.base_hertz()),
+        turbo_khz: (1..=most).map(|active| khz(machine.turbo_hertz(active))).collect(),
+        points: Vec::new(),
+    };
+    let mut bands = vec![whole.clone()];
+    // Of each CPU the number of its kind, if that has frequencies, and of its domain of [energy], if it is in one.
+    let mut parts: Vec<((usize, usize), CpuMask)> = Vec::new();
+    for (cpu, _) in topology.cpus() {
+        let kind = topology.kinds().iter().position(|kind| kind.cpus.contains(cpu) && has_frequencies(machine, kind));
+        let domain = machine.energy_domains().iter().position(|domain| domain.cpus.contains(cpu));
+        let part = (kind.map_or(0, |kind| kind + 1), domain.map_or(0, |domain| domain + 1));
+        match parts.iter_mut().find(|(known, _)| *known == part) {
+            _ if part == (0, 0) => {}
+            Some((_, cpus)) => cpus.set(cpu),
+            None => parts.push((part, CpuMask::single(cpu))),
+        }
+    }
+    for ((kind, domain), cpus) in parts {
+        let name = kind.checked_sub(1).map(|kind| topology.kinds()[kind].name.as_str());
+        let points = domain.checked_sub(1).map_or(Vec::new(), |domain| points(machine, domain));
+        bands.push(band(machine, &whole, (kind, name), points, cpus));
+    }
+    bands
 }
 
-/// What the clock of `cpu` shows where those of the fastest kind, whose highest is `full`, show `khz`.
-fn shown(kinds: &[(CpuMask, u32)], full: u32, cpu: CpuId, khz: u32) -> u32 {
-    let Some((_, highest)) = kinds.iter().find(|(cpus, _)| cpus.contains(cpu)) else { return khz };
-    (u64::from(khz) * u64::from(*highest) / u64::from(full)) as u32
+/// One kind's band, where the machine's is `whole`.
+fn band(
+    machine: &Description,
+    whole: &Band,
+    (kind, name): (usize, Option<&str>),
+    points: Vec<OperatingPoint>,
+    cpus: CpuMask,
+) -> Band {
+    let topology = machine.topology();
+    let own = |key: &str| Some(khz(machine.figure(&format!("kind.{}.{key}", name?))?.hertz()));
+    let slower = cpus.iter().next().is_some_and(|cpu| topology.cpu(cpu).speed < SCHED_CAPACITY_SCALE);
+    let ends = points.last().filter(|_| slower).map(|point| point.khz);
+    let max = own("max").or(ends).unwrap_or(whole.max_khz());
+    let turbo = |cores: u32| own(&format!("turbo_{cores}"));
+    let has_turbo = (1..=255).any(|cores| turbo(cores).is_some());
+    let limit = |(index, &of_machine): (usize, &u32)| match index + 1 {
+        1 => turbo(1).unwrap_or(max),
+        _ if !has_turbo => of_machine.min(max),
+        cores => bin(cores as u32, turbo).unwrap_or(max).min(max),
+    };
+    let min = own("min").or(points.first().map(|point| point.khz)).unwrap_or(whole.min_khz);
+    Band {
+        cpus,
+        kind,
+        min_khz: min.min(max),
+        base_khz: own("base").unwrap_or(whole.base_khz).min(max),
+        turbo_khz: whole.turbo_khz.iter().enumerate().map(limit).collect(),
+        points,
+    }
 }
 
-/// What the clocks of a machine show, each CPU's, while its frequencies are not simulated.
+/// What a turbo register's bins say of so many active cores: that of the least number that is given and not below, else the last one's.
+pub(crate) fn bin<T>(cores: u32, of: impl Fn(u32) -> Option<T>) -> Option<T> {
+    (cores..=255).find_map(&of).or_else(|| (1..cores).rev().find_map(&of))
+}
+
+fn has_frequencies(machine: &Description, kind: &CpuKind) -> bool {
+    let prefix = format!("kind.{}.", kind.name);
+    let of = |name: &str| name.strip_prefix(&prefix).is_some_and(is_frequency_of_kind);
+    machine.figures().any(|(name, _)| of(name))
+}
+
+/// The frequencies of an energy domain.
+fn points(machine: &Description, domain: usize) -> Vec<OperatingPoint> {
+    let point = |name: String| {
+        let hertz = machine.figure(&format!("{name}.frequency"))?.hertz();
+        Some(OperatingPoint { khz: khz(hertz), inefficient: false })
+    };
+    machine.energy_domains()[domain].state_names().filter_map(point).collect()
+}
+
+/// What the clocks of a machine show, each CPU's, while its frequencies are not simulated: `fixed` is of the fastest, that of a smaller kind
+/// in proportion to what it reaches.
 pub fn fixed_khz(machine: &Description) -> Vec<u32> {
-    let (kinds, fixed) = (kinds(machine), khz(machine.fixed_hertz()));
-    let full = khz(machine.turbo_hertz(1).max(machine.base_hertz()));
-    machine.topology().cpus().map(|(cpu, _)| shown(&kinds, full, cpu, fixed)).collect()
+    let (bands, fixed) = (bands(machine), u64::from(khz(machine.fixed_hertz())));
+    let full = u64::from(bands[0].max_khz());
+    let shown = |band: &Band| (fixed * u64::from(band.max_khz()) / full) as u32;
+    machine.topology().cpus().map(|(cpu, _)| shown(&bands[band_of(&bands, cpu)])).collect()
+}
+
+/// The number of the band that a CPU is in.
+fn band_of(bands: &[Band], cpu: CpuId) -> usize {
+    bands.iter().skip(1).position(|band| band.cpus.contains(cpu)).map_or(0, |number| number + 1)
 }
 
 impl Autonomous {
@@ -125,8 +232,6 @@ impl Model {
             "hardware" => Some(Autonomous::of(machine)?),
             _ => None,
         };
-        let cores = machine.topology().packages().iter().map(|package| cores_of(machine.topology(), &package.cpus));
-        let most = cores.max().unwrap_or(machine.topology().cores().len()).max(1) as u32;
         Ok(Model {
             sharing: match control {
                 "machine" => Sharing::Machine,
@@ -135,9 +240,7 @@ impl Model {
                 _ => Sharing::Core,
             },
             autonomous,
-            min_khz: khz(machine.min_hertz()),
-            base_khz: khz(machine.base_hertz()),
-            turbo_khz: (1..=most).map(|active| khz(machine.turbo_hertz(active))).collect(),
+            bands: bands(machine),
             cap_khz: machine.figure("frequency.cap").map(|figure| khz(figure.hertz())),
             step_khz: khz(figure("frequency.step")?.hertz()),
             transition: figure("frequency.transition_latency")?.time(),
@@ -149,25 +252,37 @@ impl Model {
                 "halfway" => FullSpeed::Halfway,
                 _ => FullSpeed::Highest,
             }),
-            kinds: kinds(machine),
         })
     }
 
-    /// What the clock of `cpu` shows where those of the fastest kind show `khz`: all kinds are governed on one scale.
-    pub fn shown_khz(&self, cpu: CpuId, khz: u32) -> u32 {
-        shown(&self.kinds, self.max_khz(), cpu, khz)
+    /// energy_model.c: em_cpufreq_update_efficiencies(): marks the operating points that the kernel's energy model finds inefficient.
+    pub fn em_cpufreq_update_efficiencies(&mut self, topology: &Topology, rule: EnergyAware) {
+        let Some(model) = topology.energy_model() else { return };
+        for band in &mut self.bands {
+            let told = model.domains.iter().find(|domain| domain.cpus.intersects(&band.cpus));
+            let Some(told) = told.filter(|told| told.states.len() == band.points.len()) else { continue };
+            let scale_cpu = band.cpus.iter().next().map_or(SCHED_CAPACITY_SCALE, |cpu| topology.cpu(cpu).capacity);
+            let inefficient = told.inefficient(rule, scale_cpu.into());
+            band.points.iter_mut().zip(inefficient).for_each(|(point, marked)| point.inefficient = marked);
+        }
     }
 
-    /// The highest of all frequencies.
+    /// The highest of all frequencies of the fastest CPUs.
     pub fn max_khz(&self) -> u32 {
-        self.turbo_khz.first().copied().unwrap_or(self.base_khz).max(self.base_khz)
+        self.bands[0].max_khz()
     }
 
-    /// The highest frequency while so many cores of a package are active.
-    pub fn limit_khz(&self, active_cores: u32, turbo: bool) -> u32 {
-        let index = (active_cores.max(1) as usize).min(self.turbo_khz.len()) - 1;
-        let by_cores = if turbo { self.turbo_khz[index] } else { self.base_khz };
-        by_cores.min(self.cap_khz.unwrap_or(u32::MAX)).max(self.min_khz)
+    /// The number of the band that a CPU is in.
+    pub fn band_of(&self, cpu: CpuId) -> usize {
+        band_of(&self.bands, cpu)
+    }
+
+    /// The highest frequency of a band while so many cores of a package are active.
+    pub fn limit_khz(&self, band: usize, active_cores: u32, turbo: bool) -> u32 {
+        let band = &self.bands[band];
+        let index = (active_cores.max(1) as usize).min(band.turbo_khz.len()) - 1;
+        let by_cores = if turbo { band.turbo_khz[index] } else { band.base_khz };
+        by_cores.min(self.cap_khz.unwrap_or(u32::MAX)).max(band.min_khz)
     }
 
     /// The number of the domain that a CPU is in.

@@ -1,6 +1,6 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
-use super::Model;
+use super::model::{Band, Model, OperatingPoint};
 use super::rules::{FrequencyRules, Sampling, TransitionDelay};
 use units::Ps;
 
@@ -71,32 +71,51 @@ impl Driver {
         matches!(self, Driver::CppcCpufreq | Driver::Scmi)
     }
 
+    /// The frequencies of a policy's table, where the driver has one that somebody has listed: the operating points of the firmware.
+    pub(super) fn freq_table(self, band: &Band) -> &[OperatingPoint] {
+        if self == Driver::Scmi { &band.points } else { &[] }
+    }
+
+    /// `cpuinfo_min_freq`, in kHz.
+    pub fn min_khz(self, band: &Band) -> u32 {
+        self.freq_table(band).first().map_or(band.min_khz, |point| point.khz)
+    }
+
     /// `cpuinfo_max_freq`, in kHz.
-    pub fn max_khz(self, model: &Model) -> u32 {
+    pub fn max_khz(self, band: &Band) -> u32 {
         match self {
             // What the table's highest entry is called: one MHz above the base frequency stands for everything above it.
-            Driver::AcpiCpufreq if model.max_khz() > model.base_khz => model.base_khz + 1_000,
-            Driver::AcpiCpufreq => model.base_khz,
-            _ => model.max_khz(),
+            Driver::AcpiCpufreq if band.max_khz() > band.base_khz => band.base_khz + 1_000,
+            Driver::AcpiCpufreq => band.base_khz,
+            _ => self.freq_table(band).last().map_or(band.max_khz(), |point| point.khz),
         }
     }
 
-    /// The frequencies that it has are multiples of a step; `relation` as cpufreq's.
-    pub fn resolve(self, model: &Model, khz: u32, relation: Relation) -> u32 {
-        let max = self.max_khz(model);
+    /// cpufreq.c: __resolve_freq(), within a policy's limits. Where no table is listed, frequencies are multiples of a step.
+    pub fn resolve(self, model: &Model, band: &Band, limits: Limits, khz: u32, relation: Relation) -> u32 {
+        // The highest counts where they contradict each other.
+        let khz = khz.clamp(limits.min_khz.min(limits.max_khz), limits.max_khz);
+        match self.freq_table(band) {
+            [] => self.step_of(model, band, khz, relation),
+            table => cpufreq_frequency_table_target(table, limits, khz, relation),
+        }
+    }
+
+    fn step_of(self, model: &Model, band: &Band, khz: u32, relation: Relation) -> u32 {
+        let max = self.max_khz(band);
         if khz >= max {
             return max;
         }
         // Counted from the lowest: tables of firmware begin there.
-        let (min, step) = (model.min_khz, model.step_khz.max(1));
+        let (min, step) = (band.min_khz, model.step_khz.max(1));
         let above = khz.saturating_sub(min);
         let low = min + above / step * step;
         let high = (min + above.div_ceil(step) * step).min(max);
         match relation {
-            Relation::Lowest => high,
-            Relation::Highest => low,
-            Relation::Closest if khz.abs_diff(low) <= khz.abs_diff(high) => low,
-            Relation::Closest => high,
+            Relation::Lowest | Relation::LowestEfficient => high,
+            Relation::Highest | Relation::HighestEfficient => low,
+            Relation::ClosestEfficient if khz.abs_diff(low) <= khz.abs_diff(high) => low,
+            Relation::ClosestEfficient => high,
         }
     }
 
@@ -122,19 +141,53 @@ impl Driver {
     }
 
     /// What the hardware is asked for: the table's last entry is as fast as it can.
-    pub fn vote(self, model: &Model, khz: u32) -> u32 {
-        if khz >= self.max_khz(model) { model.max_khz() } else { khz }
+    pub fn vote(self, band: &Band, khz: u32) -> u32 {
+        if khz >= self.max_khz(band) && self == Driver::AcpiCpufreq { band.max_khz() } else { khz }
     }
 }
 
-/// cpufreq.h: CPUFREQ_RELATION_L, _H and _C.
+/// cpufreq.h: CPUFREQ_RELATION_L, _H, _C and, with CPUFREQ_RELATION_E from v5.16 on, _LE, _HE and _CE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
     /// The lowest frequency that is not below.
     Lowest,
     /// The highest that is not above.
     Highest,
-    Closest,
+    /// Of those that are not inefficient, where such a one is within the limits.
+    LowestEfficient,
+    HighestEfficient,
+    ClosestEfficient,
+}
+
+/// cpufreq.h: cpufreq_frequency_table_target(): the entry of a table that `relation` wants.
+#[doc(alias = "cpufreq_table_find_index_al")]
+#[doc(alias = "cpufreq_table_find_index_ah")]
+#[doc(alias = "cpufreq_table_find_index_ac")]
+fn cpufreq_frequency_table_target(table: &[OperatingPoint], limits: Limits, khz: u32, relation: Relation) -> u32 {
+    let efficient = match relation {
+        Relation::Lowest | Relation::Highest => None,
+        _ => index_of(table.iter().filter(|point| !point.inefficient), khz, relation),
+    };
+    match efficient {
+        Some(found) if (limits.min_khz..=limits.max_khz).contains(&found) => found,
+        _ => index_of(table.iter(), khz, relation).unwrap_or(khz),
+    }
+}
+
+/// Of ascending frequencies; the nearest where none is on that side.
+fn index_of<'a>(
+    table: impl DoubleEndedIterator<Item = &'a OperatingPoint> + Clone,
+    khz: u32,
+    relation: Relation,
+) -> Option<u32> {
+    let above = table.clone().map(|point| point.khz).find(|&point| point >= khz);
+    let below = table.map(|point| point.khz).rfind(|&point| point <= khz);
+    match (relation, below, above) {
+        (Relation::Lowest | Relation::LowestEfficient, _, Some(above)) => Some(above),
+        (Relation::Highest | Relation::HighestEfficient, Some(below), _) => Some(below),
+        (Relation::ClosestEfficient, Some(below), Some(above)) if khz - below > above - khz => Some(above),
+        (_, below, above) => below.or(above),
+    }
 }
 
 /// `energy_performance_preference`: 0 for performance alone, 255 for energy alone.
@@ -156,7 +209,8 @@ impl Preference {
     }
 }
 
-/// `scaling_min_freq`, `scaling_max_freq` in kHz, and whether turbo is allowed (`no_turbo`, `boost`).
+/// `scaling_min_freq`, `scaling_max_freq` in kHz, and whether turbo is allowed (`no_turbo`, `boost`): as they are written, to every policy,
+/// or as they stand in one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     pub min_khz: u32,
@@ -170,8 +224,8 @@ pub struct Policy {
     pub driver: Driver,
     pub governor: Governor,
     pub limits: Limits,
-    /// `scaling_setspeed`, for the governor userspace, in kHz.
-    pub setspeed_khz: u32,
+    /// `scaling_setspeed`, for the governor userspace, in kHz; `None`: nobody has written it, and a policy is at its base frequency.
+    pub setspeed_khz: Option<u32>,
     pub preference: Preference,
     /// The hardware chooses (HWP).
     pub hardware: bool,
@@ -198,8 +252,8 @@ impl Policy {
         Policy {
             driver,
             governor,
-            limits: Limits { min_khz: model.min_khz, max_khz: driver.max_khz(model), turbo: true },
-            setspeed_khz: driver.resolve(model, model.base_khz, Relation::Highest),
+            limits: Limits { min_khz: 0, max_khz: u32::MAX, turbo: true },
+            setspeed_khz: None,
             preference: Preference(128),
             hardware,
             hwp_dynamic_boost: false,
@@ -231,41 +285,70 @@ impl Policy {
         self.hardware && self.driver.is_active()
     }
 
+    /// cpufreq.c: cpufreq_set_policy(), with the driver's verify(): what is written to every policy comes to this in one whose CPUs have
+    /// that band.
+    ///
+    /// Differs: kernels of 4.x refuse a lowest frequency above the highest that a policy has; where no entry of a table lies within the
+    /// limits v6.1 takes the next higher one, not the next lower.
+    #[doc(alias = "cpufreq_frequency_table_verify")]
+    #[doc(alias = "cpufreq_verify_within_cpu_limits")]
+    pub(super) fn limits_of(&self, model: &Model, band: &Band) -> Limits {
+        let Limits { min_khz, max_khz, turbo } = self.limits;
+        let (least, most) = (self.driver.min_khz(band), self.driver.max_khz(band));
+        let table = self.driver.freq_table(band);
+        if table.is_empty() {
+            return Limits { min_khz: min_khz.clamp(least, most), max_khz: max_khz.clamp(least, most), turbo };
+        }
+        // Entries above the base frequency are CPUFREQ_BOOST_FREQ.
+        let valid = |point: &&OperatingPoint| turbo || point.khz <= band.base_khz;
+        let most = table.iter().rfind(valid).map_or(least, |point| point.khz);
+        let (min_khz, mut max_khz) = (min_khz.clamp(least, most), max_khz.clamp(least, most));
+        if !table.iter().any(|point| (min_khz..=max_khz).contains(&point.khz)) {
+            max_khz = table.iter().rfind(|point| point.khz <= max_khz).map_or(least, |point| point.khz);
+        }
+        let written = Limits { min_khz: min_khz.min(max_khz), max_khz, turbo };
+        let max_khz = self.driver.resolve(model, band, written, max_khz, Relation::Highest);
+        let min_khz = self.driver.resolve(model, band, written, written.min_khz, Relation::Lowest);
+        Limits { min_khz: min_khz.min(max_khz), max_khz, turbo }
+    }
+
     /// The lowest that may be asked for.
-    pub(super) fn hardware_floor(&self, model: &Model) -> u32 {
+    pub(super) fn hardware_floor(&self, band: &Band, limits: Limits) -> u32 {
         match self.governor {
-            Governor::Performance => self.hardware_ceiling(model),
-            _ => self.limits.min_khz,
+            Governor::Performance => self.hardware_ceiling(band, limits),
+            _ => limits.min_khz,
         }
     }
 
     /// The highest that may be asked for.
-    pub(super) fn hardware_ceiling(&self, model: &Model) -> u32 {
-        let most = if self.limits.turbo { self.driver.max_khz(model) } else { model.base_khz };
-        self.driver.vote(model, self.limits.max_khz.min(most)).max(self.limits.min_khz)
+    pub(super) fn hardware_ceiling(&self, band: &Band, limits: Limits) -> u32 {
+        let most = if limits.turbo { self.driver.max_khz(band) } else { band.base_khz };
+        self.driver.vote(band, limits.max_khz.min(most)).max(limits.min_khz)
     }
 
     /// What the hardware is asked for where the driver is for `khz`: without turbo, no more than the base frequency.
-    pub(super) fn as_vote(&self, model: &Model, khz: u32) -> u32 {
-        let vote = self.driver.vote(model, khz);
-        if self.limits.turbo { vote } else { vote.min(model.base_khz) }
+    pub(super) fn as_vote(&self, band: &Band, khz: u32) -> u32 {
+        let vote = self.driver.vote(band, khz);
+        if self.limits.turbo { vote } else { vote.min(band.base_khz) }
     }
 
-    /// What every policy is at when the governor has started and nothing has run.
-    pub(super) fn first_choice(&self, model: &Model) -> u32 {
+    /// What a policy is at when the governor has started and nothing has run.
+    pub(super) fn first_choice(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
+        let all = Limits { min_khz: 0, max_khz: u32::MAX, ..limits };
+        let base = || self.driver.resolve(model, band, all, band.base_khz, Relation::Highest);
         let (khz, relation) = match self.governor {
-            Governor::Performance => (self.limits.max_khz, Relation::Highest),
-            Governor::Userspace => (self.setspeed_khz, Relation::Lowest),
-            _ => (self.limits.min_khz, Relation::Lowest),
+            Governor::Performance => (limits.max_khz, Relation::Highest),
+            Governor::Userspace => (self.setspeed_khz.unwrap_or_else(base), Relation::Lowest),
+            _ => (limits.min_khz, Relation::Lowest),
         };
-        self.driver.resolve(model, khz.clamp(self.limits.min_khz, self.limits.max_khz), relation)
+        self.driver.resolve(model, band, limits, khz, relation)
     }
 
     /// The same, as every CPU asks for it.
-    pub(super) fn first_vote(&self, model: &Model) -> u32 {
+    pub(super) fn first_vote(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         match self.governor {
-            Governor::Performance => self.hardware_ceiling(model),
-            _ => self.as_vote(model, self.first_choice(model)),
+            Governor::Performance => self.hardware_ceiling(band, limits),
+            _ => self.as_vote(band, self.first_choice(model, band, limits)),
         }
     }
 }

@@ -1,6 +1,7 @@
 use super::policy::Relation;
 use super::*;
 use crate::topology::{Numbering, from_synthetic};
+use units::CpuMask;
 
 fn topology(text: &str) -> Topology {
     from_synthetic(text, "a test", Numbering::LinuxX86).unwrap_or_else(|error| panic!("{error}"))
@@ -12,12 +13,18 @@ const fn us(n: u64) -> Ps {
 
 /// 1.0 to 2.0 GHz, with 3.0, 2.8, 2.6 and 2.4 GHz for one to four active cores.
 fn model(sharing: Sharing) -> Model {
-    Model {
-        sharing,
-        autonomous: None,
+    let band = Band {
+        cpus: CpuMask::new(8),
+        kind: 0,
         min_khz: 1_000_000,
         base_khz: 2_000_000,
         turbo_khz: vec![3_000_000, 2_800_000, 2_600_000, 2_400_000],
+        points: Vec::new(),
+    };
+    Model {
+        sharing,
+        autonomous: None,
+        bands: vec![band],
         cap_khz: None,
         step_khz: 100_000,
         transition: us(20),
@@ -25,9 +32,10 @@ fn model(sharing: Sharing) -> Model {
         declared_latency_us: 10,
         turbo_exit_latency_us: 30,
         full_speed: None,
-        kinds: Vec::new(),
     }
 }
+
+mod kinds;
 
 const FOUR: &str = "pack:1 core:4 pu:2";
 
@@ -252,15 +260,16 @@ fn hardware_goes_no_lower_than_where_it_works_most_efficiently() {
 #[test]
 fn requests_are_rounded_as_relations_say() {
     let model = model(Sharing::Core);
-    let resolve = |khz, relation| Driver::AcpiCpufreq.resolve(&model, khz, relation);
+    let all = Limits { min_khz: 0, max_khz: u32::MAX, turbo: true };
+    let resolve = |khz, relation| Driver::AcpiCpufreq.resolve(&model, &model.bands[0], all, khz, relation);
     assert_eq!(resolve(1_449_000, Relation::Lowest), 1_500_000);
     assert_eq!(resolve(1_449_000, Relation::Highest), 1_400_000);
-    assert_eq!(resolve(1_449_000, Relation::Closest), 1_400_000);
+    assert_eq!(resolve(1_449_000, Relation::ClosestEfficient), 1_400_000);
     assert_eq!(resolve(900_000, Relation::Lowest), 1_000_000);
     // Above the base there is one entry for all of turbo.
     assert_eq!(resolve(2_000_500, Relation::Lowest), 2_001_000);
-    assert_eq!(Driver::AcpiCpufreq.vote(&model, 2_001_000), 3_000_000);
-    assert_eq!(Driver::IntelPstate.resolve(&model, 2_000_500, Relation::Lowest), 2_100_000);
+    assert_eq!(Driver::AcpiCpufreq.vote(&model.bands[0], 2_001_000), 3_000_000);
+    assert_eq!(Driver::IntelPstate.resolve(&model, &model.bands[0], all, 2_000_500, Relation::Lowest), 2_100_000);
 }
 
 #[test]
@@ -316,7 +325,7 @@ fn full_speed_is_what_hardware_declares() {
     let four_cores = scale(&|_| ());
     assert_eq!(four_cores, 426, "1.0 of 2.4 GHz");
     assert_eq!(scale(&|model| model.cap_khz = Some(1_500_000)), four_cores, "a cap is not declared");
-    assert_eq!(scale(&|model| model.turbo_khz.truncate(2)), 341, "two cores have no turbo of four: 3.0 GHz");
+    assert_eq!(scale(&|model| model.bands[0].turbo_khz.truncate(2)), 341, "two cores have no turbo of four: 3.0 GHz");
     assert_eq!(scale(&|model| model.full_speed = Some(FullSpeed::Halfway)), 409, "2.5 GHz");
     assert_eq!(scale(&|model| model.full_speed = Some(FullSpeed::Highest)), 341, "3.0 GHz");
 }

@@ -9,8 +9,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// nor a way out of idleness, and no energy.
     pub fn set_power(&mut self, power: Power) {
         if COSTS {
-            let fixed = power.fixed_khz;
-            let khz = |cpu: CpuId| self.frequency.as_ref().map_or(fixed, |frequency| frequency.khz(cpu));
+            let fixed = power.fixed_khz.clone();
+            let khz = |cpu: CpuId| self.frequency.as_ref().map_or(fixed[cpu.index()], |frequency| frequency.khz(cpu));
             self.meter = Some(Box::new(Meter::new(&self.topology, power, &self.prices.idle_states, khz)));
         }
     }
@@ -48,11 +48,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
 mod tests {
     use super::*;
     use crate::energy::DomainPower;
-    use crate::frequency::{Driver, Frequency, FrequencyRules, Governor, Model, Policy, Sharing};
+    use crate::frequency::{Band, Driver, Frequency, FrequencyRules, Governor, Model, Policy, Sharing};
     use crate::idle::IdleRules;
     use crate::prices::{IdleState, Prices};
     use crate::topology::{Numbering, Topology, from_synthetic};
     use sched::versions::V4_16;
+    use units::CpuMask;
 
     const fn us(n: u64) -> Ps {
         Ps(n * 1_000_000)
@@ -60,12 +61,18 @@ mod tests {
 
     /// From 1 GHz to 2 GHz; both CPUs share the clock.
     fn frequency(topology: &Topology) -> Frequency {
-        let model = Model {
-            sharing: Sharing::Package,
-            autonomous: None,
+        let band = Band {
+            cpus: CpuMask::new(2),
+            kind: 0,
             min_khz: 1_000_000,
             base_khz: 2_000_000,
             turbo_khz: vec![2_000_000, 2_000_000],
+            points: Vec::new(),
+        };
+        let model = Model {
+            sharing: Sharing::Package,
+            autonomous: None,
+            bands: vec![band],
             cap_khz: None,
             step_khz: 100_000,
             transition: us(20),
@@ -73,7 +80,6 @@ mod tests {
             declared_latency_us: 10,
             turbo_exit_latency_us: 30,
             full_speed: None,
-            kinds: Vec::new(),
         };
         let policy = Policy::new(&model, Driver::AcpiCpufreq, Governor::Performance, FrequencyRules::V4_15, 250);
         Frequency::new(topology, model, policy)
@@ -98,7 +104,7 @@ mod tests {
             executing: vec![(1_000_000, 100_000), (2_000_000, 400_000)],
             idle: vec![("C1".to_string(), 20_000)],
         };
-        hardware.set_power(Power { full_khz: 2_000_000, fixed_khz: 1, domains: vec![domain], package: (0, 0) });
+        hardware.set_power(Power { fixed_khz: vec![1; 2], domains: vec![domain], package: (0, 0) });
         hardware.take_only_idle(CpuId(1));
         hardware.enter_idle(CpuId(1), us(50));
         // Both ask for 1 GHz at 80 us and have it at 100 us; the idle one wakes at 298 us.

@@ -5,11 +5,6 @@ use crate::frequency::{Change, Frequency};
 use sched::trace::Event;
 use units::{CpuId, Ns, Ps};
 
-/// Picoseconds of a cycle.
-fn ps_per_cycle(khz: u32) -> u64 {
-    1_000_000_000 / u64::from(khz)
-}
-
 impl<const COSTS: bool> Hardware<COSTS> {
     /// Lets the CPUs' frequencies change, from boot on. With the cost model off, time is not a matter of frequency: nothing happens.
     pub fn set_frequency(&mut self, frequency: Frequency) {
@@ -30,7 +25,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// What `cpu` runs at, in kHz, as its clock shows it.
     pub fn khz(&self, cpu: CpuId) -> u32 {
         match &self.frequency {
-            Some(frequency) => frequency.model.shown_khz(cpu, frequency.khz(cpu)),
+            Some(frequency) => frequency.khz(cpu),
             None => u32::try_from(1_000_000_000 / self.prices.ps_per_cycle).unwrap_or(u32::MAX),
         }
     }
@@ -39,7 +34,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub(super) fn ps_per_cycle_alone(&self, cpu: CpuId) -> u64 {
         let speed = self.topology.cpu(cpu).speed;
         match &self.frequency {
-            Some(frequency) => self.prices.stretched(ps_per_cycle(frequency.khz(cpu)), speed),
+            Some(frequency) => self.prices.stretched(frequency.ps_per_cycle(cpu), speed),
             None => self.prices.ps_per_cycle_at(speed),
         }
     }
@@ -133,7 +128,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     /// `cpu` enters an idle state.
     pub(super) fn halt_clock(&mut self, cpu: CpuId, now: Ps, state: usize) {
-        let state = &self.prices.idle_states[state];
+        let state = self.prices.idle_state_of(cpu, state);
         if let Some(frequency) = &mut self.frequency {
             frequency.idle(cpu, now);
             // Polling executes.

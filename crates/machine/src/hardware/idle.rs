@@ -4,7 +4,9 @@ use super::Hardware;
 use crate::idle::{
     Choice, Cpuidle, Device, IdleOptions, IdleRules, Outlook, PackageResidency, Packages, StateTable, Way, Woken,
 };
+use crate::prices::{IdleState, Prices};
 use crate::profile::Frame;
+use crate::topology::Topology;
 use units::{CpuId, Ps};
 
 /// What a CPU did in its idle states, each from the shallowest: what `/sys/devices/system/cpu/cpuN/cpuidle` counts.
@@ -16,6 +18,39 @@ pub struct Residency {
     pub above: Vec<u64>,
     /// Idles that were long enough for the next deeper state.
     pub below: Vec<u64>,
+}
+
+/// What idle CPUs have in common, of each kind that has idle states of its own.
+pub(super) struct Cpuidles {
+    all: Vec<Cpuidle>,
+    /// Of each CPU; nothing where all have the same.
+    of_cpu: Vec<u8>,
+}
+
+impl Cpuidles {
+    pub fn new(topology: &Topology, prices: &Prices, rules: IdleRules, options: &IdleOptions) -> Cpuidles {
+        let cpuidle = |states: &[IdleState]| Cpuidle { rules, table: StateTable::new(states, options) };
+        let kinds = &prices.idle_states_of_kinds;
+        let of_kind = |(cpu, _)| kinds.iter().position(|(cpus, _)| cpus.contains(cpu)).map_or(0, |kind| kind as u8 + 1);
+        Cpuidles {
+            all: std::iter::once(&prices.idle_states)
+                .chain(kinds.iter().map(|(_, states)| states))
+                .map(|states| cpuidle(states))
+                .collect(),
+            of_cpu: if kinds.is_empty() { Vec::new() } else { topology.cpus().map(of_kind).collect() },
+        }
+    }
+
+    #[inline]
+    pub fn of(&self, cpu: CpuId) -> &Cpuidle {
+        &self.all[self.of_cpu.get(cpu.index()).map_or(0, |&kind| usize::from(kind))]
+    }
+
+    /// The rules, and whether there is something to choose, which is the same of all.
+    #[inline]
+    fn any(&self) -> &Cpuidle {
+        &self.all[0]
+    }
 }
 
 /// One CPU's idling.
@@ -72,39 +107,47 @@ impl Idling {
 impl<const COSTS: bool> Hardware<COSTS> {
     /// What the command line says about idling; before the first CPU idles.
     pub fn set_idle_options(&mut self, options: &IdleOptions) {
-        let states = &mut self.prices.idle_states;
-        match options.way {
+        let way = options.way;
+        self.each_idle_table(|states| match way {
             Way::Governed => {}
             Way::Poll => states.truncate(1),
             Way::Off | Way::Halt => {
                 let shallowest = states.iter().position(|state| !state.polling).unwrap_or(0);
                 states.swap(0, shallowest);
                 states.truncate(1);
-                self.prices.mwait &= options.way == Way::Off;
             }
-        }
-        let tick_ns = self.cpuidle.table.tick_ns;
-        self.cpuidle.table = StateTable { tick_ns, ..StateTable::new(&self.prices.idle_states, options) };
-        self.prices.idle_states.truncate(self.cpuidle.table.states.len());
+        });
+        self.prices.mwait &= way != Way::Halt;
+        let before = self.cpuidles.any();
+        let (rules, tick) = (before.rules, Ps::from_ns(before.table.tick_ns));
+        self.cpuidles = Cpuidles::new(&self.topology, &self.prices, rules, options);
+        self.set_tick(tick);
+        let enterable = self.cpuidles.any().table.states.len();
+        self.each_idle_table(|states| states.truncate(enterable));
         self.packages = Packages::new(&self.topology, &self.prices);
         for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
-            self.cpus[cpu.index()].idling = Idling::new(&self.cpuidle);
+            self.cpus[cpu.index()].idling = Idling::new(self.cpuidles.of(cpu));
         }
+    }
+
+    fn each_idle_table(&mut self, change: impl Fn(&mut Vec<IdleState>)) {
+        change(&mut self.prices.idle_states);
+        self.prices.idle_states_of_kinds.iter_mut().for_each(|(_, states)| change(states));
     }
 
     /// The length of a tick.
     pub fn set_tick(&mut self, tick: Ps) {
-        self.cpuidle.table.tick_ns = tick.ns().0;
+        self.cpuidles.all.iter_mut().for_each(|cpuidle| cpuidle.table.tick_ns = tick.ns().0);
     }
 
     pub fn idle_rules(&self) -> &IdleRules {
-        &self.cpuidle.rules
+        &self.cpuidles.any().rules
     }
 
     /// Whether a governor is asked, and there is something to choose.
     #[inline]
     pub fn idle_is_governed(&self) -> bool {
-        self.cpuidle.is_governed()
+        self.cpuidles.any().is_governed()
     }
 
     pub fn residency(&self, cpu: CpuId) -> &Residency {
@@ -120,7 +163,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn choose_idle(&mut self, cpu: CpuId, outlook: &Outlook) -> Choice {
         let idling = &mut self.cpus[cpu.index()].idling;
-        let choice = self.cpuidle.select(&mut idling.device, outlook);
+        let choice = self.cpuidles.of(cpu).select(&mut idling.device, outlook);
         idling.chosen = choice.state;
         choice
     }
@@ -129,18 +172,18 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn take_only_idle(&mut self, cpu: CpuId) -> Choice {
         self.cpus[cpu.index()].idling.chosen = 0;
-        self.cpuidle.only_choice()
+        self.cpuidles.of(cpu).only_choice()
     }
 
     /// A CPU that goes offline takes the deepest state that it may.
     pub fn choose_deepest_idle(&mut self, cpu: CpuId) {
-        let deepest = self.cpuidle.table.states.iter().rposition(|state| !state.disabled);
+        let deepest = self.cpuidles.of(cpu).table.states.iter().rposition(|state| !state.disabled);
         self.cpus[cpu.index()].idling.chosen = deepest.unwrap_or(0);
     }
 
     /// `cpu` must reschedule before it has entered what was chosen.
     pub fn reject_idle(&mut self, cpu: CpuId) {
-        self.cpuidle.reject(&mut self.cpus[cpu.index()].idling.device);
+        self.cpuidles.of(cpu).reject(&mut self.cpus[cpu.index()].idling.device);
     }
 
     /// `cpu` enters the state that was chosen, at `now`. Returns it, and until when it polls there at the longest.
@@ -154,7 +197,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             self.packages.enter(cpu, now);
         }
         let limit = match self.prices.idle_states[state].polling {
-            true => self.cpuidle.cpuidle_poll_time(&idling.device),
+            true => self.cpuidles.of(cpu).cpuidle_poll_time(&idling.device),
             false => None,
         };
         self.halt_clock(cpu, now, state);
@@ -166,16 +209,17 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn leave_idle(&mut self, cpu: CpuId, now: Ps) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
-        let mut wake = self.prices.idle_states[state].wake;
+        let price = self.prices.idle_state_of(cpu, state);
+        let mut wake = price.wake;
         if self.packages.follow(state) && self.packages.leave(cpu, now) {
-            wake += self.prices.idle_states[state].package_wake;
+            wake += price.package_wake;
         }
         let first = now + if COSTS { wake } else { Ps::ZERO };
         let idle = first.saturating_sub(idling.since);
         idling.residency.idle[state] += idle;
         let residency_ns = first.saturating_sub(idling.entered).ns().0;
         idling.left = (state, residency_ns);
-        idling.judge(&self.cpuidle.table, state, residency_ns);
+        idling.judge(&self.cpuidles.of(cpu).table, state, residency_ns);
         self.resume_clock(cpu, first);
         self.meter_resume(cpu, first);
         if let Some(profile) = &mut self.profile {
@@ -198,7 +242,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn reflect_on_idle(&mut self, cpu: CpuId, woken: Woken) {
         let idling = &mut self.cpus[cpu.index()].idling;
         let (state, residency_ns) = idling.left;
-        self.cpuidle.reflect(&mut idling.device, state, residency_ns, woken);
+        self.cpuidles.of(cpu).reflect(&mut idling.device, state, residency_ns, woken);
     }
 
     /// `cpu` executed something for `time` that is told from outside, while it stays in its idle state: no idle time.
@@ -221,5 +265,71 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn idle_state(&self, cpu: CpuId) -> Option<(usize, Ps)> {
         let idling = &self.cpus[cpu.index()].idling;
         idling.state.map(|state| (state, idling.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::{Numbering, from_synthetic};
+    use sched::versions::V4_16;
+
+    const BIG: CpuId = CpuId(0);
+    const LITTLE: CpuId = CpuId(1);
+
+    fn state(name: &str, exit_latency_us: u32, target_residency_us: u32, wake_us: u64) -> IdleState {
+        IdleState {
+            name: name.to_string(),
+            exit_latency_us,
+            target_residency_us,
+            polling: false,
+            wake: Ps::from_ns(wake_us * 1_000),
+            package_wake: Ps::ZERO,
+        }
+    }
+
+    /// A big CPU and a little one, whose deep state is worth it after 1.89 ms and not after 0.95.
+    fn phone() -> Hardware<true> {
+        let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("a valid machine");
+        let mut prices = Prices::free();
+        prices.idle_states = vec![state("WFI", 1, 1, 2), state("rail-off", 885, 952, 300)];
+        let little = vec![state("WFI", 1, 1, 2), state("rail-off", 811, 1_890, 220)];
+        prices.idle_states_of_kinds = vec![([LITTLE].into_iter().collect(), little)];
+        Hardware::new(topology, prices, V4_16.layout(), IdleRules::V6_1, 1)
+    }
+
+    #[test]
+    fn a_cpu_idles_by_the_table_of_its_kind() {
+        let mut hardware = phone();
+        let choose = |hardware: &mut Hardware<true>, cpu, us: u64| {
+            let ns = us * 1_000;
+            let outlook = Outlook {
+                now_ns: 1_000_000,
+                sleep_length_ns: ns,
+                delta_tick_ns: ns,
+                tick_stopped: true,
+                nr_iowaiters: 0,
+            };
+            hardware.choose_idle(cpu, &outlook).state
+        };
+        assert_eq!([BIG, LITTLE].map(|cpu| choose(&mut hardware, cpu, 1_500)), [1, 0]);
+        assert_eq!([BIG, LITTLE].map(|cpu| choose(&mut hardware, cpu, 2_500)), [1, 1]);
+        let woken = [BIG, LITTLE].map(|cpu| {
+            assert_eq!(hardware.enter_idle(cpu, Ps::from_ns(2_000_000)), (1, Ps::NEVER));
+            hardware.leave_idle(cpu, Ps::from_ns(3_200_000)).ns().0
+        });
+        assert_eq!(woken, [3_500_000, 3_420_000]);
+        // 1.42 ms were too short for one of them.
+        assert_eq!([BIG, LITTLE].map(|cpu| hardware.residency(cpu).above.clone()), [vec![0, 0], vec![0, 1]]);
+    }
+
+    #[test]
+    fn the_command_line_speaks_of_every_kinds_states() {
+        let mut hardware = phone();
+        hardware.set_idle_options(&IdleOptions { way: Way::Halt, ..IdleOptions::default() });
+        assert!(!hardware.idle_is_governed() && !hardware.prices.mwait);
+        let exit = |cpu| hardware.prices.idle_state_of(cpu, 0).name.clone();
+        assert_eq!([exit(BIG), exit(LITTLE)], ["WFI", "WFI"]);
+        assert_eq!(hardware.prices.all_idle_states().count(), 2);
     }
 }

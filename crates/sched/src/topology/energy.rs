@@ -63,6 +63,11 @@ impl PerfDomain {
         PerfDomain { cpus: told.cpus.clone(), table, scale_cpu, rule }
     }
 
+    /// Of each state whether a faster one costs no more.
+    pub(crate) fn inefficient(&self) -> impl Iterator<Item = bool> {
+        self.table.iter().map(|state| state.inefficient)
+    }
+
     pub(crate) fn nr_perf_states(&self) -> usize {
         self.table.len()
     }

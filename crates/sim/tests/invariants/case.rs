@@ -412,6 +412,8 @@ impl Case {
         for (name, value) in &self.sysctls {
             sysctl.set(*name, *value);
         }
+        let mut prices = prices;
+        super::prices::of_kinds(&mut prices, &topology, self.seed);
         let power = super::energy::power(&topology, &prices.idle_states, self.seed);
         let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, self.seed);
         hardware.set_power(power);

@@ -415,7 +415,7 @@ pub fn waits_for_budget<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: Ta
 /// clock, which stands still while it is said to be fresh (RQCF_REQ_SKIP): from the wakeup to the switch, so a task that wakes
 /// a CPU is charged what that takes to leave its idle state, and the paths in between (20 us is more than they take).
 fn slack_per_switch<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> u64 {
-    let deepest = sim.sched.arch.prices.idle_states.iter().map(|state| state.wake).max().expect("an idle state");
+    let deepest = sim.sched.arch.prices.all_idle_states().map(|state| state.wake).max().expect("an idle state");
     if COSTS { deepest.ns().0 + 20_000 } else { 0 }
 }
 

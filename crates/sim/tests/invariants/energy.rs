@@ -31,7 +31,7 @@ pub fn power(topology: &Topology, states: &[IdleState], seed: u64) -> Power {
         DomainPower { cpus, executing, idle: states.iter().filter(|state| !state.polling).map(idle).collect() }
     };
     let domains = capacities.iter().map(&mut domain).collect();
-    Power { full_khz: 2_500_000, fixed_khz: 2_500_000, domains, package: (random.below(5_000_000), 0) }
+    Power { fixed_khz: vec![2_500_000; topology.nr_cpus()], domains, package: (random.below(5_000_000), 0) }
 }
 
 fn times(energy: &CoreEnergy) -> u64 {
@@ -53,7 +53,7 @@ pub fn check<const COSTS: bool>(sim: &LinuxSim<COSTS>) {
     let topology = &hardware.topology;
     let latest = topology.cpus().map(|(cpu, _)| hardware.now(cpu)).max().expect("a CPU").max(sim.now().into());
     // Who leaves an idle state has it counted up to the first instruction, which may be still to come.
-    let wake = hardware.prices.idle_states.iter().map(|state| state.wake).max().expect("an idle state");
+    let wake = hardware.prices.all_idle_states().map(|state| state.wake).max().expect("an idle state");
     let end = latest + wake;
     let (power, cores) = (meter.power(), meter.cores(end));
     for (core, energy) in topology.cores().iter().zip(&cores) {
@@ -61,8 +61,7 @@ pub fn check<const COSTS: bool>(sim: &LinuxSim<COSTS>) {
         assert_eq!(times(energy), end.0, "what the core of CPU {first} counts, in ps");
         let of = power.domains.iter().find(|domain| domain.cpus.contains(first)).expect("a domain");
         let drawn = |time: Ps, uw: u64| u128::from(time.0) * u128::from(uw);
-        let executing: u128 =
-            energy.executing.iter().map(|(khz, time)| drawn(time, of.executing_uw(khz, power.full_khz))).sum();
+        let executing: u128 = energy.executing.iter().map(|(khz, time)| drawn(time, of.executing_uw(khz))).sum();
         assert_eq!(energy.executing_aj, executing, "what the core of CPU {first} took executing");
         for (state, price) in hardware.prices.idle_states.iter().enumerate() {
             let idle = of.idle_uw(&price.name).map_or(0, |uw| drawn(energy.idle[state], uw));

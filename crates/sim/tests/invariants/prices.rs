@@ -2,7 +2,24 @@
 
 use machine::prices::{IdleState, Prices};
 use machine::smt::SmtPrices;
-use units::{Cycles, Ps};
+use machine::topology::Topology;
+use units::{CpuMask, Cycles, Prng, Ps};
+
+/// Idle states of the machine's smaller CPUs, which are left more slowly or at once.
+pub fn of_kinds(prices: &mut Prices, topology: &Topology, seed: u64) {
+    let mut random = Prng::stream(seed, "idle states of kinds", 0);
+    let small: CpuMask = topology.cpus().filter(|(_, of)| of.capacity < 1024).map(|(cpu, _)| cpu).collect();
+    if small.is_empty() || random.below(2) == 0 {
+        return;
+    }
+    let mut states = prices.idle_states.clone();
+    for state in states.iter_mut().filter(|state| !state.polling) {
+        state.wake = Ps(state.wake.0 * random.below(3));
+        state.exit_latency_us *= 1 + random.below(2) as u32;
+        state.target_residency_us *= 1 + random.below(3) as u32;
+    }
+    prices.idle_states_of_kinds = vec![(small, states)];
+}
 
 /// Some numbers of a plausible size, different from each other; no machine's.
 pub fn plausible() -> Prices {

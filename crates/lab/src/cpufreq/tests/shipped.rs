@@ -1,9 +1,10 @@
 //! Fixed duty cycles on machines that ship, under the usual drivers of AMD's and ARM's processors.
 
 use super::*;
+use units::Ps;
 
-/// What CPU `cpu` ran at, on average, in MHz, while a task on it had work for `percent` of each 2 ms at the highest frequency.
-fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
+/// A run of a task on CPU `cpu` that has work for `percent` of each 2 ms at the highest frequency.
+fn duty_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> Run {
     let timer = "\"timer\": { \"ref\": \"t\", \"period\": 2000 }";
     let task = format!("\"cpus\": [{cpu}], \"loop\": 500, \"run\": {}, {timer}", percent * 20);
     let app = format!("{{ \"tasks\": {{ \"t\": {{ {task} }} }}, \"global\": {{ \"duration\": -1 }} }}");
@@ -14,7 +15,12 @@ fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
     draft.arm_options(&[arm.to_string()], true).unwrap();
     let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
     let setup = experiment.setup(&experiment.jobs()[0]);
-    let run = run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
+    run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted")
+}
+
+/// What CPU `cpu` ran at, on average, in MHz.
+fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
+    let run = duty_on(machine, arm, cpu, percent);
     let (cycles, time) = core(&run, cpu).time.iter().fold((0, 0), |(cycles, sum), (khz, time)| {
         (cycles + u128::from(khz) * u128::from(time.0), sum + u128::from(time.0))
     });
@@ -58,12 +64,64 @@ fn arms_drivers_run_as_fast_as_their_governors_rules_say() {
     altra("performance", 10, 3_300);
     // 1000 + 2300 * load, where load is 1650 of that.
     altra("ondemand", 50, 2_511);
-    // A big core.
-    let phone = |percent, expected| {
-        comes_to("snapdragon-845", "v6.12,cpufreq.driver=scmi,cpufreq.governor=schedutil", (4, percent), expected);
+}
+
+/// Of the phone, the frequencies, in MHz, that CPU `cpu` had for more than a quarter of the run, which begins at the
+/// lowest and has to make up for that.
+fn clock_of(arm: &str, cpu: u16, percent: u64) -> Vec<u32> {
+    let run = duty_on("snapdragon-845", arm, cpu, percent);
+    let most = |time: Ps| time.0 * 4 > run.outcome.simulated_ns * 1_000;
+    core(&run, cpu).time.iter().filter(|(_, time)| most(*time)).map(|(khz, _)| khz / 1_000).collect()
+}
+
+#[test]
+fn schedutil_chooses_an_operating_point_of_each_kind() {
+    for kernel in ["v6.1", "v6.12"] {
+        let arm = format!("{kernel},cpufreq.driver=scmi,cpufreq.governor=schedutil");
+        // Big cores: 1.25 times what is used, of 2803.2 MHz, up to the next operating point; of 1286.4 MHz a faster one costs no more.
+        assert_eq!(clock_of(&arm, 4, 25), [1_689], "876 MHz are wanted");
+        assert_eq!(clock_of(&arm, 4, 55), [2_092], "1927 MHz");
+        assert_eq!(clock_of(&arm, 4, 95), [2_803]);
+        // Little ones: what is used is of a capacity of 385 of 1024, which is 1766.4 MHz.
+        assert_eq!(clock_of(&arm, 1, 10), [902], "587 MHz, below which nothing is efficient");
+        assert_eq!(clock_of(&arm, 1, 17), [1_228], "997 MHz");
+        assert_eq!(clock_of(&arm, 1, 30), [1_766], "1516.8 MHz are not efficient");
+    }
+}
+
+#[test]
+fn a_kinds_clock_only_ever_shows_its_own_operating_points() {
+    let little = [300, 576, 902, 1_228, 1_516, 1_766];
+    let big = [825, 1_286, 1_689, 2_092, 2_400, 2_803];
+    for governor in ["schedutil", "ondemand", "conservative", "powersave", "userspace", "performance"] {
+        let arm = format!("v6.12,cpufreq.driver=scmi,cpufreq.governor={governor}");
+        let mut seen = Vec::new();
+        for (cpu, percent, points) in [(1, 12, little), (4, 60, big)] {
+            let run = duty_on("snapdragon-845", &arm, cpu, percent);
+            for core in &run.hardware.frequencies {
+                let points = if core.cpu.0 < 4 { little } else { big };
+                let other = core.time.iter().find(|(khz, _)| !points.contains(&(khz / 1_000)));
+                assert_eq!(other, None, "{governor}, CPU {}", core.cpu);
+            }
+            seen.extend(core(&run, cpu).time.iter().map(|(khz, _)| khz / 1_000).filter(|khz| points.contains(khz)));
+        }
+        let moves = matches!(governor, "schedutil" | "ondemand" | "conservative");
+        assert!(if moves { seen.len() > 3 } else { seen.len() == 2 }, "{governor}: {seen:?}");
+    }
+}
+
+#[test]
+fn limits_of_an_arm_hold_in_every_policy() {
+    let run = |limits: &str| {
+        let arm = format!("v6.12,cpufreq.driver=scmi,cpufreq.governor=schedutil,{limits}");
+        let run = duty_on("snapdragon-845", &arm, 4, 60);
+        [1, 4].map(|cpu| core(&run, cpu).time.iter().map(|(khz, _)| khz / 1_000).collect::<Vec<_>>())
     };
-    phone(50, 1_752);
-    phone(95, 2_803);
+    let [little, big] = run("cpufreq.scaling_min_freq=2000000");
+    assert!(little == [1_766] && big.first() == Some(&2_092), "{little:?}, {big:?}");
+    let [little, big] = run("cpufreq.scaling_max_freq=1300000");
+    assert!(little.iter().all(|mhz| *mhz <= 1_228), "{little:?}");
+    assert_eq!(big, [825, 1_286], "{big:?}");
 }
 
 #[test]
