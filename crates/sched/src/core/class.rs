@@ -17,6 +17,18 @@ behaviour! {
             "each class as it is asked for a task, before the previous task is put back";
         BalanceFirst = "balance-first", since "v5.4", commit "6e2df0581f56",
             "all classes from the previous task's down (sched_class.balance), then that one is put back, then they are asked";
+        PutAfterPick = "put-after-pick", since "v6.12", commit "",
+            "all classes from the previous task's down, then they are asked; the previous task is put back if another one was picked";
+    }
+}
+
+behaviour! {
+    /// When the fair class, as the last that is asked to balance before a pick, looks for a task elsewhere.
+    pub enum BalanceFair = "core.balance_fair" {
+        NothingRuns = "nothing-runs", since "v5.4", commit "",
+            "where the CPU has no task of any class";
+        NoFairTask = "no-fair-task", since "v6.12", commit "",
+            "where the CPU has no fair task, though one of a higher class waits";
     }
 }
 
@@ -160,6 +172,7 @@ impl<A: Arch> Sched<A> {
         match self.kernel.core.pick_order {
             PickOrder::PullInPick => self.pick_next_task_pulling(cpu, prev),
             PickOrder::BalanceFirst => self.pick_next_task_balanced(cpu, prev),
+            PickOrder::PutAfterPick => self.pick_then_put(cpu, prev),
         }
     }
 
@@ -194,21 +207,11 @@ impl<A: Arch> Sched<A> {
         }
     }
 
-    /// core.c: put_prev_task_balance() and for_each_class().
+    /// core.c: put_prev_task_balance() and for_each_class(), until v6.11.
     #[doc(alias = "put_prev_task_balance")]
     #[inline(never)]
     fn pick_next_task_balanced(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
-        let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
-        let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
-        if !found && class <= SchedClass::Dl {
-            found = self.balance_dl(cpu, prev);
-        }
-        if !found && class <= SchedClass::Rt {
-            found = self.balance_rt(cpu, prev);
-        }
-        if !found && class <= SchedClass::Fair {
-            self.balance_fair(cpu);
-        }
+        self.prev_balance(cpu, prev);
         self.put_prev_task(cpu, prev);
         if let Some(p) = self.pick_next_task_stop(cpu, None) {
             return Some(p);
@@ -230,15 +233,77 @@ impl<A: Arch> Sched<A> {
             self.set_next_task_rt(cpu, p, true);
             return Some(p);
         }
-        if self.cfs_rq[self.rq[cpu].cfs].nr_running > 0 {
-            return self.pick_next_task_fair(cpu, None);
+        match self.pick_fair_here(cpu, None) {
+            Some(p) => Some(p),
+            None => self.pick_next_task_idle(cpu, None),
         }
-        self.pick_next_task_idle(cpu, None)
+    }
+
+    /// core.c: prev_balance() and for_each_active_class(), since v6.12. `prev`: what runs, which nobody has put back; `None` is the
+    /// idle task.
+    #[inline(never)]
+    fn pick_then_put(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        self.prev_balance(cpu, prev);
+        if self.rq[cpu].stop_queued {
+            let stop = self.rq[cpu].stop;
+            return if stop == prev { stop } else { self.pick_next_task_stop(cpu, prev) };
+        }
+        while let Some(se) = self.pick_task_dl(cpu) {
+            match se {
+                DlSe::Task(p) => return Some(self.put_prev_set_next_task(cpu, prev, p)),
+                DlSe::FairServer(_) => {
+                    if let Pick::Task(p) = self.pick_by_server(cpu, prev) {
+                        return Some(p);
+                    }
+                }
+            }
+        }
+        if let Some(p) = self.pick_task_rt(cpu) {
+            return Some(self.put_prev_set_next_task(cpu, prev, p));
+        }
+        match self.pick_fair_here(cpu, prev) {
+            Some(p) => Some(p),
+            None => self.pick_next_task_idle(cpu, prev),
+        }
+    }
+
+    /// kernel/sched/sched.h: put_prev_set_next_task(), for a real-time or deadline task: nothing where the same task goes on.
+    fn put_prev_set_next_task(&mut self, cpu: CpuId, prev: Option<TaskId>, next: TaskId) -> TaskId {
+        if prev != Some(next) {
+            self.put_prev_task(cpu, prev);
+            match self.task[next].sched_class {
+                SchedClass::Dl => self.set_next_task_dl(cpu, next, true),
+                SchedClass::Rt => self.set_next_task_rt(cpu, next, true),
+                SchedClass::Stop | SchedClass::Fair | SchedClass::Idle => unreachable!("they set what they pick"),
+            }
+        }
+        next
+    }
+
+    /// core.c: prev_balance(), which was a part of put_prev_task_balance(): the classes from the previous task's down pull what they
+    /// lack, until one has something.
+    fn prev_balance(&mut self, cpu: CpuId, prev: Option<TaskId>) {
+        let class = prev.map_or(SchedClass::Idle, |p| self.task[p].sched_class);
+        let mut found = class <= SchedClass::Stop && self.rq[cpu].stop_queued;
+        if !found && class <= SchedClass::Dl {
+            found = self.balance_dl(cpu, prev);
+        }
+        if !found && class <= SchedClass::Rt {
+            found = self.balance_rt(cpu, prev);
+        }
+        if !found && class <= SchedClass::Fair {
+            self.balance_fair(cpu);
+        }
     }
 
     /// fair.c: balance_fair(), since v5.4.
     fn balance_fair(&mut self, cpu: CpuId) {
-        if self.rq[cpu].nr_running == 0 {
+        let rq = &self.rq[cpu];
+        let has_task = match self.kernel.core.balance_fair {
+            BalanceFair::NothingRuns => rq.nr_running > 0,
+            BalanceFair::NoFairTask => self.cfs_rq[rq.cfs].nr_running > 0,
+        };
+        if !has_task {
             self.idle_balance(cpu);
         }
     }

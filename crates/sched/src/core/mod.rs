@@ -13,7 +13,7 @@ mod hrtick;
 mod irq_work;
 mod numa;
 mod pi;
-mod schedule;
+pub mod schedule;
 mod sysctl_write;
 mod ttwu;
 mod uclamp;

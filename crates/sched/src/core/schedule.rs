@@ -1,8 +1,10 @@
 //! core.c: __schedule(): who runs next, and the switch to it.
 
+use super::class::PickOrder;
 use super::{HotplugState, Sched};
 use crate::access::Path;
 use crate::arch::Arch;
+use crate::behaviour;
 use crate::features::Feature;
 use crate::profile::ProfileType;
 use crate::sched::*;
@@ -10,6 +12,16 @@ use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
 use units::{CpuId, unlikely};
+
+behaviour! {
+    /// What the idle task does that was told to reschedule and finds no task.
+    pub enum ScheduleIdle = "core.schedule_idle" {
+        PicksAgain = "picks-again", since "v2.6.23", commit "",
+            "all that a pick does: it looks for tasks elsewhere, and counts as one that went idle";
+        Stays = "stays", since "v6.12", commit "",
+            "it stays the idle task, and no class is asked";
+    }
+}
 
 impl<A: Arch> Sched<A> {
     /// core.c: __schedule(). Returns what runs next; `None` is the idle task.
@@ -25,7 +37,7 @@ impl<A: Arch> Sched<A> {
             self.rq[cpu].sched_count += 1;
         }
         self.profile_hits(ProfileType::Sched, Path::schedule, 1);
-        if unlikely(self.sched_feat(Feature::HRTICK)) {
+        if unlikely(self.sched_feat(Feature::HRTICK) || self.sched_feat(Feature::HRTICK_DL)) {
             self.hrtick_clear(cpu);
         }
         self.rq_lock(cpu);
@@ -40,7 +52,8 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.clock == ClockUpdate::Enqueue && prev.is_none_or(|p| self.task[p].on_rq == OnRq::Queued) {
             self.update_rq_clock(cpu);
         }
-        let next = self.pick_next_task(cpu, prev);
+        let stays_idle = self.kernel.core.schedule_idle == ScheduleIdle::Stays && prev.is_none();
+        let next = if stays_idle && self.rq[cpu].nr_running == 0 { None } else { self.pick_next_task(cpu, prev) };
         self.rq[cpu].need_resched = false;
         self.rq[cpu].clock_skip_update = ClockSkip::No;
         if prev == next {
@@ -102,6 +115,9 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     pub(super) fn pick_next_task_idle(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.path(Path::pick_next_task_idle);
+        if self.kernel.core.pick_order == PickOrder::PutAfterPick && prev.is_none() {
+            return None;
+        }
         self.put_prev_task(cpu, prev);
         self.update_idle_core(cpu);
         self.update_idle_rq_clock_pelt(cpu);

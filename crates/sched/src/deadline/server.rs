@@ -162,12 +162,12 @@ impl<A: Arch> Sched<A> {
 
     /// The server is first: `server_pick_task()`, or it stops where there is no fair task, and the next entity is asked.
     pub(crate) fn pick_by_server(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Pick {
-        if self.cfs_rq[self.rq[cpu].cfs].nr_running > 0
-            && let Some(p) = self.pick_next_task_fair(cpu, prev)
-        {
-            return Pick::Task(p);
+        match self.pick_fair_here(cpu, prev) {
+            Some(p) => Pick::Task(p),
+            None => {
+                self.dl_server_stop(cpu);
+                Pick::Retry
+            }
         }
-        self.dl_server_stop(cpu);
-        Pick::Retry
     }
 }

@@ -47,6 +47,7 @@ mod wake_affine;
 
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::class::PickOrder;
 use crate::cpufreq::UpdateFlags;
 use crate::sched::*;
 use fentry::fentry;
@@ -183,7 +184,28 @@ impl<A: Arch> Sched<A> {
                 return None;
             }
         };
+        self.picked(cpu, prev, p);
+        Some(p)
+    }
+
+    /// The same where other classes are asked as well: they have been balanced before (`pick_next_task_fair()` without `rf`, which is
+    /// `__pick_next_task_fair()`).
+    #[doc(alias = "__pick_next_task_fair")]
+    #[inline(never)]
+    pub(crate) fn pick_fair_here(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
+        let p = self.pick_queued(cpu, prev)?;
+        self.picked(cpu, prev, p);
+        Some(p)
+    }
+
+    /// The end of `pick_next_task_fair()`; since v6.12 (`__set_next_task_fair()`) it is for who comes, not for who goes on.
+    #[doc(alias = "__set_next_task_fair")]
+    #[inline(always)]
+    fn picked(&mut self, cpu: CpuId, prev: Option<TaskId>, p: TaskId) {
         self.read_se_links(self.task[p].se);
+        if self.kernel.core.pick_order == PickOrder::PutAfterPick && prev == Some(p) {
+            return;
+        }
         if self.kernel.entity.task_list == TaskList::ByLastRun {
             self.write_rq_balance(cpu);
             self.rq[cpu].cfs_tasks.list_move(&mut self.task, p);
@@ -191,7 +213,6 @@ impl<A: Arch> Sched<A> {
         self.hrtick_picked(cpu, p);
         self.sched_fair_update_stop_tick(cpu, p);
         self.update_misfit_status(cpu, Some(p));
-        Some(p)
     }
 
     /// The part of `pick_next_task_fair()` that picks of what is here. `None`: nobody is left.

@@ -170,6 +170,9 @@ impl<A: Arch> Sched<A> {
     /// `check_preempt_wakeup_fair()` since v6.6: if `p` is who would be picked.
     fn check_preempt_wakeup_eevdf(&mut self, cpu: CpuId, curr: TaskId, p: TaskId, wake_flags: WakeFlags) {
         let (se, pse) = (self.task[curr].se, self.task[p].se);
+        if self.throttled_hierarchy(self.se[pse].cfs_rq) {
+            return;
+        }
         if self.sched_feat(Feature::NEXT_BUDDY) && !wake_flags.fork && !self.se[pse].sched_delayed {
             self.set_next_buddy(pse);
         }

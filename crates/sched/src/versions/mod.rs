@@ -16,7 +16,8 @@ use crate::autogroup::{AutogroupDefault, AutogroupRules};
 use crate::behaviour;
 use crate::behaviour::Variant;
 use crate::core::cgroup::CgroupRules;
-use crate::core::class::PickOrder;
+use crate::core::class::{BalanceFair, PickOrder};
+use crate::core::schedule::ScheduleIdle;
 use crate::core::{
     AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
@@ -66,6 +67,8 @@ pub struct CoreRules {
     pub idle_weight: IdleWeight,
     pub nice_resched: NiceResched,
     pub pick_order: PickOrder,
+    pub balance_fair: BalanceFair,
+    pub schedule_idle: ScheduleIdle,
     pub policy_change: PolicyChange,
     pub cpu_allowed: CpuAllowed,
     pub affinity_dest: AffinityDest,
@@ -202,7 +205,8 @@ behaviours! {
     load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
-        idle_weight, nice_resched, hrtick_tasks, pick_order, policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
+        idle_weight, nice_resched, hrtick_tasks, pick_order, balance_fair, schedule_idle,
+        policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics }

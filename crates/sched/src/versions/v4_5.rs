@@ -3,7 +3,8 @@
 use super::{ClockUpdate, CoreRules, Kernel};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
-use crate::core::class::PickOrder;
+use crate::core::class::{BalanceFair, PickOrder};
+use crate::core::schedule::ScheduleIdle;
 use crate::core::{
     AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
 };
@@ -44,6 +45,8 @@ pub const V4_5_RC1: Kernel = Kernel {
         idle_weight: IdleWeight::WeightOnly,
         nice_resched: NiceResched::Any,
         pick_order: PickOrder::PullInPick,
+        balance_fair: BalanceFair::NothingRuns,
+        schedule_idle: ScheduleIdle::PicksAgain,
         policy_change: PolicyChange::Requeued,
         cpu_allowed: CpuAllowed::Online,
         affinity_dest: AffinityDest::First,

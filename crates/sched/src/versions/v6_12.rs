@@ -7,6 +7,8 @@
 use super::{CoreRules, Kernel, V6_1};
 use crate::autogroup::AutogroupRules;
 use crate::core::cgroup::CgroupRules;
+use crate::core::class::{BalanceFair, PickOrder};
+use crate::core::schedule::ScheduleIdle;
 use crate::core::{AffinityOffline, UtilClamp, WakeRunning};
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -30,6 +32,9 @@ pub const V6_12: Kernel = Kernel {
         wake_running: WakeRunning::Skips,
         uclamp: UtilClamp::AfterEnqueue,
         affinity_offline: AffinityOffline::Kept,
+        pick_order: PickOrder::PutAfterPick,
+        balance_fair: BalanceFair::NoFairTask,
+        schedule_idle: ScheduleIdle::Stays,
         ..V6_1.core
     },
     cpufreq: CpufreqRules::V6_12,

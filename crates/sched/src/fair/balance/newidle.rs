@@ -4,6 +4,7 @@ use super::{NewidleBail, NewidleCost, NewidleDecay, NewidleDue, NewidleGate, New
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::Sched;
+use crate::core::class::PickOrder;
 use crate::features::Feature;
 use crate::topology::{CpuIdleType, NewidleHistory, SdFlags, SdId};
 use fentry::fentry;
@@ -40,7 +41,8 @@ impl<A: Arch> Sched<A> {
         }
         self.read_root_domain(this_cpu);
         let mut pulled_task = 0;
-        if !self.is_newidle_worth_while(this_cpu) {
+        let searches = self.is_newidle_worth_while(this_cpu);
+        if !searches {
             if let Some(sd) = self.rq[this_cpu].sd {
                 self.update_next_balance(sd, &mut next_balance);
             }
@@ -59,7 +61,9 @@ impl<A: Arch> Sched<A> {
         let h_nr_running = self.cfs_h_nr_running(this_cpu);
         let rq = &mut self.rq[this_cpu];
         rq.next_balance = rq.next_balance.min(next_balance);
-        if rq.nr_running != h_nr_running {
+        // Since v5.4 only after a search, in which the queue was not locked.
+        let looks = searches || self.kernel.core.pick_order == PickOrder::PullInPick;
+        if looks && rq.nr_running != h_nr_running {
             pulled_task = -1;
         }
         if pulled_task != 0 {

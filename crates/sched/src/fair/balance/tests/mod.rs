@@ -10,11 +10,12 @@ use super::*;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
+use crate::features::Feature;
 use crate::layout::Line;
 use crate::sched::{Policy, ROOT_TASK_GROUP, TaskState, TgId};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
-use crate::versions::{Kernel, V4_5_RC1, V4_15};
+use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
 
 /// A machine whose time stands still unless told, or, with `ns_per_read`, passes with every line that is looked at.
 #[derive(Default)]

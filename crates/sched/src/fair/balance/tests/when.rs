@@ -149,6 +149,73 @@ fn a_task_that_sleeps_makes_room_for_one_that_waits_elsewhere() {
     }
 }
 
+/// Two hogs on the first of two CPUs, and no dice that decide who may look for tasks.
+fn two_hogs_beside_an_idle_cpu(kernel: Kernel) -> Machine {
+    let mut sched = flat(kernel, 2);
+    assert_eq!(sched.sched_feat_set(Feature::NI_RANDOM, false), Ok(()));
+    sched.hogs(CPU0, 2);
+    sched.run_something(CPU0);
+    sched.cool_down();
+    sched.on_cpu(CPU1);
+    sched.rq[CPU1].avg_idle = 1_000_000;
+    sched
+}
+
+#[test]
+fn an_idle_cpu_that_is_told_to_reschedule_looks_for_tasks_until_v6_11() {
+    for (kernel, looks) in [(V6_1, true), (V6_12, false)] {
+        let mut sched = two_hogs_beside_an_idle_cpu(kernel);
+        let sd = sched.lowest_domain(CPU1);
+        sched.rq[CPU1].need_resched = true;
+        assert_eq!(sched.schedule(false).is_some(), looks, "{}", sched.kernel.name);
+        assert_eq!(sched.domains.stats(sd).lb_count[2], u32::from(looks), "{}", sched.kernel.name);
+        assert!(!sched.rq[CPU1].need_resched, "it was heard in either");
+    }
+    // Nobody can give anything: once more it counts as gone idle, or not.
+    for (kernel, goidle) in [(V6_1, 1), (V6_12, 0)] {
+        let mut sched = flat(kernel, 2);
+        sched.on_cpu(CPU1);
+        let before = sched.rq[CPU1].sched_goidle;
+        assert_eq!(sched.schedule(false), None);
+        assert_eq!(sched.rq[CPU1].sched_goidle - before, goidle, "{}", sched.kernel.name);
+    }
+}
+
+#[test]
+fn a_fair_task_that_leaves_looks_for_another_one_before_a_real_time_task_runs_since_v6_12() {
+    for (kernel, looks) in [(V6_1, 0), (V6_12, 1)] {
+        let mut sched = two_hogs_beside_an_idle_cpu(kernel);
+        let only_here = cpus(&[1]);
+        let two = [(); 2].map(|()| sched.hog_for(CPU1, only_here.clone()));
+        let fair = sched.run_something(CPU1);
+        let fifo = if two[0] == fair { two[1] } else { two[0] };
+        assert_eq!(sched.sched_setscheduler(fifo, Policy::Fifo, 10), Ok(()));
+        let sd = sched.lowest_domain(CPU1);
+        let before = sched.domains.stats(sd).lb_count[2];
+        sched.on_cpu(CPU1);
+        assert_eq!(sched.rq[CPU1].curr, Some(fair), "{}", sched.kernel.name);
+        sched.task[fair].state = TaskState::Interruptible;
+        sched.rq[CPU1].avg_idle = 1_000_000;
+        assert_eq!(sched.schedule(false), Some(fifo), "{}", sched.kernel.name);
+        assert_eq!(sched.domains.stats(sd).lb_count[2] - before, looks, "{}", sched.kernel.name);
+    }
+}
+
+#[test]
+fn a_real_time_task_that_goes_on_is_not_put_back_since_v6_12() {
+    for (kernel, waits) in [(V6_1, 1), (V6_12, 0)] {
+        let mut sched = flat(kernel, 1);
+        let fifo = sched.hogs(CPU0, 1)[0];
+        assert_eq!(sched.sched_setscheduler(fifo, Policy::Fifo, 10), Ok(()));
+        assert_eq!(sched.run_something(CPU0), fifo);
+        let stats = |sched: &Machine| sched.task_cold[fifo].statistics.wait_count;
+        let before = stats(&sched);
+        Scheduler::sched_yield(&mut sched, CPU0);
+        assert_eq!(sched.schedule(false), Some(fifo));
+        assert_eq!(stats(&sched) - before, waits, "{}", sched.kernel.name);
+    }
+}
+
 #[test]
 fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
     let held = Balancing { from: Ns(100), until: Ns(200) };
