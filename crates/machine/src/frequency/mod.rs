@@ -141,6 +141,12 @@ impl Domain {
 }
 
 impl Package {
+    /// One without CPUs.
+    fn new(nr_kinds: usize) -> Package {
+        let active_cores = vec![0; nr_kinds];
+        Package { domains: Vec::new(), active_cores, limit_khz: Vec::new(), reviewed: Ps::ZERO, due: false }
+    }
+
     /// What its active cores allow, by band.
     fn limits(&self, model: &Model, turbo: bool) -> impl Iterator<Item = u32> {
         let limit = move |number| model.limit_khz(number, self.active_cores[model.bands[number].kind], turbo);
@@ -179,13 +185,7 @@ impl Frequency {
         let nr_kinds = 1 + model.bands.iter().map(|band| band.kind).max().unwrap_or(0);
         let nr_packages = topology.packages().len().max(1);
         let mut packages: Vec<Package> = Vec::new();
-        packages.resize_with(nr_packages, || Package {
-            domains: Vec::new(),
-            active_cores: vec![0; nr_kinds],
-            limit_khz: Vec::new(),
-            reviewed: Ps::ZERO,
-            due: false,
-        });
+        packages.resize_with(nr_packages, || Package::new(nr_kinds));
         let mut cpus = Vec::new();
         let mut awake_threads = vec![0; topology.cores().len()];
         let mut threads = vec![Vec::new(); topology.cores().len()];
