@@ -19,6 +19,12 @@ impl MinVruntimeCurr {
     }
 }
 
+/// Whether an entity that ran at `exec_start` has slept for a part of 2^63 ns by now.
+#[inline(always)]
+pub(super) fn is_long_sleep(exec_start: u64, now: u64) -> bool {
+    exec_start != 0 && now.saturating_sub(exec_start) > (1 << 63) / 1024
+}
+
 impl CfsRq {
     /// fair.c: update_min_vruntime(). Follows the smaller of what runs, if that has a say, and the leftmost, never backwards.
     #[inline]
@@ -145,7 +151,7 @@ impl<A: Arch> Sched<A> {
         }
         let exec_start = self.se[se].exec_start;
         let now = self.rq[self.cfs_rq[self.se[se].cfs_rq].rq].clock_task;
-        exec_start != 0 && now.saturating_sub(exec_start) > (1 << 63) / 1024
+        is_long_sleep(exec_start, now)
     }
 
     /// fair.c: check_spread(), until v6.5. Counts entities far from the rest.

@@ -16,6 +16,18 @@ use crate::trace::Event;
 use fentry::fentry;
 use units::{CpuId, Ns};
 
+impl MinVruntimeDequeue {
+    /// Whether a dequeue with these flags does.
+    #[inline(always)]
+    pub(super) fn advances(self, flags: &QueueFlags) -> bool {
+        match self {
+            MinVruntimeDequeue::Always => true,
+            MinVruntimeDequeue::OnlyToRestore => flags.save_restore && !flags.move_,
+            MinVruntimeDequeue::UnlessRestored => !flags.save_restore || flags.move_,
+        }
+    }
+}
+
 impl<A: Arch> Sched<A> {
     // Virtual time.
 
@@ -426,12 +438,7 @@ impl<A: Arch> Sched<A> {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
         }
         self.return_cfs_rq_runtime(cfs);
-        let advance = match self.kernel.entity.min_vruntime_dequeue {
-            MinVruntimeDequeue::Always => true,
-            MinVruntimeDequeue::OnlyToRestore => flags.save_restore && !flags.move_,
-            MinVruntimeDequeue::UnlessRestored => !flags.save_restore || flags.move_,
-        };
-        if advance {
+        if self.kernel.entity.min_vruntime_dequeue.advances(&flags) {
             self.update_min_vruntime(cfs);
         }
     }

@@ -497,7 +497,7 @@ impl<A: Arch> Sched<A> {
 
 /// What a group's entity weighs, and what of it is runnable. Kept scale.
 #[inline(always)]
-fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, u64) {
+pub(super) fn calc_group_weights(arithmetic: Arithmetic, cfs_rq: &CfsRq, shares: u64, tg_load: u64) -> (u64, u64) {
     let (weight, load) = calc_group_shares(arithmetic.resolution, cfs_rq, shares, tg_load);
     let runnable = match arithmetic.shares {
         GroupShares::LoadAverage => calc_group_runnable(arithmetic.resolution, cfs_rq, weight as i64, load),

@@ -1,9 +1,11 @@
 //! fair.c: the walks up of `enqueue_task_fair()` and `dequeue_entities()`: a task, the groups that it finds or leaves empty, and those above
 //! that know of it. The groups' part is a function of its own for each arithmetic.
 
+mod plain;
+
 use super::Dequeued;
 use super::bandwidth::ThrottleLevels;
-use super::load::{Arithmetic, Step, UpdateLoad, with_arithmetic};
+use super::load::{Arithmetic, Released, Step, UpdateLoad, with_arithmetic};
 use super::rules::Pick;
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -49,6 +51,12 @@ impl Walk {
         }
         self
     }
+}
+
+/// A group that falls empty goes to sleep, whatever its last task does.
+#[inline(always)]
+fn of_group(of_task: &QueueFlags) -> QueueFlags {
+    QueueFlags { sleep: true, delayed: false, special: false, ..*of_task }
 }
 
 impl CfsRq {
@@ -100,6 +108,19 @@ impl<A: Arch> Sched<A> {
     /// The part of the walk that queues groups. False: one is throttled.
     #[inline(never)]
     fn enqueue_groups(&mut self, walk: &mut Walk) -> bool {
+        match self.plain_arithmetic() {
+            Some(Released::V4_15) => self.enqueue_plain_groups(Arithmetic::V4_15, walk),
+            Some(Released::V6_1) => self.enqueue_plain_groups(Arithmetic::V6_1, walk),
+            _ => {}
+        }
+        match walk.level {
+            Some(se) if !self.se[se].on_rq => self.enqueue_other_groups(walk),
+            _ => true,
+        }
+    }
+
+    #[inline(never)]
+    fn enqueue_other_groups(&mut self, walk: &mut Walk) -> bool {
         let flags = QueueFlags { wakeup: true, ..QueueFlags::default() };
         with_arithmetic!(self, known, {
             let mut here = walk.known(known);
@@ -137,7 +158,17 @@ impl<A: Arch> Sched<A> {
     /// The averages and the weights of levels on which nothing is queued or taken off, but below which something `COMES` or leaves:
     /// past time counts with the number of tasks there were in it. False: one is throttled.
     #[inline(never)]
-    fn update_levels_above<const COMES: bool>(&mut self, walk: Walk) -> bool {
+    fn update_levels_above<const COMES: bool>(&mut self, mut walk: Walk) -> bool {
+        match self.plain_arithmetic() {
+            Some(Released::V4_15) => self.update_plain_levels::<COMES>(Arithmetic::V4_15, &mut walk),
+            Some(Released::V6_1) => self.update_plain_levels::<COMES>(Arithmetic::V6_1, &mut walk),
+            _ => {}
+        }
+        walk.level.is_none() || self.update_other_levels::<COMES>(walk)
+    }
+
+    #[inline(never)]
+    fn update_other_levels<const COMES: bool>(&mut self, walk: Walk) -> bool {
         if COMES
             && let Some(se) = walk.level
             && self.se[se].sched_delayed
@@ -205,9 +236,25 @@ impl<A: Arch> Sched<A> {
     /// The part of the walk that takes off groups.
     #[inline(never)]
     fn dequeue_groups(&mut self, walk: &mut Walk, of_task: &QueueFlags) -> Left {
+        let inhabited = match self.plain_arithmetic() {
+            Some(Released::V4_15) => self.dequeue_plain_groups(Arithmetic::V4_15, walk, of_task),
+            Some(Released::V6_1) => self.dequeue_plain_groups(Arithmetic::V6_1, walk, of_task),
+            _ => false,
+        };
+        if inhabited {
+            Left::Inhabited
+        } else if walk.level.is_none() {
+            Left::Empty
+        } else {
+            self.dequeue_other_groups(walk, of_task)
+        }
+    }
+
+    #[inline(never)]
+    fn dequeue_other_groups(&mut self, walk: &mut Walk, of_task: &QueueFlags) -> Left {
         let task_sleep = of_task.sleep;
         with_arithmetic!(self, known, {
-            let flags = QueueFlags { sleep: true, delayed: false, special: false, ..*of_task };
+            let flags = of_group(of_task);
             let mut here = walk.known(known);
             let mut left = Left::Empty;
             while let Some(se) = here.level
@@ -258,13 +305,18 @@ impl<A: Arch> Sched<A> {
             return Left::Empty;
         }
         walk.slice = (eevdf && walk.level.is_some()).then(|| self.cfs_rq_min_slice(cfs));
-        // Whoever runs next comes from this group by preference: its part of the period is not used up.
         if let Some(parent) = walk.level
             && task_sleep
             && !self.throttled_hierarchy(cfs)
         {
-            self.set_next_buddy(parent);
+            self.prefer_whence_slept(parent);
         }
         Left::Inhabited
+    }
+
+    /// Whoever runs next comes from this group by preference: its part of the period is not used up.
+    #[inline(always)]
+    fn prefer_whence_slept(&mut self, group: SeId) {
+        self.set_next_buddy(group);
     }
 }

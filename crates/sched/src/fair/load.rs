@@ -85,21 +85,34 @@ fn queue_load(pelt: Pelt, resolution: LoadResolution, cfs_rq: &CfsRq) -> CfsRqLo
 /// Lets time pass for an entity and for its queue, `units` of it for each, within their periods.
 #[inline(always)]
 fn accrue_both(
-    Arithmetic { pelt, resolution, .. }: Arithmetic,
+    arithmetic: Arithmetic,
     now: u64,
     units: [u64; 2],
     cfs_rq: &mut CfsRq,
     (se, entity): (SeId, &mut SchedEntity),
 ) {
-    let load = entity_load(pelt, resolution, entity, cfs_rq.curr == Some(se));
-    let queued = u64::from(load.on_rq);
+    let (on_rq, curr) = (entity.on_rq, cfs_rq.curr);
+    accrue_as(arithmetic, now, units, cfs_rq, entity, [on_rq, curr == Some(se), curr.is_some()]);
+}
+
+/// The same where the caller knows whether the entity is queued, and runs, and whether anything of its queue does.
+#[inline(always)]
+pub(crate) fn accrue_as(
+    Arithmetic { pelt, resolution, .. }: Arithmetic,
+    now: u64,
+    units: [u64; 2],
+    cfs_rq: &mut CfsRq,
+    entity: &mut SchedEntity,
+    [on_rq, running, queue_runs]: [bool; 3],
+) {
+    let load = entity_load(pelt, resolution, entity, running);
+    let queued = u64::from(on_rq);
     let (counts, runnable) = match pelt {
-        Pelt::ByPeriod => (if load.on_rq { load.weight } else { 0 }, 0),
+        Pelt::ByPeriod => (if on_rq { load.weight } else { 0 }, 0),
         Pelt::Accumulate => (queued, queued),
         Pelt::RunnableAvg => (queued, load.runnable << SCHED_CAPACITY_SHIFT),
     };
-    let rate = Rate { load: counts, runnable, running: load.running };
-    pelt::accrue(pelt, now, units[0], &mut entity.avg, rate);
+    pelt::accrue(pelt, now, units[0], &mut entity.avg, Rate { load: counts, runnable, running });
 
     let load = queue_load(pelt, resolution, cfs_rq);
     let runnable = match pelt {
@@ -107,8 +120,7 @@ fn accrue_both(
         Pelt::Accumulate => load.runnable,
         Pelt::RunnableAvg => load.runnable << SCHED_CAPACITY_SHIFT,
     };
-    let rate = Rate { load: load.weight, runnable, running: load.running };
-    pelt::accrue(pelt, now, units[1], &mut cfs_rq.avg, rate);
+    pelt::accrue(pelt, now, units[1], &mut cfs_rq.avg, Rate { load: load.weight, runnable, running: queue_runs });
 }
 
 /// What was news after averages were brought up to now.
@@ -342,7 +354,7 @@ impl<A: Arch> Sched<A> {
 
     /// The lines that `update_load_avg()` always touches.
     #[inline(always)]
-    fn touch_load_avg(&mut self, at: LevelLines) {
+    pub(crate) fn touch_load_avg(&mut self, at: LevelLines) {
         self.write_se_avg_at(at);
         self.write_cfs_avg_at(at);
         self.read_cfs_removed_at(at);
@@ -395,7 +407,7 @@ impl<A: Arch> Sched<A> {
     /// The body of `update_load_avg()` in all cases.
     #[cold]
     #[inline(never)]
-    fn bring_load_avg_up(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
+    pub(crate) fn bring_load_avg_up(&mut self, cfs: CfsRqId, se: SeId, flags: UpdateLoad) {
         let entity = &self.se[se];
         let (attached, group) = (entity.avg.last_update_time != 0, entity.my_q);
         let ages = self.kernel.pelt == Pelt::ByPeriod || attached && !flags.skip_age_load;
