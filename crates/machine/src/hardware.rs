@@ -6,6 +6,7 @@ mod frequency;
 mod idle;
 mod lines;
 mod memory;
+mod profile;
 mod put_off;
 mod smt;
 
@@ -21,7 +22,7 @@ use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::memory::MemoryLoad;
 use crate::prices::{NR_PATHS, Prices};
-use crate::profile::{CallTree, Frame};
+use crate::profile::CallTree;
 use crate::smt::{Siblings, SmtPrices, WorkKind};
 use crate::topology::Topology;
 use crate::warmth::Warmth;
@@ -255,15 +256,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// Books a charge on the profile's stack.
-    #[cold]
-    #[inline(never)]
-    fn book(&mut self, time: Ps) {
-        if let Some(profile) = &mut self.profile {
-            profile.add(self.executing.cpu.index(), time);
-        }
-    }
-
     /// Picoseconds that `cpu` needs for one cycle of work now.
     #[inline]
     pub fn ps_per_cycle(&self, cpu: CpuId) -> u64 {
@@ -274,71 +266,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn outbox(&mut self) -> &mut Vec<Message> {
         &mut self.outbox
-    }
-
-    // Profile.
-
-    #[cold]
-    #[inline(never)]
-    fn enter_profile(&mut self, path: Path) {
-        if let Some(profile) = &mut self.profile {
-            profile.enter(self.executing.cpu.index(), path);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn leave_profile(&mut self) {
-        if let Some(profile) = &mut self.profile {
-            profile.leave(self.executing.cpu.index());
-        }
-    }
-
-    /// One of `pieces` of a long function's straight-line work, with nothing below it.
-    pub fn work_piece(&mut self, cpu: CpuId, path: Path, pieces: u32) {
-        if COSTS {
-            if self.profile.is_some() {
-                self.enter_profile(path);
-            }
-            let cycles = self.paths[path.0 as usize].0 / u64::from(pieces);
-            self.charge(Ps(cycles * self.executing.ps_per_cycle));
-            self.leave(cpu);
-        }
-    }
-
-    /// What runs on `cpu` from now on, by the number of its name.
-    pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
-        if let Some(profile) = &mut self.profile {
-            profile.run(cpu.index(), comm);
-        }
-    }
-
-    #[inline]
-    pub fn profiling(&self) -> bool {
-        COSTS && unlikely(self.profile.is_some())
-    }
-
-    /// `cpu` stands in these functions of what runs there, which it has entered, and paid, before.
-    #[inline]
-    pub fn profile_stand(&mut self, cpu: CpuId, frames: &[Path]) {
-        if COSTS && let Some(profile) = &mut self.profile {
-            profile.stand(cpu.index(), frames);
-        }
-    }
-
-    /// What follows is done in `path`, which was paid before, until it is left.
-    #[inline]
-    pub fn profile_enter(&mut self, cpu: CpuId, path: Path) {
-        if COSTS && let Some(profile) = &mut self.profile {
-            profile.enter(cpu.index(), path);
-        }
-    }
-
-    /// Books user-mode time.
-    pub fn profile_user(&mut self, cpu: CpuId, time: Ps) {
-        if let Some(profile) = &mut self.profile {
-            profile.add_frame(cpu.index(), Frame::User, time);
-        }
     }
 }
 
@@ -424,6 +351,14 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     }
 
     #[inline(always)]
+    fn foresee_task(&self, task: TaskId, first: Line) {
+        if COSTS {
+            self.lines.foresee(first);
+        }
+        self.warmth.foresee(task.index());
+    }
+
+    #[inline(always)]
     fn read(&mut self, by: CpuId, line: Line) {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
@@ -447,12 +382,14 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
         debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
         let (seat, work) = (self.executing.seat, self.work_of(path));
-        for line in lines {
-            self.executing.clock += work;
+        let mut clock = self.executing.clock;
+        lines.for_each(|line| {
+            clock += work;
             if !self.lines.reads_here(&seat, line) {
-                self.read_line(line);
+                clock = self.look_line(line, clock);
             }
-        }
+        });
+        self.executing.clock = clock;
     }
 
     #[inline(always)]

@@ -17,10 +17,10 @@ mod ways;
 
 use crate::topology::{Cpu, Distance, Topology};
 use disputed::Disputed;
-use entry::{Entry, Holder, MODIFIED, SHARED};
+use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
 use sched::layout::{Line, Region};
-use table::Table;
-use units::{CpuId, Permille, Ps, Slots};
+use table::{Table, fill};
+use units::{CpuId, Permille, Ps, Slots, foresee};
 use ways::{Places, Ways};
 
 /// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
@@ -84,12 +84,14 @@ pub struct Seat {
     llc: u16,
     /// Where in the table of ways those to this CPU begin.
     row: u32,
+    /// How a line's entry reads that this core has the second copy.
+    mark: u16,
     /// The word of a sharer set that has this core's bit, that bit, and the bits in that word of the cores of its last level cache.
-    word: u16,
-    bit: u64,
-    near: u64,
+    word: u8,
     /// Whether the word has the bits of all cores of its last level cache.
     whole: bool,
+    bit: u64,
+    near: u64,
 }
 
 impl Seat {
@@ -99,15 +101,10 @@ impl Seat {
         usize::from(self.llc)
     }
 
-    /// Whether others have a copy; whether one of them is outside the own last level cache, whose cores are `own_llc`.
-    fn other_sharers(&self, sharers: &[u64], own_llc: &[u64]) -> (bool, bool) {
-        let (mut others, mut far) = (false, false);
-        for (word, (&sharers, own)) in sharers.iter().zip(own_llc).enumerate() {
-            let sharers = if word == self.word as usize { sharers & !self.bit } else { sharers };
-            others |= sharers != 0;
-            far |= sharers & !own != 0;
-        }
-        (others, far)
+    /// Whether a core is of its last level cache, if the word has all of those.
+    #[inline(always)]
+    fn is_near(&self, core: u16) -> bool {
+        core as usize / WORD == self.word as usize && self.near >> (core as usize % WORD) & 1 != 0
     }
 }
 
@@ -120,7 +117,8 @@ pub struct LineTotals {
 
 pub struct Directory {
     regions: [Table<Entry>; Region::ALL.len()],
-    /// The sharer set of each line, `words` words long, one bit for each core. Of a line that is not shared it means nothing.
+    /// The sharer set of each line, `words` words long, one bit for each core. Of a line that has none ([`Entry::has_set`]) it means nothing, and is
+    /// not looked at.
     sharers: [Table<u64>; Region::ALL.len()],
     words: usize,
     ways: Ways,
@@ -163,10 +161,11 @@ impl Directory {
                 core: cpu.core,
                 llc: cpu.llc,
                 row: places.of_core[core] as u32 * cores as u32,
-                word: word as u16,
+                mark: mark_of(cpu.core),
+                word: word as u8,
+                whole: own_llc.iter().enumerate().all(|(i, &cores)| i == word || cores == 0),
                 bit: 1 << (core % WORD),
                 near: own_llc[word],
-                whole: own_llc.iter().enumerate().all(|(i, &cores)| i == word || cores == 0),
             }
         };
         Directory {
@@ -217,16 +216,27 @@ impl Directory {
         self.regions[line.region as usize].get(line.index as usize)
     }
 
+    /// The lines of an object that begins here are soon to be touched.
+    #[inline(always)]
+    pub fn foresee(&self, first: Line) {
+        if let Some(entries) = self.regions[first.region as usize].get(first.index as usize..first.index as usize + 12)
+        {
+            // Four stand in one line of the host's.
+            foresee([0, 4, 8, 11].map(|line: usize| entries[line].holder.into()));
+        }
+    }
+
     /// Whether a load finds the line in its core's caches.
     #[inline(always)]
     pub fn reads_here(&self, by: &Seat, line: Line) -> bool {
         match self.entry(line) {
             Some(entry) if entry.owner() == by.core => true,
-            Some(entry) if entry.holder & SHARED != 0 => {
+            Some(entry) if entry.has_set() => {
                 let word = line.index as usize * self.words + by.word as usize;
                 self.sharers[line.region as usize].get(word).is_some_and(|sharers| sharers & by.bit != 0)
             }
-            _ => false,
+            Some(entry) => entry.has_second(by.mark),
+            None => false,
         }
     }
 
@@ -237,65 +247,67 @@ impl Directory {
         if now < entry.free_at || entry.holder & MODIFIED == 0 {
             return None;
         }
-        let first = line.index as usize * self.words;
-        let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
-        let owner = 1 << (entry.owner() as usize % WORD);
-        // The set was of no account; the owner is its first member.
-        match sharers {
-            [sharers] => *sharers = owner | by.bit,
-            [low, high] => {
-                (*low, *high) = if (entry.owner() as usize) < WORD { (owner, 0) } else { (0, owner) };
-                *(if by.word == 0 { low } else { high }) |= by.bit;
-            }
-            _ => return None,
-        }
         let way = self.ways.travel(line, entry.owner(), by)?;
-        entry.holder ^= MODIFIED | SHARED;
+        entry.share(by.mark);
         entry.occupy(now, way);
         Some(self.read_stalls(way))
     }
 
-    /// The same with a queue, or on a machine whose sharer sets are of four words.
+    /// The same with a queue.
     #[inline(always)]
     pub fn read_queued(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
         if entry.holder & MODIFIED == 0 || entry.wait(now) > self.disputed.patience {
             return None;
         }
-        let first = line.index as usize * self.words;
-        let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
-        let (owner, reader) = (entry.owner() as usize, by.word as usize);
-        let set = |word: usize| {
-            let owner = if word == owner / WORD { 1 << (owner % WORD) } else { 0 };
-            if word == reader { owner | by.bit } else { owner }
-        };
-        match sharers {
-            [all] => *all = set(0),
-            [low, high] => (*low, *high) = (set(0), set(1)),
-            [a, b, c, d] => (*a, *b, *c, *d) = (set(0), set(1), set(2), set(3)),
-            _ => return None,
-        }
         let way = self.ways.travel(line, entry.owner(), by)?;
-        entry.holder ^= MODIFIED | SHARED;
+        entry.share(by.mark);
         let (wait, way) = entry.queue(now, way);
         Some(self.read_stalls(wait + way))
     }
 
-    /// A load of a line that other cores share, with its queue: most loads of a search over a busy cache come late.
+    /// A load of a line with a sharer set, and with its queue: most loads of a search over a busy cache come late.
     #[inline(always)]
     pub fn read_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
         let wait = entry.wait(now);
-        if wait > self.disputed.patience || entry.holder & SHARED == 0 || !by.whole {
+        if wait > self.disputed.patience || !entry.has_set() || !by.whole {
             return None;
         }
         let sharers =
             self.sharers[line.region as usize].get_mut(line.index as usize * self.words + by.word as usize)?;
         let way = match *sharers & by.near {
-            0 => self.ways.known(entry.owner(), by)?,
+            0 => {
+                let way = self.ways.known(entry.owner(), by)?;
+                entry.holder |= SPREAD;
+                way
+            }
             _ => self.prices.llc_hit,
         };
         *sharers |= by.bit;
+        let way = self.ways.by_slice(line, way);
+        Some(self.read_stalls(wait + way))
+    }
+
+    /// The same of a line that two have: the third begins a set.
+    #[inline(always)]
+    pub fn read_third(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+        let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
+        let wait = entry.wait(now);
+        if wait > self.disputed.patience || !entry.is_shared() || entry.has_set() || !by.whole {
+            return None;
+        }
+        let (owner, second) = (entry.owner(), entry.second());
+        let near = [owner, second].map(|core| by.is_near(core));
+        let way = if near[0] || near[1] { self.prices.llc_hit } else { self.ways.known(owner, by)? };
+        if owner == second {
+            entry.share(by.mark);
+        } else {
+            let first = line.index as usize * self.words;
+            let sharers = self.sharers[line.region as usize].get_mut(first..first + self.words)?;
+            entry.begin_set(near != [true; 2]);
+            fill(sharers, [owner, second, by.core]);
+        }
         let way = self.ways.by_slice(line, way);
         Some(self.read_stalls(wait + way))
     }
@@ -306,25 +318,46 @@ impl Directory {
             return Ps::ZERO;
         }
         self.reach(line);
+        let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
+        let is_near = |core: u16| own_llc[core as usize / WORD] >> (core as usize % WORD) & 1 != 0;
         let entry = &mut self.regions[line.region as usize][line.index as usize];
-        let sharers = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
         let owner = entry.owner();
-        let was_shared = entry.holder & SHARED != 0;
+        let was_shared = entry.is_shared();
         let way = if entry.holder & MODIFIED != 0 {
-            entry.holder ^= MODIFIED | SHARED;
-            sharers.fill(0);
-            sharers[owner as usize / WORD] |= 1 << (owner as usize % WORD);
+            entry.share(by.mark);
             self.ways.between(owner, by)
-        } else if entry.holder & SHARED != 0 {
-            let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
+        } else if entry.has_set() {
+            let sharers = &mut self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
             let near = sharers.iter().zip(own_llc).any(|(s, o)| s & o != 0);
-            if near { self.prices.llc_hit } else { self.ways.between(owner, by) }
+            sharers[by.word as usize] |= by.bit;
+            if near {
+                self.prices.llc_hit
+            } else {
+                entry.holder |= SPREAD;
+                self.ways.between(owner, by)
+            }
+        } else if was_shared {
+            let second = entry.second();
+            let near = [owner, second].map(is_near);
+            if owner == second {
+                entry.share(by.mark);
+            } else {
+                entry.begin_set(near != [true; 2]);
+                let lines = self.regions[line.region as usize].len();
+                let sharers = &mut self.sharers[line.region as usize];
+                if sharers.len() < lines * self.words {
+                    sharers.resize(lines * self.words, 0);
+                }
+                fill(&mut sharers[line.index as usize * self.words..][..self.words], [owner, second, by.core]);
+            }
+            if near[0] || near[1] { self.prices.llc_hit } else { self.ways.between(owner, by) }
         } else {
-            entry.holder = SHARED | Holder::from(by.core);
+            entry.holder = Holder::from(by.core);
+            entry.share(by.mark);
             self.prices.memory
         };
-        sharers[by.word as usize] |= by.bit;
         let way = self.ways.by_slice(line, way);
+        let entry = &mut self.regions[line.region as usize][line.index as usize];
         let (wait, way) = if was_shared { (entry.wait(now), way) } else { entry.queue(now, way) };
         self.waited(line, wait, way);
         self.read_stalls(wait + way)
@@ -476,20 +509,17 @@ impl Directory {
     #[inline(always)]
     fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if now < entry.free_at || entry.holder & SHARED == 0 || !by.whole {
+        if now < entry.free_at || !entry.is_shared() || !by.whole {
             return None;
         }
         let outside = self.ways.outside?;
-        let first = line.index as usize * self.words;
-        let others = match self.sharers[line.region as usize].get(first..first + self.words)? {
-            [sharers] => [sharers & !by.bit, 0],
-            [low, high] if by.word == 0 => [low & !by.bit, *high],
-            [low, high] => [high & !by.bit, *low],
-            _ => return None,
-        };
-        let way = if others[0] & !by.near != 0 || others[1] != 0 {
+        let (owner, near) = (entry.owner(), by.is_near(entry.owner()));
+        let way = if entry.has_set() {
+            // Of three, two are others.
+            if near && entry.holder & SPREAD == 0 { self.ways.near } else { outside }
+        } else if !near || !by.is_near(entry.second()) {
             outside
-        } else if others[0] != 0 {
+        } else if owner != by.core || entry.second() != by.core {
             self.ways.near
         } else {
             Ps::ZERO
@@ -509,14 +539,23 @@ impl Directory {
             Ps::ZERO
         } else if entry.holder & MODIFIED != 0 {
             self.ways.between(owner, by)
-        } else if entry.holder & SHARED != 0 {
-            let sharers = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+        } else if entry.is_shared() {
             let own_llc = &self.llc_cores[by.llc as usize * self.words..][..self.words];
-            match (self.ways.outside, by.other_sharers(sharers, own_llc)) {
-                (_, (false, _)) => Ps::ZERO,
-                (Some(outside), (true, true)) => outside,
-                (Some(_), (true, false)) => self.ways.near,
-                (None, _) => self.ways.to_farthest(sharers, by),
+            let is_near = |core: u16| own_llc[core as usize / WORD] >> (core as usize % WORD) & 1 != 0;
+            let second = if entry.has_set() { owner } else { entry.second() };
+            let near = is_near(owner) && is_near(second) && (!entry.has_set() || entry.holder & SPREAD == 0);
+            match self.ways.outside {
+                _ if !entry.has_set() && [owner, second] == [by.core; 2] => Ps::ZERO,
+                Some(_) if near => self.ways.near,
+                Some(outside) => outside,
+                None if entry.has_set() => {
+                    let sharers = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
+                    self.ways.to_farthest(sharers, by)
+                }
+                None => {
+                    let others = [owner, second].into_iter().filter(|&core| core != by.core);
+                    others.map(|core| self.ways.between(core, by)).max().unwrap_or(Ps::ZERO)
+                }
             }
         } else {
             self.prices.memory
@@ -540,7 +579,6 @@ impl Directory {
     fn grow(&mut self, line: Line) {
         let grown = (line.index as usize + 1).next_power_of_two();
         self.regions[line.region as usize].resize(grown, Entry::UNTOUCHED);
-        self.sharers[line.region as usize].resize(grown * self.words, 0);
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@
 
 use crate::prices::Prices;
 use crate::topology::{Distance, Topology};
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, foresee};
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
@@ -77,6 +77,14 @@ impl Warmth {
     pub fn forget(&mut self, task: usize) {
         if let Some(left) = self.left.get_mut(task) {
             *left = None;
+        }
+    }
+
+    /// A task is soon to begin or to stop running.
+    #[inline(always)]
+    pub fn foresee(&self, task: usize) {
+        if let Some(Some(left)) = self.left.get(task) {
+            foresee([left.passed]);
         }
     }
 

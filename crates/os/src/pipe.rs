@@ -168,6 +168,9 @@ impl Os {
             sched.arch_mut().enter(cpu, system_call);
         }
         let pipe = &mut self.pipes[call.pipe.0 as usize];
+        if let Some(first) = pipe.wait.first() {
+            sched.foresee_wakeup(first);
+        }
         let step = within(sched, cpu, method, |sched| pass(pipe, sched, cpu, task, call));
         if begins {
             sched.arch_mut().leave(cpu);
@@ -257,6 +260,10 @@ impl Pipe {
                 charge(sched, cpu, paths::PIPE_BUF_RELEASE);
                 self.tmp_page = true;
                 self.bufs.pop_front();
+                if self.bufs.is_empty() {
+                    // The next one comes to stand where this one stood: the others' places need not be in the host's caches.
+                    self.bufs.clear();
+                }
                 drained = true;
             }
         }

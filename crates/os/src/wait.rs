@@ -31,6 +31,12 @@ impl WaitQueue {
         WaitQueue { line, waiters: Vec::new() }
     }
 
+    /// Who is woken first.
+    #[inline(always)]
+    pub fn first(&self) -> Option<TaskId> {
+        self.waiters.last().map(|waiter| waiter.task)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }

@@ -93,6 +93,10 @@ pub trait Arch {
     #[inline]
     fn bring_up(&mut self, _cpu: CpuId) {}
 
+    /// A task is soon to be woken or to run, whose lines begin here: a machine may fetch what it keeps of them meanwhile.
+    #[inline(always)]
+    fn foresee_task(&self, _task: TaskId, _first: Line) {}
+
     /// One load from a cache line; its price depends on who holds the line, and how.
     #[inline]
     fn read(&mut self, _by: CpuId, _line: Line) {}

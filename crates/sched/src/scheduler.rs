@@ -29,6 +29,8 @@ pub trait Scheduler {
     /// A task is created by what runs on `cpu`; it does not run before `wake_up_new_task`.
     fn fork(&mut self, cpu: CpuId, init: TaskInit) -> Answer<TaskId>;
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
+    /// `task` is about to be woken. Changes nothing.
+    fn foresee_wakeup(&self, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
     /// The running task of `cpu` is about to sleep, or thought better of it.
@@ -211,6 +213,11 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId) {
         self.on_cpu(cpu);
         Sched::wake_up_new_task(self, task);
+    }
+
+    #[inline(always)]
+    fn foresee_wakeup(&self, task: TaskId) {
+        self.foresee(task);
     }
 
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool {

@@ -19,7 +19,7 @@ use sched::core::Sched;
 use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots, unlikely};
+use units::{CpuId, Divisor, MANY_TASKS, Ns, PerCpu, Ps, Slots, foresee, unlikely};
 
 /// A simulation of the Linux scheduler on the modelled machine.
 pub type LinuxSim<const COSTS: bool> = Sim<COSTS, Sched<Hardware<COSTS>>>;
@@ -293,6 +293,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle | Run::Kernel => {}
         }
         self.sched.arch_mut().begin(cpu, now);
+        if self.tasks.len() > MANY_TASKS {
+            self.foresee_current(cpu);
+        }
         // Most paths begin where no interrupt waits.
         if self.cpus[cpu].interrupt_at() <= now {
             if matches!(run, Run::User { .. }) {
@@ -304,6 +307,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.reflect_on_idle(cpu);
         }
         self.continue_task(cpu);
+    }
+
+    /// The task that runs on `cpu` is about to go on.
+    #[inline(always)]
+    fn foresee_current(&self, cpu: CpuId) {
+        if let Some(task) = self.sched.current(cpu)
+            && let Some(Some(context)) = self.tasks.get(task.index())
+        {
+            foresee([context.last.value, context.sleep, context.set.bytes, context.mm.into(), context.comm.into()]);
+        }
     }
 
     /// Hands over what the last path sent to other CPUs.

@@ -1,4 +1,4 @@
-//! What the compiler cannot know: which way a branch usually goes.
+//! What the compiler cannot know: which way a branch usually goes, and what is asked for later.
 
 /// compiler.h: unlikely(). `condition`, which seldom holds: what hangs on it is laid out behind the usual path.
 ///
@@ -13,4 +13,14 @@ pub fn unlikely(condition: bool) -> bool {
     } else {
         false
     }
+}
+
+/// So many tasks do not fit into the host's nearer caches with all that hangs on them: only then [`foresee`] is worth its loads.
+pub const MANY_TASKS: usize = 256;
+
+/// Reads values that are about to be asked for. Nobody waits for these loads, and those that stand together are on their way together, where
+/// a miss here and a miss there would each take the whole way from the host's memory.
+#[inline(always)]
+pub fn foresee<const N: usize>(values: [u64; N]) {
+    std::hint::black_box(values.into_iter().fold(0, |all, value| all ^ value));
 }

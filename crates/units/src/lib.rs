@@ -9,7 +9,7 @@ mod time;
 
 pub use cpumask::{CpuMask, Members, PerCpu};
 pub use divisor::{Divisor, Permille};
-pub use hint::unlikely;
+pub use hint::{MANY_TASKS, foresee, unlikely};
 pub use prng::Prng;
 pub use slots::Slots;
 pub use time::{Cycles, Ns, Ps};

@@ -7,7 +7,7 @@ use crate::lines::LineTotals;
 use crate::lines::record::{Access, LineRecord};
 use crate::profile::Frame;
 use sched::layout::Line;
-use units::CpuId;
+use units::{CpuId, Ps};
 
 impl<const COSTS: bool> Hardware<COSTS> {
     pub fn line_totals(&self) -> LineTotals {
@@ -46,6 +46,19 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
+    /// A load of a line that many look at, most of which are in sharer sets: when it is done.
+    #[inline(never)]
+    pub(super) fn look_line(&mut self, line: Line, now: Ps) -> Ps {
+        match self.lines.read_shared(&self.executing.seat, line, now) {
+            Some(stall) => now + stall,
+            None => {
+                self.executing.clock = now;
+                self.read_line(line);
+                self.executing.clock
+            }
+        }
+    }
+
     #[inline(never)]
     fn read_shared_line(&mut self, line: Line) {
         match self.lines.read_shared(&self.executing.seat, line, self.executing.clock) {
@@ -57,6 +70,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(never)]
     fn read_queued_line(&mut self, line: Line) {
         match self.lines.read_queued(&self.executing.seat, line, self.executing.clock) {
+            Some(stall) => self.charge(stall),
+            None => self.read_third_line(line),
+        }
+    }
+
+    #[inline(never)]
+    fn read_third_line(&mut self, line: Line) {
+        match self.lines.read_third(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.read_any_line(line),
         }

@@ -17,7 +17,7 @@ use sched::layout::{Line, Region};
 use units::{CpuId, Ps};
 
 /// Nobody holds it, as far as those can see who look at its entry only.
-const DISPUTED: Holder = 1 << 18 | UNTOUCHED;
+const DISPUTED: Holder = UNTOUCHED - 2;
 
 /// The disputed lines.
 #[derive(Debug)]

@@ -2,16 +2,27 @@
 
 use units::Ps;
 
-/// Who holds a line: the core that wrote last, or that read first, in the low half; whether it is [`MODIFIED`] or [`SHARED`]
-/// above it. One word, because nearly every access asks for nothing else.
+/// Who holds a line, in one word, because nearly every access asks for nothing else: the core that wrote last, or that read first, in the
+/// low half. Above it [`MODIFIED`], the owner alone; or one more core, the two of them having copies; or [`SET`]. So whoever has a line that
+/// one core writes and one reads, as most are, stands here, and no sharer set is looked at.
 pub(super) type Holder = u32;
 
 /// The owner alone holds it.
 pub(super) const MODIFIED: Holder = 1 << 16;
-/// Whoever is in the line's sharer set holds it.
-pub(super) const SHARED: Holder = 1 << 17;
+/// Whoever is in the line's sharer set holds it, three cores at least. From here on others may have copies.
+pub(super) const SET: Holder = 1 << 17;
+/// Of a sharer set: it has cores of more than one last level cache.
+pub(super) const SPREAD: Holder = 1 << 18;
+/// Of a line without a set: from this bit on stands which other core has a copy, its number plus one; the owner's own, if nobody.
+const SECOND: u32 = 18;
 /// Nobody has touched it yet: the owner is the number of no core.
 pub(super) const UNTOUCHED: Holder = u16::MAX as Holder;
+
+/// What stands for `core` as the second.
+#[inline(always)]
+pub(super) fn mark_of(core: u16) -> u16 {
+    core + 1
+}
 
 /// What every access to a line looks at. Small: thousands of tasks have a dozen lines each.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +39,42 @@ impl Entry {
     #[inline(always)]
     pub(super) fn owner(&self) -> u16 {
         self.holder as u16
+    }
+
+    /// Whether copies are clean.
+    #[inline(always)]
+    pub(super) fn is_shared(&self) -> bool {
+        self.holder >= SET
+    }
+
+    /// Whether those who share it are in its sharer set.
+    #[inline(always)]
+    pub(super) fn has_set(&self) -> bool {
+        self.holder & SET != 0
+    }
+
+    /// Of a shared line without a set: the core that has a copy beside the owner, or the owner again.
+    #[inline(always)]
+    pub(super) fn second(&self) -> u16 {
+        (self.holder >> SECOND) as u16 - 1
+    }
+
+    /// The owner and `core` have it clean, and nobody else.
+    #[inline(always)]
+    pub(super) fn share(&mut self, mark: u16) {
+        self.holder = Holder::from(self.owner()) | Holder::from(mark) << SECOND;
+    }
+
+    /// Who shares it stands in its sharer set from now on.
+    #[inline(always)]
+    pub(super) fn begin_set(&mut self, spread: bool) {
+        self.holder = Holder::from(self.owner()) | SET | if spread { SPREAD } else { 0 };
+    }
+
+    /// The core of this mark has a copy of a line without a set.
+    #[inline(always)]
+    pub(super) fn has_second(&self, mark: u16) -> bool {
+        self.holder >> SECOND == Holder::from(mark)
     }
 
     /// Occupies a line that nobody is moving for `way`.

@@ -3,7 +3,7 @@
 //! While nobody records, accesses that find their line here never come to this: a CPU's seat then answers for itself. To record, every
 //! CPU is given a seat that finds nothing, so that each access takes the long way, where it is written down.
 
-use super::{Directory, MODIFIED, SHARED, Seat};
+use super::{Directory, MODIFIED, Seat};
 use crate::profile::Frame;
 use crate::topology::{Distance, Topology};
 use sched::layout::{Line, Region};
@@ -152,7 +152,7 @@ impl Directory {
             for seat in self.seats.iter_mut() {
                 // And no way to it is known.
                 let (alone, row) = (MODIFIED | u32::from(NOWHERE), u32::MAX);
-                *seat = Seat { alone, core: NOWHERE, row, bit: 0, whole: false, ..*seat };
+                *seat = Seat { alone, core: NOWHERE, row, mark: u16::MAX, bit: 0, whole: false, ..*seat };
             }
         }
     }
@@ -185,7 +185,7 @@ impl Directory {
     fn supply(&self, topology: &Topology, access: Access, by: CpuId, seat: &Seat, line: Line) -> Supply {
         let cpu_of = |core: usize| topology.cores()[core].cpus.first().expect("a core has a CPU");
         let away = |core: usize| topology.distance(cpu_of(core), by);
-        let Some(entry) = self.entry(line).filter(|entry| entry.holder & (MODIFIED | SHARED) != 0) else {
+        let Some(entry) = self.entry(line).filter(|entry| entry.holder & MODIFIED != 0 || entry.is_shared()) else {
             return Supply::Memory;
         };
         let owner = usize::from(entry.owner());
@@ -195,9 +195,14 @@ impl Directory {
         if access == Access::Load && self.reads_here(seat, line) {
             return Supply::Here;
         }
-        let words = &self.sharers[line.region as usize][line.index as usize * self.words..][..self.words];
-        let has = |core: &usize| {
-            *core != usize::from(seat.core) && words[core / super::WORD] & 1 << (core % super::WORD) != 0
+        let first = line.index as usize * self.words;
+        let in_set = |core: usize| {
+            self.sharers[line.region as usize][first + core / super::WORD] & 1 << (core % super::WORD) != 0
+        };
+        let has = |&core: &usize| {
+            let shares =
+                if entry.has_set() { in_set(core) } else { core == owner || core == usize::from(entry.second()) };
+            core != usize::from(seat.core) && shares
         };
         let others = (0..topology.cores().len()).filter(has).map(away);
         match access {

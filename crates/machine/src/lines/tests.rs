@@ -82,12 +82,26 @@ fn a_lock_is_waited_for_until_its_holder_lets_go() {
 fn access(d: &mut Directory, kind: u64, seat: &Seat, line: Line, now: Ps) -> Ps {
     match kind {
         READ if d.reads_here(seat, line) => Ps::ZERO,
-        READ => d.read_usual(seat, line, now).unwrap_or_else(|| d.read(seat, line, now)),
+        READ => {
+            let fast = d.read_usual(seat, line, now).or_else(|| d.read_shared(seat, line, now));
+            let fast = fast.or_else(|| d.read_queued(seat, line, now)).or_else(|| d.read_third(seat, line, now));
+            fast.unwrap_or_else(|| d.read(seat, line, now))
+        }
         LOCK if d.locks_here(seat, line, now) => Ps::ZERO,
-        LOCK => d.atomic_usual(seat, line, now).unwrap_or_else(|| d.lock(seat, line, now)),
+        LOCK => {
+            let fast = d.atomic_usual(seat, line, now).or_else(|| d.lock_shared(seat, line, now));
+            fast.unwrap_or_else(|| d.lock(seat, line, now))
+        }
         _ if d.writes_here(seat, line, now) => Ps::ZERO,
-        WRITE => d.write_usual(seat, line, now).unwrap_or_else(|| d.write(seat, line, now)),
-        _ => d.atomic_usual(seat, line, now).unwrap_or_else(|| d.atomic(seat, line, now)),
+        WRITE => {
+            let fast = d.write_usual(seat, line, now).or_else(|| d.write_shared(seat, line, now));
+            let fast = fast.or_else(|| d.write_awaited(seat, line, now));
+            fast.unwrap_or_else(|| d.write(seat, line, now))
+        }
+        _ => {
+            let fast = d.atomic_usual(seat, line, now).or_else(|| d.atomic_shared(seat, line, now));
+            fast.unwrap_or_else(|| d.atomic(seat, line, now))
+        }
     }
 }
 
@@ -516,11 +530,13 @@ fn a_lock_over_eight_sockets_scales_down_as_published() {
 fn sharer_sets_of_480_cpus_at_full_load_stay_small() {
     let topology = from_synthetic("pack:16 [numa] l3:1 core:15 pu:2", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, prices(), 1);
-    let seat = directory.seat(CpuId(0));
+    let seats = [0, 1, 2].map(|cpu| directory.seat(CpuId(cpu)));
     // Twenty tasks for each CPU, of which each has 16 lines; run queues, and four levels of domains.
     for (region, lines) in [(Region::Task, 480 * 20 * 16), (Region::Rq, 480 * 20), (Region::Domain, 480 * 4 * 8)] {
         for index in 0..lines {
-            directory.read(&seat, Line { region, index }, Ps::ZERO);
+            for seat in &seats {
+                directory.read(seat, Line { region, index }, Ps::ZERO);
+            }
         }
     }
     let bytes = directory.bytes();

@@ -187,9 +187,14 @@ impl<A: Arch> Sched<A> {
         let in_vain = search.glance.looks_in_vain(span);
         if in_vain {
             let allowed = search.allowed;
-            let looks = span.iter_wrap(target).take((nr - 1).min(u64::from(u32::MAX)) as usize);
-            search.glance.pay_for_looks(looks.filter(|&cpu| anywhere || allowed.contains(cpu)));
-            if nr <= span.weight() as u64 {
+            let cut_short = nr <= span.weight() as u64;
+            if anywhere && !cut_short {
+                search.glance.pay_for_looks(span.iter_wrap(target));
+            } else {
+                let looks = span.iter_wrap(target).take((nr - 1).min(u64::from(u32::MAX)) as usize);
+                search.glance.pay_for_looks(looks.filter(|&cpu| anywhere || allowed.contains(cpu)));
+            }
+            if cut_short {
                 return None;
             }
         }
