@@ -35,6 +35,7 @@ use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
+use sched::versions::Kernel;
 use sim::engine::{End, LinuxSim, Sample};
 use sim::timeline::Change;
 use std::fmt::Write;
@@ -220,12 +221,12 @@ impl Model {
         }
     }
 
-    fn warnings(&self, reported: &[Sample]) -> Vec<String> {
+    fn warnings(&self, kernel: &Kernel, reported: &[Sample]) -> Vec<String> {
         let app = match self {
             Model::Registered(_) | Model::Trace(_) => return Vec::new(),
             Model::RtApp(app) => app,
             Model::Script(script) => {
-                return script.refused(reported).map(|refused| refusal(script, &refused)).collect();
+                return script.refused(kernel, reported).map(|refused| refusal(script, &refused)).collect();
             }
         };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
@@ -527,7 +528,7 @@ fn outcome<const COSTS: bool>(
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
-    let mut warnings = model.warnings(&sim.samples);
+    let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples);
     warnings.extend(of_timeline);
     if let Ending::Deadlock { sleeping } = end {
         warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));

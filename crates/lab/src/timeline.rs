@@ -162,7 +162,7 @@ mod tests {
             (
                 c,
                 "\"c\" of line 7 ended early: the kernel refused its policy with EINVAL",
-                "is not above its deadline, this",
+                "a runtime fits before its deadline",
             ),
         ] {
             assert!(told.starts_with(refused) && told.contains(why), "{told}");

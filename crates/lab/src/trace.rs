@@ -51,7 +51,7 @@ pub struct Wish {
 /// The tracepoints of a list of names and patterns (`*`), divided by commas.
 ///
 /// # Errors
-/// A name that this kernel does not have, or that never passes here; a pattern that fits none.
+/// A name that this kernel does not have, or that is never told here; a pattern that fits none.
 pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
     let known = || Tracepoint::of_kernel(build.formats);
     let mut selection = Selection::NONE;
@@ -71,7 +71,7 @@ pub fn events(list: &Written, build: &Build) -> Result<Selection, Mistake> {
             Some(Absent::InThisKernel) => part
                 .mistake(format!("the tracepoint {}, which {kernel} does not have", part.quoted()), "one that it has"),
             Some(Absent::Here(why)) => {
-                let found = format!("the tracepoint {}, which never passes here: {why}", part.quoted());
+                let found = format!("the tracepoint {}, which is never told here: {why}", part.quoted());
                 part.mistake(found, "another one")
             }
             None if word.contains('*') => {
@@ -333,7 +333,7 @@ mod tests {
                 "column 14: found the tracepoint `pelt_se_tp`, which v4.16 does not have",
             ),
             ("v4.16", "pelt_*", "which fits no tracepoint of v4.16"),
-            ("v6.1", "sched_process_exec", "which never passes here: tasks execute no other program"),
+            ("v6.1", "sched_process_exec", "which is never told here: who executes another program"),
             ("v6.1", "", "found the unknown tracepoint of v6.1 ``"),
         ] {
             let error = chosen(kernel, list).unwrap_err();

@@ -80,7 +80,7 @@ tracepoints! {
     SchedUpdateNrRunning = "sched_update_nr_running_tp", Bare, V6_1;
 }
 
-/// Tracepoints of the trees' include/trace/events/sched.h that nothing here passes: in which kernels, and why not.
+/// Tracepoints of the trees' include/trace/events/sched.h that are not told here: in which kernels, and why not.
 const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_stop", Formats::V4_5, None, "kernel threads do not end here"),
     ("sched_kthread_stop_ret", Formats::V4_5, None, "kernel threads do not end here"),
@@ -88,14 +88,26 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_work_execute_start", Formats::V6_1, None, "kthread_worker is not modelled"),
     ("sched_kthread_work_execute_end", Formats::V6_1, None, "kthread_worker is not modelled"),
     ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
-    ("sched_process_exec", Formats::V4_5, None, "tasks execute no other program"),
-    ("sched_prepare_exec", Formats::V6_12, None, "tasks execute no other program"),
+    ("sched_process_exec", Formats::V4_5, None, EXEC),
+    ("sched_prepare_exec", Formats::V6_12, None, EXEC),
     ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
-    ("sched_skip_vma_numa", Formats::V6_12, None, "it is not traced"),
+    (
+        "sched_skip_vma_numa",
+        Formats::V6_12,
+        None,
+        "scans skip areas of memory, as the kernel's do, but tell nothing of it",
+    ),
     ("pelt_thermal_tp", Formats::V6_1, Some(Formats::V6_12), "thermal pressure is not modelled"),
     ("pelt_hw_tp", Formats::V6_12, None, "hardware pressure is not modelled"),
-    ("sched_compute_energy_tp", Formats::V6_12, None, "it is not traced"),
+    (
+        "sched_compute_energy_tp",
+        Formats::V6_12,
+        None,
+        "energy is computed, as in the kernel, but nothing is told of it",
+    ),
 ];
+
+const EXEC: &str = "who executes another program (`exec` of a script) gets a CPU for it, as in the kernel, but there is no file to be named";
 
 impl Tracepoint {
     /// Which one was passed; `None`: a counter of ours.
@@ -141,7 +153,7 @@ impl Tracepoint {
         Tracepoint::ALL.iter().copied().filter(move |tracepoint| tracepoint.first() <= formats)
     }
 
-    /// Why a tracepoint of this name never passes in this kernel; `None` for a name that passes, or is nobody's.
+    /// Why a tracepoint of this name is never told in this kernel; `None` for a name that passes, or is nobody's.
     pub fn absent(name: &str, formats: Formats) -> Option<Absent> {
         if let Some(tracepoint) = Tracepoint::ALL.iter().find(|tracepoint| tracepoint.name() == name) {
             return (tracepoint.first() > formats).then_some(Absent::InThisKernel);
@@ -157,7 +169,7 @@ impl Tracepoint {
 pub enum Absent {
     /// Other kernels have it.
     InThisKernel,
-    /// What it tells of does not happen in the simulation.
+    /// What it tells of does not happen in the simulation, or is not told: why.
     Here(&'static str),
 }
 

@@ -9,7 +9,7 @@ use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::rules::Pick;
 use crate::load_weight::set_load_weight;
 use crate::sched::*;
-use crate::versions::ClockUpdate;
+use crate::versions::{ClockUpdate, Kernel};
 use fentry::fentry;
 use units::{CpuId, CpuMask};
 
@@ -98,6 +98,36 @@ pub(crate) fn normal_prio(policy: Policy, rt_priority: u8, static_prio: i32) -> 
 /// syscalls.c: effective_prio(). What a fair task has after a change to `normal_prio`: one that was lent a real-time priority keeps it.
 fn effective_prio(task: &TaskStruct, normal_prio: i32) -> i32 {
     if task.prio < MAX_RT_PRIO { task.prio } else { normal_prio }
+}
+
+impl SchedAttr {
+    /// What __sched_setscheduler() looks at in a request alone, whoever asks.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn check(&self, kernel: &Kernel) -> Answer {
+        let policy = self.sched_policy;
+        let no = |why| Err(Refusal::new(Errno::EINVAL, why));
+        if policy == Policy::Stop {
+            return no("the stop policy is given at boot only");
+        }
+        if self.sched_priority > (MAX_RT_PRIO - 1) as u32 {
+            return no("a real-time priority goes from 1 to 99");
+        }
+        if policy.rt_policy() && self.sched_priority == 0 {
+            return no("SCHED_FIFO and SCHED_RR need a priority from 1 to 99");
+        }
+        if !policy.rt_policy() && self.sched_priority != 0 {
+            return no("only SCHED_FIFO and SCHED_RR have a priority");
+        }
+        if !(-20..=19).contains(&self.sched_nice) {
+            return no("a nice level goes from -20 to 19");
+        }
+        if self.sched_flags.reclaim && kernel.dl.tracking == BandwidthTracking::TotalOnly {
+            return no("SCHED_FLAG_RECLAIM is not a flag of this kernel (since v4.13)");
+        }
+        if policy == Policy::Deadline { self.__checkparam_dl() } else { Ok(()) }
+    }
 }
 
 impl<A: Arch> Sched<A> {
@@ -324,28 +354,9 @@ impl<A: Arch> Sched<A> {
     /// # Errors
     /// EINVAL; EPERM and EBUSY for a deadline task.
     pub(crate) fn check_attr(&self, attr: &SchedAttr, cpu: CpuId, cpus_allowed: Option<&CpuMask>) -> Answer {
-        let policy = attr.sched_policy;
-        let no = |why| Err(Refusal::new(Errno::EINVAL, why));
-        if policy == Policy::Stop {
-            return no("the stop policy is given at boot only");
-        }
-        if attr.sched_priority > (MAX_RT_PRIO - 1) as u32 {
-            return no("a real-time priority goes from 1 to 99");
-        }
-        if policy.rt_policy() && attr.sched_priority == 0 {
-            return no("SCHED_FIFO and SCHED_RR need a priority from 1 to 99");
-        }
-        if !policy.rt_policy() && attr.sched_priority != 0 {
-            return no("only SCHED_FIFO and SCHED_RR have a priority");
-        }
-        if !(-20..=19).contains(&attr.sched_nice) {
-            return no("a nice level goes from -20 to 19");
-        }
-        if attr.sched_flags.reclaim && self.kernel.dl.tracking == BandwidthTracking::TotalOnly {
-            return no("SCHED_FLAG_RECLAIM is not a flag of this kernel (since v4.13)");
-        }
-        if policy == Policy::Deadline {
-            self.__checkparam_dl(attr)?;
+        attr.check(&self.kernel)?;
+        if attr.sched_policy == Policy::Deadline {
+            self.check_dl_period(attr)?;
             self.dl_may_run_on(cpu, cpus_allowed)?;
         }
         Ok(())

@@ -99,10 +99,14 @@ impl Sysctl {
     /// What the kernel refuses in a combination of values: what would be right.
     pub fn contradiction(&self) -> Option<&'static str> {
         if self.sched_rt_runtime != RUNTIME_UNLIMITED && self.sched_rt_runtime > self.sched_rt_period {
-            return Some("kernel.sched_rt_runtime_us no greater than kernel.sched_rt_period_us: set that one first");
+            return Some(
+                "kernel.sched_rt_runtime_us no greater than kernel.sched_rt_period_us (EINVAL): set that one first",
+            );
         }
         let clamps = self.sched_uclamp_util_min > self.sched_uclamp_util_max;
-        clamps.then_some("kernel.sched_util_clamp_min no greater than kernel.sched_util_clamp_max: set that one first")
+        clamps.then_some(
+            "kernel.sched_util_clamp_min no greater than kernel.sched_util_clamp_max (EINVAL): set that one first",
+        )
     }
 }
 

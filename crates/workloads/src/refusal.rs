@@ -1,8 +1,10 @@
 //! Requests that the kernel may refuse, and what it looks at there, in words.
 
 use sched::attr::SchedAttr;
+use sched::deadline::bandwidth::OUTSIDE_LIMITS;
 use sched::errno::Errno;
 use sched::sched::Policy;
+use sched::versions::Kernel;
 use sim::program::Op;
 
 /// What a task asks the kernel for that may be refused.
@@ -33,6 +35,16 @@ impl Asked {
         if attr.sched_flags.keep_all { Asked::Clamps } else { Asked::Policy }
     }
 
+    /// Why `kernel` answers so to that request.
+    pub fn why_of(self, kernel: &Kernel, attr: &SchedAttr, errno: Errno) -> &'static str {
+        match (self, errno, attr.check(kernel)) {
+            (Asked::Policy, Errno::EINVAL, Err(refusal)) => refusal.why,
+            // Nothing else of its own is looked at.
+            (Asked::Policy, Errno::EINVAL, Ok(())) if attr.sched_policy == Policy::Deadline => OUTSIDE_LIMITS,
+            _ => self.why(attr.sched_policy, errno),
+        }
+    }
+
     /// Why the kernel may answer so, `policy` being the one that was asked for.
     pub fn why(self, policy: Policy, errno: Errno) -> &'static str {
         let deadline = policy == Policy::Deadline;
@@ -53,5 +65,27 @@ impl Asked {
             (Asked::Clamps, _) => "this kernel has no clamps of a task's utilization (since v5.3)",
             (Asked::Fork, _) => "a deadline task may not start others that would be deadline tasks too",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sched::attr::SchedFlags;
+    use sched::versions::{V4_5_RC1, V6_1};
+
+    #[test]
+    fn a_policy_is_refused_for_what_is_wrong_with_it() {
+        let why = |kernel: &Kernel, reclaim, sched_runtime, sched_deadline| {
+            let sched_flags = SchedFlags { reclaim, ..SchedFlags::default() };
+            let attr = SchedAttr { sched_policy: Policy::Deadline, sched_flags, ..SchedAttr::NORMAL };
+            let attr = SchedAttr { sched_runtime, sched_deadline, ..attr };
+            Asked::Policy.why_of(kernel, &attr, Errno::EINVAL)
+        };
+        assert!(
+            why(&V4_5_RC1, true, 1_000_000, 10_000_000).contains("SCHED_FLAG_RECLAIM is not a flag of this kernel")
+        );
+        assert_eq!(why(&V4_5_RC1, false, 20_000_000, 10_000_000), "a runtime fits before its deadline");
+        assert_eq!(why(&V6_1, true, 1_000_000, 10_000_000), OUTSIDE_LIMITS);
     }
 }

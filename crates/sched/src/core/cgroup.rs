@@ -134,23 +134,29 @@ fn from_us(us: u64) -> Answer<u64> {
     us.checked_mul(1000).ok_or(refuse(Errno::EINVAL, "more microseconds than 64 bits of nanoseconds hold"))
 }
 
-/// core.c: cpu_period_quota_parse(). Nanoseconds; the second word may be missing.
+/// vsprintf.c: vsscanf(), its `%llu`: the digits after blanks, whatever follows them; `None` if there are none. What 64 bits do not
+/// hold is cut off.
+fn scan_llu(text: &str) -> Option<u64> {
+    let digits = text.trim_ascii_start().bytes().take_while(u8::is_ascii_digit).map(|digit| u64::from(digit - b'0'));
+    digits
+        .map(Some)
+        .fold(None, |number: Option<u64>, digit| Some(number.unwrap_or(0).wrapping_mul(10).wrapping_add(digit?)))
+}
+
+/// core.c: cpu_period_quota_parse(): `sscanf("%20s %llu")`. Nanoseconds; the second word may be missing, or no number, and then the
+/// period stays; what follows is not looked at.
 fn cpu_period_quota_parse(text: &str, period: u64) -> Answer<(u64, u64)> {
     let wrong = refuse(Errno::EINVAL, "a quota and a period in microseconds, or `max` and a period");
-    let mut words = text.split_whitespace();
-    let quota = match words.next() {
-        Some("max") => RUNTIME_INF,
-        Some(word) => from_us(word.parse().map_err(|_| wrong)?)?,
+    let text = text.trim_ascii_start();
+    let ends = |&(at, letter): &(usize, char)| at >= 20 || letter.is_ascii_whitespace();
+    let (word, rest) = text.split_at(text.char_indices().find(ends).map_or(text.len(), |(at, _)| at));
+    let ns = |us: u64| us.wrapping_mul(1000);
+    let quota = match scan_llu(word) {
+        Some(us) => ns(us),
+        None if word == "max" => RUNTIME_INF,
         None => return Err(wrong),
     };
-    let period = match words.next() {
-        Some(word) => from_us(word.parse().map_err(|_| wrong)?)?,
-        None => period,
-    };
-    if words.next().is_some() {
-        return Err(wrong);
-    }
-    Ok((quota, period))
+    Ok((quota, scan_llu(rest).map_or(period, ns)))
 }
 
 fn divide_round_closest(a: u64, b: u64) -> u64 {
@@ -435,7 +441,12 @@ mod tests {
         assert_eq!(parse("50000 200000\n"), Ok((50_000_000, 200_000_000)));
         assert_eq!(parse("50000"), Ok((50_000_000, 100_000_000)));
         assert_eq!(parse("max 1000"), Ok((RUNTIME_INF, 1_000_000)));
-        for wrong in ["", "half", "1 2 3", "-1", "50000 long"] {
+        // What follows is not looked at, and no period is none.
+        assert_eq!(parse("1 2 3"), Ok((1_000, 2_000)));
+        assert_eq!(parse("50000us long"), Ok((50_000_000, 100_000_000)));
+        // "%20s": the first word ends after 20 letters.
+        assert_eq!(parse("000000000000000000057"), Ok((5_000, 7_000)));
+        for wrong in ["", "half", "max1000", "-1"] {
             assert_eq!(parse(wrong).map_err(|refusal| refusal.errno), Err(Errno::EINVAL), "{wrong:?}");
         }
     }

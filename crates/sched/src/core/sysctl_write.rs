@@ -2,7 +2,7 @@
 
 use super::Sched;
 use crate::arch::Arch;
-use crate::deadline::bandwidth::{Admission, to_ratio};
+use crate::deadline::bandwidth::{Admission, NewLimit, to_ratio};
 use crate::errno::{Answer, Errno, Refusal};
 use crate::features::Feature;
 use crate::sysctl::{Sysctl, Tunable};
@@ -14,7 +14,7 @@ impl<A: Arch> Sched<A> {
     ///
     /// # Errors
     /// ENOENT for one that this kernel lacks, or this machine (`sched_itmt_enabled` without ranked cores), EINVAL for a value out of range or against another tunable, EBUSY for a real-time
-    /// runtime below what deadline tasks have reserved, EOPNOTSUPP for `sched_energy_aware` on a machine without an energy model.
+    /// runtime below what deadline tasks have reserved, EOPNOTSUPP for `sched_energy_aware` where the machine, the kernel or the governor is not made for it.
     pub(crate) fn sysctl_write(&mut self, tunable: Tunable, value: u64) -> Answer {
         if !self.kernel.tunables.iter().any(|&(_, known)| known == tunable) {
             return Err(Refusal::new(Errno::ENOENT, "this kernel has no such tunable"));
@@ -64,7 +64,19 @@ impl<A: Arch> Sched<A> {
     }
 
     /// rt.c: sched_rt_handler(). Period and runtime of the real-time and the deadline class.
+    /// Differs: a value out of range, and a read, do not build domains anew.
     fn sched_rt_handler(&mut self, after: Sysctl) -> Answer {
+        let answer = self.sched_rt_do_global(after);
+        // Of a refused write too: what tasks have reserved is then taken once more from what is free.
+        if self.kernel.dl.new_limit == NewLimit::Recounts {
+            self.rebuild_sched_domains();
+        }
+        answer
+    }
+
+    /// rt.c: sched_rt_do_global(), once all is found to be valid.
+    #[doc(alias = "sched_rt_global_validate")]
+    fn sched_rt_do_global(&mut self, after: Sysctl) -> Answer {
         if after.contradiction().is_some() {
             return Err(Refusal::new(Errno::EINVAL, "sched_rt_runtime_us is above sched_rt_period_us"));
         }
@@ -100,8 +112,8 @@ impl<A: Arch> Sched<A> {
 
     /// topology.c: sched_energy_aware_handler(): domains are built anew, with or without an eye on energy.
     fn sched_energy_aware_handler(&mut self, after: Sysctl) -> Answer {
-        if self.kernel.wake.energy == EnergyAware::ByPerformance && self.topology.energy_model.is_none() {
-            return Err(Refusal::new(Errno::EOPNOTSUPP, "the machine has no energy model"));
+        if self.kernel.wake.energy == EnergyAware::ByPerformance {
+            self.sched_is_eas_possible(&self.cpu_active_mask)?;
         }
         self.sysctl = after;
         self.rebuild_sched_domains();

@@ -52,6 +52,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// What of a CPU is free for reclaiming tasks once the limit of all deadline tasks was written.
+    pub enum NewLimit = "dl.new_limit" {
+        Forgets = "forgets", since "v4.13", commit "", "all of the limit: what tasks have reserved is forgotten";
+        Recounts = "recounts", since "v6.17", commit "",
+            "domains are built anew, which counts again what tasks have reserved; also in late releases of v6.12.y";
+    }
+}
+
+behaviour! {
     /// Which periods are allowed.
     pub enum PeriodLimits = "dl.period_limits" {
         None = "none", since "v3.14", commit "", "all";
@@ -89,6 +98,36 @@ const fn invalid(why: &'static str) -> Answer {
     Err(Refusal::new(Errno::EINVAL, why))
 }
 
+/// Of a deadline task whose other parameters are sound.
+pub const OUTSIDE_LIMITS: &str =
+    "the period is not within sched_deadline_period_min_us and sched_deadline_period_max_us";
+
+impl SchedAttr {
+    /// deadline.c: __checkparam_dl(), of the parameters alone.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub(crate) fn __checkparam_dl(&self) -> Answer {
+        if self.sched_deadline == 0 {
+            return invalid("a deadline task needs a deadline");
+        }
+        if self.sched_runtime < 1 << DL_SCALE {
+            return invalid("a deadline task's runtime is at least 1024 ns");
+        }
+        if (self.sched_deadline | self.sched_period) >> 63 != 0 {
+            return invalid("a deadline and a period are below 2^63 ns");
+        }
+        let period = if self.sched_period == 0 { self.sched_deadline } else { self.sched_period };
+        if period < self.sched_deadline {
+            return invalid("a deadline is not behind the end of its period");
+        }
+        if self.sched_deadline < self.sched_runtime {
+            return invalid("a runtime fits before its deadline");
+        }
+        Ok(())
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// `dl_b->bw`: what deadline tasks may have of each CPU, out of 2^20; `None` is all that anybody asks for.
     pub fn dl_bw_limit(&self) -> Option<u64> {
@@ -107,33 +146,16 @@ impl<A: Arch> Sched<A> {
 
     // What is asked for.
 
-    /// deadline.c: __checkparam_dl().
+    /// The part of deadline.c: __checkparam_dl() that asks for the tunables, since v5.5.
     ///
     /// # Errors
     /// EINVAL.
-    pub(crate) fn __checkparam_dl(&self, attr: &SchedAttr) -> Answer {
-        if attr.sched_deadline == 0 {
-            return invalid("a deadline task needs a deadline");
-        }
-        if attr.sched_runtime < 1 << DL_SCALE {
-            return invalid("a deadline task's runtime is at least 1024 ns");
-        }
-        if (attr.sched_deadline | attr.sched_period) >> 63 != 0 {
-            return invalid("a deadline and a period are below 2^63 ns");
-        }
-        let period = if attr.sched_period == 0 { attr.sched_deadline } else { attr.sched_period };
-        if period < attr.sched_deadline {
-            return invalid("a deadline is not behind the end of its period");
-        }
-        if attr.sched_deadline < attr.sched_runtime {
-            return invalid("a runtime fits before its deadline");
-        }
+    pub(crate) fn check_dl_period(&self, attr: &SchedAttr) -> Answer {
         if self.kernel.dl.period_limits == PeriodLimits::Sysctl {
+            let period = if attr.sched_period == 0 { attr.sched_deadline } else { attr.sched_period };
             let us = |us: u64| us * 1_000;
             if period < us(self.sysctl.sched_dl_period_min) || period > us(self.sysctl.sched_dl_period_max) {
-                return invalid(
-                    "the period is not within sched_deadline_period_min_us and sched_deadline_period_max_us",
-                );
+                return invalid(OUTSIDE_LIMITS);
             }
         }
         Ok(())

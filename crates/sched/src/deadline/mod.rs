@@ -31,7 +31,7 @@ use crate::cpupri::CpuPriority;
 use crate::features::Feature;
 use crate::push_pull::Pushable;
 use crate::sched::*;
-use bandwidth::{Admission, BandwidthTracking, PeriodLimits, Reclaim, RootDomainBandwidth};
+use bandwidth::{Admission, BandwidthTracking, NewLimit, PeriodLimits, Reclaim, RootDomainBandwidth};
 use budget::{Constrained, NewBudget, Overflow, RuntimeScale};
 use changes::{DlLeaveAsleep, DlPrioChanged, DlSwitchedTo};
 use fentry::fentry;
@@ -53,6 +53,7 @@ pub struct DlRules {
     pub admission: Admission,
     pub period_limits: PeriodLimits,
     pub rebuild: RootDomainBandwidth,
+    pub new_limit: NewLimit,
     pub reclaim: Reclaim,
     pub overflow: Overflow,
     pub constrained: Constrained,
@@ -73,6 +74,7 @@ impl DlRules {
         admission: Admission::Cpus,
         period_limits: PeriodLimits::None,
         rebuild: RootDomainBandwidth::Lost,
+        new_limit: NewLimit::Forgets,
         reclaim: Reclaim::OfAll,
         overflow: Overflow::Period,
         constrained: Constrained::AsImplicit,
@@ -106,8 +108,12 @@ impl DlRules {
         cpus_of_rt: DlCpus::Higher,
         ..DlRules::V4_16
     };
-    pub const V6_12: DlRules =
-        DlRules { reclaim: Reclaim::OfDeadlineShare, prio_changed: DlPrioChanged::Preempts, ..DlRules::V6_1 };
+    pub const V6_12: DlRules = DlRules {
+        new_limit: NewLimit::Recounts,
+        reclaim: Reclaim::OfDeadlineShare,
+        prio_changed: DlPrioChanged::Preempts,
+        ..DlRules::V6_1
+    };
 }
 
 /// Whose deadline entity: a task's, or the one that runs a CPU's fair tasks.

@@ -7,7 +7,7 @@ use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::errno::Errno;
 use crate::scheduler::Scheduler;
-use crate::sysctl::Sysctl;
+use crate::sysctl::{Sysctl, Tunable};
 use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
 use units::{CpuMask, Ns};
 
@@ -135,6 +135,21 @@ fn a_new_root_domain_knows_what_is_reserved_since_v5_4() {
             s.task.iter().find(|(_, task)| task.sched_class == SchedClass::Dl).map(|(p, _)| p).expect("it is there");
         assert_eq!(s.reserved(s.task[here].cpu), of_one * to_ratio_of(4, 10), "{}", kernel.name);
         assert_eq!(s.reserved(CpuId(3)), 0, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn what_is_reserved_is_counted_again_after_a_new_limit_since_v6_17() {
+    for (kernel, counted) in [(V4_15, 0), (V6_1, 0), (V6_12, to_ratio_of(4, 10) / 2)] {
+        let mut s = machine(kernel, 2);
+        s.starts(CPU0, deadline(4, 10));
+        s.sysctl_write(Tunable::sched_rt_runtime, 900_000).expect("enough");
+        let free = to_ratio_of(90, 100) - counted;
+        assert_eq!([CPU0, CPU1].map(|cpu| s.dl[cpu].extra_bw), [free; 2], "{}", kernel.name);
+        let reserved = s.reserved(CPU0);
+        assert!(s.sysctl_write(Tunable::sched_rt_runtime, 100_000).is_err(), "less than is reserved");
+        assert_eq!(s.reserved(CPU0), reserved, "{}", kernel.name);
+        assert_eq!(s.dl[CPU0].extra_bw, free - counted, "{}: and once more", kernel.name);
     }
 }
 

@@ -8,10 +8,12 @@
 use super::fit::{Fits, Needs};
 use crate::arch::Arch;
 use crate::core::{ClampId, Sched};
+use crate::cpu_topology::EnergyModel;
+use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use crate::topology::{EnergyAware, PerfDomain, RdId, SdId, map_util_perf};
 use fentry::fentry;
-use units::{CpuId, unlikely};
+use units::{CpuId, CpuMask, unlikely};
 
 /// topology.c: EM_MAX_COMPLEXITY, until v6.6.
 const EM_MAX_COMPLEXITY: usize = 2048;
@@ -71,7 +73,6 @@ impl<A: Arch> Sched<A> {
     }
 
     /// topology.c: build_perf_domains(), and sched_energy_set(), of all root domains.
-    #[doc(alias = "sched_is_eas_possible")]
     pub(crate) fn build_perf_domains(&mut self) {
         let mut has_eas = false;
         for rd in 0..self.root_domains.len() {
@@ -82,23 +83,40 @@ impl<A: Arch> Sched<A> {
         self.sched_energy_present = has_eas;
     }
 
-    /// The performance domains of a root domain, the last CPU's first; none where energy is not reckoned with.
-    fn perf_domains_of(&self, rd: RdId) -> Vec<PerfDomain> {
-        let rule = self.kernel.wake.energy;
-        let cpu_map = &self.root_domains[rd.index()].span;
-        let Some(model) = self.topology.energy_model.as_ref() else { return Vec::new() };
+    /// topology.c: sched_is_eas_possible(). Whether the CPUs are such that energy can be reckoned with, or why not.
+    /// Differs: a machine without an energy model, which tells no governor either, is out at once.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP, which is what `sched_energy_aware` answers then.
+    pub(crate) fn sched_is_eas_possible(&self, cpu_map: &CpuMask) -> Answer<&EnergyModel> {
+        let no = |why| Refusal::new(Errno::EOPNOTSUPP, why);
+        let model = self.topology.energy_model.as_ref().ok_or(no("the machine has no energy model"))?;
         let asym = |cpu: CpuId| self.domains.sd_asym_cpucapacity[cpu].is_some();
-        let unequal = match rule {
+        let unequal = match self.kernel.wake.energy {
             EnergyAware::Absent => false,
             EnergyAware::ByFrequency => cpu_map.first().is_some_and(asym),
             EnergyAware::ByPerformance => cpu_map.iter().any(asym),
         };
-        let possible = unequal
-            && self.sysctl.sched_energy_aware != 0
-            && !self.sched_smt_active()
-            && self.kernel.load.frequency == super::load::FrequencyInvariance::Told
-            && model.schedutil;
-        if !possible {
+        let invariant = self.kernel.load.frequency == super::load::FrequencyInvariance::Told;
+        for (wrong, why) in [
+            (!unequal, "no domain has CPUs of different capacity"),
+            (self.sched_smt_active(), "cores have several threads"),
+            (!invariant, "load tracking does not know the frequency that CPUs run at"),
+            (!model.schedutil, "the frequency governor is not schedutil"),
+        ] {
+            if wrong {
+                return Err(no(why));
+            }
+        }
+        Ok(model)
+    }
+
+    /// The performance domains of a root domain, the last CPU's first; none where energy is not reckoned with.
+    fn perf_domains_of(&self, rd: RdId) -> Vec<PerfDomain> {
+        let rule = self.kernel.wake.energy;
+        let cpu_map = &self.root_domains[rd.index()].span;
+        let Ok(model) = self.sched_is_eas_possible(cpu_map) else { return Vec::new() };
+        if self.sysctl.sched_energy_aware == 0 {
             return Vec::new();
         }
         let mut list: Vec<PerfDomain> = Vec::new();

@@ -212,7 +212,7 @@ behaviours! {
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
-        prio_changed, switched_to, leave_asleep, offline_migration, rebuild, cpus_of_rt,
+        prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,
     }
     domains: DomainRules {
         flag_numbering, cluster_level, package_level, node_level, numa_distances, numa_type, reclaim_distance, tuning,

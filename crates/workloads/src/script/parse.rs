@@ -336,7 +336,7 @@ fn step(reader: &mut Reader, steps: &mut Vec<Step>, script: &mut Script, depth: 
         "exec" => steps.push(Step::Exec),
         "autogroup" => {
             let nice = reader.word();
-            steps.push(Step::Autogroup(reader.number(nice, -20, 19)? as i32));
+            steps.push(Step::Autogroup(reader.or_einval(nice, -20, 19)? as i32));
         }
         "enter" => {
             let path = reader.word();
@@ -473,7 +473,18 @@ mod tests {
                 "4:15: found `fiffo/3`; expected normal, batch, idle, fifo/N, rr/N, deadline",
             ),
             ("task a policy=fifo: run 1ms", "4:15: found `fifo`; expected fifo/N with a priority from 1 to 99"),
-            ("task a policy=rr/100: run 1ms", "4:18: found `100`; expected a whole number from 1 to 99"),
+            (
+                "task a policy=rr/100: run 1ms",
+                "4:18: found `100`; expected a whole number from 1 to 99: the kernel answers EINVAL to others",
+            ),
+            (
+                "task a policy=fifo/0: run 1ms",
+                "4:20: found `0`; expected a whole number from 1 to 99: the kernel answers EINVAL",
+            ),
+            (
+                "task a: autogroup 20",
+                "4:19: found `20`; expected a whole number from -20 to 19: the kernel answers EINVAL",
+            ),
             ("task a policy=deadline/2ms: run 1ms", "4:15: found `deadline/2ms`; expected RUNTIME/DEADLINE"),
             ("task a policy=deadline: run 1ms", "4:15: found `deadline`; expected RUNTIME/DEADLINE"),
             ("task a policy=deadline/2ms/3: run 1ms", "4:28: found `3`; expected a time"),

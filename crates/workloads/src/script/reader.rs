@@ -55,6 +55,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A number that the kernel looks at too.
+    pub fn or_einval(&self, text: &str, low: i64, high: i64) -> Result<i64, ScriptError> {
+        self.number(text, low, high).map_err(|error| {
+            let expected = format!("{}: the kernel answers EINVAL to others", error.expected);
+            ScriptError { expected, ..error }
+        })
+    }
+
     /// `2GB/s`.
     pub fn rate(&mut self) -> Result<u64, ScriptError> {
         let rate = self.word();
@@ -108,7 +116,7 @@ impl<'a> Reader<'a> {
         };
         let mut attr = SchedAttr::fair(policy, nice);
         match (policy.rt_policy(), rest) {
-            (true, Some(rest)) => attr.sched_priority = self.number(rest, 1, 99)? as u32,
+            (true, Some(rest)) => attr.sched_priority = self.or_einval(rest, 1, 99)? as u32,
             (true, None) => {
                 let expected = format!("{name}/N with a priority from 1 to 99");
                 return Err(self.wrong_at(text, format!("`{text}`"), &expected));

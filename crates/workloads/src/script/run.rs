@@ -6,8 +6,10 @@ use crate::groups::{GroupSpec, with_those_above};
 use crate::refusal::Asked;
 use os::Os;
 use os::sync::SyncOp;
+use sched::attr::SchedAttr;
 use sched::errno::Errno;
-use sched::sched::{Policy, ROOT_TASK_GROUP, TgId};
+use sched::sched::{ROOT_TASK_GROUP, TgId};
+use sched::versions::Kernel;
 use sim::engine::Sample;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::sync::Arc;
@@ -191,34 +193,33 @@ pub struct Refused {
 }
 
 impl Task {
-    /// What may have been refused there, and the policy that was asked for; `None` is what the task was to begin with: its policy, or
-    /// else its CPUs.
-    fn asked(&self, step: Option<usize>) -> (Asked, Policy) {
-        let begins = self.attr.sched_policy;
+    /// What may have been refused there, and the attributes that were asked for; `None` is what the task was to begin with: its policy,
+    /// or else its CPUs.
+    fn asked(&self, step: Option<usize>) -> (Asked, SchedAttr) {
         match step.map(|step| self.steps[step]) {
-            Some(Step::Attr(attr)) => (Asked::of_attr(&attr), attr.sched_policy),
-            None if !begins.fair_policy() => (Asked::Policy, begins),
-            _ => (Asked::Cpus, begins),
+            Some(Step::Attr(attr)) => (Asked::of_attr(&attr), attr),
+            None if !self.attr.sched_policy.fair_policy() => (Asked::Policy, self.attr),
+            _ => (Asked::Cpus, self.attr),
         }
     }
 }
 
 impl Script {
     /// What the kernel refused of each task, in the order of time. Who was refused something does not go on.
-    pub fn refused<'a>(&'a self, reported: &'a [Sample]) -> impl Iterator<Item = Refused> + 'a {
+    pub fn refused<'a>(&'a self, kernel: &'a Kernel, reported: &'a [Sample]) -> impl Iterator<Item = Refused> + 'a {
         reported.iter().filter_map(|sample| {
             let task = (sample.series as usize).checked_sub(self.tasks.len())?;
             let step = (sample.value >> 32).checked_sub(1).map(|step| step as usize);
             let errno =
                 Errno::of_answer(-((sample.value & 0xffff_ffff) as i64)).expect("the kernel's answers are known");
-            let (asked, policy) = self.tasks[task].asked(step);
+            let (asked, attr) = self.tasks[task].asked(step);
             let request = match asked {
                 Asked::Cpus => "CPUs",
                 Asked::Policy => "policy",
                 Asked::Clamps => "clamps",
                 Asked::Fork => unreachable!("scripts' tasks fork nobody"),
             };
-            Some(Refused { task, at: sample.at, step, request, errno, why: asked.why(policy, errno) })
+            Some(Refused { task, at: sample.at, step, request, errno, why: asked.why_of(kernel, &attr, errno) })
         })
     }
 

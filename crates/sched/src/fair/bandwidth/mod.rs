@@ -11,8 +11,6 @@
 //!
 //! A throttled queue's entity leaves its parent's queue; what is queued below stays where it is, and its averages stand still.
 //! All of it stands behind [`Sched::cfs_bandwidth_used`]: without a quota anywhere nothing is read, written or charged.
-//!
-//! Absent: the tick that a nohz_full CPU keeps for a constrained task (v6.6), since there is no nohz_full.
 
 mod rules;
 mod throttle;
@@ -64,7 +62,7 @@ pub struct CfsBandwidth {
 }
 
 impl Default for CfsBandwidth {
-    /// What `init_cfs_bandwidth()` sets.
+    /// What `init_cfs_bandwidth()` sets below the root group.
     fn default() -> CfsBandwidth {
         CfsBandwidth {
             period: DEFAULT_CFS_PERIOD,

@@ -52,10 +52,12 @@ impl<A: Arch> Sched<A> {
 
     // The period.
 
-    /// The timer's part of fair.c: init_cfs_bandwidth().
+    /// fair.c: init_cfs_bandwidth(). Before v6.6 a new group knew of no quota above it; but nobody asked before the next write of one,
+    /// which tells all groups.
     /// Differs: the offset comes from the group's number, not from a random one; the same group has the same in every run.
     pub(crate) fn init_cfs_bandwidth(&mut self, tg: TgId) {
-        self.tg[tg].cfs_bandwidth = CfsBandwidth::default();
+        let above = self.tg[tg].parent.map_or(RUNTIME_INF, |parent| self.tg[parent].cfs_bandwidth.hierarchical_quota);
+        self.tg[tg].cfs_bandwidth = CfsBandwidth { hierarchical_quota: above, ..CfsBandwidth::default() };
         let offset = match self.kernel.bandwidth.period_offset {
             PeriodOffset::Aligned => 0,
             // 2^32 divided by the golden ratio spreads consecutive numbers evenly.

@@ -279,6 +279,12 @@ fn files_take_what_the_kernel_takes() {
         (GroupFile::WeightNice, "-21", Err(Errno::ERANGE)),
         (GroupFile::Max, "999 100000", Err(Errno::EINVAL)),
         (GroupFile::Max, "50000 1000001", Err(Errno::EINVAL)),
+        (GroupFile::Max, "", Err(Errno::EINVAL)),
+        (GroupFile::Max, "max100000", Err(Errno::EINVAL)),
+        (GroupFile::Max, "x 100000", Err(Errno::EINVAL)),
+        // What sscanf("%20s %llu") does not look at.
+        (GroupFile::Max, "max 90000 7", Ok(())),
+        (GroupFile::Max, "60000us x", Ok(())),
         (GroupFile::Max, "50000 100000", Ok(())),
         (GroupFile::MaxBurst, "50001", Err(Errno::EINVAL)),
         (GroupFile::MaxBurst, "50000", Ok(())),
@@ -294,6 +300,24 @@ fn files_take_what_the_kernel_takes() {
     s.cgroup_write(tg, GroupFile::Idle, "1").expect("an idle group");
     assert_eq!(errno(s.cgroup_write(tg, GroupFile::Weight, "100")), Err(Errno::EINVAL), "an idle group has no weight");
     assert_eq!(s.cgroup_rmdir(tg), Ok(()));
+}
+
+#[test]
+fn a_new_group_knows_the_quota_above_it() {
+    for kernel in ALL {
+        let mut s = machine(kernel, 1);
+        let free = s.sched_create_group(ROOT_TASK_GROUP, "free", 1024);
+        let above = s.limited(ROOT_TASK_GROUP, "a", 50);
+        let below = s.sched_create_group(above, "b", 1024);
+        let lowest = s.sched_create_group(below, "c", 1024);
+        let quota = |tg: TgId| s.tg[tg].cfs_bandwidth.hierarchical_quota;
+        assert_eq!(
+            [free, above, below, lowest].map(quota),
+            [RUNTIME_INF, 1 << 19, 1 << 19, 1 << 19],
+            "{}",
+            kernel.name
+        );
+    }
 }
 
 #[test]

@@ -4,8 +4,10 @@ use super::*;
 use crate::attr::{ClampRequest, SchedAttr};
 use crate::core::ClampId;
 use crate::cpu_topology::{EmPerfDomain, EmState, EnergyModel};
+use crate::errno::Errno;
 use crate::fair::fit::{Fits, Needs};
 use crate::scheduler::Scheduler;
+use crate::sysctl::Tunable;
 
 const KERNELS: [Kernel; 2] = [V6_1, V6_12];
 
@@ -136,6 +138,26 @@ fn clamps_move_a_task_between_little_and_big() {
         assert_eq!(chosen(700, None), 4, "{}", kernel.name);
         assert_eq!(chosen(700, Some((0, 300))), 3, "{}: it is not to have more", kernel.name);
     }
+}
+
+#[test]
+fn energy_awareness_can_be_written_where_the_kernel_could_reckon_with_it() {
+    let write = |kernel: Kernel, change: &dyn Fn(&mut CpuTopology)| {
+        let mut topology = big_little();
+        change(&mut topology);
+        let answer = Machine::new(kernel, topology).sysctl_write(Tunable::sched_energy_aware, 0);
+        answer.map_err(|refusal| (refusal.errno, refusal.why))
+    };
+    let powersave = |t: &mut CpuTopology| t.energy_model.as_mut().unwrap().schedutil = false;
+    let alike = |t: &mut CpuTopology| t.capacity = PerCpu::from_fn(8, |_| 1024);
+    let refused = |why| Err((Errno::EOPNOTSUPP, why));
+    assert_eq!(write(V6_12, &|_| ()), Ok(()));
+    assert_eq!(write(V6_12, &powersave), refused("the frequency governor is not schedutil"));
+    assert_eq!(write(V6_12, &alike), refused("no domain has CPUs of different capacity"));
+    assert_eq!(write(V6_12, &|t| t.energy_model = None), refused("the machine has no energy model"));
+    let unknown = with(V6_12, "load.frequency", "unknown");
+    assert_eq!(write(unknown, &|_| ()), refused("load tracking does not know the frequency that CPUs run at"));
+    assert_eq!((write(V6_1, &powersave), write(V6_1, &alike)), (Ok(()), Ok(())), "v6.1 does not ask");
 }
 
 #[test]
