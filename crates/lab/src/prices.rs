@@ -7,7 +7,7 @@ use machine::prices::{IdleState, NR_PATHS, Prices};
 use machine::topology::Distance;
 use os::paths;
 use sched::access::Path;
-use units::{CpuId, Cycles, Ps};
+use units::{Cycles, Ps};
 
 /// Checks what a machine file says of functions: the scheduler's stand in `[paths]`, those of the rest of the kernel
 /// in `[os]`, `[net]`, `[fs]` and `[idle_loop]`.
@@ -45,6 +45,8 @@ pub fn prices(machine: &Description) -> Prices {
         let unlisted = || if interrupt { machine.ipi_receive() } else { machine.default_path_cycles() };
         cycles[Path::FIRST_OS as usize + number] = listed.unwrap_or_else(unlisted);
     }
+    let (l1d, l2, llcs) = (machine.l1d_bytes(), machine.l2_bytes(), machine.llc_bytes());
+    let biggest = machine.topology().cpu(machine.topology().biggest_cpu()).core as usize;
     Prices {
         ps_per_cycle: 1_000_000_000_000 / machine.fixed_hertz(),
         by_speed: true,
@@ -73,10 +75,12 @@ pub fn prices(machine: &Description) -> Prices {
             .collect(),
         mwait: machine.wakes_by_mwait(),
         packages_together: machine.packages_sleep_together(),
-        l1_bytes: machine.l1d_bytes(CpuId(0)),
-        l2_bytes: machine.l2_bytes(CpuId(0)),
+        l1_bytes: l1d[biggest],
+        l2_bytes: l2[biggest],
+        bytes_of_cores: l1d.into_iter().zip(l2).map(|(l1d, l2)| [l1d, l2]).collect(),
         l2_load: machine.l2_load(),
-        llc_bytes: machine.llc_bytes(CpuId(0)),
+        llc_bytes: llcs[machine.topology().cpu(machine.topology().biggest_cpu()).llc as usize],
+        bytes_of_llcs: llcs,
         memory_far: machine.memory_loads(),
         memory_ps_per_kib: machine.memory_ps_per_kib(),
         refill_parallel: machine.refill_parallel(),

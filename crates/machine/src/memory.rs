@@ -114,7 +114,8 @@ impl MemoryLoad {
         let llc = topology.cpu(cpu).llc;
         let here = self.running.iter().filter(|(other, _)| topology.cpu(*other).llc == llc);
         let sets: u64 = here.map(|(_, demand)| demand.fetches.working_set).sum();
-        if sets <= prices.llc_bytes { 1000 } else { (u128::from(prices.llc_bytes) * 1000 / u128::from(sets)) as u64 }
+        let room = prices.llc_bytes_of(llc as usize);
+        if sets <= room { 1000 } else { (u128::from(room) * 1000 / u128::from(sets)) as u64 }
     }
 
     fn asked(&self, topology: &Topology, prices: &Prices, cpu: CpuId, demand: &Demand, ps_per_cycle: u64) -> Asked {

@@ -54,12 +54,15 @@ pub struct Prices {
     pub mwait: bool,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
-    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes.
+    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes. Both levels by core where
+    /// cores differ.
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     pub l2_load: Cycles,
-    /// A last level cache.
+    pub bytes_of_cores: Vec<[u64; 2]>,
+    /// A last level cache; each of them where they differ.
     pub llc_bytes: u64,
+    pub bytes_of_llcs: Vec<u64>,
     /// A line from memory, by [`Distance::index`](crate::topology::Distance::index) of the node; what is not there is as local.
     pub memory_far: Vec<Ps>,
     /// What a node's memory takes to deliver 1024 bytes, at its fastest; 0: it has no limit.
@@ -73,6 +76,17 @@ pub struct Prices {
 impl Prices {
     pub fn path(&self, path: Path) -> Cycles {
         self.paths[path.0 as usize]
+    }
+
+    /// Bytes of level 1 and level 2 of a core.
+    #[inline]
+    pub fn core_bytes(&self, core: usize) -> [u64; 2] {
+        self.bytes_of_cores.get(core).copied().unwrap_or([self.l1_bytes, self.l2_bytes])
+    }
+
+    #[inline]
+    pub fn llc_bytes_of(&self, llc: usize) -> u64 {
+        self.bytes_of_llcs.get(llc).copied().unwrap_or(self.llc_bytes)
     }
 
     /// An idle state, by its number, as `cpu` has it.
@@ -140,7 +154,9 @@ impl Prices {
             l1_bytes: 0,
             l2_bytes: 0,
             l2_load: Cycles(0),
+            bytes_of_cores: Vec::new(),
             llc_bytes: 0,
+            bytes_of_llcs: Vec::new(),
             memory_far: Vec::new(),
             memory_ps_per_kib: 0,
             refill_parallel: 1,

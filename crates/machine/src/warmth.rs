@@ -104,7 +104,7 @@ impl Warmth {
         let left = self.left[task];
         let core = topology.cpu(cpu).core as usize;
         let here = left.filter(|left| topology.cpu(left.cpu).core as usize == core);
-        let sizes = [prices.l1_bytes, prices.l2_bytes];
+        let sizes = prices.core_bytes(core);
         // What a cache of the core cannot hold was never there to be fetched again.
         let kept = sizes.map(|size| set.bytes.min(size));
         let others = [L1, L2].map(|level| match here {
@@ -144,16 +144,15 @@ impl Warmth {
     /// What of a task's data others have pushed out of the last level cache where it was left: bytes.
     fn gone(&self, topology: &Topology, prices: &Prices, left: Left, working_set: u64) -> u64 {
         let llc = topology.cpu(left.cpu).llc as usize;
+        let room = prices.llc_bytes_of(llc);
         let streamed = match self.llc_taken_in[llc] - left.llc_clock {
             0 => 0,
-            others => (others + working_set).saturating_sub(prices.llc_bytes),
+            others => (others + working_set).saturating_sub(room),
         };
         // What all came through since, what this task fetches now with it: the part of it that the cache has no room for.
         let all = self.llc_passed[llc] - left.passed;
-        let crowded = match all.saturating_sub(prices.llc_bytes) {
-            over if over > 0 && prices.llc_bytes > 0 => {
-                (u128::from(working_set) * u128::from(over) / u128::from(all)) as u64
-            }
+        let crowded = match all.saturating_sub(room) {
+            over if over > 0 && room > 0 => (u128::from(working_set) * u128::from(over) / u128::from(all)) as u64,
             _ => 0,
         };
         streamed.max(crowded)
@@ -162,9 +161,10 @@ impl Warmth {
     /// A tick on `cpu`: how long it waits for what of its code and data has been pushed out of the core's cache since the last one there.
     pub fn tick(&mut self, topology: &Topology, prices: &Prices, cpu: CpuId) -> Ps {
         let core = topology.cpu(cpu).core as usize;
-        let kept = prices.tick_footprint.min(prices.l2_bytes);
+        let size = prices.core_bytes(core)[L2];
+        let kept = prices.tick_footprint.min(size);
         let others = self.taken_in[core][L2] - self.ticked[core];
-        let missing = (others + kept).saturating_sub(prices.l2_bytes).min(kept);
+        let missing = (others + kept).saturating_sub(size).min(kept);
         self.taken_in[core][L2] += missing;
         self.ticked[core] = self.taken_in[core][L2];
         Ps(missing.div_ceil(LINE) * prices.lines.llc_hit.0 / prices.tick_parallel)

@@ -195,9 +195,26 @@ impl Description {
     /// These prices for another machine: all figures become guesses with wider ranges that name this machine as source.
     pub fn with_topology(self, topology: Topology) -> Description {
         let from = self.name;
+        let (biggest, told_by) = (topology.biggest_cpu(), topology_table::users_topology(&topology));
+        let caches = [
+            ("cache.l1d_size", topology.cache_bytes(biggest, 1)),
+            ("cache.l2_size", topology.cache_bytes(biggest, 2)),
+            ("cache.llc_size", topology.llc_bytes(biggest)),
+        ];
         let borrowed = |named: NamedFigure| {
             let bounds = key_of(&named.name).map_or((0, u64::MAX), |key| key.bounds);
-            NamedFigure { figure: named.figure.borrowed(&from, bounds), ..named }
+            let told = caches.iter().find(|(name, _)| *name == named.name).and_then(|&(_, bytes)| bytes);
+            let figure = match told {
+                Some(value) => Figure {
+                    value,
+                    range: (value, value),
+                    how: told_by.how,
+                    source: told_by.source.clone(),
+                    ..named.figure
+                },
+                None => named.figure.borrowed(&from, bounds),
+            };
+            NamedFigure { figure, ..named }
         };
         let fact = |named: NamedFact| {
             let source = format!("taken from {from}: {}", named.fact.source);
@@ -206,7 +223,7 @@ impl Description {
         let of_topology = |name: &str| name.starts_with("energy.") || name.starts_with("kind.");
         Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
-            topology_fact: topology_table::users_topology(&topology),
+            topology_fact: told_by.clone(),
             topology,
             // These were told of the machine's own CPUs and of no others.
             figures: self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed).collect(),
@@ -400,24 +417,43 @@ impl Description {
         self.required("line.write_stall").permille()
     }
 
-    /// Bytes of the level-1 data cache of `cpu`: as its topology says, else as the figure does.
-    pub fn l1d_bytes(&self, cpu: CpuId) -> u64 {
-        self.topology.cache_bytes(cpu, 1).unwrap_or_else(|| self.required("cache.l1d_size").bytes())
+    /// Bytes of a core's level-1 data cache, by core: what `cache.l1d_size` is for the biggest cores, for others in the proportion in
+    /// which the topology has them. A cache that several cores share counts as equal parts of it.
+    pub fn l1d_bytes(&self) -> Vec<u64> {
+        self.of_cores("cache.l1d_size", 1)
+    }
+
+    /// The same of level 2, by `cache.l2_size`.
+    pub fn l2_bytes(&self) -> Vec<u64> {
+        self.of_cores("cache.l2_size", 2)
+    }
+
+    fn of_cores(&self, name: &str, level: u8) -> Vec<u64> {
+        let size = |cpu| self.topology.cache_bytes(cpu, level);
+        let part = |cpu| self.in_proportion(name, cpu, size) / self.topology.cores_of_cache(cpu, level);
+        self.topology.cores().iter().filter_map(|core| core.cpus.first()).map(part).collect()
+    }
+
+    /// Bytes of each last level cache, in the topology's order.
+    pub fn llc_bytes(&self) -> Vec<u64> {
+        let bytes = |cpu| self.in_proportion("cache.llc_size", cpu, |cpu| self.topology.llc_bytes(cpu));
+        self.topology.llcs().iter().filter_map(CpuMask::first).map(bytes).collect()
+    }
+
+    /// What a figure says of the biggest CPUs' cache, for the one of `cpu`, by what the topology has of both.
+    fn in_proportion(&self, name: &str, cpu: CpuId, size: impl Fn(CpuId) -> Option<u64>) -> u64 {
+        let said = self.required(name).bytes();
+        match (size(cpu), size(self.topology.biggest_cpu())) {
+            (Some(this), Some(biggest)) if biggest > 0 => {
+                (u128::from(said) * u128::from(this) / u128::from(biggest)) as u64
+            }
+            _ => said,
+        }
     }
 
     /// From a load to its value, where the level-2 cache has it.
     pub fn l2_load(&self) -> Cycles {
         self.required("cache.l2_load").cycles()
-    }
-
-    /// Bytes of the level-2 cache of `cpu`: as its topology says, else as the figure does.
-    pub fn l2_bytes(&self, cpu: CpuId) -> u64 {
-        self.topology.cache_bytes(cpu, 2).unwrap_or_else(|| self.required("cache.l2_size").bytes())
-    }
-
-    /// Bytes of the last level cache of `cpu`: as its topology says, else as the figure does.
-    pub fn llc_bytes(&self, cpu: CpuId) -> u64 {
-        self.topology.llc_bytes(cpu).unwrap_or_else(|| self.required("cache.llc_size").bytes())
     }
 
     /// What a node's memory takes to deliver 1024 bytes at its fastest, in picoseconds; 0: nothing is known of a limit.

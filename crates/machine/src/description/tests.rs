@@ -52,7 +52,7 @@ fn figures_are_asked_for_by_what_they_are() {
     assert_eq!(xeon.line_transfer(Distance::Same), Ps::ZERO);
     assert_eq!(xeon.memory_load(Distance::Same), Ps(95_000));
     assert_eq!(xeon.memory_load(Distance::Remote(1)), Ps(146_000));
-    assert_eq!((xeon.l2_bytes(cpu(0)), xeon.llc_bytes(cpu(0))), (256 << 10, 30 << 20));
+    assert_eq!((xeon.l2_bytes()[0], xeon.llc_bytes()), (256 << 10, vec![30 << 20; 2]));
     assert_eq!(xeon.copy_ps_per_kib(), 81_920);
     assert_eq!((xeon.turbo_hertz(1), xeon.turbo_hertz(12)), (3_100_000_000, 2_600_000_000));
     assert_eq!(xeon.default_path_cycles(), Cycles(60));
@@ -132,14 +132,15 @@ fn a_users_topology_borrows_prices_as_guesses() {
     let mine = for_topology("mine", topology("pack:2 [numa] l3:2(size=16MiB) l2:2(size=1MiB) core:1 pu:2"));
     assert_eq!(mine.name(), "mine");
     assert_eq!(mine.topology().nr_cpus(), 16);
-    assert!(mine.figures().all(|(_, figure)| figure.how == How::Guess));
+    let sizes = ["cache.l2_size", "cache.llc_size"];
+    assert!(mine.figures().all(|(name, figure)| (figure.how == How::Guess) != sizes.contains(&name)));
     assert!(mine.facts().all(|(_, fact)| fact.how == How::Guess));
     let llc = mine.figure("line.llc").unwrap();
     let theirs = shipped("xeon-e5-2670v3-2s").figure("line.llc").unwrap().clone();
     assert_eq!(llc.source, format!("taken from xeon-e5-2670v3-2s: {}", theirs.source));
     assert_eq!((llc.value, llc.range), (theirs.value, (theirs.range.0 / 2, theirs.range.1 * 2)));
     // Sizes that the topology knows are its own.
-    assert_eq!((mine.l2_bytes(cpu(0)), mine.llc_bytes(cpu(0))), (1 << 20, 16 << 20));
+    assert_eq!((mine.l2_bytes(), mine.llc_bytes()), (vec![1 << 20; 8], vec![16 << 20; 4]));
     assert_eq!(mine.line_transfers()[Distance::Package.index()], mine.figure("line.package").unwrap().time());
 }
 
@@ -379,4 +380,25 @@ fn listed_topologies_are_checked() {
             .contains("unified, data or instruction")
     );
     assert!(with("cpus = 4\nsockets = [\"0-3\"]").0.starts_with("found the unknown name `sockets`"));
+}
+
+#[test]
+fn caches_are_as_large_as_the_figures_say_and_small_cores_have_their_own() {
+    for (name, text) in builtin() {
+        let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+        let (topology, biggest) = (machine.topology(), machine.topology().biggest_cpu());
+        let figure = |name: &str| machine.figure(name).expect("required").bytes();
+        // What is said twice is the same: a figure varied alone moves the caches in proportion.
+        for (name, level) in [("cache.l1d_size", 1), ("cache.l2_size", 2)] {
+            let told = topology.cache_bytes(biggest, level);
+            assert!(told.is_none_or(|told| told == figure(name)), "{}: {name}, {told:?}", machine.name());
+        }
+        assert!(topology.llc_bytes(biggest).is_none_or(|told| told == figure("cache.llc_size")), "{}", machine.name());
+    }
+    assert_eq!(shipped("snapdragon-845").l2_bytes(), [[128 << 10; 4], [256 << 10; 4]].concat());
+    let hybrid = shipped("core-i9-12900k").l2_bytes();
+    assert_eq!((hybrid[0], hybrid[8]), (1280 << 10, 512 << 10), "four small cores share 2 MiB");
+    // A figure in a file that takes all else from another is not ignored.
+    let larger = "name = \"x\"\nextends = \"xeon-gold-6148-2s\"\ndescription = \"x\"\n[cache]\nllc_size = { value = 500, unit = \"MiB\", range = [500, 500], how = \"guess\", source = \"x\" }\n";
+    assert_eq!(parse(larger, "x.toml").expect("valid").llc_bytes(), [500 << 20; 2]);
 }

@@ -191,6 +191,20 @@ impl Topology {
         self.caches.iter().find(of).and_then(|cache| cache.bytes)
     }
 
+    /// How many cores use that cache.
+    pub fn cores_of_cache(&self, cpu: CpuId, level: u8) -> u64 {
+        let of =
+            |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu);
+        let uses = |cache: &Cache| self.cores.iter().filter(|core| core.cpus.intersects(&cache.cpus)).count() as u64;
+        self.caches.iter().find(of).map_or(1, uses).max(1)
+    }
+
+    /// The first of the CPUs of the highest capacity.
+    pub fn biggest_cpu(&self) -> CpuId {
+        let cpus = (0..self.nr_cpus()).map(CpuId::new);
+        cpus.rev().max_by_key(|&cpu| self.cpu(cpu).capacity).unwrap_or(CpuId(0))
+    }
+
     /// Bytes of `cpu`'s last level cache, where the input tells.
     pub fn llc_bytes(&self, cpu: CpuId) -> Option<u64> {
         let llc = &self.llcs[self.cpu(cpu).llc as usize];
