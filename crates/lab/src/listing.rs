@@ -5,6 +5,7 @@ use crate::experiment::CONFIGS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
 use machine::description::{Description, Figure, How, builtin};
+use machine::topology::{Distance, Topology};
 use sched::behaviour::Variant;
 use sched::features::Feature;
 use sched::stats::Schedstats;
@@ -31,6 +32,7 @@ pub fn machine(machine: &Machine) -> String {
     let _ = writeln!(text, "topology  {} ({}: {})", description.topology().summary(), fact.how.name(), fact.source);
     let distances: Vec<String> = description.topology().distances().iter().map(|distance| distance.name()).collect();
     let _ = writeln!(text, "distances {}", distances.join(", "));
+    let _ = writeln!(text, "memory    {}", memory(description.topology()));
     for (name, fact) in description.facts() {
         let _ = writeln!(text, "{name}  {} ({}: {})", fact.value, fact.how.name(), fact.source);
     }
@@ -39,6 +41,25 @@ pub fn machine(machine: &Machine) -> String {
     text.push('\n');
     text.push_str(&rests_on(description));
     text
+}
+
+/// The classes of distance that memory lies at: those of `[memory]`.
+fn memory(topology: &Topology) -> String {
+    let name = |distance: &Distance| match distance {
+        Distance::Same => "local".to_string(),
+        distance => distance.name(),
+    };
+    let classes: Vec<String> = topology.memory_distances().iter().map(name).collect();
+    let without: Vec<String> = topology
+        .nodes()
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.cpus.is_empty())
+        .map(|(index, _)| index.to_string())
+        .collect();
+    let without =
+        if without.is_empty() { String::new() } else { format!(" (nodes without CPUs: {})", without.join(", ")) };
+    format!("{}{without}", classes.join(", "))
 }
 
 /// What a conclusion on this machine rests on: how its figures came about, and by section the guesses that leave room.
@@ -346,8 +367,13 @@ mod tests {
         let text = machine(&Machine::named("xeon-e5-2670v3-2s").unwrap());
         assert!(text.contains("  line.llc") && text.contains("core-to-core latency"), "{text}");
         assert!(text.contains("? line.package") && text.contains("  line.smt"), "{text}");
+        assert!(text.contains("\ndistances same, smt, llc, remote_1\nmemory    local, remote_1\n"), "{text}");
         let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
         assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
+        let distance = text.lines().find(|line| line.starts_with("? topology.distances.21 ")).expect("the table");
+        let [value, range, how] = ["21 count", "20 to 31", "guess"].map(|part| distance.find(part).expect("a part"));
+        assert!(value < range && range < how && distance.ends_with("the study does not print its table"), "{distance}");
+        assert!(rests.contains("guesses in [topology]: topology.distances.21 20 to 31 count\n"), "{rests}");
         assert!(rests.contains("guesses in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
     }
 

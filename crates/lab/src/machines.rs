@@ -4,7 +4,7 @@ use crate::hash::sha256;
 use crate::mistake::{Mistake, Unreadable, Written};
 use crate::prices;
 use machine::description::{self, Base, Description, builtin, for_topology};
-use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
+use machine::topology::{Numbering, excerpt, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Machine {
             .map_err(|error| Mistake::file(path, error, "a machine file (.toml) or what `lstopo --of xml` writes"))?;
         if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
             let topology = from_hwloc_xml(&text, path)?;
-            return Ok(Machine::of_topology(&stem(path), topology));
+            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology));
         }
         let find = |written: &str, file: &str| {
             let folder = Path::new(file).parent().map_or(String::new(), |folder| match folder.to_str() {

@@ -83,6 +83,7 @@ pub fn prices(machine: &Description) -> Prices {
         bytes_of_llcs: llcs,
         memory_far: machine.memory_loads(),
         memory_ps_per_kib: machine.memory_ps_per_kib(),
+        far_memory_ps_per_kib: machine.far_memory_ps_per_kib(),
         refill_parallel: machine.refill_parallel(),
         copy_ps_per_byte: machine.copy_ps_per_kib() / 1024,
     }

@@ -281,11 +281,32 @@ mod tests {
         assert!(all.uncertain.iter().all(|it| matches!(it.figure.how, How::Guess | How::Fitted)));
         let results = run_all(&plan);
         let ranking = Ranking::new(&plan, &results);
+        let line = ranking.figures.iter().find(|figure| figure.figure == "line.llc").expect("a figure that moves it");
+        assert_eq!(line.how, plan.uncertain.iter().find(|it| it.name == "line.llc").unwrap().figure.how.name());
         assert!(ranking.figures.iter().all(|figure| figure.low.change.is_none() && figure.high.change.is_none()));
         // What is missing is told.
         let few: Results = results.into_iter().take(2).collect();
         let partial = Ranking::new(&plan, &few);
         assert!(partial.partial && partial.to_text(9).starts_with("PARTIAL"), "{}", partial.to_text(9));
+    }
+
+    #[test]
+    fn distances_between_nodes_are_figures_too() {
+        let mut draft = Draft::default();
+        draft.machine_option("ivybridge-ex-16s");
+        draft.workload_option("pipetest:batches=1,loops=1").unwrap();
+        draft.arm_options(&["only=v6.12".to_string()], false).unwrap();
+        let experiment = draft.resolve(Purpose::Prediction, &Table::default()).unwrap();
+        let plan = Plan::new(experiment, &[Written::option("--figures", "*distance*")]).unwrap();
+        let names: Vec<&str> = plan.uncertain.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["topology.distances.17", "topology.distances.19"]);
+        let at = |variation: &Variation| {
+            let topology = variation.experiment.machine.description.topology();
+            (topology.node_distance(0, 1), topology.node_distance(0, 2), topology.node_distance(15, 2))
+        };
+        let ends: Vec<_> = plan.variations.iter().map(at).collect();
+        assert_eq!(ends, [(12, 19, 19), (18, 19, 19), (17, 18, 18), (17, 60, 60)]);
+        assert!(plan.impossible.is_empty());
     }
 
     #[test]

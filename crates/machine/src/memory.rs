@@ -131,7 +131,9 @@ impl MemoryLoad {
         let of_node = |&(node, share): &(u16, u64)| {
             let milli_lines = milli_lines * share / all;
             let latency = prices.memory_load(topology.memory_distance(cpu, node)).0;
-            let delivery = milli_lines * LINE * prices.memory_ps_per_kib / 1024 / 1000;
+            let far = topology.nodes()[usize::from(node)].cpus.is_empty();
+            let ps_per_kib = if far { prices.far_memory_ps_per_kib } else { prices.memory_ps_per_kib };
+            let delivery = milli_lines * LINE * ps_per_kib / 1024 / 1000;
             (node, milli_lines * latency / 1000 / parallel, delivery)
         };
         let (work, ahead) = (1000 * ps_per_cycle, order == Order::Ahead);
@@ -221,7 +223,10 @@ mod tests {
 
     /// Picoseconds longer for a cycle, of each CPU.
     fn settled(demands: Vec<(usize, Demand)>) -> Vec<u64> {
-        let (topology, prices) = setup();
+        settled_on(setup(), demands)
+    }
+
+    fn settled_on((topology, prices): (Topology, Prices), demands: Vec<(usize, Demand)>) -> Vec<u64> {
         let mut load = MemoryLoad::new(&topology);
         for (cpu, demand) in demands {
             load.set(CpuId::new(cpu), Some(demand));
@@ -285,6 +290,20 @@ mod tests {
         let longer = settled(demands);
         assert!(longer[8].abs_diff(499) <= 1, "{longer:?}");
         assert!(longer[9] > longer[0], "the same queue, from farther away: {longer:?}");
+    }
+
+    #[test]
+    fn a_node_without_cpus_delivers_at_its_own_pace() {
+        let (topology, mut prices) = setup();
+        let topology = topology.with_memory_nodes(1).expect("valid");
+        // 2 bytes a ns. Its lines take 150 ns: one task asks for 3200 bytes in 1.75 us, two for more than it has.
+        prices.far_memory_ps_per_kib = 1024 * 500;
+        let of = |node: u16, tasks: usize| {
+            let demands = (0..tasks).map(|cpu| (cpu, demand(16_000, &[(node, 1)]))).collect();
+            settled_on((topology.clone(), prices.clone()), demands)[0]
+        };
+        assert_eq!([of(1, 1), of(2, 1), of(1, 2)], [749, 749, 750], "as far as the other package, which has room");
+        assert!((1000 + of(2, 2)).abs_diff(2 * 1600) <= 32, "{}", of(2, 2));
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub struct Prices {
     pub memory_far: Vec<Ps>,
     /// What a node's memory takes to deliver 1024 bytes, at its fastest; 0: it has no limit.
     pub memory_ps_per_kib: u64,
+    /// The same of a node without CPUs.
+    pub far_memory_ps_per_kib: u64,
     /// Lines that a core fetches at the same time when it refills its caches.
     pub refill_parallel: u64,
     /// Copying between user and kernel memory.
@@ -159,6 +161,7 @@ impl Prices {
             bytes_of_llcs: Vec::new(),
             memory_far: Vec::new(),
             memory_ps_per_kib: 0,
+            far_memory_ps_per_kib: 0,
             refill_parallel: 1,
             copy_ps_per_byte: 0,
         }

@@ -3,7 +3,7 @@
 use machine::description::{Description, How, builtin, parse};
 use machine::topology::{Distance, Numbering, Topology, from_synthetic};
 use sched::topology::{DomainRules, DomainSetup, SdId, build_sched_domains};
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, Ps};
 
 fn shipped(name: &str) -> Description {
     let (_, text) = builtin().iter().find(|(other, _)| *other == name).unwrap_or_else(|| panic!("no machine {name}"));
@@ -169,6 +169,33 @@ fn memory_without_cpus_lies_beyond_the_sockets() {
 }
 
 #[test]
+fn memory_has_a_price_at_every_distance() {
+    let memory = |figures: &str| {
+        let text = format!(
+            "name = \"own\"\ndescription = \"d\"\nextends = \"xeon-platinum-8480-2s\"\n[topology]\n\
+             synthetic = \"pack:2 [numa] l3:1 core:4 pu:2\"\nmemory_nodes = 1\n{TOLD}[topology.distances]\n\
+             rows = [[10, 21, 30], [21, 10, 30], [30, 30, 10]]\nrange = [20, 40]\n{TOLD}{figures}"
+        );
+        parse(&text, "own.toml").map_err(|error| error.to_string())
+    };
+    let error = memory("").unwrap_err();
+    let expected = "own.toml:1:1: found no `memory.remote_2` (the topology has memory at this distance); expected";
+    assert!(error.starts_with(expected), "{error}");
+    let figure = |name: &str, value: u32, unit: &str| {
+        let range = format!("range = [1, {value}], how = \"guess\", source = \"s\"");
+        format!("{name} = {{ value = {value}, unit = \"{unit}\", {range} }}\n")
+    };
+    let far = format!("[memory]\n{}", figure("remote_2", 350, "ns"));
+    let machine = memory(&far).unwrap();
+    assert_eq!(machine.memory_load(Distance::Remote(2)), Ps::from_ns(350));
+    assert_eq!(machine.far_memory_ps_per_kib(), machine.memory_ps_per_kib(), "as the others where nothing is said");
+    let slow = memory(&format!("{far}{}", figure("delivery_far", 16, "ps/B"))).unwrap();
+    assert_eq!((slow.memory_ps_per_kib(), slow.far_memory_ps_per_kib()), (machine.memory_ps_per_kib(), 16 * 1024));
+    let again = parse(&slow.to_toml(), "again").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.far_memory_ps_per_kib(), 16 * 1024);
+}
+
+#[test]
 fn clusters_kinds_and_capacities_of_equal_parts() {
     let synthetic = "synthetic = \"pack:1 [numa] l3:1 cluster:2 l2:4 core:1 pu:1\"\nnumbering = \"as-listed\"\n";
     let kinds = "kinds = [{ name = \"small\", cpus = \"0-3\" }]\ncapacity = [{ value = 500, cpus = \"0-3\" }]\n";
@@ -185,6 +212,41 @@ fn clusters_kinds_and_capacities_of_equal_parts() {
     assert!(error.starts_with("own.toml:6:16: found the number 0; expected a whole number from 1 to 64"), "{error}");
     let error = refused("synthetic = \"core:4 pu:1\"\ncapacity = [{ value = 500, cpus = \"3-4\" }]\n");
     assert!(error.starts_with("own.toml:6:36: found CPU 4; expected CPUs among 0-3"), "{error}");
+    for (line, place, found, rule) in [
+        (
+            "kinds = [{ name = \"a\", cpus = \"0-1\" }, { name = \"b\", cpus = \"1\" }]",
+            "6:61",
+            "CPU 1 in two kinds",
+            "a kind of CPU",
+        ),
+        (
+            "kinds = [{ name = \"a\", cpus = \"0\" }, { name = \"a\", cpus = \"1\" }]",
+            "6:47",
+            "the kind `a` for the second time",
+            "a kind of CPU",
+        ),
+        ("kinds = [{ name = \"a\\nb\", cpus = \"0\" }]", "6:19", "the text \"a b\"", "a kind of CPU has a name"),
+        (
+            "capacity = [{ value = 500, cpus = \"0-1\" }, { value = 600, cpus = \"0\" }]",
+            "6:66",
+            "CPU 0 in two entries of capacity",
+            "a CPU has one capacity",
+        ),
+    ] {
+        let error = refused(&format!("synthetic = \"core:4 pu:1\"\n{line}\n"));
+        assert!(error.starts_with(&format!("own.toml:{place}: found {found};")), "{error}");
+        assert!(error.contains(&format!("(rule: {rule}")), "{error}");
+    }
+    let error = refused("cpus = 2\ncaches = [{ level = 9, kind = \"unified\", cpus = [\"0-1\"] }]\n");
+    assert!(
+        error.starts_with("own.toml:6:21: found the number 9; expected a whole number from 1 to 5 (rule: "),
+        "{error}"
+    );
+    let error = parse("name = \"a\\nb\"\nextends = \"core-i7-3770\"\ndescription = \"d\"\n", "own.toml").unwrap_err();
+    assert!(
+        error.to_string().starts_with("own.toml:1:8: found the text \"a b\"; expected no ends of lines"),
+        "{error}"
+    );
     let kind =
         "[kind.smal]\nspeed = { value = 0.5, unit = \"ratio\", source = \"s\", how = \"guess\", range = [0.4, 0.6] }\n";
     let error = with_topology(&format!("[topology]\n{synthetic}{kinds}{TOLD}{kind}")).unwrap_err();

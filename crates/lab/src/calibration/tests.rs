@@ -88,6 +88,18 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
 }
 
 #[test]
+fn memory_beyond_the_own_node_is_a_guess_at_every_distance() {
+    let mut observed = observed();
+    let topology = "pack:1 group:2 [numa] l3:1 core:1 pu:1";
+    observed.topology = from_synthetic(topology, "test", Numbering::LinuxX86).unwrap();
+    observed.lines = vec![("package".to_string(), "line.0-1".to_string())];
+    let machine = Machine::parse(&calibrate(&observed).unwrap().text, "x").unwrap().description;
+    let package = machine.figure("memory.package").expect("the other node of the package");
+    assert_eq!((package.value, package.how.name()), (132_000, "guess"), "a fifth more than 110 ns");
+    assert!(machine.figure("memory.remote_1").is_none(), "there is no such distance");
+}
+
+#[test]
 fn memory_that_its_cpus_do_not_exhaust_may_deliver_more() {
     let mut observed = observed();
     let line = |observed: &Observed| {

@@ -4,6 +4,7 @@ use super::fit::{Check, Fitted, Range};
 use super::{Measurement, Observed};
 use crate::mistake::Mistake;
 use machine::description::{How, topology_section};
+use machine::topology::Distance;
 use std::fmt::Write;
 
 /// Without `checks` it is for the fits: exits, which end every run, take next to nothing then, so that their phase is no part of
@@ -163,9 +164,17 @@ fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     let source = format!("{}; the walk of page tables included", ran(local));
     figure(out, "local", range(local), "ns", How::Measured, &source);
     delivery(observed, out);
-    if observed.topology.nodes().len() > 1 {
-        let remote = Range { value: local.value * 1.5, low: local.value, high: local.value * 3.0 };
-        figure(out, "remote_1", remote, "ns", How::Guess, "half as much again as the own node's; not measured");
+    for distance in observed.topology.memory_distances().into_iter().skip(1) {
+        // As much of the own node's, and at most.
+        let (value, most, source) = match distance {
+            Distance::Remote(class) => {
+                let source = "half as much again as the own node's, for each class of distance; not measured";
+                (1.0 + 0.5 * f64::from(class), 1.5 + 1.5 * f64::from(class), source)
+            }
+            _ => (1.2, 2.0, "a fifth more than the own node's; not measured"),
+        };
+        let range = Range { value: local.value * value, low: local.value, high: local.value * most };
+        figure(out, &distance.name(), range, "ns", How::Guess, source);
     }
     Ok(())
 }

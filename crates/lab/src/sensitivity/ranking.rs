@@ -5,7 +5,6 @@ use crate::experiment::Experiment;
 use crate::measurements::tables;
 use crate::statistics::student::two_sided_critical;
 use crate::statistics::{Better, Mean, amean, percent_change, sample_stddev};
-use machine::description::How;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -147,7 +146,7 @@ impl Ranking {
         let heads = ["low", "high", "noise", "level low", "level high"];
         let heads: String = heads.iter().map(|head| format!("{head:>12}")).collect();
         let values = shown.iter().map(|figure| figure.span().len()).max().unwrap_or(0).max("value (range)".len());
-        let _ = writeln!(text, "{:<width$}  {:<7} {:<values$}{heads}  row", "figure", "how", "value (range)");
+        let _ = writeln!(text, "{:<width$}  {:<9} {:<values$}{heads}  row", "figure", "how", "value (range)");
         for figure in shown {
             let _ = writeln!(text, "{}", figure.line(width, values, arms));
         }
@@ -214,7 +213,7 @@ impl Ranked {
         let row = widest.map_or("", |it| it.row.as_str());
         let cells = [cell(&moves[0]), cell(&moves[1]), noise, level(&self.low), level(&self.high)];
         let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
-        format!("{:<width$}  {:<7} {:<values$}{cells}  {row}", self.figure, self.how, self.span())
+        format!("{:<width$}  {:<9} {:<values$}{cells}  {row}", self.figure, self.how, self.span())
     }
 }
 
@@ -223,7 +222,7 @@ fn ranked(uncertain: &Uncertain, low: Moved, high: Moved) -> Ranked {
     let text = |value: u64| figure.unit.text(value);
     Ranked {
         figure: name.clone(),
-        how: if figure.how == How::Fitted { "fitted" } else { "guess" }.to_string(),
+        how: figure.how.name().to_string(),
         value: text(figure.value),
         range: (text(figure.range.0), text(figure.range.1)),
         unit: figure.unit.name.to_string(),

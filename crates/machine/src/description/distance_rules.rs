@@ -1,8 +1,9 @@
 //! What prices of distances must be to each other: what is farther takes no less time.
 
 use super::error::DescriptionError;
+use super::figure::{Figure, How};
 use super::{Description, NamedFigure};
-use crate::topology::{Distance, Topology};
+use crate::topology::{Distance, Location, Topology};
 
 const RULE: &str = "prices of distances are in order: nothing far is nearer than what is near";
 
@@ -12,7 +13,7 @@ const RULE: &str = "prices of distances are in order: nothing far is nearer than
 pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionError> {
     let lines = machine.topology.distances().into_iter().filter(|distance| *distance >= Distance::Llc);
     let lines = lines.map(|distance| format!("line.{}", distance.name())).collect();
-    let memory = memory_distances(&machine.topology).into_iter().map(|distance| match distance {
+    let memory = machine.topology.memory_distances().into_iter().map(|distance| match distance {
         Distance::Same => "memory.local".to_string(),
         distance => format!("memory.{}", distance.name()),
     });
@@ -21,36 +22,54 @@ pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionEr
             names.iter().filter_map(|name| machine.figures.iter().find(|named| named.name == *name)).collect();
         for pair in figures.windows(2) {
             if pair[1].figure.value < pair[0].figure.value {
-                return Err(DescriptionError {
-                    at: pair[1].at.clone(),
-                    found: format!("{} = {} below {} = {}", pair[1].name, pair[1].figure, pair[0].name, pair[0].figure),
-                    expected: format!("{} of {} or more", pair[1].name, pair[0].figure),
-                    rule: RULE.to_string(),
-                });
+                return Err(contradiction(pair[1], pair[0], RULE));
             }
         }
     }
     Ok(())
 }
 
-/// The distances of memory that occur, nearest first.
-fn memory_distances(topology: &Topology) -> Vec<Distance> {
-    let mut found = vec![Distance::Same];
-    for cpu in topology.nodes().iter().filter_map(|node| node.cpus.first()) {
-        for node in 0..topology.nodes().len() as u16 {
-            let distance = topology.memory_distance(cpu, node);
-            if !found.contains(&distance) {
-                found.push(distance);
-            }
-        }
+/// That `one` contradicts `other`. The one whose file extends the other's is told first, for somebody wrote it last; else `one` is.
+pub(super) fn contradiction(one: &NamedFigure, other: &NamedFigure, rule: &str) -> DescriptionError {
+    let (told, other) = if other.depth < one.depth { (other, one) } else { (one, other) };
+    let (relation, bound) = match told.figure.value < other.figure.value {
+        true => ("below", "or more"),
+        false => ("above", "or less"),
+    };
+    let place = if told.at.input == other.at.input { String::new() } else { format!(" ({})", other.at) };
+    DescriptionError {
+        at: told.at.clone(),
+        found: format!("{} = {} {relation} {} = {}{place}", told.name, told.figure, other.name, other.figure),
+        expected: format!("{} of {} {bound}", told.name, other.figure),
+        rule: rule.to_string(),
     }
-    found.sort_unstable();
-    found
+}
+
+/// The figures that a topology needs, by section: a price for each distance that occurs on it. The own CPU's lines are free, the own node's
+/// memory has another name.
+pub(super) fn needed(topology: &Topology) -> Vec<(&'static str, Distance)> {
+    let lines = topology.distances().into_iter().skip(1).map(|distance| ("line", distance));
+    lines.chain(topology.memory_distances().into_iter().skip(1).map(|distance| ("memory", distance))).collect()
+}
+
+/// Adds a price for each distance of the machine's topology that has none: what [`Description::nearest_price`] has.
+pub(super) fn borrow_missing(machine: &mut Description, from: &str) {
+    for (section, distance) in needed(&machine.topology) {
+        let name = format!("{section}.{}", distance.name());
+        if machine.figure(&name).is_some() {
+            continue;
+        }
+        let Some((near, figure)) = machine.nearest_price(section, distance) else { continue };
+        let source = format!("{from} has no such distance: as {near}, which is {}", figure.source);
+        let figure = Figure { source, how: How::Guess, ..figure.clone() };
+        machine.figures.push(NamedFigure { name, figure, at: Location::of(&machine.file), depth: 0 });
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{How, for_topology, parse};
+    use crate::topology::{DraftDistance, Location, Numbering, from_synthetic};
 
     /// A machine that differs from one that ships in one line of a section, refused.
     fn refused(section: &str, name: &str, ns: u32) -> String {
@@ -62,12 +81,33 @@ mod tests {
     }
 
     #[test]
+    fn a_topology_that_borrows_prices_has_one_for_every_distance() {
+        let synthetic = |text: &str| from_synthetic(text, "t", Numbering::AsListed).expect("valid");
+        let mine = for_topology("mine", synthetic("pack:1 group:2 [numa] l3:1 core:4 pu:1"));
+        let [package, remote] = ["memory.package", "memory.remote_1"].map(|name| mine.figure(name).expect(name));
+        assert_eq!((package.value, package.range, package.how), (remote.value, remote.range, How::Guess));
+        let source = "skylake-uma-8 has no such distance: as memory.remote_1, which is taken from skylake-uma-8: ";
+        assert!(package.source.starts_with(source), "{}", package.source);
+        // More classes of distance than any machine of so many packages that ships.
+        let apart = |from: u64, to: u64| 10 + 5 * from.abs_diff(to).min(3);
+        let rows = (0..8).map(|from| (0..8).map(|to| apart(from, to)).collect()).collect();
+        let table = DraftDistance { nodes: (0..8).collect(), rows, at: Location::of("t") };
+        let mine = for_topology("mine", synthetic("pack:8 [numa] core:2 pu:1").with_distances(table).expect("valid"));
+        for section in ["line", "memory"] {
+            let [near, far] =
+                ["remote_2", "remote_3"].map(|name| mine.figure(&format!("{section}.{name}")).expect(name));
+            assert_eq!((near.value, far.how), (far.value, How::Guess));
+        }
+        assert!(parse(&mine.to_toml(), "again.toml").is_ok());
+    }
+
+    #[test]
     fn what_is_farther_is_no_nearer() {
         assert_eq!(
             refused("memory", "remote_1", 100),
             format!(
-                "own.toml:5:12: found memory.remote_1 = 100 ns below memory.local = 125 ns; expected memory.remote_1 of 125 ns \
-                 or more (rule: {})",
+                "own.toml:5:12: found memory.remote_1 = 100 ns below memory.local = 125 ns (machines/ivybridge-ex-16s.toml:73:9); \
+                 expected memory.remote_1 of 125 ns or more (rule: {})",
                 super::RULE
             )
         );
@@ -76,9 +116,11 @@ mod tests {
         let text = "name = \"own\"\nextends = \"ivybridge-ex-16s\"\ndescription = \"d\"\n[memory]\npackage = { value = 1, \
                     unit = \"ns\", source = \"s\", how = \"guess\", range = [1, 9] }\n";
         assert!(parse(text, "own.toml").is_ok());
-        // The far one stands in another file than the near one: its own line is told.
+        // The far one stands in the file that is extended: its place comes second.
         let message = refused("line", "llc", 900);
-        assert!(message.starts_with("machines/ivybridge-ex-16s.toml:"), "{message}");
-        assert!(message.contains("found line.remote_1 = 250 ns below line.llc = 900 ns"), "{message}");
+        let start =
+            "own.toml:5:7: found line.llc = 900 ns above line.remote_1 = 250 ns (machines/ivybridge-ex-16s.toml:";
+        assert!(message.starts_with(start), "{message}");
+        assert!(message.contains("); expected line.llc of 250 ns or less (rule: "), "{message}");
     }
 }

@@ -1,8 +1,9 @@
 //! What frequencies of `[frequency]` must be to each other, and what a machine whose frequencies change must tell.
 
+use super::Description;
+use super::distance_rules::contradiction;
 use super::error::DescriptionError;
 use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE};
-use super::{Description, NamedFigure};
 use crate::topology::CpuKind;
 
 const RULE_ORDER: &str = "frequencies are in order: the lowest, the marked, turbo falling with more cores";
@@ -13,7 +14,7 @@ const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every fig
 pub(super) fn check_frequencies(machine: &Description) -> Result<(), DescriptionError> {
     let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
     let below = |low: &str, high: &str| match (named(low), named(high)) {
-        (Some(low), Some(high)) if low.figure.value > high.figure.value => Err(out_of_order(low, high)),
+        (Some(low), Some(high)) if low.figure.value > high.figure.value => Err(contradiction(low, high, RULE_ORDER)),
         _ => Ok(()),
     };
     below("frequency.min", "frequency.base")?;
@@ -61,7 +62,7 @@ fn turbo_falls(machine: &Description, section: &str) -> Result<(), DescriptionEr
     let mut fewer = named("max");
     for more in (1..=255).filter_map(|cores| named(&format!("turbo_{cores}"))) {
         if let Some(fewer) = fewer.filter(|fewer| fewer.figure.value < more.figure.value) {
-            return Err(out_of_order(more, fewer));
+            return Err(contradiction(more, fewer, RULE_ORDER));
         }
         fewer = Some(more);
     }
@@ -93,15 +94,6 @@ fn check_operating_points(machine: &Description) -> Result<(), DescriptionError>
         }
     }
     Ok(())
-}
-
-fn out_of_order(low: &NamedFigure, high: &NamedFigure) -> DescriptionError {
-    DescriptionError {
-        at: low.at.clone(),
-        found: format!("{} = {} above {} = {}", low.name, low.figure, high.name, high.figure),
-        expected: format!("{} at most {}", low.name, high.figure),
-        rule: RULE_ORDER.to_string(),
-    }
 }
 
 #[cfg(test)]

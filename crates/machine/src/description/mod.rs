@@ -11,6 +11,7 @@
 mod builtin;
 mod disk_table;
 mod distance_rules;
+mod distance_table;
 mod energy_table;
 mod error;
 mod extends;
@@ -165,7 +166,13 @@ impl Description {
             assert_eq!(known.dimension, figure.unit.dimension, "{name} is no {}", figure.unit.name);
         }
         match self.figures.iter_mut().find(|named| named.name == name) {
-            Some(named) => named.figure = figure,
+            Some(named) => {
+                if name.starts_with(distance_table::PREFIX) {
+                    let (from, to) = (named.figure.value as u32, figure.value as u32);
+                    self.topology = self.topology.clone().with_node_distance(from, to);
+                }
+                named.figure = figure;
+            }
             None => self.figures.push(NamedFigure {
                 name: name.to_string(),
                 figure,
@@ -220,31 +227,45 @@ impl Description {
             let source = format!("taken from {from}: {}", named.fact.source);
             NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
         };
-        let of_topology = |name: &str| name.starts_with("energy.") || name.starts_with("kind.");
-        Description {
+        let of_topology =
+            |name: &str| ["energy.", "kind.", "topology."].iter().any(|section| name.starts_with(section));
+        let distances = distance_table::Told::by_user(&topology, &self.file);
+        let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));
+        let distances = distance_table::distance_figures(&topology, &distances).into_iter();
+        let mut machine = Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: told_by.clone(),
             topology,
             // These were told of the machine's own CPUs and of no others.
-            figures: self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed).collect(),
+            figures: distances
+                .chain(self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed))
+                .collect(),
             facts: self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact).collect(),
             name: format!("{from}-prices"),
             energy: Vec::new(),
             ..self
-        }
+        };
+        distance_rules::borrow_missing(&mut machine, &from);
+        machine
     }
 
     pub fn named(self, name: &str) -> Description {
         Description { name: name.to_string(), ..self }
     }
 
-    /// The price `section.<distance>`. Where it is not given: that of the next nearer distance that is, else of the
-    /// next farther one.
-    fn by_distance(&self, section: &str, distance: Distance) -> Ps {
-        let given = |index: usize| self.figure(&format!("{section}.{}", Distance::from_index(index).name()));
+    /// The figure `section.<distance>`, with its name. Where it is not given: that of the next nearer distance that is, else of the
+    /// next farther one. A file gives it for every distance that its topology has.
+    fn nearest_price(&self, section: &str, distance: Distance) -> Option<(String, &Figure)> {
+        let given = |index: usize| {
+            let name = format!("{section}.{}", Distance::from_index(index).name());
+            self.figure(&name).map(|figure| (name, figure))
+        };
         let nearer = (1..=distance.index()).rev().find_map(given);
-        let price = nearer.or_else(|| (distance.index()..Distance::Remote(u8::MAX).index()).find_map(given));
-        price.map_or(Ps::ZERO, Figure::time)
+        nearer.or_else(|| (distance.index()..Distance::Remote(u8::MAX).index()).find_map(given))
+    }
+
+    fn by_distance(&self, section: &str, distance: Distance) -> Ps {
+        self.nearest_price(section, distance).map_or(Ps::ZERO, |(_, figure)| figure.time())
     }
 
     /// A modified cache line that another CPU holds, fetched; nothing for the CPU itself.
@@ -278,9 +299,7 @@ impl Description {
 
     /// The same by [`Distance::index`], for all distances that there are.
     pub fn memory_loads(&self) -> Vec<Ps> {
-        let nodes = 0..self.topology.nodes().len() as u16;
-        let of_cpu = |(cpu, _)| nodes.clone().map(move |node| self.topology.memory_distance(cpu, node).index());
-        let farthest = self.topology.cpus().flat_map(of_cpu).max().unwrap_or(0);
+        let farthest = self.topology.memory_distances().last().map_or(0, |distance| distance.index());
         (0..=farthest).map(|index| self.memory_load(Distance::from_index(index))).collect()
     }
 
@@ -459,6 +478,11 @@ impl Description {
     /// What a node's memory takes to deliver 1024 bytes at its fastest, in picoseconds; 0: nothing is known of a limit.
     pub fn memory_ps_per_kib(&self) -> u64 {
         self.figure("memory.delivery").map_or(0, Figure::ps_per_kib)
+    }
+
+    /// The same of a node without CPUs.
+    pub fn far_memory_ps_per_kib(&self) -> u64 {
+        self.figure("memory.delivery_far").map_or_else(|| self.memory_ps_per_kib(), Figure::ps_per_kib)
     }
 
     pub fn line_bytes(&self) -> u64 {

@@ -93,6 +93,7 @@ keys! {
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";
     "memory.remote_N" optional Time TIME, "a line from memory at the Nth distance between packages";
     "memory.delivery" optional TimePerBytes (1, SECOND), "what a node's memory takes to deliver, at its fastest and all CPUs together; no limit where not given";
+    "memory.delivery_far" optional TimePerBytes (1, SECOND), "the same of a node without CPUs; as memory.delivery where not given";
     "ipi.send" required Cycles CYCLES, "work of sending an interrupt to another CPU";
     "ipi.delivery" required Time TIME, "from sending to the first instruction on a running CPU of the same package";
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";

@@ -1,6 +1,6 @@
 //! Machine files: TOML in, [`Description`] out.
 
-use super::distance_rules::check_distances;
+use super::distance_rules::{check_distances, needed};
 use super::energy_table::read_energy;
 use super::error::DescriptionError;
 use super::extends::{Base, bases, resolve};
@@ -11,14 +11,15 @@ use super::kind_table::read_kinds;
 use super::names::{FACTS, KEYS, Key, OPTIONAL_FACTS, WORK, key_of};
 use super::nearest::nearest_name;
 use super::toml_text::{Node, Table};
-use super::topology_table::read_topology;
+use super::topology_table::{one_line, read_topology};
 use super::{Description, Fact, NamedFact, NamedFigure};
 use crate::topology::{DecimalError, excerpt};
 
 pub(super) const RULE_NAMES: &str = "only known names, so that a slip of the hand is not ignored";
+const RULE_NAME: &str = "a machine has a name, of one line";
 const RULE_FIGURE: &str = "every number is a table with value, unit, source, how and range";
 const RULE_SOURCE: &str = "every number names its source";
-const RULE_RANGE: &str = "every number says between which bounds it may lie, and lies there";
+pub(super) const RULE_RANGE: &str = "every number says between which bounds it may lie, and lies there";
 const RULE_WORK: &str = "work in instructions needs to know what an instruction takes on the machine";
 /// In cycles, or thousandths of instructions.
 const AMOUNT: (u64, u64) = (0, 1_000_000_000);
@@ -42,19 +43,19 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     top.dedup();
     root.only(&top, RULE_NAMES)?;
 
-    let name = root.string("name", "a machine has a name")?.to_string();
+    let name = one_line(&root, "name", RULE_NAME)?.to_string();
     let about = root.string("description", "a machine is described in a sentence")?.trim().to_string();
     let Some(topology) = root.table("topology")? else {
         let expected = "[topology] with synthetic = \"pack:2 l3:1 core:12 pu:2\" or with lists of CPUs";
         return Err(root.error("no [topology]", expected, RULE_COMPLETE));
     };
-    let (topology, topology_fact) = read_topology(&topology)?;
+    let (topology, topology_fact, distances) = read_topology(&topology)?;
     let mut description = Description {
         name,
         about,
         topology,
         topology_fact,
-        figures: Vec::new(),
+        figures: distances,
         facts: Vec::new(),
         idle_states: Vec::new(),
         energy: Vec::new(),
@@ -304,10 +305,11 @@ fn require_all(root: &Table, description: &Description) -> Result<(), Descriptio
             return missing(name, meaning);
         }
     }
-    for distance in description.topology().distances().into_iter().skip(1) {
-        let name = format!("line.{}", distance.name());
+    for (section, distance) in needed(description.topology()) {
+        let name = format!("{section}.{}", distance.name());
         if description.figure(&name).is_none() {
-            return missing(&name, "the topology has CPUs at this distance");
+            let what = if section == "line" { "CPUs" } else { "memory" };
+            return missing(&name, &format!("the topology has {what} at this distance"));
         }
     }
     Ok(())

@@ -1,19 +1,22 @@
 //! `[topology]` in a machine file: hwloc's synthetic notation, or lists of CPUs for machines that are not symmetric.
 
-use super::Fact;
+use super::distance_table::{Told, distance_figures, read_distances};
 use super::error::DescriptionError;
 use super::figure::How;
 use super::read::read_how;
 use super::toml_text::{Node, Table};
+use super::{Fact, NamedFigure};
 use crate::topology::{
-    CacheKind, CpuKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES, Numbering,
-    Topology, from_synthetic, parse_list,
+    CacheKind, CpuKind, Draft, DraftCache, DraftDistance, DraftNode, DraftPart, Location, MOST_CACHE_BYTES,
+    MOST_CACHE_LEVEL, Numbering, Topology, excerpt, from_synthetic, parse_list,
 };
 use units::{CpuId, CpuMask};
 
-const RULE: &str = "a topology is whole and without contradictions";
-const RULE_SYMMETRY: &str = "distances are symmetric";
-const RULE_SOURCE: &str = "a topology names its source, as every number does";
+pub(super) const RULE: &str = "a topology is whole and without contradictions";
+const RULE_KINDS: &str = "a kind of CPU has a name of its own, of one line, and each CPU is of one kind at most";
+const RULE_CAPACITY: &str = "a CPU has one capacity";
+const RULE_LEVEL: &str = "a cache is of one of the levels that processors have, 1 to 5 as hwloc counts them";
+pub(super) const RULE_SOURCE: &str = "a topology names its source, as every number does";
 const SYNTHETIC: &[&str] =
     &["synthetic", "numbering", "memory_nodes", "kinds", "capacity", "distances", "source", "how"];
 const LISTED: &[&str] = &[
@@ -31,18 +34,20 @@ const LISTED: &[&str] = &[
     "how",
 ];
 
-/// The topology and where it is from.
-pub(super) fn read_topology(table: &Table) -> Result<(Topology, Fact), DescriptionError> {
+/// The topology and where it is from, and its distances.
+pub(super) fn read_topology(table: &Table) -> Result<(Topology, Fact, Vec<NamedFigure>), DescriptionError> {
     let synthetic = table.get("synthetic").is_some();
     table.only(if synthetic { SYNTHETIC } else { LISTED }, "a topology is synthetic or listed, in known names")?;
     let source = table.string("source", RULE_SOURCE)?.to_string();
     let how = read_how(table)?;
-    let topology = if synthetic { read_synthetic(table)? } else { read_listed(table)? };
+    let (topology, told) = if synthetic { read_synthetic(table)? } else { read_listed(table)? };
+    let told = told.unwrap_or_else(|| Told::nothing(table.source.at(table.span.start), table.source.depth));
     let value = if synthetic { table.string("synthetic", RULE)?.to_string() } else { topology.summary() };
-    Ok((topology, Fact { value, source, how }))
+    let distances = distance_figures(&topology, &told);
+    Ok((topology, Fact { value, source, how }, distances))
 }
 
-fn read_synthetic(table: &Table) -> Result<Topology, DescriptionError> {
+fn read_synthetic(table: &Table) -> Result<(Topology, Option<Told>), DescriptionError> {
     let text = table.string("synthetic", RULE)?;
     let numbering = match table.get("numbering").map(|value| (value, value.as_str())) {
         None | Some((_, Some("linux-x86"))) => Numbering::LinuxX86,
@@ -68,15 +73,16 @@ fn read_synthetic(table: &Table) -> Result<Topology, DescriptionError> {
         topology = topology.with_capacity(&cpus, value);
     }
     match read_distances(table)? {
-        None => Ok(topology),
-        Some(distance) => {
+        None => Ok((topology, None)),
+        Some((distance, told)) => {
             let nodes = topology.nodes().len() as u32;
-            Ok(topology.with_distances(DraftDistance { nodes: (0..nodes).collect(), ..distance })?)
+            let distance = DraftDistance { nodes: (0..nodes).collect(), ..distance };
+            Ok((topology.with_distances(distance)?, Some(told)))
         }
     }
 }
 
-fn read_listed(table: &Table) -> Result<Topology, DescriptionError> {
+fn read_listed(table: &Table) -> Result<(Topology, Option<Told>), DescriptionError> {
     let mut draft = Draft::new(table.source.file);
     draft.at = table.source.at(table.span.start);
     let Some(count) = table.get("cpus") else {
@@ -104,17 +110,22 @@ fn read_listed(table: &Table) -> Result<Topology, DescriptionError> {
     for (cpus, value) in capacity {
         draft.capacity.extend(cpus.iter().map(|cpu: CpuId| (cpu, value)));
     }
-    if let Some(distance) = read_distances(table)? {
-        let nodes = (0..draft.nodes.len().max(1) as u32).collect();
-        draft.distance = Some(DraftDistance { nodes, ..distance });
-    }
-    Ok(draft.finish()?)
+    let (distance, told) = read_distances(table)?.unzip();
+    let nodes = || (0..draft.nodes.len().max(1) as u32).collect();
+    draft.distance = distance.map(|distance| DraftDistance { nodes: nodes(), ..distance });
+    Ok((draft.finish()?, told))
 }
 
 fn whole(value: &Node, low: u64, high: u64) -> Result<u64, DescriptionError> {
+    whole_by(value, low, high, RULE)
+}
+
+/// A whole number within bounds that `rule` gives.
+pub(super) fn whole_by(value: &Node, low: u64, high: u64, rule: &str) -> Result<u64, DescriptionError> {
     match value.number_text().and_then(|text| text.replace('_', "").parse::<u64>().ok()) {
         Some(number) if (low..=high).contains(&number) => Ok(number),
-        _ => Err(value.error(&value.kind(), &format!("a whole number from {low} to {high}"), RULE)),
+        _ if low == high => Err(value.error(&value.kind(), &low.to_string(), rule)),
+        _ => Err(value.error(&value.kind(), &format!("a whole number from {low} to {high}"), rule)),
     }
 }
 
@@ -158,7 +169,7 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
         let Some(level) = cache.get("level") else {
             return Err(cache.error("a cache without level", "level = 1, 2 or 3", RULE));
         };
-        let level = whole(level, 1, 9)? as u8;
+        let level = whole_by(level, 1, u64::from(MOST_CACHE_LEVEL), RULE_LEVEL)? as u8;
         let kind = match cache.string("kind", RULE)? {
             "unified" => CacheKind::Unified,
             "data" => CacheKind::Data,
@@ -184,12 +195,20 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, V
         Some(cpus) => set(cpus, all),
         None => Err(inner.error("an entry without cpus", "cpus = \"0-3\"", RULE)),
     };
+    let mut of_kind = CpuMask::default();
     for value in table.array("kinds", "an array of tables")?.unwrap_or_default() {
         let kind = table.as_table("kinds", value)?;
         kind.only(&["name", "cpus"], "a kind has a name and cpus")?;
+        let name = one_line(&kind, "name", RULE_KINDS)?;
+        if kinds.iter().any(|(other, _)| other == name) {
+            let found = format!("the kind `{}` for the second time", excerpt(name, 60));
+            return Err(kind.get("name").unwrap_or(value).error(&found, "each kind once", RULE_KINDS));
+        }
         let cpus = cpus_of(&kind)?;
-        kinds.push((kind.string("name", RULE)?.to_string(), cpus));
+        once(&kind, &cpus, &mut of_kind, "kinds", RULE_KINDS)?;
+        kinds.push((name.to_string(), cpus));
     }
+    let mut of_capacity = CpuMask::default();
     for value in table.array("capacity", "an array of tables")?.unwrap_or_default() {
         let capacity = table.as_table("capacity", value)?;
         capacity.only(&["value", "cpus"], "a capacity has a value and cpus")?;
@@ -197,70 +216,32 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, V
         let Some(amount) = capacity.get("value") else {
             return Err(capacity.error("a capacity without value", "value = 1 to 1024", RULE));
         };
+        once(&capacity, &cpus, &mut of_capacity, "entries of capacity", RULE_CAPACITY)?;
         capacities.push((cpus, whole(amount, 1, 1024)? as u32));
     }
     Ok((kinds, capacities))
 }
 
-/// `distances = { rows = [[10, 21], [21, 10]], source, how, range }`; the range is for other nodes than the own. The
-/// nodes are left for the caller to fill in.
-fn read_distances(table: &Table) -> Result<Option<DraftDistance>, DescriptionError> {
-    let Some(inner) = table.table("distances")? else { return Ok(None) };
-    inner.only(
-        &["rows", "asymmetric", "source", "how", "range"],
-        "distances have rows, a source, how and a range, and say so if they are asymmetric",
-    )?;
-    inner.string("source", RULE_SOURCE)?;
-    read_how(&inner)?;
-    let expected = "rows = [[10, 21], [21, 10]]";
-    let Some(rows) = inner.array("rows", expected)? else {
-        return Err(inner.error("distances without rows", expected, RULE));
-    };
-    let range = inner.array("range", "range = [lowest, highest]")?.unwrap_or_default();
-    let range: Vec<u64> = range.iter().map(|value| whole(value, 10, 254)).collect::<Result<_, _>>()?;
-    let [low, high] = range[..] else {
-        return Err(inner.error("distances without a range", "range = [lowest, highest]", "every number has a range"));
-    };
-    let mut numbers = Vec::new();
-    for (from, row) in rows.iter().enumerate() {
-        let Some(values) = row.as_array() else {
-            return Err(row.error(&row.kind(), expected, RULE));
-        };
-        let mut line = Vec::new();
-        for (to, value) in values.iter().enumerate() {
-            let (low, high) = if from == to { (10, 10) } else { (low, high) };
-            line.push(whole(value, low, high)?);
-        }
-        numbers.push(line);
+/// That none of an entry's CPUs is in an entry `before`; then all of them are.
+fn once(entry: &Table, cpus: &CpuMask, before: &mut CpuMask, what: &str, rule: &str) -> Result<(), DescriptionError> {
+    if let Some(cpu) = cpus.iter().find(|&cpu| before.contains(cpu)) {
+        let found = format!("CPU {cpu} in two {what}");
+        let expected = format!("each CPU in one of the {what} at most");
+        return Err(entry
+            .get("cpus")
+            .map_or_else(|| entry.error(&found, &expected, rule), |value| value.error(&found, &expected, rule)));
     }
-    let asymmetric = match inner.get("asymmetric") {
-        None => false,
-        Some(value) => {
-            let rule = "asymmetric is true or left out";
-            value.as_bool().ok_or_else(|| value.error(&value.kind(), "true", rule))?
-        }
-    };
-    if !asymmetric {
-        require_symmetry(rows, &numbers)?;
-    }
-    let at = inner.source.at(inner.span.start);
-    Ok(Some(DraftDistance { nodes: Vec::new(), rows: numbers, at }))
+    before.or_with(cpus);
+    Ok(())
 }
 
-/// That it is as far from one node to another as back. Rows of the wrong length are told elsewhere.
-fn require_symmetry(rows: &[Node], numbers: &[Vec<u64>]) -> Result<(), DescriptionError> {
-    for (from, line) in numbers.iter().enumerate() {
-        for (to, &there) in line.iter().enumerate().take(from) {
-            let back = numbers[to].get(from).copied().unwrap_or(there);
-            if back != there {
-                let at = rows[from].as_array().map_or(&rows[from], |row| &row[to]);
-                let found = format!("distance {there} from node {from} to {to}, and {back} back");
-                let expected = format!("{back}, or `asymmetric = true` if the firmware's table is like that");
-                return Err(at.error(&found, &expected, RULE_SYMMETRY));
-            }
-        }
+/// A name that fits on a line of what is printed.
+pub(super) fn one_line<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Result<&'t str, DescriptionError> {
+    let text = table.string(name, rule)?;
+    match (text.contains(char::is_control), table.get(name)) {
+        (true, Some(value)) => Err(value.error(&value.kind(), "no ends of lines or other control characters", rule)),
+        _ => Ok(text),
     }
-    Ok(())
 }
 
 /// Where a topology that a user brought is from.

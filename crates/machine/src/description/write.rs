@@ -1,5 +1,6 @@
 //! Writes a machine as a machine file, which reads back as the same machine: for `machines import` and `show`.
 
+use super::distance_table::{Told, told_of};
 use super::figure::{Figure, How};
 use super::{Description, Fact};
 use crate::topology::{CacheKind, Part, Topology};
@@ -67,12 +68,12 @@ pub fn topology_section(topology: &Topology, source: &str, how: How) -> String {
     let fact = Fact { value: topology.summary(), source: source.to_string(), how };
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = topology_text(topology, &fact, &mut out);
+    let _ = topology_text(topology, &fact, None, &mut out);
     out
 }
 
 /// `[topology]` with every set listed. What a file cannot say is lost: OS numbers, memory sizes, notices.
-fn topology_text(topology: &Topology, fact: &Fact, out: &mut String) -> std::fmt::Result {
+fn topology_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mut String) -> std::fmt::Result {
     writeln!(out, "[topology]")?;
     writeln!(out, "source = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
     writeln!(out, "cpus = {}", topology.nr_cpus())?;
@@ -106,25 +107,25 @@ fn topology_text(topology: &Topology, fact: &Fact, out: &mut String) -> std::fmt
     }
     writeln!(out, "]")?;
     kinds_text(topology, out)?;
-    if topology.nodes().len() > 1 {
-        let row = |row: &Vec<u32>| format!("        {row:?},\n");
-        let rows: String = topology.distance.iter().map(row).collect();
-        let others = |of: fn(u32, u32) -> u32, start: u32| {
-            let off_diagonal = |(from, row): (usize, &Vec<u32>)| {
-                let others = row.iter().enumerate().filter(|&(to, _)| to != from);
-                others.map(|(_, &distance)| distance).collect::<Vec<u32>>()
-            };
-            topology.distance.iter().enumerate().flat_map(off_diagonal).fold(start, of)
-        };
-        let (low, high) = (others(u32::min, 254), others(u32::max, 10));
-        writeln!(out, "[topology.distances]\nsource = {}\nhow = \"{}\"", quoted(&fact.source), fact.how.name())?;
-        let table = &topology.distance;
-        if (0..table.len()).any(|from| (0..from).any(|to| table[from][to] != table[to][from])) {
-            writeln!(out, "asymmetric = true")?;
-        }
-        writeln!(out, "range = [{low}, {high}]\nrows = [\n{rows}]")?;
+    if topology.distances_told { distances_text(topology, fact, told, out) } else { Ok(()) }
+}
+
+/// The table as whoever told it has it; as the topology's own where nothing else is known of it.
+fn distances_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mut String) -> std::fmt::Result {
+    let classes = topology.node_distances();
+    let ends = [classes.first(), classes.last()].map(|end| end.map_or(0, |&end| u64::from(end)));
+    let (source, how, (low, high)) = match told {
+        Some(told) => (&told.source, told.how, told.range),
+        None => (&fact.source, fact.how, (ends[0], ends[1])),
+    };
+    let row = |row: &Vec<u32>| format!("        {row:?},\n");
+    let rows: String = topology.distance.iter().map(row).collect();
+    writeln!(out, "[topology.distances]\nsource = {}\nhow = \"{}\"", quoted(source), how.name())?;
+    let table = &topology.distance;
+    if (0..table.len()).any(|from| (0..from).any(|to| table[from][to] != table[to][from])) {
+        writeln!(out, "asymmetric = true")?;
     }
-    Ok(())
+    writeln!(out, "range = [{low}, {high}]\nrows = [\n{rows}]")
 }
 
 fn kinds_text(topology: &Topology, out: &mut String) -> std::fmt::Result {
@@ -167,7 +168,7 @@ impl Description {
             writeln!(out, "{} = {}", key(name), figure_text(figure))?;
         }
         writeln!(out)?;
-        topology_text(&self.topology, &self.topology_fact, out)?;
+        topology_text(&self.topology, &self.topology_fact, told_of(self).as_ref(), out)?;
         let mut sections: Vec<&str> = Vec::new();
         let names = self.figures().map(|(name, _)| name).chain(self.facts().map(|(name, _)| name));
         for section in names.filter_map(|name| Some(name.split_once('.')?.0)) {
@@ -175,7 +176,7 @@ impl Description {
                 sections.push(section);
             }
         }
-        for section in sections {
+        for section in sections.into_iter().filter(|section| *section != "topology") {
             writeln!(out, "\n[{section}]")?;
             let here =
                 |name: &str| name.split_once('.').filter(|(of, _)| *of == section).map(|(_, name)| name.to_string());

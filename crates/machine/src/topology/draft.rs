@@ -9,6 +9,9 @@ use units::{Capacity, CpuId, CpuMask, NR_CPUS};
 /// No cache is larger than a terabyte of memory.
 pub(crate) const MOST_CACHE_BYTES: u64 = 1 << 40;
 
+/// hwloc's deepest level of caches.
+pub(crate) const MOST_CACHE_LEVEL: u8 = 5;
+
 /// The largest distance the firmware's table can give to a node that can be reached.
 const MAX_DISTANCE: u32 = 254;
 
@@ -127,6 +130,7 @@ impl Draft {
         self.require_whole("cluster", &clusters, "packages", &package_of)?;
         let llcs = self.place_llcs(&clusters, &caches, &packages, &package_of, &node_of);
         let dies = sorted_parts(&self.dies);
+        let distances_told = self.distance.is_some() && nodes.len() > 1;
         let distance = node_distances(self.distance.take(), &nodes, &mut self.notices)?;
 
         let cluster_of = index_of(&clusters, nr_cpus);
@@ -161,6 +165,7 @@ impl Draft {
             caches,
             kinds,
             distance,
+            distances_told,
             hops,
             notices,
             energy_model: None,
@@ -176,6 +181,8 @@ impl Draft {
         {
             disjoint(what, &sets(parts))?;
         }
+        let at = |(_, cpus): &(String, CpuMask)| (cpus.clone(), self.at.clone());
+        disjoint("kind", &self.kinds.iter().map(at).collect::<Vec<_>>())?;
         let mut kinds: Vec<(u8, CacheKind)> = self.caches.iter().map(|cache| (cache.level, cache.kind)).collect();
         kinds.sort_unstable();
         kinds.dedup();

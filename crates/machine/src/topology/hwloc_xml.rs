@@ -5,7 +5,7 @@
 //! caches. PUs without a cpuset of their own (format 1 lists offline CPUs so) are left out with a notice.
 
 use super::cpulist::parse_mask;
-use super::draft::{Draft, DraftCache, DraftNode, DraftPart};
+use super::draft::{Draft, DraftCache, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::{Lines, excerpt};
 use super::hwloc_distances::read_distances;
 use super::{CacheKind, Location, Topology, TopologyError};
@@ -243,8 +243,8 @@ impl<'a> Reader<'a> {
 
     fn cache_level(&self, node: XmlNode) -> Result<u8, TopologyError> {
         match self.required(node, "depth")? {
-            level @ 1..=9 => Ok(level as u8),
-            level => self.wrong(node, format!("a cache of level {level}"), "a level from 1 to 9"),
+            level if (1..=u64::from(MOST_CACHE_LEVEL)).contains(&level) => Ok(level as u8),
+            level => self.wrong(node, format!("a cache of level {level}"), "a level from 1 to 5"),
         }
     }
 
@@ -385,10 +385,14 @@ impl<'a> Reader<'a> {
             }
         }
         let name = match (info("CoreType"), node.attribute("forced_efficiency")) {
-            (Some(name), _) => name.to_string(),
-            (None, Some(efficiency)) => format!("efficiency {efficiency}"),
+            (Some(name), _) => excerpt(name, 60),
+            (None, Some(efficiency)) => excerpt(&format!("efficiency {efficiency}"), 60),
             (None, None) => format!("kind {}", self.draft.kinds.len()),
         };
+        // Cores of one type whose frequencies differ are two kinds to hwloc.
+        let known = |name: &str| self.draft.kinds.iter().any(|(other, _)| other == name);
+        let numbered = (2..).map(|number| format!("{name} {number}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !known(name)).expect("numbers go on");
         self.draft.kinds.push((name, cpus));
         Ok(())
     }

@@ -29,7 +29,7 @@ pub use hwloc_xml::from_hwloc_xml;
 pub use synthetic::from_synthetic;
 pub use sysfs::from_sysfs;
 
-pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_BYTES};
+pub(crate) use draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_BYTES, MOST_CACHE_LEVEL};
 
 use sched::cpu_topology::{CpuTopology, EnergyModel};
 use units::{Capacity, CpuId, CpuMask, PerCpu};
@@ -121,6 +121,8 @@ pub struct Topology {
     pub(crate) kinds: Vec<CpuKind>,
     /// `[from][to]`, 10 = local.
     pub(crate) distance: Vec<Vec<u32>>,
+    /// Whether the input tells of them; else they are Linux's default.
+    pub(crate) distances_told: bool,
     /// `[from * nodes + to]`, see [`Distance::Remote`]; 0 where no two CPUs of the nodes lie in different packages.
     pub(crate) hops: Vec<u8>,
     pub(crate) notices: Vec<String>,
@@ -276,6 +278,21 @@ impl Topology {
         found
     }
 
+    /// The distances of memory that occur, nearest first: the own node's, then others.
+    pub fn memory_distances(&self) -> Vec<Distance> {
+        let mut found = Vec::new();
+        for (cpu, _) in self.cpus() {
+            for node in 0..self.nodes.len() as u16 {
+                let distance = self.memory_distance(cpu, node);
+                if !found.contains(&distance) {
+                    found.push(distance);
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// What the architecture tells kernel/sched about these CPUs.
     pub fn cpu_topology(&self) -> CpuTopology {
         let nr_cpus = self.nr_cpus();
@@ -335,6 +352,7 @@ impl Topology {
             self.nodes.push(Node { os_index, cpus: CpuMask::default(), memory_bytes: None });
         }
         self.distance = draft::node_distances(None, &self.nodes, &mut self.notices)?;
+        self.distances_told = false;
         self.hops = distance::remote_hops(&self.cpus, &self.nodes, &self.distance);
         Ok(self)
     }
@@ -351,8 +369,32 @@ impl Topology {
     /// The same machine with another table of distances; its rows are in the order of `table.nodes`.
     pub(crate) fn with_distances(mut self, table: DraftDistance) -> Result<Topology, TopologyError> {
         self.distance = draft::node_distances(Some(table), &self.nodes, &mut self.notices)?;
+        self.distances_told = self.nodes.len() > 1;
         self.hops = distance::remote_hops(&self.cpus, &self.nodes, &self.distance);
         Ok(self)
+    }
+
+    /// The distances that the table has between two nodes, each once, the shortest first.
+    pub fn node_distances(&self) -> Vec<u32> {
+        let others = |(from, row): (usize, &Vec<u32>)| {
+            let others = row.iter().enumerate().filter(|&(to, _)| to != from);
+            others.map(|(_, &distance)| distance).collect::<Vec<u32>>()
+        };
+        let mut found: Vec<u32> = self.distance.iter().enumerate().flat_map(others).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The same machine with nodes `to` apart that are `from` apart in the table.
+    pub(crate) fn with_node_distance(mut self, from: u32, to: u32) -> Topology {
+        for (node, row) in self.distance.iter_mut().enumerate() {
+            let others = row.iter_mut().enumerate().filter(|(other, distance)| *other != node && **distance == from);
+            others.for_each(|(_, distance)| *distance = to);
+        }
+        self.distances_told = true;
+        self.hops = distance::remote_hops(&self.cpus, &self.nodes, &self.distance);
+        self
     }
 
     /// The same machine with its CPUs in another order; [`Cpu::os_index`] becomes the new number.

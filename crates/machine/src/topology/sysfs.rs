@@ -5,7 +5,7 @@
 //! that are not online are left out with a notice.
 
 use super::cpulist::{parse_list, parse_mask};
-use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart};
+use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::excerpt;
 use super::{CacheKind, Location, MAX_NUMNODES, Topology, TopologyError};
 use std::collections::BTreeMap;
@@ -177,8 +177,8 @@ impl Reader<'_> {
             let file = |name: &str| format!("{CPU}/cpu{cpu}/cache/index{index}/{name}");
             let Some(level) = self.number(&file("level"))? else { break };
             let level = match u8::try_from(level) {
-                Ok(level @ 1..=9) => level,
-                _ => return Reader::wrong(&file("level"), Some(1), format!("`{level}`"), "a level from 1 to 9"),
+                Ok(level @ 1..=MOST_CACHE_LEVEL) => level,
+                _ => return Reader::wrong(&file("level"), Some(1), format!("`{level}`"), "a level from 1 to 5"),
             };
             let kind = match self.line(&file("type")).as_deref() {
                 Some("Unified") | None => CacheKind::Unified,

@@ -49,6 +49,8 @@ fn synthetic_notation_is_what_hwloc_makes_of_it() {
     let mut from_text = synthetic(SYNTHETIC);
     let from_xml = from_hwloc_xml(V2, "v2").unwrap();
     from_text.distance.clone_from(&from_xml.distance);
+    assert!(!from_text.distances_told && from_xml.distances_told);
+    from_text.distances_told = true;
     assert_eq!(from_text, from_xml);
     let long = "Package:2 [NUMANode(memory=1073741824)] L3Cache:1(size=4194304) L2Cache:2(size=262144) Core:1 \
                 PU:2(indexes=2*4)";
