@@ -311,12 +311,12 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         self.fast_switch(by, cpu, khz)
     }
 
+    fn cpufreq_driver_target(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> (u32, Ns) {
+        self.driver_target(by, cpu, khz)
+    }
+
     fn cpufreq_driver_adjust_perf(&mut self, by: CpuId, cpu: CpuId, min_perf: u64, target_perf: u64, capacity: u64) {
-        let now = self.now(by);
-        if let Some(frequency) = &mut self.frequency {
-            frequency.adjust_perf(cpu, min_perf, target_perf, capacity, now);
-            self.tell_frequency();
-        }
+        self.adjust_perf(by, cpu, (min_perf, target_perf, capacity));
     }
 
     fn bring_up(&mut self, cpu: CpuId) {

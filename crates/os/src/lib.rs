@@ -7,6 +7,7 @@
 mod block;
 pub mod fs;
 pub mod irq;
+pub mod kthread;
 pub mod memory;
 pub mod net;
 pub mod paths;
@@ -103,6 +104,8 @@ pub enum Syscall {
     /// A worker's turns, which never end.
     Worker(workqueue::Worker),
     Kjournald2(fs::Jbd2),
+    /// A thread of schedutil's, the same.
+    Sugov(kthread::Sugov),
     Xfsaild(fs::Xfsaild),
     /// A send or receive through a socket.
     Net(NetCall),
@@ -204,7 +207,7 @@ impl Os {
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
             Syscall::Fs(_) => return &[ENTRY_SYSCALL],
-            Syscall::Worker(_) | Syscall::Kjournald2(_) | Syscall::Xfsaild(_) => return &[],
+            Syscall::Worker(_) | Syscall::Kjournald2(_) | Syscall::Xfsaild(_) | Syscall::Sugov(_) => return &[],
             Syscall::Sync(_) => return &[],
             Syscall::Net(call) => return Os::net_frames(call, asleep),
         };
@@ -232,6 +235,7 @@ impl Os {
             Syscall::Worker(worker) => self.worker_thread(sched, cpu, task, worker),
             Syscall::Kjournald2(state) => self.kjournald2(sched, cpu, task, state),
             Syscall::Xfsaild(state) => self.xfsaild(sched, cpu, task, state),
+            Syscall::Sugov(thread) => thread.kthread_worker_fn(sched, cpu),
             Syscall::Net(call) => self.net_step(sched, cpu, task, call),
             Syscall::PollSocket { socket, registered } => self.net.socket_poll(sched, cpu, task, *socket, registered),
             Syscall::EpollWait(call) => self.net.epoll_wait(sched, cpu, task, call),

@@ -51,6 +51,13 @@ pub trait Arch {
         khz
     }
 
+    /// cpufreq.c: __cpufreq_driver_target(), by a thread: the policy of `cpu` is to run at `khz` or the next above. What the driver asks
+    /// for, and how long it waits for its hardware.
+    #[inline]
+    fn cpufreq_driver_target(&mut self, _by: CpuId, _cpu: CpuId, khz: u32) -> (u32, Ns) {
+        (khz, Ns(0))
+    }
+
     /// cpufreq.c: cpufreq_driver_adjust_perf(). At least `min_perf` of `capacity`, and best `target_perf`.
     #[inline]
     fn cpufreq_driver_adjust_perf(

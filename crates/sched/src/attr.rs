@@ -22,7 +22,7 @@ pub struct SchedAttr {
     pub sched_util_max: ClampRequest,
 }
 
-/// SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_RECLAIM, SCHED_FLAG_KEEP_ALL.
+/// SCHED_FLAG_RESET_ON_FORK, SCHED_FLAG_RECLAIM, SCHED_FLAG_KEEP_ALL, SCHED_FLAG_SUGOV.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SchedFlags {
     /// Children begin with SCHED_NORMAL, and with nice 0 unless the parent is nicer.
@@ -31,6 +31,8 @@ pub struct SchedFlags {
     pub reclaim: bool,
     /// Policy and parameters stay what they are: only the clamps are asked for (since v5.3).
     pub keep_all: bool,
+    /// A thread of schedutil's, before all other deadline tasks and without a budget (since v4.16). Only the kernel gives it.
+    pub sugov: bool,
 }
 
 /// What is asked of one utilization clamp (SCHED_FLAG_UTIL_CLAMP_MIN, _MAX).
@@ -54,7 +56,7 @@ impl SchedAttr {
     /// SCHED_NORMAL with nice 0.
     pub const NORMAL: SchedAttr = SchedAttr {
         sched_policy: Policy::Normal,
-        sched_flags: SchedFlags { reset_on_fork: false, reclaim: false, keep_all: false },
+        sched_flags: SchedFlags { reset_on_fork: false, reclaim: false, keep_all: false, sugov: false },
         sched_nice: 0,
         sched_priority: 0,
         sched_runtime: 0,

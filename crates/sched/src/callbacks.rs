@@ -9,6 +9,8 @@ pub enum IrqWork {
     RtoPush,
     /// `rt_rq->push_work` of the CPU that asks (until v4.14).
     PushFor(CpuId),
+    /// `sg_policy->irq_work`, by the policy's number.
+    Sugov(u16),
 }
 
 /// kernel/sched/sched.h: struct balance_callback: what is to be done once the queue's lock is free or the switch is over.

@@ -6,6 +6,7 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
+use crate::cpufreq_schedutil::thread::{SugovBusy, SugovRemote, SugovThread};
 use crate::cpufreq_schedutil::{Schedutil, Sugov};
 use crate::sched::CfsRqId;
 use units::{CpuId, Ns, PerCpu};
@@ -29,15 +30,34 @@ behaviour! {
 pub struct CpufreqRules {
     pub update_util: UpdateUtil,
     pub schedutil: Schedutil,
+    pub sugov_thread: SugovThread,
+    pub sugov_busy: SugovBusy,
+    pub sugov_remote: SugovRemote,
 }
 
 impl CpufreqRules {
     /// v4.5-rc1 and v4.5, which has no schedutil.
-    pub const V4_5: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Absent, schedutil: Schedutil::RtDlMax };
+    pub const V4_5: CpufreqRules = CpufreqRules {
+        update_util: UpdateUtil::Absent,
+        schedutil: Schedutil::RtDlMax,
+        sugov_thread: SugovThread::Fifo,
+        sugov_busy: SugovBusy::Refused,
+        sugov_remote: SugovRemote::Anybody,
+    };
     pub const V4_15: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Runtime, ..CpufreqRules::V4_5 };
-    pub const V4_16: CpufreqRules = CpufreqRules { update_util: UpdateUtil::Bandwidth, schedutil: Schedutil::RtMax };
-    pub const V6_1: CpufreqRules =
-        CpufreqRules { update_util: UpdateUtil::Queued, schedutil: Schedutil::EffectiveUtil };
+    pub const V4_16: CpufreqRules = CpufreqRules {
+        update_util: UpdateUtil::Bandwidth,
+        schedutil: Schedutil::RtMax,
+        sugov_thread: SugovThread::Deadline,
+        ..CpufreqRules::V4_15
+    };
+    pub const V6_1: CpufreqRules = CpufreqRules {
+        update_util: UpdateUtil::Queued,
+        schedutil: Schedutil::EffectiveUtil,
+        sugov_busy: SugovBusy::Joined,
+        sugov_remote: SugovRemote::Allowed,
+        ..CpufreqRules::V4_16
+    };
     pub const V6_12: CpufreqRules = CpufreqRules { schedutil: Schedutil::EffectivePerf, ..CpufreqRules::V6_1 };
 }
 

@@ -1,8 +1,7 @@
 //! kernel/sched/cpufreq_schedutil.c: the governor that follows the scheduler's own idea of how busy a CPU is.
 //!
-//! What it takes is charged by function, as elsewhere; that CPUs of a shared policy wait for its lock is not.
-//!
-//! Differs: every driver switches at once (`fast_switch`), where some have the thread `sugov:N` do it.
+//! What it takes is charged by function, as elsewhere; that CPUs of a shared policy wait for its lock is not. Who switches where a driver
+//! cannot do it here is in `thread.rs`.
 
 use crate::access::Path;
 use crate::arch::Arch;
@@ -11,7 +10,10 @@ use crate::core::Sched;
 use crate::cpufreq::{Hook, UpdateFlags};
 use crate::fair::load::FrequencyInvariance;
 use crate::topology::map_util_perf;
+use thread::{SugovBusy, SugovRemote, SugovWork};
 use units::{CpuId, PerCpu};
+
+pub mod thread;
 
 behaviour! {
     /// What schedutil takes for a CPU's utilization.
@@ -44,11 +46,15 @@ pub struct CpufreqPolicy {
     pub dvfs_possible_from_any_cpu: bool,
     /// The driver takes shares of a CPU's performance instead of frequencies.
     pub adjust_perf: bool,
+    /// The driver switches in the middle of the scheduler (`fast_switch_enabled`).
+    pub fast_switch: bool,
 }
 
 /// cpufreq_schedutil.c: struct sugov_policy.
 #[derive(Clone, Debug)]
 pub(crate) struct SugovPolicy {
+    /// Its place among the policies.
+    number: u16,
     policy: CpufreqPolicy,
     last_freq_update_time: u64,
     freq_update_delay_ns: u64,
@@ -56,6 +62,7 @@ pub(crate) struct SugovPolicy {
     cached_raw_freq: u32,
     limits_changed: bool,
     need_freq_update: bool,
+    work: SugovWork,
 }
 
 /// cpufreq_schedutil.c: struct sugov_cpu.
@@ -81,6 +88,14 @@ pub struct Sugov {
     cpus: PerCpu<SugovCpu>,
 }
 
+/// A policy of a machine that schedutil governs.
+fn sugov_policy(hook: &mut Hook, number: u16) -> &mut SugovPolicy {
+    match hook {
+        Hook::Schedutil(sugov) => &mut sugov.policies[usize::from(number)],
+        Hook::Driver => unreachable!("only schedutil's policies have threads"),
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// cpufreq_schedutil.c: sugov_start(), for every policy of the machine; those of one CPU and shared ones.
     pub fn sugov_start(&mut self, policies: Vec<CpufreqPolicy>) {
@@ -92,16 +107,18 @@ impl<A: Arch> Sched<A> {
         for (index, policy) in policies.iter().enumerate() {
             policy.cpus.iter().for_each(|&cpu| cpus[cpu].sg_policy = Some(index));
         }
-        let start = |policy: CpufreqPolicy| SugovPolicy {
+        let start = |(number, policy): (usize, CpufreqPolicy)| SugovPolicy {
+            number: number as u16,
             last_freq_update_time: 0,
             freq_update_delay_ns: u64::from(policy.rate_limit_us) * 1_000,
             next_freq: NO_FREQ,
             cached_raw_freq: 0,
             limits_changed: false,
             need_freq_update: false,
+            work: SugovWork::default(),
             policy,
         };
-        self.add_hook(Hook::Schedutil(Sugov { policies: policies.into_iter().map(start).collect(), cpus }));
+        self.add_hook(Hook::Schedutil(Sugov { policies: policies.into_iter().enumerate().map(start).collect(), cpus }));
     }
 
     /// The callback that [`Sched::sugov_start`] has registered.
@@ -130,7 +147,7 @@ impl<A: Arch> Sched<A> {
             }
             Schedutil::EffectiveUtil | Schedutil::EffectivePerf => {
                 let sg_cpu = &mut sugov.cpus[cpu];
-                if policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
+                if policy.policy.fast_switch && policy.policy.adjust_perf && self.arch_scale_freq_invariant() {
                     self.sugov_update_single_perf(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
                 } else {
                     self.sugov_update_single_freq(policy, sg_cpu, cpu, time, flags, idle_calls[cpu]);
@@ -146,7 +163,12 @@ impl<A: Arch> Sched<A> {
     /// cpufreq_schedutil.c: sugov_should_update_freq(). Whether it is time again, and this CPU may ask.
     fn sugov_should_update_freq(&self, sg_policy: &mut SugovPolicy, time: u64) -> bool {
         let policy = &sg_policy.policy;
-        if !policy.dvfs_possible_from_any_cpu && !policy.cpus.contains(&self.this_cpu) {
+        let rules = &self.kernel.cpufreq;
+        let asks_itself = policy.fast_switch || rules.sugov_remote == SugovRemote::Allowed;
+        if asks_itself && !policy.dvfs_possible_from_any_cpu && !policy.cpus.contains(&self.this_cpu) {
+            return false;
+        }
+        if sg_policy.work.work_in_progress && rules.sugov_busy == SugovBusy::Refused {
             return false;
         }
         if std::mem::take(&mut sg_policy.limits_changed) {
@@ -186,9 +208,13 @@ impl<A: Arch> Sched<A> {
         if sg_policy.next_freq == next_freq {
             return;
         }
-        self.path(Path::sugov_update_next_freq);
         sg_policy.next_freq = next_freq;
         sg_policy.last_freq_update_time = time;
+        if !sg_policy.policy.fast_switch {
+            self.path(Path::sugov_deferred_update);
+            return self.sugov_deferred_update(sg_policy);
+        }
+        self.path(Path::sugov_update_next_freq);
         sg_policy.policy.cur = self.arch.cpufreq_driver_fast_switch(self.this_cpu, cpu, next_freq);
     }
 

@@ -6,6 +6,7 @@ use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
 use crate::core::{Sched, TaskInit};
+use crate::cpufreq_schedutil::thread::SugovThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
@@ -19,7 +20,7 @@ use crate::trace::Interrupt;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler {
+pub trait Scheduler: SugovThreads {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

@@ -280,6 +280,9 @@ impl<A: Arch> Sched<A> {
         if self.task[p].sched_class == SchedClass::Stop {
             return Err(Refusal::new(Errno::EINVAL, "the policy of a migration/N task cannot be changed"));
         }
+        if attr.sched_flags.sugov {
+            return Err(Refusal::new(Errno::EINVAL, "SCHED_FLAG_SUGOV is the kernel's own"));
+        }
         let kept;
         let attr = if attr.sched_flags.keep_all {
             let SchedAttr { sched_util_min, sched_util_max, .. } = *attr;
@@ -355,7 +358,7 @@ impl<A: Arch> Sched<A> {
     /// EINVAL; EPERM and EBUSY for a deadline task.
     pub(crate) fn check_attr(&self, attr: &SchedAttr, cpu: CpuId, cpus_allowed: Option<&CpuMask>) -> Answer {
         attr.check(&self.kernel)?;
-        if attr.sched_policy == Policy::Deadline {
+        if attr.sched_policy == Policy::Deadline && !attr.sched_flags.sugov {
             self.check_dl_period(attr)?;
             self.dl_may_run_on(cpu, cpus_allowed)?;
         }

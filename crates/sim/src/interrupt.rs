@@ -129,7 +129,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
         if context.sleep == timer.sleep
-            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::Net(_)))
+            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::Net(_) | Syscall::Sugov(_)))
         {
             self.sched.wake(cpu, timer.task, WakeFlags::NONE);
         }

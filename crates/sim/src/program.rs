@@ -144,6 +144,8 @@ pub enum KernelLoop {
     Kjournald2,
     /// XFS writing back what its log holds.
     Xfsaild,
+    /// The frequencies of a policy that schedutil governs, by its number.
+    Sugov(u16),
 }
 
 /// What [`Op::WriteGroup`] writes, and where.

@@ -9,6 +9,7 @@ use machine::smt::WorkKind;
 use machine::warmth::WorkingSet;
 use os::fs::{FsCall, Jbd2, Xfsaild};
 use os::irq::Cause;
+use os::kthread::Sugov;
 use os::net::NetCall;
 use os::net::poll::EpollCall;
 use os::pipe::PipeCall;
@@ -236,6 +237,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     KernelLoop::Worker(pool) => Syscall::Worker(Worker::new(pool)),
                     KernelLoop::Kjournald2 => Syscall::Kjournald2(Jbd2::BEGIN),
                     KernelLoop::Xfsaild => Syscall::Xfsaild(Xfsaild::BEGIN),
+                    KernelLoop::Sugov(policy) => Syscall::Sugov(Sugov::new(policy)),
                 };
                 return self.set_pending(task, Pending::Syscall(call), op);
             }

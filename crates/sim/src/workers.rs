@@ -1,4 +1,4 @@
-//! Kernel threads that do others' work: workqueues' workers, jbd2, xfsaild.
+//! Kernel threads that do others' work: workqueues' workers, jbd2, xfsaild, schedutil's.
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
@@ -29,6 +29,20 @@ fn kthread(comm: &str, cpu: Option<CpuId>, nice: i32, turns: KernelLoop) -> Task
 const HIGHPRI_NICE_LEVEL: i32 = -20;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
+    /// Starts schedutil's threads, where it governs by a driver that needs them.
+    pub fn start_sugov_threads(&mut self) {
+        for thread in self.sched.sugov_kthread_create() {
+            let spec = TaskSpec {
+                attr: Some(thread.attr),
+                cpus: thread.cpus,
+                memory: AddressSpace::Kernel,
+                ..TaskSpec::new(&thread.comm, Forever(KernelLoop::Sugov(thread.policy)))
+            };
+            let task = self.spawn_daemon(spec);
+            self.sched.sugov_kthread_started(thread.policy, task);
+        }
+    }
+
     /// Starts the threads of the file system that was mounted, if one was: each CPU's workers, a few that may run anywhere, jbd2 or xfsaild.
     pub fn start_kernel_threads(&mut self) {
         let Some(journal) = self.os.fs_threads() else { return };

@@ -1,4 +1,5 @@
 mod shipped;
+mod threads;
 
 use super::*;
 use crate::experiment::{Draft, Purpose};
@@ -28,7 +29,7 @@ fn machine_text(lines: &str) -> String {
         ("hwp_ramp", "30", "ms"),
         ("hwp_target", "0.8", "ratio"),
     ];
-    let missing = figures.iter().filter(|(name, ..)| !text.contains(&format!("\n{name} = ")));
+    let missing = figures.iter().filter(|(name, ..)| !format!("{text}\n{lines}").contains(&format!("\n{name} = ")));
     let figures: String = missing.map(|(name, value, unit)| figure(name, value, unit)).collect();
     let text = text.replacen("[frequency]\n", &format!("[frequency]\n{lines}{figures}"), 1);
     match OBEYS.with(std::cell::Cell::get) {

@@ -206,13 +206,27 @@ pub const FACTS: &[(&str, &[&str], &str)] = &[
 pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
     (
         "frequency.driver",
-        &["acpi-cpufreq", "intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "cppc_cpufreq", "scmi"],
+        &[
+            "acpi-cpufreq",
+            "intel_pstate",
+            "intel_cpufreq",
+            "amd-pstate",
+            "amd-pstate-epp",
+            "cppc_cpufreq",
+            "scmi",
+            "cpufreq-dt",
+        ],
         "cpufreq's driver on this machine: with it frequencies are simulated, without it all CPUs run at `fixed`",
     ),
     (
         "frequency.governor",
         &["performance", "powersave", "userspace", "ondemand", "conservative", "schedutil"],
         "the governor that this machine boots with, where it is another than its kernel's default",
+    ),
+    (
+        "frequency.fast_switch",
+        &["yes", "no"],
+        "whether firmware lets amd-pstate, cppc_cpufreq or scmi switch in the middle of the scheduler, as they do where nothing is said; otherwise schedutil's threads ask them",
     ),
     (
         "frequency.full_speed",

@@ -99,6 +99,16 @@ impl Frequency {
         khz
     }
 
+    /// cpufreq.c: __cpufreq_driver_target() of the policy of `cpu`, by a thread: what is asked for, and until when the driver waits.
+    pub fn target_and_wait(&mut self, cpu: CpuId, khz: u32, now: Ps) -> (u32, Ps) {
+        let number = self.cpus[cpu.index()].policy;
+        let before = self.policies[number].cur;
+        self.driver_target(number, khz, Relation::Lowest, now);
+        let khz = self.policies[number].cur;
+        let done = if khz != before && self.policy.driver.waits() { self.changes_at(cpu, now) } else { now };
+        (khz, done)
+    }
+
     /// cpufreq.c: cpufreq_driver_adjust_perf(): shares of a CPU's capacity instead of frequencies.
     pub fn adjust_perf(&mut self, cpu: CpuId, min: u64, target: u64, capacity: u64, now: Ps) {
         let highest = self.band_of(self.cpus[cpu.index()].policy).max_khz();
@@ -116,6 +126,7 @@ impl Frequency {
             cur: group.cur,
             rate_limit_us: self.policy.rate_limit_us,
             dvfs_possible_from_any_cpu: self.policy.driver.any_cpu_asks(),
+            fast_switch: self.policy.driver.switches_fast(&self.model, self.policy.rules),
             adjust_perf: hardware || self.policy.driver == Driver::AmdPstate,
         };
         self.policies.iter().map(policy).collect()
@@ -161,7 +172,7 @@ impl Frequency {
         let by_driver = match self.policy.driver {
             Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
             Driver::AmdPstate | Driver::AmdPstateEpp => FullSpeed::Halfway,
-            Driver::CppcCpufreq | Driver::Scmi => FullSpeed::Highest,
+            Driver::CppcCpufreq | Driver::Scmi | Driver::CpufreqDt => FullSpeed::Highest,
         };
         self.model.full_speed.unwrap_or(by_driver)
     }

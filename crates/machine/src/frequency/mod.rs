@@ -33,7 +33,7 @@ mod tests;
 pub use clock::{Counters, FrequencyTime};
 pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
-pub use rules::{FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
+pub use rules::{CppcSwitch, FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
 
 use crate::topology::Topology;
 use autonomous::Window;
@@ -352,10 +352,19 @@ impl Frequency {
         if self.domains[domain].due || self.target(domain) == self.domains[domain].khz {
             return;
         }
-        let this = &mut self.domains[domain];
-        this.due = true;
-        let at = (now + self.model.transition).max(this.changed + self.model.hold_off);
+        self.domains[domain].due = true;
+        let at = self.domain_changes_at(domain, now);
         self.plan(at, What::Domain(domain));
+    }
+
+    /// When a domain has what it is asked for at `now`.
+    fn domain_changes_at(&self, domain: usize, now: Ps) -> Ps {
+        (now + self.model.transition).max(self.domains[domain].changed + self.model.hold_off)
+    }
+
+    /// The same of the domain of `cpu`.
+    fn changes_at(&self, cpu: CpuId, now: Ps) -> Ps {
+        self.domain_changes_at(self.cpus[cpu.index()].domain, now)
     }
 
     /// The number of a package's active cores is new.

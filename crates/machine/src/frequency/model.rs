@@ -92,6 +92,8 @@ pub struct Model {
     pub turbo_exit_latency_us: u32,
     /// Where the machine file says so; otherwise it goes by the driver.
     pub full_speed: Option<FullSpeed>,
+    /// Whether firmware lets the driver switch in the middle of the scheduler, where the machine file says so.
+    pub fast_switch: Option<bool>,
 }
 
 const PER_KHZ: u64 = 1_000;
@@ -252,6 +254,7 @@ impl Model {
                 "halfway" => FullSpeed::Halfway,
                 _ => FullSpeed::Highest,
             }),
+            fast_switch: machine.fact("frequency.fast_switch").map(|fact| fact.value == "yes"),
         })
     }
 

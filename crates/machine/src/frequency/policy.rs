@@ -1,7 +1,7 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
 use super::model::{Band, Model, OperatingPoint};
-use super::rules::{FrequencyRules, Sampling, TransitionDelay};
+use super::rules::{CppcSwitch, FrequencyRules, Sampling, TransitionDelay};
 use units::Ps;
 
 macro_rules! named {
@@ -39,6 +39,8 @@ named! {
         AmdPstateEpp = "amd-pstate-epp",
         CppcCpufreq = "cppc_cpufreq",
         Scmi = "scmi",
+        /// A clock and a regulator that the device tree names.
+        CpufreqDt = "cpufreq-dt",
     }
 }
 
@@ -68,12 +70,12 @@ impl Driver {
 
     /// Whether CPUs that share a clock are one policy. On x86 each CPU has its own, and hardware takes the highest vote.
     pub fn shares_policies(self) -> bool {
-        matches!(self, Driver::CppcCpufreq | Driver::Scmi)
+        matches!(self, Driver::CppcCpufreq | Driver::Scmi | Driver::CpufreqDt)
     }
 
     /// The frequencies of a policy's table, where the driver has one that somebody has listed: the operating points of the firmware.
     pub(super) fn freq_table(self, band: &Band) -> &[OperatingPoint] {
-        if self == Driver::Scmi { &band.points } else { &[] }
+        if matches!(self, Driver::Scmi | Driver::CpufreqDt) { &band.points } else { &[] }
     }
 
     /// `cpuinfo_min_freq`, in kHz.
@@ -121,7 +123,28 @@ impl Driver {
 
     /// Whether any CPU may ask for the frequencies of another (`dvfs_possible_from_any_cpu`).
     pub(super) fn any_cpu_asks(self) -> bool {
-        matches!(self, Driver::CppcCpufreq | Driver::Scmi)
+        self.shares_policies()
+    }
+
+    /// `fast_switch_possible`: it asks the hardware by a register of the CPU that executes, or a store, and can do so in the middle of the
+    /// scheduler. Where that is a matter of firmware, the machine file says so (`fast_switch`), and nothing said is yes.
+    pub(super) fn switches_fast(self, model: &Model, rules: FrequencyRules) -> bool {
+        let told = model.fast_switch.unwrap_or(true);
+        match self {
+            // A policy has one CPU on x86, and is not shared.
+            Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => true,
+            // X86_FEATURE_CPPC; fast channels.
+            Driver::AmdPstate | Driver::AmdPstateEpp | Driver::Scmi => told,
+            // cppc_allow_fast_switch()
+            Driver::CppcCpufreq => told && rules.cppc_switch == CppcSwitch::Fast,
+            Driver::CpufreqDt => false,
+        }
+    }
+
+    /// Whether a thread that asks it for a frequency sleeps until the hardware has it: for a message's answer, a clock and a regulator.
+    /// Others lay down what they want and go.
+    pub(super) fn waits(self) -> bool {
+        matches!(self, Driver::Scmi | Driver::CpufreqDt)
     }
 
     /// cpufreq.c: cpufreq_policy_transition_delay_us(): governors wait so long between two changes.
@@ -134,9 +157,13 @@ impl Driver {
             // AMD_PSTATE_TRANSITION_DELAY
             (Driver::AmdPstate | Driver::AmdPstateEpp, _) => 1_000,
             (Driver::CppcCpufreq, _) => latency,
-            (Driver::AcpiCpufreq | Driver::Scmi, _) if latency == 0 => 1_000,
-            (Driver::AcpiCpufreq | Driver::Scmi, TransitionDelay::Thousandfold) => (latency * 1_000).min(10_000),
-            (Driver::AcpiCpufreq | Driver::Scmi, TransitionDelay::HalfMore) => latency + latency / 2,
+            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, _) if latency == 0 => 1_000,
+            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, TransitionDelay::Thousandfold) => {
+                (latency * 1_000).min(10_000)
+            }
+            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, TransitionDelay::HalfMore) => {
+                latency + latency / 2
+            }
         }
     }
 

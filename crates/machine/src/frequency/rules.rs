@@ -47,6 +47,14 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether cppc_cpufreq can switch in the middle of the scheduler.
+    pub enum CppcSwitch = "frequency.cppc_switch" {
+        Thread = "thread", since "v4.11", commit "", "it cannot: schedutil's threads ask it";
+        Fast = "fast", since "v6.1", commit "", "it can, where registers are in memory (after v4.16, by v6.1)";
+    }
+}
+
 /// drivers/cpufreq of one kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrequencyRules {
@@ -55,6 +63,7 @@ pub struct FrequencyRules {
     pub pstate_iowait: PstateIowait,
     pub transition_delay: TransitionDelay,
     pub long_sleep: LongSleep,
+    pub cppc_switch: CppcSwitch,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// Where the driver has no policy of its own. Kernels of 4.x are built as distributions did; from v6.1 on it is the choice that
@@ -74,7 +83,8 @@ impl FrequencyRules {
         pstate_iowait: PstateIowait::AtOnce,
         transition_delay: TransitionDelay::Thousandfold,
         long_sleep: LongSleep::Elapsed,
-        drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate],
+        cppc_switch: CppcSwitch::Thread,
+        drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
             Governor::Performance,
             Governor::Powersave,
@@ -91,7 +101,13 @@ impl FrequencyRules {
     pub const V4_15: FrequencyRules = FrequencyRules {
         sampling: Sampling::Callbacks,
         pstate: PstateTarget::BusyFraction,
-        drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::IntelCpufreq, Driver::CppcCpufreq],
+        drivers: &[
+            Driver::AcpiCpufreq,
+            Driver::IntelPstate,
+            Driver::IntelCpufreq,
+            Driver::CppcCpufreq,
+            Driver::CpufreqDt,
+        ],
         governors: Governor::ALL,
         preference: true,
         ..FrequencyRules::V4_5
@@ -101,6 +117,7 @@ impl FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
         hwp_boost: true,
+        cppc_switch: CppcSwitch::Fast,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -108,6 +125,7 @@ impl FrequencyRules {
             Driver::AmdPstate,
             Driver::CppcCpufreq,
             Driver::Scmi,
+            Driver::CpufreqDt,
         ],
         default_governor: Governor::Schedutil,
         ..FrequencyRules::V4_15
@@ -117,13 +135,14 @@ impl FrequencyRules {
         FrequencyRules { transition_delay: TransitionDelay::HalfMore, drivers: Driver::ALL, ..FrequencyRules::V6_1 };
 
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 5] {
+    pub fn settings(&self) -> [sched::versions::Setting; 6] {
         [
             self.sampling.setting(),
             self.pstate.setting(),
             self.pstate_iowait.setting(),
             self.transition_delay.setting(),
             self.long_sleep.setting(),
+            self.cppc_switch.setting(),
         ]
     }
 
@@ -135,6 +154,7 @@ impl FrequencyRules {
             PstateIowait::KEY => self.pstate_iowait.switch(value),
             TransitionDelay::KEY => self.transition_delay.switch(value),
             LongSleep::KEY => self.long_sleep.switch(value),
+            CppcSwitch::KEY => self.cppc_switch.switch(value),
             _ => sched::versions::Switched::UnknownKey,
         }
     }

@@ -32,6 +32,7 @@ fn model(sharing: Sharing) -> Model {
         declared_latency_us: 10,
         turbo_exit_latency_us: 30,
         full_speed: None,
+        fast_switch: None,
     }
 }
 

@@ -80,6 +80,7 @@ mod tests {
             declared_latency_us: 10,
             turbo_exit_latency_us: 30,
             full_speed: None,
+            fast_switch: None,
         };
         let policy = Policy::new(&model, Driver::AcpiCpufreq, Governor::Performance, FrequencyRules::V4_15, 250);
         Frequency::new(topology, model, policy)

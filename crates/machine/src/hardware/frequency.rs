@@ -68,6 +68,26 @@ impl<const COSTS: bool> Hardware<COSTS> {
         khz
     }
 
+    /// [`sched::arch::Arch::cpufreq_driver_target`]
+    #[cold]
+    pub(super) fn driver_target(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> (u32, Ns) {
+        let now = self.now(by);
+        let Some(frequency) = &mut self.frequency else { return (khz, Ns(0)) };
+        let (khz, done) = frequency.target_and_wait(cpu, khz, now);
+        self.tell_frequency();
+        (khz, Ns(done.saturating_sub(now).0.div_ceil(1_000)))
+    }
+
+    /// [`sched::arch::Arch::cpufreq_driver_adjust_perf`]
+    #[cold]
+    pub(super) fn adjust_perf(&mut self, by: CpuId, cpu: CpuId, (min, target, capacity): (u64, u64, u64)) {
+        let now = self.now(by);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.adjust_perf(cpu, min, target, capacity, now);
+            self.tell_frequency();
+        }
+    }
+
     /// When [`Hardware::frequency_step`] is to be called; [`Ps::NEVER`]: not before [`Notice::Frequency`] says so.
     pub fn frequency_due(&self) -> Ps {
         self.frequency.as_ref().map_or(Ps::NEVER, |frequency| frequency.next())

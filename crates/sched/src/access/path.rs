@@ -57,6 +57,7 @@ paths! {
     __account_scheduler_latency
     task_numa_work task_numa_fault task_numa_placement task_numa_migrate update_numa_stats task_numa_compare sched_setnuma
     cpufreq_update_util sugov_update sugov_get_util get_next_freq sugov_update_next_freq
+    sugov_deferred_update sugov_irq_work sugov_work
 }
 
 impl Path {

@@ -6,7 +6,7 @@ use crate::sched::IrqWork;
 use units::CpuId;
 
 impl<A: Arch> Sched<A> {
-    /// irq_work.c: irq_work_queue_on(). `cpu` does it once it is interrupted.
+    /// irq_work.c: irq_work_queue_on(), and irq_work_queue() of the CPU that executes. `cpu` does it once it is interrupted.
     pub(crate) fn irq_work_queue_on(&mut self, cpu: CpuId, work: IrqWork) {
         self.irq_work[cpu].push(work);
         if self.irq_work[cpu].len() == 1 {
@@ -21,6 +21,7 @@ impl<A: Arch> Sched<A> {
             match work {
                 IrqWork::RtoPush => self.rto_push_irq_work_func(),
                 IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
+                IrqWork::Sugov(policy) => self.sugov_irq_work(policy),
             }
         }
     }

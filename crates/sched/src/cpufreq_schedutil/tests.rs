@@ -45,6 +45,7 @@ fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
             rate_limit_us: 1_000,
             dvfs_possible_from_any_cpu: true,
             adjust_perf: false,
+            fast_switch: true,
         };
         sched.sugov_start(policies.iter().map(policy).collect());
     }

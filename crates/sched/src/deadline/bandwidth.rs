@@ -108,6 +108,9 @@ impl SchedAttr {
     /// # Errors
     /// EINVAL.
     pub(crate) fn __checkparam_dl(&self) -> Answer {
+        if self.sched_flags.sugov {
+            return Ok(());
+        }
         if self.sched_deadline == 0 {
             return invalid("a deadline task needs a deadline");
         }
@@ -197,8 +200,8 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn dl_new_task_fits(&self, cpu: CpuId, attr: &SchedAttr) -> Answer {
         let period = if attr.sched_period == 0 { attr.sched_deadline } else { attr.sched_period };
         match self.__dl_overflow(cpu, 0, to_ratio(period, attr.sched_runtime)) {
-            true => Err(TOO_MUCH),
-            false => Ok(()),
+            true if !attr.sched_flags.sugov => Err(TOO_MUCH),
+            _ => Ok(()),
         }
     }
 
@@ -292,6 +295,9 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "dl_overflow")]
     pub(crate) fn sched_dl_overflow(&mut self, p: TaskId, attr: &SchedAttr) -> Answer {
         self.dl_se.ensure(p);
+        if attr.sched_flags.sugov {
+            return Ok(());
+        }
         let period = if attr.sched_period == 0 { attr.sched_deadline } else { attr.sched_period };
         let comes = attr.sched_policy == Policy::Deadline;
         let new_bw = if comes { to_ratio(period, attr.sched_runtime) } else { 0 };
@@ -429,7 +435,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: add_running_bw().
     #[doc(alias = "__add_running_bw")]
     pub(super) fn add_running_bw(&mut self, se: DlSe) {
-        if self.tracks() {
+        if self.tracks() && !self.dl_entity_is_special(se) {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             self.dl[cpu].running_bw += bw;
             self.other_class_util_change(cpu, UpdateUtil::Bandwidth, UpdateFlags::DL);
@@ -439,7 +445,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: sub_running_bw().
     #[doc(alias = "__sub_running_bw")]
     pub(super) fn sub_running_bw(&mut self, se: DlSe) {
-        if self.tracks() {
+        if self.tracks() && !self.dl_entity_is_special(se) {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             let running_bw = &mut self.dl[cpu].running_bw;
             *running_bw = running_bw.saturating_sub(bw);
@@ -450,7 +456,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: add_rq_bw().
     #[doc(alias = "__add_rq_bw")]
     pub(super) fn add_rq_bw(&mut self, se: DlSe) {
-        if self.tracks() {
+        if self.tracks() && !self.dl_entity_is_special(se) {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             self.dl[cpu].this_bw += bw;
         }
@@ -459,7 +465,7 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: sub_rq_bw().
     #[doc(alias = "__sub_rq_bw")]
     pub(super) fn sub_rq_bw(&mut self, se: DlSe) {
-        if self.tracks() {
+        if self.tracks() && !self.dl_entity_is_special(se) {
             let (cpu, bw) = (self.rq_of_dl_se(se), self.dl_entity(se).dl_bw);
             let this_bw = &mut self.dl[cpu].this_bw;
             *this_bw = this_bw.saturating_sub(bw);
@@ -502,7 +508,7 @@ impl<A: Arch> Sched<A> {
 
     /// deadline.c: task_non_contending(). A sleeper's bandwidth counts as used until its 0-lag time.
     pub(super) fn task_non_contending(&mut self, se: DlSe) {
-        if !self.tracks() || self.dl_entity(se).dl_runtime == 0 {
+        if !self.tracks() || self.dl_entity(se).dl_runtime == 0 || self.dl_entity_is_special(se) {
             return;
         }
         let clock = self.rq[self.rq_of_dl_se(se)].clock;

@@ -316,6 +316,9 @@ impl<A: Arch> Sched<A> {
         } else if !self.dl_se[curr].dl_yielded {
             return;
         }
+        if self.dl_entity_is_special(DlSe::Task(curr)) {
+            return;
+        }
         self.update_curr_dl_se(cpu, DlSe::Task(curr), delta_exec);
         if delta_exec > 0 {
             self.account_dl_as_rt(cpu, delta_exec);

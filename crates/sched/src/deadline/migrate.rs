@@ -8,6 +8,7 @@ use crate::arch::Arch;
 use crate::behaviour;
 use crate::core::Sched;
 use crate::cpudeadline::dl_time_before;
+use crate::deadline::DlSe;
 use crate::pelt::SCHED_CAPACITY_SHIFT;
 use crate::push_pull::PushClass;
 use crate::rt::migrate::OverloadRule;
@@ -125,9 +126,10 @@ impl<A: Arch> Sched<A> {
     /// deadline.c: enqueue_pushable_dl_task().
     pub(super) fn enqueue_pushable_dl_task(&mut self, cpu: CpuId, p: TaskId) {
         let deadline = self.dl_se[p].deadline;
+        let special = self.dl_entity_is_special(DlSe::Task(p));
         self.dl_se[p].pushable = true;
         let dl_rq = &mut self.dl[cpu];
-        dl_rq.pushable_dl_tasks.insert(deadline, p, dl_time_before);
+        dl_rq.pushable_dl_tasks.insert(deadline, p, |new, other| special || dl_time_before(new, other));
         if dl_rq.pushable_dl_tasks.first().is_some_and(|(_, first)| first == p) {
             dl_rq.earliest_dl.next = deadline;
         }

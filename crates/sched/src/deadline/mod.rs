@@ -10,7 +10,7 @@
 //! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
 //! ```
 //!
-//! Absent: priority inheritance, SCHED_FLAG_DL_OVERRUN and the special tasks of schedutil.
+//! Absent: priority inheritance and SCHED_FLAG_DL_OVERRUN.
 
 pub mod bandwidth;
 pub mod budget;
@@ -240,9 +240,15 @@ impl<A: Arch> Sched<A> {
         p.index() < self.dl_se.len() && self.dl_se[p].queued
     }
 
-    /// deadline.c: dl_entity_preempt().
+    /// sched.h: dl_entity_is_special(): a thread of schedutil's.
+    #[inline]
+    pub(super) fn dl_entity_is_special(&self, se: DlSe) -> bool {
+        self.dl_entity(se).flags.sugov
+    }
+
+    /// sched.h: dl_entity_preempt().
     pub(super) fn dl_entity_preempt(&self, p: TaskId, other: TaskId) -> bool {
-        dl_time_before(self.dl_se[p].deadline, self.dl_se[other].deadline)
+        self.dl_entity_is_special(DlSe::Task(p)) || dl_time_before(self.dl_se[p].deadline, self.dl_se[other].deadline)
     }
 
     /// deadline.c: enqueue_task_dl().

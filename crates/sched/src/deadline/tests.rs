@@ -94,6 +94,42 @@ fn to_ratio_of(runtime_ms: u64, period_ms: u64) -> u64 {
     bandwidth::to_ratio(period_ms * MS, runtime_ms * MS)
 }
 
+/// A thread of schedutil's.
+fn special() -> SchedAttr {
+    SchedAttr { sched_flags: SchedFlags { sugov: true, ..SchedFlags::default() }, ..deadline(1, 10) }
+}
+
+#[test]
+fn threads_of_schedutil_come_before_earlier_deadlines_and_reserve_and_exhaust_nothing() {
+    for kernel in [V4_16, V6_1, V6_12] {
+        let name = kernel.name;
+        let mut s = machine(kernel, 1);
+        let before = (s.reserved(CPU0), s.dl[CPU0].this_bw, s.dl[CPU0].running_bw);
+        let thread = s.starts(CPU0, special());
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(thread), "{name}");
+        // Its budget is 1 ms.
+        s.later(5);
+        Scheduler::scheduler_tick(&mut s, CPU0);
+        assert!(!s.rq[CPU0].need_resched && !s.dl_se[thread].dl_throttled, "{name}: it runs on");
+        let now = (s.reserved(CPU0), s.dl[CPU0].this_bw, s.dl[CPU0].running_bw);
+        assert_eq!(now, before, "{name}: nothing is reserved, and nothing counts as used");
+        s.sleeps(CPU0);
+        let urgent = s.starts(CPU0, deadline(2, 4));
+        assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(urgent), "{name}");
+        s.rq[CPU0].need_resched = false;
+        Scheduler::wake(&mut s, CPU0, thread, WakeFlags::NONE);
+        assert!(s.rq[CPU0].need_resched, "{name}: a later deadline preempts");
+    }
+}
+
+#[test]
+fn users_cannot_make_threads_of_schedutil() {
+    let mut s = machine(V6_12, 1);
+    let p = s.starts(CPU0, SchedAttr::NORMAL);
+    let refusal = Scheduler::sched_setattr(&mut s, CPU0, p, &special()).expect_err("the flag is the kernel's");
+    assert_eq!(refusal.errno, Errno::EINVAL);
+}
+
 #[test]
 fn a_cpu_stays_up_while_the_others_could_not_take_its_deadline_tasks() {
     for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12] {

@@ -208,7 +208,7 @@ behaviours! {
         idle_weight, nice_resched, hrtick_tasks, pick_order, balance_fair, schedule_idle,
         policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }
-    cpufreq: CpufreqRules { update_util, schedutil }
+    cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,

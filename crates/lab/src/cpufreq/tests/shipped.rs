@@ -19,7 +19,7 @@ fn duty_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> Run {
 }
 
 /// What CPU `cpu` ran at, on average, in MHz.
-fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
+pub(super) fn average_on(machine: &str, arm: &str, cpu: u16, percent: u64) -> u32 {
     let run = duty_on(machine, arm, cpu, percent);
     let (cycles, time) = core(&run, cpu).time.iter().fold((0, 0), |(cycles, sum), (khz, time)| {
         (cycles + u128::from(khz) * u128::from(time.0), sum + u128::from(time.0))

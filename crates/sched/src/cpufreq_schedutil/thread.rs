@@ -1,0 +1,177 @@
+//! cpufreq_schedutil.c where a driver cannot switch in the middle of the scheduler: an interrupt to the CPU itself wakes the policy's thread
+//! `sugov:N`, which asks the driver and waits for it.
+
+use super::{SugovPolicy, sugov_policy};
+use crate::access::Path;
+use crate::arch::Arch;
+use crate::attr::{SchedAttr, SchedFlags};
+use crate::behaviour;
+use crate::core::Sched;
+use crate::cpufreq::Hook;
+use crate::sched::{IrqWork, Policy, TaskId, WakeFlags};
+use units::{CpuId, CpuMask, Ns};
+
+behaviour! {
+    /// What the thread is that asks a driver which cannot switch in the middle of the scheduler.
+    pub enum SugovThread = "frequency.sugov_thread" {
+        Fifo = "fifo", since "v4.10", commit "", "a real-time task, SCHED_FIFO with priority 50";
+        Deadline = "deadline", since "v4.16", commit "794a56ebd9a5",
+            "a deadline task before all others, without a budget, for which nothing is reserved";
+    }
+}
+
+behaviour! {
+    /// What becomes of a frequency that is chosen while the thread has not done its work.
+    pub enum SugovBusy = "frequency.sugov_busy" {
+        Refused = "refused", since "v4.7", commit "", "none is chosen before the driver is done";
+        Joined = "joined", since "v6.1", commit "", "the thread takes the last one when it comes to ask (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Which CPUs have the thread ask for the frequency of others, and where it runs.
+    pub enum SugovRemote = "frequency.sugov_remote" {
+        Anybody = "anybody", since "v4.14", commit "",
+            "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask";
+        Allowed = "allowed", since "v6.1", commit "",
+            "CPUs of the policy, and others if the driver lets them; it stays on the policy's CPUs (after v4.16, by v6.1)";
+    }
+}
+
+/// `MAX_USER_RT_PRIO / 2`
+const FIFO_PRIORITY: u32 = 50;
+const NSEC_PER_MSEC: u64 = 1_000_000;
+
+/// The part of struct sugov_policy that only such a policy needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SugovWork {
+    pub thread: Option<TaskId>,
+    pub work_in_progress: bool,
+    /// `work` is in the worker's list.
+    queued: bool,
+    /// The worker's `current_work`: what the driver was asked for, in kHz.
+    current: Option<u32>,
+}
+
+/// A thread to start for a policy, by the policy's number.
+#[derive(Clone, Debug)]
+pub struct SugovKthread {
+    pub policy: u16,
+    pub comm: String,
+    pub attr: SchedAttr,
+    /// `None`: nobody binds it.
+    pub cpus: Option<CpuMask>,
+}
+
+/// What the rest of the kernel does for schedutil's threads, where it governs and its driver needs them.
+pub trait SugovThreads {
+    /// Those that are to be started.
+    fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
+        Vec::new()
+    }
+    /// One was.
+    fn sugov_kthread_started(&mut self, _policy: u16, _thread: TaskId) {}
+    /// The thread of a policy, which runs on `cpu`, asks the driver for what was chosen, and waits for so long; `None`: nobody has left it
+    /// work.
+    fn sugov_work(&mut self, _cpu: CpuId, _policy: u16) -> Option<Ns> {
+        None
+    }
+    /// The driver is done.
+    fn sugov_work_done(&mut self, _cpu: CpuId, _policy: u16) {}
+}
+
+impl<A: Arch> SugovThreads for Sched<A> {
+    /// cpufreq_schedutil.c: sugov_kthread_create(), of every policy that needs one.
+    fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
+        let Some(Hook::Schedutil(sugov)) = self.cpufreq.as_ref().map(|cpufreq| &cpufreq.hook) else {
+            return Vec::new();
+        };
+        let rules = &self.kernel.cpufreq;
+        let attr = match rules.sugov_thread {
+            SugovThread::Fifo => {
+                SchedAttr { sched_policy: Policy::Fifo, sched_priority: FIFO_PRIORITY, ..SchedAttr::NORMAL }
+            }
+            SugovThread::Deadline => SchedAttr {
+                sched_policy: Policy::Deadline,
+                sched_flags: SchedFlags { sugov: true, ..SchedFlags::default() },
+                sched_runtime: NSEC_PER_MSEC,
+                sched_deadline: 10 * NSEC_PER_MSEC,
+                sched_period: 10 * NSEC_PER_MSEC,
+                ..SchedAttr::NORMAL
+            },
+        };
+        let slow = sugov.policies.iter().filter(|sg_policy| !sg_policy.policy.fast_switch);
+        slow.map(|sg_policy| {
+            let policy = &sg_policy.policy;
+            let anywhere = rules.sugov_remote == SugovRemote::Anybody && policy.dvfs_possible_from_any_cpu;
+            SugovKthread {
+                policy: sg_policy.number,
+                comm: format!("sugov:{}", policy.cpus[0].index()),
+                attr,
+                cpus: (!anywhere).then(|| policy.cpus.iter().copied().collect()),
+            }
+        })
+        .collect()
+    }
+
+    fn sugov_kthread_started(&mut self, policy: u16, thread: TaskId) {
+        self.sugov_work_mut(policy).thread = Some(thread);
+    }
+
+    /// cpufreq_schedutil.c: sugov_work(), up to where the driver waits, with what kthread_worker_fn() does for it.
+    fn sugov_work(&mut self, cpu: CpuId, policy: u16) -> Option<Ns> {
+        self.on_cpu(cpu);
+        if !std::mem::take(&mut self.sugov_work_mut(policy).queued) {
+            return None;
+        }
+        self.path(Path::sugov_work);
+        let joined = self.kernel.cpufreq.sugov_busy == SugovBusy::Joined;
+        let sg_policy = self.sugov_policy_mut(policy);
+        sg_policy.work.work_in_progress = !joined;
+        let (of, freq) = (sg_policy.policy.cpus[0], sg_policy.next_freq);
+        let (khz, wait) = self.arch.cpufreq_driver_target(cpu, of, freq);
+        self.sugov_work_mut(policy).current = Some(khz);
+        Some(wait)
+    }
+
+    /// The rest of it: cpufreq_freq_transition_end(), and until v4.17 other frequencies may be chosen again.
+    fn sugov_work_done(&mut self, _cpu: CpuId, policy: u16) {
+        let joined = self.kernel.cpufreq.sugov_busy == SugovBusy::Joined;
+        let sg_policy = self.sugov_policy_mut(policy);
+        if let Some(khz) = sg_policy.work.current.take() {
+            sg_policy.policy.cur = khz;
+        }
+        if !joined {
+            sg_policy.work.work_in_progress = false;
+        }
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    fn sugov_policy_mut(&mut self, number: u16) -> &mut SugovPolicy {
+        let cpufreq = self.cpufreq.as_mut().expect("schedutil governs");
+        sugov_policy(&mut cpufreq.hook, number)
+    }
+
+    fn sugov_work_mut(&mut self, number: u16) -> &mut SugovWork {
+        &mut self.sugov_policy_mut(number).work
+    }
+
+    /// cpufreq_schedutil.c: sugov_deferred_update().
+    pub(super) fn sugov_deferred_update(&mut self, sg_policy: &mut SugovPolicy) {
+        if !std::mem::replace(&mut sg_policy.work.work_in_progress, true) {
+            self.irq_work_queue_on(self.this_cpu, IrqWork::Sugov(sg_policy.number));
+        }
+    }
+
+    /// cpufreq_schedutil.c: sugov_irq_work(), with kthread.c's kthread_queue_work(): a worker that is at work looks again before it sleeps.
+    #[doc(alias = "kthread_queue_work")]
+    pub(crate) fn sugov_irq_work(&mut self, policy: u16) {
+        self.path(Path::sugov_irq_work);
+        let work = self.sugov_work_mut(policy);
+        work.queued = true;
+        if let (Some(thread), None) = (work.thread, work.current) {
+            self.try_to_wake_up(thread, WakeFlags::NONE);
+        }
+    }
+}
