@@ -64,6 +64,15 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What a new priority (a new policy's, or one that is lent) of the only fair task on a CPU does, or of those in its only group.
+    pub enum AloneChanged = "core.alone_changed" {
+        AsAny = "as-any", since "v2.6.23", commit "",
+            "as anybody's: the CPU chooses again if the task runs and its priority fell, or if it waits and preempts what runs";
+        Nothing = "nothing", since "v5.5", commit "", "nothing";
+    }
+}
+
 /// Nanoseconds; between these a fair task's own slice is (0.1 to 100 ms).
 const SHORTEST_SLICE: u64 = 100_000;
 const LONGEST_SLICE: u64 = 100_000_000;

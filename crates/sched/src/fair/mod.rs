@@ -50,6 +50,7 @@ use crate::core::Sched;
 use crate::core::class::PickOrder;
 use crate::cpufreq::UpdateFlags;
 use crate::sched::*;
+use crate::syscalls::AloneChanged;
 use fentry::fentry;
 use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
 use units::CpuId;
@@ -396,7 +397,8 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: prio_changed_fair(). `p`, queued on `cpu` or not, has a new priority.
     pub(crate) fn prio_changed_fair(&mut self, cpu: CpuId, p: TaskId, oldprio: i32) {
-        if self.task[p].on_rq != OnRq::Queued || self.cfs_rq[self.rq[cpu].cfs].nr_running == 1 {
+        let alone = self.cfs_rq[self.rq[cpu].cfs].nr_running == 1;
+        if self.task[p].on_rq != OnRq::Queued || alone && self.kernel.core.alone_changed == AloneChanged::Nothing {
             return;
         }
         if self.rq[cpu].curr != Some(p) {

@@ -39,7 +39,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
-use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
+use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
 
@@ -66,6 +66,7 @@ pub struct CoreRules {
     pub hrtick_tasks: HrtickTasks,
     pub idle_weight: IdleWeight,
     pub nice_resched: NiceResched,
+    pub alone_changed: AloneChanged,
     pub pick_order: PickOrder,
     pub balance_fair: BalanceFair,
     pub schedule_idle: ScheduleIdle,
@@ -205,7 +206,7 @@ behaviours! {
     load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
-        idle_weight, nice_resched, hrtick_tasks, pick_order, balance_fair, schedule_idle,
+        idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
         policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }

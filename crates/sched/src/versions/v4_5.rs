@@ -26,7 +26,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
-use crate::syscalls::{ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
+use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -44,6 +44,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         hrtick_tasks: HrtickTasks::OwnQueue,
         idle_weight: IdleWeight::WeightOnly,
         nice_resched: NiceResched::Any,
+        alone_changed: AloneChanged::AsAny,
         pick_order: PickOrder::PullInPick,
         balance_fair: BalanceFair::NothingRuns,
         schedule_idle: ScheduleIdle::PicksAgain,

@@ -22,7 +22,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::UnseenWait;
-use crate::syscalls::{IdleWeight, NiceResched, PolicyChange};
+use crate::syscalls::{AloneChanged, IdleWeight, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
 
@@ -35,6 +35,7 @@ pub const V6_1: Kernel = Kernel {
         uclamp: UtilClamp::BeforeEnqueue,
         idle_weight: IdleWeight::Reweight,
         nice_resched: NiceResched::PrioChanged,
+        alone_changed: AloneChanged::Nothing,
         pick_order: PickOrder::BalanceFirst,
         policy_change: PolicyChange::InPlaceAny,
         cpu_allowed: CpuAllowed::Active,
