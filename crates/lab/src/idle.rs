@@ -1,9 +1,13 @@
-//! Idle states: what a setup's command line says of them, and how long each CPU was in which.
+//! Idle states: who governs them, what a setup's command line says of them, and how long each CPU was in which.
+//!
+//! The governor is what the arm says (`cpuidle.governor=`, or the switch `idle.governor`), else what the machine file says (`governor` in
+//! `[idle]`), if the kernel has it, else the kernel's own.
 
 use crate::mistake::Mistake;
 use crate::setup::Setup;
+use machine::description::Description;
 use machine::hardware::{Hardware, Residency};
-use machine::idle::{IdleOptions, PackageResidency, Way};
+use machine::idle::{Governor, IdleOptions, IdleRules, PackageResidency, Way};
 use machine::topology::{Location, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,17 +16,39 @@ use units::{CpuId, Ps};
 /// CPUs that are listed one by one; of more, their packages alone are.
 const MOST_CPUS_LISTED: usize = 32;
 
-/// What the parameters of a setup say, on a machine whose first state polls or not.
+/// The rules of a kernel, `own`, on a machine.
+///
+/// As in cpuidle_register_driver() of v6.1: the governor that a driver names is taken, unless the command line names one.
+pub fn rules(setup: &Setup, machine: &Description, own: &IdleRules) -> IdleRules {
+    let of_machine =
+        machine.idle_governor().filter(|&governor| setup.kernel.idle_governor.is_none() && own.has(governor));
+    IdleRules { governor: of_machine.unwrap_or(own.governor), ..*own }
+}
+
+/// Whether a guest's driver, whose governor is haltpoll, is younger than the kernel, so that idle CPUs have no driver and halt.
+fn has_no_driver(setup: &Setup, machine: &Description, own: &IdleRules) -> bool {
+    let of_machine = machine.idle_governor() == Some(Governor::Haltpoll);
+    of_machine && setup.kernel.idle_governor.is_none() && !own.has(Governor::Haltpoll)
+}
+
+/// What the parameters of a setup say under the kernel's rules, `own`, on a machine whose first state polls or not.
 ///
 /// # Errors
 /// `idle=poll` where nothing says what polling costs.
-pub fn options(setup: &Setup, polls: bool, at: &Location) -> Result<IdleOptions, Mistake> {
+pub fn options(
+    setup: &Setup,
+    machine: &Description,
+    own: &IdleRules,
+    polls: bool,
+    at: &Location,
+) -> Result<IdleOptions, Mistake> {
     let parameter = |name: &str| setup.kernel.parameters.get(name).map(String::as_str);
     let number = |name: &str| parameter(name).and_then(|text| text.parse().ok());
     let way = match (parameter("idle"), parameter("cpuidle.off")) {
         (Some("poll"), _) => Way::Poll,
         (Some(_), _) => Way::Halt,
         (None, Some(_)) => Way::Off,
+        (None, None) if has_no_driver(setup, machine, own) => Way::Off,
         (None, None) => Way::Governed,
     };
     if way == Way::Poll && !polls {
@@ -34,7 +60,7 @@ pub fn options(setup: &Setup, polls: bool, at: &Location) -> Result<IdleOptions,
         max_cstate: number("intel_idle.max_cstate"),
         states_off: number("intel_idle.states_off").unwrap_or(0),
         latency_us: number("cpu_dma_latency"),
-        halt_poll_ns: number("haltpoll.guest_halt_poll_ns"),
+        halt_poll_ns: number("haltpoll.guest_halt_poll_ns").or_else(|| machine.halt_poll_ns()),
     })
 }
 
@@ -145,6 +171,46 @@ fn until<const COSTS: bool>(hardware: &Hardware<COSTS>, cpu: CpuId, end: Ps) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table;
+
+    /// Who governs under `arm` on a guest whose driver brings haltpoll, and for how long it may poll.
+    fn on_a_guest(arm: &str) -> (Governor, Way, Option<u32>) {
+        let mut draft = Draft::default();
+        draft.machine_option("cloud-vm-2");
+        draft.workload_option("pipetest:batches=1").unwrap();
+        draft.arm_options(&[arm.to_string()], true).unwrap();
+        let experiment = draft.resolve(Purpose::Single, &Table::default()).unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        // As a record has it.
+        let setup: Setup = serde_json::from_str(&setup.to_json()).unwrap();
+        let (machine, at) = (setup.machine.machine().unwrap().description, Location::of("a test"));
+        let (build, ..) = setup.kernel.build(2, &at).unwrap();
+        let options = options(&setup, &machine, &build.idle, true, &at).unwrap();
+        (rules(&setup, &machine, &build.idle).governor, options.way, options.halt_poll_ns)
+    }
+
+    #[test]
+    fn a_driver_brings_its_governor_where_the_arm_names_none() {
+        let governed = |governor| (governor, Way::Governed, None);
+        for (arm, expected) in [
+            ("v6.1", governed(Governor::Haltpoll)),
+            ("v6.12", governed(Governor::Haltpoll)),
+            // The kernel's own default is a choice too.
+            ("v6.12,cpuidle.governor=menu", governed(Governor::Menu)),
+            ("v6.12,idle.governor=menu", governed(Governor::Menu)),
+            ("v6.1,cpuidle.governor=teo", governed(Governor::Teo)),
+            ("v6.12,cpuidle.off=1", (Governor::Haltpoll, Way::Off, None)),
+            ("v6.12,haltpoll.guest_halt_poll_ns=7", (Governor::Haltpoll, Way::Governed, Some(7))),
+            // Before there was such a driver, guests halted.
+            ("v4.16", (Governor::Menu, Way::Off, None)),
+            ("v4.5-rc1", (Governor::Menu, Way::Off, None)),
+            ("v4.16,idle.governor=menu", governed(Governor::Menu)),
+            ("v4.16,idle.governor=haltpoll", governed(Governor::Haltpoll)),
+        ] {
+            assert_eq!(on_a_guest(arm), expected, "{arm}");
+        }
+    }
 
     #[test]
     fn shares_add_up() {

@@ -337,11 +337,12 @@ fn boot<const COSTS: bool>(
     let nr_cpus = topology.nr_cpus();
     let (build, features, sysctl) = setup.kernel.build(nr_cpus, at)?;
     let (nohz_full, isolated) = setup.kernel.isolation(nr_cpus, at)?;
-    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), build.idle, setup.seed);
+    let idle_rules = idle::rules(setup, machine, &build.idle);
+    let mut hardware = Hardware::<COSTS>::new(topology.clone(), prices, build.sched.layout(), idle_rules, setup.seed);
     hardware.disk = Some(machine.disk());
     hardware.java = Some(machine.java());
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
-    hardware.set_idle_options(&idle::options(setup, polls, at)?);
+    hardware.set_idle_options(&idle::options(setup, machine, &build.idle, polls, at)?);
     let governed = governed(setup, machine, at)?;
     let governor = governed.as_ref().map(|(_, policy)| policy.governor);
     if let Some((model, policy)) = governed {

@@ -6,6 +6,7 @@ use crate::kernels::Build;
 use crate::machines::Machine;
 use crate::mistake::{Mistake, listed};
 use machine::description::Base;
+use machine::idle::Governor;
 use machine::topology::{Location, parse_list};
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
@@ -105,6 +106,9 @@ pub struct KernelSetup {
     /// Its preemption model, where that is another than the kernel's own: `none`, `voluntary` or `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt: Option<String>,
+    /// The governor of idle states, where the arm names one; else the machine's, or the kernel's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_governor: Option<String>,
     /// Of the kernel's command line, what sets neither a tunable nor the preemption model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
@@ -182,6 +186,10 @@ impl KernelSetup {
         }
         if let Some(name) = &self.preempt {
             build.os.preempt = Preempt::from_name(name).ok_or_else(|| unknown(at, &format!("preempt = {name}")))?;
+        }
+        if let Some(name) = &self.idle_governor {
+            build.idle.governor =
+                Governor::from_name(name).ok_or_else(|| unknown(at, &format!("idle_governor = {name}")))?;
         }
         let mut features = build.sched.features;
         for (name, &on) in &self.features {

@@ -271,7 +271,8 @@ fn power_of(setup: &Setup, at: &Location) -> Result<Option<Box<PowerOf>>, Mistak
     let Some(power) = Power::of(&machine).filter(|_| single && setup.costs) else { return Ok(None) };
     let mut states = machine.idle_states();
     let polls = states.first().is_some_and(|state| state.target_residency == Ps::ZERO);
-    if matches!(idle::options(setup, polls, at)?.way, Way::Off | Way::Halt) {
+    let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
+    if matches!(idle::options(setup, &machine, &build.idle, polls, at)?.way, Way::Off | Way::Halt) {
         // The shallowest that does not poll is the only one.
         states.retain(|state| state.target_residency > Ps::ZERO);
     }

@@ -112,6 +112,14 @@ impl IdleRules {
         ..Self::V6_1
     };
 
+    /// Whether the kernel has `governor`. teo and haltpoll are younger than the governors' say about the tick; no kernel here lies between.
+    pub fn has(&self, governor: Governor) -> bool {
+        match governor {
+            Governor::Ladder | Governor::Menu => true,
+            Governor::Teo | Governor::Haltpoll => self.tick == TickStop::Governor,
+        }
+    }
+
     /// Every behaviour, as a kernel has it.
     pub fn settings(&self) -> [Setting; 6] {
         [

@@ -114,17 +114,9 @@ pub fn nearest_kernel(release: &str) -> &'static str {
 /// The arm that is most like a host's kernel.
 pub fn nearest_arm(host: &Host) -> String {
     let mut arm = nearest_kernel(&host.kernel).to_string();
-    let governor = host.idle.as_deref().and_then(|idle| idle.split_once('/')).map(|(_, governor)| governor);
-    let settings = [
-        host.preempt.as_ref().map(|model| format!("preempt={model}")),
-        governor
-            .filter(|governor| ["teo", "ladder", "haltpoll"].contains(governor))
-            .map(|name| format!("cpuidle.governor={name}")),
-        host.halt_poll_ns.map(|limit| format!("haltpoll.guest_halt_poll_ns={limit}")),
-    ];
-    for setting in settings.into_iter().flatten() {
-        let more = format!("{arm},{setting}");
-        // Not every kernel has every setting.
+    if let Some(model) = &host.preempt {
+        let more = format!("{arm},preempt={model}");
+        // Not every kernel can be told on its command line.
         if resolve_arm(&Draft::default().arm_option(&more), 1, 250).is_ok() {
             arm = more;
         }

@@ -1,6 +1,7 @@
 //! Calibrations of a computer that does not exist.
 
 use super::*;
+use machine::idle::Governor;
 use machine::topology::{Numbering, from_synthetic};
 
 /// A two-CPU computer of plausible figures.
@@ -168,17 +169,29 @@ fn the_arm_is_what_is_known_of_the_kernel() {
     let mut host = observed().host;
     assert_eq!(nearest_arm(&host), "v6.12");
     host.preempt = Some("none".to_string());
-    host.idle = Some("acpi_idle/teo".to_string());
-    assert_eq!(nearest_arm(&host), "v6.12,preempt=none,cpuidle.governor=teo");
-    host.idle = Some("intel_idle/menu".to_string());
     assert_eq!(nearest_arm(&host), "v6.12,preempt=none");
-    host.idle = Some("haltpoll/haltpoll".to_string());
-    host.halt_poll_ns = Some(0);
-    assert_eq!(nearest_arm(&host), "v6.12,preempt=none,cpuidle.governor=haltpoll,haltpoll.guest_halt_poll_ns=0");
-    // A kernel without such parameters has its own governor, and its preemption model is built in.
-    host.idle = Some("acpi_idle/ladder".to_string());
+    // Of this kernel the preemption model is built in.
     host.kernel = "4.16.3".to_string();
     assert_eq!(nearest_arm(&host), "v4.16");
+}
+
+#[test]
+fn the_governor_of_idle_states_stands_in_the_file() {
+    let of = |idle: Option<&str>, halt_poll_ns: Option<u64>| {
+        let mut observed = observed();
+        observed.host.idle = idle.map(str::to_string);
+        observed.host.halt_poll_ns = halt_poll_ns;
+        let [paths, os, wake, send] = [0.5, 1.5, 1_000.0, 400.0].map(fit::Range::exactly);
+        let text = write::machine_file(&observed, &fit::Fitted { paths, os, wake, send }, "v6.12", None).unwrap();
+        let machine = Machine::parse(&text, "a test").unwrap_or_else(|mistake| panic!("{mistake}")).description;
+        (machine.idle_governor(), machine.halt_poll_ns())
+    };
+    assert_eq!(of(Some("acpi_idle/teo"), None), (Some(Governor::Teo), None));
+    assert_eq!(of(Some("haltpoll/haltpoll"), Some(0)), (Some(Governor::Haltpoll), Some(0)));
+    // None that is simulated, none that is known, none at all.
+    for idle in [Some("intel_idle/tomorrow"), Some("acpi_idle/unknown"), None] {
+        assert_eq!(of(idle, None), (None, None));
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::fit::{Check, Fitted, Range};
 use super::{Measurement, Observed};
 use crate::mistake::Mistake;
 use machine::description::{How, topology_section};
+use machine::idle::Governor;
 use machine::topology::Distance;
 use std::fmt::Write;
 
@@ -317,6 +318,13 @@ fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
         false => ("interrupt", "this driver halts the CPU until an interrupt comes"),
     };
     fact(out, "wake_by", word, How::Derived, &format!("cpuidle's driver and governor: {driver}; {why}"));
+    if let Some((_, name)) = driver.split_once('/').filter(|(_, name)| Governor::from_name(name).is_some()) {
+        fact(out, "governor", name, How::Measured, "cpuidle/current_governor in sysfs");
+    }
+    if let Some(limit) = observed.host.halt_poll_ns {
+        let source = "the parameter guest_halt_poll_ns of the module haltpoll, in sysfs";
+        figure(out, "halt_poll", Range::exactly(limit as f64), "ns", How::Measured, source);
+    }
     let halt = [("HLT".to_string(), 0, 0)];
     let states = if observed.idle_states.is_empty() { &halt[..] } else { &observed.idle_states };
     let nearest = observed

@@ -9,6 +9,7 @@ use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
 use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
+use machine::idle::Governor;
 use os::preempt::Preempt;
 use sched::features::{Feature, Features};
 use sched::stats::Schedstats;
@@ -65,6 +66,8 @@ pub struct Arm {
     pub hz: u32,
     /// Of the kernel's command line, beside those that set a tunable or the preemption model.
     pub parameters: BTreeMap<String, String>,
+    /// Whether it names the governor of idle states, be it the kernel's own.
+    pub names_idle_governor: bool,
     /// `nohz_full=` and `isolcpus=`
     pub nohz_full: CpuMask,
     pub isolcpus: CpuMask,
@@ -94,6 +97,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         build,
         hz,
         parameters: BTreeMap::new(),
+        names_idle_governor: false,
         nohz_full: CpuMask::default(),
         isolcpus: CpuMask::default(),
         cpufreq: BTreeMap::new(),
@@ -244,7 +248,10 @@ impl Arm {
 
     fn set_behaviour(&mut self, key: &Written, value: &Written) -> Result<(), Mistake> {
         match self.build.set(&key.text, &value.text) {
-            Switched::Done => Ok(()),
+            Switched::Done => {
+                self.names_idle_governor |= key.text == Governor::KEY;
+                Ok(())
+            }
             Switched::UnknownKey => {
                 let keys: Vec<&str> = self.build.settings().iter().map(|setting| setting.key).collect();
                 Err(key.unknown("behaviour", keys))
@@ -415,6 +422,7 @@ impl KernelSetup {
             behaviours: behaviours.map(|setting| (setting.key.to_string(), setting.value.name.to_string())).collect(),
             features: arm.features.iter().map(|(feature, on)| (feature.name().to_string(), on)).collect(),
             sysctls: arm.build.sched.tunables.iter().map(|(name, t)| (name.to_string(), arm.sysctl.get(*t))).collect(),
+            idle_governor: arm.names_idle_governor.then(|| arm.build.idle.governor.setting().value.name.to_string()),
             parameters: arm.parameters.clone(),
             nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
             cpufreq: arm.cpufreq.clone(),

@@ -35,6 +35,7 @@ impl Arm {
         }
         if parameter.name == "cpuidle.governor" {
             self.build.idle.governor = Governor::from_name(&value.text).expect("one of those that it takes");
+            self.names_idle_governor = true;
             return Ok(());
         }
         if parameter.name == "numa_balancing" {
@@ -137,6 +138,11 @@ mod tests {
         let governor = |text: &str| arm(text).unwrap().build.idle.governor;
         assert_eq!((governor("a=v4.15"), governor("a=v6.12")), (Governor::Menu, Governor::Menu));
         assert_eq!(governor("a=v6.1,cpuidle.governor=teo"), Governor::Teo);
+        // What is named holds against the machine's own, though it be the kernel's default.
+        let named = |text: &str| crate::setup::KernelSetup::of(&arm(text).unwrap()).idle_governor;
+        assert_eq!((named("a=v6.12"), named("a=v6.12,idle.tick=always")), (None, None));
+        assert_eq!(named("a=v6.12,cpuidle.governor=menu").as_deref(), Some("menu"));
+        assert_eq!(named("a=v4.15,idle.governor=menu").as_deref(), Some("menu"));
         // A governor can be had where it never was, as any behaviour.
         assert_eq!(governor("a=v4.15,idle.governor=teo"), Governor::Teo);
         let set = arm("a=v6.12,intel_idle.max_cstate=1,cpu_dma_latency=1_000,intel_idle.states_off=4").unwrap();

@@ -3,7 +3,7 @@
 use super::Description;
 use super::error::DescriptionError;
 use super::figure::Dimension;
-use super::names::{FACTS, IDLE_KEYS, OPTIONAL_FACTS};
+use super::names::{FACTS, IDLE_KEYS, KEYS, OPTIONAL_FACTS};
 use super::read::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
 use super::toml_text::{Node, Table};
 use crate::topology::excerpt;
@@ -18,10 +18,16 @@ pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), Desc
     let Some(idle) = root.table("idle")? else {
         return Err(root.error("no [idle]", "[idle] with wake_by and [[idle.state]]", RULE_COMPLETE));
     };
-    idle.only(&["wake_by", "package_scope", "state"], RULE_NAMES)?;
+    idle.only(&["wake_by", "governor", "halt_poll", "package_scope", "state"], RULE_NAMES)?;
     for (name, allowed, _) in FACTS.iter().chain(OPTIONAL_FACTS) {
         let Some(value) = name.strip_prefix("idle.").and_then(|name| idle.get(name)) else { continue };
         into.facts.push(read_fact(&idle, &name["idle.".len()..], value, allowed)?);
+    }
+    for key in KEYS {
+        let Some((name, value)) = key.name.strip_prefix("idle.").and_then(|name| Some((name, idle.get(name)?))) else {
+            continue;
+        };
+        push_figure(&idle, name, value, &Bounds::of(key), into)?;
     }
     let states = idle.array("state", "[[idle.state]]")?.unwrap_or_default();
     if states.is_empty() {
@@ -126,6 +132,7 @@ fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Descrip
 #[cfg(test)]
 mod tests {
     use super::super::parse;
+    use crate::idle::Governor;
 
     const FIXTURE: &str = include_str!("../../tests/fixtures/two-sockets.toml");
 
@@ -140,6 +147,23 @@ mod tests {
         let line = head.lines().count() + 1 + before.lines().count() + 1;
         let error = parse(&text, "m.toml").expect_err("a bad file").to_string();
         error.strip_prefix(&format!("m.toml:{line}:")).unwrap_or_else(|| panic!("{error} at line {line}")).to_string()
+    }
+
+    #[test]
+    fn a_governor_and_its_limit_are_read_and_written() {
+        let governor = "governor = { value = \"haltpoll\", how = \"guess\", source = \"s\" }";
+        let limit = "halt_poll = { value = 0, unit = \"ns\", range = [0, 0], how = \"guess\", source = \"s\" }";
+        let with = |lines: &str| FIXTURE.replacen("[idle]\n", &format!("[idle]\n{lines}\n"), 1);
+        let machine = parse(&with(&format!("{governor}\n{limit}")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(machine.idle_governor(), Some(Governor::Haltpoll));
+        assert_eq!(machine.halt_poll_ns(), Some(0));
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.to_toml(), machine.to_toml());
+        assert_eq!((again.idle_governor(), again.halt_poll_ns()), (Some(Governor::Haltpoll), Some(0)));
+        let bare = parse(FIXTURE, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((bare.idle_governor(), bare.halt_poll_ns()), (None, None));
+        let wrong = parse(&with(&governor.replace("haltpoll", "halt")), "m.toml").expect_err("no such").to_string();
+        assert!(wrong.contains("found \"halt\"; expected one of ladder, menu, teo, haltpoll"), "{wrong}");
     }
 
     #[test]

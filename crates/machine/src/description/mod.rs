@@ -42,6 +42,7 @@ pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
 pub use write::topology_section;
 
+use crate::idle::Governor;
 use crate::smt::SmtPrices;
 use crate::topology::{CpuKind, Distance, Location, Topology};
 use units::{CpuId, CpuMask, Cycles, Ps};
@@ -376,6 +377,17 @@ impl Description {
     /// Whether a store to the line that an idle CPU monitors wakes it.
     pub fn wakes_by_mwait(&self) -> bool {
         self.fact("idle.wake_by").is_some_and(|fact| fact.value == "mwait")
+    }
+
+    /// The governor of idle states that its driver or its boot brings; `None`: its kernel's default.
+    pub fn idle_governor(&self) -> Option<Governor> {
+        self.fact("idle.governor").and_then(|fact| Governor::from_name(&fact.value))
+    }
+
+    /// The longest that the governor haltpoll polls on it, in nanoseconds; `None`: its kernel's default.
+    pub fn halt_poll_ns(&self) -> Option<u32> {
+        let time = self.figure("idle.halt_poll")?.time().ns().0;
+        Some(u32::try_from(time).unwrap_or(u32::MAX))
     }
 
     /// Whether a package enters its own idle state only with all others.

@@ -98,6 +98,7 @@ keys! {
     "ipi.delivery" required Time TIME, "from sending to the first instruction on a running CPU of the same package";
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";
     "ipi.receive" required Cycles CYCLES, "entry to and return from an interrupt";
+    "idle.halt_poll" optional Time TIME, "the longest that the governor haltpoll polls before it halts (its parameter guest_halt_poll_ns), where it is another than the kernel's 200 us";
     "copy.user" required TimePerBytes (0, SECOND), "copying between user and kernel memory, both cached";
     "disk.write" optional Time TIME, "a write of the disk, from the command to its end, without its bytes";
     "disk.delivery" optional TimePerBytes (0, SECOND), "what its bytes take, one request's after another's";
@@ -232,6 +233,11 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
         "frequency.full_speed",
         &["four-cores", "halfway", "highest"],
         "what load tracking takes for full speed, where it is not what the driver's vendor has",
+    ),
+    (
+        "idle.governor",
+        &["ladder", "menu", "teo", "haltpoll"],
+        "the governor of idle states that this machine's driver or its boot brings, where it is another than its kernel's default",
     ),
     (
         "idle.package_scope",

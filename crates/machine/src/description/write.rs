@@ -244,6 +244,9 @@ impl Description {
 
     /// The states whose figures are called after `section`, as tables of that path.
     fn write_idle(&self, out: &mut String, path: &str, section: &str) -> std::fmt::Result {
+        if let Some(figure) = self.figure(&format!("{section}.halt_poll")) {
+            writeln!(out, "halt_poll = {}", figure_text(figure))?;
+        }
         for state in &self.idle_states {
             let prefix = format!("{section}.{state}.");
             let mut figures =
