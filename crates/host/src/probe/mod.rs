@@ -16,6 +16,7 @@ mod network;
 mod pair;
 mod placement;
 mod process;
+mod smt;
 
 pub use placement::{Nearness, Placement, placements};
 pub use process::child;
@@ -144,6 +145,7 @@ pub const PROBES: &[Probe] = &[
     Probe { name: "frequency", run: frequency::run },
     Probe { name: "clocks and timers", run: clock::run },
     Probe { name: "system calls", run: calls::run },
+    Probe { name: "threads of a core", run: smt::run },
     Probe { name: "cache and memory", run: memory::run },
     Probe { name: "memory of all CPUs", run: bandwidth::run },
     Probe { name: "cache lines between CPUs", run: lines::run },
@@ -200,6 +202,8 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all.figures.len(), "each figure once");
+        let siblings = placements.iter().any(|pair| pair.nearness == Nearness::Smt);
+        assert_eq!(all.figure("speed_beside_sibling").is_some(), siblings, "{:?}", all.unseen);
         if let Some(pair) = placements.first() {
             let [a, b] = pair.cpus;
             assert!(all.figure(&format!("line.{a}-{b}")).is_some());

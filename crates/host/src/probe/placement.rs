@@ -79,6 +79,11 @@ fn siblings(cpu: usize) -> Vec<usize> {
     list(&topology(cpu, "thread_siblings_list").unwrap_or_default())
 }
 
+/// Whether the system shows other threads of its core.
+pub fn has_sibling(cpu: usize) -> bool {
+    siblings(cpu).iter().any(|&other| other != cpu)
+}
+
 fn topology(cpu: usize, file: &str) -> Option<String> {
     let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}")).ok()?;
     Some(text.trim().to_string())

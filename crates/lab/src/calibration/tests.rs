@@ -1,6 +1,7 @@
 //! Calibrations of a computer that does not exist.
 
 use super::*;
+use machine::description::How;
 use machine::idle::Governor;
 use machine::topology::{Numbering, from_synthetic};
 
@@ -152,6 +153,33 @@ fn one_cpu_is_a_computer_too() {
         .measurements
         .retain(|it| !it.name.starts_with("wake") && it.name != "futex_pair.llc" && it.name != "line.0-1");
     calibrate(&observed).unwrap();
+}
+
+#[test]
+fn the_speed_beside_a_sibling_is_the_measured_one() {
+    let speed = |measured: Option<f64>| {
+        let mut observed = observed();
+        observed.topology = from_synthetic("pack:1 [numa] l3:1 l2:1 core:1 pu:2", "test", Numbering::LinuxX86).unwrap();
+        observed.lines[0].0 = "smt".to_string();
+        observed.measurements.extend(measured.map(|value| Measurement {
+            name: "speed_beside_sibling".to_string(),
+            unit: "ratio".to_string(),
+            value,
+            low: value * 0.9,
+            high: value * 1.1,
+            bursts: 99,
+            ran: "beside another".to_string(),
+        }));
+        let [paths, os, wake, send] = [0.5, 1.5, 1_000.0, 400.0].map(fit::Range::exactly);
+        let text = write::machine_file(&observed, &fit::Fitted { paths, os, wake, send }, "v6.12", None).unwrap();
+        let machine = Machine::parse(&text, "a test").unwrap_or_else(|mistake| panic!("{mistake}\n{text}")).description;
+        let figure = machine.figure("smt.speed").unwrap();
+        (figure.value, figure.range, figure.how)
+    };
+    assert_eq!(speed(Some(0.7)), (700, (630, 770), How::Measured));
+    assert_eq!(speed(Some(0.95)).1, (855, 1_000));
+    // Where nothing is seen it is what every machine has that says nothing.
+    assert_eq!(speed(None).2, How::Guess);
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(super) fn machine_file(
     let source = format!("sysfs of {}, {}", host.cpu_model, observed.when);
     out.push_str(&topology_section(&observed.topology, &source, How::Measured));
     frequency(observed, &mut out)?;
+    siblings(observed, &mut out);
     caches(observed, &mut out)?;
     lines(observed, &mut out);
     wakeups(observed, fitted, &mut out)?;
@@ -139,6 +140,17 @@ fn frequency(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
     );
     figure(out, "fixed", range(seen), "GHz", How::Measured, &source);
     Ok(())
+}
+
+/// The speed beside a sibling, where the computer shows one.
+fn siblings(observed: &Observed, out: &mut String) {
+    let Some(seen) = observed.measurement("speed_beside_sibling") else { return };
+    let _ = writeln!(out, "\n[smt]");
+    // A disturbed burst alone makes a share of more than all.
+    let share = |value: f64| value.clamp(0.001, 1.0);
+    let speed = Range { value: share(seen.value), low: share(seen.low), high: share(seen.high) };
+    let source = format!("{}; upper quartile of {} bursts", seen.ran, seen.bursts);
+    figure(out, "speed", speed, "ratio", How::Measured, &source);
 }
 
 fn caches(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
