@@ -2,6 +2,7 @@
 
 use lab::kernels::Build;
 use lab::machines::Machine;
+use machine::description::How;
 use machine::frequency::{Autonomous, Driver, Frequency, Governor, Model, Policy};
 use machine::hardware::Hardware;
 use machine::prices::Prices;
@@ -169,7 +170,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
     let frequencies = case.frequency;
     let topology = from_synthetic(case.topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
-    let machine = Machine::of_topology("benchmark", topology);
+    let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess);
     let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
     let topology = machine.description.topology().clone();
     let build = Build::named(case.kernel).expect("a kernel that is built");

@@ -9,6 +9,7 @@ use lab::mistake::{Location, Mistake, Unreadable, Written};
 use lab::proc::ProcFile;
 use lab::record::Record;
 use lab::{prices, run, trace};
+use machine::description::How;
 use machine::topology::{Numbering, Topology, from_hwloc_xml, from_synthetic, from_sysfs, parse_list, parse_mask};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -118,7 +119,7 @@ pub fn synthetic(data: &[u8]) {
 fn used(topology: Topology) {
     assert!(topology.nr_cpus() > 0);
     if topology.nr_cpus() <= FEW {
-        let machine = Machine::of_topology("fuzz", topology);
+        let machine = Machine::of_topology("fuzz", topology, "the fuzzer", How::Guess);
         again(&machine, machine.description.topology());
     }
 }

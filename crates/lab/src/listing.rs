@@ -107,7 +107,7 @@ fn figures(description: &Description) -> String {
         // Guesses stand out.
         let mark = if figure.how == How::Guess { "?" } else { " " };
         let how = figure.how.name();
-        let _ = writeln!(text, "{mark} {name:<width$}  {value:<18}{range:<22}{how:<10} {}", figure.source);
+        let _ = writeln!(text, "{mark} {name:<width$}  {value:<17} {range:<21} {how:<10} {}", figure.source);
     }
     text
 }

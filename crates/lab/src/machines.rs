@@ -1,10 +1,10 @@
 //! Which machine is meant: a name, a file, hwloc's notation, or this computer.
 
 use crate::hash::sha256;
-use crate::mistake::{Mistake, Unreadable, Written};
+use crate::mistake::{Mistake, Unreadable, Written, excerpt};
 use crate::prices;
-use machine::description::{self, Base, Description, builtin, for_topology};
-use machine::topology::{Numbering, excerpt, from_hwloc_xml, from_synthetic, from_sysfs};
+use machine::description::{self, Base, Description, How, builtin, for_topology};
+use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ impl Machine {
         Some(machine.unwrap_or_else(|mistake| panic!("{mistake}")))
     }
 
-    /// A topology without prices: those of the machine that ships and is most like it.
-    pub fn of_topology(name: &str, topology: Topology) -> Machine {
+    /// A topology from `source` without prices: those of the machine that ships and is most like it.
+    pub fn of_topology(name: &str, topology: Topology, source: &str, how: How) -> Machine {
         let mut notices = topology.notices().to_vec();
-        let description = for_topology(name, topology);
+        let description = for_topology(name, topology, source, how);
         notices.push(format!("{name} has no prices of its own: {}", description.about()));
         let text = description.to_toml();
         let machine =
@@ -81,7 +81,7 @@ impl Machine {
         let text = written.text.trim();
         if text == "host" {
             let topology = host_topology(&|path| files.sysfs(path))?;
-            return Ok(Machine::of_topology("host", topology));
+            return Ok(Machine::of_topology("host", topology, "sysfs of this computer", How::Measured));
         }
         if let Some(machine) = Machine::named(text) {
             return Ok(machine);
@@ -90,24 +90,38 @@ impl Machine {
             return Machine::load(&within(folder, text), files);
         }
         if text.contains([' ', ':']) || text.starts_with(|c: char| c.is_ascii_digit()) {
-            return Ok(Machine::of_topology("synthetic", synthetic(written)?));
+            let source = format!("as given: {}", excerpt(text, 200));
+            return Ok(Machine::of_topology("synthetic", synthetic(written)?, &source, How::Guess));
         }
         let mistake = written.unknown("machine", names());
         let expected = format!(
-            "{}; or host, a file (.toml, or .xml from lstopo), or a topology such as \"pack:2 l3:1 core:12 pu:2\"",
+            "{}; or host, a file (.toml, or .xml from lstopo), the folder of a copy of /sys, or a topology such as \"pack:2 l3:1 core:12 pu:2\"",
             mistake.expected
         );
         Err(Mistake { expected, ..mistake })
     }
 
-    /// From a machine file or hwloc's XML.
+    /// From a machine file, hwloc's XML, or a folder that is a copy of /sys or holds one.
     pub fn load(path: &str, files: &dyn Files) -> Result<Machine, Mistake> {
-        let text = files
-            .text(path)
-            .map_err(|error| Mistake::file(path, error, "a machine file (.toml) or what `lstopo --of xml` writes"))?;
+        if let Some(tree) = sysfs_below(path, files) {
+            let topology = host_topology(&|path| files.text(&format!("{tree}/{}", path.strip_prefix("sys/")?)).ok())?;
+            let plain = |name: &String| name.contains(|c: char| c.is_ascii_alphanumeric());
+            let name = Some(excerpt(&stem(path), 80)).filter(plain).unwrap_or_else(|| "sysfs".to_string());
+            return Ok(Machine::of_topology(
+                &name,
+                topology,
+                &format!("a copy of sysfs, {}", excerpt(path, 200)),
+                How::Measured,
+            ));
+        }
+        let text = files.text(path).map_err(|error| {
+            let expected = "a machine file (.toml), what `lstopo --of xml` writes, or the folder of a copy of /sys";
+            Mistake::file(path, error, expected)
+        })?;
         if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
             let topology = from_hwloc_xml(&text, path)?;
-            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology));
+            let source = format!("hwloc's XML, {}", excerpt(path, 200));
+            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology, &source, How::Measured));
         }
         let find = |written: &str, file: &str| {
             let folder = Path::new(file).parent().map_or(String::new(), |folder| match folder.to_str() {
@@ -145,6 +159,14 @@ impl Machine {
 /// What is missing or makes no sense there.
 pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Mistake> {
     Ok(from_sysfs(sysfs)?)
+}
+
+/// The folder at `path` or in it that holds `devices/system/cpu` of some computer.
+fn sysfs_below(path: &str, files: &dyn Files) -> Option<String> {
+    let folder = path.trim_end_matches('/');
+    let lists = ["online", "present", "possible"];
+    let has = |tree: &String| lists.iter().any(|list| files.text(&format!("{tree}/devices/system/cpu/{list}")).is_ok());
+    [folder.to_string(), format!("{folder}/sys")].into_iter().find(has)
 }
 
 /// The machines that ship.
@@ -224,6 +246,35 @@ pub(crate) mod tests {
         );
         let shape = |topology: &Topology| format!("{:?}", topology.cpu_topology());
         assert_eq!(shape(again.description.topology()), shape(topology));
+    }
+
+    #[test]
+    fn topologies_say_where_they_are_from() {
+        let xml = include_str!("../../machine/tests/fixtures/two-packages-v3.xml").to_string();
+        let mut files = Table(BTreeMap::from([("there.xml", xml)]));
+        for (file, text) in [
+            ("sys/devices/system/cpu/online", "0-1\n"),
+            ("sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
+            ("sys/devices/system/cpu/cpu1/topology/physical_package_id", "1\n"),
+            ("copies/big/devices/system/cpu/online", "0-2\n"),
+            ("root/sys/devices/system/cpu/online", "0-3\n"),
+            ("./devices/system/cpu/online", "0\n"),
+        ] {
+            files.0.insert(file, text.to_string());
+        }
+        let of = |text: &str| {
+            let machine = Machine::choose(&Written::option("--machine", text), "", &files).unwrap();
+            let fact = machine.description.topology_fact().clone();
+            (machine.name.clone(), machine.description.topology().nr_cpus(), fact.source, fact.how)
+        };
+        let expected = |name: &str, cpus, source: &str, how| (name.to_string(), cpus, source.to_string(), how);
+        assert_eq!(of("host"), expected("host", 2, "sysfs of this computer", How::Measured));
+        assert_eq!(of("there.xml"), expected("there", 8, "hwloc's XML, there.xml", How::Measured));
+        assert_eq!(of("core:2 pu:1"), expected("synthetic", 2, "as given: core:2 pu:1", How::Guess));
+        // A copy of /sys, and a folder that holds one.
+        assert_eq!(of("copies/big/"), expected("big", 3, "a copy of sysfs, copies/big/", How::Measured));
+        assert_eq!(of("root/"), expected("root", 4, "a copy of sysfs, root/", How::Measured));
+        assert_eq!(of("./"), expected("sysfs", 1, "a copy of sysfs, ./", How::Measured));
     }
 
     #[test]

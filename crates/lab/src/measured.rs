@@ -317,9 +317,9 @@ impl Measured {
         let _ = writeln!(text, "{:<width$} {:>12}{:>26}{heads}", "row", "measured", "least .. greatest");
         for row in rows {
             let spread = format!("{:.4} .. {:.4} ({})", row.measured_low, row.measured_high, row.iterations);
-            let _ = write!(text, "{:<width$} {:>12.4}{spread:>26}", label(row), row.measured);
+            let _ = write!(text, "{:<width$} {:>12.4} {spread:>25}", label(row), row.measured);
             for Prediction { predicted, difference_percent, .. } in &row.predictions {
-                let _ = write!(text, "{predicted:>14.4}{difference_percent:>+10.1}%");
+                let _ = write!(text, " {predicted:>13.4} {difference_percent:>+9.1}%");
             }
             text.push('\n');
         }

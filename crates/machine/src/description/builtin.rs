@@ -1,6 +1,6 @@
 //! The machine files that ship with the library.
 
-use super::{Description, parse};
+use super::{Description, How, parse};
 use crate::topology::Topology;
 
 /// Name and text of each machine that ships, in alphabetical order.
@@ -53,14 +53,14 @@ pub fn default_prices(topology: &Topology) -> &'static str {
     }
 }
 
-/// A machine for a topology that comes without prices: those of [`default_prices`], all of them marked as guesses.
+/// A machine for a topology that comes without prices from `source`: those of [`default_prices`], all of them marked as guesses.
 ///
 /// # Panics
 /// If a machine file that ships does not load, which the tests exclude.
-pub fn for_topology(name: &str, topology: Topology) -> Description {
+pub fn for_topology(name: &str, topology: Topology, source: &str, how: How) -> Description {
     let prices = default_prices(&topology);
     let file = builtin().iter().find(|(name, _)| *name == prices);
     let (_, text) = file.unwrap_or_else(|| panic!("no machine {prices} ships"));
     let description = parse(text, &format!("machines/{prices}.toml"));
-    description.unwrap_or_else(|error| panic!("{error}")).with_topology(topology).named(name)
+    description.unwrap_or_else(|error| panic!("{error}")).with_topology(topology, source, how).named(name)
 }

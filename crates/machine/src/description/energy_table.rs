@@ -173,7 +173,7 @@ impl EnergyDomain {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::{How, parse};
     use crate::energy::Power;
 
     /// The fixture's prices for two small CPUs and two big ones, made up.
@@ -234,7 +234,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         assert_eq!(again.topology().energy_model(), Some(model));
         assert_eq!(again.to_toml(), machine.to_toml());
         assert!(parse(&file(""), "m.toml").expect("no model at all").topology().energy_model().is_none());
-        let borrowed = machine.clone().with_topology(machine.topology().clone());
+        let borrowed = machine.clone().with_topology(machine.topology().clone(), "a test", How::Guess);
         assert!(borrowed.figures().all(|(name, _)| !name.starts_with("energy.")));
     }
 
@@ -279,7 +279,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(Power::of(&again), Some(power.clone()));
         assert_eq!(again.to_toml(), machine.to_toml());
-        assert_eq!(Power::of(&machine.clone().with_topology(machine.topology().clone())), None);
+        assert_eq!(Power::of(&machine.clone().with_topology(machine.topology().clone(), "a test", How::Guess)), None);
         // The same tables, of which the scheduler is not told.
         let (_, domains) = text.split_once("[[energy.domain]]").expect("domains");
         let untold = "[energy]\nkernel = { value = \"untold\", source = \"made up\", how = \"guess\" }\n";

@@ -200,10 +200,12 @@ impl Description {
         Ok(())
     }
 
-    /// These prices for another machine: all figures become guesses with wider ranges that name this machine as source.
-    pub fn with_topology(self, topology: Topology) -> Description {
+    /// These prices for another machine, whose topology is known from `source`: all figures become guesses with wider ranges that name this
+    /// machine as source.
+    pub fn with_topology(self, topology: Topology, source: &str, how: How) -> Description {
         let from = self.name;
-        let (biggest, told_by) = (topology.biggest_cpu(), topology_table::users_topology(&topology));
+        let biggest = topology.biggest_cpu();
+        let told_by = Fact { value: topology.summary(), source: source.to_string(), how };
         let caches = [
             ("cache.l1d_size", topology.cache_bytes(biggest, 1)),
             ("cache.l2_size", topology.cache_bytes(biggest, 2)),

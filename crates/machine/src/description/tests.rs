@@ -129,7 +129,14 @@ fn a_users_topology_borrows_prices_as_guesses() {
     assert_eq!(default_prices(&topology("core:4 pu:2")), "skylake-uma-8");
     assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")), "xeon-e5-2670v3-2s");
 
-    let mine = for_topology("mine", topology("pack:2 [numa] l3:2(size=16MiB) l2:2(size=1MiB) core:1 pu:2"));
+    let mine = for_topology(
+        "mine",
+        topology("pack:2 [numa] l3:2(size=16MiB) l2:2(size=1MiB) core:1 pu:2"),
+        "hearsay",
+        How::Published,
+    );
+    let Fact { source, how, .. } = mine.topology_fact();
+    assert_eq!((source.as_str(), *how), ("hearsay", How::Published));
     assert_eq!(mine.name(), "mine");
     assert_eq!(mine.topology().nr_cpus(), 16);
     let sizes = ["cache.l2_size", "cache.llc_size"];
@@ -169,7 +176,7 @@ fn topologies_without_symmetry_are_written_and_read() {
     )
     .unwrap();
     topology.nodes.iter_mut().for_each(|node| node.memory_bytes = None);
-    let machine = for_topology("a \"quoted\" name", topology);
+    let machine = for_topology("a \"quoted\" name", topology, "a test", How::Guess);
     let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.topology(), machine.topology());
     assert_eq!(again.topology().cpu(cpu(7)).capacity, 600);

@@ -2,7 +2,6 @@
 
 use super::distance_table::{Told, distance_figures, read_distances};
 use super::error::DescriptionError;
-use super::figure::How;
 use super::read::read_how;
 use super::toml_text::{Node, Table};
 use super::{Fact, NamedFigure};
@@ -242,9 +241,4 @@ pub(super) fn one_line<'t>(table: &Table<'t, '_>, name: &str, rule: &str) -> Res
         (true, Some(value)) => Err(value.error(&value.kind(), "no ends of lines or other control characters", rule)),
         _ => Ok(text),
     }
-}
-
-/// Where a topology that a user brought is from.
-pub(super) fn users_topology(topology: &Topology) -> Fact {
-    Fact { value: topology.summary(), source: "the user's input".to_string(), how: How::Vendor }
 }
