@@ -6,10 +6,11 @@ use crate::execute::{Keep, Patience, execute, guarded, progress, thread_cpu_ns};
 use crate::failure::Failure;
 use crate::output::{print, say};
 use crate::select::{experiment, threads};
-use crate::store::Store;
+use crate::store::{Counted, Store};
 use lab::experiment::{Experiment, Job, Purpose};
 use lab::record::{Outcome, Record};
 use lab::report::{Report, hardware_text, single};
+use lab::residency::RunResidency;
 use lab::run::Run;
 use lab::setup::Setup;
 use lab::trace::statistics;
@@ -21,7 +22,7 @@ use std::time::Instant;
 struct Done {
     outcome: Outcome,
     cpu_ns: u64,
-    text: String,
+    counted: Counted,
 }
 
 /// `fairground run`.
@@ -41,19 +42,20 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
         let place = store.as_ref().map(|store| store.record_path(&experiment, job));
-        guarded(&setup, place.as_deref().map_or(Keep::Aside, Keep::At), || measured(&setup, give_up))
+        let run = || measured(&experiment, job, &setup, give_up);
+        guarded(&setup, place.as_deref().map_or(Keep::Aside, Keep::At), run)
     };
-    let ended = execute(&missing, threads, &patience, work, |job, (run, cpu_ns, text): (Run, u64, String)| {
+    let ended = execute(&missing, threads, &patience, work, |job, (run, cpu_ns, counted): (Run, u64, Counted)| {
         let mut stored = None;
         if let Some(store) = &store {
             store.save_logs(&experiment, &job, &run.logs)?;
-            store.save_statistics(&experiment, &job, &text)?;
+            store.save_statistics(&experiment, &job, &counted)?;
             let record = Record::new(experiment.setup(&job), Some(run.outcome.clone()), cpu_ns);
             stored = Some(store.save(&experiment, &job, &record)?);
         }
         check(&experiment, &job, &run.outcome, stored.as_deref())?;
         let outcome = Outcome { reported: Vec::new(), ..run.outcome };
-        results.insert(job, Done { outcome, cpu_ns, text });
+        results.insert(job, Done { outcome, cpu_ns, counted });
         bar.inc(1);
         Ok(())
     });
@@ -70,34 +72,42 @@ fn stored(store: Option<&Store>, experiment: &Experiment, jobs: &[Job]) -> Resul
     let mut results = BTreeMap::new();
     let Some(store) = store else { return Ok(results) };
     for job in jobs {
-        let Some((record, text)) = store.load(experiment, job).zip(store.load_statistics(experiment, job)) else {
+        let Some((record, counted)) = store.load(experiment, job).zip(store.load_statistics(experiment, job)) else {
             continue;
         };
         let Some(outcome) = record.outcome else { continue };
         // Stored runs may have ended badly, too.
         check(experiment, job, &outcome, Some(&store.record_path(experiment, job)))?;
-        results.insert(*job, Done { outcome, cpu_ns: record.host_cpu_ns, text });
+        results.insert(*job, Done { outcome, cpu_ns: record.host_cpu_ns, counted });
     }
     Ok(results)
 }
 
 /// Runs a setup on this thread, with everything that is told of it.
-fn measured(setup: &Setup, give_up: &dyn Fn() -> bool) -> Result<Option<(Run, u64, String)>, Failure> {
+fn measured(
+    experiment: &Experiment,
+    job: &Job,
+    setup: &Setup,
+    give_up: &dyn Fn() -> bool,
+) -> Result<Option<(Run, u64, Counted)>, Failure> {
     let since = Instant::now();
     let before = thread_cpu_ns(since);
     let Some((report, run)) = statistics(setup, give_up, &here())? else { return Ok(None) };
     let cpu_ns = thread_cpu_ns(since).saturating_sub(before);
     let stats = run.group_stats.iter().map(|(path, text)| format!("\ncpu.stat of {path}\n{text}"));
-    let text = format!("{report}\n{}{}", hardware_text(setup, &run), stats.collect::<String>());
-    Ok(Some((run, cpu_ns, text)))
+    let machine = &experiment.machine.description;
+    let text = format!("{report}\n{}{}", hardware_text(setup, machine, &run), stats.collect::<String>());
+    let residency = RunResidency::of(experiment.title(job), &run.hardware, machine, setup.costs);
+    Ok(Some((run, cpu_ns, Counted { text, residency })))
 }
 
 fn report(experiment: &Experiment, results: &BTreeMap<Job, Done>) -> Report {
     let cpu_seconds = results.values().map(|done| done.cpu_ns).sum::<u64>() as f64 / 1e9;
-    let mut report = single(experiment, &|job| results.get(job).map(|done| &done.outcome), cpu_seconds);
-    for (job, Done { text, .. }) in results {
+    let residency = results.values().map(|done| done.counted.residency.clone()).collect();
+    let mut report = single(experiment, &|job| results.get(job).map(|done| &done.outcome), residency, cpu_seconds);
+    for (job, Done { counted, .. }) in results {
         let title = experiment.title(job);
-        report.text.push_str(&format!("\n{title}\n{}\n\n{text}", "-".repeat(title.chars().count())));
+        report.text.push_str(&format!("\n{title}\n{}\n\n{}", "-".repeat(title.chars().count()), counted.text));
     }
     report
 }

@@ -7,6 +7,7 @@ use lab::html::overview::State;
 use lab::json::Document;
 use lab::record::{Ending, Record};
 use lab::report::Report;
+use lab::residency::RunResidency;
 use lab::setup::{Engine, Setup};
 use std::borrow::Cow;
 use std::fs;
@@ -24,6 +25,13 @@ const PAGE: &str = "report.html";
 const PARTIAL_PAGE: &str = "report.partial.html";
 /// Digits of an experiment's identity in its folder's name.
 const SHORT: usize = 8;
+
+/// What the scheduler and the machine counted in a run: as it is printed, and what the JSON document has of it.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    pub text: String,
+    pub residency: RunResidency,
+}
 
 /// A folder with a mark that it is ours.
 #[derive(Clone, Debug)]
@@ -158,17 +166,22 @@ impl Store {
     }
 
     /// Writes what the scheduler and the machine counted in a run, before its record: whoever finds that finds this.
-    pub fn save_statistics(&self, experiment: &Experiment, job: &Job, text: &str) -> Result<(), Failure> {
-        let path = self.statistics_path(experiment, job);
-        write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))
+    pub fn save_statistics(&self, experiment: &Experiment, job: &Job, counted: &Counted) -> Result<(), Failure> {
+        let save = |ending: &str, text: &str| {
+            let path = self.statistics_path(experiment, job, ending);
+            write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))
+        };
+        save("json", &serde_json::to_string(&counted.residency).expect("plain values serialise"))?;
+        save("txt", &counted.text)
     }
 
-    pub fn load_statistics(&self, experiment: &Experiment, job: &Job) -> Option<String> {
-        fs::read_to_string(self.statistics_path(experiment, job)).ok()
+    pub fn load_statistics(&self, experiment: &Experiment, job: &Job) -> Option<Counted> {
+        let load = |ending: &str| fs::read_to_string(self.statistics_path(experiment, job, ending)).ok();
+        Some(Counted { text: load("txt")?, residency: serde_json::from_str(&load("json")?).ok()? })
     }
 
-    fn statistics_path(&self, experiment: &Experiment, job: &Job) -> PathBuf {
-        self.folder().join(STATISTICS).join(format!("{}.txt", experiment.record_name(job)))
+    fn statistics_path(&self, experiment: &Experiment, job: &Job, ending: &str) -> PathBuf {
+        self.folder().join(STATISTICS).join(format!("{}.{ending}", experiment.record_name(job)))
     }
 
     /// Writes a report, `report.txt`, `.json`, `.csv` and `.html`, and the samples behind it, `samples.csv` and `.parquet`; while runs are

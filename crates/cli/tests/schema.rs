@@ -16,6 +16,29 @@ fn valid(text: &str) -> Value {
     value
 }
 
+/// That CPUs and cores of one run were somewhere all the time.
+fn assert_adds_up(residency: &Value) {
+    let [run] = residency.as_array().unwrap().as_slice() else { panic!("{residency}") };
+    let all = run["duration_ns"].as_u64().unwrap();
+    let times =
+        |of: &Value| -> Vec<u64> { of.as_array().unwrap().iter().map(|entry| entry["ns"].as_u64().unwrap()).collect() };
+    let (cpus, cores) = (run["cpus"].as_array().unwrap(), run["cores"].as_array().unwrap());
+    assert!(cpus.len() >= cores.len() && !cores.is_empty());
+    for (number, cpu) in cpus.iter().enumerate() {
+        assert_eq!(cpu["cpu"], number);
+        // Each time is rounded down to the nanosecond.
+        let idle = times(&cpu["idle"]);
+        let sum = cpu["executing_ns"].as_u64().unwrap() + idle.iter().sum::<u64>();
+        assert!(sum <= all && sum + idle.len() as u64 >= all, "{cpu} of {all}");
+    }
+    assert!(cpus.iter().any(|cpu| cpu["executing_ns"].as_u64() > Some(0)));
+    for core in cores {
+        let at = times(&core["frequencies"]);
+        let sum = at.iter().sum::<u64>();
+        assert!(sum <= all && sum + at.len() as u64 >= all, "{core} of {all}");
+    }
+}
+
 #[test]
 fn documents_of_every_command_follow_the_schema() {
     let place = folder("schema");
@@ -30,9 +53,14 @@ fn documents_of_every_command_follow_the_schema() {
     assert!(one["tables"][0]["rows"][0]["change"][0]["low"].is_null(), "{one}");
     let auto = json(&[&["compare"], own, &["--iterations", "auto:min=2,max=3,half_width=0.01", "--out", "auto"]]);
     assert_eq!(auto["adaptive"]["max"], 3);
-    let single = json(&[&["run"], &TINY[..4], &["--arm", "v6.12", "--out", "single"]]);
+    let run = || json(&[&["run"], &TINY[..4], &["--arm", "v6.12", "--out", "single"]]);
+    let (single, again) = (run(), run());
     assert_eq!((single["arms"].as_array().unwrap().len(), &single["iterations"]), (1, &Value::from(1)));
-    valid(&fs::read_to_string(place.join("single/report.json")).unwrap());
+    // What is stored says the same, also to who comes back for it.
+    for text in [fs::read_to_string(place.join("single/report.json")).unwrap(), again.to_string()] {
+        assert_eq!(valid(&text)["residency"], single["residency"]);
+    }
+    assert_adds_up(&single["residency"]);
     // Several workloads and arms, a published column, shares of functions, a harmonic mean and a single figure.
     let text = "\
 machine = \"skylake-uma-8\"

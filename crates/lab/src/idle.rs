@@ -4,17 +4,14 @@
 //! `[idle]`), if the kernel has it, else the kernel's own.
 
 use crate::mistake::Mistake;
+use crate::residency::{MOST_ROWS_OF_ONE, by_cpu, width_by_cpu};
 use crate::setup::Setup;
 use machine::description::Description;
 use machine::hardware::{Hardware, Residency};
 use machine::idle::{Governor, IdleOptions, IdleRules, PackageResidency, Way};
 use machine::topology::{Location, Topology};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use units::{CpuId, Ps};
-
-/// CPUs that are listed one by one; of more, their packages alone are.
-const MOST_CPUS_LISTED: usize = 32;
 
 /// The rules of a kernel, `own`, on a machine.
 ///
@@ -74,8 +71,6 @@ pub struct IdleTimes {
     pub cpus: Vec<Residency>,
     /// What packages did in their own states; nothing where they have none.
     pub package_states: Vec<PackageResidency>,
-    /// Which package each CPU is in.
-    pub packages: Vec<u32>,
 }
 
 impl IdleTimes {
@@ -88,7 +83,6 @@ impl IdleTimes {
             duration: end,
             cpus: cpus().map(|cpu| until(hardware, cpu, end)).collect(),
             package_states: hardware.package_residency(end),
-            packages: cpus().map(|cpu| topology.cpu(cpu).package.into()).collect(),
         }
     }
 
@@ -97,7 +91,7 @@ impl IdleTimes {
         self.cpus.iter().map(value).sum()
     }
 
-    /// As text: the states of the whole machine, then of each CPU or package.
+    /// As text: the states of the whole machine, then of each CPU.
     pub fn text(&self) -> String {
         let width = self.states.iter().map(String::len).max().unwrap_or(0).max("executing".len());
         let all = self.duration.0 as f64 * self.cpus.len() as f64;
@@ -134,27 +128,25 @@ impl IdleTimes {
 
     /// The share of each state in each CPU's time, in percent.
     fn rows(&self) -> String {
-        let by_cpu = self.cpus.len() <= MOST_CPUS_LISTED;
-        let mut text = format!("{:<12}{:>11}", if by_cpu { "cpu, in %" } else { "package, %" }, "executing");
+        let width = width_by_cpu(self.cpus.len(), 12);
+        // Coarser where CPUs are many, so that more of them are equal.
+        let decimals = if self.cpus.len() <= MOST_ROWS_OF_ONE { 2 } else { 1 };
+        let mut text = format!("{:<width$}{:>11}", "cpu, in %", "executing");
         for name in &self.states {
             let _ = write!(text, "{name:>9}");
         }
         text.push('\n');
-        let mut rows: BTreeMap<u32, Vec<&Residency>> = BTreeMap::new();
-        for (cpu, residency) in self.cpus.iter().enumerate() {
-            rows.entry(if by_cpu { cpu as u32 } else { self.packages[cpu] }).or_default().push(residency);
-        }
-        for (number, of) in rows {
-            let all = (self.duration.0 as f64 * of.len() as f64).max(1.0);
-            let times: Vec<u64> =
-                (0..self.states.len()).map(|index| of.iter().map(|cpu| cpu.idle[index].0).sum()).collect();
-            let executing = (all - times.iter().sum::<u64>() as f64).max(0.0);
-            let _ = write!(text, "{number:<12}{:>11.2}", 100.0 * executing / all);
-            for time in times {
-                let _ = write!(text, "{:>9.2}", 100.0 * time as f64 / all);
+        let all = (self.duration.0 as f64).max(1.0);
+        let cells = |of: &Residency| {
+            let idle: u64 = of.idle.iter().map(|time| time.0).sum();
+            let executing = (all - idle as f64).max(0.0);
+            let mut cells = format!("{:>11.decimals$}", 100.0 * executing / all);
+            for time in &of.idle {
+                let _ = write!(cells, "{:>9.decimals$}", 100.0 * time.0 as f64 / all);
             }
-            text.push('\n');
-        }
+            cells
+        };
+        text.push_str(&by_cpu(width, self.cpus.iter().enumerate().map(|(cpu, of)| (CpuId::new(cpu), cells(of)))));
         text
     }
 }
@@ -222,7 +214,6 @@ mod tests {
             duration: Ps::from_ns(10_000_000),
             cpus: vec![cpu(&[1, 4]), cpu(&[0, 10])],
             package_states: vec![PackageResidency { idle: Ps::from_ns(1_000_000), entries: 2 }],
-            packages: vec![0, 0],
         };
         let expected = "\
 idle          entries            ms       %    too deep too shallow

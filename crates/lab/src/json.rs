@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::experiment::{Adaptive, Arm};
 use crate::json::verdict::{Finding, Verdict};
+use crate::residency::RunResidency;
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
 use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
@@ -41,6 +42,9 @@ pub struct Document {
     /// The same rows measured on a real computer, where the comparison was given measurements: see [`crate::measured`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Value>,
+    /// Of `run`: how CPUs and cores spent each run; absent in a comparison.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub residency: Vec<RunResidency>,
     /// Engine events of all runs together.
     pub events: u64,
     /// CPU time of the host that the runs took together. The only member that two runs of one experiment may differ in.
@@ -185,8 +189,20 @@ impl Document {
         let tables = tables.iter().map(|table| TableResult::new(table, &generator)).collect();
         let adaptive = adaptive.map(|Adaptive { min, max, half_width }| AdaptiveResult { min, max, half_width });
         let fairground = version.to_string();
-        let measured = None;
-        Document { fairground, machine, seed, iterations, adaptive, costs, arms, tables, measured, events, cpu_seconds }
+        Document {
+            fairground,
+            machine,
+            seed,
+            iterations,
+            adaptive,
+            costs,
+            arms,
+            tables,
+            measured: None,
+            residency: Vec::new(),
+            events,
+            cpu_seconds,
+        }
     }
 
     /// As printed: indented by two, one newline at the end.

@@ -38,6 +38,7 @@ pub mod proc;
 pub mod programs;
 pub mod record;
 pub mod report;
+pub mod residency;
 pub mod run;
 pub mod samples;
 pub mod sensitivity;

@@ -222,7 +222,6 @@ mod tests {
             duration: ms(duration_ms),
             cpus: idle_ms.map(cpu).into(),
             package_states: Vec::new(),
-            packages: vec![0, 0],
         };
         HardwareTotals { line_transfers: 0, line_stalls: Ps::ZERO, idle, frequencies: Vec::new(), energy: None }
     }

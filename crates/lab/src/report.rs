@@ -11,13 +11,16 @@ use crate::measured::Measured;
 use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{figures, has_ratios, ratios, render};
-use crate::observed::{CoreFrequency, Observed};
+use crate::observed::Observed;
 use crate::programs::application;
 use crate::record::{Ending, Outcome};
+use crate::residency::{self, RunResidency};
+use crate::run::Run;
 use crate::samples::Samples;
-use crate::setup::FileSetup;
+use crate::setup::{FileSetup, Setup};
 use crate::statistics::Better;
 use crate::tables::Table;
+use machine::description::Description;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -145,9 +148,18 @@ pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &P
 }
 
 /// The report on a single arm: the benchmark's figures without anything to compare them with.
-pub fn single<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>, cpu_seconds: f64) -> Report {
+pub fn single<'o>(
+    experiment: &Experiment,
+    outcome: &dyn Fn(&Job) -> Option<&'o Outcome>,
+    residency: Vec<RunResidency>,
+    cpu_seconds: f64,
+) -> Report {
     let runs = Runs { outcome, observed: &|_| None, cpu_seconds };
-    report(experiment, None, &experiment.jobs(), &runs, |table, _| figures(table, experiment.vintage)).0
+    let mut report =
+        report(experiment, None, &experiment.jobs(), &runs, |table, _| figures(table, experiment.vintage)).0;
+    report.document.residency = residency;
+    report.json = report.document.to_text();
+    report
 }
 
 /// The report, and of each table its place in the experiment and its text.
@@ -256,7 +268,7 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
 }
 
 /// What the machine counted in a run, below the scheduler's statistics.
-pub fn hardware_text(setup: &crate::setup::Setup, run: &crate::run::Run) -> String {
+pub fn hardware_text(setup: &Setup, machine: &Description, run: &Run) -> String {
     let mut text = String::new();
     let totals = &run.hardware;
     let ms = |ps: u64| ps as f64 / 1e9;
@@ -267,40 +279,10 @@ pub fn hardware_text(setup: &crate::setup::Setup, run: &crate::run::Run) -> Stri
         ms(totals.line_stalls.0)
     );
     let _ = write!(text, "\n{}", totals.idle.text());
-    text.push_str(&frequency_text(&totals.frequencies));
+    text.push_str(&residency::frequency_text(&totals.frequencies, machine, setup.costs));
     let (states, samples) = (&totals.idle.states, &run.outcome.samples);
     text.push_str(&energy::text(setup, states, totals.energy.as_ref(), run.energy.as_ref(), samples));
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
-    text
-}
-
-/// Share of time at each frequency, by core, from boot on; and how fast it was while it executed.
-fn frequency_text(cores: &[CoreFrequency]) -> String {
-    let mut text = String::new();
-    let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
-    all.sort_unstable();
-    all.dedup();
-    if all.is_empty() {
-        return text;
-    }
-    let _ = write!(text, "\n{:<8}{:>12}{:>12}", "CPU", "busy MHz", "changes");
-    for khz in &all {
-        let _ = write!(text, "{:>9}", format!("{}", khz / 1000));
-    }
-    let _ = writeln!(text, "  (MHz, % of time)");
-    for core in cores {
-        // Cycles in a picosecond are millions of MHz.
-        let busy = core.counters.cycles as f64 / core.counters.unhalted.0.max(1) as f64 * 1e6;
-        let _ = write!(text, "{:<8}{:>12.0}{:>12}", core.cpu.to_string(), busy, core.time.changes());
-        let whole: u64 = core.time.iter().map(|entry| entry.1.0).sum();
-        for khz in &all {
-            let time = core.time.iter().find(|entry| entry.0 == *khz).map_or(0, |entry| entry.1.0);
-            let share = time as f64 * 100.0 / whole.max(1) as f64;
-            let cell = if time == 0 { "-".to_string() } else { format!("{share:.1}") };
-            let _ = write!(text, "{cell:>9}");
-        }
-        text.push('\n');
-    }
     text
 }

@@ -1,0 +1,273 @@
+//! How long CPUs were in which idle state and cores at which frequency: as text, and for the JSON document of `run`.
+
+use crate::observed::{CoreFrequency, HardwareTotals};
+use machine::description::Description;
+use machine::frequency::fixed_khz;
+use machine::hardware::Residency;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
+use units::{CpuId, CpuMask, NR_CPUS, Ps};
+
+/// CPUs that have a row each; of more, those with equal figures share one.
+pub const MOST_ROWS_OF_ONE: usize = 32;
+/// Letters of a list of CPUs before it goes on in another line.
+const LIST: usize = 24;
+
+/// One run's times, from boot to the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunResidency {
+    /// Which run: workload, arm and iteration.
+    pub run: String,
+    /// From boot to the end.
+    pub duration_ns: u64,
+    pub cpus: Vec<CpuResidency>,
+    /// Whether frequencies changed: `governed` by cpufreq, or `fixed`.
+    pub clock: Clock,
+    pub cores: Vec<CoreResidency>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clock {
+    Governed,
+    Fixed,
+}
+
+/// How a CPU spent a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuResidency {
+    pub cpu: u32,
+    /// In no idle state.
+    pub executing_ns: u64,
+    pub idle: Vec<StateResidency>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateResidency {
+    pub state: String,
+    pub ns: u64,
+    pub entries: u64,
+}
+
+/// How a core was clocked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CoreResidency {
+    /// Its first.
+    pub cpu: u32,
+    /// The mean while one of its threads executed.
+    pub busy_khz: u64,
+    pub changes: u64,
+    /// Busy or not; the lowest first.
+    pub frequencies: Vec<FrequencyResidency>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrequencyResidency {
+    pub khz: u32,
+    pub ns: u64,
+}
+
+impl RunResidency {
+    /// Of a run on `machine`, whose cost model was on or off.
+    pub fn of(run: String, totals: &HardwareTotals, machine: &Description, costs: bool) -> RunResidency {
+        let duration = totals.idle.duration;
+        let cpu = |(cpu, residency): (usize, &Residency)| {
+            let idle: u64 = residency.idle.iter().map(|time| time.0).sum();
+            let states = totals.idle.states.iter().zip(&residency.idle).zip(&residency.entries);
+            CpuResidency {
+                cpu: cpu as u32,
+                executing_ns: duration.saturating_sub(Ps(idle)).ns().0,
+                idle: states
+                    .map(|((state, time), &entries)| StateResidency { state: state.clone(), ns: time.ns().0, entries })
+                    .collect(),
+            }
+        };
+        let (clock, cores) = match totals.frequencies.as_slice() {
+            [] => (Clock::Fixed, fixed_cores(machine, costs, duration)),
+            cores => (Clock::Governed, cores.iter().map(governed_core).collect()),
+        };
+        let cpus = totals.idle.cpus.iter().enumerate().map(cpu).collect();
+        RunResidency { run, duration_ns: duration.ns().0, cpus, clock, cores }
+    }
+}
+
+fn governed_core(core: &CoreFrequency) -> CoreResidency {
+    let at = |(khz, time): (u32, Ps)| FrequencyResidency { khz, ns: time.ns().0 };
+    CoreResidency {
+        cpu: core.cpu.0.into(),
+        busy_khz: (core.busy_mhz() * 1e3).round() as u64,
+        changes: core.time.changes(),
+        frequencies: core.time.iter().map(at).collect(),
+    }
+}
+
+/// Cores whose clocks nobody changes.
+fn fixed_cores(machine: &Description, costs: bool, duration: Ps) -> Vec<CoreResidency> {
+    let khz = fixed(machine, costs);
+    let firsts = machine.topology().cores().iter().filter_map(|core| core.cpus.iter().next());
+    let core = |cpu: CpuId| {
+        let khz = khz[cpu.index()];
+        let frequencies = vec![FrequencyResidency { khz, ns: duration.ns().0 }];
+        CoreResidency { cpu: cpu.0.into(), busy_khz: khz.into(), changes: 0, frequencies }
+    };
+    firsts.map(core).collect()
+}
+
+/// The frequency of each CPU where nobody governs it.
+fn fixed(machine: &Description, costs: bool) -> Vec<u32> {
+    if costs { fixed_khz(machine) } else { vec![1_000_000; machine.topology().nr_cpus()] }
+}
+
+impl CoreFrequency {
+    /// The mean while it executed.
+    fn busy_mhz(&self) -> f64 {
+        // Cycles in a picosecond are millions of MHz.
+        self.counters.cycles as f64 / self.counters.unhalted.0.max(1) as f64 * 1e6
+    }
+}
+
+/// Rows of a table by CPU below `head`, whose first column has `width` letters. Where there are many CPUs, those with equal cells share
+/// a row, in the order of their first.
+pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuId, String)>) -> String {
+    let mut rows: Vec<(CpuMask, String)> = Vec::new();
+    let all: Vec<(CpuId, String)> = cells.collect();
+    let shared = all.len() > MOST_ROWS_OF_ONE;
+    for (cpu, cells) in all {
+        match rows.iter_mut().find(|row| shared && row.1 == cells) {
+            Some((cpus, _)) => cpus.set(cpu),
+            None => {
+                let mut cpus = CpuMask::new(NR_CPUS);
+                cpus.set(cpu);
+                rows.push((cpus, cells));
+            }
+        }
+    }
+    let mut text = String::new();
+    for (cpus, cells) in rows {
+        let mut lines = folded(&cpus.list()).into_iter();
+        let _ = writeln!(text, "{:<width$}{cells}", lines.next().unwrap_or_default());
+        lines.for_each(|line| {
+            let _ = writeln!(text, "{line}");
+        });
+    }
+    text
+}
+
+/// How wide the first column of such a table is.
+pub(crate) fn width_by_cpu(cpus: usize, narrow: usize) -> usize {
+    if cpus > MOST_ROWS_OF_ONE { LIST + 2 } else { narrow }
+}
+
+/// A list of CPUs in lines.
+fn folded(list: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for part in list.split_inclusive(',') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.len() + part.len() <= LIST => line.push_str(part),
+            _ => lines.push(part.to_string()),
+        }
+    }
+    lines
+}
+
+/// Share of time at each frequency, by core, from boot on, and how fast it was while it executed; one line where clocks are fixed.
+pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: bool) -> String {
+    let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return format!("\n{}\n", fixed_text(machine, costs));
+    }
+    let width = width_by_cpu(cores.len(), 8);
+    let mut text = format!("\n{:<width$}{:>12}{:>12}", "CPU", "busy MHz", "changes");
+    for khz in &all {
+        let _ = write!(text, "{:>9}", format!("{}", khz / 1000));
+    }
+    let _ = writeln!(text, "  (MHz, % of time)");
+    let rows = cores.iter().map(|core| {
+        let mut cells = format!("{:>12.0}{:>12}", core.busy_mhz(), core.time.changes());
+        let whole: u64 = core.time.iter().map(|entry| entry.1.0).sum();
+        for khz in &all {
+            let time = core.time.iter().find(|entry| entry.0 == *khz).map_or(0, |entry| entry.1.0);
+            let share = time as f64 * 100.0 / whole.max(1) as f64;
+            let cell = if time == 0 { "-".to_string() } else { format!("{share:.1}") };
+            let _ = write!(cells, "{cell:>9}");
+        }
+        (core.cpu, cells)
+    });
+    text.push_str(&by_cpu(width, rows));
+    text
+}
+
+/// Why there is no residency of frequencies, and which there is.
+fn fixed_text(machine: &Description, costs: bool) -> String {
+    let all = fixed(machine, costs);
+    let mut speeds: Vec<(u32, CpuMask)> = Vec::new();
+    for (cpu, &khz) in all.iter().enumerate() {
+        let place = speeds.iter().position(|speed| speed.0 == khz).unwrap_or_else(|| {
+            speeds.push((khz, CpuMask::new(NR_CPUS)));
+            speeds.len() - 1
+        });
+        speeds[place].1.set(CpuId::new(cpu));
+    }
+    let ghz = |khz: u32| format!("{} GHz", f64::from(khz) / 1e6);
+    let what = match speeds.as_slice() {
+        [(khz, _)] => ghz(*khz),
+        _ => {
+            let of = |(khz, cpus): &(u32, CpuMask)| format!("{} (CPUs {})", ghz(*khz), cpus.list());
+            speeds.iter().map(of).collect::<Vec<String>>().join(", ")
+        }
+    };
+    let why = if costs {
+        "the machine file names no driver of cpufreq, nor does the arm (docs/frequency.md)"
+    } else {
+        "the cost model is off"
+    };
+    format!("Clocks fixed at {what}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machines::Machine;
+
+    fn rows(nr_cpus: usize, cell: impl Fn(usize) -> String) -> String {
+        let width = width_by_cpu(nr_cpus, 4);
+        by_cpu(width, (0..nr_cpus).map(|cpu| (CpuId::new(cpu), cell(cpu))))
+    }
+
+    #[test]
+    fn few_cpus_have_a_row_each_and_many_share_equal_ones() {
+        assert_eq!(rows(3, |_| "same".to_string()), "0   same\n1   same\n2   same\n");
+        let of_thirds = rows(480, |cpu| format!("{:>6}", if cpu == 7 { 1 } else { cpu / 160 }));
+        let expected = "\
+0-6,8-159                      0
+7,160-319                      1
+320-479                        2
+";
+        assert_eq!(of_thirds, expected);
+        // Every CPU stands somewhere, and no line is long.
+        let odd = rows(100, |cpu| format!("{:>6}", cpu % 2));
+        assert_eq!(odd.lines().next().unwrap(), "0,2,4,6,8,10,12,14,16,       0");
+        assert!(odd.lines().all(|line| line.len() <= LIST + 8) && odd.lines().count() > 8, "{odd}");
+    }
+
+    #[test]
+    fn fixed_clocks_are_said() {
+        let of = |name: &str, costs| fixed_text(&Machine::named(name).unwrap().description, costs);
+        assert_eq!(of("cloud-vm-2", false), "Clocks fixed at 1 GHz: the cost model is off");
+        let whole = of("cloud-vm-2", true);
+        let fixed = Machine::named("cloud-vm-2").unwrap().description.fixed_hertz() as f64 / 1e9;
+        assert!(
+            whole.starts_with(&format!("Clocks fixed at {fixed} GHz: the machine file names no driver")),
+            "{whole}"
+        );
+        let kinds = of("snapdragon-845", true);
+        assert!(kinds.contains(" GHz (CPUs 0-3), ") && kinds.contains(" GHz (CPUs 4-7): "), "{kinds}");
+    }
+}
