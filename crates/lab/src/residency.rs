@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(of_thirds, expected);
         // Every CPU stands somewhere, and no line is long.
         let odd = rows(100, |cpu| format!("{:>6}", cpu % 2));
-        assert_eq!(odd.lines().next().unwrap(), "0,2,4,6,8,10,12,14,16,       0");
+        assert_eq!(odd.lines().next().unwrap(), "0,2,4,6,8,10,12,14,16,         0");
         assert!(odd.lines().all(|line| line.len() <= LIST + 8) && odd.lines().count() > 8, "{odd}");
     }
 

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::schema::{errors_in, schema};
 use super::*;
 use crate::experiment::{Draft, resolve_arm};
+use crate::residency::{Clock, CoreResidency, CpuResidency, FrequencyResidency, StateResidency};
 use crate::tables::Published;
 use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
 
@@ -44,6 +45,15 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
     });
     document.adaptive = Some(AdaptiveResult { min: 2, max: 3, half_width: 1.5 });
     document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted] }));
+    let states = vec![StateResidency { state: "C1".into(), ns: 900, entries: 3 }];
+    let frequencies = vec![FrequencyResidency { khz: 2_000_000, ns: 1000 }];
+    document.residency = vec![RunResidency {
+        run: "pipetest, a, iteration 1".into(),
+        duration_ns: 1000,
+        cpus: vec![CpuResidency { cpu: 0, executing_ns: 100, idle: states }],
+        clock: Clock::Fixed,
+        cores: vec![CoreResidency { cpu: 0, busy_khz: 2_000_000, changes: 0, frequencies }],
+    }];
     let value: Value = serde_json::from_str(&document.to_text()).unwrap();
     assert_eq!(errors_in(&value), [] as [String; 0]);
 
@@ -58,6 +68,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         ("change".to_string(), keys(&row["change"][0])),
         ("definition".to_string(), keys(&value["arms"][0])),
         ("predicted".to_string(), keys(&value["measured"]["rows"][0])),
+        ("residency".to_string(), keys(&value["residency"][0])),
         ("row".to_string(), keys(row)),
         ("table".to_string(), keys(table)),
         ("verdict".to_string(), keys(&table["verdict"])),

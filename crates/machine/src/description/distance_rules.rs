@@ -83,7 +83,12 @@ mod tests {
     #[test]
     fn a_topology_that_borrows_prices_has_one_for_every_distance() {
         let synthetic = |text: &str| from_synthetic(text, "t", Numbering::AsListed).expect("valid");
-        let mine = for_topology("mine", synthetic("pack:1 group:2 [numa] l3:1 core:4 pu:1"));
+        let mine = for_topology(
+            "mine",
+            synthetic("pack:1 group:2 [numa] l3:1 core:4 pu:1"),
+            "a test",
+            super::super::How::Guess,
+        );
         let [package, remote] = ["memory.package", "memory.remote_1"].map(|name| mine.figure(name).expect(name));
         assert_eq!((package.value, package.range, package.how), (remote.value, remote.range, How::Guess));
         let source = "skylake-uma-8 has no such distance: as memory.remote_1, which is taken from skylake-uma-8: ";
@@ -92,7 +97,12 @@ mod tests {
         let apart = |from: u64, to: u64| 10 + 5 * from.abs_diff(to).min(3);
         let rows = (0..8).map(|from| (0..8).map(|to| apart(from, to)).collect()).collect();
         let table = DraftDistance { nodes: (0..8).collect(), rows, at: Location::of("t") };
-        let mine = for_topology("mine", synthetic("pack:8 [numa] core:2 pu:1").with_distances(table).expect("valid"));
+        let mine = for_topology(
+            "mine",
+            synthetic("pack:8 [numa] core:2 pu:1").with_distances(table).expect("valid"),
+            "a test",
+            super::super::How::Guess,
+        );
         for section in ["line", "memory"] {
             let [near, far] =
                 ["remote_2", "remote_3"].map(|name| mine.figure(&format!("{section}.{name}")).expect(name));

@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn a_topology_without_a_table_has_a_guess() {
         let topology = from_synthetic("pack:2 [numa] l3:1 core:4 pu:2", "t", Numbering::AsListed).expect("valid");
-        let mut mine = for_topology("mine", topology);
+        let mut mine = for_topology("mine", topology, "a test", super::super::How::Guess);
         assert_eq!(classes(&mine), [("topology.distances.20", 20, (11, 40), How::Guess)]);
         let again = parse(&mine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((classes(&again), again.topology()), (classes(&mine), mine.topology()));
