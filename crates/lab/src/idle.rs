@@ -3,8 +3,8 @@
 //! The governor is what the arm says (`cpuidle.governor=`, or the switch `idle.governor`), else what the machine file says (`governor` in
 //! `[idle]`), if the kernel has it, else the kernel's own.
 
+use crate::cpu_rows::{MOST_ROWS_OF_ONE, by_cpu, width_by_cpu};
 use crate::mistake::Mistake;
-use crate::residency::{MOST_ROWS_OF_ONE, by_cpu, width_by_cpu};
 use crate::setup::Setup;
 use machine::description::Description;
 use machine::hardware::{Hardware, Residency};

@@ -14,6 +14,7 @@
 pub mod adaptive;
 pub mod boot;
 pub mod calibration;
+mod cpu_rows;
 pub mod cpufreq;
 pub mod csv;
 pub mod energy;
