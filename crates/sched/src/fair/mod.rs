@@ -193,6 +193,7 @@ impl<A: Arch> Sched<A> {
     /// `__pick_next_task_fair()`).
     #[doc(alias = "__pick_next_task_fair")]
     #[inline(never)]
+    #[fentry(pick_next_task_fair)]
     pub(crate) fn pick_fair_here(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         let p = self.pick_queued(cpu, prev)?;
         self.picked(cpu, prev, p);

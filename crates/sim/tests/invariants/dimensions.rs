@@ -207,6 +207,16 @@ impl Case {
         }
     }
 
+    /// How often a task's utilization may be attached to a queue a second time. A task of another class that passes through a group whose
+    /// queue on its CPU nobody has used yet takes on that queue's clock, zero (set_task_rq_fair()). When it becomes a fair task its
+    /// enqueue takes it for one that has moved and attaches it (update_load_avg()), and then switched_to_fair() does so too.
+    pub fn attached_twice(&self) -> u64 {
+        let moves = self.steps().any(|step| matches!(step, Step::Group(_) | Step::Setsid | Step::Autogroup(_)));
+        let changes = |step: &&Step| matches!(step, Step::Attr(_) | Step::Policy(_));
+        let of = |e: &Ensemble| u64::from(e.rounds) * e.members.iter().flatten().filter(changes).count() as u64;
+        if moves { self.ensembles.iter().map(of).sum() } else { 0 }
+    }
+
     /// Whether a group has a quota, from the beginning or later.
     pub fn has_limits(&self) -> bool {
         !self.limits.is_empty() || self.steps().any(|step| matches!(step, Step::Limit(..)))
