@@ -54,8 +54,8 @@ pub struct Prices {
     pub mwait: bool,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
-    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes. Both levels by core where
-    /// cores differ.
+    /// A core's own caches: the first level's for data, and the second level, and what a load from there takes. Both levels by core,
+    /// where the machine tells them; else all cores have these.
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     pub l2_load: Cycles,

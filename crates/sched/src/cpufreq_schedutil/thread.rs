@@ -14,7 +14,7 @@ use units::{CpuId, CpuMask, Ns};
 behaviour! {
     /// What the thread is that asks a driver which cannot switch in the middle of the scheduler.
     pub enum SugovThread = "frequency.sugov_thread" {
-        Fifo = "fifo", since "v4.10", commit "", "a real-time task, SCHED_FIFO with priority 50";
+        Fifo = "fifo", since "v4.10", commit "", "a real-time task, SCHED_FIFO with priority 50 (by v4.15)";
         Deadline = "deadline", since "v4.16", commit "794a56ebd9a5",
             "a deadline task before all others, without a budget, for which nothing is reserved";
     }
@@ -23,7 +23,7 @@ behaviour! {
 behaviour! {
     /// What becomes of a frequency that is chosen while the thread has not done its work.
     pub enum SugovBusy = "frequency.sugov_busy" {
-        Refused = "refused", since "v4.7", commit "", "none is chosen before the driver is done";
+        Refused = "refused", since "v4.7", commit "", "none is chosen before the driver is done (by v4.15)";
         Joined = "joined", since "v6.1", commit "", "the thread takes the last one when it comes to ask (after v4.16, by v6.1)";
     }
 }
@@ -32,7 +32,7 @@ behaviour! {
     /// Which CPUs have the thread ask for the frequency of others, and where it runs.
     pub enum SugovRemote = "frequency.sugov_remote" {
         Anybody = "anybody", since "v4.14", commit "",
-            "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask";
+            "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask (by v4.15)";
         Allowed = "allowed", since "v6.1", commit "",
             "CPUs of the policy, and others if the driver lets them; it stays on the policy's CPUs (after v4.16, by v6.1)";
     }

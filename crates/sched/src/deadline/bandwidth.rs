@@ -55,8 +55,8 @@ behaviour! {
     /// What of a CPU is free for reclaiming tasks once the limit of all deadline tasks was written.
     pub enum NewLimit = "dl.new_limit" {
         Forgets = "forgets", since "v4.13", commit "", "all of the limit: what tasks have reserved is forgotten";
-        Recounts = "recounts", since "v6.17", commit "",
-            "domains are built anew, which counts again what tasks have reserved; also in late releases of v6.12.y";
+        Recounts = "recounts", since "v6.12", commit "",
+            "domains are built anew, which counts again what tasks have reserved (after v6.1, by 6.12.95)";
     }
 }
 

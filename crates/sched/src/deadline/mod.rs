@@ -10,7 +10,7 @@
 //! server.rs     the deadline entity that runs fair tasks which starve (v6.12)
 //! ```
 //!
-//! Absent: priority inheritance and SCHED_FLAG_DL_OVERRUN.
+//! Absent: SCHED_FLAG_DL_OVERRUN.
 
 pub mod bandwidth;
 pub mod budget;

@@ -89,9 +89,8 @@ behaviour! {
     /// Who else of the own group may take a task that the pulling CPU may not.
     pub enum DstGroup = "balance.dst_group" {
         Span = "span", since "v3.6", commit "", "every CPU of the group";
-        /// v6.1.y has it too.
         BalanceMask = "balance-mask", since "v6.5", commit "0dd37d6dd33a",
-            "those that may balance for it, fewer where groups overlap";
+            "those that may balance for it, fewer where groups overlap; also in 6.1.42 and later of 6.1";
     }
 }
 
