@@ -35,7 +35,7 @@ behaviour! {
 behaviour! {
     /// The form of the menu governor.
     pub enum MenuRule = "idle.menu" {
-        Interactivity = "interactivity", since "v4.5", commit "",
+        Interactivity = "interactivity", since "v4.5", commit "a9ceb78bc75c",
             "poll when the predicted idle time is 20 us or less; a typical interval replaces the corrected timer";
         NextTimer = "next-timer", since "v4.6", commit "e132b9b3bc7f",
             "no polling while the next timer is more than 20 us away (or C1's residency, if longer); the shorter of both predictions holds";

@@ -16,7 +16,7 @@ behaviour! {
     /// Whose timers have no slack.
     pub enum TimerSlack = "timer.slack" {
         ByClass = "by-class", since "v2.6.28", commit "", "those of real-time and deadline tasks, as long as they are that";
-        Kept = "kept", since "v6.12", commit "ed4fb6d7ef68111bb539283561953e5c6e9a6e38",
+        Kept = "kept", since "v6.12", commit "ed4fb6d7ef68",
             "theirs, and those of every task that such a one forks, whatever it becomes: it inherits a default of none (6.1.y too)";
     }
 }

@@ -20,8 +20,8 @@ behaviour! {
         /// The same of fair and real-time tasks.
         Bandwidth = "bandwidth", since "v4.16", commit "",
             "of deadline tasks, when the bandwidth of active ones changes";
-        Queued = "queued", since "v6.1", commit "bef69dd87828",
-            "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays (after v4.16, by v6.1)";
+        Queued = "queued", since "v5.5", commit "bef69dd87828",
+            "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays";
     }
 }
 

@@ -23,9 +23,9 @@ behaviour! {
         ByPolicy = "by-policy", since "v3.18", commit "",
             "a second task, unless what runs is SCHED_FIFO, or SCHED_RR alone at its priority; looked at when an interrupt ends";
         ByClasses = "by-classes", since "v4.6", commit "76d92ac305f2",
-            "a deadline task, a second SCHED_RR one, or without real-time tasks a second one; a dependency that is kept (after v4.5, by v4.15)";
+            "a deadline task, a second SCHED_RR one, or without real-time tasks a second one; a dependency that is kept";
         AndBandwidth = "and-bandwidth", since "v6.6", commit "88c56cfeaec4",
-            "the same, fair tasks counted alone, and a single one whose group has a quota (after v6.1, by v6.12)";
+            "the same, fair tasks counted alone, and a single one whose group has a quota";
     }
 }
 
@@ -42,7 +42,7 @@ behaviour! {
     pub enum StoppedTick = "tick.stopped" {
         Balanced = "balanced", since "v3.10", commit "", "all whose tick has been stopped, busy ones of nohz_full= with them";
         IdleFirst = "idle-first", since "v4.13", commit "a0db971e4eb6",
-            "those whose tick was stopped while they idled, so not those of nohz_full= that ran without one before (after v4.5, by v4.15)";
+            "those whose tick was stopped while they idled, so not those of nohz_full= that ran without one before";
     }
 }
 
@@ -50,7 +50,7 @@ behaviour! {
     /// What a CPU of nohz_full= does with its tick when it leaves the idle loop.
     pub enum IdleExit = "tick.idle_exit" {
         Restarts = "restarts", since "v3.10", commit "", "it restarts, and is stopped at the first interrupt's end";
-        StaysStopped = "stays-stopped", since "v5.14", commit "a5183862e76f", "it stays stopped for a single task (after v4.16, by v6.1)";
+        StaysStopped = "stays-stopped", since "v5.14", commit "a5183862e76f", "it stays stopped for a single task";
     }
 }
 
@@ -58,7 +58,7 @@ behaviour! {
     /// Where the timers of nohz_full= CPUs go.
     pub enum TimerTarget = "tick.timer_target" {
         First = "first", since "v4.3", commit "9642d18eee2c", "to the first housekeeping CPU: the search for a busy one asks about the wrong CPU";
-        Busy = "busy", since "v4.7", commit "444969223c81", "to the nearest housekeeping CPU that is busy, else the first (after v4.5, by v4.15)";
+        Busy = "busy", since "v4.7", commit "444969223c81", "to the nearest housekeeping CPU that is busy, else the first";
     }
 }
 
@@ -66,7 +66,7 @@ behaviour! {
     /// Where kernel threads that nobody binds may run.
     pub enum KthreadCpus = "tick.kthreads" {
         All = "all", since "v2.6.0", commit "", "everywhere";
-        Housekeeping = "housekeeping", since "v5.9", commit "9cc5b8656892", "on housekeeping CPUs (after v4.16, by v6.1)";
+        Housekeeping = "housekeeping", since "v5.9", commit "9cc5b8656892", "on housekeeping CPUs";
     }
 }
 
@@ -74,7 +74,7 @@ behaviour! {
     /// Who balances for CPUs that idle without ticks.
     pub enum IlbCpus = "tick.ilb" {
         All = "all", since "v2.6.21", commit "", "any of them";
-        Housekeeping = "housekeeping", since "v5.2", commit "9b019acb72e4", "housekeeping ones (after v4.16, by v6.1)";
+        Housekeeping = "housekeeping", since "v5.2", commit "9b019acb72e4", "housekeeping ones";
     }
 }
 

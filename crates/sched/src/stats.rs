@@ -24,7 +24,7 @@ behaviour! {
 behaviour! {
     /// What becomes of a wait that began while statistics were off.
     pub enum UnseenWait = "stats.unseen_wait" {
-        Counts = "counts", since "v4.6", commit "", "it counts from boot: one enormous wait for each task that waits when they are switched on";
+        Counts = "counts", since "v4.6", commit "cb2517653fcc", "it counts from boot: one enormous wait for each task that waits when they are switched on";
         Ignored = "ignored", since "v5.11", commit "b9c88f752268", "it does not count";
     }
 }

@@ -59,7 +59,7 @@ behaviour! {
     /// When a new nice level makes the task's CPU choose again.
     pub enum NiceResched = "core.nice_resched" {
         Any = "any", since "v2.6.23", commit "", "when a queued task gains priority, or loses some while it runs";
-        PrioChanged = "prio-changed", since "v5.5", commit "5443a0be6121",
+        PrioChanged = "prio-changed", since "v5.6", commit "5443a0be6121",
             "not while it is alone; if it waits, only if it preempts what runs, as after a wakeup (prio_changed_fair)";
     }
 }
@@ -69,7 +69,7 @@ behaviour! {
     pub enum AloneChanged = "core.alone_changed" {
         AsAny = "as-any", since "v2.6.23", commit "",
             "as anybody's: the CPU chooses again if the task runs and its priority fell, or if it waits and preempts what runs";
-        Nothing = "nothing", since "v5.5", commit "", "nothing";
+        Nothing = "nothing", since "v5.6", commit "7c2e8bbd87db", "nothing";
     }
 }
 

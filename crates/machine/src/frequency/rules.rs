@@ -24,8 +24,8 @@ behaviour! {
 behaviour! {
     /// What a task that waited for a device does to intel_pstate's choice.
     pub enum PstateIowait = "frequency.intel_pstate_iowait" {
-        AtOnce = "at-once", since "v4.15", commit "",
-            "the CPU counts as busy all the time (where load decides, from 09c448d3c61f on), and a sample is taken at once (after v4.10, by v4.15)";
+        AtOnce = "at-once", since "v4.14", commit "7bde2d50014d",
+            "the CPU counts as busy all the time (where load decides, from 09c448d3c61f on), and a sample is taken at once";
         Doubling = "doubling", since "v6.1", commit "", "it counts as busy for an eighth of the time, then a quarter, a half, all of it";
     }
 }
@@ -43,15 +43,15 @@ behaviour! {
     /// When ondemand and conservative take a CPU for one that has slept long, whose load is what it was before.
     pub enum LongSleep = "frequency.long_sleep" {
         Elapsed = "elapsed", since "v3.15", commit "", "after two sampling periods without a sample";
-        Idle = "idle", since "v6.1", commit "7592019634f8", "after so much idle time";
+        Idle = "idle", since "v4.18", commit "7592019634f8", "after so much idle time";
     }
 }
 
 behaviour! {
     /// Whether cppc_cpufreq can switch in the middle of the scheduler.
     pub enum CppcSwitch = "frequency.cppc_switch" {
-        Thread = "thread", since "v4.11", commit "", "it cannot: schedutil's threads ask it";
-        Fast = "fast", since "v6.1", commit "", "it can, where registers are in memory (after v4.16, by v6.1)";
+        Thread = "thread", since "before v4.5", commit "", "it cannot: schedutil's threads ask it (the driver: 5477fb3bd1e8)";
+        Fast = "fast", since "v5.19", commit "3cc30dd00a58", "it can, where registers are in memory";
     }
 }
 

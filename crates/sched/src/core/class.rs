@@ -17,7 +17,7 @@ behaviour! {
             "each class as it is asked for a task, before the previous task is put back";
         BalanceFirst = "balance-first", since "v5.4", commit "6e2df0581f56",
             "all classes from the previous task's down (sched_class.balance), then that one is put back, then they are asked";
-        PutAfterPick = "put-after-pick", since "v6.12", commit "",
+        PutAfterPick = "put-after-pick", since "v6.12", commit "fd03c5b85855",
             "all classes from the previous task's down, then they are asked; the previous task is put back if another one was picked";
     }
 }
@@ -25,9 +25,9 @@ behaviour! {
 behaviour! {
     /// When the fair class, as the last that is asked to balance before a pick, looks for a task elsewhere.
     pub enum BalanceFair = "core.balance_fair" {
-        NothingRuns = "nothing-runs", since "v5.4", commit "",
+        NothingRuns = "nothing-runs", since "v5.4", commit "6e2df0581f56",
             "where the CPU has no task of any class";
-        NoFairTask = "no-fair-task", since "v6.12", commit "",
+        NoFairTask = "no-fair-task", since "v6.12", commit "924e2904da9b",
             "where the CPU has no fair task, though one of a higher class waits";
     }
 }

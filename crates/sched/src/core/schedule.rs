@@ -19,7 +19,7 @@ behaviour! {
     pub enum ScheduleIdle = "core.schedule_idle" {
         PicksAgain = "picks-again", since "v2.6.23", commit "",
             "all that a pick does: it looks for tasks elsewhere, and counts as one that went idle";
-        Stays = "stays", since "v6.12", commit "",
+        Stays = "stays", since "v6.12", commit "3dcac251b066",
             "it stays the idle task, and no class is asked";
     }
 }

@@ -23,7 +23,7 @@ behaviour! {
 behaviour! {
     /// What becomes of a frequency that is chosen while the thread has not done its work.
     pub enum SugovBusy = "frequency.sugov_busy" {
-        Refused = "refused", since "v4.7", commit "", "none is chosen before the driver is done (by v4.15)";
+        Refused = "refused", since "v4.7", commit "9bdcb44e391d", "none is chosen before the driver is done";
         Joined = "joined", since "v6.1", commit "", "the thread takes the last one when it comes to ask (after v4.16, by v6.1)";
     }
 }
@@ -31,10 +31,10 @@ behaviour! {
 behaviour! {
     /// Which CPUs have the thread ask for the frequency of others, and where it runs.
     pub enum SugovRemote = "frequency.sugov_remote" {
-        Anybody = "anybody", since "v4.14", commit "",
-            "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask (by v4.15)";
-        Allowed = "allowed", since "v6.1", commit "",
-            "CPUs of the policy, and others if the driver lets them; it stays on the policy's CPUs (after v4.16, by v6.1)";
+        Anybody = "anybody", since "v4.14", commit "c49cbc19b31e",
+            "any CPU, whatever the driver says; it runs everywhere where the driver lets any CPU ask (e2cabe48c20e)";
+        Allowed = "allowed", since "v5.5", commit "85572c2c4a45",
+            "CPUs of the policy, and others if the driver lets them; it stays on the policy's CPUs";
     }
 }
 

@@ -55,8 +55,8 @@ behaviour! {
     /// What of a CPU is free for reclaiming tasks once the limit of all deadline tasks was written.
     pub enum NewLimit = "dl.new_limit" {
         Forgets = "forgets", since "v4.13", commit "", "all of the limit: what tasks have reserved is forgotten";
-        Recounts = "recounts", since "v6.12", commit "",
-            "domains are built anew, which counts again what tasks have reserved (after v6.1, by 6.12.95)";
+        Recounts = "recounts", since "v6.12.y", commit "440989c10f4e",
+            "domains are built anew, which counts again what tasks have reserved";
     }
 }
 
@@ -64,7 +64,7 @@ behaviour! {
     /// Which periods are allowed.
     pub enum PeriodLimits = "dl.period_limits" {
         None = "none", since "v3.14", commit "", "all";
-        Sysctl = "sysctl", since "v5.5", commit "b4098bfc5efb", "those between sched_deadline_period_min_us and sched_deadline_period_max_us";
+        Sysctl = "sysctl", since "v5.9", commit "b4098bfc5efb", "those between sched_deadline_period_min_us and sched_deadline_period_max_us";
     }
 }
 

@@ -32,7 +32,7 @@ behaviour! {
         LoadAverageAlone = "load-average-alone", since "v5.7", commit "0dacee1bfa70",
             "the same without the runnable weight";
         /// The weight that an empty group's entity leaves with is needed while its dequeue is delayed.
-        LoadAverageOfBusy = "load-average-of-busy", since "v6.12", commit "66951e4860d3",
+        LoadAverageOfBusy = "load-average-of-busy", since "v6.12.y", commit "66951e4860d3",
             "the same, but an empty queue's entity keeps its weight, and a weight that stays is not set anew";
     }
 }

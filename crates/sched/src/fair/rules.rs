@@ -45,7 +45,7 @@ behaviour! {
     /// Whether an entity that has just been dequeued, but is still `curr`, holds min_vruntime back.
     pub enum MinVruntimeCurr = "entity.min_vruntime_curr" {
         EvenDequeued = "even-dequeued", since "v2.6.28", commit "", "yes";
-        OnlyQueued = "only-queued", since "v4.9", commit "", "no: only while on_rq";
+        OnlyQueued = "only-queued", since "v4.9", commit "b60205c7c558", "no: only while on_rq";
     }
 }
 
@@ -53,9 +53,9 @@ behaviour! {
     /// Whether a dequeue ends by advancing min_vruntime.
     pub enum MinVruntimeDequeue = "entity.min_vruntime_dequeue" {
         Always = "always", since "v3.2", commit "", "always";
-        OnlyToRestore = "only-to-restore", since "v4.9", commit "",
+        OnlyToRestore = "only-to-restore", since "v4.9", commit "b60205c7c558",
             "only if the entity is put back at once: the reverse of what was meant";
-        UnlessRestored = "unless-restored", since "v4.17", commit "",
+        UnlessRestored = "unless-restored", since "v4.19", commit "9845c49cc9bb",
             "unless the entity is put back at once, which would lose what the others gained";
     }
 }

@@ -33,7 +33,7 @@ sd_flags! {
     SD_WAKE_AFFINE = 5;
     /// CPUs of different capacities.
     SD_ASYM_CPUCAPACITY = 6;
-    /// CPUs of every capacity that the machine has (v5.15: 2309a05d2abe).
+    /// CPUs of every capacity that the machine has (v5.14: 2309a05d2abe).
     SD_ASYM_CPUCAPACITY_FULL = 7;
     /// The CPUs share one core's capacity: SMT.
     SD_SHARE_CPUCAPACITY = 8;

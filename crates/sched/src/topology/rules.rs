@@ -155,7 +155,7 @@ behaviour! {
     /// Whether a group remembers its child domain's flags.
     pub enum GroupFlags = "domains.group_flags" {
         Absent = "absent", since "v2.6.7", commit "", "no";
-        OfChild = "of-child", since "v5.15", commit "16d364ba6ef2", "a copy made when the group is built";
+        OfChild = "of-child", since "v5.16", commit "16d364ba6ef2", "a copy made when the group is built";
         OfKeptChild = "of-kept-child", since "v6.6", commit "4efcc8bc7e08",
             "updated in the own group when a level in between is removed";
     }
@@ -183,7 +183,7 @@ behaviour! {
     /// Whether unequal capacities are looked for.
     pub enum AsymCapacity = "domains.asym_capacity" {
         Unseen = "unseen", since "v2.6.7", commit "", "no (from v4.10 an architecture may flag a level; none does)";
-        Classified = "classified", since "v5.15", commit "c744dc4ab58d",
+        Classified = "classified", since "v5.14", commit "c744dc4ab58d",
             "SD_ASYM_CPUCAPACITY and _FULL from the CPUs' capacities, and no SD_PREFER_SIBLING below \
              (v4.20: 9c63e84db29b)";
     }

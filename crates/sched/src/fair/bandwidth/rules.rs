@@ -95,7 +95,7 @@ behaviour! {
     pub enum ThrottledClock = "bandwidth.throttled_clock" {
         Unadjusted = "unadjusted", since "v3.8", commit "",
             "stands at the CPU's time, as if it had never been throttled: too late by what it had stood still before";
-        Adjusted = "adjusted", since "v4.8", commit "", "stands where it was";
+        Adjusted = "adjusted", since "v4.8", commit "1a99ae3f00d3", "stands where it was";
     }
 }
 

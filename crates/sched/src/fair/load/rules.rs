@@ -57,7 +57,7 @@ behaviour! {
     /// Whether aging the load of sleepers in a group tells the group above, in whose queue the group's entity is.
     pub enum BlockedNews = "load.blocked_news" {
         Untold = "untold", since "v4.10", commit "", "no: that queue's own turn comes";
-        Told = "told", since "v6.1", commit "", "yes";
+        Told = "told", since "v5.13", commit "02da26ad5ed6", "yes";
     }
 }
 

@@ -54,8 +54,7 @@ behaviour! {
     pub enum EarlyMigration = "numa.early_migration" {
         Filtered = "filtered", since "v3.13", commit "", "always, but for its first fault";
         AtOnce = "at-once", since "v4.20", commit "37355bdc5a12",
-            "not for the first and private faults of a task that prefers no node yet or was scanned at most four times \
-             (after v4.16, by v6.1)";
+            "not for the first and private faults of a task that prefers no node yet or was scanned at most four times";
     }
 }
 
@@ -84,7 +83,7 @@ behaviour! {
              nodes stay within imbalance_pct";
         ByNodeType = "by-node-type", since "v5.7", commit "ff7db0bf24db",
             "to an idle CPU at once while the node has spare capacity (numa_type) and the load balancer would let it; \
-             else for another task, and never for little (after v4.16, by v6.1)";
+             else for another task, and never for little";
     }
 }
 
@@ -128,7 +127,7 @@ behaviour! {
     /// When the first scan of a new thread may come.
     pub enum FirstScan = "numa.first_scan" {
         Together = "together", since "v3.13", commit "", "as soon as it has run as long as its period";
-        Staggered = "staggered", since "v5.1", commit "137844759843", "later, the more tasks share the memory (after v4.16, by v6.1)";
+        Staggered = "staggered", since "v5.1", commit "137844759843", "later, the more tasks share the memory";
     }
 }
 
@@ -137,8 +136,7 @@ behaviour! {
     pub enum ScanAreas = "numa.scan_areas" {
         All = "all", since "v3.8", commit "", "all memory of the process";
         Accessed = "accessed", since "v6.4", commit "fc137c0ddab2",
-            "areas that the scanning task was seen to touch, after a delay, and others only when none of these is left \
-             (after v6.1, by v6.12)";
+            "areas that the scanning task was seen to touch, after a delay, and others only when none of these is left";
     }
 }
 

@@ -16,7 +16,7 @@ behaviour! {
 behaviour! {
     /// Whether a wakeup that would leave a task on too small a CPU takes the slow path (`wake_cap()`).
     pub enum WakeCap = "wake.wake_cap" {
-        Absent = "absent", since "v2.6.32", commit "", "never: until v4.8, and again (after v4.16, by v6.1)";
+        Absent = "absent", since "v2.6.32", commit "", "never: until v4.8, and again (v5.7: 000619680c37)";
         TaskTooLarge = "task-too-large", since "v4.9", commit "3273163c6775",
             "if CPUs differ by more than an eighth, and the task's utilization exceeds 80% of the smaller one's capacity";
     }
@@ -96,7 +96,7 @@ behaviour! {
         CoreCpuSmt = "core-cpu-smt", since "v4.9", commit "10e2f1acd010",
             "an idle core, else an idle CPU as far as searching pays (SIS_PROP, v4.13: 1ad3aaf3fcd2), else a sibling";
         OneScan = "one-scan", since "v5.12", commit "9fe1f127b913",
-            "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.14: 56498cfb045d); while no \
+            "an idle core or, in the same scan, an idle CPU from the one after the target on (v5.15: 56498cfb045d); while no \
              idle core is known the previous CPU's siblings first (v5.13: c722f35b513f)";
     }
 }

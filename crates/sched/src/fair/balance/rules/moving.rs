@@ -41,7 +41,7 @@ behaviour! {
     pub enum DetachBound = "balance.detach_bound" {
         Half = "half", since "v2.6.23", commit "", "half of it must fit; a load of 0 counts as 0";
         Relaxed = "relaxed", since "v5.10", commit "5a7f55590467",
-            "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1 (by v6.1)";
+            "the whole must fit, half of it after one failure, a quarter after two ...; a load of 0 counts as 1";
     }
 }
 

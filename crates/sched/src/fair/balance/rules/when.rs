@@ -51,7 +51,7 @@ behaviour! {
     /// When newly-idle balancing notes at which time its domains are due.
     pub enum NewidleDue = "balance.newidle_due" {
         Afterwards = "afterwards", since "v3.13", commit "", "after the balance of each";
-        First = "first", since "v5.13", commit "9d783c8dd112", "before it (after v4.16, by v6.1)";
+        First = "first", since "v5.16", commit "8ea9183db4ad", "before it";
     }
 }
 
