@@ -15,7 +15,7 @@ behaviour! {
     pub enum CpuAllowed = "core.cpu_allowed" {
         Online = "online", since "v2.6.38", commit "", "all that are online";
         Active = "active", since "v4.18", commit "",
-            "those that are not on their way down, but for kernel threads bound to one (after v4.16, by v6.1)";
+            "those that are not on their way down, but for kernel threads bound to one (after v4.16, by v4.18)";
     }
 }
 
