@@ -18,7 +18,7 @@ behaviour! {
         Runtime = "runtime", since "v4.14", commit "674e75411fc2",
             "when a CPU's fair queue has a new average, and whenever a real-time or deadline task's runtime is counted";
         /// The same of fair and real-time tasks.
-        Bandwidth = "bandwidth", since "v4.16", commit "",
+        Bandwidth = "bandwidth", since "v4.16", commit "e0367b12674b",
             "of deadline tasks, when the bandwidth of active ones changes";
         Queued = "queued", since "v5.5", commit "bef69dd87828",
             "of fair tasks once at the end of an update, of real-time ones when their queue comes or goes, and when blocked load decays";

@@ -14,7 +14,7 @@ use units::{CpuId, PerCpu};
 behaviour! {
     /// How the threads of a ranked core rank among each other.
     pub enum SiblingRank = "domains.sibling_rank" {
-        Divided = "divided", since "v4.10", commit "",
+        Divided = "divided", since "v4.10", commit "5e76b2ab36b4",
             "the core's rank times the threads of a core, divided by 1, 2 ...: first threads stand before all second ones of equal cores";
         DividedBySquare = "divided-by-square", since "v5.16", commit "183b8ec38f1e",
             "the same divided by 1, 4 ...: second threads stand behind slower cores too";

@@ -14,7 +14,7 @@ use units::{CpuId, CpuMask, Ns};
 behaviour! {
     /// What the thread is that asks a driver which cannot switch in the middle of the scheduler.
     pub enum SugovThread = "frequency.sugov_thread" {
-        Fifo = "fifo", since "v4.10", commit "", "a real-time task, SCHED_FIFO with priority 50 (by v4.15)";
+        Fifo = "fifo", since "v4.10", commit "02a7b1ee3baa", "a real-time task, SCHED_FIFO with priority 50 (by v4.15)";
         Deadline = "deadline", since "v4.16", commit "794a56ebd9a5",
             "a deadline task before all others, without a budget, for which nothing is reserved";
     }
@@ -24,7 +24,7 @@ behaviour! {
     /// What becomes of a frequency that is chosen while the thread has not done its work.
     pub enum SugovBusy = "frequency.sugov_busy" {
         Refused = "refused", since "v4.7", commit "9bdcb44e391d", "none is chosen before the driver is done";
-        Joined = "joined", since "v6.1", commit "", "the thread takes the last one when it comes to ask (after v4.16, by v6.1)";
+        Joined = "joined", since "v6.1", commit "152db033d775", "the thread takes the last one when it comes to ask (after v4.16, by v6.1)";
     }
 }
 

@@ -11,7 +11,7 @@ behaviour! {
     /// Which tasks make an end of the slice worth a timer.
     pub enum HrtickTasks = "core.hrtick_tasks" {
         OwnQueue = "own-queue", since "v2.6.25", commit "", "another one on the task's own queue, its group's";
-        WholeCpu = "whole-cpu", since "v4.9", commit "", "another fair one anywhere on the CPU";
+        WholeCpu = "whole-cpu", since "v4.9", commit "8bf46a39be91", "another fair one anywhere on the CPU";
     }
 }
 

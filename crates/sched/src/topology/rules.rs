@@ -76,7 +76,7 @@ behaviour! {
         OneRemoteDistance = "one-remote-distance", since "v3.19", commit "e3fe70b1f72e", "at most one remote distance: direct";
         LevelsCountedTwice = "levels-counted-twice", since "v4.15", commit "051f3ca02e46",
             "the node itself counts as a level but the threshold stayed, so two plain nodes are a backplane";
-        OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.19", commit "",
+        OneRemoteDistanceAgain = "one-remote-distance-again", since "v4.19", commit "e5e96fafd902",
             "the threshold counts the level of the node itself (after v4.16); direct where nothing else fits";
     }
 }

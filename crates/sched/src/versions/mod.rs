@@ -47,7 +47,7 @@ behaviour! {
     /// Who brings a run queue's clock up to date.
     pub enum ClockUpdate = "core.clock" {
         Enqueue = "enqueue", since "v2.6.23", commit "", "every enqueue and dequeue updates the clock";
-        Callers = "callers", since "v4.12", commit "",
+        Callers = "callers", since "v4.12", commit "0a67d1ee30ef",
             "who takes the lock updates the clock once and says so (ENQUEUE_NOCLOCK)";
     }
 }

@@ -61,7 +61,7 @@ behaviour! {
     /// Unused runtime that comes back while a handing out of such runtime is on its way already.
     pub enum SlackTimer = "bandwidth.slack_timer" {
         PushForward = "push-forward", since "v3.2", commit "", "puts it off by another 5 ms";
-        Once = "once", since "v5.3", commit "", "leaves it where it is";
+        Once = "once", since "v5.3", commit "66567fcbaeca", "leaves it where it is";
     }
 }
 
