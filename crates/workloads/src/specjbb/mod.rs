@@ -24,8 +24,9 @@
 //!
 //! The controller ([`controller`]) searches the highest rate that settles, then walks up towards it, and says when a group collects, so that
 //! each step knows what a collection does to response times. max-jOPS is the last rate before the first failed step; critical-jOPS is the
-//! geometric mean of the rates up to which the 99th percentile of response times stays below 10, 25, 50, 75 and 100 ms. `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a
-//! machine under a load that does not move: it marks its steady time as [`MEASURED`](crate::MEASURED), and prints what was served in it.
+//! geometric mean of the rates up to which the 99th percentile of response times stays below 10, 25, 50, 75 and 100 ms.
+//! `specjbb-preset` keeps one rate instead (`specjbb.controller.type=PRESET`), for looking at a machine under a load that does not move:
+//! it marks its steady time as [`MEASURED`], and prints what was served in it.
 //!
 //! What SPECjbb2015 publishes stands in the figures above: components, pools and their default sizes, connections and selectors. What
 //! its work takes stands in `[java]` of the machine file; the spread of tasks and the share that goes to other groups are guessed. That few threads
