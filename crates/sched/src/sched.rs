@@ -303,6 +303,8 @@ pub struct TaskCold {
     pub autogroup: Option<u32>,
     /// PF_EXITING
     pub exiting: bool,
+    /// Which CPU counts it as waiting for a device, where that goes on until it runs.
+    pub iowait_cpu: CpuId,
     /// The first of those who wait for what it holds and lend it their priority (rt_mutex).
     pub pi_top_task: Option<TaskId>,
     pub statistics: SchedStatistics,

@@ -234,8 +234,7 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn set_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {
-        let p = self.rq[cpu].curr.expect("only a task waits for a device");
-        self.task[p].in_iowait = in_iowait;
+        self.current_in_iowait(cpu, in_iowait);
     }
 
     #[inline]

@@ -10,6 +10,7 @@ mod clock;
 mod fork;
 mod hotplug;
 mod hrtick;
+mod iowait;
 mod irq_work;
 mod numa;
 mod pi;
@@ -22,6 +23,7 @@ pub use affinity::{AffinityDest, AffinityOffline, CpuAllowed};
 pub(crate) use average::update_avg;
 pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugState};
+pub use iowait::IowaitCount;
 pub use ttwu::{WakeCurrent, WakeList, WakeQueue, WakeRunning};
 pub use uclamp::{ClampId, Clamps, GroupClamps, UclampState, UtilClamp};
 
@@ -436,7 +438,7 @@ impl<A: Arch> Sched<A> {
         if task.state == TaskState::Uninterruptible {
             rq.nr_uninterruptible += 1;
         }
-        if task.in_iowait {
+        if task.in_iowait && self.kernel.core.iowait_count == IowaitCount::UntilWoken {
             rq.nr_iowait += 1;
         }
         task.on_rq = OnRq::No;

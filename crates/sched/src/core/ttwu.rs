@@ -4,7 +4,7 @@
 //! `ttwu_pending` is that `wake_list` is not empty: v6.1 clears it before the tasks are queued and v6.12 after
 //! (d6962c4fe8f9), which nobody sees from outside, because a path is never interrupted here.
 
-use super::{Sched, update_avg};
+use super::{IowaitCount, Sched, update_avg};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
@@ -82,7 +82,7 @@ impl<A: Arch> Sched<A> {
             let task = &mut self.task[p];
             task.sched_contributes_to_load = task.state == TaskState::Uninterruptible;
             task.state = TaskState::Waking;
-            if unlikely(task.in_iowait) {
+            if unlikely(task.in_iowait) && self.kernel.core.iowait_count == IowaitCount::UntilWoken {
                 let from = task.cpu;
                 self.rq[from].nr_iowait -= 1;
             }

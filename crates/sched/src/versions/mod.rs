@@ -19,7 +19,8 @@ use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, UtilClamp, WakeCurrent, WakeList, WakeQueue,
+    WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -61,6 +62,7 @@ pub struct CoreRules {
     pub wake_current: WakeCurrent,
     pub wake_running: WakeRunning,
     pub uclamp: UtilClamp,
+    pub iowait_count: IowaitCount,
     pub change_order: ChangeOrder,
     pub nice_change: NiceChange,
     pub hrtick_tasks: HrtickTasks,
@@ -205,7 +207,7 @@ macro_rules! behaviours {
 behaviours! {
     load_resolution, pelt, schedstats, unseen_wait, psi, sleep_profile;
     core: CoreRules {
-        clock, wake_list, wake_queue, wake_current, wake_running, uclamp, change_order, nice_change,
+        clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
         policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
     }

@@ -2,6 +2,7 @@
 
 use super::{ClockUpdate, CoreRules, Kernel, V4_5_RC1};
 use crate::autogroup::AutogroupRules;
+use crate::core::IowaitCount;
 use crate::core::cgroup::CgroupRules;
 use crate::core::class::PickOrder;
 use crate::cpufreq::CpufreqRules;
@@ -31,6 +32,7 @@ pub const V4_15: Kernel = Kernel {
     layout: LayoutRules::V4_5,
     core: CoreRules {
         clock: ClockUpdate::Callers,
+        iowait_count: IowaitCount::UntilWoken,
         change_order: ChangeOrder::EnqueueFirst,
         nice_change: NiceChange::Reweight,
         hrtick_tasks: HrtickTasks::WholeCpu,

@@ -6,7 +6,8 @@ use crate::core::cgroup::CgroupRules;
 use crate::core::class::{BalanceFair, PickOrder};
 use crate::core::schedule::ScheduleIdle;
 use crate::core::{
-    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, UtilClamp, WakeCurrent, WakeList, WakeQueue, WakeRunning,
+    AffinityDest, AffinityOffline, CpuAllowed, Hotplug, IowaitCount, UtilClamp, WakeCurrent, WakeList, WakeQueue,
+    WakeRunning,
 };
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
@@ -39,6 +40,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         wake_current: WakeCurrent::Locked,
         wake_running: WakeRunning::Preempts,
         uclamp: UtilClamp::Absent,
+        iowait_count: IowaitCount::UntilItRuns,
         change_order: ChangeOrder::CurrentFirst,
         nice_change: NiceChange::WeightOnly,
         hrtick_tasks: HrtickTasks::OwnQueue,

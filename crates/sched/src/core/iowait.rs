@@ -1,0 +1,100 @@
+//! core.c: `rq->nr_iowait`: how many tasks of a CPU wait for a device, which governors of idle states ask.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::behaviour;
+use units::CpuId;
+
+behaviour! {
+    /// How long a task that waits for a device counts as such at its CPU (`nr_iowait`).
+    pub enum IowaitCount = "core.iowait_count" {
+        UntilItRuns = "until-it-runs", since "v2.6.0", commit "",
+            "from before it sleeps until it runs again, wherever that is (io_schedule_timeout)";
+        UntilWoken = "until-woken", since "v4.11", commit "e33a9bba85a8", "while it sleeps: who wakes it takes it off the count";
+    }
+}
+
+impl<A: Arch> Sched<A> {
+    /// `current->in_iowait`, and what io_schedule_timeout() counts beside it until v4.10.
+    pub(crate) fn current_in_iowait(&mut self, cpu: CpuId, in_iowait: bool) {
+        let p = self.rq[cpu].curr.expect("only a task waits for a device");
+        let before = std::mem::replace(&mut self.task[p].in_iowait, in_iowait);
+        if before == in_iowait || self.kernel.core.iowait_count == IowaitCount::UntilWoken {
+            return;
+        }
+        if in_iowait {
+            self.task_cold[p].iowait_cpu = cpu;
+            self.rq[cpu].nr_iowait += 1;
+        } else {
+            let from = self.task_cold[p].iowait_cpu;
+            self.rq[from].nr_iowait -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::{Boot, TaskInit};
+    use crate::cpu_topology::CpuTopology;
+    use crate::sched::*;
+    use crate::scheduler::Scheduler;
+    use crate::sysctl::Sysctl;
+    use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V6_12};
+    use units::{CpuMask, Ns};
+
+    struct Clock;
+
+    impl Arch for Clock {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns(1_000_000_000)
+        }
+        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    }
+
+    const CPU0: CpuId = CpuId(0);
+    const CPU1: CpuId = CpuId(1);
+
+    /// What CPU 0 counts while a task of it waits, once it is woken to run on CPU 1, and when it runs there.
+    fn counted(kernel: Kernel) -> [u32; 3] {
+        let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
+        let sysctl = Sysctl::new(topology.nr_cpus);
+        let mut s = Sched::new(Clock, Boot { sysctl, ..Boot::new(kernel, topology, 250) });
+        let alone: CpuMask = [CPU0].into_iter().collect();
+        let init = TaskInit {
+            comm: String::from("reader"),
+            attr: None,
+            cpus_allowed: Some(alone),
+            mm: 1,
+            group: ROOT_TASK_GROUP,
+        };
+        let p = s.fork(CPU0, init).expect("it may begin");
+        Scheduler::wake_up_new_task(&mut s, CPU0, p);
+        Scheduler::schedule(&mut s, CPU0, false);
+        s.set_in_iowait(CPU0, true);
+        // Once more, as who finds the request not done yet.
+        s.set_in_iowait(CPU0, true);
+        s.set_current_state(CPU0, TaskState::Uninterruptible);
+        Scheduler::schedule(&mut s, CPU0, false);
+        let asleep = s.nr_iowait_cpu(CPU0);
+        s.on_cpu(CPU0);
+        s.set_cpus_allowed_ptr(p, [CPU1].into_iter().collect()).expect("CPU 1 is up");
+        s.wake(CPU0, p, WakeFlags::NONE);
+        let woken = s.nr_iowait_cpu(CPU0);
+        s.on_cpu(CPU1);
+        s.scheduler_ipi();
+        Scheduler::schedule(&mut s, CPU1, false);
+        assert_eq!(s.rq[CPU1].curr, Some(p));
+        s.set_in_iowait(CPU1, false);
+        assert_eq!(s.nr_iowait_cpu(CPU1), 0);
+        [asleep, woken, s.nr_iowait_cpu(CPU0)]
+    }
+
+    #[test]
+    fn who_waits_for_a_device_counts_until_woken_and_until_v4_10_until_it_runs() {
+        assert_eq!(counted(V4_5), [1, 1, 0]);
+        assert_eq!(counted(V4_15), [1, 0, 0]);
+        assert_eq!(counted(V6_12), [1, 0, 0]);
+    }
+}
