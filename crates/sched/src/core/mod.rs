@@ -564,7 +564,9 @@ impl<A: Arch> Sched<A> {
         self.update_cpu_load_active(cpu);
         self.path(Path::calc_global_load_tick);
         self.rq_unlock(cpu);
-        self.rq[cpu].idle_balance = self.rq[cpu].curr.is_none() && self.rq[cpu].nr_running == 0;
+        // idle_cpu(cpu)
+        let rq = &mut self.rq[cpu];
+        rq.idle_balance = rq.curr.is_none() && rq.nr_running == 0 && rq.wake_list.is_empty();
         self.rq_last_tick_reset(cpu);
         self.trigger_load_balance(cpu)
     }
