@@ -238,8 +238,9 @@ impl<A: Arch> Sched<A> {
         self.tell_prio(p);
         match self.kernel.core.nice_resched {
             NiceResched::Any => {
+                // Who was lent a real-time priority keeps it.
                 let task = &self.task[p];
-                if task.on_rq == OnRq::Queued && (prio < old_prio || task.on_cpu) {
+                if task.on_rq == OnRq::Queued && (task.prio < old_prio || task.prio > old_prio && task.on_cpu) {
                     self.resched_curr(cpu);
                 }
             }

@@ -185,11 +185,16 @@ impl<A: Arch> Sched<A> {
             return false;
         }
         self.balance_runtime(cpu);
-        let rt_rq = &mut self.rt[cpu];
+        let rt_rq = &self.rt[cpu];
         if rt_rq.rt_runtime == RUNTIME_INF || rt_rq.rt_time <= rt_rq.rt_runtime {
             return false;
         }
-        rt_rq.rt_throttled = true;
+        // A throttled queue would never get anything again.
+        if self.global_rt_runtime() == 0 {
+            self.rt[cpu].rt_time = 0;
+            return false;
+        }
+        self.rt[cpu].rt_throttled = true;
         self.dequeue_top_rt_rq(cpu);
         self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
         true

@@ -11,8 +11,10 @@
 pub mod bandwidth;
 pub mod migrate;
 mod rules;
+#[cfg(test)]
+mod tests;
 
-pub use rules::{RtRules, RtStatistics};
+pub use rules::{RtRules, RtStatistics, RtSwitchedTo};
 
 use crate::arch::Arch;
 use crate::core::Sched;
@@ -469,7 +471,8 @@ impl<A: Arch> Sched<A> {
         if self.task[p].nr_cpus_allowed > 1 && self.rt[cpu].overloaded {
             self.rt_queue_push_tasks(cpu);
         }
-        if self.task[p].prio < self.curr_prio(cpu) && self.rq[cpu].online {
+        let preempts = self.kernel.rt.switched_to == RtSwitchedTo::Preempts;
+        if preempts && self.task[p].prio < self.curr_prio(cpu) && self.rq[cpu].online {
             self.resched_curr(cpu);
         }
     }

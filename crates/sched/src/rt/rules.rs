@@ -12,6 +12,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether a waiting task that comes to the class, by a new policy or a priority that is lent, preempts.
+    pub enum RtSwitchedTo = "rt.switched_to" {
+        PushOnly = "push-only", since "v4.2", commit "",
+            "no: it may be pushed elsewhere, and otherwise waits until somebody has the CPU choose again (only machines with one \
+             CPU had it preempt)";
+        Preempts = "preempts", since "v4.15", commit "", "as one that wakes there (after v4.5, by v4.15)";
+    }
+}
+
 /// rt.c's own differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtRules {
@@ -23,6 +33,7 @@ pub struct RtRules {
     pub lowest_choice: LowestChoice,
     pub fit: RtFit,
     pub statistics: RtStatistics,
+    pub switched_to: RtSwitchedTo,
 }
 
 impl RtRules {
@@ -35,9 +46,14 @@ impl RtRules {
         lowest_choice: LowestChoice::First,
         fit: RtFit::Unseen,
         statistics: RtStatistics::Untold,
+        switched_to: RtSwitchedTo::PushOnly,
     };
-    pub const V4_15: RtRules =
-        RtRules { period_start: PeriodStart::AtOnce, push_ipi: PushIpi::ByRootDomain, ..RtRules::V4_5 };
+    pub const V4_15: RtRules = RtRules {
+        period_start: PeriodStart::AtOnce,
+        push_ipi: PushIpi::ByRootDomain,
+        switched_to: RtSwitchedTo::Preempts,
+        ..RtRules::V4_5
+    };
     pub const V6_1: RtRules = RtRules {
         period_clock: PeriodClock::Fresh,
         push_ipi: PushIpi::NotToSelf,
