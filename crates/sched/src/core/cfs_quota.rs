@@ -1,7 +1,7 @@
 //! core.c: setting a group's quota, period and burst.
 
 use super::Sched;
-use super::cgroup::Hierarchy;
+use super::cgroup::{Hierarchy, QuotaAbove};
 use crate::arch::Arch;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::fair::bandwidth::{RUNTIME_INF, Refill};
@@ -124,13 +124,17 @@ impl<A: Arch> Sched<A> {
         // In microseconds, as the kernel reckons here.
         let us = |ns: u64| if ns == RUNTIME_INF { RUNTIME_INF } else { ns / 1000 };
         let mut tightest: Vec<(TgId, u64)> = Vec::new();
+        let refuses =
+            self.cgroup_hierarchy == Hierarchy::Legacy || self.kernel.cgroup.quota_above == QuotaAbove::Refused;
         for group in self.groups_below_root() {
             let Quota { period, quota, .. } = if group == tg { limits } else { self.quota(group) };
             let own = if quota == RUNTIME_INF { RUNTIME_INF } else { to_ratio(us(period), us(quota)) };
             let parent = self.tg[group].parent.expect("a group below the root");
             let above = tightest.iter().find(|&&(tg, _)| tg == parent).map_or(RUNTIME_INF, |&(_, quota)| quota);
-            if own != RUNTIME_INF && own > above && self.cgroup_hierarchy == Hierarchy::Legacy {
-                return Err(invalid("a group may not use a greater part of a CPU than a group above it (cgroup v1)"));
+            if own != RUNTIME_INF && own > above && refuses {
+                return Err(invalid(
+                    "a group may not use a greater part of a CPU than a group above it (cgroup v1, and v2 before v4.16)",
+                ));
             }
             tightest.push((group, own.min(above)));
         }

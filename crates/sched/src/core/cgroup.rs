@@ -35,17 +35,28 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What becomes of a quota in cgroup v2 that is a greater part of a CPU than that of a group above.
+    pub enum QuotaAbove = "cgroup.quota_above" {
+        Refused = "refused", since "v4.15", commit "0d5936344f30", "it is refused (EINVAL), as cgroup v1 always does";
+        Tightest = "tightest", since "v4.16", commit "c53593e5cb69", "it is taken: the tighter one holds";
+    }
+}
+
 /// How groups show to users, in one kernel version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CgroupRules {
     pub files: CgroupFiles,
     pub nice_time: NiceTime,
+    pub quota_above: QuotaAbove,
 }
 
 impl CgroupRules {
-    pub const V4_5: CgroupRules = CgroupRules { files: CgroupFiles::Legacy, nice_time: NiceTime::InUser };
+    pub const V4_5: CgroupRules =
+        CgroupRules { files: CgroupFiles::Legacy, nice_time: NiceTime::InUser, quota_above: QuotaAbove::Refused };
     pub const V4_15: CgroupRules = CgroupRules { files: CgroupFiles::Unified, ..CgroupRules::V4_5 };
-    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_15 };
+    pub const V4_16: CgroupRules = CgroupRules { quota_above: QuotaAbove::Tightest, ..CgroupRules::V4_15 };
+    pub const V6_12: CgroupRules = CgroupRules { nice_time: NiceTime::Apart, ..CgroupRules::V4_16 };
 }
 
 /// Which of the two hierarchies is mounted.

@@ -1,6 +1,7 @@
 //! v4.16 (April 2018): a waker stays where it last found an idle CPU; wake_affine looks at caches.
 
 use super::{Kernel, V4_15};
+use crate::core::cgroup::CgroupRules;
 use crate::cpufreq::CpufreqRules;
 use crate::deadline::DlRules;
 use crate::fair::balance::BalanceRules;
@@ -14,5 +15,6 @@ pub const V4_16: Kernel = Kernel {
     wake: WakeRules::V4_16,
     balance: BalanceRules::V4_16,
     dl: DlRules::V4_16,
+    cgroup: CgroupRules::V4_16,
     ..V4_15
 };

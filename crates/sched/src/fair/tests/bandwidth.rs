@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::core::cfs_quota::Quota;
-use crate::core::cgroup::{GroupFile, Hierarchy};
+use crate::core::cgroup::{GroupFile, Hierarchy, QuotaAbove};
 use crate::errno::Errno;
 use crate::fair::bandwidth::RUNTIME_INF;
 use crate::rt::bandwidth::RtBandwidth;
-use crate::versions::{V6_1, V6_12};
+use crate::versions::{V4_16, V6_1, V6_12};
 
 const ALL: [Kernel; 4] = [V4_5_RC1, V4_15, V6_1, V6_12];
 
@@ -127,8 +127,9 @@ fn the_tighter_of_two_nested_quotas_rules() {
     for kernel in ALL {
         for (outer, inner, expected) in [(20, 50, 200), (50, 20, 200)] {
             let mut s = machine(kernel, 1);
-            // cgroup v1 takes no quota below a smaller one.
+            // cgroup v1 takes no quota below a smaller one, nor does v2 before v4.16.
             s.cgroup_hierarchy = Hierarchy::Unified;
+            s.kernel.cgroup.quota_above = QuotaAbove::Tightest;
             let above = s.limited(ROOT_TASK_GROUP, "a", outer);
             let below = s.limited(above, "b", inner);
             let p = s.task_in(below, CPU0, 0);
@@ -137,6 +138,19 @@ fn the_tighter_of_two_nested_quotas_rules() {
             let ran = s.se_of(p).sum_exec_runtime / MS;
             assert!((expected..expected + 40).contains(&ran), "{} {outer} {inner}: {ran} ms", kernel.name);
         }
+    }
+}
+
+#[test]
+fn cgroup_v2_takes_more_below_than_above_since_v4_16() {
+    for (kernel, taken) in [(V4_15, false), (V4_16, true), (V6_1, true)] {
+        let mut s = machine(kernel, 1);
+        assert_eq!(s.cgroup_hierarchy, Hierarchy::Unified);
+        let above = s.limited(ROOT_TASK_GROUP, "a", 50);
+        let below = s.sched_create_group(above, "b", 1024);
+        let answer = s.cgroup_write(below, GroupFile::Max, "60000 100000");
+        assert_eq!(answer.map_err(|refusal| refusal.errno), if taken { Ok(()) } else { Err(Errno::EINVAL) });
+        assert_eq!(s.tg[below].cfs_bandwidth.hierarchical_quota, 1 << 19, "{}", kernel.name);
     }
 }
 
