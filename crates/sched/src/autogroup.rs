@@ -244,6 +244,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: cpu_cgroup_attach(). A task becomes a member of a cgroup.
+    ///
+    /// Differs: the v4 kernels refuse a task that is not of the fair class (cpu_cgroup_can_attach(): EINVAL).
     pub(crate) fn cpu_cgroup_attach(&mut self, p: TaskId, css: TgId) {
         self.cgroup_move_task(p, css);
         let tg = self.autogroup_task_group(p, css);

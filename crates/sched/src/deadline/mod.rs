@@ -402,7 +402,8 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: yield_task_dl(). The rest of the budget is given up: the task runs again in its next period.
-    /// Differs: until v4.6 a task that has run for no time at all since its last tick keeps its budget.
+    /// Differs: until v4.6 a task that has run for no time at all since its last tick keeps its budget, and what it has overrun since then
+    /// is forgiven.
     #[fentry]
     pub(crate) fn yield_task_dl(&mut self, cpu: CpuId) {
         let curr = self.rq[cpu].curr.expect("only a task yields");

@@ -52,6 +52,9 @@ fn decay_load_missed(load: u64, missed_updates: u64, idx: usize) -> u64 {
 }
 
 /// fair.c: cpu_load_update(). One tick with `this_load` after `pending_updates - 1` ticks with `tickless_load`.
+///
+/// Differs: until v4.6 a CPU that was busy without ticks (`nohz_full=`) decays the difference of both, which wraps where the average is the
+/// smaller one.
 #[doc(alias = "__update_cpu_load")]
 fn cpu_load_update(cpu_load: &mut [u64; CPU_LOAD_IDX_MAX], this_load: u64, pending_updates: u64, tickless_load: u64) {
     cpu_load[0] = this_load;
