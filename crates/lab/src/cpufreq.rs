@@ -10,7 +10,7 @@
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
 use machine::description::Description;
-use machine::frequency::{Autonomous, Driver, Governor, Limits, Model, Policy, Preference};
+use machine::frequency::{Autonomous, Driver, Governor, Limits, Model, Policy, Preference, Sampling};
 use std::collections::BTreeMap;
 
 /// What an arm may set, as the files below `/sys/devices/system/cpu` are called, and what each is.
@@ -36,6 +36,31 @@ pub const FILES: &[(&str, &str)] = &[
         "up_threshold",
         "above so much load, in percent, ondemand goes to the highest frequency and conservative a step up",
     ),
+    (
+        "sampling_down_factor",
+        "so many periods ondemand stays at the highest frequency without a look, and conservative where it is before it goes down",
+    ),
+    ("ignore_nice_load", "1: time of tasks with a nice level above 0 is idle time to ondemand and conservative"),
+    (
+        "io_is_busy",
+        "1: a CPU whose tasks wait for a device is busy to ondemand (as it is by itself on Intel's processors), 0: it idles",
+    ),
+    ("powersave_bias", "ondemand takes so many thousandths less than it finds right (with a table of frequencies)"),
+    ("down_threshold", "below so much load, in percent, conservative goes a step down"),
+    ("freq_step", "conservative's step, in percent of the highest frequency; 0: none"),
+];
+
+/// The governors' own of these, and whose each is.
+const TUNABLES: &[(&str, &[Governor])] = &[
+    ("rate_limit_us", &[Governor::Schedutil]),
+    ("sampling_rate", &[Governor::Ondemand, Governor::Conservative]),
+    ("up_threshold", &[Governor::Ondemand, Governor::Conservative]),
+    ("sampling_down_factor", &[Governor::Ondemand, Governor::Conservative]),
+    ("ignore_nice_load", &[Governor::Ondemand, Governor::Conservative]),
+    ("io_is_busy", &[Governor::Ondemand]),
+    ("powersave_bias", &[Governor::Ondemand]),
+    ("down_threshold", &[Governor::Conservative]),
+    ("freq_step", &[Governor::Conservative]),
 ];
 
 /// What an arm sets: the file's name, the value.
@@ -171,6 +196,13 @@ impl Setter<'_> {
         for (name, value) in self.settings {
             self.set(name, value)?;
         }
+        let (down, up) = (self.policy.down_threshold, self.policy.up_threshold);
+        let threshold = |name: &str| self.settings.iter().find(|setting| setting.0.text == name);
+        let set = threshold("down_threshold").or(threshold("up_threshold"));
+        if let (true, Some((name, value))) = (self.policy.governor == Governor::Conservative && down >= up, set) {
+            let found = format!("cpufreq.{} = {} (EINVAL)", name.text, value.quoted());
+            return Err(value.mistake(found, format!("down_threshold ({down}) below up_threshold ({up})")));
+        }
         let Limits { min_khz, max_khz, .. } = self.policy.limits;
         if min_khz > max_khz {
             let (name, value) =
@@ -200,7 +232,7 @@ impl Setter<'_> {
                 return Err(name.mistake(found, "cpufreq.governor=userspace beside it"));
             }
             "scaling_setspeed" => policy.setspeed_khz = Some(khz()?),
-            "rate_limit_us" | "sampling_rate" | "up_threshold" => self.set_tunable(name, value)?,
+            tunable if TUNABLES.iter().any(|(known, _)| *known == tunable) => self.set_tunable(name, value)?,
             "hwp_dynamic_boost" => {
                 if !policy.rules.hwp_boost || !policy.is_autonomous() || policy.driver != Driver::IntelPstate {
                     let found = format!("{what} of {} under the driver {}", self.kernel, policy.driver.name());
@@ -241,23 +273,31 @@ impl Setter<'_> {
     /// A file of the governor's own.
     fn set_tunable(&mut self, name: &Written, value: &Written) -> Result<(), Mistake> {
         let what = format!("cpufreq.{}", name.text);
-        let schedutil = self.policy.governor == Governor::Schedutil;
-        let samples = matches!(self.policy.governor, Governor::Ondemand | Governor::Conservative);
-        let (has, owners) = match name.text.as_str() {
-            "rate_limit_us" => (schedutil, "schedutil"),
-            _ => (samples, "ondemand or conservative"),
-        };
-        if !has || self.policy.driver.is_active() {
+        let owners = TUNABLES.iter().find(|(known, _)| *known == name.text).map_or(&[][..], |tunable| tunable.1);
+        if !owners.contains(&self.policy.governor) || self.policy.driver.is_active() {
             let found = format!("{what} with the governor {}", self.policy.governor.name());
-            return Err(name.mistake(found, format!("cpufreq.governor={owners} beside it")));
+            let owners: Vec<&str> = owners.iter().map(|owner| owner.name()).collect();
+            return Err(name.mistake(found, format!("cpufreq.governor={} beside it", owners.join(" or "))));
         }
         match name.text.as_str() {
             "rate_limit_us" => self.policy.rate_limit_us = value.whole(&what, 0, 10_000_000)? as u32,
             "sampling_rate" => {
-                // Two jiffies, below which idle time cannot be told.
-                let least = 2 * self.policy.tick.0 / 1_000_000;
-                self.policy.sampling_rate_us = value.whole(&what, least, 100_000_000)? as u32;
+                // Until v4.5 what is less is taken for the least.
+                let least = self.policy.min_sampling_rate_us;
+                let refused_below = if self.policy.rules.sampling == Sampling::Timers { 0 } else { least.into() };
+                self.policy.sampling_rate_us = (value.whole(&what, refused_below, 100_000_000)? as u32).max(least);
             }
+            // MAX_SAMPLING_DOWN_FACTOR of each governor.
+            "sampling_down_factor" => {
+                let most = if self.policy.governor == Governor::Conservative { 10 } else { 100_000 };
+                self.policy.sampling_down_factor = value.whole(&what, 1, most)? as u32;
+            }
+            "ignore_nice_load" => self.policy.ignore_nice_load = value.whole(&what, 0, 1)? == 1,
+            "io_is_busy" => self.policy.io_is_busy = value.whole(&what, 0, 1)? == 1,
+            // What is more the kernel takes for the most.
+            "powersave_bias" => self.policy.powersave_bias = value.whole(&what, 0, u32::MAX.into())?.min(1_000) as u32,
+            "freq_step" => self.policy.freq_step = value.whole(&what, 0, u32::MAX.into())?.min(100) as u32,
+            "down_threshold" => self.policy.down_threshold = value.whole(&what, 1, 99)? as u32,
             _ => self.policy.up_threshold = value.whole(&what, 1, 100)? as u32,
         }
         Ok(())

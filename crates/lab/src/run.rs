@@ -390,7 +390,7 @@ fn boot<const COSTS: bool>(
     }
     os.set_seed(setup.seed);
     let mut sim = LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz);
-    sim.start_sugov_threads();
+    sim.start_cpufreq_threads();
     if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
         sim.start_noise(setup.seed, None);
     }

@@ -299,8 +299,8 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         }
     }
 
-    fn cpufreq_update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) {
-        self.update_util(by, cpu, time, iowait);
+    fn cpufreq_update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) -> Option<u16> {
+        self.update_util(by, cpu, time, iowait)
     }
 
     fn cpufreq_driver_resolve_freq(&self, cpu: CpuId, khz: u32) -> u32 {
@@ -313,6 +313,18 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     fn cpufreq_driver_target(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> (u32, Ns) {
         self.driver_target(by, cpu, khz)
+    }
+
+    fn policy_cpus(&self, policy: u16) -> &[CpuId] {
+        self.frequency.as_ref().map_or(&[], |frequency| frequency.policy_cpus(policy.into()))
+    }
+
+    fn dbs_work_handler(&mut self, by: CpuId, policy: u16, iowait: &[CpuId]) -> Ns {
+        self.sample(by, policy, iowait)
+    }
+
+    fn dbs_work_done(&mut self, by: CpuId, policy: u16) {
+        self.sampled(by, policy);
     }
 
     fn cpufreq_driver_adjust_perf(&mut self, by: CpuId, cpu: CpuId, min_perf: u64, target_perf: u64, capacity: u64) {

@@ -20,14 +20,11 @@ impl Sugov {
     }
 
     /// kthread.c: kthread_worker_fn(): does what was left to it, and sleeps.
-    ///
-    /// A driver that waits for its hardware sleeps until it has done what it was asked for.
     pub(crate) fn kthread_worker_fn<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> Step {
         loop {
             if let Some(until) = self.until {
-                if sched.arch().sched_clock(cpu) < until {
-                    sched.set_current_state(cpu, TaskState::Uninterruptible);
-                    return Step::Sleep { until: Some(until) };
+                if let Some(step) = driver_waits(sched, cpu, until) {
+                    return step;
                 }
                 self.until = None;
                 sched.sugov_work_done(cpu, self.policy);
@@ -39,4 +36,12 @@ impl Sugov {
             self.until = Some(sched.arch().sched_clock(cpu) + wait);
         }
     }
+}
+
+/// A driver of cpufreq that waits for its hardware sleeps until that has done what it was asked for, whoever asks it; `None`: it has.
+pub(crate) fn driver_waits<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns) -> Option<Step> {
+    (sched.arch().sched_clock(cpu) < until).then(|| {
+        sched.set_current_state(cpu, TaskState::Uninterruptible);
+        Step::Sleep { until: Some(until) }
+    })
 }

@@ -159,6 +159,7 @@ os_paths! {
     EP_SEND_EVENTS = "ep_send_events": "the walk over the sockets that may be ready, without asking each";
     EP_POLL_CALLBACK = "ep_poll_callback": "putting a socket on an epoll file's list";
     CHANGE_PROT_NUMA = "change_prot_numa": "taking a page, or a huge one, away until it is touched";
+    DBS_WORK_HANDLER = "dbs_work_handler": "a sample of ondemand or conservative; asking the driver is charged apart";
 }
 
 #[cfg(test)]

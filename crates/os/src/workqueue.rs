@@ -10,13 +10,14 @@
 //! does, and [`UNBOUND_WORKERS`] unbound ones. Absent: the creation of workers on demand, rescuers, CPU-intensive work.
 
 use crate::block::BioId;
+use crate::kthread::driver_waits;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::CpuId;
+use units::{CpuId, Ns};
 
 /// Workers of the unbound pool.
 pub const UNBOUND_WORKERS: usize = 4;
@@ -47,14 +48,17 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(pool: PoolId) -> Worker {
-        Worker { pool, began: false, work: None, asleep: false }
+    /// `new`: it sleeps ([`Os::new_worker`]) until somebody wakes it for work; otherwise it begins by itself.
+    pub fn new(pool: PoolId, new: bool) -> Worker {
+        Worker { pool, began: new, work: None, asleep: false }
     }
 }
 
-/// Something to do, so far all of it for a file system.
+/// Something to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
+    /// cpufreq_governor.c: dbs_work_handler(), of a policy by its number; until when the driver that it has asked waits.
+    Dbs { policy: u16, until: Option<Ns> },
     /// xfs_aops.c: xfs_end_io(): a write to fresh blocks is done; its file's size is logged.
     EndIo(BioId),
     /// ext4/page-io.c: ext4_end_io_rsv_work(), of one request; it may sleep.
@@ -74,7 +78,24 @@ struct Pool {
     line: Line,
     items: VecDeque<Work>,
     idle: Vec<TaskId>,
+    /// Workers that have never run.
+    new: Vec<TaskId>,
     running: u32,
+}
+
+impl Pool {
+    /// workqueue.c: wake_up_worker(): an idle worker, if there is one, is to look.
+    fn wake_up_worker<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        if let Some(worker) = self.idle.pop() {
+            sched.wake(cpu, worker, WakeFlags::NONE);
+        } else if let Some(worker) = self.new.pop() {
+            sched.wake_up_new_task(cpu, worker);
+        } else {
+            return;
+        }
+        // It runs from here on, as far as others' work is concerned.
+        self.running += 1;
+    }
 }
 
 /// All pools: of each CPU the normal and the high-priority one, then the unbound one.
@@ -103,7 +124,7 @@ impl Os {
     pub fn workqueue_init(&mut self, nr_cpus: usize) -> Vec<(PoolId, Option<CpuId>, bool)> {
         for _ in 0..=2 * nr_cpus {
             let line = self.allocate(1);
-            let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), running: 0 };
+            let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), new: Vec::new(), running: 0 };
             self.workqueues.pools.push(pool);
         }
         let of_cpu =
@@ -114,6 +135,21 @@ impl Os {
         bound.chain((0..UNBOUND_WORKERS).map(|_| (unbound, None, false))).collect()
     }
 
+    /// A worker sleeps that has never run.
+    pub fn new_worker(&mut self, pool: PoolId, task: TaskId) {
+        self.workqueues.pool(pool).new.push(task);
+    }
+
+    /// Whether [`Os::workqueue_init`] has been called.
+    pub fn has_workqueues(&self) -> bool {
+        !self.workqueues.pools.is_empty()
+    }
+
+    /// What cpufreq_governor.c's dbs_irq_work() does, or until v4.5 the timer's handler: leaves the sample of a policy to a worker of `cpu`.
+    pub fn queue_dbs_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, policy: u16) {
+        self.queue_work(sched, cpu, Queue::Bound, Work::Dbs { policy, until: None });
+    }
+
     /// workqueue.c: queue_work(): leaves `work` to a worker.
     pub(crate) fn queue_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, queue: Queue, work: Work) {
         let id = self.workqueues.id(queue, cpu);
@@ -122,11 +158,7 @@ impl Os {
         sched.arch_mut().lock(cpu, pool.line);
         pool.items.push_back(work);
         if queue == Queue::Unbound || pool.running == 0 {
-            // It runs from here on, as far as others' work is concerned.
-            if let Some(worker) = pool.idle.pop() {
-                pool.running += 1;
-                sched.wake(cpu, worker, WakeFlags::NONE);
-            }
+            pool.wake_up_worker(sched, cpu);
         }
         sched.arch_mut().unlock(cpu, pool.line);
     }
@@ -148,7 +180,10 @@ impl Os {
                 sched.set_current_state(cpu, TaskState::Interruptible);
                 return Step::Sleep { until: None };
             };
-            let step = self.fs_work(sched, cpu, task, work);
+            let (work, step) = match work {
+                Work::Dbs { policy, until } => dbs_work(sched, cpu, policy, until),
+                work => (work, self.fs_work(sched, cpu, task, work)),
+            };
             if let Step::Done(_) = step {
                 continue;
             }
@@ -181,12 +216,24 @@ impl Os {
     fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: PoolId) {
         let pool = self.workqueues.pool(id);
         pool.running = pool.running.saturating_sub(1);
-        if pool.running == 0
-            && !pool.items.is_empty()
-            && let Some(other) = pool.idle.pop()
-        {
-            pool.running += 1;
-            sched.wake(cpu, other, WakeFlags::NONE);
+        if pool.running == 0 && !pool.items.is_empty() {
+            pool.wake_up_worker(sched, cpu);
         }
     }
+}
+
+/// A governor's sample, up to where its driver waits, or from there on.
+fn dbs_work<S: Scheduler>(sched: &mut S, cpu: CpuId, policy: u16, until: Option<Ns>) -> (Work, Step) {
+    let until = until.unwrap_or_else(|| {
+        charge(sched, cpu, paths::DBS_WORK_HANDLER);
+        let mut iowait = sched.arch().policy_cpus(policy).to_vec();
+        iowait.retain(|&of| sched.nr_iowait_cpu(of) > 0);
+        let wait = sched.arch_mut().dbs_work_handler(cpu, policy, &iowait);
+        sched.arch().sched_clock(cpu) + wait
+    });
+    let step = driver_waits(sched, cpu, until).unwrap_or_else(|| {
+        sched.arch_mut().dbs_work_done(cpu, policy);
+        Step::Done(0)
+    });
+    (Work::Dbs { policy, until: Some(until) }, step)
 }

@@ -35,9 +35,12 @@ pub trait Arch {
     fn arch_scale_freq_tick(&mut self, _cpu: CpuId) {}
 
     /// A driver of cpufreq is told that the utilization of `cpu` may have changed; `iowait`: a task wakes there that waited for a
-    /// device. `time` is the clock of that CPU's run queue.
+    /// device. `time` is the clock of that CPU's run queue. The policy, by its number, of whose governor `by` is to leave work to a
+    /// kworker, by an interrupt to itself.
     #[inline]
-    fn cpufreq_update_util(&mut self, _by: CpuId, _cpu: CpuId, _time: Ns, _iowait: bool) {}
+    fn cpufreq_update_util(&mut self, _by: CpuId, _cpu: CpuId, _time: Ns, _iowait: bool) -> Option<u16> {
+        None
+    }
 
     /// cpufreq.c: cpufreq_driver_resolve_freq(). The frequency of the driver of `cpu`, within its limits, for `khz` or the next above.
     #[inline]
@@ -57,6 +60,23 @@ pub trait Arch {
     fn cpufreq_driver_target(&mut self, _by: CpuId, _cpu: CpuId, khz: u32) -> (u32, Ns) {
         (khz, Ns(0))
     }
+
+    /// The CPUs of a policy, by its number.
+    #[inline]
+    fn policy_cpus(&self, _policy: u16) -> &[CpuId] {
+        &[]
+    }
+
+    /// cpufreq_governor.c: dbs_work_handler(), by a kworker: a governor's sample of a policy, of whose CPUs these have tasks that wait for a
+    /// device. How long the driver waits that it asks.
+    #[inline]
+    fn dbs_work_handler(&mut self, _by: CpuId, _policy: u16, _iowait: &[CpuId]) -> Ns {
+        Ns(0)
+    }
+
+    /// The rest of it, when the driver is done.
+    #[inline]
+    fn dbs_work_done(&mut self, _by: CpuId, _policy: u16) {}
 
     /// cpufreq.c: cpufreq_driver_adjust_perf(). At least `min_perf` of `capacity`, and best `target_perf`.
     #[inline]

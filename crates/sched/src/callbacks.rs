@@ -11,6 +11,8 @@ pub enum IrqWork {
     PushFor(CpuId),
     /// `sg_policy->irq_work`, by the policy's number.
     Sugov(u16),
+    /// `policy_dbs->irq_work`, the same.
+    Dbs(u16),
 }
 
 /// kernel/sched/sched.h: struct balance_callback: what is to be done once the queue's lock is free or the switch is over.

@@ -8,7 +8,7 @@ use crate::behaviour;
 use crate::core::Sched;
 use crate::cpufreq_schedutil::thread::{SugovBusy, SugovRemote, SugovThread};
 use crate::cpufreq_schedutil::{Schedutil, Sugov};
-use crate::sched::CfsRqId;
+use crate::sched::{CfsRqId, IrqWork};
 use units::{CpuId, Ns, PerCpu};
 
 behaviour! {
@@ -98,6 +98,8 @@ pub struct Cpufreq {
     pub(crate) hook: Hook,
     /// tick-sched.c: `ts->idle_calls`: rounds of each CPU's idle loop.
     pub(crate) idle_calls: PerCpu<u64>,
+    /// Policies whose governors' work an interrupt is about to leave to a kworker of its CPU.
+    dbs_works: Vec<(CpuId, u16)>,
 }
 
 impl<A: Arch> Sched<A> {
@@ -109,7 +111,8 @@ impl<A: Arch> Sched<A> {
 
     pub(crate) fn add_hook(&mut self, hook: Hook) {
         if self.kernel.cpufreq.update_util != UpdateUtil::Absent {
-            self.cpufreq = Some(Box::new(Cpufreq { hook, idle_calls: PerCpu::from_fn(self.nr_cpus(), |_| 0) }));
+            let idle_calls = PerCpu::from_fn(self.nr_cpus(), |_| 0);
+            self.cpufreq = Some(Box::new(Cpufreq { hook, idle_calls, dbs_works: Vec::new() }));
         }
     }
 
@@ -129,7 +132,10 @@ impl<A: Arch> Sched<A> {
         match &mut cpufreq.hook {
             Hook::Driver => {
                 self.path(Path::cpufreq_update_util);
-                self.arch.cpufreq_update_util(self.this_cpu, cpu, Ns(time), flags.iowait);
+                if let Some(policy) = self.arch.cpufreq_update_util(self.this_cpu, cpu, Ns(time), flags.iowait) {
+                    self.path(Path::irq_work_queue);
+                    self.irq_work_queue_on(self.this_cpu, IrqWork::Dbs(policy));
+                }
             }
             Hook::Schedutil(sugov) => self.sugov_update(sugov, &cpufreq.idle_calls, cpu, time, flags),
         }
@@ -172,6 +178,21 @@ impl<A: Arch> Sched<A> {
                 self.cpufreq_update_util(cpu, flags);
             }
         }
+    }
+
+    /// cpufreq_governor.c: dbs_irq_work(), up to where it leaves the sample to a kworker ([`crate::cpufreq_schedutil::thread::CpufreqThreads::dbs_work`]).
+    pub(crate) fn dbs_irq_work(&mut self, policy: u16) {
+        self.path(Path::dbs_irq_work);
+        let cpu = self.this_cpu;
+        self.cpufreq.as_mut().expect("a driver is told").dbs_works.push((cpu, policy));
+    }
+
+    /// The next policy whose sample an interrupt of `cpu` leaves to a kworker.
+    #[inline]
+    pub(crate) fn next_dbs_work(&mut self, cpu: CpuId) -> Option<u16> {
+        let works = &mut self.cpufreq.as_mut()?.dbs_works;
+        let at = works.iter().position(|work| work.0 == cpu)?;
+        Some(works.remove(at).1)
     }
 
     /// The idle loop goes round.

@@ -6,7 +6,7 @@ use crate::attr::SchedAttr;
 use crate::autogroup::Session;
 use crate::core::cgroup::GroupFile;
 use crate::core::{Sched, TaskInit};
-use crate::cpufreq_schedutil::thread::SugovThreads;
+use crate::cpufreq_schedutil::thread::CpufreqThreads;
 use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
@@ -20,7 +20,7 @@ use crate::trace::Interrupt;
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: SugovThreads {
+pub trait Scheduler: CpufreqThreads {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;
@@ -99,6 +99,8 @@ pub trait Scheduler: SugovThreads {
     fn kthread_cpus(&self) -> Option<CpuMask>;
 
     fn need_resched(&self, cpu: CpuId) -> bool;
+    /// Whether the task that runs on `cpu` has a nice level above 0.
+    fn current_is_nice(&self, cpu: CpuId) -> bool;
     /// What runs on `cpu`; `None` is idle.
     fn current(&self, cpu: CpuId) -> Option<TaskId>;
     fn task_cpu(&self, task: TaskId) -> CpuId;
@@ -406,6 +408,10 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn task_cpu(&self, task: TaskId) -> CpuId {
         self.task[task].cpu
+    }
+
+    fn current_is_nice(&self, cpu: CpuId) -> bool {
+        self.rq[cpu].curr.is_some_and(|curr| self.task[curr].static_prio > DEFAULT_PRIO)
     }
 
     fn is_stopper(&self, task: TaskId) -> bool {

@@ -166,7 +166,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 None => return,
             }
         }
-        let first = self.sched.arch_mut().leave_idle(cpu, now);
+        let iowait = self.counts_iowait(cpu);
+        let first = self.sched.arch_mut().leave_idle(cpu, now, iowait);
         self.sched.set_idle_state(cpu, None);
         self.set_active(cpu, now, true);
         self.trace_idle(cpu, first, None);
@@ -190,6 +191,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
+    /// Whether idle time that ends now is spent waiting for a device, where somebody asks.
+    #[inline]
+    fn counts_iowait(&self, cpu: CpuId) -> bool {
+        self.sched.arch().frequency().is_some() && self.sched.nr_iowait_cpu(cpu) > 0
+    }
+
     fn polls(&self, cpu: CpuId) -> bool {
         let hardware = self.sched.arch();
         hardware.idle_state(cpu).is_some_and(|(state, _)| hardware.prices.idle_states[state].polling)
@@ -202,6 +209,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let mut after = now;
         if self.cpus[cpu].interrupt_at() <= now {
             self.sched.arch_mut().begin(cpu, now);
+            let iowait = self.counts_iowait(cpu);
+            self.sched.arch_mut().interrupts_polling(cpu, iowait);
             self.interrupts(cpu);
             after = self.sched.arch().now(cpu);
             self.sched.arch_mut().interrupted_polling(cpu, after - now);

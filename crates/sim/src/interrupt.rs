@@ -1,5 +1,6 @@
 //! Interrupts: the local timer with its tick and its sleepers, and the reschedule vector.
 
+use crate::cpu::Run;
 use crate::engine::Sim;
 use crate::task::Pending;
 use machine::hardware::Hardware;
@@ -31,7 +32,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             if this.reschedule_at <= now {
                 this.reschedule_at = Ps::NEVER;
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
-                softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| sim.sched.scheduler_ipi(cpu));
+                softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
+                    let softirq = sim.sched.scheduler_ipi(cpu);
+                    while let Some(policy) = sim.sched.dbs_work(cpu) {
+                        sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
+                    }
+                    softirq
+                });
             } else if this.timers.device() <= now {
                 last = paths::COMMON_INTERRUPT;
                 self.device_interrupt(cpu);
@@ -120,7 +127,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.cpus[cpu].got_idle_tick |= self.sched.current(cpu).is_none();
         self.within(cpu, paths::TICK_SCHED_TIMER, |sim| {
             let softirq = sim.tick_sched_timer(cpu, now, misses);
-            sim.sched.arch_mut().frequency_timers(cpu);
+            let nice = matches!(sim.cpus[cpu].run, Run::User { .. }) && sim.sched.current_is_nice(cpu);
+            if let Some(policy) = sim.sched.arch_mut().frequency_tick(cpu, nice) {
+                sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
+            }
             softirq
         })
     }
@@ -129,7 +139,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_expired(&mut self, cpu: CpuId, timer: crate::timers::Timer) {
         let Some(Some(context)) = self.tasks.get(timer.task.index()) else { return };
         if context.sleep == timer.sleep
-            && matches!(context.pending, Pending::Syscall(Syscall::Sleep { .. } | Syscall::Net(_) | Syscall::Sugov(_)))
+            && matches!(
+                context.pending,
+                Pending::Syscall(Syscall::Sleep { .. } | Syscall::Net(_) | Syscall::Sugov(_) | Syscall::Worker(_))
+            )
         {
             self.sched.wake(cpu, timer.task, WakeFlags::NONE);
         }

@@ -11,6 +11,7 @@ use os::irq::{Cause, IrqId, Raised, SoftIrq};
 use os::{Syscall, paths};
 use sched::access::Path;
 use sched::arch::Arch;
+use sched::autogroup::Session;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
@@ -231,6 +232,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// A kernel thread that outlives every program: the run ends without it.
     pub(crate) fn spawn_daemon(&mut self, spec: TaskSpec) -> TaskId {
         let task = self.spawn(CpuId(0), spec);
+        self.live_tasks -= 1;
+        task
+    }
+
+    /// The same, asleep until somebody wakes it as a new task.
+    pub(crate) fn fork_daemon(&mut self, spec: TaskSpec) -> TaskId {
+        let cpu = CpuId(0);
+        let task =
+            self.beside(cpu, |sim| sim.fork_task(cpu, None, spec, false)).expect("an ordinary task is never refused");
+        self.sched.set_session(cpu, task, Session::Init);
         self.live_tasks -= 1;
         task
     }

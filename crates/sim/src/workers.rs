@@ -29,8 +29,11 @@ fn kthread(comm: &str, cpu: Option<CpuId>, nice: i32, turns: KernelLoop) -> Task
 const HIGHPRI_NICE_LEVEL: i32 = -20;
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts schedutil's threads, where it governs by a driver that needs them.
-    pub fn start_sugov_threads(&mut self) {
+    /// Starts who carries out what governors choose: schedutil's threads, where its driver needs them, and workers, where others take samples.
+    pub fn start_cpufreq_threads(&mut self) {
+        if self.sched.arch().frequency().is_some_and(|frequency| frequency.leaves_samples()) {
+            self.start_workers(true);
+        }
         for thread in self.sched.sugov_kthread_create() {
             let spec = TaskSpec {
                 attr: Some(thread.attr),
@@ -43,9 +46,23 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// Starts the threads of the file system that was mounted, if one was: each CPU's workers, a few that may run anywhere, jbd2 or xfsaild.
+    /// Starts the threads of the file system that was mounted, if one was: workers, if there are none, jbd2 or xfsaild.
     pub fn start_kernel_threads(&mut self) {
         let Some(journal) = self.os.fs_threads() else { return };
+        if !self.os.has_workqueues() {
+            self.start_workers(false);
+        }
+        let (comm, turns) = if journal { ("jbd2", KernelLoop::Kjournald2) } else { ("xfsaild", KernelLoop::Xfsaild) };
+        self.spawn_daemon(kthread(comm, None, 0, turns));
+        if self.os.fs_wants_irq() {
+            let everywhere = (0..self.sched.nr_cpus()).map(CpuId::new).collect();
+            let irq = self.request_irq("sda", everywhere);
+            self.os.set_fs_irq(irq);
+        }
+    }
+
+    /// Each CPU's workers, and a few that may run anywhere; `asleep`: there is nothing to do yet, and none has anything of its own to begin with.
+    fn start_workers(&mut self, asleep: bool) {
         let workers = self.os.workqueue_init(self.sched.nr_cpus());
         for (at, &(pool, cpu, highpri)) in workers.iter().enumerate() {
             let number = workers[..at].iter().filter(|other| other.0 == pool).count();
@@ -54,14 +71,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 None => format!("kworker/u:{number}"),
             };
             let nice = if highpri { HIGHPRI_NICE_LEVEL } else { 0 };
-            self.spawn_daemon(kthread(&comm, cpu, nice, KernelLoop::Worker(pool)));
-        }
-        let (comm, turns) = if journal { ("jbd2", KernelLoop::Kjournald2) } else { ("xfsaild", KernelLoop::Xfsaild) };
-        self.spawn_daemon(kthread(comm, None, 0, turns));
-        if self.os.fs_wants_irq() {
-            let everywhere = (0..self.sched.nr_cpus()).map(CpuId::new).collect();
-            let irq = self.request_irq("sda", everywhere);
-            self.os.set_fs_irq(irq);
+            let spec = kthread(&comm, cpu, nice, KernelLoop::Worker(pool, asleep));
+            if asleep {
+                let task = self.fork_daemon(spec);
+                self.os.new_worker(pool, task);
+            } else {
+                self.spawn_daemon(spec);
+            }
         }
     }
 }

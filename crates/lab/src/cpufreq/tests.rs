@@ -269,9 +269,9 @@ fn schedutil_keeps_its_rate_limit() {
 fn ondemand_goes_to_the_highest_above_its_threshold_and_follows_load_below() {
     let arm = |kernel: &str| format!("{kernel},cpufreq.driver=acpi-cpufreq,cpufreq.governor=ondemand");
     for kernel in ["v4.5-rc1", "v4.15", "v6.12"] {
-        // The table's last entry is turbo.
+        // The table's last entry is turbo. It takes two samples, the first of them late: its kworker is a new task.
         let found = obeying_run(&arm(kernel), (100_000, 100_000));
-        assert!(found > 3_900, "{kernel}, busy all the time: {found} MHz");
+        assert!(found > 3_850, "{kernel}, busy all the time: {found} MHz");
     }
     for kernel in ["v4.15", "v6.12"] {
         // A fifth of the highest frequency's work: 800 + 26 * load is 80000 / load at a load of 42%, 1.9 GHz.

@@ -18,14 +18,23 @@ pub(super) struct Clock {
     /// Up to where they count; while halted, not at all.
     counted: Ps,
     halted: bool,
-    /// Time in the idle loop, polling or not, but for the idle that it is in since `idle_since`.
+    /// Time in the idle loop, polling or not, and of it that while tasks waited for a device (`idle_sleeptime`, `iowait_sleeptime`), but for
+    /// the idle that it is in since `idle_since`.
     idle: Ps,
+    iowait: Ps,
     idle_since: Option<Ps>,
 }
 
 impl Default for Clock {
     fn default() -> Clock {
-        Clock { counters: Counters::default(), counted: Ps::ZERO, halted: false, idle: Ps::ZERO, idle_since: None }
+        Clock {
+            counters: Counters::default(),
+            counted: Ps::ZERO,
+            halted: false,
+            idle: Ps::ZERO,
+            iowait: Ps::ZERO,
+            idle_since: None,
+        }
     }
 }
 
@@ -52,9 +61,24 @@ impl Clock {
         self.idle_since = Some(now);
     }
 
-    /// Time in the idle loop up to `now`.
-    pub fn idle(&self, now: Ps) -> Ps {
-        self.idle + self.idle_since.map_or(Ps::ZERO, |since| now.saturating_sub(since))
+    /// tick-sched.c: update_ts_time_stats(): it idles up to `now`, and beyond, `iowait` while tasks wait for a device.
+    #[doc(alias = "update_ts_time_stats")]
+    pub fn account_idle(&mut self, now: Ps, iowait: bool) {
+        let Some(since) = &mut self.idle_since else { return };
+        let delta = now.saturating_sub(*since);
+        *since += delta;
+        *if iowait { &mut self.iowait } else { &mut self.idle } += delta;
+    }
+
+    /// cpufreq.c: get_cpu_idle_time(), as far as it was accounted.
+    pub fn get_cpu_idle_time(&self, io_busy: bool) -> Ps {
+        if io_busy { self.idle } else { self.idle + self.iowait }
+    }
+
+    /// It idles no longer.
+    pub fn stop_idle(&mut self, now: Ps, iowait: bool) {
+        self.account_idle(now, iowait);
+        self.idle_since = None;
     }
 
     pub fn stop(&mut self, now: Ps, khz: u32) {
@@ -63,9 +87,6 @@ impl Clock {
     }
 
     pub fn start(&mut self, now: Ps) {
-        if let Some(since) = self.idle_since.take() {
-            self.idle += now.saturating_sub(since);
-        }
         if self.halted {
             (self.halted, self.counted) = (false, self.counted.max(now));
         }

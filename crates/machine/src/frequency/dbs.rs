@@ -1,10 +1,9 @@
 //! drivers/cpufreq/cpufreq_governor.c with its two governors, ondemand and conservative: they sample how long CPUs idled.
 //!
-//! Differs: a sample's work is done at once, not by a kworker that an interrupt wakes; `io_is_busy` and `ignore_nice_load` are off, and
-//! `powersave_bias` is 0.
+//! Whoever notices that it is time leaves the sample to a kworker of its CPU, which asks the driver.
 
-use super::policy::Relation;
-use super::rules::{LongSleep, Sampling};
+use super::policy::{Limits, Relation};
+use super::rules::{AtLimit, DeferredSteps, LongSleep, Sampling};
 use super::{Frequency, Governor};
 use units::{CpuId, Ns, Ps};
 
@@ -13,72 +12,141 @@ use units::{CpuId, Ns, Ps};
 pub(super) struct CpuDbsInfo {
     prev_update_time: Ps,
     prev_cpu_idle: Ps,
+    prev_cpu_nice: Ps,
     /// Percent.
     prev_load: u64,
 }
 
-/// cpufreq_governor.h: struct policy_dbs_info.
-#[derive(Clone, Copy, Debug, Default)]
+/// cpufreq_governor.h: struct policy_dbs_info, with what each governor has beside it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PolicyDbsInfo {
     last_sample_time: Ns,
+    /// `sample_delay_ns`, in microseconds; before the first sample the sampling rate.
+    sample_delay_us: Option<u64>,
     /// The jiffy of the next sample, by timer.
     expires: u64,
+    /// A sample is left to a kworker (until v4.5 `skip_work`).
+    work_in_progress: bool,
+    /// ondemand at the highest frequency waits so many periods for its next sample.
+    rate_mult: u64,
+    /// Two frequencies that are between them what ondemand wants, with `powersave_bias`: the lower one, and how long each.
+    freq_lo: Option<Lower>,
+    /// The next sample is no sample, but the turn of the lower one (`OD_SUB_SAMPLE`).
+    sub_sample: bool,
+    /// Samples for which conservative has not looked whether to go down.
+    down_skip: u32,
     /// What conservative has reached, in kHz.
     requested_freq: u32,
 }
 
-/// cpufreq_conservative.c: DEF_FREQUENCY_DOWN_THRESHOLD and DEF_FREQUENCY_STEP, percent.
-const DOWN_THRESHOLD: u64 = 20;
-const FREQ_STEP: u32 = 5;
+impl Default for PolicyDbsInfo {
+    fn default() -> PolicyDbsInfo {
+        PolicyDbsInfo {
+            last_sample_time: Ns(0),
+            sample_delay_us: None,
+            expires: 0,
+            work_in_progress: false,
+            rate_mult: 1,
+            freq_lo: None,
+            sub_sample: false,
+            down_skip: 0,
+            requested_freq: 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lower {
+    khz: u32,
+    hi_us: u64,
+    lo_us: u64,
+}
+
+/// A frequency that a governor wants, and which one the driver may take for it.
+type Target = (u32, Relation);
+
+/// cpufreq_conservative.c: DEF_FREQUENCY_STEP, where a step would be nothing.
+const DEF_FREQUENCY_STEP: u32 = 5;
 
 impl Frequency {
-    /// cpufreq_governor.c: dbs_update_util_handler().
-    pub(super) fn dbs_update_util_handler(&mut self, by: CpuId, cpu: CpuId, time: Ns, now: Ps) {
+    /// cpufreq_governor.c: dbs_update_util_handler(). The policy whose sample `by` is to leave to a kworker, by an interrupt to itself.
+    pub(super) fn dbs_update_util_handler(&mut self, by: CpuId, cpu: CpuId, time: Ns) -> Option<u16> {
         let number = self.cpus[cpu.index()].policy;
-        let policy = &self.policies[number];
-        if !self.policy.driver.any_cpu_asks() && !policy.cpus.contains(&by) {
-            return;
+        let policy = &mut self.policies[number];
+        if !self.policy.driver.any_cpu_asks() && !policy.cpus.contains(&by) || policy.dbs.work_in_progress {
+            return None;
         }
-        let delay = Ns::from_us(u64::from(self.policy.sampling_rate_us));
-        if time.saturating_sub(policy.dbs.last_sample_time) < delay {
-            return;
+        let delay_us = policy.dbs.sample_delay_us.unwrap_or(self.policy.sampling_rate_us.into());
+        if time.saturating_sub(policy.dbs.last_sample_time) < Ns::from_us(delay_us) {
+            return None;
         }
-        self.policies[number].dbs.last_sample_time = time;
-        self.dbs_work_handler(number, now);
+        policy.dbs.last_sample_time = time;
+        policy.dbs.work_in_progress = true;
+        Some(number as u16)
     }
 
-    /// cpufreq_governor.c: dbs_timer_handler(), until v4.5: at a tick of `cpu`.
-    pub(super) fn dbs_timer_handler(&mut self, cpu: CpuId, now: Ps) {
-        let jiffies = now.0 / self.policy.tick.0;
+    /// cpufreq_governor.c: dbs_timer_handler(), until v4.5: at a tick of `cpu`. The policy whose sample it leaves to a kworker.
+    pub(super) fn dbs_timer_handler(&mut self, cpu: CpuId, now: Ps) -> Option<u16> {
         let number = self.cpus[cpu.index()].policy;
-        if jiffies < self.policies[number].dbs.expires {
-            return;
-        }
-        let delay = (u64::from(self.policy.sampling_rate_us) * 1_000_000).div_ceil(self.policy.tick.0);
-        self.policies[number].dbs.expires = jiffies + delay;
-        self.dbs_work_handler(number, now);
+        let dbs = &mut self.policies[number].dbs;
+        let due = now.0 / self.policy.tick.0 >= dbs.expires;
+        (due && !std::mem::replace(&mut dbs.work_in_progress, true)).then_some(number as u16)
     }
 
-    /// cpufreq_governor.c: dbs_work_handler().
-    fn dbs_work_handler(&mut self, number: usize, now: Ps) {
-        match self.policy.governor {
+    /// cpufreq_governor.c: dbs_work_handler(), of a policy by its number, up to where it asks the driver: for what, if for another frequency than
+    /// it has. `iowait`: CPUs whose tasks wait for a device.
+    pub fn dbs_work_handler(&mut self, number: usize, iowait: &[CpuId], now: Ps) -> Option<u32> {
+        for index in 0..self.policies[number].cpus.len() {
+            let cpu = self.policies[number].cpus[index];
+            self.account_idle(cpu, now, iowait.contains(&cpu));
+        }
+        let (delay_us, target) = match self.policy.governor {
             Governor::Conservative => self.cs_dbs_update(number, now),
-            _ => self.od_update(number, now),
+            _ => self.od_dbs_update(number, now),
+        };
+        self.policies[number].dbs.sample_delay_us = Some(delay_us);
+        target.and_then(|(khz, relation)| self.another(number, khz, relation))
+    }
+
+    /// The rest of it: the next sample may come. Until v4.5 gov_add_timers(), with delay_for_sampling_rate(): all CPUs sample in the same
+    /// jiffies.
+    pub fn dbs_work_done(&mut self, number: usize, now: Ps) {
+        let jiffies = now.0 / self.policy.tick.0;
+        let dbs = &self.policies[number].dbs;
+        let mut delay = dbs.freq_lo.map_or(0, |_| self.jiffies_of(dbs.sample_delay_us.unwrap_or(0)));
+        if delay == 0 {
+            delay = self.jiffies_of(u64::from(self.policy.sampling_rate_us) * dbs.rate_mult);
+            if self.cpus.len() > 1 {
+                delay -= jiffies % delay;
+            }
         }
+        let dbs = &mut self.policies[number].dbs;
+        dbs.expires = jiffies + delay;
+        dbs.work_in_progress = false;
+    }
+
+    /// Microseconds in jiffies, rounded up.
+    fn jiffies_of(&self, us: u64) -> u64 {
+        (us * 1_000_000).div_ceil(self.policy.tick.0)
     }
 
     /// cpufreq_governor.c: dbs_update(). The highest load of a policy's CPUs, in percent, and how many periods the shortest sleep took.
     fn dbs_update(&mut self, number: usize, now: Ps) -> (u64, u64) {
-        let sampling_rate = Ps::from(Ns::from_us(u64::from(self.policy.sampling_rate_us)));
+        let rate_us = u64::from(self.policy.sampling_rate_us) * self.policies[number].dbs.rate_mult;
+        let sampling_rate = Ps::from(Ns::from_us(rate_us));
         let (mut max_load, mut idle_periods) = (0, u64::MAX);
         for index in 0..self.policies[number].cpus.len() {
             let cpu = self.policies[number].cpus[index];
             let this = &mut self.cpus[cpu.index()];
-            let cur_idle = this.clock.idle(now);
+            let cur_idle = this.clock.get_cpu_idle_time(self.policy.io_is_busy);
             let info = &mut this.dbs;
             let elapsed = now.saturating_sub(info.prev_update_time);
-            let idle = cur_idle.saturating_sub(info.prev_cpu_idle);
+            let mut idle = cur_idle.saturating_sub(info.prev_cpu_idle);
             (info.prev_update_time, info.prev_cpu_idle) = (now, cur_idle);
+            if self.policy.ignore_nice_load {
+                idle += this.nice.saturating_sub(info.prev_cpu_nice);
+                info.prev_cpu_nice = this.nice;
+            }
             let slept = match self.policy.rules.long_sleep {
                 LongSleep::Elapsed => elapsed,
                 LongSleep::Idle => idle,
@@ -100,42 +168,121 @@ impl Frequency {
         (max_load, idle_periods)
     }
 
-    /// cpufreq_ondemand.c: od_update(). The highest frequency above the threshold, else in proportion.
-    fn od_update(&mut self, number: usize, now: Ps) {
-        let (load, _) = self.dbs_update(number, now);
-        if load > u64::from(self.policy.up_threshold) {
-            self.driver_target(number, self.policies[number].limits.max_khz, Relation::HighestEfficient, now);
-            return;
+    /// cpufreq_ondemand.c: od_dbs_update(). In how many microseconds it is to be called again, and what it wants.
+    fn od_dbs_update(&mut self, number: usize, now: Ps) -> (u64, Option<Target>) {
+        let dbs = &mut self.policies[number].dbs;
+        let sub_sample = std::mem::take(&mut dbs.sub_sample);
+        if let (true, Some(lower)) = (sub_sample && dbs.sample_delay_us != Some(0), dbs.freq_lo) {
+            return (lower.lo_us, Some((lower.khz, Relation::HighestEfficient)));
         }
-        let (driver, band) = (self.policy.driver, self.band_of(number));
-        let (min, max) = (driver.min_khz(band), driver.max_khz(band));
-        let next = min + (load * u64::from(max - min) / 100) as u32;
-        self.driver_target(number, next, Relation::ClosestEfficient, now);
+        let target = self.od_update(number, now);
+        let dbs = &mut self.policies[number].dbs;
+        dbs.sub_sample = dbs.freq_lo.is_some();
+        let period_us = u64::from(self.policy.sampling_rate_us) * dbs.rate_mult;
+        (dbs.freq_lo.map_or(period_us, |lower| lower.hi_us), Some(target))
     }
 
-    /// cpufreq_conservative.c: cs_dbs_update(). A step up, a step down, or neither.
-    fn cs_dbs_update(&mut self, number: usize, now: Ps) {
-        let (load, idle_periods) = self.dbs_update(number, now);
-        let limits = self.policies[number].limits;
-        let step = (limits.max_khz / 100 * FREQ_STEP).max(1);
-        let mut requested = self.policies[number].dbs.requested_freq;
-        if requested > limits.max_khz || requested < limits.min_khz {
-            requested = self.policies[number].cur.clamp(limits.min_khz, limits.max_khz);
+    /// cpufreq_ondemand.c: od_update(), with dbs_freq_increase(). The highest frequency above the threshold, else in proportion.
+    #[doc(alias = "dbs_freq_increase")]
+    fn od_update(&mut self, number: usize, now: Ps) -> Target {
+        let (load, _) = self.dbs_update(number, now);
+        let biased = self.policy.powersave_bias > 0;
+        self.policies[number].dbs.freq_lo = None;
+        if load > u64::from(self.policy.up_threshold) {
+            let max_khz = self.policies[number].limits.max_khz;
+            if self.policies[number].cur < max_khz {
+                self.policies[number].dbs.rate_mult = self.policy.sampling_down_factor.into();
+            }
+            if !biased {
+                return (max_khz, Relation::HighestEfficient);
+            }
+            let khz = self.generic_powersave_bias_target(number, max_khz, Relation::HighestEfficient);
+            return (khz, Relation::LowestEfficient);
         }
-        if idle_periods < u64::MAX {
-            let steps = idle_periods.saturating_mul(step.into());
+        self.policies[number].dbs.rate_mult = 1;
+        let (driver, band) = (self.policy.driver, self.band_of(number));
+        let (min, max) = (driver.min_khz(band), driver.max_khz(band));
+        let mut next = min + (load * u64::from(max - min) / 100) as u32;
+        if biased {
+            next = self.generic_powersave_bias_target(number, next, Relation::LowestEfficient);
+        }
+        (next, Relation::ClosestEfficient)
+    }
+
+    /// cpufreq_ondemand.c: generic_powersave_bias_target(). The upper one of two frequencies that come to somewhat less than `khz`. Whole
+    /// numbers of 32 bits, as there: what overflows wraps.
+    fn generic_powersave_bias_target(&mut self, number: usize, khz: u32, relation: Relation) -> u32 {
+        let driver = self.policy.driver;
+        if !driver.has_table() {
+            return khz;
+        }
+        let table = |limits, khz, relation| driver.resolve(&self.model, self.band_of(number), limits, khz, relation);
+        let wanted = table(self.policies[number].limits, khz, relation);
+        let average = wanted - wanted.wrapping_mul(self.policy.powersave_bias) / 1_000;
+        let whole = Limits { min_khz: 0, max_khz: u32::MAX, turbo: true };
+        let (lo, hi) =
+            (table(whole, average, Relation::HighestEfficient), table(whole, average, Relation::LowestEfficient));
+        if lo == hi {
+            return lo;
+        }
+        // A timer counts in jiffies.
+        let (rate, unit_us) = match self.policy.rules.sampling {
+            Sampling::Callbacks => (self.policy.sampling_rate_us, 1),
+            Sampling::Timers => {
+                (self.jiffies_of(self.policy.sampling_rate_us.into()) as u32, self.policy.tick.0 / 1_000_000)
+            }
+        };
+        let hi_time = average.wrapping_sub(lo).wrapping_mul(rate).wrapping_add((hi - lo) / 2) / (hi - lo);
+        let times = (u64::from(hi_time) * unit_us, u64::from(rate.saturating_sub(hi_time)) * unit_us);
+        self.policies[number].dbs.freq_lo = Some(Lower { khz: lo, hi_us: times.0, lo_us: times.1 });
+        hi
+    }
+
+    /// cpufreq_conservative.c: cs_dbs_update(). A step up, a step down, or neither; the same.
+    fn cs_dbs_update(&mut self, number: usize, now: Ps) -> (u64, Option<Target>) {
+        let (load, idle_periods) = self.dbs_update(number, now);
+        let target = if self.policy.freq_step > 0 { self.cs_step(number, load, idle_periods) } else { None };
+        (self.policy.sampling_rate_us.into(), target)
+    }
+
+    fn cs_step(&mut self, number: usize, load: u64, idle_periods: u64) -> Option<Target> {
+        let limits = self.policies[number].limits;
+        let freq_step = match self.policy.freq_step.wrapping_mul(limits.max_khz) / 100 {
+            0 => DEF_FREQUENCY_STEP,
+            step => step,
+        };
+        let cur = self.policies[number].cur;
+        let dbs = &mut self.policies[number].dbs;
+        if dbs.requested_freq > limits.max_khz || dbs.requested_freq < limits.min_khz {
+            dbs.requested_freq = cur;
+        }
+        let mut requested = dbs.requested_freq;
+        if idle_periods < u64::MAX && self.policy.rules.deferred_steps == DeferredSteps::Counted {
+            let steps = idle_periods.saturating_mul(freq_step.into());
             requested = u32::try_from(u64::from(requested).saturating_sub(steps)).unwrap_or(0).max(limits.min_khz);
         }
-        if load > u64::from(self.policy.up_threshold) {
-            if requested != limits.max_khz {
-                requested = (requested + step).min(limits.max_khz);
-                self.driver_target(number, requested, Relation::HighestEfficient, now);
+        let settled = self.policy.rules.at_limit == AtLimit::Nothing;
+        let relation = if load > u64::from(self.policy.up_threshold) {
+            dbs.down_skip = 0;
+            if settled && requested == limits.max_khz {
+                return None;
             }
-        } else if load < DOWN_THRESHOLD && requested != limits.min_khz {
-            requested = requested.saturating_sub(step).max(limits.min_khz);
-            self.driver_target(number, requested, Relation::LowestEfficient, now);
-        }
+            requested = requested.saturating_add(freq_step).min(limits.max_khz);
+            Relation::HighestEfficient
+        } else {
+            dbs.down_skip += 1;
+            if dbs.down_skip < self.policy.sampling_down_factor {
+                return None;
+            }
+            dbs.down_skip = 0;
+            if load >= u64::from(self.policy.down_threshold) || settled && requested == limits.min_khz {
+                return None;
+            }
+            requested = requested.saturating_sub(freq_step).max(limits.min_khz);
+            Relation::LowestEfficient
+        };
         self.policies[number].dbs.requested_freq = requested;
+        Some((requested, relation))
     }
 
     /// Whether a governor of this file chooses, and by which of the two ways it is called.

@@ -22,24 +22,42 @@ pub(super) struct Group {
 }
 
 impl Frequency {
-    /// The scheduler tells of a CPU's utilization ([`sched::arch::Arch::cpufreq_update_util`]).
-    pub fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool, now: Ps) {
+    /// The scheduler tells of a CPU's utilization ([`sched::arch::Arch::cpufreq_update_util`]). The policy whose sample `by` is to leave
+    /// to a kworker, by an interrupt to itself.
+    pub fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool, now: Ps) -> Option<u16> {
         if self.pstate_chooses(Sampling::Callbacks) {
             self.intel_pstate_update_util(by, cpu, time, iowait, now);
         } else if self.dbs_chooses(Sampling::Callbacks) {
-            self.dbs_update_util_handler(by, cpu, time, now);
+            return self.dbs_update_util_handler(by, cpu, time);
         } else if self.boosts_hardware() {
             self.intel_pstate_update_util_hwp(by, cpu, time, iowait, now);
         }
+        None
     }
 
-    /// The timers that a tick of `cpu` looks at.
-    pub fn timers(&mut self, cpu: CpuId, now: Ps) {
+    /// A tick of `cpu`, and the timers that it looks at; `nice`: it interrupts a task with a nice level above 0, in user mode. The policy
+    /// whose sample is left to a kworker of `cpu`.
+    pub fn tick(&mut self, cpu: CpuId, nice: bool, now: Ps) -> Option<u16> {
+        if nice {
+            // account_user_time()
+            self.cpus[cpu.index()].nice += self.policy.tick;
+        }
         if self.pstate_chooses(Sampling::Timers) {
             self.intel_pstate_timer_func(cpu, now);
         } else if self.dbs_chooses(Sampling::Timers) {
-            self.dbs_timer_handler(cpu, now);
+            return self.dbs_timer_handler(cpu, now);
         }
+        None
+    }
+
+    /// The CPUs of a policy, by its number.
+    pub fn policy_cpus(&self, number: usize) -> &[CpuId] {
+        &self.policies[number].cpus
+    }
+
+    /// Whether kworkers take samples for a governor.
+    pub fn leaves_samples(&self) -> bool {
+        self.policy.samples_idle_time()
     }
 
     /// Whether the scheduler is to call [`Frequency::update_util`].
@@ -47,12 +65,27 @@ impl Frequency {
         self.pstate_chooses(Sampling::Callbacks) || self.dbs_chooses(Sampling::Callbacks) || self.boosts_hardware()
     }
 
-    /// cpufreq.c: __cpufreq_driver_target(), of all CPUs of a policy.
-    pub(super) fn driver_target(&mut self, number: usize, khz: u32, relation: Relation, now: Ps) {
+    /// cpufreq.c: what __cpufreq_driver_target() makes of a wish: another frequency than the policy has.
+    pub(super) fn another(&self, number: usize, khz: u32, relation: Relation) -> Option<u32> {
         let resolved = self.resolve_of(number, khz, relation);
-        if self.policies[number].cur != resolved {
-            self.switch(number, resolved, now);
-        }
+        (self.policies[number].cur != resolved).then_some(resolved)
+    }
+
+    /// What a thread asks the driver for that schedutil wants `khz` of the policy of `cpu`: the policy's number, and if that is another frequency.
+    pub fn wanted(&self, cpu: CpuId, khz: u32) -> (usize, Option<u32>) {
+        let number = self.cpus[cpu.index()].policy;
+        (number, self.another(number, khz, Relation::Lowest))
+    }
+
+    /// `scaling_cur_freq` of a policy, by its number.
+    pub fn cur(&self, number: usize) -> u32 {
+        self.policies[number].cur
+    }
+
+    /// The driver's `target_index()` or `target()`, of all CPUs of a policy: until when it waits.
+    pub fn driver_target(&mut self, number: usize, khz: u32, now: Ps) -> Ps {
+        self.switch(number, khz, now);
+        if self.policy.driver.waits() { self.changes_at(self.policies[number].cpus[0], now) } else { now }
     }
 
     fn switch(&mut self, number: usize, khz: u32, now: Ps) {
@@ -97,16 +130,6 @@ impl Frequency {
         let khz = self.resolve(cpu, khz);
         self.switch(self.cpus[cpu.index()].policy, khz, now);
         khz
-    }
-
-    /// cpufreq.c: __cpufreq_driver_target() of the policy of `cpu`, by a thread: what is asked for, and until when the driver waits.
-    pub fn target_and_wait(&mut self, cpu: CpuId, khz: u32, now: Ps) -> (u32, Ps) {
-        let number = self.cpus[cpu.index()].policy;
-        let before = self.policies[number].cur;
-        self.driver_target(number, khz, Relation::Lowest, now);
-        let khz = self.policies[number].cur;
-        let done = if khz != before && self.policy.driver.waits() { self.changes_at(cpu, now) } else { now };
-        (khz, done)
     }
 
     /// cpufreq.c: cpufreq_driver_adjust_perf(): shares of a CPU's capacity instead of frequencies.
@@ -154,7 +177,7 @@ impl Frequency {
     /// arch/x86/kernel/acpi/cppc.c: amd_set_max_freq_ratio(). What the hardware declares, whatever holds it back; and that base frequency.
     /// On x86 both are the boot CPU's, of which all kinds of cores are measured; elsewhere each CPU's own.
     fn max_freq_ratio(&self, cpu: CpuId) -> (u64, u64) {
-        let full_speed = self.full_speed();
+        let full_speed = self.policy.driver.full_speed(&self.model);
         let own = self.band_of(self.cpus[cpu.index()].policy);
         let band = if full_speed == FullSpeed::Highest { own } else { &self.model.bands[0] };
         let base = u64::from(band.base_khz);
@@ -166,15 +189,6 @@ impl Frequency {
             FullSpeed::Highest => ratio(band.max_khz()),
         };
         (ratio, base)
-    }
-
-    fn full_speed(&self) -> FullSpeed {
-        let by_driver = match self.policy.driver {
-            Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
-            Driver::AmdPstate | Driver::AmdPstateEpp => FullSpeed::Halfway,
-            Driver::CppcCpufreq | Driver::Scmi | Driver::CpufreqDt => FullSpeed::Highest,
-        };
-        self.model.full_speed.unwrap_or(by_driver)
     }
 
     /// arch_scale_freq_capacity().

@@ -33,7 +33,10 @@ mod tests;
 pub use clock::{Counters, FrequencyTime};
 pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
 pub use policy::{Driver, Governor, Limits, Policy, Preference};
-pub use rules::{CppcSwitch, FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling, TransitionDelay};
+pub use rules::{
+    AtLimit, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling,
+    TransitionDelay,
+};
 
 use crate::topology::Topology;
 use autonomous::Window;
@@ -101,6 +104,8 @@ struct Cpu {
     policy: usize,
     pstate: intel_pstate::CpuData,
     dbs: dbs::CpuDbsInfo,
+    /// `CPUTIME_NICE`: user-mode time of tasks with a nice level above 0, by ticks.
+    nice: Ps,
     boost: hwp_boost::HwpBoost,
     /// What load tracking is told of its speed, and the counters by which it was found.
     scale: Capacity,
@@ -168,6 +173,7 @@ impl Cpu {
             policy,
             pstate: Default::default(),
             dbs: Default::default(),
+            nice: Ps::ZERO,
             boost: Default::default(),
             scale: 1024,
             scaled_at: Counters::default(),
@@ -390,6 +396,16 @@ impl Frequency {
     /// `cpu` idles from `now` on, polling or not.
     pub fn idle(&mut self, cpu: CpuId, now: Ps) {
         self.cpus[cpu.index()].clock.idles(now);
+    }
+
+    /// It idles up to `now`, and beyond, if it does; `iowait`: while tasks wait for a device that ran there last.
+    pub(super) fn account_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
+        self.cpus[cpu.index()].clock.account_idle(now, iowait);
+    }
+
+    /// It does no longer.
+    pub fn stop_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) {
+        self.cpus[cpu.index()].clock.stop_idle(now, iowait);
     }
 
     /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.

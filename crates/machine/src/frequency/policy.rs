@@ -1,6 +1,6 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
-use super::model::{Band, Model, OperatingPoint};
+use super::model::{Band, FullSpeed, Model, OperatingPoint};
 use super::rules::{CppcSwitch, FrequencyRules, Sampling, TransitionDelay};
 use units::Ps;
 
@@ -141,6 +141,21 @@ impl Driver {
         }
     }
 
+    /// What load tracking takes for full speed: by the processor's vendor, whom the machine file names, or the driver tells.
+    pub(super) fn full_speed(self, model: &Model) -> FullSpeed {
+        let by_driver = match self {
+            Driver::AcpiCpufreq | Driver::IntelPstate | Driver::IntelCpufreq => FullSpeed::FourCores,
+            Driver::AmdPstate | Driver::AmdPstateEpp => FullSpeed::Halfway,
+            Driver::CppcCpufreq | Driver::Scmi | Driver::CpufreqDt => FullSpeed::Highest,
+        };
+        model.full_speed.unwrap_or(by_driver)
+    }
+
+    /// Whether it has a table of frequencies (`policy->freq_table`).
+    pub(super) fn has_table(self) -> bool {
+        matches!(self, Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt)
+    }
+
     /// Whether a thread that asks it for a frequency sleeps until the hardware has it: for a message's answer, a clock and a regulator.
     /// Others lay down what they want and go.
     pub(super) fn waits(self) -> bool {
@@ -263,10 +278,22 @@ pub struct Policy {
     pub tick: Ps,
     /// schedutil's `rate_limit_us`.
     pub rate_limit_us: u32,
-    /// `sampling_rate` of ondemand and conservative, in microseconds.
+    /// `sampling_rate` of ondemand and conservative, in microseconds; and below what it cannot be set.
     pub sampling_rate_us: u32,
+    pub min_sampling_rate_us: u32,
     /// Their `up_threshold`, in percent.
     pub up_threshold: u32,
+    /// Time of tasks with a nice level above 0 is idle time to them.
+    pub ignore_nice_load: bool,
+    /// Waits for devices are none to ondemand.
+    pub io_is_busy: bool,
+    /// Periods without a look: ondemand's at the highest frequency, conservative's before it goes down.
+    pub sampling_down_factor: u32,
+    /// ondemand takes so much less, in thousandths.
+    pub powersave_bias: u32,
+    /// Of conservative, in percent: below which load a step down, and the step.
+    pub down_threshold: u32,
+    pub freq_step: u32,
 }
 
 impl Policy {
@@ -276,6 +303,14 @@ impl Policy {
             || driver == Driver::AmdPstateEpp;
         let tick = Ps(1_000_000_000_000 / u64::from(hz));
         let delay_us = driver.transition_delay_us(model, rules, hardware);
+        let jiffies_us = |jiffies| (jiffies * tick.0 / 1_000_000) as u32;
+        let least_us = match (rules.sampling, governor) {
+            // cs_init(): MIN_SAMPLING_RATE_RATIO times ten; od_init(): MICRO_FREQUENCY_MIN_SAMPLE_RATE; MIN_LATENCY_MULTIPLIER.
+            (Sampling::Timers, Governor::Conservative) => jiffies_us(20).max(20 * model.declared_latency_us),
+            (Sampling::Timers, _) => (20 * model.declared_latency_us).max(10_000),
+            // CPUFREQ_DBS_MIN_SAMPLING_INTERVAL
+            (Sampling::Callbacks, _) => jiffies_us(2),
+        };
         Policy {
             driver,
             governor,
@@ -287,13 +322,22 @@ impl Policy {
             rules,
             tick,
             rate_limit_us: delay_us,
+            min_sampling_rate_us: least_us,
             sampling_rate_us: match rules.sampling {
-                // MICRO_FREQUENCY_MIN_SAMPLE_RATE, and what latency asks for.
-                Sampling::Timers => (model.declared_latency_us * 1_000).max(10_000),
-                Sampling::Callbacks => delay_us.max((2 * tick.0 / 1_000_000) as u32),
+                // LATENCY_MULTIPLIER
+                Sampling::Timers => least_us.max(model.declared_latency_us * 1_000),
+                Sampling::Callbacks => least_us.max(delay_us),
             },
             // MICRO_FREQUENCY_UP_THRESHOLD, where idle time is known to the microsecond; DEF_FREQUENCY_UP_THRESHOLD.
             up_threshold: if governor == Governor::Conservative { 80 } else { 95 },
+            ignore_nice_load: false,
+            // should_io_be_busy(): on Intel's processors. Their full speed is nobody else's.
+            io_is_busy: governor == Governor::Ondemand && driver.full_speed(model) == FullSpeed::FourCores,
+            sampling_down_factor: 1,
+            powersave_bias: 0,
+            // DEF_FREQUENCY_DOWN_THRESHOLD, DEF_FREQUENCY_STEP
+            down_threshold: 20,
+            freq_step: 5,
         }
     }
 

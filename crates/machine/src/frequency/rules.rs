@@ -48,6 +48,23 @@ behaviour! {
 }
 
 behaviour! {
+    /// What becomes of conservative's steps down while a CPU sleeps through its samples.
+    pub enum DeferredSteps = "frequency.deferred_steps" {
+        Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
+        Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
+    }
+}
+
+behaviour! {
+    /// What conservative does where it has reached the lowest or the highest frequency by its own figure.
+    pub enum AtLimit = "frequency.at_limit" {
+        Nothing = "nothing", since "v2.6.12", commit "",
+            "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing";
+        Asks = "asks", since "v6.1.y", commit "", "it asks the driver for it (the tree is 6.1.192; v6.12's has it not)";
+    }
+}
+
+behaviour! {
     /// Whether cppc_cpufreq can switch in the middle of the scheduler.
     pub enum CppcSwitch = "frequency.cppc_switch" {
         Thread = "thread", since "before v4.5", commit "", "it cannot: schedutil's threads ask it (the driver: 5477fb3bd1e8)";
@@ -63,6 +80,8 @@ pub struct FrequencyRules {
     pub pstate_iowait: PstateIowait,
     pub transition_delay: TransitionDelay,
     pub long_sleep: LongSleep,
+    pub deferred_steps: DeferredSteps,
+    pub at_limit: AtLimit,
     pub cppc_switch: CppcSwitch,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
@@ -83,6 +102,8 @@ impl FrequencyRules {
         pstate_iowait: PstateIowait::AtOnce,
         transition_delay: TransitionDelay::Thousandfold,
         long_sleep: LongSleep::Elapsed,
+        deferred_steps: DeferredSteps::Lost,
+        at_limit: AtLimit::Nothing,
         cppc_switch: CppcSwitch::Thread,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
@@ -100,6 +121,7 @@ impl FrequencyRules {
     /// v4.15 and v4.16.
     pub const V4_15: FrequencyRules = FrequencyRules {
         sampling: Sampling::Callbacks,
+        deferred_steps: DeferredSteps::Counted,
         pstate: PstateTarget::BusyFraction,
         drivers: &[
             Driver::AcpiCpufreq,
@@ -116,6 +138,7 @@ impl FrequencyRules {
     pub const V6_1: FrequencyRules = FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
+        at_limit: AtLimit::Asks,
         hwp_boost: true,
         cppc_switch: CppcSwitch::Fast,
         drivers: &[
@@ -131,17 +154,23 @@ impl FrequencyRules {
         ..FrequencyRules::V4_15
     };
 
-    pub const V6_12: FrequencyRules =
-        FrequencyRules { transition_delay: TransitionDelay::HalfMore, drivers: Driver::ALL, ..FrequencyRules::V6_1 };
+    pub const V6_12: FrequencyRules = FrequencyRules {
+        transition_delay: TransitionDelay::HalfMore,
+        at_limit: AtLimit::Nothing,
+        drivers: Driver::ALL,
+        ..FrequencyRules::V6_1
+    };
 
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 6] {
+    pub fn settings(&self) -> [sched::versions::Setting; 8] {
         [
             self.sampling.setting(),
             self.pstate.setting(),
             self.pstate_iowait.setting(),
             self.transition_delay.setting(),
             self.long_sleep.setting(),
+            self.deferred_steps.setting(),
+            self.at_limit.setting(),
             self.cppc_switch.setting(),
         ]
     }
@@ -154,6 +183,8 @@ impl FrequencyRules {
             PstateIowait::KEY => self.pstate_iowait.switch(value),
             TransitionDelay::KEY => self.transition_delay.switch(value),
             LongSleep::KEY => self.long_sleep.switch(value),
+            DeferredSteps::KEY => self.deferred_steps.switch(value),
+            AtLimit::KEY => self.at_limit.switch(value),
             CppcSwitch::KEY => self.cppc_switch.switch(value),
             _ => sched::versions::Switched::UnknownKey,
         }

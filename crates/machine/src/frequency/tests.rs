@@ -36,6 +36,7 @@ fn model(sharing: Sharing) -> Model {
     }
 }
 
+mod dbs;
 mod kinds;
 
 const FOUR: &str = "pack:1 core:4 pu:2";

@@ -116,7 +116,7 @@ mod tests {
         let mut changes = Vec::new();
         hardware.frequency_step(&mut changes);
         changes.into_iter().for_each(|change| hardware.change_frequency(change, us(100)));
-        assert_eq!(hardware.leave_idle(CpuId(1), us(298)), us(300));
+        assert_eq!(hardware.leave_idle(CpuId(1), us(298), false), us(300));
         let cores = hardware.meter().expect("it was set").cores(us(400));
         let times = |core: usize| cores[core].executing.iter().collect::<Vec<_>>();
         assert_eq!(times(0), [(1_000_000, us(300)), (2_000_000, us(100))]);

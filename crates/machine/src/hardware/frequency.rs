@@ -2,6 +2,8 @@
 
 use super::{Hardware, Message, Notice};
 use crate::frequency::{Change, Frequency};
+use sched::access::Path;
+use sched::arch::Arch;
 use sched::trace::Event;
 use units::{CpuId, Ns, Ps};
 
@@ -39,23 +41,22 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// A tick of `cpu`: timers of drivers and governors that have one.
-    pub fn frequency_timers(&mut self, cpu: CpuId) {
+    /// A tick of `cpu`: timers of drivers and governors that have one; `nice`: it interrupts a task with a nice level above 0, in user
+    /// mode. The policy whose sample is left to a kworker of `cpu`.
+    pub fn frequency_tick(&mut self, cpu: CpuId, nice: bool) -> Option<u16> {
         let now = self.now(cpu);
-        if let Some(frequency) = &mut self.frequency {
-            frequency.timers(cpu, now);
-            self.tell_frequency();
-        }
+        let policy = self.frequency.as_mut()?.tick(cpu, nice, now);
+        self.tell_frequency();
+        policy
     }
 
     /// [`sched::arch::Arch::cpufreq_update_util`]
     #[cold]
-    pub(super) fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) {
+    pub(super) fn update_util(&mut self, by: CpuId, cpu: CpuId, time: Ns, iowait: bool) -> Option<u16> {
         let now = self.now(by);
-        if let Some(frequency) = &mut self.frequency {
-            frequency.update_util(by, cpu, time, iowait, now);
-            self.tell_frequency();
-        }
+        let policy = self.frequency.as_mut()?.update_util(by, cpu, time, iowait, now);
+        self.tell_frequency();
+        policy
     }
 
     /// [`sched::arch::Arch::cpufreq_driver_fast_switch`]
@@ -71,11 +72,38 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// [`sched::arch::Arch::cpufreq_driver_target`]
     #[cold]
     pub(super) fn driver_target(&mut self, by: CpuId, cpu: CpuId, khz: u32) -> (u32, Ns) {
+        let Some(frequency) = &self.frequency else { return (khz, Ns(0)) };
+        let (policy, another) = frequency.wanted(cpu, khz);
+        let wait = self.__cpufreq_driver_target(by, policy, another);
+        (self.frequency.as_ref().map_or(khz, |frequency| frequency.cur(policy)), wait)
+    }
+
+    /// [`sched::arch::Arch::dbs_work_handler`]
+    #[cold]
+    pub(super) fn sample(&mut self, by: CpuId, policy: u16, iowait: &[CpuId]) -> Ns {
         let now = self.now(by);
-        let Some(frequency) = &mut self.frequency else { return (khz, Ns(0)) };
-        let (khz, done) = frequency.target_and_wait(cpu, khz, now);
+        let Some(frequency) = &mut self.frequency else { return Ns(0) };
+        let another = frequency.dbs_work_handler(policy.into(), iowait, now);
+        self.__cpufreq_driver_target(by, policy.into(), another)
+    }
+
+    /// cpufreq.c: __cpufreq_driver_target(), by a thread on `by` that wants another frequency for a policy: how long it waits for the driver.
+    fn __cpufreq_driver_target(&mut self, by: CpuId, policy: usize, another: Option<u32>) -> Ns {
+        let Some(khz) = another else { return Ns(0) };
+        self.path(by, Path::__cpufreq_driver_target);
+        let now = self.now(by);
+        let Some(frequency) = &mut self.frequency else { return Ns(0) };
+        let done = frequency.driver_target(policy, khz, now);
         self.tell_frequency();
-        (khz, Ns(done.saturating_sub(now).0.div_ceil(1_000)))
+        Ns(done.saturating_sub(now).0.div_ceil(1_000))
+    }
+
+    /// [`sched::arch::Arch::dbs_work_done`]
+    pub(super) fn sampled(&mut self, by: CpuId, policy: u16) {
+        let now = self.now(by);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.dbs_work_done(policy.into(), now);
+        }
     }
 
     /// [`sched::arch::Arch::cpufreq_driver_adjust_perf`]
@@ -161,9 +189,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` has left it, or polled.
-    pub(super) fn resume_clock(&mut self, cpu: CpuId, first: Ps) {
+    /// `cpu` has left it, or polled; `iowait`: while tasks waited for a device.
+    pub(super) fn resume_clock(&mut self, cpu: CpuId, first: Ps, iowait: bool) {
         if let Some(frequency) = &mut self.frequency {
+            frequency.stop_idle(cpu, first, iowait);
             frequency.resume(cpu, first);
             self.tell_frequency();
         }

@@ -205,8 +205,8 @@ impl<const COSTS: bool> Hardware<COSTS> {
         (state, limit.map_or(Ps::NEVER, |ns| now + Ps::from_ns(ns)))
     }
 
-    /// Something wakes `cpu` at `now`: when it executes its first instruction.
-    pub fn leave_idle(&mut self, cpu: CpuId, now: Ps) -> Ps {
+    /// Something wakes `cpu` at `now`, `iowait` while tasks wait for a device that ran there last: when it executes its first instruction.
+    pub fn leave_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
         let price = self.prices.idle_state_of(cpu, state);
@@ -220,7 +220,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let residency_ns = first.saturating_sub(idling.entered).ns().0;
         idling.left = (state, residency_ns);
         idling.judge(&self.cpuidles.of(cpu).table, state, residency_ns);
-        self.resume_clock(cpu, first);
+        self.resume_clock(cpu, first, iowait);
         self.meter_resume(cpu, first);
         if let Some(profile) = &mut self.profile {
             let since = first - idle;
@@ -256,9 +256,21 @@ impl<const COSTS: bool> Hardware<COSTS> {
         }
     }
 
-    /// `cpu` took an interrupt for `time` while it polls: not idle, but the governor does not see that.
+    /// `cpu` takes an interrupt while it polls, `iowait` while tasks wait for a device.
+    pub fn interrupts_polling(&mut self, cpu: CpuId, iowait: bool) {
+        let now = self.now(cpu);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.stop_idle(cpu, now, iowait);
+        }
+    }
+
+    /// It has, for `time`: not idle, but the governor does not see that.
     pub fn interrupted_polling(&mut self, cpu: CpuId, time: Ps) {
         self.cpus[cpu.index()].idling.since += time;
+        let now = self.now(cpu);
+        if let Some(frequency) = &mut self.frequency {
+            frequency.idle(cpu, now);
+        }
     }
 
     /// The state `cpu` is in, and since when; `None` if it is not idle.
@@ -316,7 +328,7 @@ mod tests {
         assert_eq!([BIG, LITTLE].map(|cpu| choose(&mut hardware, cpu, 2_500)), [1, 1]);
         let woken = [BIG, LITTLE].map(|cpu| {
             assert_eq!(hardware.enter_idle(cpu, Ps::from_ns(2_000_000)), (1, Ps::NEVER));
-            hardware.leave_idle(cpu, Ps::from_ns(3_200_000)).ns().0
+            hardware.leave_idle(cpu, Ps::from_ns(3_200_000), false).ns().0
         });
         assert_eq!(woken, [3_500_000, 3_420_000]);
         // 1.42 ms were too short for one of them.

@@ -58,6 +58,7 @@ paths! {
     task_numa_work task_numa_fault task_numa_placement task_numa_migrate update_numa_stats task_numa_compare sched_setnuma
     cpufreq_update_util sugov_update sugov_get_util get_next_freq sugov_update_next_freq
     sugov_deferred_update sugov_irq_work sugov_work
+    irq_work_queue dbs_irq_work __cpufreq_driver_target
 }
 
 impl Path {

@@ -1,4 +1,4 @@
-//! core.c: `rq->nr_iowait`: how many tasks of a CPU wait for a device, which governors of idle states ask.
+//! core.c: `rq->nr_iowait`: how many tasks of a CPU wait for a device, which governors of idle states ask, and ondemand.
 
 use super::Sched;
 use crate::arch::Arch;

@@ -22,6 +22,7 @@ impl<A: Arch> Sched<A> {
                 IrqWork::RtoPush => self.rto_push_irq_work_func(),
                 IrqWork::PushFor(asker) => self.try_to_push_tasks(asker),
                 IrqWork::Sugov(policy) => self.sugov_irq_work(policy),
+                IrqWork::Dbs(policy) => self.dbs_irq_work(policy),
             }
         }
     }

@@ -63,9 +63,14 @@ pub struct SugovKthread {
     pub cpus: Option<CpuMask>,
 }
 
-/// What the rest of the kernel does for schedutil's threads, where it governs and its driver needs them.
-pub trait SugovThreads {
-    /// Those that are to be started.
+/// What the rest of the kernel does for governors that leave work to threads: schedutil, where its driver needs that, to `sugov:N`; ondemand
+/// and conservative to kworkers.
+pub trait CpufreqThreads {
+    /// The next policy whose sample an interrupt has `cpu` leave to a kworker.
+    fn dbs_work(&mut self, _cpu: CpuId) -> Option<u16> {
+        None
+    }
+    /// schedutil's threads that are to be started.
     fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
         Vec::new()
     }
@@ -80,7 +85,12 @@ pub trait SugovThreads {
     fn sugov_work_done(&mut self, _cpu: CpuId, _policy: u16) {}
 }
 
-impl<A: Arch> SugovThreads for Sched<A> {
+impl<A: Arch> CpufreqThreads for Sched<A> {
+    #[inline]
+    fn dbs_work(&mut self, cpu: CpuId) -> Option<u16> {
+        self.next_dbs_work(cpu)
+    }
+
     /// cpufreq_schedutil.c: sugov_kthread_create(), of every policy that needs one.
     fn sugov_kthread_create(&self) -> Vec<SugovKthread> {
         let Some(Hook::Schedutil(sugov)) = self.cpufreq.as_ref().map(|cpufreq| &cpufreq.hook) else {
