@@ -212,6 +212,27 @@ fn a_run_shows_how_its_groups_were_throttled() {
         );
         assert!((500_000..=620_000).contains(&stat["throttled_usec"]), "{kernel}: {stat:?}");
         assert!(stat["usage_usec"].abs_diff(600_000) < 5_000, "{kernel}: {stat:?}");
+        assert!(stat["system_usec"] < 20_000, "{kernel}: {stat:?}");
+    }
+}
+
+#[test]
+fn time_in_system_calls_is_system_time_of_its_group() {
+    let place = folder("cpu-stat-system");
+    let script = "group /calls: cpu.max 90000 100000\ntask caller group=/calls nice=5: 100000 x (yield); run 50ms\n";
+    fs::write(place.join("script.txt"), script).unwrap();
+    let machine = ["run", "--machine", "xeon-e5-2670v3-2s", "--workload", "script:file=script.txt", "--quiet"];
+    for kernel in ["v4.15", "v6.12"] {
+        let text = run_well(&place, &[&machine[..], &["--arm", kernel]].concat()).stdout;
+        let stat = text.split("cpu.stat of /calls\n").nth(1).unwrap_or_else(|| panic!("{kernel}: {text}"));
+        let of = |key: &str| -> Option<u64> {
+            stat.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
+        };
+        let [usage, user, system] = ["usage_usec", "user_usec", "system_usec"].map(|key| of(key).expect("cpu.stat"));
+        assert!(usage.abs_diff(user + system) <= 1, "{kernel}: {stat}");
+        assert!((40_000..=70_000).contains(&user), "{kernel}: {stat}");
+        // By ticks, where run time is exact.
+        assert!(kernel != "v6.12" || of("nice_usec").expect("nice_usec").abs_diff(user) <= 12_000, "{kernel}: {stat}");
     }
 }
 

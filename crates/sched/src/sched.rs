@@ -3,7 +3,7 @@
 pub use crate::arena::Arena;
 pub use crate::callbacks::{BalanceCallback, BalanceCallbacks, IrqWork};
 use crate::core::HotplugState;
-use crate::core::cgroup::GroupTicks;
+use crate::core::cputime::GroupTicks;
 use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;

@@ -56,6 +56,8 @@ pub trait Scheduler: CpufreqThreads {
     /// Of these, softirqs execute from now on.
     fn softirq_enter(&mut self, cpu: CpuId);
 
+    /// A tick interrupts the task that runs, in user mode or in the kernel.
+    fn account_process_tick(&mut self, cpu: CpuId, user_tick: bool);
     /// The periodic tick. Returns whether `run_rebalance_domains` is due (SCHED_SOFTIRQ).
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
     /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
@@ -282,6 +284,10 @@ impl<A: Arch> Scheduler for Sched<A> {
     #[inline]
     fn irq_exit(&mut self, _cpu: CpuId) {
         self.interrupt = Interrupt::None;
+    }
+
+    fn account_process_tick(&mut self, cpu: CpuId, user_tick: bool) {
+        Sched::account_process_tick(self, cpu, user_tick);
     }
 
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool {

@@ -3,6 +3,7 @@
 //! One CPU is in charge of jiffies and of the timekeeper and writes their lines in each of its ticks; every other CPU's tick finds that it has
 //! lost its copies of them. The clock itself is exact everywhere and costs nothing to be so.
 
+use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::hardware::Hardware;
 use os::paths;
@@ -44,12 +45,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// tick-sched.c: tick_sched_timer(). `misses`: what of its code and data has to be fetched again. Returns whether the balancing softirq is to run.
     ///
-    /// Differs: POSIX CPU timers and irq_work are absent.
+    /// Differs: POSIX CPU timers are absent.
     pub(crate) fn tick_sched_timer(&mut self, cpu: CpuId, now: Ps, misses: Ps) -> bool {
         self.ktime_get(cpu);
         self.tick_sched_do_timer(cpu, now);
         self.within(cpu, paths::UPDATE_PROCESS_TIMES, |sim| {
-            sim.within(cpu, paths::ACCOUNT_PROCESS_TICK, |sim| sim.sched.arch_mut().stall(misses));
+            sim.within(cpu, paths::ACCOUNT_PROCESS_TICK, |sim| {
+                sim.sched.arch_mut().stall(misses);
+                let user_tick = matches!(sim.cpus[cpu].run, Run::User { .. });
+                sim.sched.account_process_tick(cpu, user_tick);
+            });
             if sim.sched.current(cpu).is_some() {
                 let tick = sim.ticks.of(now.0);
                 sim.os.rcu_check_callbacks(&mut sim.sched, cpu, tick);

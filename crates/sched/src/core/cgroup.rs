@@ -9,6 +9,7 @@
 //! hierarchies. Absent: real-time groups (`cpu.rt_*`).
 
 use super::cfs_quota::Quota;
+use super::cputime::GroupTicks;
 use super::{ClampId, Sched, UtilClamp};
 use crate::arch::Arch;
 use crate::behaviour;
@@ -76,15 +77,6 @@ impl Hierarchy {
             CgroupFiles::Unified => Hierarchy::Unified,
         }
     }
-}
-
-/// Time of a group's tasks, those of the groups below included, in ticks, by what each tick interrupted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct GroupTicks {
-    pub user: u64,
-    pub system: u64,
-    /// Part of `user`.
-    pub nice: u64,
 }
 
 macro_rules! files {

@@ -7,6 +7,7 @@ pub mod cfs_quota;
 pub mod cgroup;
 pub mod class;
 mod clock;
+pub mod cputime;
 mod fork;
 mod hotplug;
 mod hrtick;

@@ -1,0 +1,96 @@
+//! cputime.c: whose time a tick interrupts, as cpu.stat divides it.
+
+use super::Sched;
+use crate::arch::Arch;
+use crate::scheduler::Scheduler;
+use units::CpuId;
+
+/// Time of a group's tasks, those of the groups below included, in ticks, by what each tick interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GroupTicks {
+    pub user: u64,
+    pub system: u64,
+    /// Part of `user`: of tasks with a nice level above 0.
+    pub nice: u64,
+}
+
+impl<A: Arch> Sched<A> {
+    /// cputime.c: account_process_tick(). `user_tick`: the tick interrupts user mode.
+    ///
+    /// Differs: a tick is as long as any, with irq time accounting too, which leaves out interrupts; tasks and CPUs have no sums of their own.
+    pub(crate) fn account_process_tick(&mut self, cpu: CpuId, user_tick: bool) {
+        let Some(p) = self.rq[cpu].curr else { return };
+        let nice = user_tick && self.current_is_nice(cpu);
+        let mut group = Some(self.task_cold[p].css);
+        // account_user_time(), account_system_time(): cgroup_account_cputime_field()
+        while let Some(tg) = group {
+            let group_of = &mut self.tg[tg];
+            let ticks = &mut group_of.ticks;
+            *if user_tick { &mut ticks.user } else { &mut ticks.system } += 1;
+            ticks.nice += u64::from(nice);
+            group = group_of.parent;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::cgroup::GroupFile;
+    use crate::core::{Boot, TaskInit};
+    use crate::cpu_topology::CpuTopology;
+    use crate::sched::{ROOT_TASK_GROUP, TaskId, TgId};
+    use crate::sysctl::Sysctl;
+    use crate::versions::{Kernel, V4_15, V6_1, V6_12};
+    use units::Ns;
+
+    const MS: u64 = 1_000_000;
+    const CPU0: CpuId = CpuId(0);
+
+    struct Clock(u64);
+
+    impl Arch for Clock {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns(self.0)
+        }
+        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    }
+
+    /// A task in the inner one of two groups; the task, the outer group, the inner one.
+    fn nested(kernel: Kernel) -> (Sched<Clock>, TaskId, TgId, TgId) {
+        let topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
+        let sysctl = Sysctl::new(topology.nr_cpus);
+        let mut s = Sched::new(Clock(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) });
+        let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);
+        let inner = s.sched_create_group(outer, "inner", 1024);
+        let init = TaskInit { comm: String::from("t"), attr: None, cpus_allowed: None, mm: 1, group: inner };
+        let p = s.fork(CPU0, init).expect("it may begin");
+        Scheduler::wake_up_new_task(&mut s, CPU0, p);
+        Scheduler::schedule(&mut s, CPU0, false);
+        (s, p, outer, inner)
+    }
+
+    #[test]
+    fn a_groups_run_time_is_divided_by_what_its_ticks_interrupted() {
+        for (kernel, nice_time) in [(V4_15, None), (V6_1, None), (V6_12, Some("nice_usec 8000\n"))] {
+            let (mut s, p, outer, inner) = nested(kernel);
+            let tick = |s: &mut Sched<Clock>, user_tick| {
+                s.arch.0 += 4 * MS;
+                s.on_cpu(CPU0);
+                s.account_process_tick(CPU0, user_tick);
+                s.scheduler_tick();
+            };
+            (0..4).for_each(|_| tick(&mut s, true));
+            s.set_user_nice(p, 5);
+            (0..2).for_each(|_| tick(&mut s, true));
+            (0..2).for_each(|_| tick(&mut s, false));
+            let expected = format!("usage_usec 32000\nuser_usec 24000\nsystem_usec 8000\n{}", nice_time.unwrap_or(""));
+            for group in [outer, inner] {
+                let stat = s.cgroup_read(group, GroupFile::Stat).expect("cpu.stat");
+                assert!(stat.starts_with(&expected), "{}: {stat}", kernel.name);
+                assert_eq!(stat.contains("nice_usec"), nice_time.is_some());
+            }
+        }
+    }
+}
