@@ -37,6 +37,8 @@ pub mod stats;
 pub mod stop_task;
 pub mod syscalls;
 pub mod sysctl;
+#[cfg(test)]
+mod testing;
 pub mod topology;
 pub mod trace;
 pub mod versions;

@@ -37,35 +37,18 @@ impl<A: Arch> Sched<A> {
 mod tests {
     use super::*;
     use crate::core::cgroup::GroupFile;
-    use crate::core::{Boot, TaskInit};
-    use crate::cpu_topology::CpuTopology;
     use crate::sched::{ROOT_TASK_GROUP, TaskId, TgId};
-    use crate::sysctl::Sysctl;
+    use crate::testing::{Clock, MS, machine, task_in};
     use crate::versions::{Kernel, V4_15, V6_1, V6_12};
-    use units::Ns;
 
-    const MS: u64 = 1_000_000;
     const CPU0: CpuId = CpuId(0);
-
-    struct Clock(u64);
-
-    impl Arch for Clock {
-        fn sched_clock(&self, _cpu: CpuId) -> Ns {
-            Ns(self.0)
-        }
-        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    }
 
     /// A task in the inner one of two groups; the task, the outer group, the inner one.
     fn nested(kernel: Kernel) -> (Sched<Clock>, TaskId, TgId, TgId) {
-        let topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
-        let sysctl = Sysctl::new(topology.nr_cpus);
-        let mut s = Sched::new(Clock(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) });
+        let mut s = machine(kernel, 1);
         let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);
         let inner = s.sched_create_group(outer, "inner", 1024);
-        let init = TaskInit { comm: String::from("t"), attr: None, cpus_allowed: None, mm: 1, group: inner };
-        let p = s.fork(CPU0, init).expect("it may begin");
+        let p = s.fork(CPU0, task_in(inner, "t")).expect("it may begin");
         Scheduler::wake_up_new_task(&mut s, CPU0, p);
         Scheduler::schedule(&mut s, CPU0, false);
         (s, p, outer, inner)

@@ -35,40 +35,21 @@ impl<A: Arch> Sched<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{Boot, TaskInit};
-    use crate::cpu_topology::CpuTopology;
+    use crate::core::TaskInit;
     use crate::sched::*;
     use crate::scheduler::Scheduler;
-    use crate::sysctl::Sysctl;
+    use crate::testing::{machine, task_in};
     use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V6_12};
-    use units::{CpuMask, Ns};
-
-    struct Clock;
-
-    impl Arch for Clock {
-        fn sched_clock(&self, _cpu: CpuId) -> Ns {
-            Ns(1_000_000_000)
-        }
-        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    }
+    use units::CpuMask;
 
     const CPU0: CpuId = CpuId(0);
     const CPU1: CpuId = CpuId(1);
 
     /// What CPU 0 counts while a task of it waits, once it is woken to run on CPU 1, and when it runs there.
     fn counted(kernel: Kernel) -> [u32; 3] {
-        let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
-        let sysctl = Sysctl::new(topology.nr_cpus);
-        let mut s = Sched::new(Clock, Boot { sysctl, ..Boot::new(kernel, topology, 250) });
+        let mut s = machine(kernel, 2);
         let alone: CpuMask = [CPU0].into_iter().collect();
-        let init = TaskInit {
-            comm: String::from("reader"),
-            attr: None,
-            cpus_allowed: Some(alone),
-            mm: 1,
-            group: ROOT_TASK_GROUP,
-        };
+        let init = TaskInit { cpus_allowed: Some(alone), ..task_in(ROOT_TASK_GROUP, "reader") };
         let p = s.fork(CPU0, init).expect("it may begin");
         Scheduler::wake_up_new_task(&mut s, CPU0, p);
         Scheduler::schedule(&mut s, CPU0, false);

@@ -3,34 +3,16 @@
 
 use super::*;
 use crate::attr::{SchedAttr, SchedFlags};
-use crate::core::{Boot, TaskInit};
-use crate::cpu_topology::CpuTopology;
+use crate::core::TaskInit;
 use crate::errno::Errno;
 use crate::scheduler::Scheduler;
-use crate::sysctl::{Sysctl, Tunable};
-use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
-use units::{CpuMask, Ns};
+use crate::sysctl::Tunable;
+use crate::testing::{Clock, MS, machine, task_in};
+use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
+use units::CpuMask;
 
-const MS: u64 = 1_000_000;
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
-
-struct Clock(u64);
-
-impl Arch for Clock {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.0)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-}
-
-fn machine(kernel: Kernel, cpus: u32) -> Sched<Clock> {
-    let topology = CpuTopology::symmetric(1, 1, 1, cpus as usize, 1);
-    let sysctl = Sysctl::new(topology.nr_cpus);
-    let boot = Boot { sysctl, ..Boot::new(kernel, topology, 250) };
-    Sched::new(Clock(1_000 * MS), boot)
-}
 
 fn deadline(runtime_ms: u64, period_ms: u64) -> SchedAttr {
     SchedAttr {
@@ -47,8 +29,7 @@ impl Sched<Clock> {
     }
 
     fn starts(&mut self, cpu: CpuId, attr: SchedAttr) -> TaskId {
-        let comm = String::from("test");
-        let init = TaskInit { comm, attr: Some(attr), cpus_allowed: None, mm: 1, group: ROOT_TASK_GROUP };
+        let init = TaskInit { attr: Some(attr), ..task_in(ROOT_TASK_GROUP, "test") };
         let p = self.fork(cpu, init).expect("it is admitted");
         Scheduler::wake_up_new_task(self, cpu, p);
         p

@@ -1,35 +1,18 @@
 //! What scenarios cannot ask for: tasks that others make real-time ones while they wait, and a budget of nothing.
 
 use super::*;
-use crate::core::{Boot, TaskInit};
-use crate::cpu_topology::CpuTopology;
 use crate::scheduler::Scheduler;
-use crate::sysctl::Sysctl;
+use crate::sysctl::Tunable;
+use crate::testing::{Clock, MS, machine, task_in};
 use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
-use units::Ns;
 
-const MS: u64 = 1_000_000;
 const CPU0: CpuId = CpuId(0);
 
-struct Clock(u64);
-
-impl Arch for Clock {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.0)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-}
-
 /// A CPU where a fair task runs and another one waits; which these are.
-fn one_waits(kernel: Kernel, sysctl: impl FnOnce(&mut Sysctl)) -> (Sched<Clock>, TaskId, TaskId) {
-    let topology = CpuTopology::symmetric(1, 1, 1, 1, 1);
-    let mut tunables = Sysctl::new(topology.nr_cpus);
-    sysctl(&mut tunables);
-    let boot = Boot { sysctl: tunables, ..Boot::new(kernel, topology, 250) };
-    let mut s = Sched::new(Clock(1_000 * MS), boot);
+fn one_waits(kernel: Kernel) -> (Sched<Clock>, TaskId, TaskId) {
+    let mut s = machine(kernel, 1);
     for comm in ["first", "second"] {
-        let init = TaskInit { comm: comm.to_string(), attr: None, cpus_allowed: None, mm: 1, group: ROOT_TASK_GROUP };
+        let init = task_in(ROOT_TASK_GROUP, comm);
         let p = s.fork(CPU0, init).expect("it may begin");
         Scheduler::wake_up_new_task(&mut s, CPU0, p);
     }
@@ -43,7 +26,7 @@ fn one_waits(kernel: Kernel, sysctl: impl FnOnce(&mut Sysctl)) -> (Sched<Clock>,
 #[test]
 fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
     for (kernel, preempts) in [(V4_5, false), (V4_15, true), (V4_16, true), (V6_1, true), (V6_12, true)] {
-        let (mut s, _, waits) = one_waits(kernel, |_| {});
+        let (mut s, _, waits) = one_waits(kernel);
         s.sched_setscheduler(waits, Policy::Fifo, 10).expect("anybody may");
         assert_eq!(s.rq[CPU0].need_resched, preempts, "{}", kernel.name);
     }
@@ -52,7 +35,7 @@ fn who_comes_to_the_class_while_it_waits_preempts_but_not_in_v4_5() {
 #[test]
 fn a_nice_level_of_one_who_was_lent_a_priority_changes_nothing_yet() {
     for kernel in [V4_5, V4_15, V4_16, V6_1, V6_12] {
-        let (mut s, runs, waits) = one_waits(kernel, |_| {});
+        let (mut s, runs, waits) = one_waits(kernel);
         s.sched_setscheduler(waits, Policy::Fifo, 10).expect("anybody may");
         s.rt_mutex_setprio(runs, Some(waits));
         s.rq[CPU0].need_resched = false;
@@ -65,7 +48,8 @@ fn a_nice_level_of_one_who_was_lent_a_priority_changes_nothing_yet() {
 fn without_any_budget_nothing_is_throttled() {
     for kernel in [V4_5, V4_15, V4_16, V6_1] {
         for (budget, throttled) in [(950_000, true), (0, false)] {
-            let (mut s, runs, _) = one_waits(kernel, |sysctl| sysctl.sched_rt_runtime = budget);
+            let (mut s, runs, _) = one_waits(kernel);
+            s.sysctl_write(Tunable::sched_rt_runtime, budget).expect("nothing is reserved");
             s.sched_setscheduler(runs, Policy::Fifo, 10).expect("anybody may");
             s.arch.0 += 960 * MS;
             s.on_cpu(CPU0);
