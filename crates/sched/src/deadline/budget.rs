@@ -260,6 +260,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// deadline.c: dl_task_timer(). A throttled task gets its next budget.
+    /// Differs: v4.5 queues it first where its CPU is offline, and moves it then.
     #[fentry]
     pub(crate) fn dl_task_timer(&mut self, p: TaskId) {
         let cpu = self.task[p].cpu;

@@ -460,6 +460,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// rt.c: switched_to_rt().
+    /// Differs: v4.5 and v4.15 have a CPU choose again that is on its way down, too.
     pub(crate) fn switched_to_rt(&mut self, cpu: CpuId, p: TaskId) {
         if self.rq[cpu].curr == Some(p) {
             self.update_rt_rq_load_avg(cpu, false);

@@ -88,6 +88,7 @@ impl<A: Arch> Sched<A> {
 
     /// fair.c: active_load_balance_cpu_stop(). Runs as the stopper of the busiest CPU: pushes one task, which the stopper
     /// displaced, to `rq.push_cpu`.
+    /// Differs: v4.5 does not ask whether either CPU is on its way down.
     #[fentry]
     pub(crate) fn active_load_balance_cpu_stop(&mut self, busiest_cpu: CpuId) {
         self.rq_lock(busiest_cpu);

@@ -433,6 +433,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: should_we_balance(). Of an idle group the first idle CPU balances for all, of a busy one the first.
+    /// Differs: v4.15 and v4.16, too, look whether `dst_cpu` is one of the balanced CPUs, which matters while CPUs come and go.
     fn should_we_balance(&mut self, env: &LbEnv) -> bool {
         let rules = self.kernel.balance;
         let bails = rules.newidle_bail == NewidleBail::BeforeEachSearch;

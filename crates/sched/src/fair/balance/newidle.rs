@@ -24,6 +24,7 @@ impl<A: Arch> Sched<A> {
     /// longer than the search takes. The count of pulled tasks; -1 if a task of a higher class came meanwhile.
     ///
     /// Called with the queue's lock held, which it drops and takes again.
+    /// Differs: v4.5 does not ask whether the CPU is on its way down.
     #[doc(alias = "sched_balance_newidle")]
     #[doc(alias = "newidle_balance")]
     #[fentry]

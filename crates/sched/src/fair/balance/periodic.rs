@@ -125,6 +125,7 @@ impl<A: Arch> Sched<A> {
     }
 
     /// fair.c: trigger_load_balance(). On the tick: whether the softirq is due; also kicks an idle CPU if that is.
+    /// Differs: v4.5 does not ask whether the CPU is on its way down.
     #[doc(alias = "sched_balance_trigger")]
     #[fentry]
     pub(crate) fn trigger_load_balance(&mut self, cpu: CpuId) -> bool {
