@@ -28,6 +28,8 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let plan = plan(&tables)?;
     let host = facts(&computer);
     let workloads: Vec<&WorkloadSetup> = plan.iter().map(|(_, workload)| workload).collect();
+    // Before the folder is there, which an interruption must not leave behind empty.
+    let patience = Patience::watch();
     let out = arguments.out.as_ref().map(Path::new);
     let opened = out.map(|out| Folder::open(out, &workloads, &host, iterations as u32)).transpose()?;
     let (folder, mut records) = opened.map_or((None, Vec::new()), |(folder, records)| (Some(folder), records));
@@ -35,7 +37,6 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     if let (Some(folder), false, false) = (&folder, records.is_empty(), arguments.quiet) {
         say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
     }
-    let patience = Patience::watch();
     let starter = starter()?;
     let bar = progress(all, records.len(), arguments.quiet);
     // By iteration, so that slow changes of the computer fall on all rows alike.
