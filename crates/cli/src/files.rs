@@ -26,6 +26,11 @@ impl Files for Disk {
             _ => error.to_string(),
         };
         let words = |error| Unreadable::from(words(error));
+        // Opening a pipe that nobody writes would wait for ever; what a shell hands over as /dev/fd/N has its writer.
+        let kind = fs::metadata(path).map_err(words)?.file_type();
+        if !kind.is_file() && !kind.is_dir() && !["/dev/fd/", "/proc/self/fd/"].iter().any(|at| path.starts_with(at)) {
+            return Err("a pipe, a socket or a device".to_string().into());
+        }
         let mut file = fs::File::open(path).map_err(words)?;
         let mut bytes = Vec::new();
         (&mut file).take(LARGEST_FILE + 1).read_to_end(&mut bytes).map_err(words)?;

@@ -23,7 +23,7 @@ const SHORT: usize = 8;
 /// `fairground sensitivity`.
 pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let quiet = arguments.selectors.quiet;
-    let top = Written::option("--top", &arguments.top).whole("figures", 1, MOST)? as usize;
+    let top = Written::option("--top", &arguments.top).whole("top", 1, MOST)? as usize;
     let experiment = experiment(&arguments.selectors, Purpose::Prediction)?;
     let threads = threads(&arguments.selectors)?;
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();

@@ -450,8 +450,9 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
         "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => vec!["comm", "pid", "prio", "target_cpu"],
         "sched_migrate_task" => vec!["comm", "pid", "prio", "orig_cpu", "dest_cpu"],
         "sched_process_fork" => vec!["comm", "pid", "child_comm", "child_pid"],
+        "sched_process_exec" => vec!["filename", "pid", "old_pid"],
         "sched_process_exit" | "sched_process_free" | "sched_process_wait" => vec!["comm", "pid", "prio"],
-        "sched_stat_wait" | "sched_stat_sleep" => vec!["comm", "pid", "delay"],
+        "sched_stat_wait" | "sched_stat_sleep" | "sched_stat_blocked" => vec!["comm", "pid", "delay"],
         "sched_stat_runtime" if kernel == "v6.12" => vec!["comm", "pid", "runtime"],
         "sched_stat_runtime" => vec!["comm", "pid", "runtime", "vruntime"],
         "sched_wake_idle_without_ipi" => vec!["cpu"],
@@ -463,7 +464,7 @@ fn fields_of(event: &str, kernel: &str) -> Vec<&'static str> {
 #[test]
 fn ftraces_text_has_each_kernels_columns_and_fields() {
     let place = folder("ftrace");
-    fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "sleep 7ms")).unwrap();
+    fs::write(place.join("script.txt"), PAIR.replace("sleep 700ms", "exec; sleep 7ms")).unwrap();
     for (kernel, columns) in [("v4.5-rc1", 4), ("v4.16", 4), ("v6.1", 5), ("v6.12", 5)] {
         let machine =
             ["trace", "--machine", "pack:1 l3:1 core:2 pu:1", "--workload", "script:file=script.txt", "--quiet"];
@@ -486,8 +487,8 @@ fn ftraces_text_has_each_kernels_columns_and_fields() {
             }
         }
         assert_eq!(running, [0, 0], "{kernel}: all is over");
-        for event in ["sched_process_fork", "sched_process_exit", "sched_process_free", "sched_process_wait"] {
-            assert!(seen.contains_key(event), "{kernel}: {event}: {seen:?}");
+        for event in ["fork", "exec", "exit", "free", "wait"].map(|event| format!("sched_process_{event}")) {
+            assert!(seen.contains_key(&event), "{kernel}: {event}: {seen:?}");
         }
         assert!(
             seen["sched_stat_sleep"] > 100 && seen["sched_wakeup"] >= seen["sched_stat_sleep"],

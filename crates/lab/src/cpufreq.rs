@@ -114,6 +114,7 @@ fn place(settings: &Settings, name: &str, machine: &Description) -> machine::top
 
 fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Settings) -> Result<Option<Driver>, Mistake> {
     let of_kernel = build.frequency.drivers;
+    let fits = |driver: Driver| machine.vendor().is_none_or(|vendor| driver.vendors().contains(&vendor));
     let Some(written) = value(settings, "driver") else {
         let Some(fact) = machine.fact("frequency.driver") else {
             let Some((name, _)) = settings.first() else { return Ok(None) };
@@ -133,6 +134,18 @@ fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Setting
         return Ok(Some(Driver::AcpiCpufreq));
     };
     match Driver::from_name(&written.text) {
+        Some(driver) if !fits(driver) => {
+            let vendor = machine.vendor().unwrap_or_default();
+            let found =
+                format!("the driver {}, while the processors of {} are {vendor}'s", driver.name(), machine.name());
+            let fitting: Vec<&str> =
+                of_kernel.iter().copied().filter(|&driver| fits(driver)).map(Driver::name).collect();
+            let expected = match fitting[..] {
+                [] => "another machine: none of the drivers here is for it".to_string(),
+                _ => format!("one of {}", listed(fitting.into_iter())),
+            };
+            Err(written.mistake(found, expected))
+        }
         Some(driver) if of_kernel.contains(&driver) => Ok(Some(driver)),
         Some(driver) => {
             let found = format!("the driver {}, which {kernel} does not have", driver.name());
@@ -279,6 +292,8 @@ impl Setter<'_> {
             let owners: Vec<&str> = owners.iter().map(|owner| owner.name()).collect();
             return Err(name.mistake(found, format!("cpufreq.governor={} beside it", owners.join(" or "))));
         }
+        // Until v4.5 thresholds begin at 11.
+        let least_percent = if self.policy.rules.sampling == Sampling::Timers { 11 } else { 1 };
         match name.text.as_str() {
             "rate_limit_us" => self.policy.rate_limit_us = value.whole(&what, 0, 10_000_000)? as u32,
             "sampling_rate" => {
@@ -297,8 +312,12 @@ impl Setter<'_> {
             // What is more the kernel takes for the most.
             "powersave_bias" => self.policy.powersave_bias = value.whole(&what, 0, u32::MAX.into())?.min(1_000) as u32,
             "freq_step" => self.policy.freq_step = value.whole(&what, 0, u32::MAX.into())?.min(100) as u32,
-            "down_threshold" => self.policy.down_threshold = value.whole(&what, 1, 99)? as u32,
-            _ => self.policy.up_threshold = value.whole(&what, 1, 100)? as u32,
+            "down_threshold" => self.policy.down_threshold = value.whole(&what, least_percent, 99)? as u32,
+            _ if self.policy.governor == Governor::Conservative => {
+                self.policy.up_threshold = value.whole(&what, 1, 100)? as u32;
+            }
+            // MIN_FREQUENCY_UP_THRESHOLD
+            _ => self.policy.up_threshold = value.whole(&what, least_percent, 100)? as u32,
         }
         Ok(())
     }

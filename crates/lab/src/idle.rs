@@ -52,6 +52,15 @@ pub fn options(
         let found = format!("idle=poll on {}, whose table of idle states has no polling one", setup.machine.name);
         return Err(Mistake::new(at, found, "a machine with the state POLL first"));
     }
+    let of_intel =
+        ["intel_idle.max_cstate", "intel_idle.states_off"].into_iter().find(|name| parameter(name).is_some());
+    if let (Some(name), Some(vendor)) = (of_intel, machine.vendor().filter(|&vendor| vendor != "intel")) {
+        let found = format!(
+            "{name}, while the processors of {} are {vendor}'s, whom intel_idle leaves alone",
+            setup.machine.name
+        );
+        return Err(Mistake::new(at, found, "a machine with Intel's processors"));
+    }
     Ok(IdleOptions {
         way,
         max_cstate: number("intel_idle.max_cstate"),

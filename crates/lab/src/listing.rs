@@ -4,7 +4,7 @@ use crate::boot::PARAMETERS;
 use crate::experiment::CONFIGS;
 use crate::kernels::{Build, diff, names};
 use crate::machines::Machine;
-use machine::description::{Description, Figure, How, builtin};
+use machine::description::{Description, Fact, Figure, How, builtin};
 use machine::topology::{Distance, Topology};
 use sched::behaviour::Variant;
 use sched::features::Feature;
@@ -28,19 +28,33 @@ pub fn machines() -> String {
 pub fn machine(machine: &Machine) -> String {
     let description = &machine.description;
     let mut text = format!("{}\n{}\n\n", machine.name, description.about());
-    let fact = description.topology_fact();
-    let _ = writeln!(text, "topology  {} ({}: {})", description.topology().summary(), fact.how.name(), fact.source);
-    let distances: Vec<String> = description.topology().distances().iter().map(|distance| distance.name()).collect();
-    let _ = writeln!(text, "distances {}", distances.join(", "));
-    let _ = writeln!(text, "memory    {}", memory(description.topology()));
-    for (name, fact) in description.facts() {
-        let _ = writeln!(text, "{name}  {} ({}: {})", fact.value, fact.how.name(), fact.source);
+    let topology = description.topology();
+    let distances: Vec<String> = topology.distances().iter().map(|distance| distance.name()).collect();
+    for (name, fact) in facts(description) {
+        let value = if name == TOPOLOGY { topology.summary() } else { fact.value.clone() };
+        let _ = writeln!(text, "{} {name}  {value} ({}: {})", mark(fact.how), fact.how.name(), fact.source);
+        if name == TOPOLOGY {
+            let _ = writeln!(text, "  distances {}", distances.join(", "));
+            let _ = writeln!(text, "  memory    {}", memory(topology));
+        }
     }
     text.push('\n');
     text.push_str(&figures(description));
     text.push('\n');
     text.push_str(&rests_on(description));
     text
+}
+
+const TOPOLOGY: &str = "topology";
+
+/// What is known in words, the topology first.
+fn facts(description: &Description) -> impl Iterator<Item = (&str, &Fact)> {
+    std::iter::once((TOPOLOGY, description.topology_fact())).chain(description.facts())
+}
+
+/// Guesses stand out.
+fn mark(how: How) -> char {
+    if how == How::Guess { '?' } else { ' ' }
 }
 
 /// The classes of distance that memory lies at: those of `[memory]`.
@@ -65,10 +79,18 @@ fn memory(topology: &Topology) -> String {
 /// What a conclusion on this machine rests on: how its figures came about, and by section the guesses that leave room.
 fn rests_on(description: &Description) -> String {
     let mut text = String::from("What a conclusion on this machine rests on\n");
-    let hows = How::ALL.map(|how| (how, description.figures().filter(|(_, figure)| figure.how == how).count()));
-    let counts: Vec<String> =
-        hows.iter().filter(|(_, count)| *count > 0).map(|(how, count)| format!("{count} {}", how.name())).collect();
-    let _ = writeln!(text, "figures: {}", counts.join(", "));
+    let counts = |all: Vec<How>| {
+        let hows = How::ALL.map(|how| (how, all.iter().filter(|&&other| other == how).count()));
+        let counts = hows.iter().filter(|(_, count)| *count > 0).map(|(how, count)| format!("{count} {}", how.name()));
+        counts.collect::<Vec<String>>().join(", ")
+    };
+    let _ = writeln!(text, "figures: {}", counts(description.figures().map(|(_, figure)| figure.how).collect()));
+    let _ = writeln!(text, "facts: {}", counts(facts(description).map(|(_, fact)| fact.how).collect()));
+    let guessed: Vec<&str> =
+        facts(description).filter(|(_, fact)| fact.how == How::Guess).map(|(name, _)| name).collect();
+    if !guessed.is_empty() {
+        let _ = writeln!(text, "guessed facts: {}", guessed.join(", "));
+    }
     let mut sections: Vec<(&str, Vec<(&str, &Figure)>)> = Vec::new();
     let uncertain = |figure: &Figure| matches!(figure.how, How::Guess | How::Fitted) && figure.range.0 < figure.range.1;
     for (name, figure) in description.figures().filter(|(_, figure)| uncertain(figure)) {
@@ -99,15 +121,19 @@ fn rests_on(description: &Description) -> String {
 }
 
 fn figures(description: &Description) -> String {
-    let width = description.figures().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let value = |figure: &Figure| format!("{} {}", figure.unit.text(figure.value), figure.unit.name);
+    let range =
+        |figure: &Figure| format!("{} to {}", figure.unit.text(figure.range.0), figure.unit.text(figure.range.1));
+    let widest = |width: &dyn Fn(&str, &Figure) -> usize| {
+        description.figures().map(|(name, figure)| width(name, figure)).max().unwrap_or(0)
+    };
+    let names = widest(&|name, _| name.len());
+    let (values, ranges) = (widest(&|_, figure| value(figure).len()), widest(&|_, figure| range(figure).len()));
     let mut text = String::new();
     for (name, figure) in description.figures() {
-        let value = format!("{} {}", figure.unit.text(figure.value), figure.unit.name);
-        let range = format!("{} to {}", figure.unit.text(figure.range.0), figure.unit.text(figure.range.1));
-        // Guesses stand out.
-        let mark = if figure.how == How::Guess { "?" } else { " " };
-        let how = figure.how.name();
-        let _ = writeln!(text, "{mark} {name:<width$}  {value:<17} {range:<21} {how:<10} {}", figure.source);
+        let (mark, value, range, how) = (mark(figure.how), value(figure), range(figure), figure.how.name());
+        let _ =
+            writeln!(text, "{mark} {name:<names$}  {value:<values$}  {range:<ranges$}  {how:<10} {}", figure.source);
     }
     text
 }
@@ -367,7 +393,13 @@ mod tests {
         let text = machine(&Machine::named("xeon-e5-2670v3-2s").unwrap());
         assert!(text.contains("  line.llc") && text.contains("core-to-core latency"), "{text}");
         assert!(text.contains("? line.package") && text.contains("  line.smt"), "{text}");
-        assert!(text.contains("\ndistances same, smt, llc, remote_1\nmemory    local, remote_1\n"), "{text}");
+        assert!(text.contains("\n  distances same, smt, llc, remote_1\n  memory    local, remote_1\n"), "{text}");
+        assert!(
+            text.contains("\n? disk.interrupts  ") && text.contains("\n  processor.make  intel (vendor: "),
+            "{text}"
+        );
+        let guessed = text.lines().find(|line| line.starts_with("guessed facts: ")).expect("some");
+        assert!(guessed.contains("disk.interrupts") && !guessed.contains("processor.make"), "{guessed}");
         let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
         assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
         let distance = text.lines().find(|line| line.starts_with("? topology.distances.21 ")).expect("the table");

@@ -93,6 +93,11 @@ impl Machine {
             let source = format!("as given: {}", excerpt(text, 200));
             return Ok(Machine::of_topology("synthetic", synthetic(written)?, &source, How::Guess));
         }
+        let there = within(folder, text);
+        if !text.is_empty() && (files.bytes(&there).is_ok() || sysfs_below(&there, files).is_some()) {
+            let found = format!("the unknown machine {}, while there is something of that name here", written.quoted());
+            return Err(written.mistake(found, format!("./{text} for that")));
+        }
         let mistake = written.unknown("machine", names());
         let expected = format!(
             "{}; or host, a file (.toml, or .xml from lstopo), the folder of a copy of /sys, or a topology such as \"pack:2 l3:1 core:12 pu:2\"",
@@ -104,7 +109,10 @@ impl Machine {
     /// From a machine file, hwloc's XML, or a folder that is a copy of /sys or holds one.
     pub fn load(path: &str, files: &dyn Files) -> Result<Machine, Mistake> {
         if let Some(tree) = sysfs_below(path, files) {
-            let topology = host_topology(&|path| files.text(&format!("{tree}/{}", path.strip_prefix("sys/")?)).ok())?;
+            // Bytes that are no text are a mistake of the file's, not a file that is not there.
+            let read = |path: &str| files.bytes(&format!("{tree}/{}", path.strip_prefix("sys/")?)).ok();
+            let topology = from_sysfs(&|path| Some(String::from_utf8_lossy(&read(path)?).into_owned()))
+                .map_err(|error| error.below("sys/", &format!("{tree}/")))?;
             let plain = |name: &String| name.contains(|c: char| c.is_ascii_alphanumeric());
             let name = Some(excerpt(&stem(path), 80)).filter(plain).unwrap_or_else(|| "sysfs".to_string());
             return Ok(Machine::of_topology(
@@ -158,7 +166,7 @@ impl Machine {
 /// # Errors
 /// What is missing or makes no sense there.
 pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Mistake> {
-    Ok(from_sysfs(sysfs)?)
+    Ok(from_sysfs(sysfs).map_err(|error| error.below("", "/"))?)
 }
 
 /// The folder at `path` or in it that holds `devices/system/cpu` of some computer.
@@ -275,6 +283,21 @@ pub(crate) mod tests {
         assert_eq!(of("copies/big/"), expected("big", 3, "a copy of sysfs, copies/big/", How::Measured));
         assert_eq!(of("root/"), expected("root", 4, "a copy of sysfs, root/", How::Measured));
         assert_eq!(of("./"), expected("sysfs", 1, "a copy of sysfs, ./", How::Measured));
+        // What is wrong with a copy is told with the way to it; a CPU that says nothing of its core is told of.
+        files.0.insert("root/sys/devices/system/cpu/cpu1/topology/core_id", "1\n".to_string());
+        files.0.insert("root/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1\n".to_string());
+        let load = |files: &Table| Machine::choose(&Written::option("--machine", "root/"), "", files);
+        assert_eq!(
+            load(&files).unwrap().notices[0],
+            "CPUs 0,2-3 do not say what core they are of: each is taken for one"
+        );
+        files.0.insert("root/sys/devices/system/cpu/online", "0-3-\n".to_string());
+        let wrong = load(&files).unwrap_err().to_string();
+        assert!(wrong.starts_with("root/sys/devices/system/cpu/online:1:4: found"), "{wrong}");
+        let unmarked = Machine::choose(&Written::option("--machine", "root"), "", &files).unwrap_err().to_string();
+        let expected =
+            "found the unknown machine `root`, while there is something of that name here; expected ./root for that";
+        assert!(unmarked.ends_with(expected), "{unmarked}");
     }
 
     #[test]
@@ -337,7 +360,7 @@ pub(crate) mod tests {
             ("pack:2 core:twelve", "--machine pack:2 core:twelve, column"),
             ("pack:9000", "--machine pack:9000, column"),
             ("there/is/none.xml", "dir/there/is/none.xml: found No such file or directory; expected a machine file"),
-            ("host", "sys/devices/system/cpu"),
+            ("host", "/sys/devices/system/cpu"),
         ] {
             let error = choose(text).unwrap_err();
             assert!(error.starts_with(message), "{error}");

@@ -99,6 +99,7 @@ fn idle_state(state: machine::description::IdleState) -> IdleState {
         polling: state.target_residency == Ps::ZERO,
         wake: state.wake,
         package_wake: state.package_wake,
+        flushes: state.flushes,
     }
 }
 

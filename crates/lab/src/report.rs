@@ -272,6 +272,7 @@ pub fn hardware_text(setup: &Setup, machine: &Description, run: &Run) -> String 
     let mut text = String::new();
     let totals = &run.hardware;
     let ms = |ps: u64| ps as f64 / 1e9;
+    let _ = writeln!(text, "The machine from boot to the end, {:.3} ms", ms(totals.idle.duration.0));
     let _ = writeln!(
         text,
         "Cache lines moved between cores: {}, waited for {:.3} ms on all CPUs together",

@@ -334,7 +334,7 @@ mod tests {
                 "column 14: found the tracepoint `pelt_se_tp`, which v4.16 does not have",
             ),
             ("v4.16", "pelt_*", "which fits no tracepoint of v4.16"),
-            ("v6.1", "sched_process_exec", "which is never told here: who executes another program"),
+            ("v6.1", "sched_process_hang", "which is never told here: nobody looks for hung tasks"),
             ("v6.1", "", "found the unknown tracepoint of v6.1 ``"),
         ] {
             let error = chosen(kernel, list).unwrap_err();

@@ -33,7 +33,7 @@ use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 use sched::layout::{Layout, Line};
 use sched::sched::TaskId;
 use sched::trace::{Context, Event, Sink};
-use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots, unlikely};
+use units::{Capacity, CpuId, Cycles, Ns, Prng, Ps, Slots, prefetch_lines, unlikely};
 
 /// Why a CPU was told something.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +102,8 @@ pub struct Hardware<const COSTS: bool> {
     cpus: Slots<Cpu>,
     cpuidles: Cpuidles,
     packages: Packages,
+    /// [`Prices::flushing_from`].
+    flushing_from: usize,
     /// CONFIG_IRQ_TIME_ACCOUNTING.
     irq_accounting: bool,
     warmth: Warmth,
@@ -161,6 +163,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             cpus,
             cpuidles,
             packages: Packages::new(&topology, &prices),
+            flushing_from: prices.flushing_from(),
             irq_accounting: false,
             layout,
             outbox: Vec::new(),
@@ -363,11 +366,23 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     }
 
     #[inline(always)]
-    fn foresee_task(&self, task: TaskId, first: Line) {
-        if COSTS {
-            self.lines.foresee(first);
-        }
+    fn foresee_task(&self, task: TaskId) {
         self.warmth.foresee(task.index());
+    }
+
+    #[inline(always)]
+    fn foresee_cpu(&self, cpu: CpuId) {
+        prefetch_lines::<1, _>(&self.cpus[cpu.index()]);
+        if COSTS {
+            self.lines.foresee_seat(cpu);
+        }
+    }
+
+    #[inline(always)]
+    fn foresee_lines<const LINES: usize>(&self, first: Line) {
+        if COSTS {
+            self.lines.foresee::<LINES>(first);
+        }
     }
 
     #[inline(always)]

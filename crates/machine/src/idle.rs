@@ -56,6 +56,23 @@ behaviour! {
 }
 
 behaviour! {
+    /// What the menu governor makes of a state that was not entered after all.
+    pub enum MenuRejected = "idle.menu_rejected" {
+        Nothing = "nothing", since "v2.6.24", commit "", "nothing: it learns from idles alone";
+        Forgets = "forgets", since "v6.17", commit "",
+            "it forgets the oldest of the last eight idles; also in late releases of v6.1.y and v6.12.y";
+    }
+}
+
+behaviour! {
+    /// What the haltpoll governor makes of a limit that it has halved to less than it began with.
+    pub enum HaltpollShrink = "idle.haltpoll_shrink" {
+        Halves = "halves", since "v5.4", commit "2cffe9f6b96f", "it polls for that long";
+        Resets = "resets", since "v6.9", commit "", "it does not poll until it begins anew";
+    }
+}
+
+behaviour! {
     /// The form of the teo governor.
     pub enum TeoRule = "idle.teo" {
         Recent = "recent", since "v5.14", commit "77577558f25d",
@@ -74,6 +91,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// Whether the tick of an idle CPU stops for which nobody chooses: there is no driver, or one state alone.
+    pub enum TickUnchosen = "idle.tick_unchosen" {
+        Stops = "stops", since "v3.10", commit "", "yes, unless that state is polling";
+        AfterTick = "after-tick", since "v6.1.y", commit "",
+            "once a tick has ended an idle, and not before (the tree is 6.1.192; v6.12's has it too)";
+    }
+}
+
+behaviour! {
     /// How long a CPU polls that has entered the polling state.
     pub enum PollLimit = "idle.poll" {
         None = "unlimited", since "v2.6.24", commit "", "until it must reschedule; interrupts alone do not end it";
@@ -88,8 +114,11 @@ pub struct IdleRules {
     pub governor: Governor,
     pub menu: MenuRule,
     pub menu_iowait: MenuIowait,
+    pub menu_rejected: MenuRejected,
+    pub haltpoll_shrink: HaltpollShrink,
     pub teo: TeoRule,
     pub tick: TickStop,
+    pub tick_unchosen: TickUnchosen,
     pub poll: PollLimit,
 }
 
@@ -98,16 +127,26 @@ impl IdleRules {
         governor: Governor::Menu,
         menu: MenuRule::Interactivity,
         menu_iowait: MenuIowait::Counts,
+        menu_rejected: MenuRejected::Nothing,
+        haltpoll_shrink: HaltpollShrink::Halves,
         teo: TeoRule::Recent,
         tick: TickStop::Always,
+        tick_unchosen: TickUnchosen::Stops,
         poll: PollLimit::None,
     };
     pub const V4_15: IdleRules = IdleRules { menu: MenuRule::NextTimer, ..Self::V4_5 };
-    pub const V6_1: IdleRules =
-        IdleRules { menu: MenuRule::Tick, tick: TickStop::Governor, poll: PollLimit::Residency, ..Self::V4_15 };
+    pub const V6_1: IdleRules = IdleRules {
+        menu: MenuRule::Tick,
+        menu_rejected: MenuRejected::Forgets,
+        tick: TickStop::Governor,
+        tick_unchosen: TickUnchosen::AfterTick,
+        poll: PollLimit::Residency,
+        ..Self::V4_15
+    };
     pub const V6_12: IdleRules = IdleRules {
         menu: MenuRule::TypicalFirst,
         menu_iowait: MenuIowait::Ignored,
+        haltpoll_shrink: HaltpollShrink::Resets,
         teo: TeoRule::Intercepts,
         ..Self::V6_1
     };
@@ -121,13 +160,16 @@ impl IdleRules {
     }
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 6] {
+    pub fn settings(&self) -> [Setting; 9] {
         [
             self.governor.setting(),
             self.menu.setting(),
             self.menu_iowait.setting(),
+            self.menu_rejected.setting(),
+            self.haltpoll_shrink.setting(),
             self.teo.setting(),
             self.tick.setting(),
+            self.tick_unchosen.setting(),
             self.poll.setting(),
         ]
     }
@@ -138,15 +180,19 @@ impl IdleRules {
             Governor::KEY => self.governor.switch(value),
             MenuRule::KEY => self.menu.switch(value),
             MenuIowait::KEY => self.menu_iowait.switch(value),
+            MenuRejected::KEY => self.menu_rejected.switch(value),
+            HaltpollShrink::KEY => self.haltpoll_shrink.switch(value),
             TeoRule::KEY => self.teo.switch(value),
             TickStop::KEY => self.tick.switch(value),
+            TickUnchosen::KEY => self.tick_unchosen.switch(value),
             PollLimit::KEY => self.poll.switch(value),
             _ => Switched::UnknownKey,
         }
     }
 }
 
-/// Longest time to a timer that is told apart, in nanoseconds: the kernel's clock event devices reach a few hundred seconds.
+/// Longest time to a timer that is told apart, in nanoseconds: the kernel's clock event devices reach a few hundred seconds. Where no timer
+/// at all is armed it stands for what is then as good as never (until v4.16 the time for which the clock may go unread, since then KTIME_MAX).
 pub const FAR_NS: u64 = 1_000_000_000_000;
 
 /// governors/gov.h: RESIDENCY_THRESHOLD_NS.
@@ -156,9 +202,10 @@ const RESIDENCY_THRESHOLD_NS: u64 = 15_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outlook {
     pub now_ns: u64,
-    /// Until the next timer, and the next tick where that goes on whatever is chosen; at most [`FAR_NS`].
+    /// From idle's begin, or its last interrupt, to the next timer, and to the next tick where that goes on whatever is chosen; at most
+    /// [`FAR_NS`].
     pub sleep_length_ns: u64,
-    /// Until the next event as things stand: the tick counts as long as it runs. At most [`FAR_NS`].
+    /// From there to the next event as things stand: the tick counts as long as it runs. At most [`FAR_NS`].
     pub delta_tick_ns: u64,
     pub tick_stopped: bool,
     /// Tasks that wait for devices, having run here last.
@@ -234,11 +281,15 @@ impl Cpuidle {
         self.table.way == Way::Governed && self.table.states.len() > 1
     }
 
-    /// Neither governor nor driver has a say. A CPU that is told to poll keeps its tick.
+    /// Neither governor nor driver has a say. A CPU that is told to poll keeps its tick. `got_tick`: the idle before this one, since the
+    /// CPU went idle, ended with the tick.
     #[inline]
-    pub fn only_choice(&self) -> Choice {
-        let polls = self.table.states[0].polling && self.rules.tick == TickStop::Governor;
-        Choice { state: 0, stop_tick: !polls, looked_at_timers: false }
+    pub fn only_choice(&self, got_tick: bool) -> Choice {
+        let stop_tick = match self.rules.tick_unchosen {
+            TickUnchosen::AfterTick if self.table.way != Way::Poll => got_tick,
+            _ => !self.table.states[0].polling || self.rules.tick == TickStop::Always,
+        };
+        Choice { state: 0, stop_tick, looked_at_timers: false }
     }
 
     /// cpuidle.c: cpuidle_select(), with what cpuidle_idle_call() does where there is nothing to choose.
@@ -246,7 +297,7 @@ impl Cpuidle {
     pub fn select(&self, device: &mut Device, outlook: &Outlook) -> Choice {
         let Device { usage, governor } = device;
         if !self.is_governed() {
-            return self.only_choice();
+            return self.only_choice(false);
         }
         match governor {
             PerGovernor::Menu(menu) => menu.menu_select(&self.rules, &self.table, usage, outlook),
@@ -277,7 +328,7 @@ impl Cpuidle {
             PerGovernor::Menu(menu) => menu.menu_reflect(usage, state, woken.got_tick),
             PerGovernor::Ladder(ladder) => ladder.ladder_reflect(state),
             PerGovernor::Teo(teo) => teo.teo_reflect(&self.table, usage, state, woken),
-            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(&self.table, usage, state),
+            PerGovernor::Haltpoll(haltpoll) => haltpoll.haltpoll_reflect(&self.rules, &self.table, usage, state),
         }
     }
 

@@ -20,7 +20,7 @@ use disputed::Disputed;
 use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
 use sched::layout::{Line, Region};
 use table::{Table, fill};
-use units::{CpuId, Permille, Ps, Slots, foresee};
+use units::{CpuId, Permille, Ps, Slots, prefetch, prefetch_lines};
 use ways::{Places, Ways};
 
 /// One-way trips of a lock's line from a holder to a spinner: release, look, claim. (Test-and-set, ticket and queued spin locks
@@ -216,14 +216,19 @@ impl Directory {
         self.regions[line.region as usize].get(line.index as usize)
     }
 
-    /// The lines of an object that begins here are soon to be touched.
+    /// So many lines from this one on are soon to be touched.
     #[inline(always)]
-    pub fn foresee(&self, first: Line) {
-        if let Some(entries) = self.regions[first.region as usize].get(first.index as usize..first.index as usize + 12)
-        {
-            // Four stand in one line of the host's.
-            foresee([0, 4, 8, 11].map(|line: usize| entries[line].holder.into()));
+    pub fn foresee<const LINES: usize>(&self, first: Line) {
+        let entries = self.regions[first.region as usize].get(first.index as usize..);
+        if let Some(entries) = entries.and_then(|entries| entries.first_chunk::<LINES>()) {
+            prefetch(entries);
         }
+    }
+
+    /// `cpu` is soon to execute.
+    #[inline(always)]
+    pub fn foresee_seat(&self, cpu: CpuId) {
+        prefetch_lines::<1, _>(&self.seats[cpu.index()]);
     }
 
     /// Whether a load finds the line in its core's caches.

@@ -23,6 +23,8 @@ pub struct IdleState {
     pub wake: Ps,
     /// What that takes longer where the whole package is in a state as deep; 0 where it has no state of its own.
     pub package_wake: Ps,
+    /// A core whose threads are all in such states has emptied its own caches.
+    pub flushes: bool,
 }
 
 /// The prices of one machine. See `docs/cost-model.md` for what each stands for.
@@ -103,6 +105,13 @@ impl Prices {
         self.idle_states.iter().chain(self.idle_states_of_kinds.iter().flat_map(|(_, states)| states))
     }
 
+    /// The first idle state that empties caches, of any kind of CPU; beyond all states where none does.
+    pub fn flushing_from(&self) -> usize {
+        let kinds = self.idle_states_of_kinds.iter().map(|(_, states)| states);
+        let first = |states: &Vec<IdleState>| states.iter().position(|state| state.flushes);
+        std::iter::once(&self.idle_states).chain(kinds).filter_map(first).min().unwrap_or(usize::MAX)
+    }
+
     /// A line from memory at that distance.
     pub fn memory_load(&self, distance: Distance) -> Ps {
         self.memory_far.get(distance.index()).copied().unwrap_or(self.lines.memory)
@@ -149,6 +158,7 @@ impl Prices {
                 polling: false,
                 package_wake: Ps::ZERO,
                 wake: Ps::ZERO,
+                flushes: false,
             }],
             idle_states_of_kinds: Vec::new(),
             mwait: true,

@@ -11,14 +11,17 @@
 //! since is more than it holds, a share of everybody's data: as much of it as does not fit. (Least recently used would keep nothing of sets
 //! that take turns, one line too many; the caches of Intel's cores since Ivy Bridge adapt so that a part survives.)
 //!
+//! A core that sleeps deeply empties its own caches into the last level cache ([`Warmth::emptied`]): what a task left there comes back from
+//! that, which has lost nothing by it. A level 2 that several cores share keeps what it holds, as does one that is the last level.
+//!
 //! Each use counts: tasks that take turns for long push out more than they hold together.
 //!
 //! Modelled: a core's caches least recently used, whole working sets; the newest of a set is in level 1. Absent: what the kernel's code
 //! pushes out of level 1.
 
 use crate::prices::Prices;
-use crate::topology::{Distance, Topology};
-use units::{CpuId, Ps, foresee};
+use crate::topology::{CacheKind, Distance, Topology};
+use units::{CpuId, Ps, prefetch};
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
@@ -27,6 +30,9 @@ const LINE: u64 = 64;
 const OWN: usize = 2;
 const L1: usize = 0;
 const L2: usize = 1;
+
+/// More than any cache holds.
+const ALL: u64 = u64::MAX / 2;
 
 /// What a task uses again after a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +62,10 @@ pub struct Warmth {
     taken_in: Vec<[u64; OWN]>,
     /// The same of level 2 when a tick was last there: what it uses was in the cache then.
     ticked: Vec<u64>,
+    /// One more than each of a core's caches had taken in when it was emptied last; 0 if it never was.
+    emptied: Vec<[u64; OWN]>,
+    /// Of each core, whether its level 2 is emptied with it.
+    own_level_2: Vec<bool>,
     /// Bytes brought into each last level cache that were not there.
     llc_taken_in: Vec<u64>,
     /// Bytes that came through each last level cache: working sets that a core did not have, and what was copied.
@@ -67,6 +77,8 @@ impl Warmth {
         Warmth {
             left: Vec::new(),
             taken_in: vec![[0; OWN]; topology.cores().len()],
+            emptied: vec![[0; OWN]; topology.cores().len()],
+            own_level_2: own_level_2(topology),
             ticked: vec![0; topology.cores().len()],
             llc_taken_in: vec![0; topology.llcs().len()],
             llc_passed: vec![0; topology.llcs().len()],
@@ -83,8 +95,8 @@ impl Warmth {
     /// A task is soon to begin or to stop running.
     #[inline(always)]
     pub fn foresee(&self, task: usize) {
-        if let Some(Some(left)) = self.left.get(task) {
-            foresee([left.passed]);
+        if let Some(left) = self.left.get(task) {
+            prefetch(left);
         }
     }
 
@@ -107,23 +119,27 @@ impl Warmth {
         let sizes = prices.core_bytes(core);
         // What a cache of the core cannot hold was never there to be fetched again.
         let kept = sizes.map(|size| set.bytes.min(size));
-        let others = [L1, L2].map(|level| match here {
+        let taken_in = [L1, L2].map(|level| match here {
             Some(left) => self.taken_in[core][level].saturating_sub(left.clock[level]),
-            None => u64::MAX / 2,
+            None => ALL,
         });
-        let missing = [L1, L2].map(|level| (others[level] + kept[level]).saturating_sub(sizes[level]).min(kept[level]));
+        let emptied = |level: usize| here.is_some_and(|left| left.clock[level] < self.emptied[core][level]);
+        let others = [L1, L2].map(|level| if emptied(level) { ALL } else { taken_in[level] });
+        let pushed_out =
+            |level: usize, others: u64| (others + kept[level]).saturating_sub(sizes[level]).min(kept[level]);
+        let missing = [L1, L2].map(|level| pushed_out(level, others[level]));
         let llc = topology.cpu(cpu).llc;
-        // From elsewhere the last level cache has nothing of it.
-        let fetched = match left {
-            Some(left) if topology.cpu(left.cpu).llc == llc => missing[L2],
-            _ => set.bytes,
+        // From elsewhere the last level cache has nothing of it. What this core has emptied into it takes no more room than before.
+        let (fetched, passed) = match left {
+            Some(left) if topology.cpu(left.cpu).llc == llc => (missing[L2], pushed_out(L2, taken_in[L2])),
+            _ => (set.bytes, set.bytes),
         };
         for (level, fetched) in [missing[L1], fetched].into_iter().enumerate() {
             // What its work uses becomes the newest that is there, fetched or not.
             let used = if set.data > sizes[level] { sizes[level] } else { set.data.min(others[level]) };
             self.taken_in[core][level] += used.max(fetched);
         }
-        self.llc_passed[llc as usize] += fetched;
+        self.llc_passed[llc as usize] += passed;
         let Some(left) = left else {
             return refill(prices, fetched, prices.lines.llc_hit);
         };
@@ -163,11 +179,23 @@ impl Warmth {
         let core = topology.cpu(cpu).core as usize;
         let size = prices.core_bytes(core)[L2];
         let kept = prices.tick_footprint.min(size);
-        let others = self.taken_in[core][L2] - self.ticked[core];
+        let others = match self.ticked[core] < self.emptied[core][L2] {
+            true => ALL,
+            false => self.taken_in[core][L2] - self.ticked[core],
+        };
         let missing = (others + kept).saturating_sub(size).min(kept);
         self.taken_in[core][L2] += missing;
         self.ticked[core] = self.taken_in[core][L2];
         Ps(missing.div_ceil(LINE) * prices.lines.llc_hit.0 / prices.tick_parallel)
+    }
+
+    /// The core of `cpu`, on which nothing runs, has emptied its own caches into the last level cache.
+    pub fn emptied(&mut self, topology: &Topology, cpu: CpuId) {
+        let core = topology.cpu(cpu).core as usize;
+        let levels = if self.own_level_2[core] { OWN } else { L2 };
+        for level in 0..levels {
+            self.emptied[core][level] = self.taken_in[core][level] + 1;
+        }
     }
 
     /// What runs on `cpu` brings so many bytes into its core's caches that it does not come back to.
@@ -199,6 +227,20 @@ impl Warmth {
         let (llc_clock, passed) = (self.llc_taken_in[llc], self.llc_passed[llc]);
         self.left[task] = Some(Left { cpu, clock: self.taken_in[core], llc_clock, passed });
     }
+}
+
+/// Of each core, whether no other one uses its level 2, and there is a level behind it.
+fn own_level_2(topology: &Topology) -> Vec<bool> {
+    let mut own = vec![true; topology.cores().len()];
+    let caches = topology.caches();
+    for cache in caches.iter().filter(|cache| cache.level == 2 && cache.kind != CacheKind::Instruction) {
+        let behind = caches.iter().any(|other| other.level > 2 && other.cpus.intersects(&cache.cpus));
+        let cores = || cache.cpus.iter().map(|cpu| topology.cpu(cpu).core as usize);
+        if !behind || cores().any(|core| cores().next() != Some(core)) {
+            cores().for_each(|core| own[core] = false);
+        }
+    }
+    own
 }
 
 /// How long it takes to fetch so many bytes, several lines at once.
@@ -330,6 +372,50 @@ mod tests {
         assert_eq!(come(&mut w, &t, &p, 0, large, 1), Ps::from_ns(1024 * 20 / 4));
         w.switch_out(&t, 0, CpuId(1));
         assert_eq!(come(&mut w, &t, &p, 0, large, 2), Ps::from_ns(4 * 1024 * 100 / 4));
+    }
+
+    #[test]
+    fn a_core_that_empties_its_caches_gets_all_back_from_the_last_level_and_once() {
+        let (t, mut p, mut w) = with_level_1();
+        (p.llc_bytes, p.lines.memory) = (64 * 1024, Ps::from_ns(80));
+        (p.tick_footprint, p.tick_parallel) = (640, 1);
+        let set = 32 * 1024;
+        come(&mut w, &t, &p, 0, set, 0);
+        w.switch_out(&t, 0, CpuId(0));
+        w.tick(&t, &p, CpuId(0));
+        // Its sibling thread sleeps with it. However often it does: 512 lines of 20 ns, four at a time, and none of them from memory.
+        for times in 1..4 {
+            (0..times).for_each(|_| w.emptied(&t, CpuId(4)));
+            assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps::from_ns(512 * 20 / 4), "{times} times");
+            w.switch_out(&t, 0, CpuId(0));
+            assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::from_ns(10 * 20), "{times} times");
+            assert_eq!(w.tick(&t, &p, CpuId(0)), Ps::ZERO, "the one before fetched it");
+            assert_eq!(come(&mut w, &t, &p, 0, set, 0), Ps::ZERO, "it is there again");
+            w.switch_out(&t, 0, CpuId(0));
+        }
+        // Another core has not slept, and whoever goes there finds the same as ever.
+        w.emptied(&t, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 0, set, 1), Ps::from_ns(512 * 20 / 4));
+        w.switch_out(&t, 0, CpuId(1));
+        w.emptied(&t, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 0, set, 1), Ps::ZERO);
+    }
+
+    #[test]
+    fn a_level_2_that_is_shared_or_the_last_is_not_emptied() {
+        let lost = |synthetic: &str| {
+            let t = from_synthetic(synthetic, "test", Numbering::LinuxX86).expect("valid");
+            let (_, p, _) = with_level_1();
+            let mut w = Warmth::new(&t);
+            come(&mut w, &t, &p, 0, 6400, 0);
+            w.switch_out(&t, 0, CpuId(0));
+            w.emptied(&t, CpuId(0));
+            come(&mut w, &t, &p, 0, 6400, 0)
+        };
+        let (from_level_2, from_last) = (Ps::from_ns(100 * 12 / 4), Ps::from_ns(100 * 20 / 4));
+        assert_eq!(lost("pack:1 l3:1 l2:2 core:1 pu:2"), from_last);
+        assert_eq!(lost("pack:1 l3:1 l2:1 core:2 pu:2"), from_level_2, "it is the other core's as well");
+        assert_eq!(lost("pack:1 l2:2 core:1 pu:2"), from_level_2, "there is nothing behind it");
     }
 
     /// 16 KiB of level 1, from which level 2 is 12 cycles away.

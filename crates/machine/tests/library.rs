@@ -2,7 +2,7 @@
 
 use machine::description::{Description, How, builtin, parse};
 use machine::topology::{Distance, Numbering, Topology, from_synthetic};
-use sched::topology::{DomainRules, DomainSetup, SdId, build_sched_domains};
+use sched::topology::{DomainRules, DomainSetup, SdFlags, SdId, build_sched_domains};
 use units::{CpuId, CpuMask, Ps};
 
 fn shipped(name: &str) -> Description {
@@ -98,6 +98,31 @@ fn domains_are_built_from_the_same_topology() {
     assert_eq!(of("core-i9-12900k", new, 20), "MC:24");
     assert_eq!(of("core-i9-12900k", &DomainRules::V6_12, 20), "CLS:4 MC:24");
     assert_eq!(of("ivybridge-ex-16s", new, 0), "SMT:2 MC:30 NUMA:60 NUMA:480");
+}
+
+/// amd.c: init_amd_zen_common() lets tasks be placed on the other socket of an EPYC, 32 away, from v5.4 on.
+#[test]
+fn the_sockets_of_an_epyc_are_near_each_other_from_v5_4_on() {
+    let near = SdFlags::SD_BALANCE_EXEC | SdFlags::SD_BALANCE_FORK | SdFlags::SD_WAKE_AFFINE;
+    let placed = |machine: &Description, rules: &DomainRules| {
+        let topology = machine.topology().cpu_topology();
+        let all = CpuMask::all(topology.nr_cpus);
+        let domains = build_sched_domains(&topology, &all, rules, &DomainSetup::boot(&topology));
+        let top = domains.for_each_domain(CpuId(0)).last().expect("a domain of all");
+        (domains[top].flags.has_all(near), domains[top].flags.has(near))
+    };
+    for name in ["epyc-7742-2s-nps1", "epyc-7742-2s-nps4", "epyc-7763-2s-nps1", "epyc-7763-2s-nps2"] {
+        let epyc = shipped(name);
+        assert_eq!(placed(&epyc, &DomainRules::V4_16), (false, false), "{name}");
+        assert_eq!(placed(&epyc, &DomainRules::V6_1), (true, true), "{name}");
+        assert_eq!(placed(&epyc, &DomainRules::V6_12), (true, true), "{name}");
+        // What it is written out as says so too; another topology with its prices is another processor.
+        let again = parse(&epyc.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.topology(), epyc.topology(), "{name}");
+        let other = from_synthetic("pack:2 [numa] l3:1 core:4 pu:1", "t", Numbering::LinuxX86).expect("valid");
+        assert!(epyc.with_topology(other, "a test", How::Guess).fact("processor.make").is_none());
+    }
+    assert_eq!(placed(&shipped("power9-16c-2s"), &DomainRules::V6_12), (false, false));
 }
 
 #[test]

@@ -147,6 +147,11 @@ impl<W: Write> Ftrace<W> {
                     parent.comm, parent.pid, child.comm, child.pid
                 )
             }
+            // The file is not known: a task is named after it.
+            Event::SchedProcessExec { task } => {
+                let Who { pid, comm, .. } = self.who(*task);
+                format!("sched_process_exec: filename={comm} pid={pid} old_pid={pid}")
+            }
             Event::SchedProcessExit { task } => {
                 let Who { pid, comm, prio } = self.who(*task);
                 format!("sched_process_exit: comm={comm} pid={pid} prio={prio}")
@@ -188,6 +193,7 @@ impl<W: Write> Ftrace<W> {
 fn flags(event: &Event, context: Context) -> String {
     let irqs_off = match event {
         Event::SchedProcessFork { .. }
+        | Event::SchedProcessExec { .. }
         | Event::SchedProcessExit { .. }
         | Event::SchedProcessWait { .. }
         | Event::SchedProcessFree { .. }
@@ -306,6 +312,7 @@ mod tests {
             switch(Some(PING), TaskState::Running, true, Some(PONG)),
             Event::NrRunning { cpu: CpuId(0), nr_running: 2 },
             Event::CpuFrequency { khz: 2_300_000 },
+            Event::SchedProcessExec { task: PONG },
             Event::SchedProcessExit { task: PONG },
             switch(Some(PONG), TaskState::Dead, false, None),
             Event::CpuIdle { state: Some(2) },
@@ -329,9 +336,10 @@ mod tests {
             ping-101   [000] d...     5.000012: sched_wake_idle_without_ipi: cpu=1
             ping-101   [000] d...     5.000013: sched_switch: prev_comm=ping prev_pid=101 prev_prio=120 prev_state=R+ ==> next_comm=pong-with-a-lon next_pid=20102 next_prio=139
  pong-with-a-lon-20102 [000] ....     5.000015: cpu_frequency: state=2300000 cpu_id=0
- pong-with-a-lon-20102 [000] ....     5.000016: sched_process_exit: comm=pong-with-a-lon pid=20102 prio=139
- pong-with-a-lon-20102 [000] d...     5.000017: sched_switch: prev_comm=pong-with-a-lon prev_pid=20102 prev_prio=139 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120
-          <idle>-0     [000] d...     5.000018: cpu_idle: state=2 cpu_id=0
+ pong-with-a-lon-20102 [000] ....     5.000016: sched_process_exec: filename=pong-with-a-lon pid=20102 old_pid=20102
+ pong-with-a-lon-20102 [000] ....     5.000017: sched_process_exit: comm=pong-with-a-lon pid=20102 prio=139
+ pong-with-a-lon-20102 [000] d...     5.000018: sched_switch: prev_comm=pong-with-a-lon prev_pid=20102 prev_prio=139 prev_state=X ==> next_comm=swapper/0 next_pid=0 next_prio=120
+          <idle>-0     [000] d...     5.000019: cpu_idle: state=2 cpu_id=0
 ";
         assert_eq!(body(trace), expected);
     }

@@ -343,6 +343,14 @@ impl<W: Write> Perfetto<W> {
                     dest_cpu: Some(i32::from(dest_cpu.0)),
                 })
             }
+            Event::SchedProcessExec { task } => {
+                let who = self.tasks.who(Some(*task), cpu);
+                FtraceFields::SchedProcessExec(SchedProcessExec {
+                    filename: Some(who.comm.clone()),
+                    pid: Some(who.pid as i32),
+                    old_pid: Some(who.pid as i32),
+                })
+            }
             Event::SchedProcessExit { task } => {
                 let who = self.tasks.who(Some(*task), cpu);
                 FtraceFields::SchedProcessExit(SchedProcessExit {
@@ -389,7 +397,8 @@ fn mentioned(event: &Event) -> [Option<TaskId>; 2] {
     match *event {
         Event::SchedSwitch { prev, next, .. } => [prev, next],
         Event::SchedProcessFork { parent, .. } => [parent, None],
-        Event::SchedProcessExit { task }
+        Event::SchedProcessExec { task }
+        | Event::SchedProcessExit { task }
         | Event::SchedWaking { task, .. }
         | Event::SchedWakeup { task, .. }
         | Event::SchedWakeupNew { task, .. }

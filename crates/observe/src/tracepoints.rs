@@ -47,6 +47,7 @@ enum Kind {
 
 tracepoints! {
     SchedProcessFork = "sched_process_fork", Event, V4_5;
+    SchedProcessExec = "sched_process_exec", Event, V4_5;
     SchedProcessExit = "sched_process_exit", Event, V4_5;
     SchedProcessWait = "sched_process_wait", Event, V4_5;
     SchedProcessFree = "sched_process_free", Event, V4_5;
@@ -88,8 +89,12 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ("sched_kthread_work_execute_start", Formats::V6_1, None, "kthread_worker is not modelled"),
     ("sched_kthread_work_execute_end", Formats::V6_1, None, "kthread_worker is not modelled"),
     ("sched_wait_task", Formats::V4_5, None, "nobody waits for a task to leave its CPU"),
-    ("sched_process_exec", Formats::V4_5, None, EXEC),
-    ("sched_prepare_exec", Formats::V6_12, None, EXEC),
+    (
+        "sched_prepare_exec",
+        Formats::V6_12,
+        None,
+        "who executes another program (`exec` of a script) has no file, and so no interpreter, that could be named",
+    ),
     ("sched_process_hang", Formats::V4_5, None, "nobody looks for hung tasks"),
     (
         "sched_skip_vma_numa",
@@ -107,13 +112,12 @@ const NEVER_PASSED: &[(&str, Formats, Option<Formats>, &str)] = &[
     ),
 ];
 
-const EXEC: &str = "who executes another program (`exec` of a script) gets a CPU for it, as in the kernel, but there is no file to be named";
-
 impl Tracepoint {
     /// Which one was passed; `None`: a counter of ours.
     pub fn of(event: &Event) -> Option<Tracepoint> {
         Some(match event {
             Event::SchedProcessFork { .. } => Tracepoint::SchedProcessFork,
+            Event::SchedProcessExec { .. } => Tracepoint::SchedProcessExec,
             Event::SchedProcessExit { .. } => Tracepoint::SchedProcessExit,
             Event::SchedProcessWait { .. } => Tracepoint::SchedProcessWait,
             Event::SchedProcessFree { .. } => Tracepoint::SchedProcessFree,

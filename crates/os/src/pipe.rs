@@ -14,7 +14,7 @@ use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::{CpuId, unlikely};
+use units::{CpuId, prefetch, prefetch_lines, unlikely};
 
 behaviour! {
     /// Who is woken when data or room appears.
@@ -42,7 +42,10 @@ struct Buffer {
 }
 
 /// include/linux/pipe_fs_i.h: struct pipe_inode_info.
+///
+/// Two of the host's cache lines.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Pipe {
     /// The mutex; the fields beside it (nrbufs, curbuf, readers, writers); the buffer array, which is allocated apart.
     mutex: Line,
@@ -114,6 +117,22 @@ impl Os {
             poll_usage: false,
         });
         id
+    }
+
+    /// A call on a pipe is soon to be made or to go on. Changes nothing.
+    #[inline(always)]
+    pub fn foresee_pipe(&self, pipe: PipeId) {
+        prefetch(&self.pipes[pipe.0 as usize]);
+    }
+
+    /// The pipe itself is here: what it leads to.
+    #[inline(always)]
+    pub fn foresee_waiters(&self, arch: &impl Arch, pipe: PipeId) {
+        let pipe = &self.pipes[pipe.0 as usize];
+        arch.foresee_lines::<5>(pipe.mutex);
+        if let Some(buf) = pipe.bufs.front() {
+            prefetch_lines::<1, _>(buf);
+        }
     }
 
     /// fs/pipe.c: pipe_read().

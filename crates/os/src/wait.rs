@@ -5,6 +5,7 @@ use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
+use smallvec::SmallVec;
 use std::hint::cold_path;
 use units::{CpuId, unlikely};
 
@@ -22,13 +23,13 @@ struct Waiter {
 #[derive(Clone, Debug)]
 pub struct WaitQueue {
     line: Line,
-    /// In waking order, last first: non-exclusive waiters join at the end, exclusive ones at the front.
-    waiters: Vec<Waiter>,
+    /// Mostly one, in place. In waking order, last first: non-exclusive waiters join at the end, exclusive ones at the front.
+    waiters: SmallVec<[Waiter; 2]>,
 }
 
 impl WaitQueue {
     pub fn new(line: Line) -> WaitQueue {
-        WaitQueue { line, waiters: Vec::new() }
+        WaitQueue { line, waiters: SmallVec::new() }
     }
 
     /// Who is woken first.

@@ -120,9 +120,17 @@ pub trait Arch {
     #[inline]
     fn bring_up(&mut self, _cpu: CpuId) {}
 
-    /// A task is soon to be woken or to run, whose lines begin here: a machine may fetch what it keeps of them meanwhile.
+    /// A task is soon to be woken or to run: a machine may fetch what it keeps of it meanwhile.
     #[inline(always)]
-    fn foresee_task(&self, _task: TaskId, _first: Line) {}
+    fn foresee_task(&self, _task: TaskId) {}
+
+    /// So is a CPU to execute.
+    #[inline(always)]
+    fn foresee_cpu(&self, _cpu: CpuId) {}
+
+    /// `LINES` lines from `first` on are soon to be touched.
+    #[inline(always)]
+    fn foresee_lines<const LINES: usize>(&self, _first: Line) {}
 
     /// One load from a cache line; its price depends on who holds the line, and how.
     #[inline]

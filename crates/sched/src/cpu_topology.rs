@@ -9,6 +9,9 @@ use units::{Capacity, CpuId, CpuMask, NR_CPUS, PerCpu};
 pub const LOCAL_DISTANCE: u32 = 10;
 /// The distance Linux assumes between two nodes when the firmware tells none (`REMOTE_DISTANCE`).
 pub const REMOTE_DISTANCE: u32 = 20;
+/// From which distance on tasks stay away from a node at fork, exec and wakeup (`RECLAIM_DISTANCE` of include/linux/topology.h; `node_reclaim_distance`
+/// begins with it).
+pub const RECLAIM_DISTANCE: u32 = 30;
 /// Full capacity, that of the biggest CPU (`SCHED_CAPACITY_SCALE`).
 pub const SCHED_CAPACITY_SCALE: Capacity = 1024;
 
@@ -32,6 +35,9 @@ pub struct CpuTopology {
     pub node: PerCpu<u16>,
     /// `distance[from][to]` between NUMA nodes, [`LOCAL_DISTANCE`] for a node and itself. Nodes may hold no CPU.
     pub distance: Vec<Vec<u32>>,
+    /// What the architecture sets from v5.4 on: [`RECLAIM_DISTANCE`], but 32 on AMD's Zen (amd.c: init_amd_zen_common()). Kernels before take the
+    /// former on every machine ([`ReclaimDistance`](crate::topology::ReclaimDistance)).
+    pub node_reclaim_distance: u32,
     /// Of the biggest CPU: [`SCHED_CAPACITY_SCALE`].
     pub capacity: PerCpu<Capacity>,
     /// What running costs, where somebody knows.
@@ -121,6 +127,7 @@ impl CpuTopology {
             distance: (0..nodes)
                 .map(|from| (0..nodes).map(|to| if from == to { LOCAL_DISTANCE } else { REMOTE_DISTANCE }).collect())
                 .collect(),
+            node_reclaim_distance: RECLAIM_DISTANCE,
             capacity: PerCpu::from_fn(nr_cpus, |_| SCHED_CAPACITY_SCALE),
             energy_model: None,
             highest_perf: None,

@@ -96,7 +96,8 @@ pub(crate) enum Hook {
 
 pub struct Cpufreq {
     pub(crate) hook: Hook,
-    /// tick-sched.c: `ts->idle_calls`: rounds of each CPU's idle loop.
+    /// tick-sched.c: `ts->idle_calls`: how often each CPU's idle loop would stop the tick. Since v4.17 a round in which the governor wants the
+    /// tick to go on is none.
     pub(crate) idle_calls: PerCpu<u64>,
     /// Policies whose governors' work an interrupt is about to leave to a kworker of its CPU.
     dbs_works: Vec<(CpuId, u16)>,
@@ -195,7 +196,7 @@ impl<A: Arch> Sched<A> {
         Some(works.remove(at).1)
     }
 
-    /// The idle loop goes round.
+    /// The idle loop would stop the tick.
     #[inline]
     pub(crate) fn count_idle_call(&mut self, cpu: CpuId) {
         if let Some(cpufreq) = &mut self.cpufreq {

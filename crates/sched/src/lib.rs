@@ -20,6 +20,7 @@ pub mod deadline;
 pub mod errno;
 pub mod fair;
 pub mod features;
+pub mod foresee;
 pub mod hrtimer;
 pub mod isolation;
 pub mod itmt;

@@ -162,7 +162,7 @@ pub struct LoadWeight {
 /// In this order: what each walk over an entity's levels looks at stands in the first of the host's cache lines, and averages in the
 /// next two.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct SchedEntity {
     pub cfs_rq: CfsRqId,
     pub depth: u16,

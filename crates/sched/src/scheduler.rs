@@ -11,16 +11,18 @@ use crate::errno::Answer;
 use crate::fair::balance::NohzBalance;
 use crate::fair::numa::{CpuPid, HintingFault, PageTables};
 use crate::features::Feature;
+use crate::foresee::Foresee;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
 use crate::profile::ProfileType;
 use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
+use crate::stop_task::WaitsForStopper;
 use crate::sysctl::Tunable;
-use crate::trace::Interrupt;
+use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads {
+pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;
@@ -30,8 +32,6 @@ pub trait Scheduler: CpufreqThreads {
     /// A task is created by what runs on `cpu`; it does not run before `wake_up_new_task`.
     fn fork(&mut self, cpu: CpuId, init: TaskInit) -> Answer<TaskId>;
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
-    /// `task` is about to be woken. Changes nothing.
-    fn foresee_wakeup(&self, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
     /// The running task of `cpu` is about to sleep, or thought better of it.
@@ -81,8 +81,9 @@ pub trait Scheduler: CpufreqThreads {
     /// The idle task enters an idle state that takes `exit_latency_us` to leave, or (`None`) has left it: cpuidle's
     /// `sched_idle_set_state()`. A CPU that idles without one is in no state.
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>);
-    /// The tick of an idle CPU stops; and restarts when it leaves the idle loop. Returns whether it does.
-    fn tick_nohz_idle_stop(&mut self, cpu: CpuId);
+    /// The idle loop would stop the tick, and does unless it `stops` not (it has stopped, or a timeout keeps it); and it restarts when the CPU
+    /// leaves the idle loop. Returns whether it does.
+    fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool);
     fn tick_nohz_idle_restart(&mut self, cpu: CpuId) -> bool;
 
     /// core.c: nr_iowait_cpu(): tasks that sleep for a device and ran on `cpu` last.
@@ -116,6 +117,8 @@ pub trait Scheduler: CpufreqThreads {
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask;
     /// The current task of `cpu` is about to execute another program: it may be moved before it goes on.
     fn sched_exec(&mut self, _cpu: CpuId) {}
+    /// It goes on, wherever it is now, with the other program.
+    fn executed(&mut self, _cpu: CpuId) {}
     /// A CPU is to go offline: it does when nothing is left there, see `is_online`. EBUSY for the last one.
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer;
     /// A CPU that is offline comes back, idle. EBUSY while it is still on its way down.
@@ -218,11 +221,6 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId) {
         self.on_cpu(cpu);
         Sched::wake_up_new_task(self, task);
-    }
-
-    #[inline(always)]
-    fn foresee_wakeup(&self, task: TaskId) {
-        self.foresee(task);
     }
 
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool {
@@ -342,20 +340,16 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn set_idle_state(&mut self, cpu: CpuId, exit_latency_us: Option<u32>) {
-        if exit_latency_us.is_some() {
-            self.count_idle_call(cpu);
-        }
         self.rq[cpu].idle_exit_latency = exit_latency_us;
     }
 
     #[inline(always)]
-    fn tick_nohz_idle_stop(&mut self, cpu: CpuId) {
-        self.on_cpu(cpu);
-        let ran_without = self.rq[cpu].tick_stopped && self.tick_nohz_full_cpu(cpu);
-        self.rq[cpu].tick_stopped = true;
-        if ran_without {
+    fn tick_nohz_idle_stop(&mut self, cpu: CpuId, stops: bool) {
+        self.count_idle_call(cpu);
+        if !stops || std::mem::replace(&mut self.rq[cpu].tick_stopped, true) {
             return;
         }
+        self.on_cpu(cpu);
         self.nohz_balance_enter_idle(cpu);
     }
 
@@ -437,6 +431,15 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn sched_exec(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
         self.sched_exec();
+    }
+
+    fn executed(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        if self.arch.tracing()
+            && let Some(task) = self.rq[cpu].curr
+        {
+            self.trace(Event::SchedProcessExec { task });
+        }
     }
 
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask {

@@ -3,9 +3,19 @@
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::attr::SchedAttr;
+use crate::behaviour;
 use crate::core::{Sched, TaskInit};
 use crate::sched::*;
 use units::{CpuId, CpuMask};
+
+behaviour! {
+    /// What a task does that has the stopper of its own CPU move it, where nothing preempts it in the kernel (preempt=none).
+    pub enum StopWait = "core.stop_wait" {
+        Sleeps = "sleeps", since "v2.6.35", commit "",
+            "it sleeps until that is done; but the stopper moves nobody who sleeps, so it goes where it is woken";
+        Yields = "yields", since "v4.9", commit "", "it gives way first (cond_resched()), and is moved";
+    }
+}
 
 /// What a stopper was asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,6 +36,20 @@ pub enum StopWork {
     Swap(u32),
 }
 
+/// What a task meets that has asked the stopper of its own CPU for something.
+pub trait WaitsForStopper {
+    /// Nothing preempts the task that runs on `cpu` in the kernel. Whether it sleeps now until the CPU's stopper is through.
+    fn wait_for_stopper(&mut self, _cpu: CpuId) -> bool {
+        false
+    }
+}
+
+impl<A: Arch> WaitsForStopper for Sched<A> {
+    fn wait_for_stopper(&mut self, cpu: CpuId) -> bool {
+        self.wait_for_completion(cpu)
+    }
+}
+
 impl<A: Arch> Sched<A> {
     /// What cpu_stop_create() does: the stopper exists from boot, asleep.
     pub(crate) fn create_stopper(&mut self, cpu: CpuId) {
@@ -41,6 +65,7 @@ impl<A: Arch> Sched<A> {
         self.task[stopper].state = TaskState::Interruptible;
         self.rq[cpu].stop = Some(stopper);
         self.balance.stop_work.push(Vec::new());
+        self.balance.stop_waiter.push(None);
     }
 
     /// stop_machine.c: stop_one_cpu_nowait(): queues the work and wakes the stopper.
@@ -49,6 +74,25 @@ impl<A: Arch> Sched<A> {
         self.balance.stop_work[cpu.index()].push(work);
         let stopper = self.rq[cpu].stop.expect("every CPU has a stopper");
         self.try_to_wake_up(stopper, WakeFlags::NONE);
+    }
+
+    /// The end of stop_machine.c's stop_one_cpu(), wait_for_completion(), of a task on the stopper's own CPU.
+    fn wait_for_completion(&mut self, cpu: CpuId) -> bool {
+        self.on_cpu(cpu);
+        let Some(curr) = self.rq[cpu].curr.filter(|_| self.kernel.core.stop_wait == StopWait::Sleeps) else {
+            return false;
+        };
+        let asked = |work: &StopWork| match *work {
+            StopWork::Migrate(p, _) | StopWork::Exec(p, _) | StopWork::MigrateTo(p, _) => p == curr,
+            _ => false,
+        };
+        let waits = self.balance.stop_work[cpu.index()].iter().any(asked);
+        if waits {
+            self.write_task(curr);
+            self.task[curr].state = TaskState::Uninterruptible;
+            self.balance.stop_waiter[cpu.index()] = Some(curr);
+        }
+        waits
     }
 
     /// stop_machine.c: stop_two_cpus(). Queued on both at once, so that two of them never wait for each other.
@@ -111,6 +155,10 @@ impl<A: Arch> Sched<A> {
                 StopWork::TakeCpuDown => self.take_cpu_down(cpu),
                 StopWork::BalancePush(p) => self.__balance_push_cpu_stop(p),
             }
+        }
+        // cpu_stop_signal_done()
+        if let Some(waiter) = self.balance.stop_waiter[cpu.index()].take() {
+            self.try_to_wake_up(waiter, WakeFlags::NONE);
         }
         true
     }

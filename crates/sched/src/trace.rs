@@ -61,6 +61,10 @@ pub enum Event {
         parent: Option<TaskId>,
         child: TaskId,
     },
+    /// It executes another program, on the CPU that it was moved to for that.
+    SchedProcessExec {
+        task: TaskId,
+    },
     SchedProcessExit {
         task: TaskId,
     },

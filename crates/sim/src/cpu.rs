@@ -33,8 +33,10 @@ pub(crate) struct Cpu {
     pub reschedule_at: Ps,
     pub monitor_at: Ps,
     pub timers: Timers,
-    /// The tick has come since the CPU went idle, and its governor has not heard of it.
+    /// The tick has come in this round of the idle loop, and the governor has not heard of it.
     pub got_idle_tick: bool,
+    /// tick-sched.h: `ts->idle_entrytime`: when the idle loop was entered, or the last interrupt in it ended.
+    pub idle_entrytime: Ps,
     /// It polled for as long as it may.
     pub poll_time_limit: bool,
     /// Time that tasks had here, up to the last switch to the idle task.
@@ -54,6 +56,7 @@ impl Cpu {
             monitor_at: Ps::NEVER,
             timers: Timers::default(),
             got_idle_tick: false,
+            idle_entrytime: Ps::ZERO,
             poll_time_limit: false,
             busy: Ps::ZERO,
             busy_since: None,

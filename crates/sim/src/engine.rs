@@ -19,7 +19,7 @@ use sched::core::Sched;
 use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Divisor, MANY_TASKS, Ns, PerCpu, Ps, Slots, foresee, unlikely};
+use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots, unlikely};
 
 /// A simulation of the Linux scheduler on the modelled machine.
 pub type LinuxSim<const COSTS: bool> = Sim<COSTS, Sched<Hardware<COSTS>>>;
@@ -227,6 +227,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 let again = !COSTS && alone && self.is_first_again(cpu, at);
                 if !again {
                     self.requeue(cpu);
+                    self.foresee_turns(cpu);
                 }
                 watch(self);
                 if self.ticks_alone() {
@@ -293,9 +294,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Run::LeavingIdle | Run::Kernel => {}
         }
         self.sched.arch_mut().begin(cpu, now);
-        if self.tasks.len() > MANY_TASKS {
-            self.foresee_current(cpu);
-        }
         // Most paths begin where no interrupt waits.
         if self.cpus[cpu].interrupt_at() <= now {
             if matches!(run, Run::User { .. }) {
@@ -307,16 +305,6 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.reflect_on_idle(cpu);
         }
         self.continue_task(cpu);
-    }
-
-    /// The task that runs on `cpu` is about to go on.
-    #[inline(always)]
-    fn foresee_current(&self, cpu: CpuId) {
-        if let Some(task) = self.sched.current(cpu)
-            && let Some(Some(context)) = self.tasks.get(task.index())
-        {
-            foresee([context.last.value, context.sleep, context.set.bytes, context.mm.into(), context.comm.into()]);
-        }
     }
 
     /// Hands over what the last path sent to other CPUs.
@@ -412,6 +400,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Calls the scheduler and goes on with what it chose.
     pub(crate) fn switch(&mut self, cpu: CpuId, preempt: bool) {
         let prev = self.sched.current(cpu);
+        self.foresee_switch(cpu);
         let next = self.sched.schedule(cpu, preempt);
         if prev != next {
             self.switched(cpu, prev, next);

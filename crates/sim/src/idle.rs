@@ -20,7 +20,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     #[inline(always)]
     pub(crate) fn begin_idle(&mut self, cpu: CpuId) {
         self.sched.idle_loop_enter(cpu);
-        self.enter_idle(cpu);
+        self.tick_nohz_start_idle(cpu);
+        self.cpus[cpu].got_idle_tick = false;
+        self.enter_idle(cpu, false);
+    }
+
+    /// tick-sched.c: tick_nohz_start_idle(): on entry to the idle loop and at the end of each interrupt in it.
+    #[inline]
+    pub(crate) fn tick_nohz_start_idle(&mut self, cpu: CpuId) {
+        self.cpus[cpu].idle_entrytime = self.sched.arch().now(cpu);
     }
 
     /// Another round of the idle loop.
@@ -30,31 +38,32 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if self.cpus[cpu].monitor_at <= self.sched.arch().now(cpu) {
             self.cpus[cpu].monitor_at = Ps::NEVER;
         }
-        self.enter_idle(cpu);
+        let got_tick = std::mem::take(&mut self.cpus[cpu].got_idle_tick);
+        self.enter_idle(cpu, got_tick);
     }
 
-    /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that.
+    /// idle.c: one round of the idle loop: announces polling, chooses a state, and stops the tick before or after that. `got_tick`: the tick
+    /// came in the last round, and no governor has heard of it.
     #[inline(always)]
-    pub(crate) fn enter_idle(&mut self, cpu: CpuId) {
+    pub(crate) fn enter_idle(&mut self, cpu: CpuId, got_tick: bool) {
         self.charge(cpu, paths::CPU_IDLE_LOOP);
         self.sched.set_polling(cpu, self.sched.arch().prices.mwait);
         self.reprogram(cpu);
-        // Somebody keeps the time for CPUs that run without ticks.
-        let keeps_time = cpu == CpuId(0) && self.sched.tick_nohz_full_enabled();
-        let may_stop = !keeps_time && !self.wheel_is_near(cpu);
-        if may_stop && self.sched.arch().idle_rules().tick == TickStop::Always {
-            self.stop_idle_tick(cpu);
+        let near = self.wheel_is_near(cpu);
+        if self.sched.arch().idle_rules().tick == TickStop::Always {
+            self.tick_nohz_idle_stop_tick(cpu, near);
         }
         let choice = if self.sched.arch().idle_is_governed() {
-            let outlook = self.outlook(cpu, may_stop);
+            let outlook = self.outlook(cpu, !near);
             let choice = self.sched.arch_mut().choose_idle(cpu, &outlook);
             self.charge_choice(cpu, choice);
             choice
         } else {
-            self.sched.arch_mut().take_only_idle(cpu)
+            self.sched.arch_mut().take_only_idle(cpu, got_tick)
         };
-        if may_stop && choice.stop_tick {
-            self.stop_idle_tick(cpu);
+        let asked = self.sched.arch().idle_rules().tick == TickStop::Governor;
+        if asked && (choice.stop_tick || self.cpus[cpu].tick_at == Ps::NEVER) {
+            self.tick_nohz_idle_stop_tick(cpu, near);
         }
         let prices = &self.sched.arch().prices;
         if !prices.mwait && prices.idle_states[choice.state].polling {
@@ -67,20 +76,33 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.at = now;
     }
 
-    /// tick-sched.c: tick_nohz_get_sleep_length() and what else a governor asks for.
+    /// tick-sched.c: tick_nohz_get_sleep_length() and what else a governor asks for. Times to timers begin where the idle loop was entered, or
+    /// the last interrupt in it ended: after a poll that came to its limit that is some time ago.
     #[inline]
     pub(crate) fn outlook(&self, cpu: CpuId, may_stop: bool) -> Outlook {
-        let now = self.sched.arch().now(cpu);
+        let keeps_time = self.keeps_time(cpu);
         let this = &self.cpus[cpu];
         let timer = this.timers.next_timer();
-        let until = |at: Ps| at.saturating_sub(now).ns().0.min(FAR_NS);
+        let until = |at: Ps| at.saturating_sub(this.idle_entrytime).ns().0.min(FAR_NS);
+        let sleep_length_ns = match self.sched.arch().idle_rules().tick {
+            // It is written as the tick stops, which has not happened here since ticks began to come one by one: a period.
+            TickStop::Always if keeps_time => self.tick_period.ns().0,
+            _ if may_stop && !keeps_time => until(timer),
+            _ => until(timer.min(this.tick_at)),
+        };
         Outlook {
-            now_ns: now.ns().0,
-            sleep_length_ns: until(if may_stop { timer } else { timer.min(this.tick_at) }),
+            now_ns: self.sched.arch().now(cpu).ns().0,
+            sleep_length_ns,
             delta_tick_ns: until(timer.min(this.tick_at)),
             tick_stopped: this.tick_at == Ps::NEVER,
             nr_iowaiters: self.sched.nr_iowait_cpu(cpu),
         }
+    }
+
+    /// tick-sched.c: the part of can_stop_idle_tick() by which somebody keeps the time for CPUs that run without ticks.
+    #[inline]
+    fn keeps_time(&self, cpu: CpuId) -> bool {
+        cpu == CpuId(0) && self.sched.tick_nohz_full_enabled()
     }
 
     /// tick-sched.c: the part of tick_nohz_next_event() that keeps a tick which runs for a timeout of the wheel within its next period.
@@ -108,12 +130,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, select);
     }
 
-    /// tick-sched.c: tick_nohz_idle_stop_tick(): timers of high resolution do not need the tick.
+    /// tick-sched.c: tick_nohz_idle_stop_tick(): timers of high resolution do not need the tick; a timeout of the wheel that is `near` does.
+    #[doc(alias = "__tick_nohz_idle_enter")]
     #[inline(always)]
-    fn stop_idle_tick(&mut self, cpu: CpuId) {
-        if self.cpus[cpu].tick_at != Ps::NEVER {
-            self.stop_running_tick(cpu);
+    fn tick_nohz_idle_stop_tick(&mut self, cpu: CpuId, near: bool) {
+        if self.keeps_time(cpu) {
+            return;
         }
+        if near || self.cpus[cpu].tick_at == Ps::NEVER {
+            return self.sched.tick_nohz_idle_stop(cpu, false);
+        }
+        self.stop_running_tick(cpu);
     }
 
     #[inline(never)]
@@ -121,7 +148,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.charge(cpu, paths::TICK_NOHZ_IDLE_ENTER);
         self.cpus[cpu].tick_at = Ps::NEVER;
         self.drop_do_timer(cpu);
-        self.sched.tick_nohz_idle_stop(cpu);
+        self.sched.tick_nohz_idle_stop(cpu, true);
     }
 
     /// The path into idleness has ended: sleeps, unless something came meanwhile. Otherwise when it goes on, and as what: leaving the
@@ -204,7 +231,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it only by what they ask
     /// for. Returns when it ends; `None` if it goes on.
-    /// Differs: looks at the clock after each interrupt, not after 200 rounds.
+    /// Differs: looks at the clock after each interrupt, not after 200 rounds. Until v4.16 the end of an interrupt stops a tick that a timeout
+    /// has kept; here the next round of the idle loop does.
     fn interrupt_polling(&mut self, cpu: CpuId, now: Ps) -> Option<Ps> {
         let mut after = now;
         if self.cpus[cpu].interrupt_at() <= now {

@@ -63,7 +63,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let spent = self.sched.arch().now(cpu) - began;
             self.sched.arch_mut().account_irq_time(cpu, spent);
         }
-        if self.sched.tick_nohz_full_enabled() {
+        if self.sched.current(cpu).is_none() {
+            self.tick_nohz_start_idle(cpu);
+        } else if self.sched.tick_nohz_full_enabled() {
             self.tick_irq_exit(cpu);
         }
     }
@@ -71,7 +73,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// tick-sched.c: tick_nohz_irq_exit() on a CPU of nohz_full= that does not idle: its tick stops, or goes on.
     #[cold]
     fn tick_irq_exit(&mut self, cpu: CpuId) {
-        if !self.sched.tick_nohz_full_cpu(cpu) || self.sched.current(cpu).is_none() {
+        if !self.sched.tick_nohz_full_cpu(cpu) {
             return;
         }
         let update = self.sched.tick_nohz_full_update_tick(cpu);
@@ -149,6 +151,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// timer.c: run_local_timers(): timeouts of the wheel that are due are left to their softirq.
+    ///
+    /// Differs: where the tick is stopped, the kernel's timer that fires for them is the tick's: it does what else a tick does, and governors
+    /// hear of a tick.
     fn run_local_timers(&mut self, cpu: CpuId, now: Ps) {
         while let Some(timer) = self.cpus[cpu].timers.expire_wheel(now) {
             let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };

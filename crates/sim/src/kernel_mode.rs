@@ -54,6 +54,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         true
     }
 
+    /// stop_machine.c: stop_one_cpu() by whoever runs on `cpu`, of itself: where it is preempted on the way to sleep it does not come to
+    /// that. Returns whether it sleeps.
+    pub(crate) fn sleeps_for_stopper(&mut self, cpu: CpuId) -> bool {
+        let sleeps = self.os.rules.preempt == Preempt::None && self.sched.wait_for_stopper(cpu);
+        if sleeps {
+            self.switch(cpu, false);
+        }
+        sleeps
+    }
+
     /// Begins the long function before an operation, if it is one that is preempted in the middle; otherwise the operation.
     pub(crate) fn long_part(&mut self, cpu: CpuId, task: TaskId, op: Op) -> Result<(), Op> {
         if !COSTS || self.os.rules.preempt == Preempt::None {

@@ -13,6 +13,7 @@ mod timers;
 pub mod tournament;
 
 mod cpu;
+mod foresee;
 mod frequency;
 mod idle;
 mod interrupt;

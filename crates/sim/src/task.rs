@@ -41,29 +41,34 @@ pub(crate) enum Pending {
         pieces: u32,
         left: u32,
     },
+    /// It has been found a CPU for another program, and goes on there with that.
+    Executed,
     /// It has told its parent that it ends, and was preempted before it did.
     Dying,
 }
 
 /// A task outside the scheduler: its program and how far it is.
+///
+/// In this order: what each step and each switch asks for stands in the first two of the host's cache lines.
+#[repr(C, align(64))]
 pub(crate) struct TaskContext {
     pub program: Box<dyn Program>,
     pub pending: Pending,
-    pub after_long: Option<Box<Op>>,
     pub last: Outcome,
     pub set: WorkingSet,
-    pub kind: WorkKind,
     pub fetches: Fetches,
-    pub passes: u32,
-    pub mm: u32,
-    /// The first task of its process: who waits for the process's threads.
-    pub leader: TaskId,
-    /// Number of its name in profiles.
-    pub comm: u16,
-    /// Which of its sleeps is on; timers carry the number.
-    pub sleep: u64,
+    pub kind: WorkKind,
     /// sched.h: default_timer_slack_ns is 0, which is inherited: its timers have no slack, whatever its policy.
     pub no_slack: bool,
+    /// Number of its name in profiles.
+    pub comm: u16,
+    /// The first task of its process: who waits for the process's threads.
+    pub leader: TaskId,
+    /// Which of its sleeps is on; timers carry the number.
+    pub sleep: u64,
+    pub after_long: Option<Box<Op>>,
+    pub passes: u32,
+    pub mm: u32,
 }
 
 /// Operations that take no simulated time, done in one step before the task pauses: a program that never takes time would
@@ -204,7 +209,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::Syscall(_) => return true,
             Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
                 if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
-                    self.pause(cpu);
+                    if !self.sleeps_for_stopper(cpu) {
+                        self.pause(cpu);
+                    }
                 } else {
                     // What was done on the way back took time.
                     let now = self.sched.arch().now(cpu);
@@ -213,6 +220,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Pending::Long { .. } => self.step_long(cpu, task),
             Pending::Dying => self.finish_exit(cpu, task),
+            Pending::Executed => {
+                self.context(task).pending = Pending::Nothing;
+                self.sched.executed(cpu);
+                return self.step_task(cpu, task);
+            }
             Pending::Nothing => unreachable!("nothing is pending"),
         }
         false
@@ -345,11 +357,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Exec => {
                 self.sched.sched_exec(cpu);
-                true
+                self.context(task).pending = Pending::Executed;
+                !self.sleeps_for_stopper(cpu)
             }
             Op::SetAffinity(mask) => {
                 let answer = self.sched.set_cpus_allowed(cpu, task, mask);
-                self.answered(task, answer)
+                self.answered(task, answer) && !self.sleeps_for_stopper(cpu)
             }
             Op::SetNice(nice) => {
                 self.sched.set_user_nice(cpu, task, nice);
@@ -536,7 +549,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             // It was done when the sibling's coming or going changed its speed.
             Pending::Nothing => {}
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Dying => unreachable!("user mode is no system call"),
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => {
+                unreachable!("user mode is no system call")
+            }
         }
         if unlikely(passes > 0) {
             self.sched.arch_mut().passed(cpu, spent.0 / ps_per_cycle, passes);

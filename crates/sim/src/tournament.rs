@@ -85,6 +85,14 @@ impl Tournament {
         self.keys[1] % NR_CPUS as u64 == u64::from(cpu.0)
     }
 
+    /// Who won the part of the tournament, of `2^parts` equal ones, in which `cpu` plays.
+    #[inline(always)]
+    pub fn winner_beside(&self, cpu: CpuId, parts: u32) -> CpuId {
+        let place = self.first_round + cpu.index();
+        let rounds = self.first_round.trailing_zeros().saturating_sub(parts);
+        CpuId((self.keys[place >> rounds] % NR_CPUS as u64) as u16)
+    }
+
     /// Counts from the first of all times. Returns whether there is one.
     #[cold]
     #[inline(never)]
@@ -137,6 +145,21 @@ mod tests {
         // The reference has moved there, and yet something is to happen before.
         tree.set(CpuId(1), Ps(far));
         assert_eq!(tree.first(), Some((CpuId(1), Ps(far))));
+    }
+
+    #[test]
+    fn parts_have_winners_of_their_own() {
+        let mut tree = Tournament::new(6);
+        for (cpu, at) in [60, 50, 40, 30, 20, 10].into_iter().enumerate() {
+            tree.set(CpuId::new(cpu), Ps(at));
+        }
+        let winners = |parts| (0..6).map(|cpu| tree.winner_beside(CpuId(cpu), parts).0).collect::<Vec<u16>>();
+        assert_eq!(winners(0), [5, 5, 5, 5, 5, 5]);
+        assert_eq!(winners(1), [3, 3, 3, 3, 5, 5]);
+        assert_eq!(winners(2), [1, 1, 3, 3, 5, 5]);
+        // No part is smaller than a CPU.
+        assert_eq!(winners(3), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(winners(9), winners(3));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Devices' interrupts, softirqs and ksoftirqd, whose time they take; idle states and the time in them.
 
 use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use machine::idle::{IdleOptions, IdleRules, TickUnchosen, Way};
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
 use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
@@ -69,6 +69,7 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
             target_residency_us,
             polling: target_residency_us == 0,
             package_wake: if name == "C6" { package_wake } else { Ps::ZERO },
+            flushes: false,
             wake: Ps::from_ns(wake),
         })
         .to_vec();
@@ -420,6 +421,60 @@ fn the_tick_goes_on_over_short_idles_since_v4_17() {
     // 375 ms and more, 4 ms from tick to tick.
     assert!(ticks(IdleRules::V4_15) < 5);
     assert!(ticks(IdleRules::V6_1) > 60, "{}", ticks(IdleRules::V6_1));
+}
+
+#[test]
+fn without_a_driver_the_tick_stops_once_it_has_ended_an_idle() {
+    let ticks = |idle, way, ms| {
+        let mut sim = machine(IrqRules::V6_1, idle, None);
+        sim.sched.arch.set_idle_options(&IdleOptions { way, ..IdleOptions::default() });
+        sim.spawn(CpuId(0), pinned("sleeper", CPU1, periodic(Ns::from_ms(ms), 50)));
+        finish(&mut sim);
+        sim.ticks(CPU1)
+    };
+    let stops = IdleRules { tick_unchosen: TickUnchosen::Stops, ..IdleRules::V6_12 };
+    for way in [Way::Off, Way::Halt] {
+        assert!([IdleRules::V4_15, stops].iter().all(|&rules| ticks(rules, way, 10) < 3), "at once");
+        for rules in [IdleRules::V6_1, IdleRules::V6_12] {
+            // A tick in each of fifty idles of two and a half periods; and idles of half a period never stop it.
+            assert!((48..=52).contains(&ticks(rules, way, 10)), "{}", ticks(rules, way, 10));
+            assert!((24..=27).contains(&ticks(rules, way, 2)), "{}", ticks(rules, way, 2));
+        }
+    }
+    // A CPU that is told to poll keeps it.
+    assert!(ticks(IdleRules::V6_1, Way::Poll, 10) > 120);
+}
+
+#[test]
+fn times_to_timers_begin_where_the_idle_loop_does() {
+    // The way to the governor takes 30 us. It is told of 420 us or 390 until the timer, of which its sleeper's slack is 50: C6 needs 400.
+    let deepest = |us: u64| {
+        let mut sim = machine(IrqRules::V6_1, IdleRules::V6_12, None);
+        sim.sched.arch.prices.paths[paths::CPU_IDLE_LOOP.0 as usize] = Cycles(30_000);
+        sim.spawn(CpuId(0), pinned("sleeper", CPU1, [Op::SleepFor(Ns((us - 50) * 1_000)), report(1)]));
+        assert_eq!(sim.run(Ns(200_000)), End::Time);
+        sim.sched.arch.idle_state(CPU1).expect("it sleeps").0
+    };
+    assert_eq!([390, 420].map(deepest), [2, 3]);
+}
+
+#[test]
+fn who_sleeps_until_a_time_that_has_passed_sleeps_and_another_runs_meanwhile() {
+    let slept = |past: u64| {
+        let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
+        let until = Ns(2_000_000 - past);
+        let late =
+            [Op::RunFor(Ns::from_ms(2)), report(1), Op::SleepUntil(until), report(2), Op::RunFor(Ns::from_ms(1))];
+        let late = sim.spawn(CpuId(0), pinned("late", CPU1, late));
+        let idle = SchedAttr { sched_policy: Policy::Idle, ..SchedAttr::NORMAL };
+        let hog = pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(1)), report(3)]);
+        sim.spawn(CpuId(0), TaskSpec { attr: Some(idle), ..hog });
+        assert_eq!(sim.run(Ns(2_500_000)), End::Time);
+        assert!(value(&sim, 1) == 2_000_000 && sim.sched.task[late].nvcsw == 1);
+        value(&sim, 2) - value(&sim, 1)
+    };
+    // What is left of its slack of 50 us; where that has passed too, the least that a clock is set to.
+    assert_eq!([20_000, 80_000].map(slept), [30_000, 1_000]);
 }
 
 #[test]

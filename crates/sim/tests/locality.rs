@@ -1,8 +1,9 @@
 //! What a task's run time takes from where it runs and from what runs beside it.
 
+use machine::description::{Description, How, builtin, parse};
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
-use machine::prices::Prices;
+use machine::prices::{IdleState, Prices};
 use machine::smt::{SmtPrices, WorkKind};
 use machine::topology::{Distance, Numbering, Topology, from_synthetic};
 use os::memory::{RegionId, RegionSpec};
@@ -113,6 +114,46 @@ fn four_threads_of_a_core_share_what_the_machine_says_that_four_do() {
     }
 }
 
+fn shipped(name: &str) -> Description {
+    let (_, text) = builtin().iter().find(|(other, _)| *other == name).unwrap_or_else(|| panic!("no machine {name}"));
+    parse(text, name).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What so many busy threads of a core do, in permille of what one does alone: docs/cost-model.md, "What the second thread of a core
+/// adds", and for POWER9 the sources in its file.
+#[test]
+fn a_core_of_a_machine_that_ships_does_what_was_found_of_it() {
+    let (compute, memory) = (WorkKind::Compute, WorkKind::Memory);
+    for (name, kind, threads, found) in [
+        ("core-i9-12900k", compute, 2, 1312),
+        ("epyc-7742-2s-nps4", compute, 2, 1358),
+        ("epyc-7763-2s-nps1", compute, 2, 1332),
+        ("epyc-9654", compute, 2, 1332),
+        ("xeon-gold-6148-2s", compute, 2, 1296),
+        ("xeon-platinum-8375c-2s", compute, 2, 1238),
+        ("cloud-vm-2", compute, 2, 1238),
+        ("xeon-platinum-8480-2s", compute, 2, 1312),
+        ("xeon-platinum-8480-2s", memory, 2, 1869),
+        ("power9-16c-2s", compute, 2, 1400),
+        ("power9-16c-2s", compute, 4, 1600),
+    ] {
+        let description = shipped(name);
+        let figure = match (kind, threads) {
+            (WorkKind::Memory, _) => "smt.memory_beside_memory".to_string(),
+            (_, 2) => "smt.speed".to_string(),
+            (_, threads) => format!("smt.threads_{threads}"),
+        };
+        assert_ne!(description.figure(&figure).expect("given").how, How::Guess, "{name} {figure}");
+        let cores = format!("pack:1 l3:1 core:2 pu:{threads}");
+        let topology = from_synthetic(&cores, "test", Numbering::AsListed).expect("a valid machine");
+        let prices = Prices { smt: description.smt(), ..Prices::free() };
+        let tasks = (0..threads).map(|n| TaskSpec { kind, ..worker(n as u32, n, 20) }).collect();
+        let took = took(machine(&topology, prices), tasks);
+        let done: u64 = took.iter().map(|took| 20_000 * 1000 / took).sum();
+        assert!(near(done, found), "{name}, {threads} threads: {done}");
+    }
+}
+
 /// Two packages of eight cores; 1 ns a cycle, 16 MiB of last level cache at 20 ns, memory at 100 ns and 150 ns from the other package,
 /// ten lines at once, 8 bytes a ns from each node.
 fn with_memory() -> (Topology, Prices) {
@@ -195,6 +236,53 @@ fn who_moves_fetches_its_data_from_where_it_lies() {
     for (to, way) in [(1, 20), (8, 200)] {
         let (more, expected) = (ends(512 << 10, to) - ends(0, to), 8192 * (20 + way) / 10_000);
         assert!(more.abs_diff(expected) <= 2, "to {to}: {more} us more, {expected} expected");
+    }
+}
+
+#[test]
+fn who_sleeps_until_its_core_has_emptied_its_caches_fetches_its_data_again() {
+    let topology = from_synthetic("pack:1 l3:1 core:2 pu:2", "test", Numbering::LinuxX86).expect("a valid machine");
+    let (_, mut prices) = with_memory();
+    (prices.l1_bytes, prices.l2_bytes, prices.l2_load) = (32 << 10, 1 << 20, Cycles(12));
+    let state = |name: &str, us: u32, flushes: bool| IdleState {
+        name: name.to_string(),
+        exit_latency_us: us,
+        target_residency_us: 3 * us,
+        polling: false,
+        wake: Ps::ZERO,
+        package_wake: Ps::ZERO,
+        flushes,
+    };
+    // When a task has slept fifty times for so long, and each time done 1 ms of work on its data since: us. A sibling may be busy.
+    let ends = |set: u64, sleep: Ns, flushes: bool, busy: bool| {
+        let prices = Prices { idle_states: vec![state("C1", 1, false), state("C6", 100, flushes)], ..prices.clone() };
+        let mut sim = machine(&topology, prices);
+        let turn = move |_| [Op::WorkFor(Ns::from_ms(1)), Op::SleepFor(sleep)];
+        let steps = (0..50).flat_map(turn).chain([Op::WorkFor(Ns::from_ms(1)), Op::Report { series: 0, value: 0 }]);
+        let on = |cpu| Some(CpuMask::single(CpuId(cpu)));
+        let task = TaskSpec { cpus: on(0), working_set: set, data: set, ..TaskSpec::new("sleeper", Steps(steps)) };
+        sim.spawn(CpuId(0), task);
+        if busy {
+            let steps = [Op::WorkFor(Ns::from_ms(2_000))].into_iter();
+            sim.spawn(CpuId(2), TaskSpec { cpus: on(2), ..TaskSpec::new("busy", Steps(steps)) });
+        }
+        sim.run(Ns::from_ms(10_000));
+        sim.samples.iter().find(|sample| sample.series == 0).expect("it ends").at.0 / 1000
+    };
+    // 512 KiB are 8192 lines of 20 ns, ten at once: when it first comes, and after each deep sleep.
+    let fetch = 8192 * 20 / 10_000;
+    let (deep, shallow) = (Ns::from_ms(5), Ns(50_000));
+    let data = |sleep, flushes, busy| ends(512 << 10, sleep, flushes, busy) - ends(0, sleep, flushes, busy);
+    for (sleep, flushes, busy, fetches) in [
+        (deep, true, false, 51),
+        (deep, false, false, 1),
+        (shallow, true, false, 1),
+        // The core is awake as long as one of its threads is.
+        (deep, true, true, 1),
+    ] {
+        let more = data(sleep, flushes, busy);
+        let case = format!("{sleep:?}, flushes: {flushes}, busy: {busy}");
+        assert!(more.abs_diff(fetches * fetch) <= fetches, "{case}: {more} us more, {fetches} times {fetch} expected");
     }
 }
 

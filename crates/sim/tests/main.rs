@@ -5,6 +5,7 @@ mod equivalence;
 mod interrupts;
 mod invariants;
 mod locality;
+mod many;
 mod net;
 mod nohz_full;
 mod numa;

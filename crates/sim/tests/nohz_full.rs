@@ -2,7 +2,7 @@
 
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
-use machine::prices::Prices;
+use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
 use os::pipe::PipeRules;
 use os::preempt::Preempt;
@@ -18,7 +18,7 @@ use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use sim::timeline::Change;
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CpuId, CpuMask, Ns};
+use units::{CpuId, CpuMask, Ns, Ps};
 
 const HZ: u64 = 250;
 const CPU0: CpuId = CpuId(0);
@@ -53,8 +53,12 @@ fn task(comm: &str, policy: Policy, work: Work) -> TaskSpec {
 
 /// Four CPUs, all but the first of nohz_full=, on which nothing but tasks takes time.
 fn machine(kernel: Kernel, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
+    machine_of(kernel, Prices::free(), IdleRules::V4_15, sink)
+}
+
+fn machine_of(kernel: Kernel, prices: Prices, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
-    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+    let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), idle, 1);
     if let Some(sink) = sink {
         hardware.set_sink(sink);
     }
@@ -183,4 +187,32 @@ fn who_keeps_the_time_cannot_go() {
     sim.idle(Ns::from_ms(10));
     let [refused] = &sim.refused[..] else { panic!("one of two changes is refused") };
     assert_eq!((refused.refusal.errno, refused.change.clone()), (Errno::EBUSY, Change::CpuOffline(CPU0)));
+}
+
+/// The state of the CPU that keeps the time, when a task ends there 150 us before the next tick.
+fn state_of_the_keeper(kernel: Kernel, idle: IdleRules) -> usize {
+    let state = |(name, exit_latency_us, target_residency_us): (&str, u32, u32)| IdleState {
+        name: name.to_string(),
+        exit_latency_us,
+        target_residency_us,
+        polling: target_residency_us == 0,
+        wake: Ps::ZERO,
+        package_wake: Ps::ZERO,
+        flushes: false,
+    };
+    let mut prices = Prices::free();
+    prices.idle_states = [("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C6", 133, 400)].map(state).to_vec();
+    let mut sim = machine_of(kernel, prices, idle, None);
+    let spec = TaskSpec { cpus: Some(CpuMask::single(CPU0)), ..TaskSpec::new("once", Work::For(Ns(3_850_000))) };
+    sim.spawn(CPU0, spec);
+    sim.spawn(CPU0, task("hog", Policy::Normal, Work::Forever));
+    sim.run(Ns(3_900_000));
+    sim.sched.arch.idle_state(CPU0).expect("nothing is left there").0
+}
+
+#[test]
+fn who_keeps_the_time_is_told_of_a_whole_period_until_v4_16() {
+    // The time to the next timer was written where the tick stops, and there it never does.
+    assert_eq!(state_of_the_keeper(V4_16, IdleRules::V4_15), 3);
+    assert_eq!(state_of_the_keeper(V6_1, IdleRules::V6_1), 2);
 }

@@ -56,6 +56,12 @@ impl CpuMask {
         self.words.iter().all(|&w| w == 0)
     }
 
+    /// The set as it is kept, 64 CPUs to a word.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     #[inline]
     pub fn first(&self) -> Option<CpuId> {
         self.next_from(0)

@@ -15,12 +15,6 @@ pub fn unlikely(condition: bool) -> bool {
     }
 }
 
-/// So many tasks do not fit into the host's nearer caches with all that hangs on them: only then [`foresee`] is worth its loads.
-pub const MANY_TASKS: usize = 256;
-
-/// Reads values that are about to be asked for. Nobody waits for these loads, and those that stand together are on their way together, where
-/// a miss here and a miss there would each take the whole way from the host's memory.
-#[inline(always)]
-pub fn foresee<const N: usize>(values: [u64; N]) {
-    std::hint::black_box(values.into_iter().fold(0, |all, value| all ^ value));
-}
+/// So many tasks do not fit into the host's nearer caches with all that hangs on them: only then [`prefetch`](crate::prefetch) is
+/// worth its instructions.
+pub const MANY_TASKS: usize = 2048;

@@ -3,13 +3,15 @@
 mod cpumask;
 mod divisor;
 mod hint;
+mod prefetch;
 mod prng;
 mod slots;
 mod time;
 
 pub use cpumask::{CpuMask, Members, PerCpu};
 pub use divisor::{Divisor, Permille};
-pub use hint::{MANY_TASKS, foresee, unlikely};
+pub use hint::{MANY_TASKS, unlikely};
+pub use prefetch::{prefetch, prefetch_lines};
 pub use prng::Prng;
 pub use slots::Slots;
 pub use time::{Cycles, Ns, Ps};

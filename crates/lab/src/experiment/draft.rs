@@ -1,5 +1,6 @@
 //! What an experiment file and the command line say, before it is looked at: pieces of text with their places.
 
+use crate::machines::within;
 use crate::mistake::{Mistake, Written};
 
 /// An experiment as written. Options of the command line come after the file: see each method for what they do to it.
@@ -42,6 +43,27 @@ pub struct DraftWorkload {
     pub published: Vec<(Written, Written)>,
     pub profile: Option<DraftProfile>,
     pub in_file: bool,
+}
+
+impl DraftWorkload {
+    /// The path of the one file that a workload of files takes as its parameter. `of`: what the file is, as `trace:file=path of a ...` ends.
+    pub(super) fn path_of_file(&self, folder: &str, of: &str) -> Result<String, Mistake> {
+        let mut file = None;
+        for (key, values) in &self.parameters {
+            match (key.text.as_str(), &values[..]) {
+                ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
+                ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
+                _ => return Err(key.unknown("parameter", ["file"])),
+            }
+        }
+        let name = &self.name;
+        let Some(file) = file else {
+            return Err(
+                name.mistake(format!("{} without a file", name.text), format!("{}:file=path of {of}", name.text))
+            );
+        };
+        Ok(within(if self.in_file { folder } else { "" }, &file.text))
+    }
 }
 
 /// `profile = { title = "...", functions = [...] }` as written.

@@ -18,18 +18,19 @@ mod timeline;
 mod toml_file;
 mod trace;
 mod workload;
+mod workload_table;
 
 pub use arm::{Arm, CONFIGS, resolve as resolve_arm};
 pub use draft::{Draft, DraftArm, DraftFigure, DraftSetting, DraftWorkload, SettingKind};
 pub use figure::{Figure, Measure, Over, Tasks, Tolerance, Values};
 pub use iterations::{Adaptive, Plan};
 pub use plan::Job;
-pub use profile::ProfileTable;
 pub(crate) use profile::rows as profile_rows;
 pub use recording::{header, line};
 pub use rt_app::rt_app_file;
 pub use toml_file::parse;
-pub use workload::{Point, Source, WorkloadTable, names as workload_names};
+pub use workload::names as workload_names;
+pub use workload_table::{Point, ProfileTable, Source, WorkloadTable};
 
 use crate::boot::is_hz;
 use crate::machines::{Files, Machine, stem, within};

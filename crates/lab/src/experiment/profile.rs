@@ -1,23 +1,13 @@
 //! `profile = { title = ..., functions = [...] }` of a workload: the tables of kernel functions' shares that its runs make beside its own.
 
-use super::WorkloadTable;
 use super::draft::DraftProfile;
+use super::workload_table::{ProfileTable, WorkloadTable};
 use crate::mistake::{Mistake, Written};
 use crate::tables::Published;
 use std::collections::BTreeSet;
 
 /// Functions of one workload.
 const MOST_FUNCTIONS: usize = 1_000;
-
-/// Two tables of shares: of functions with what they call, and by themselves.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProfileTable {
-    /// Of the first table; the second one's has `-self` behind it.
-    pub title: String,
-    pub functions: Vec<String>,
-    /// What `perf report` showed on a real machine, in the order of the tables.
-    pub published: [Option<Published>; 2],
-}
 
 /// Checks what was written. `table` is the workload's own.
 pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<ProfileTable, Mistake> {

@@ -1,7 +1,7 @@
 //! rt-app files as workloads.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, WorkloadTable, path_of_file};
+use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::programs::application;
@@ -76,7 +76,7 @@ pub fn rt_app_file(file: &FileSetup) -> Result<Application, Mistake> {
 
 /// Reads the file that the parameter `file` names.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
-    let path = path_of_file(draft, folder, "its JSON description")?;
+    let path = draft.path_of_file(folder, "its JSON description")?;
     let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "an rt-app file (JSON)"))?;
     Ok(FileSetup { path, text: text.into() })
 }

@@ -1,7 +1,7 @@
 //! Scripts as workloads: tasks in a few lines, from a file or from the experiment itself.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, WorkloadTable};
+use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem, within};
 use crate::mistake::{Location, Mistake};
 use crate::programs::{SCRIPT, script};

@@ -1,7 +1,7 @@
 //! Recorded traces as workloads.
 
 use super::draft::DraftWorkload;
-use super::workload::{Point, Source, WorkloadTable, path_of_file};
+use super::workload_table::{Point, Source, WorkloadTable};
 use crate::machines::{Files, stem};
 use crate::mistake::Mistake;
 use crate::programs::{TRACE, mistake, whole};
@@ -52,7 +52,7 @@ pub fn resolve(
 
 /// Reads the file that the parameter `file` names.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<(String, Replay), Mistake> {
-    let path = path_of_file(draft, folder, "a recorded trace")?;
+    let path = draft.path_of_file(folder, "a recorded trace")?;
     let expected = "a recorded trace: of Perfetto, or the text of trace-cmd report or perf script";
     let bytes = files.bytes(&path).map_err(|error| Mistake::file(&path, error, expected))?;
     let replay = trace::read(&bytes).map_err(|error| mistake(&path, error))?;

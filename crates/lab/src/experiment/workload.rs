@@ -1,13 +1,12 @@
 //! Workloads of an experiment: parameters, and what a list of values of one makes of a table.
 
 use super::draft::DraftWorkload;
-use super::profile::ProfileTable;
-use crate::machines::{Files, within};
+use super::workload_table::{Point, Source, WorkloadTable};
+use crate::machines::Files;
 use crate::mistake::{Mistake, Written};
 use crate::programs::{RT_APP, SCRIPT, TRACE};
-use crate::setup::{FileSetup, WorkloadSetup};
 use crate::statistics::Better;
-use crate::tables::{Class, Operation, Published, Table, TimeStatistic};
+use crate::tables::{Class, Published};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
@@ -17,29 +16,6 @@ use workloads::{Parameter, Summary, Workload};
 const MOST_VALUES: usize = 10_000;
 /// Tables that the lists of one workload make.
 const MOST_TABLES: u64 = 1_000;
-
-/// One table of the report: a workload over a list of rows.
-#[derive(Clone, Debug)]
-pub struct WorkloadTable {
-    /// The title, where it is not simply the workload's name.
-    pub title: Option<String>,
-    pub source: Source,
-    /// Parameters that all rows share.
-    pub parameters: BTreeMap<String, Value>,
-    pub points: Vec<Point>,
-    /// How long the workload wants to run, in simulated time; zero where it ends by itself.
-    pub duration: Ns,
-    pub class: Class,
-    pub unit: String,
-    pub better: Better,
-    /// Samples are whole numbers, this many to the unit.
-    pub per_unit: u64,
-    pub decimals: usize,
-    /// What a real machine measured with the first arm's kernel.
-    pub published: Option<Published>,
-    /// Shares of kernel functions that its runs measure beside.
-    pub profile: Option<ProfileTable>,
-}
 
 /// Reads a published column, whose rows must be `known`.
 fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) -> Result<Option<Published>, Mistake> {
@@ -62,89 +38,6 @@ fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) ->
     }
     let source = source.ok_or_else(|| first.mistake("published figures without a source", "source = \"...\""))?;
     Ok(Some(Published { source, rows }))
-}
-
-impl WorkloadTable {
-    /// Whether the document has a row of this label.
-    fn has_row(&self, label: &str) -> bool {
-        match self.class {
-            Class::Variabletime => TimeStatistic::ALL.iter().any(|statistic| statistic.label() == label),
-            _ => self.points.iter().flat_map(|point| &point.operations).any(|row| row == label),
-        }
-    }
-
-    /// The table of these rows; none without any.
-    pub fn table(&self, arms: Vec<String>, operations: Vec<Operation>, published: Option<Published>) -> Option<Table> {
-        (!operations.is_empty()).then(|| Table {
-            name: self.title.clone(),
-            workload: self.source.name().to_string(),
-            parameters: self.parameters.clone(),
-            class: self.class.clone(),
-            unit: self.unit.clone(),
-            better: self.better,
-            decimals: self.decimals,
-            arms,
-            operations,
-            published,
-        })
-    }
-
-    /// A sample in the table's unit.
-    pub fn in_units(&self, sample: u64) -> f64 {
-        sample as f64 / self.per_unit as f64
-    }
-
-    /// What a run of one of its points is of.
-    pub fn workload(&self, point: usize) -> WorkloadSetup {
-        WorkloadSetup {
-            name: self.source.name().to_string(),
-            parameters: self.points[point].values.clone(),
-            file: self.source.file().cloned(),
-            profile: self.profile.as_ref().map_or(Vec::new(), |profile| profile.functions.clone()),
-        }
-    }
-}
-
-/// Where a workload's tasks come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// By its name in [`workloads::all`].
-    Registered(&'static str),
-    /// An rt-app file.
-    RtApp(FileSetup),
-    /// Tasks in a few lines.
-    Script(FileSetup),
-    /// The scripts of a recorded trace.
-    Trace(FileSetup),
-}
-
-impl Source {
-    pub fn name(&self) -> &'static str {
-        match self {
-            Source::Registered(name) => name,
-            Source::RtApp(_) => RT_APP,
-            Source::Script(_) => SCRIPT,
-            Source::Trace(_) => TRACE,
-        }
-    }
-
-    pub fn file(&self) -> Option<&FileSetup> {
-        match self {
-            Source::Registered(_) => None,
-            Source::RtApp(file) | Source::Script(file) | Source::Trace(file) => Some(file),
-        }
-    }
-}
-
-/// One choice of a workload's parameters: what a run is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Point {
-    /// For the names of its records.
-    pub name: String,
-    /// Labels of the rows that a run of it measures.
-    pub operations: Vec<String>,
-    /// Every parameter of the workload.
-    pub values: BTreeMap<String, u64>,
 }
 
 /// Every workload, by name.
@@ -300,23 +193,6 @@ fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Resu
         numbers.push(number);
     }
     Ok(numbers)
-}
-
-/// The path of the one file that a workload of files takes as its parameter. `of`: what the file is, as `trace:file=path of a ...` ends.
-pub(super) fn path_of_file(draft: &DraftWorkload, folder: &str, of: &str) -> Result<String, Mistake> {
-    let mut file = None;
-    for (key, values) in &draft.parameters {
-        match (key.text.as_str(), &values[..]) {
-            ("file", [value]) if file.is_none() && !value.text.is_empty() => file = Some(value),
-            ("file", _) => return Err(key.mistake(format!("not one path as {}", key.quoted()), "file=path, once")),
-            _ => return Err(key.unknown("parameter", ["file"])),
-        }
-    }
-    let name = &draft.name;
-    let Some(file) = file else {
-        return Err(name.mistake(format!("{} without a file", name.text), format!("{}:file=path of {of}", name.text)));
-    };
-    Ok(within(if draft.in_file { folder } else { "" }, &file.text))
 }
 
 #[cfg(test)]

@@ -3,17 +3,18 @@
 //! Each value that the table has for two nodes is one figure, `topology.distances.21`: all pairs that are so far apart are one class,
 //! and are moved together. A class ends where the next one begins, so that moving one leaves their order as it is.
 
+use super::entry::{RULE_RANGE, read_how, whole_by};
 use super::error::DescriptionError;
 use super::figure::{Figure, How, Unit};
-use super::read::{RULE_RANGE, read_how};
 use super::toml_text::{Node, Table};
-use super::topology_table::{RULE, RULE_SOURCE, whole_by};
-use super::{Description, NamedFigure};
+use super::{Description, Fact, NamedFigure};
 use crate::topology::{DraftDistance, Location, Topology};
 use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE};
 
 /// What the names of distances begin with.
 pub(super) const PREFIX: &str = "topology.distances.";
+pub(super) const RULE: &str = "a topology is whole and without contradictions";
+pub(super) const RULE_SOURCE: &str = "a topology names its source, as every number does";
 const RULE_DISTANCE: &str = "a distance lies in its table's range, and none is shorter than a node's own, which is 10";
 const RULE_SYMMETRY: &str = "distances are symmetric";
 /// What is believed where nobody tells: more than local, and no more than tables of machines that ship have.
@@ -106,11 +107,11 @@ fn require_symmetry(rows: &[Node], numbers: &[Vec<u64>]) -> Result<(), Descripti
 
 impl Told {
     /// Of a table that a user's topology brings: it is what it is.
-    pub fn by_user(topology: &Topology, file: &str) -> Option<Told> {
+    pub fn by_user(topology: &Topology, fact: &Fact, file: &str) -> Option<Told> {
         let classes = topology.node_distances();
         let range = (u64::from(*classes.first()?), u64::from(*classes.last()?));
-        let (source, at) = ("the user's input".to_string(), Location::of(file));
-        let told = Told { source, how: How::Vendor, range, values: Vec::new(), at, depth: 0 };
+        let (source, at) = (fact.source.clone(), Location::of(file));
+        let told = Told { source, how: fact.how, range, values: Vec::new(), at, depth: 0 };
         topology.distances_told.then_some(told)
     }
 

@@ -22,10 +22,10 @@
 //!
 //! `kernel = { value = "untold", ... }` in place of the governor keeps all of it from the scheduler.
 
+use super::entry::{Bounds, push_figure, read_fact};
 use super::error::DescriptionError;
 use super::figure::Dimension;
-use super::power_table::{check_whole, read_idle_power, read_package};
-use super::read::{Bounds, push_figure, read_fact};
+use super::power_table::{check_whole, idle_name, read_idle_power, read_package};
 use super::toml_text::Table;
 use super::topology_table::set;
 use super::{Description, EnergyDomain};
@@ -114,11 +114,6 @@ fn read_kernel(energy: &Table, into: &mut Description) -> Result<Option<bool>, D
 /// The name of a domain's figures: `energy.0-3.1`, by its CPUs and the number of the state.
 fn state_name(cpus: &CpuMask, number: usize) -> String {
     format!("energy.{}.{number}", cpus.list())
-}
-
-/// The same of an idle state: `energy.0-3.idle.C1`.
-pub(super) fn idle_name(cpus: &CpuMask, state: &str) -> String {
-    format!("energy.{}.idle.{state}", cpus.list())
 }
 
 fn read_states(domain: &Table, cpus: &CpuMask, into: &mut Description) -> Result<Vec<EmState>, DescriptionError> {
@@ -347,7 +342,7 @@ capacity = [{ value = 400, cpus = "0-1" }]
         let power = energy(&[(500, 50)], "2-3").replace("unit = \"mW\"", "unit = \"MHz\"");
         assert!(refused(&power).contains("expected one of uW, mW, W"));
         let governor = energy(&[(500, 50)], "2-3").replace("\"schedutil\"", "\"schedutl\"");
-        assert!(refused(&governor).contains("expected one of schedutil, performance"));
+        assert!(refused(&governor).contains("found \"schedutl\"; expected \"schedutil\", perhaps"));
         assert!(refused("[energy]\ndomains = 3").contains("expected `domain`, perhaps"));
     }
 }

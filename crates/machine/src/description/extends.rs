@@ -47,9 +47,10 @@ pub fn shipped(name: &str) -> Option<Base> {
 /// If one of the files is not TOML, extends what `find` does not know and does not ship, or extends itself.
 pub fn bases(text: &str, file: &str, find: &FindBase) -> Result<Vec<Base>, DescriptionError> {
     let mut chain: Vec<Base> = Vec::new();
+    let own = file;
     loop {
         let (file, text) = chain.last().map_or((file, text), |base| (base.file.as_str(), &*base.text));
-        let next = next_base(Text { file, text, depth: chain.len() }, &chain, find)?;
+        let next = next_base(own, Text::new(file, text, chain.len()), &chain, find)?;
         match next {
             Some(base) => chain.push(base),
             None => return Ok(chain),
@@ -57,12 +58,14 @@ pub fn bases(text: &str, file: &str, find: &FindBase) -> Result<Vec<Base>, Descr
     }
 }
 
-fn next_base(source: Text, chain: &[Base], find: &FindBase) -> Result<Option<Base>, DescriptionError> {
+/// What `source` extends, which `chain` has led to from the machine's `own` file.
+fn next_base(own: &str, source: Text, chain: &[Base], find: &FindBase) -> Result<Option<Base>, DescriptionError> {
+    let file = source.file;
     let document = source.parse()?;
     let root = Table::new("", &document).expect("a document is a table");
     let Some(value) = root.get("extends") else { return Ok(None) };
     let written = root.string("extends", RULE)?;
-    let base = match find(written, source.file).or_else(|| shipped(written).map(Ok)) {
+    let base = match find(written, file).or_else(|| shipped(written).map(Ok)) {
         Some(Ok(base)) => base,
         Some(Err(why)) => {
             return Err(value.error(&format!("`{}`: {why}", excerpt(written, 80)), "a file that can be read", RULE));
@@ -76,22 +79,28 @@ fn next_base(source: Text, chain: &[Base], find: &FindBase) -> Result<Option<Bas
             return Err(value.error(&format!("the unknown base `{}`", excerpt(written, 80)), &expected, RULE));
         }
     };
-    let itself = source.file == base.file || chain.iter().any(|other| other.file == base.file);
+    let itself = file == base.file || chain.iter().any(|other| other.file == base.file);
     if itself || chain.len() >= MOST {
-        let found = match itself {
-            true => format!("`{}`, which is extended by itself in the end", excerpt(written, 80)),
-            false => format!("more than {MOST} files that extend each other"),
+        let (found, expected) = match itself {
+            true => (
+                format!("`{}`, which is extended by itself in the end", excerpt(written, 80)),
+                "a file that does not lead back here".to_string(),
+            ),
+            false => (
+                format!("`{}` below the {MOST} files that {} already extends", excerpt(written, 80), excerpt(own, 80)),
+                format!("at most {MOST} files, each of which extends the next"),
+            ),
         };
-        return Err(value.error(&found, "a file that does not lead back here", RULE));
+        return Err(value.error(&found, &expected, RULE));
     }
     Ok(Some(base))
 }
 
 /// The file's document, laid over those of `chain`, the nearest first.
 pub(super) fn resolve<'a>(text: &'a str, file: &'a str, chain: &'a [Base]) -> Result<Node<'a>, DescriptionError> {
-    let mut resolved = Text { file, text, depth: 0 }.parse()?;
+    let mut resolved = Text::new(file, text, 0).parse()?;
     for (index, base) in chain.iter().enumerate() {
-        let mut below = Text { file: &base.file, text: &base.text, depth: index + 1 }.parse()?;
+        let mut below = Text::new(&base.file, &base.text, index + 1).parse()?;
         let own_topology = Table::new("", &resolved).is_some_and(|root| root.get("topology").is_some());
         if let Value::Table(entries) = &mut below.value {
             entries.retain(|entry| !OWN.contains(&entry.name.as_str()));

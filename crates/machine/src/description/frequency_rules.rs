@@ -3,11 +3,12 @@
 use super::Description;
 use super::distance_rules::contradiction;
 use super::error::DescriptionError;
-use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE};
+use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE, vendors_of_driver};
 use crate::topology::CpuKind;
 
 const RULE_ORDER: &str = "frequencies are in order: the lowest, the marked, turbo falling with more cores";
 const RULE_POINTS: &str = "the operating points of a kind of CPU end at its highest frequency";
+const RULE_VENDOR: &str = "a driver of cpufreq is for the processors that it knows";
 const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every figure that its frequencies need";
 
 /// Refuses frequencies out of order, and a driver without the figures that it needs.
@@ -41,6 +42,15 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     }
     check_operating_points(machine)?;
     let Some(driver) = machine.facts.iter().find(|named| named.name == "frequency.driver") else { return Ok(()) };
+    let vendors = vendors_of_driver(&driver.fact.value);
+    if let Some(vendor) = machine.vendor().filter(|vendor| !vendors.contains(vendor)) {
+        return Err(DescriptionError {
+            at: driver.at.clone(),
+            found: format!("the driver {} on processors that are {vendor}'s", driver.fact.value),
+            expected: format!("a driver for them; this one is for {}", vendors.join(" and ")),
+            rule: RULE_VENDOR.to_string(),
+        });
+    }
     let hardware = machine.fact("frequency.control").is_some_and(|control| control.value == "hardware");
     let needed = NEEDED_BY_DRIVERS.iter().chain(NEEDED_BY_HARDWARE.iter().filter(|_| hardware));
     for name in needed {
@@ -132,6 +142,12 @@ mod tests {
         let bare = refused(&with(driver));
         assert!(bare.contains("found a driver, but no `frequency.step`; expected frequency.step = {"), "{bare}");
         let wrong = refused(&with(&driver.replace("intel_pstate", "intel_pstat")));
+        assert!(wrong.contains("found \"intel_pstat\"; expected \"intel_pstate\", perhaps"), "{wrong}");
+        let zen = "[processor]\nmake = { value = \"amd-zen\", how = \"guess\", source = \"made up\" }\n";
+        let others = refused(&format!("{}\n{zen}", with(driver)));
+        let expected = "found the driver intel_pstate on processors that are amd's; expected a driver for them; this one is for intel (";
+        assert!(others.contains(expected), "{others}");
+        let wrong = refused(&with(&driver.replace("intel_pstate", "longhaul")));
         assert!(wrong.contains("expected one of acpi-cpufreq, intel_pstate"), "{wrong}");
         let figures = [
             figure("step", "100", "MHz"),

@@ -1,14 +1,17 @@
 //! `[idle]` in a machine file: how an idle CPU is woken, and its states, shallowest first.
 
 use super::Description;
+use super::entry::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
 use super::error::DescriptionError;
 use super::figure::Dimension;
-use super::names::{FACTS, IDLE_KEYS, KEYS, OPTIONAL_FACTS};
-use super::read::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
+use super::names::{FACTS, FLUSHES, IDLE_KEYS, IDLE_STATE_FACTS, KEYS, OPTIONAL_FACTS, OWN_CACHES};
 use super::toml_text::{Node, Table};
 use crate::topology::excerpt;
 
 const RULE_ORDER: &str = "idle states are in order: neither latency nor residency falls from one to the next";
+const RULE_WAKE: &str = "a deeper idle state may, in its range, take as long to wake as the one before";
+const RULE_FLUSH: &str =
+    "a deeper idle state keeps no more in the caches than a shallower one, and one that polls keeps all";
 
 const RULE: &str = "an idle state has a name, a declared latency and residency, and a true wake time";
 const RULE_KIND: &str = "a kind of CPU has the machine's idle states, by name and in order, with figures of its own";
@@ -90,7 +93,8 @@ fn read_state<'t, 'a>(
     into: &mut Description,
 ) -> Result<(Table<'t, 'a>, String), DescriptionError> {
     let table = idle.as_table("state", state)?;
-    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).collect();
+    let facts = IDLE_STATE_FACTS.iter().map(|fact| fact.0);
+    let known: Vec<&str> = std::iter::once("name").chain(IDLE_KEYS.iter().map(|key| key.0)).chain(facts).collect();
     table.only(&known, RULE_NAMES)?;
     let name = table.string("name", RULE)?.to_string();
     let at = table.get("name").unwrap_or(state);
@@ -111,12 +115,29 @@ fn read_state<'t, 'a>(
             None => {}
         }
     }
+    for (fact, allowed, _) in IDLE_STATE_FACTS {
+        if let Some(value) = named.get(fact) {
+            into.facts.push(read_fact(&named, fact, value, allowed)?);
+        }
+    }
     Ok((named, name))
 }
 
-/// That the last of these states is declared to be no shallower than the one before.
+/// That the last of these states is declared to be no shallower than the one before, keeps no more, and can be none by its wake time: its
+/// value may be less, as the two are found apart, its range not wholly so.
 fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Description) -> Result<(), DescriptionError> {
+    let flushes = |state: &String| machine.flushes(prefix, state);
+    let residency = |state: &String| machine.figure(&format!("{prefix}.{state}.target_residency"));
+    let polls = |state: &String| residency(state).is_some_and(|us| us.value == 0);
+    if let Some(last) = states.last().filter(|last| flushes(last) && polls(last)) {
+        let found = format!("`{}` of {last}, which polls", table.full_name(FLUSHES));
+        return Err(at_flushes(table, &found, "a state that halts the CPU"));
+    }
     let [.., before, last] = states else { return Ok(()) };
+    if flushes(before) && !flushes(last) {
+        let found = format!("{last}, which flushes nothing, after {before}, which does");
+        return Err(at_flushes(table, &found, &format!("flushes = {{ value = \"{OWN_CACHES}\", ... }}")));
+    }
     for key in ["exit_latency", "target_residency"] {
         let of = |state: &String| machine.figure(&format!("{prefix}.{state}.{key}"));
         let (Some(shallow), Some(deep)) = (of(before), of(last)) else { continue };
@@ -126,7 +147,29 @@ fn check_order(table: &Table, prefix: &str, states: &[String], machine: &Descrip
             return Err(at.unwrap_or_else(|| table.error(&found, &format!("{shallow} or more"), RULE_ORDER)));
         }
     }
+    let wake = |state: &String| machine.figure(&format!("{prefix}.{state}.wake"));
+    if let (Some(shallow), Some(deep)) = (wake(before), wake(last))
+        && deep.range.1 < shallow.range.0
+        // A loop that polls is as slow as what it does between two looks.
+        && !polls(before)
+    {
+        let found = format!(
+            "`{}` of {deep}, all of whose range is below that of {before} with {shallow}",
+            table.full_name("wake")
+        );
+        let expected = "ranges that overlap, or the states in their order";
+        let at = table.get("wake").map(|value| value.error(&found, expected, RULE_WAKE));
+        return Err(at.unwrap_or_else(|| table.error(&found, expected, RULE_WAKE)));
+    }
     Ok(())
+}
+
+/// An error where a state says what it flushes, else at the state.
+fn at_flushes(table: &Table, found: &str, expected: &str) -> DescriptionError {
+    match table.get(FLUSHES) {
+        Some(value) => value.error(found, expected, RULE_FLUSH),
+        None => table.error(found, expected, RULE_FLUSH),
+    }
 }
 
 #[cfg(test)]
@@ -163,7 +206,10 @@ mod tests {
         let bare = parse(FIXTURE, "m.toml").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((bare.idle_governor(), bare.halt_poll_ns()), (None, None));
         let wrong = parse(&with(&governor.replace("haltpoll", "halt")), "m.toml").expect_err("no such").to_string();
-        assert!(wrong.contains("found \"halt\"; expected one of ladder, menu, teo, haltpoll"), "{wrong}");
+        assert!(
+            wrong.contains("found \"halt\"; expected \"haltpoll\", perhaps (rule: every fact is one of the words"),
+            "{wrong}"
+        );
     }
 
     #[test]
@@ -176,6 +222,103 @@ mod tests {
         assert!(message.contains("(rule: idle states are in order"), "{message}");
         let message = refused("C3", "target_residency", "0.5");
         assert!(message.contains("found `idle.C3.target_residency` of 0.5 us after C1E with 20 us"), "{message}");
+    }
+
+    #[test]
+    fn a_deeper_state_may_not_wake_sooner_by_all_of_its_range() {
+        // C3 is guessed to wake in 15 us, 4 to 33 us.
+        let wake = |value: &str, range: &str| {
+            let (head, rest) = FIXTURE.split_once("name = \"C6\"\n").expect("a state");
+            let (before, rest) = rest.split_once("wake = ").expect("a key");
+            let (_, after) = rest.split_once('\n').expect("a line");
+            let figure =
+                format!("{{ value = {value}, unit = \"us\", source = \"s\", how = \"guess\", range = {range} }}");
+            let line = head.lines().count() + 1 + before.lines().count() + 1;
+            let text = format!("{head}name = \"C6\"\n{before}wake = {figure}\n{after}");
+            parse(&text, "m.toml").map_err(|error| (error.to_string(), format!("m.toml:{line}:")))
+        };
+        let (message, place) = wake("2", "[1, 3.9]").expect_err("sooner");
+        assert!(message.starts_with(&place), "{message}");
+        let found = "found `idle.C6.wake` of 2 us, all of whose range is below that of C3 with 15000 ns; expected ranges that overlap";
+        assert!(message.contains(found), "{message}");
+        assert!(message.contains("(rule: a deeper idle state may, in its range, take as long to wake"), "{message}");
+        wake("2", "[1, 4]").unwrap_or_else(|(error, _)| panic!("they meet: {error}"));
+    }
+
+    /// The fixture with lines put behind the names of states.
+    fn fixture(lines: &[(&str, &str)]) -> String {
+        lines.iter().fold(FIXTURE.to_string(), |text, (state, line)| {
+            let name = format!("name = \"{state}\"\n");
+            text.replacen(&name, &format!("{name}{line}\n"), 1)
+        })
+    }
+
+    const FLUSHES: &str = "flushes = { value = \"own-caches\", how = \"guess\", source = \"s\" }";
+
+    #[test]
+    fn what_a_state_flushes_is_read_and_written() {
+        let flushing = |machine: &super::Description| {
+            let states = machine.idle_states().into_iter();
+            states.filter(|state| state.flushes).map(|state| state.name).collect::<Vec<_>>()
+        };
+        let none = FLUSHES.replace("own-caches", "nothing");
+        let text = fixture(&[("C1", &none), ("C3", FLUSHES), ("C6", FLUSHES)]);
+        let machine = parse(&text, "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(flushing(&machine), ["C3", "C6"]);
+        assert_eq!(machine.fact("idle.C1.flushes").map(|fact| fact.value.as_str()), Some("nothing"));
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((flushing(&again), again.to_toml()), (flushing(&machine), machine.to_toml()));
+        assert!(flushing(&parse(FIXTURE, "m.toml").unwrap()).is_empty(), "nothing is flushed that no file says");
+        let shipped = |name: &str| {
+            let file = super::super::shipped(name).expect("it ships");
+            parse(&file.text, &file.file).unwrap_or_else(|error| panic!("{error}"))
+        };
+        assert_eq!(flushing(&shipped("core-i7-3770")), ["C3", "C6", "C7"]);
+        assert!(flushing(&shipped("cloud-vm-2")).is_empty(), "what the host does is not known");
+        let phone = shipped("snapdragon-845");
+        assert_eq!(flushing(&phone), ["rail-off"]);
+        let [(_, little)] = phone.idle_states_of_kinds().try_into().expect("one kind has its own");
+        assert_eq!(little.iter().map(|state| state.flushes).collect::<Vec<_>>(), [false, true]);
+        let again = parse(&phone.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(again.idle_states_of_kinds(), phone.idle_states_of_kinds());
+    }
+
+    #[test]
+    fn deeper_states_flush_what_shallower_ones_do() {
+        let refused = |lines: &[(&str, &str)], state: &str, below: usize| {
+            let text = fixture(lines);
+            let line = text.lines().position(|line| line == format!("name = \"{state}\"")).expect("a state") + below;
+            let error = parse(&text, "m.toml").expect_err("a bad file").to_string();
+            error
+                .strip_prefix(&format!("m.toml:{line}:"))
+                .unwrap_or_else(|| panic!("{error} at line {line}"))
+                .to_string()
+        };
+        let rule = "(rule: a deeper idle state keeps no more in the caches than a shallower one, and one that polls keeps all)";
+        let none = FLUSHES.replace("own-caches", "nothing");
+        let message = refused(&[("C3", FLUSHES), ("C6", &none)], "C6", 2);
+        assert!(
+            message.contains("found C6, which flushes nothing, after C3, which does; expected flushes = {"),
+            "{message}"
+        );
+        assert!(message.ends_with(rule), "{message}");
+        // A state that says nothing is told of where it stands.
+        let message = refused(&[("C3", FLUSHES)], "C6", 0);
+        assert!(message.contains("found C6, which flushes nothing, after C3, which does"), "{message}");
+        let message = refused(&[("POLL", FLUSHES)], "POLL", 2);
+        assert!(message.contains("found `idle.POLL.flushes` of POLL, which polls; expected a state that"), "{message}");
+        let message = refused(&[("C6", &FLUSHES.replace("own-caches", "l2"))], "C6", 2);
+        assert!(
+            message.contains("found \"l2\"; expected one of own-caches, nothing (rule: every fact is one of"),
+            "{message}"
+        );
+        let message = refused(&[("C6", &FLUSHES.replace("own-caches", "own-cache"))], "C6", 2);
+        assert!(message.contains("found \"own-cache\"; expected \"own-caches\", perhaps (rule"), "{message}");
+        let message = refused(&[("C6", "flushes = \"own-caches\"")], "C6", 2);
+        assert!(message.contains("(rule: every fact names its source)"), "{message}");
+        let bare = phone("WFI", "name = \"WFI\"", &format!("name = \"WFI\"\n{FLUSHES}")).unwrap();
+        let [(_, little)] = bare.idle_states_of_kinds().try_into().expect("one kind has its own");
+        assert!(little[0].flushes && !bare.idle_states()[0].flushes, "each kind's is its own");
     }
 
     /// The phone's file, changed after `[[kind.little.idle.state]]` with that name.

@@ -12,12 +12,12 @@
 //! threads on have cores of two speeds and one capacity.
 
 use super::Description;
+use super::entry::{Bounds, push_figure};
 use super::error::DescriptionError;
 use super::figure::Figure;
 use super::idle_table::read_idle_of_kind;
 use super::names::{KIND_KEYS, kind_key_of};
 use super::nearest::nearest_name;
-use super::read::{Bounds, push_figure};
 use super::toml_text::Table;
 use crate::topology::excerpt;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;

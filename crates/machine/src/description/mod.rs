@@ -13,6 +13,7 @@ mod disk_table;
 mod distance_rules;
 mod distance_table;
 mod energy_table;
+mod entry;
 mod error;
 mod extends;
 mod figure;
@@ -36,7 +37,8 @@ pub use error::DescriptionError;
 pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
 pub use names::{
-    FACTS, IDLE_KEYS, KEYS, KIND_KEYS, Key, NEEDED_BY_DRIVERS, OPTIONAL_FACTS, WORK, is_frequency_of_kind, key_of,
+    FACTS, IDLE_KEYS, IDLE_STATE_FACTS, KEYS, KIND_KEYS, Key, NEEDED_BY_DRIVERS, OPTIONAL_FACTS, WORK,
+    is_frequency_of_kind, key_of, vendors_of_driver,
 };
 pub use nearest::nearest_name;
 pub use read::{parse, parse_over};
@@ -88,6 +90,8 @@ pub struct IdleState {
     pub wake: Ps,
     /// What waking takes longer where the whole package is in this state; 0 if it has no such state.
     pub package_wake: Ps,
+    /// A core whose threads are all in such states has emptied its own caches.
+    pub flushes: bool,
 }
 
 /// CPUs that share a clock, whose power is told. Its numbers are figures.
@@ -230,9 +234,10 @@ impl Description {
             let source = format!("taken from {from}: {}", named.fact.source);
             NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
         };
-        let of_topology =
-            |name: &str| ["energy.", "kind.", "topology."].iter().any(|section| name.starts_with(section));
-        let distances = distance_table::Told::by_user(&topology, &self.file);
+        let of_topology = |name: &str| {
+            ["energy.", "kind.", "processor.", "topology."].iter().any(|section| name.starts_with(section))
+        };
+        let distances = distance_table::Told::by_user(&topology, &told_by, &self.file);
         let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
         let mut machine = Description {
@@ -306,9 +311,19 @@ impl Description {
         (0..=farthest).map(|index| self.memory_load(Distance::from_index(index))).collect()
     }
 
-    /// What all CPUs run at while frequency is not simulated.
+    /// What all CPUs run at while frequency is not simulated: no more than a cap lets them.
     pub fn fixed_hertz(&self) -> u64 {
-        self.required("frequency.fixed").hertz()
+        let fixed = self.required("frequency.fixed").hertz();
+        self.figure("frequency.cap").map_or(fixed, |cap| cap.hertz().min(fixed))
+    }
+
+    /// Whose processors they are, where the file says: drivers of others' are not for this machine.
+    pub fn vendor(&self) -> Option<&str> {
+        match self.fact(names::MAKE)?.value.as_str() {
+            names::AMD_ZEN => Some("amd"),
+            "other" => None,
+            vendor => Some(vendor),
+        }
     }
 
     pub fn base_hertz(&self) -> u64 {
@@ -356,8 +371,15 @@ impl Description {
             target_residency: time(name, "target_residency"),
             wake: time(name, "wake"),
             package_wake: self.figure(&format!("{section}.{name}.package_wake")).map_or(Ps::ZERO, Figure::time),
+            flushes: self.flushes(section, name),
         };
         self.idle_states.iter().map(state).collect()
+    }
+
+    /// Whether the idle state `state`, whose names begin with `section`, empties a core's own caches.
+    fn flushes(&self, section: &str, state: &str) -> bool {
+        let name = format!("{section}.{state}.{}", names::FLUSHES);
+        self.fact(&name).is_some_and(|fact| fact.value == names::OWN_CACHES)
     }
 
     /// The kinds of CPU whose idle states have figures of their own, and those: the same states by name.
@@ -462,21 +484,22 @@ impl Description {
     }
 
     fn of_cores(&self, name: &str, level: u8) -> Vec<u64> {
-        let size = |cpu| self.topology.cache_bytes(cpu, level);
-        let part = |cpu| self.in_proportion(name, cpu, size) / self.topology.cores_of_cache(cpu, level);
+        let whole = self.in_proportion(name, |cpu| self.topology.cache_bytes(cpu, level));
+        let part = |cpu| whole(cpu) / self.topology.cores_of_cache(cpu, level);
         self.topology.cores().iter().filter_map(|core| core.cpus.first()).map(part).collect()
     }
 
     /// Bytes of each last level cache, in the topology's order.
     pub fn llc_bytes(&self) -> Vec<u64> {
-        let bytes = |cpu| self.in_proportion("cache.llc_size", cpu, |cpu| self.topology.llc_bytes(cpu));
+        let bytes = self.in_proportion("cache.llc_size", |cpu| self.topology.llc_bytes(cpu));
         self.topology.llcs().iter().filter_map(CpuMask::first).map(bytes).collect()
     }
 
-    /// What a figure says of the biggest CPUs' cache, for the one of `cpu`, by what the topology has of both.
-    fn in_proportion(&self, name: &str, cpu: CpuId, size: impl Fn(CpuId) -> Option<u64>) -> u64 {
+    /// What a figure says of the biggest CPUs' cache, for that of any CPU, by what the topology has of both.
+    fn in_proportion(&self, name: &str, size: impl Fn(CpuId) -> Option<u64>) -> impl Fn(CpuId) -> u64 {
         let said = self.required(name).bytes();
-        match (size(cpu), size(self.topology.biggest_cpu())) {
+        let of_biggest = size(self.topology.biggest_cpu());
+        move |cpu| match (size(cpu), of_biggest) {
             (Some(this), Some(biggest)) if biggest > 0 => {
                 (u128::from(said) * u128::from(this) / u128::from(biggest)) as u64
             }

@@ -189,6 +189,17 @@ pub const IDLE_KEYS: &[(&str, bool, &str)] = &[
     ),
 ];
 
+/// The facts of an idle state that are words. All may be left out.
+pub const IDLE_STATE_FACTS: &[(&str, &[&str], &str)] = &[(
+    FLUSHES,
+    &[OWN_CACHES, "nothing"],
+    "what a core loses of its own caches once all its threads are in states that say so; nothing where not given",
+)];
+
+/// Whether a state empties the core's own caches.
+pub(super) const FLUSHES: &str = "flushes";
+pub(super) const OWN_CACHES: &str = "own-caches";
+
 /// A fact that is a word and not a number: its name and what it may be.
 pub const FACTS: &[(&str, &[&str], &str)] = &[
     (
@@ -202,6 +213,30 @@ pub const FACTS: &[(&str, &[&str], &str)] = &[
         "whether a store to the monitored line wakes an idle CPU, or an interrupt must",
     ),
 ];
+
+/// Whose processors they are.
+pub(super) const MAKE: &str = "processor.make";
+/// cpufreq's drivers, and whose processors each is for: drivers/cpufreq/Kconfig.x86 and Kconfig.arm.
+const DRIVERS: &[(&str, &[&str])] = &[
+    ("acpi-cpufreq", &["intel", "amd"]),
+    ("intel_pstate", &["intel"]),
+    ("intel_cpufreq", &["intel"]),
+    ("amd-pstate", &["amd"]),
+    ("amd-pstate-epp", &["amd"]),
+    ("cppc_cpufreq", &["arm"]),
+    ("scmi", &["arm"]),
+    ("cpufreq-dt", &["arm"]),
+];
+
+/// Whose processors a driver of cpufreq is for; nobody's where it has no such name.
+pub fn vendors_of_driver(name: &str) -> &'static [&'static str] {
+    DRIVERS.iter().find(|(driver, _)| *driver == name).map_or(&[], |(_, vendors)| vendors)
+}
+
+/// AMD's processors from Zen 1 on.
+pub(super) const AMD_ZEN: &str = "amd-zen";
+/// amd.c: init_amd_zen_common().
+pub(super) const ZEN_RECLAIM_DISTANCE: u32 = 32;
 
 /// Facts that a machine file may leave out.
 pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
@@ -243,6 +278,11 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
         "idle.package_scope",
         &["package", "machine"],
         "whether a package enters its own idle state by itself, as it does where nothing is said, or only with all others",
+    ),
+    (
+        MAKE,
+        &["intel", AMD_ZEN, "amd", "arm", "ibm", "oracle", "other"],
+        "what Linux knows of the processor by CPUID and the like (arm: by whomever it is built): drivers of others' are refused, and from v5.4 on nodes up to 32 apart are near on AMD's Zen, elsewhere up to 30",
     ),
     (
         "disk.write_cache",

@@ -1,12 +1,13 @@
 //! The name that a user may have meant.
 
 /// The one of `names` that is nearest to `given` in keystrokes (letters added, left out, changed or swapped), if it is
-/// near enough to be meant: at most a third of the letters differ, or a single one, or one of the names begins with the other. A name that goes on
+/// near enough to be meant: at most a third of the letters differ, or a single one of several, or one of the names begins with the other. A name that goes on
 /// where the given one ends comes before others; then the first of equals.
 pub fn nearest_name<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut best: Option<((bool, usize), &str)> = None;
     for name in names {
-        let near_enough = (given.chars().count().max(name.chars().count()) / 3).max(1);
+        let longer = given.chars().count().max(name.chars().count());
+        let near_enough = (longer / 3).max(usize::from(longer > 1));
         let begins = given.chars().count() >= 3 && (name.starts_with(given) || given.starts_with(name));
         let steps = keystrokes(given, name);
         let order = (!(begins && name.starts_with(given)), steps);

@@ -2,11 +2,10 @@
 //! it energy is reckoned.
 
 use super::Description;
-use super::energy_table::idle_name;
+use super::entry::{Bounds, push_figure};
 use super::error::DescriptionError;
 use super::figure::Dimension;
 use super::nearest::nearest_name;
-use super::read::{Bounds, push_figure};
 use super::toml_text::{Node, Table};
 use crate::topology::excerpt;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
@@ -160,4 +159,9 @@ pub(super) fn check_whole(energy: &Table, tables: &[Node], machine: &Description
         return Err(energy.error(&found, "each CPU in an [[energy.domain]]", RULE_WHOLE));
     }
     Ok(())
+}
+
+/// The name of what is said of a domain's idle state: `energy.0-3.idle.C1`.
+pub(super) fn idle_name(cpus: &CpuMask, state: &str) -> String {
+    format!("energy.{}.idle.{state}", cpus.list())
 }

@@ -270,13 +270,13 @@ fn numbers_must_be_sound() {
         with("0.6", "[0.75, 0.5]").0,
         "found a range that ends below its beginning; expected range = [lowest, highest]"
     );
-    assert_eq!(with("0.6", "[0.5]").0, "found a range of 1 numbers; expected range = [lowest, highest]");
+    assert_eq!(with("0.6", "[0.5]").0, "found a range of one number; expected range = [lowest, highest]");
     assert_eq!(with("0.6", "0.5").0, "found the number 0.5; expected range = [lowest, highest]");
     assert_eq!(with("-0.6", "[0.5, 0.75]").0, "found the value -0.6; expected 0 or more");
     assert_eq!(with("0", "[0, 0.75]").0, "found the value 0 ratio; expected from 0.001 to 1 ratio");
     assert_eq!(with("1e3", "[0.5, 0.75]").0, "found the value 1e3; expected a decimal number without exponent");
     assert_eq!(with("nan", "[0.5, 0.75]").0, "found the value nan; expected a decimal number without exponent");
-    assert_eq!(with("0x1", "[0.5, 0.75]").0, "found the number 1 as value; expected a decimal number");
+    assert_eq!(with("0x1", "[0.5, 0.75]").0, "found a number that is not decimal as value; expected a decimal number");
     assert_eq!(with("\"0.6\"", "[0.5, 0.75]").0, "found the text \"0.6\" as value; expected a decimal number");
     assert_eq!(
         with("0.62345", "[0.5, 0.75]").0,

@@ -2,42 +2,49 @@
 
 use super::error::DescriptionError;
 use super::nearest::nearest_name;
-use crate::topology::{Location, excerpt};
+use crate::topology::{Lines, Location, excerpt};
 use std::ops::Range;
+use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The text of a machine file and its name.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Text<'a> {
     pub file: &'a str,
-    pub text: &'a str,
     /// How many files extend this one on the way from the machine: 0 is the machine's own.
     pub depth: usize,
+    lines: Rc<Lines<'a>>,
 }
 
 impl<'a> Text<'a> {
-    pub fn at(self, offset: usize) -> Location {
-        Location::in_text(self.file, self.text, offset)
+    pub fn new(file: &'a str, text: &'a str, depth: usize) -> Text<'a> {
+        Text { file, depth, lines: Rc::new(Lines::new(text)) }
     }
 
-    pub fn error(self, span: &Range<usize>, found: &str, expected: &str, rule: &str) -> DescriptionError {
+    pub fn at(&self, offset: usize) -> Location {
+        self.lines.locate(self.file, offset)
+    }
+
+    pub fn error(&self, span: &Range<usize>, found: &str, expected: &str, rule: &str) -> DescriptionError {
         let (found, expected, rule) = (found.to_string(), expected.to_string(), rule.to_string());
         DescriptionError { at: self.at(span.start), found, expected, rule }
     }
 
     /// The document as a table.
     pub fn parse(self) -> Result<Node<'a>, DescriptionError> {
-        let document = DeTable::parse(self.text).map_err(|error| {
+        let text = self.lines.text();
+        let document = DeTable::parse(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
             // At the end of a truncated file there is nothing to point at.
-            let found = match self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
+            let found = match text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
                 Some(text) => format!("`{}` ({})", excerpt(text, 24), excerpt(error.message(), 160)),
                 None => format!("TOML that does not parse ({})", excerpt(error.message(), 160)),
             };
             self.error(&span, &found, "a complete TOML document", "a machine file is TOML")
         })?;
-        Ok(Node { source: self, span: 0..0, value: Value::Table(entries(self, document.into_inner())) })
+        let value = Value::Table(entries(&self, document.into_inner()));
+        Ok(Node { source: self, span: 0..0, value })
     }
 }
 
@@ -68,7 +75,7 @@ pub(super) struct Entry<'a> {
     pub node: Node<'a>,
 }
 
-fn entries<'a>(source: Text<'a>, table: DeTable<'a>) -> Vec<Entry<'a>> {
+fn entries<'a>(source: &Text<'a>, table: DeTable<'a>) -> Vec<Entry<'a>> {
     let entry = |(key, value): (Spanned<std::borrow::Cow<'a, str>>, Spanned<DeValue<'a>>)| {
         let name_span = key.span();
         Entry { name: key.into_inner().into_owned(), name_span, node: Node::of(source, value) }
@@ -79,7 +86,7 @@ fn entries<'a>(source: Text<'a>, table: DeTable<'a>) -> Vec<Entry<'a>> {
 }
 
 impl<'a> Node<'a> {
-    fn of(source: Text<'a>, value: Spanned<DeValue<'a>>) -> Node<'a> {
+    fn of(source: &Text<'a>, value: Spanned<DeValue<'a>>) -> Node<'a> {
         let span = value.span();
         let value = match value.into_inner() {
             DeValue::String(text) => Value::Text(text.into_owned()),
@@ -92,7 +99,7 @@ impl<'a> Node<'a> {
             DeValue::Array(array) => Value::Array(array.into_iter().map(|value| Node::of(source, value)).collect()),
             DeValue::Table(table) => Value::Table(entries(source, table)),
         };
-        Node { source, span, value }
+        Node { source: source.clone(), span, value }
     }
 
     pub fn error(&self, found: &str, expected: &str, rule: &str) -> DescriptionError {
@@ -136,7 +143,8 @@ impl<'a> Node<'a> {
     pub fn kind(&self) -> String {
         match &self.value {
             Value::Text(text) => format!("the text \"{}\"", excerpt(text, 40)),
-            Value::Number { text, .. } => format!("the number {}", excerpt(text, 40)),
+            Value::Number { text, decimal: true } => format!("the number {}", excerpt(text, 40)),
+            Value::Number { .. } => "a number that is not decimal".to_string(),
             Value::Boolean(value) => format!("{value}"),
             Value::Date => "a date".to_string(),
             Value::Array(_) => "an array".to_string(),
@@ -189,7 +197,7 @@ impl<'t, 'a> Table<'t, 'a> {
     /// The node's table, if it is one.
     pub fn new(path: &str, node: &'t Node<'a>) -> Option<Table<'t, 'a>> {
         let Value::Table(entries) = &node.value else { return None };
-        Some(Table { source: node.source, path: path.to_string(), span: node.span.clone(), entries })
+        Some(Table { source: node.source.clone(), path: path.to_string(), span: node.span.clone(), entries })
     }
 
     /// The same under another dotted name.

@@ -1,8 +1,8 @@
 //! `[topology]` in a machine file: hwloc's synthetic notation, or lists of CPUs for machines that are not symmetric.
 
-use super::distance_table::{Told, distance_figures, read_distances};
+use super::distance_table::{RULE, RULE_SOURCE, Told, distance_figures, read_distances};
+use super::entry::{read_how, whole_by};
 use super::error::DescriptionError;
-use super::read::read_how;
 use super::toml_text::{Node, Table};
 use super::{Fact, NamedFigure};
 use crate::topology::{
@@ -11,11 +11,9 @@ use crate::topology::{
 };
 use units::{CpuId, CpuMask};
 
-pub(super) const RULE: &str = "a topology is whole and without contradictions";
 const RULE_KINDS: &str = "a kind of CPU has a name of its own, of one line, and each CPU is of one kind at most";
 const RULE_CAPACITY: &str = "a CPU has one capacity";
 const RULE_LEVEL: &str = "a cache is of one of the levels that processors have, 1 to 5 as hwloc counts them";
-pub(super) const RULE_SOURCE: &str = "a topology names its source, as every number does";
 const SYNTHETIC: &[&str] =
     &["synthetic", "numbering", "memory_nodes", "kinds", "capacity", "distances", "source", "how"];
 const LISTED: &[&str] = &[
@@ -117,15 +115,6 @@ fn read_listed(table: &Table) -> Result<(Topology, Option<Told>), DescriptionErr
 
 fn whole(value: &Node, low: u64, high: u64) -> Result<u64, DescriptionError> {
     whole_by(value, low, high, RULE)
-}
-
-/// A whole number within bounds that `rule` gives.
-pub(super) fn whole_by(value: &Node, low: u64, high: u64, rule: &str) -> Result<u64, DescriptionError> {
-    match value.number_text().and_then(|text| text.replace('_', "").parse::<u64>().ok()) {
-        Some(number) if (low..=high).contains(&number) => Ok(number),
-        _ if low == high => Err(value.error(&value.kind(), &low.to_string(), rule)),
-        _ => Err(value.error(&value.kind(), &format!("a whole number from {low} to {high}"), rule)),
-    }
 }
 
 /// A list of CPUs such as "0-3,8", all of them among `all`.

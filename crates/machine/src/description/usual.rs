@@ -17,7 +17,7 @@ pub(super) const BASE: &str = "linux-x86";
 pub(super) fn usual(section: &str) -> Description {
     let (name, text) = BASES.iter().find(|(name, _)| *name == BASE).expect("a base that ships");
     let file = format!("machines/bases/{name}.toml");
-    let document = Text { file: &file, text, depth: 0 }.parse().unwrap_or_else(|error| panic!("{error}"));
+    let document = Text::new(&file, text, 0).parse().unwrap_or_else(|error| panic!("{error}"));
     let root = Table::new("", &document).expect("a document is a table");
     let table = root.table(section).unwrap_or_else(|error| panic!("{error}"));
     let table = table.unwrap_or_else(|| panic!("the base lacks [{section}]"));

@@ -180,7 +180,9 @@ impl Description {
             writeln!(out, "\n[{section}]")?;
             let here =
                 |name: &str| name.split_once('.').filter(|(of, _)| *of == section).map(|(_, name)| name.to_string());
-            for (name, fact) in self.facts().filter_map(|(name, fact)| Some((here(name)?, fact))) {
+            // Those of idle states stand with them.
+            let facts = self.facts().filter_map(|(name, fact)| Some((here(name)?, fact)));
+            for (name, fact) in facts.filter(|(name, _)| !name.contains('.')) {
                 writeln!(out, "{name} = {}", fact_text(fact))?;
             }
             if section == "idle" {
@@ -256,6 +258,9 @@ impl Description {
             }
             for (name, figure) in figures {
                 writeln!(out, "{} = {}", key(name), figure_text(figure))?;
+            }
+            for (name, fact) in self.facts().filter_map(|(name, fact)| Some((name.strip_prefix(&prefix)?, fact))) {
+                writeln!(out, "{} = {}", key(name), fact_text(fact))?;
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ fn states() -> Vec<IdleState> {
         polling: target_residency_us == 0,
         wake: Ps::ZERO,
         package_wake: Ps::ZERO,
+        flushes: false,
     };
     vec![state("POLL", 0), state("C1", 2), state("C6", 400)]
 }

@@ -2,8 +2,9 @@
 //!
 //! Whoever notices that it is time leaves the sample to a kworker of its CPU, which asks the driver.
 
-use super::policy::{Limits, Relation};
-use super::rules::{AtLimit, DeferredSteps, LongSleep, Sampling};
+use super::governed::Wish;
+use super::policy::Relation;
+use super::rules::{AtLimit, DeferredSteps, LongSleep, Sampling, StepFloor};
 use super::{Frequency, Governor};
 use units::{CpuId, Ns, Ps};
 
@@ -55,6 +56,14 @@ impl Default for PolicyDbsInfo {
     }
 }
 
+impl PolicyDbsInfo {
+    /// The lower of two frequencies between which ondemand takes turns, in kHz.
+    #[cfg(test)]
+    pub fn turns(&self) -> Option<u32> {
+        self.freq_lo.map(|lower| lower.khz)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Lower {
     khz: u32,
@@ -65,6 +74,17 @@ struct Lower {
 /// A frequency that a governor wants, and which one the driver may take for it.
 type Target = (u32, Relation);
 
+/// What a sample says of a policy's CPUs, in percent, the busiest one's.
+#[derive(Clone, Copy)]
+struct Load {
+    /// Of a CPU that slept long, that before the sleep.
+    max: u64,
+    /// `max_sample_load`: of this sample alone.
+    of_sample: u64,
+    /// How many periods the shortest sleep took.
+    idle_periods: u64,
+}
+
 /// cpufreq_conservative.c: DEF_FREQUENCY_STEP, where a step would be nothing.
 const DEF_FREQUENCY_STEP: u32 = 5;
 
@@ -73,7 +93,9 @@ impl Frequency {
     pub(super) fn dbs_update_util_handler(&mut self, by: CpuId, cpu: CpuId, time: Ns) -> Option<u16> {
         let number = self.cpus[cpu.index()].policy;
         let policy = &mut self.policies[number];
-        if !self.policy.driver.any_cpu_asks() && !policy.cpus.contains(&by) || policy.dbs.work_in_progress {
+        if !self.policy.driver.any_cpu_asks(self.policy.rules) && !policy.cpus.contains(&by)
+            || policy.dbs.work_in_progress
+        {
             return None;
         }
         let delay_us = policy.dbs.sample_delay_us.unwrap_or(self.policy.sampling_rate_us.into());
@@ -95,7 +117,7 @@ impl Frequency {
 
     /// cpufreq_governor.c: dbs_work_handler(), of a policy by its number, up to where it asks the driver: for what, if for another frequency than
     /// it has. `iowait`: CPUs whose tasks wait for a device.
-    pub fn dbs_work_handler(&mut self, number: usize, iowait: &[CpuId], now: Ps) -> Option<u32> {
+    pub fn dbs_work_handler(&mut self, number: usize, iowait: &[CpuId], now: Ps) -> Option<Wish> {
         for index in 0..self.policies[number].cpus.len() {
             let cpu = self.policies[number].cpus[index];
             self.account_idle(cpu, now, iowait.contains(&cpu));
@@ -130,11 +152,11 @@ impl Frequency {
         (us * 1_000_000).div_ceil(self.policy.tick.0)
     }
 
-    /// cpufreq_governor.c: dbs_update(). The highest load of a policy's CPUs, in percent, and how many periods the shortest sleep took.
-    fn dbs_update(&mut self, number: usize, now: Ps) -> (u64, u64) {
+    /// cpufreq_governor.c: dbs_update().
+    fn dbs_update(&mut self, number: usize, now: Ps) -> Load {
         let rate_us = u64::from(self.policy.sampling_rate_us) * self.policies[number].dbs.rate_mult;
         let sampling_rate = Ps::from(Ns::from_us(rate_us));
-        let (mut max_load, mut idle_periods) = (0, u64::MAX);
+        let mut told = Load { max: 0, of_sample: 0, idle_periods: u64::MAX };
         for index in 0..self.policies[number].cpus.len() {
             let cpu = self.policies[number].cpus[index];
             let this = &mut self.cpus[cpu.index()];
@@ -151,21 +173,23 @@ impl Frequency {
                 LongSleep::Elapsed => elapsed,
                 LongSleep::Idle => idle,
             };
-            let load = if elapsed == Ps::ZERO {
-                info.prev_load
-            } else if slept.0 > 2 * sampling_rate.0 && info.prev_load != 0 {
+            let of_sample = match elapsed {
+                Ps::ZERO => info.prev_load,
+                _ => 100 * elapsed.saturating_sub(idle).0 / elapsed.0,
+            };
+            let load = if elapsed != Ps::ZERO && slept.0 > 2 * sampling_rate.0 && info.prev_load != 0 {
                 // Once: then it counts again.
                 std::mem::take(&mut info.prev_load)
             } else {
-                info.prev_load = 100 * elapsed.saturating_sub(idle).0 / elapsed.0;
-                info.prev_load
+                info.prev_load = of_sample;
+                of_sample
             };
             if slept.0 > 2 * sampling_rate.0 {
-                idle_periods = idle_periods.min(slept.0 / sampling_rate.0.max(1));
+                told.idle_periods = told.idle_periods.min(slept.0 / sampling_rate.0.max(1));
             }
-            max_load = load.max(max_load);
+            (told.max, told.of_sample) = (told.max.max(load), told.of_sample.max(of_sample));
         }
-        (max_load, idle_periods)
+        told
     }
 
     /// cpufreq_ondemand.c: od_dbs_update(). In how many microseconds it is to be called again, and what it wants.
@@ -185,7 +209,7 @@ impl Frequency {
     /// cpufreq_ondemand.c: od_update(), with dbs_freq_increase(). The highest frequency above the threshold, else in proportion.
     #[doc(alias = "dbs_freq_increase")]
     fn od_update(&mut self, number: usize, now: Ps) -> Target {
-        let (load, _) = self.dbs_update(number, now);
+        let load = self.dbs_update(number, now).max;
         let biased = self.policy.powersave_bias > 0;
         self.policies[number].dbs.freq_lo = None;
         if load > u64::from(self.policy.up_threshold) {
@@ -201,7 +225,7 @@ impl Frequency {
         }
         self.policies[number].dbs.rate_mult = 1;
         let (driver, band) = (self.policy.driver, self.band_of(number));
-        let (min, max) = (driver.min_khz(band), driver.max_khz(band));
+        let (min, max) = (driver.min_khz(band), self.policy.cpuinfo_max_khz(&self.model, band));
         let mut next = min + (load * u64::from(max - min) / 100) as u32;
         if biased {
             next = self.generic_powersave_bias_target(number, next, Relation::LowestEfficient);
@@ -219,9 +243,9 @@ impl Frequency {
         let table = |limits, khz, relation| driver.resolve(&self.model, self.band_of(number), limits, khz, relation);
         let wanted = table(self.policies[number].limits, khz, relation);
         let average = wanted - wanted.wrapping_mul(self.policy.powersave_bias) / 1_000;
-        let whole = Limits { min_khz: 0, max_khz: u32::MAX, turbo: true };
+        let limits = self.policies[number].limits;
         let (lo, hi) =
-            (table(whole, average, Relation::HighestEfficient), table(whole, average, Relation::LowestEfficient));
+            (table(limits, average, Relation::HighestEfficient), table(limits, average, Relation::LowestEfficient));
         if lo == hi {
             return lo;
         }
@@ -240,16 +264,24 @@ impl Frequency {
 
     /// cpufreq_conservative.c: cs_dbs_update(). A step up, a step down, or neither; the same.
     fn cs_dbs_update(&mut self, number: usize, now: Ps) -> (u64, Option<Target>) {
-        let (load, idle_periods) = self.dbs_update(number, now);
-        let target = if self.policy.freq_step > 0 { self.cs_step(number, load, idle_periods) } else { None };
+        let load = self.dbs_update(number, now);
+        let target = if self.policy.freq_step > 0 { self.cs_step(number, load) } else { None };
         (self.policy.sampling_rate_us.into(), target)
     }
 
-    fn cs_step(&mut self, number: usize, load: u64, idle_periods: u64) -> Option<Target> {
+    fn cs_step(&mut self, number: usize, load: Load) -> Option<Target> {
         let limits = self.policies[number].limits;
         let freq_step = match self.policy.freq_step.wrapping_mul(limits.max_khz) / 100 {
             0 => DEF_FREQUENCY_STEP,
             step => step,
+        };
+        let rules = self.policy.rules;
+        let lower = |requested: u32, steps: u64| {
+            let floor = if rules.step_floor == StepFloor::Lowest { limits.min_khz } else { 0 };
+            match u64::from(requested) > u64::from(floor) + steps {
+                true => requested - steps as u32,
+                false => limits.min_khz,
+            }
         };
         let cur = self.policies[number].cur;
         let dbs = &mut self.policies[number].dbs;
@@ -257,14 +289,17 @@ impl Frequency {
             dbs.requested_freq = cur;
         }
         let mut requested = dbs.requested_freq;
-        if idle_periods < u64::MAX && self.policy.rules.deferred_steps == DeferredSteps::Counted {
-            let steps = idle_periods.saturating_mul(freq_step.into());
-            requested = u32::try_from(u64::from(requested).saturating_sub(steps)).unwrap_or(0).max(limits.min_khz);
+        let makes_up = match rules.deferred_steps {
+            DeferredSteps::Lost => false,
+            DeferredSteps::Counted => true,
+            DeferredSteps::CountedWhereIdle => load.of_sample < u64::from(self.policy.down_threshold),
+        };
+        if makes_up && load.idle_periods < u64::MAX {
+            requested = lower(requested, load.idle_periods.saturating_mul(freq_step.into()));
         }
-        let settled = self.policy.rules.at_limit == AtLimit::Nothing;
-        let relation = if load > u64::from(self.policy.up_threshold) {
+        let relation = if load.max > u64::from(self.policy.up_threshold) {
             dbs.down_skip = 0;
-            if settled && requested == limits.max_khz {
+            if rules.at_limit != AtLimit::Asks && requested == limits.max_khz {
                 return None;
             }
             requested = requested.saturating_add(freq_step).min(limits.max_khz);
@@ -275,10 +310,15 @@ impl Frequency {
                 return None;
             }
             dbs.down_skip = 0;
-            if load >= u64::from(self.policy.down_threshold) || settled && requested == limits.min_khz {
+            let lowest = match rules.at_limit {
+                AtLimit::Clock => cur == limits.min_khz,
+                AtLimit::Nothing => requested == limits.min_khz,
+                AtLimit::Asks => false,
+            };
+            if load.max >= u64::from(self.policy.down_threshold) || lowest {
                 return None;
             }
-            requested = requested.saturating_sub(freq_step).max(limits.min_khz);
+            requested = lower(requested, freq_step.into());
             Relation::LowestEfficient
         };
         self.policies[number].dbs.requested_freq = requested;

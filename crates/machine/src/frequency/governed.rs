@@ -10,6 +10,13 @@ use units::{Capacity, CpuId, Ns, Ps};
 /// 1024 = as fast as it can for long.
 const FULL: u64 = 1024;
 
+/// What a driver is asked for, in kHz, and which way it may round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wish {
+    pub khz: u32,
+    pub relation: Relation,
+}
+
 /// CPUs that are governed together.
 pub(super) struct Group {
     pub cpus: Vec<CpuId>,
@@ -66,13 +73,15 @@ impl Frequency {
     }
 
     /// cpufreq.c: what __cpufreq_driver_target() makes of a wish: another frequency than the policy has.
-    pub(super) fn another(&self, number: usize, khz: u32, relation: Relation) -> Option<u32> {
-        let resolved = self.resolve_of(number, khz, relation);
-        (self.policies[number].cur != resolved).then_some(resolved)
+    ///
+    /// Differs: drivers that want to hear of limits that changed (CPUFREQ_NEED_UPDATE_LIMITS) are asked for what they have, too.
+    pub(super) fn another(&self, number: usize, khz: u32, relation: Relation) -> Option<Wish> {
+        let khz = self.resolve_of(number, khz, relation);
+        (self.policies[number].cur != khz).then_some(Wish { khz, relation })
     }
 
     /// What a thread asks the driver for that schedutil wants `khz` of the policy of `cpu`: the policy's number, and if that is another frequency.
-    pub fn wanted(&self, cpu: CpuId, khz: u32) -> (usize, Option<u32>) {
+    pub fn wanted(&self, cpu: CpuId, khz: u32) -> (usize, Option<Wish>) {
         let number = self.cpus[cpu.index()].policy;
         (number, self.another(number, khz, Relation::Lowest))
     }
@@ -83,14 +92,17 @@ impl Frequency {
     }
 
     /// The driver's `target_index()` or `target()`, of all CPUs of a policy: until when it waits.
-    pub fn driver_target(&mut self, number: usize, khz: u32, now: Ps) -> Ps {
-        self.switch(number, khz, now);
+    pub fn driver_target(&mut self, number: usize, wish: Wish, now: Ps) -> Ps {
+        self.switch(number, wish, now);
         if self.policy.driver.waits() { self.changes_at(self.policies[number].cpus[0], now) } else { now }
     }
 
-    fn switch(&mut self, number: usize, khz: u32, now: Ps) {
-        self.policies[number].cur = khz;
-        let vote = self.policy.as_vote(self.band_of(number), khz);
+    fn switch(&mut self, number: usize, wish: Wish, now: Ps) {
+        let band = self.band_of(number);
+        let limits = self.policies[number].limits;
+        let (asked, cur) = self.policy.driver.granted(&self.model, band, limits, wish.khz, wish.relation);
+        let vote = self.policy.as_vote(band, asked);
+        self.policies[number].cur = cur;
         for index in 0..self.policies[number].cpus.len() {
             self.vote(self.policies[number].cpus[index], vote, now);
         }
@@ -125,17 +137,27 @@ impl Frequency {
         self.resolve_of(self.cpus[cpu.index()].policy, khz, Relation::LowestEfficient)
     }
 
-    /// cpufreq.c: what cpufreq_driver_fast_switch() does. What is asked for.
+    /// cpufreq.c: what cpufreq_driver_fast_switch() does. What the policy has then.
     pub fn fast_switch(&mut self, cpu: CpuId, khz: u32, now: Ps) -> u32 {
         let khz = self.resolve(cpu, khz);
-        self.switch(self.cpus[cpu.index()].policy, khz, now);
-        khz
+        let number = self.cpus[cpu.index()].policy;
+        self.switch(number, Wish { khz, relation: Relation::Lowest }, now);
+        self.policies[number].cur
     }
 
     /// cpufreq.c: cpufreq_driver_adjust_perf(): shares of a CPU's capacity instead of frequencies.
+    ///
+    /// Differs: under amd-pstate of v6.1 `boost` = 0 does not bound them.
+    #[doc(alias = "intel_cpufreq_adjust_perf")]
+    #[doc(alias = "amd_pstate_adjust_perf")]
     pub fn adjust_perf(&mut self, cpu: CpuId, min: u64, target: u64, capacity: u64, now: Ps) {
-        let highest = self.band_of(self.cpus[cpu.index()].policy).max_khz();
-        let share = u64::from(highest) * target.max(min).min(capacity) / capacity.max(1);
+        let band = self.band_of(self.cpus[cpu.index()].policy);
+        let highest = match self.policy.driver {
+            // HWP_GUARANTEED_PERF, where that is the highest of the policy.
+            Driver::IntelCpufreq => self.policy.cpuinfo_max_khz(&self.model, band),
+            _ => band.max_khz(),
+        };
+        let share = (u64::from(highest) * target.max(min).min(capacity)).div_ceil(capacity.max(1));
         self.fast_switch(cpu, share as u32, now);
     }
 
@@ -145,10 +167,10 @@ impl Frequency {
         let policy = |group: &Group| CpufreqPolicy {
             cpus: group.cpus.clone(),
             min: group.limits.min_khz,
-            cpuinfo_max_freq: self.policy.driver.max_khz(&self.model.bands[group.band]),
+            cpuinfo_max_freq: self.policy.cpuinfo_max_khz(&self.model, &self.model.bands[group.band]),
             cur: group.cur,
             rate_limit_us: self.policy.rate_limit_us,
-            dvfs_possible_from_any_cpu: self.policy.driver.any_cpu_asks(),
+            dvfs_possible_from_any_cpu: self.policy.driver.any_cpu_asks(self.policy.rules),
             fast_switch: self.policy.driver.switches_fast(&self.model, self.policy.rules),
             adjust_perf: hardware || self.policy.driver == Driver::AmdPstate,
         };
@@ -183,7 +205,7 @@ impl Frequency {
         let base = u64::from(band.base_khz);
         let ratio = |khz: u32| u64::from(khz) * FULL / base;
         let ratio = match full_speed {
-            FullSpeed::FourCores | FullSpeed::Highest if !self.policy.limits.turbo => FULL,
+            FullSpeed::FourCores | FullSpeed::Highest if self.policy.base_is_full_speed(&self.model) => FULL,
             FullSpeed::FourCores => ratio(band.turbo_khz.get(3).copied().unwrap_or(band.max_khz())),
             FullSpeed::Halfway => (ratio(band.max_khz()) + FULL) / 2,
             FullSpeed::Highest => ratio(band.max_khz()),

@@ -72,11 +72,12 @@ impl Frequency {
     fn intel_pstate_hwp_boost_up(&mut self, cpu: CpuId, time: Ns, now: units::Ps) {
         let (floor, ceiling) = (self.hardware_floor(cpu), self.ceiling_of(cpu));
         let guaranteed = self.band_of(self.cpus[cpu.index()].policy).base_khz;
+        let step = self.model.step_khz.max(1);
         let boost = &mut self.cpus[cpu.index()].boost;
         if floor == ceiling || boost.boost_min >= ceiling {
             return;
         }
-        let halfway = (guaranteed + floor) / 2;
+        let halfway = (guaranteed / step + floor / step) / 2 * step;
         boost.boost_min = match boost.boost_min.max(floor) {
             least if least < halfway => halfway,
             least if least < guaranteed => guaranteed,

@@ -19,9 +19,11 @@ const P_GAIN: i64 = (20 << FRAC_BITS) / 100;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CpuData {
     current_pstate: i64,
-    /// When the last sample was taken; zero before the first.
-    sample_time: Ps,
+    /// When the last sample was taken, by the run queue's clock where the scheduler told of it; zero before the first.
+    sample_time: Ns,
     prev: Counters,
+    /// The same, by the counter that never stops.
+    prev_tsc: Ps,
     busy_scaled: i64,
     iowait_boost: i64,
     last_update: Ns,
@@ -35,7 +37,7 @@ struct Sample {
     aperf: i64,
     mperf: i64,
     tsc: i64,
-    duration: Ps,
+    duration: Ns,
 }
 
 fn mul_fp(x: i64, y: i64) -> i64 {
@@ -57,7 +59,7 @@ impl Frequency {
             return;
         }
         data.expires = jiffies + delay;
-        if let Some(sample) = self.intel_pstate_sample(cpu, now) {
+        if let Some(sample) = self.intel_pstate_sample(cpu, now.ns(), now) {
             self.intel_pstate_adjust_pstate(cpu, sample, now);
         }
     }
@@ -92,34 +94,34 @@ impl Frequency {
         if at_once && data.busy_scaled >> FRAC_BITS == 100 {
             return;
         }
-        let due = time.saturating_sub(data.sample_time.ns()) >= SAMPLING_INTERVAL;
+        let due = time.saturating_sub(data.sample_time) >= SAMPLING_INTERVAL;
         if (due || at_once)
-            && let Some(sample) = self.intel_pstate_sample(cpu, Ps::from(time).max(now))
+            && let Some(sample) = self.intel_pstate_sample(cpu, time, now)
         {
             self.intel_pstate_adjust_pstate(cpu, sample, now);
         }
     }
 
     /// intel_pstate.c: intel_pstate_sample(). `None` for the first one, which has nothing to be compared with.
-    fn intel_pstate_sample(&mut self, cpu: CpuId, now: Ps) -> Option<Sample> {
+    fn intel_pstate_sample(&mut self, cpu: CpuId, time: Ns, now: Ps) -> Option<Sample> {
         let (khz, base) = (self.khz(cpu), u64::from(self.band_of(self.cpus[cpu.index()].policy).base_khz));
         let this = &mut self.cpus[cpu.index()];
         let counters = this.clock.read(now, khz);
         let data = &mut this.pstate;
-        let duration = now.saturating_sub(data.sample_time);
+        let tsc = now.saturating_sub(data.prev_tsc);
         let unhalted = counters.unhalted.saturating_sub(data.prev.unhalted);
-        if unhalted == Ps::ZERO || duration == Ps::ZERO {
+        if unhalted == Ps::ZERO || tsc == Ps::ZERO {
             return None;
         }
         let at_base = |time: Ps| (time.ns().0 * base / 1_000_000) as i64;
         let sample = Sample {
             aperf: (counters.cycles - data.prev.cycles) as i64,
             mperf: at_base(unhalted).max(1),
-            tsc: at_base(duration).max(1),
-            duration,
+            tsc: at_base(tsc).max(1),
+            duration: time.saturating_sub(data.sample_time),
         };
-        let first = data.sample_time == Ps::ZERO;
-        (data.sample_time, data.prev) = (now, counters);
+        let first = data.sample_time == Ns(0);
+        (data.sample_time, data.prev, data.prev_tsc) = (time, counters, now);
         (!first).then_some(sample)
     }
 
@@ -150,7 +152,7 @@ impl Frequency {
         let current = data.current_pstate.max(lowest);
         let core_pct_busy = (sample.aperf << FRAC_BITS) * 100 / sample.mperf;
         let mut core_busy = mul_fp(core_pct_busy, div_fp(max_pstate << FRAC_BITS, current << FRAC_BITS));
-        let (sample_us, duration_us) = ((SAMPLING_INTERVAL.0 / 1_000) as i64, (sample.duration.0 / 1_000_000) as i64);
+        let (sample_us, duration_us) = ((SAMPLING_INTERVAL.0 / 1_000) as i64, (sample.duration.0 / 1_000) as i64);
         if duration_us > sample_us * 3 {
             core_busy = mul_fp(core_busy, div_fp(sample_us, duration_us));
         }

@@ -31,11 +31,12 @@ mod rules;
 mod tests;
 
 pub use clock::{Counters, FrequencyTime};
+pub use governed::Wish;
 pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fixed_khz};
-pub use policy::{Driver, Governor, Limits, Policy, Preference};
+pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
-    AtLimit, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, PstateIowait, PstateTarget, Sampling,
-    TransitionDelay,
+    AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, NoTurbo, PassiveHwp,
+    PstateIowait, PstateTarget, Sampling, StepFloor, TransitionDelay,
 };
 
 use crate::topology::Topology;

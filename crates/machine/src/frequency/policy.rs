@@ -1,7 +1,8 @@
 //! cpufreq's drivers and governors, and what an administrator sets in `/sys/devices/system/cpu/cpufreq`.
 
 use super::model::{Band, FullSpeed, Model, OperatingPoint};
-use super::rules::{CppcSwitch, FrequencyRules, Sampling, TransitionDelay};
+use super::rules::{AcpiBoost, CppcDelay, CppcSwitch, FrequencyRules, NoTurbo, PassiveHwp, Sampling, TransitionDelay};
+use crate::description::vendors_of_driver;
 use units::Ps;
 
 macro_rules! named {
@@ -58,6 +59,11 @@ named! {
 }
 
 impl Driver {
+    /// Whose processors it is for, by what `processor.make` says.
+    pub fn vendors(self) -> &'static [&'static str] {
+        vendors_of_driver(self.name())
+    }
+
     /// Whether the driver has no governors but a policy of its own.
     pub fn is_active(self) -> bool {
         matches!(self, Driver::IntelPstate | Driver::AmdPstateEpp)
@@ -83,7 +89,8 @@ impl Driver {
         self.freq_table(band).first().map_or(band.min_khz, |point| point.khz)
     }
 
-    /// `cpuinfo_max_freq`, in kHz.
+    /// What a policy may be set to at most, in kHz: `cpuinfo_max_freq`, where the kernel does not reckon with another
+    /// ([`Policy::cpuinfo_max_khz`]).
     pub fn max_khz(self, band: &Band) -> u32 {
         match self {
             // What the table's highest entry is called: one MHz above the base frequency stands for everything above it.
@@ -93,13 +100,45 @@ impl Driver {
         }
     }
 
-    /// cpufreq.c: __resolve_freq(), within a policy's limits. Where no table is listed, frequencies are multiples of a step.
+    /// cpufreq.c: __resolve_freq(), within a policy's limits. Where nobody has listed the table, frequencies are multiples of a step; a
+    /// driver without one gets what was wanted.
+    #[doc(alias = "cpufreq_driver_resolve_freq")]
     pub fn resolve(self, model: &Model, band: &Band, limits: Limits, khz: u32, relation: Relation) -> u32 {
         // The highest counts where they contradict each other.
         let khz = khz.clamp(limits.min_khz.min(limits.max_khz), limits.max_khz);
         match self.freq_table(band) {
+            [] if !self.has_table() => khz,
             [] => self.step_of(model, band, khz, relation),
             table => cpufreq_frequency_table_target(table, limits, khz, relation),
+        }
+    }
+
+    /// What a driver that was asked for `khz` asks the hardware for, and what it says it has set then (`policy->cur`).
+    ///
+    /// Differs: amd-pstate and cppc_cpufreq have levels of performance, which are taken for multiples of the step here; amd-pstate takes the
+    /// nearest of its levels.
+    #[doc(alias = "intel_pstate_freq_to_hwp_rel")]
+    pub(super) fn granted(
+        self,
+        model: &Model,
+        band: &Band,
+        limits: Limits,
+        khz: u32,
+        relation: Relation,
+    ) -> (u32, u32) {
+        if self.has_table() {
+            return (khz, khz);
+        }
+        let level = self.step_of(model, band, khz, relation);
+        match self {
+            Driver::IntelPstate | Driver::IntelCpufreq => {
+                // intel_pstate_prepare_request(), with whole P-states of intel_pstate_update_perf_limits().
+                let whole = |khz: u32| khz / model.step_khz.max(1) * model.step_khz.max(1);
+                let least = whole(limits.min_khz).max(band.min_khz);
+                let level = level.clamp(least, whole(limits.max_khz).max(least));
+                (level, level)
+            }
+            _ => (level, khz),
         }
     }
 
@@ -122,8 +161,11 @@ impl Driver {
     }
 
     /// Whether any CPU may ask for the frequencies of another (`dvfs_possible_from_any_cpu`).
-    pub(super) fn any_cpu_asks(self) -> bool {
-        self.shares_policies()
+    pub(super) fn any_cpu_asks(self, rules: FrequencyRules) -> bool {
+        match self {
+            Driver::CppcCpufreq => rules.cppc_switch == CppcSwitch::Fast,
+            _ => self.shares_policies(),
+        }
     }
 
     /// `fast_switch_possible`: it asks the hardware by a register of the CPU that executes, or a store, and can do so in the middle of the
@@ -163,6 +205,9 @@ impl Driver {
     }
 
     /// cpufreq.c: cpufreq_policy_transition_delay_us(): governors wait so long between two changes.
+    ///
+    /// Differs: what v6.12 is told by firmware under `scmi` (scmi_get_rate_limit()) and by processors that have fast CPPC under
+    /// `amd-pstate`, 600 microseconds, is not known.
     fn transition_delay_us(self, model: &Model, rules: FrequencyRules, hardware: bool) -> u32 {
         let latency = model.declared_latency_us;
         match (self, rules.transition_delay) {
@@ -171,14 +216,10 @@ impl Driver {
             (Driver::IntelPstate | Driver::IntelCpufreq, _) => 500,
             // AMD_PSTATE_TRANSITION_DELAY
             (Driver::AmdPstate | Driver::AmdPstateEpp, _) => 1_000,
-            (Driver::CppcCpufreq, _) => latency,
-            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, _) if latency == 0 => 1_000,
-            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, TransitionDelay::Thousandfold) => {
-                (latency * 1_000).min(10_000)
-            }
-            (Driver::AcpiCpufreq | Driver::Scmi | Driver::CpufreqDt, TransitionDelay::HalfMore) => {
-                latency + latency / 2
-            }
+            _ if latency == 0 => 1_000,
+            (Driver::CppcCpufreq, _) if rules.cppc_delay == CppcDelay::Own => latency,
+            (_, TransitionDelay::Thousandfold) => (latency * 1_000).min(10_000),
+            (_, TransitionDelay::HalfMore) => latency + latency / 2,
         }
     }
 
@@ -299,8 +340,11 @@ pub struct Policy {
 impl Policy {
     /// A driver and a governor with everything as after boot, under a kernel that ticks `hz` times in a second.
     pub fn new(model: &Model, driver: Driver, governor: Governor, rules: FrequencyRules, hz: u32) -> Policy {
-        let hardware = model.autonomous.is_some() && matches!(driver, Driver::IntelPstate | Driver::IntelCpufreq)
-            || driver == Driver::AmdPstateEpp;
+        let hardware = match driver {
+            Driver::IntelPstate => model.autonomous.is_some(),
+            Driver::IntelCpufreq => model.autonomous.is_some() && rules.passive_hwp == PassiveHwp::With,
+            _ => driver == Driver::AmdPstateEpp,
+        };
         let tick = Ps(1_000_000_000_000 / u64::from(hz));
         let delay_us = driver.transition_delay_us(model, rules, hardware);
         let jiffies_us = |jiffies| (jiffies * tick.0 / 1_000_000) as u32;
@@ -365,9 +409,10 @@ impl Policy {
     #[doc(alias = "cpufreq_verify_within_cpu_limits")]
     pub(super) fn limits_of(&self, model: &Model, band: &Band) -> Limits {
         let Limits { min_khz, max_khz, turbo } = self.limits;
-        let (least, most) = (self.driver.min_khz(band), self.driver.max_khz(band));
+        let least = self.driver.min_khz(band);
         let table = self.driver.freq_table(band);
         if table.is_empty() {
+            let most = self.highest_khz(band);
             return Limits { min_khz: min_khz.clamp(least, most), max_khz: max_khz.clamp(least, most), turbo };
         }
         // Entries above the base frequency are CPUFREQ_BOOST_FREQ.
@@ -381,6 +426,39 @@ impl Policy {
         let max_khz = self.driver.resolve(model, band, written, max_khz, Relation::Highest);
         let min_khz = self.driver.resolve(model, band, written, written.min_khz, Relation::Lowest);
         Limits { min_khz: min_khz.min(max_khz), max_khz, turbo }
+    }
+
+    /// What governors may ask for at most where nothing is written to files but `no_turbo` and `boost`.
+    fn highest_khz(&self, band: &Band) -> u32 {
+        let lowered = !self.limits.turbo && !self.driver.has_table();
+        if lowered { band.base_khz } else { self.driver.max_khz(band) }
+    }
+
+    /// Whether firmware tells acpi-cpufreq and intel_pstate what the processor can do (_CPC): AMD's, and Intel's with hardware P-states.
+    fn firmware_tells(&self, model: &Model) -> bool {
+        model.autonomous.is_some() || self.driver.full_speed(model) == FullSpeed::Halfway
+    }
+
+    /// `cpuinfo_max_freq`, which governors reckon with, in kHz.
+    pub(super) fn cpuinfo_max_khz(&self, model: &Model, band: &Band) -> u32 {
+        match self.driver {
+            // acpi-cpufreq.c: get_max_boost_ratio()
+            Driver::AcpiCpufreq if self.rules.acpi_boost == AcpiBoost::Told && self.firmware_tells(model) => {
+                band.max_khz()
+            }
+            Driver::IntelPstate | Driver::IntelCpufreq if self.rules.no_turbo == NoTurbo::Stays => band.max_khz(),
+            _ => self.highest_khz(band),
+        }
+    }
+
+    /// Whether load tracking takes the base frequency for full speed (`arch_set_max_freq_ratio(true)`).
+    pub(super) fn base_is_full_speed(&self, model: &Model) -> bool {
+        match self.driver {
+            Driver::IntelPstate | Driver::IntelCpufreq => !self.limits.turbo,
+            Driver::AcpiCpufreq => self.rules.acpi_boost == AcpiBoost::Told && !self.firmware_tells(model),
+            Driver::Scmi | Driver::CpufreqDt => !self.limits.turbo,
+            Driver::AmdPstate | Driver::AmdPstateEpp | Driver::CppcCpufreq => false,
+        }
     }
 
     /// The lowest that may be asked for.
@@ -419,7 +497,10 @@ impl Policy {
     pub(super) fn first_vote(&self, model: &Model, band: &Band, limits: Limits) -> u32 {
         match self.governor {
             Governor::Performance => self.hardware_ceiling(band, limits),
-            _ => self.as_vote(band, self.first_choice(model, band, limits)),
+            _ => {
+                let khz = self.first_choice(model, band, limits);
+                self.as_vote(band, self.driver.granted(model, band, limits, khz, Relation::Lowest).0)
+            }
         }
     }
 }

@@ -52,23 +52,69 @@ behaviour! {
     pub enum DeferredSteps = "frequency.deferred_steps" {
         Lost = "lost", since "v2.6.12", commit "", "a sample after a sleep is one";
         Counted = "counted", since "v4.15", commit "", "it steps down once for each period that was slept through (after v4.5, by v4.15)";
+        CountedWhereIdle = "counted-where-idle", since "v6.12.y", commit "",
+            "the same, unless the whole sample, sleep and all, was busier than down_threshold (the tree is 6.12.117)";
+    }
+}
+
+behaviour! {
+    /// How far down conservative's own figure goes.
+    pub enum StepFloor = "frequency.step_floor" {
+        Zero = "zero", since "v2.6.12", commit "",
+            "below the lowest frequency, as long as it is above zero: the step up after it begins there";
+        Lowest = "lowest", since "v6.1", commit "", "to the lowest frequency (after v4.16, by v6.1)";
     }
 }
 
 behaviour! {
     /// What conservative does where it has reached the lowest or the highest frequency by its own figure.
     pub enum AtLimit = "frequency.at_limit" {
-        Nothing = "nothing", since "v2.6.12", commit "",
-            "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing";
-        Asks = "asks", since "v6.1.y", commit "", "it asks the driver for it (the tree is 6.1.192; v6.12's has it not)";
+        Clock = "clock", since "v2.6.12", commit "", "nothing where its figure is at the highest, or the clock at the lowest";
+        Nothing = "nothing", since "v4.15", commit "",
+            "nothing, though the clock may be faster: a sleep through many periods takes the figure down, and asks for nothing (after v4.5, by v4.15)";
+        Asks = "asks", since "v6.1.y", commit "", "it asks the driver for it (the trees are 6.1.192 and 6.12.117)";
     }
 }
 
 behaviour! {
     /// Whether cppc_cpufreq can switch in the middle of the scheduler.
     pub enum CppcSwitch = "frequency.cppc_switch" {
-        Thread = "thread", since "before v4.5", commit "", "it cannot: schedutil's threads ask it (the driver: 5477fb3bd1e8)";
-        Fast = "fast", since "v5.19", commit "3cc30dd00a58", "it can, where registers are in memory";
+        Thread = "thread", since "before v4.5", commit "",
+            "it cannot: schedutil's threads ask it, on CPUs of the policy (the driver: 5477fb3bd1e8)";
+        Fast = "fast", since "v5.19", commit "3cc30dd00a58", "it can, where registers are in memory; any CPU may (by v6.1)";
+    }
+}
+
+behaviour! {
+    /// How long governors wait between two changes under cppc_cpufreq.
+    pub enum CppcDelay = "frequency.cppc_delay" {
+        AsOthers = "as-others", since "v4.13", commit "", "as under other drivers (by v4.15)";
+        Own = "own", since "v4.16", commit "", "as long as the firmware takes";
+    }
+}
+
+behaviour! {
+    /// What acpi-cpufreq takes for the highest frequency, and load tracking under it for full speed.
+    pub enum AcpiBoost = "frequency.acpi_boost" {
+        Entry = "entry", since "v2.6.20", commit "", "the table's last entry, one MHz above the base frequency; the vendor's full speed";
+        Told = "told", since "v6.1", commit "",
+            "the highest that firmware tells of (_CPC); where it tells nothing the entry, and full speed is the base (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// Whether intel_cpufreq works with hardware P-states.
+    pub enum PassiveHwp = "frequency.passive_hwp" {
+        Without = "without", since "v4.10", commit "", "without: passive mode switches them off, and asks for P-states (by v4.15)";
+        With = "with", since "v6.1", commit "", "with them, where the hardware has them (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
+    /// What `no_turbo` does to the highest frequency of a policy of Intel's drivers (`cpuinfo_max_freq`).
+    pub enum NoTurbo = "frequency.no_turbo" {
+        Stays = "stays", since "v3.9", commit "", "it stays what turbo reaches: governors reckon with it, and what they ask for is bounded";
+        Lowers = "lowers", since "v6.12", commit "", "it is the base frequency (after v6.1, by v6.12)";
     }
 }
 
@@ -81,8 +127,13 @@ pub struct FrequencyRules {
     pub transition_delay: TransitionDelay,
     pub long_sleep: LongSleep,
     pub deferred_steps: DeferredSteps,
+    pub step_floor: StepFloor,
     pub at_limit: AtLimit,
     pub cppc_switch: CppcSwitch,
+    pub cppc_delay: CppcDelay,
+    pub acpi_boost: AcpiBoost,
+    pub passive_hwp: PassiveHwp,
+    pub no_turbo: NoTurbo,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
     /// Where the driver has no policy of its own. Kernels of 4.x are built as distributions did; from v6.1 on it is the choice that
@@ -103,8 +154,13 @@ impl FrequencyRules {
         transition_delay: TransitionDelay::Thousandfold,
         long_sleep: LongSleep::Elapsed,
         deferred_steps: DeferredSteps::Lost,
-        at_limit: AtLimit::Nothing,
+        step_floor: StepFloor::Zero,
+        at_limit: AtLimit::Clock,
         cppc_switch: CppcSwitch::Thread,
+        cppc_delay: CppcDelay::AsOthers,
+        acpi_boost: AcpiBoost::Entry,
+        passive_hwp: PassiveHwp::Without,
+        no_turbo: NoTurbo::Stays,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
             Governor::Performance,
@@ -118,10 +174,10 @@ impl FrequencyRules {
         hwp_boost: false,
     };
 
-    /// v4.15 and v4.16.
     pub const V4_15: FrequencyRules = FrequencyRules {
         sampling: Sampling::Callbacks,
         deferred_steps: DeferredSteps::Counted,
+        at_limit: AtLimit::Nothing,
         pstate: PstateTarget::BusyFraction,
         drivers: &[
             Driver::AcpiCpufreq,
@@ -135,12 +191,17 @@ impl FrequencyRules {
         ..FrequencyRules::V4_5
     };
 
+    pub const V4_16: FrequencyRules = FrequencyRules { cppc_delay: CppcDelay::Own, ..FrequencyRules::V4_15 };
+
     pub const V6_1: FrequencyRules = FrequencyRules {
         pstate_iowait: PstateIowait::Doubling,
         long_sleep: LongSleep::Idle,
+        step_floor: StepFloor::Lowest,
         at_limit: AtLimit::Asks,
         hwp_boost: true,
         cppc_switch: CppcSwitch::Fast,
+        acpi_boost: AcpiBoost::Told,
+        passive_hwp: PassiveHwp::With,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -151,18 +212,19 @@ impl FrequencyRules {
             Driver::CpufreqDt,
         ],
         default_governor: Governor::Schedutil,
-        ..FrequencyRules::V4_15
+        ..FrequencyRules::V4_16
     };
 
     pub const V6_12: FrequencyRules = FrequencyRules {
         transition_delay: TransitionDelay::HalfMore,
-        at_limit: AtLimit::Nothing,
+        deferred_steps: DeferredSteps::CountedWhereIdle,
+        no_turbo: NoTurbo::Lowers,
         drivers: Driver::ALL,
         ..FrequencyRules::V6_1
     };
 
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 8] {
+    pub fn settings(&self) -> [sched::versions::Setting; 13] {
         [
             self.sampling.setting(),
             self.pstate.setting(),
@@ -170,8 +232,13 @@ impl FrequencyRules {
             self.transition_delay.setting(),
             self.long_sleep.setting(),
             self.deferred_steps.setting(),
+            self.step_floor.setting(),
             self.at_limit.setting(),
             self.cppc_switch.setting(),
+            self.cppc_delay.setting(),
+            self.acpi_boost.setting(),
+            self.passive_hwp.setting(),
+            self.no_turbo.setting(),
         ]
     }
 
@@ -184,8 +251,13 @@ impl FrequencyRules {
             TransitionDelay::KEY => self.transition_delay.switch(value),
             LongSleep::KEY => self.long_sleep.switch(value),
             DeferredSteps::KEY => self.deferred_steps.switch(value),
+            StepFloor::KEY => self.step_floor.switch(value),
             AtLimit::KEY => self.at_limit.switch(value),
             CppcSwitch::KEY => self.cppc_switch.switch(value),
+            CppcDelay::KEY => self.cppc_delay.switch(value),
+            AcpiBoost::KEY => self.acpi_boost.switch(value),
+            PassiveHwp::KEY => self.passive_hwp.switch(value),
+            NoTurbo::KEY => self.no_turbo.switch(value),
             _ => sched::versions::Switched::UnknownKey,
         }
     }

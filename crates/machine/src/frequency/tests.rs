@@ -1,4 +1,3 @@
-use super::policy::Relation;
 use super::*;
 use crate::topology::{Numbering, from_synthetic};
 use units::CpuMask;
@@ -38,6 +37,7 @@ fn model(sharing: Sharing) -> Model {
 
 mod dbs;
 mod kinds;
+mod versions;
 
 const FOUR: &str = "pack:1 core:4 pu:2";
 
@@ -271,7 +271,8 @@ fn requests_are_rounded_as_relations_say() {
     // Above the base there is one entry for all of turbo.
     assert_eq!(resolve(2_000_500, Relation::Lowest), 2_001_000);
     assert_eq!(Driver::AcpiCpufreq.vote(&model.bands[0], 2_001_000), 3_000_000);
-    assert_eq!(Driver::IntelPstate.resolve(&model, &model.bands[0], all, 2_000_500, Relation::Lowest), 2_100_000);
+    let granted = Driver::IntelPstate.granted(&model, &model.bands[0], all, 2_000_500, Relation::Lowest);
+    assert_eq!(granted, (2_100_000, 2_100_000));
 }
 
 #[test]

@@ -97,6 +97,7 @@ mod tests {
             polling: false,
             wake: us(2),
             package_wake: Ps::ZERO,
+            flushes: false,
         }];
         let mut hardware = Hardware::<true>::new(topology.clone(), prices, V4_16.layout(), IdleRules::V4_15, 1);
         hardware.set_frequency(frequency(&topology));
@@ -106,7 +107,7 @@ mod tests {
             idle: vec![("C1".to_string(), 20_000)],
         };
         hardware.set_power(Power { fixed_khz: vec![1; 2], domains: vec![domain], package: (0, 0) });
-        hardware.take_only_idle(CpuId(1));
+        hardware.take_only_idle(CpuId(1), false);
         hardware.enter_idle(CpuId(1), us(50));
         // Both ask for 1 GHz at 80 us and have it at 100 us; the idle one wakes at 298 us.
         for cpu in [CpuId(0), CpuId(1)] {

@@ -1,7 +1,7 @@
 //! Frequencies that change: what the run loop does at [`Hardware::frequency_due`], and what idle states do to clocks.
 
 use super::{Hardware, Message, Notice};
-use crate::frequency::{Change, Frequency};
+use crate::frequency::{Change, Frequency, Wish};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::trace::Event;
@@ -88,12 +88,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// cpufreq.c: __cpufreq_driver_target(), by a thread on `by` that wants another frequency for a policy: how long it waits for the driver.
-    fn __cpufreq_driver_target(&mut self, by: CpuId, policy: usize, another: Option<u32>) -> Ns {
-        let Some(khz) = another else { return Ns(0) };
+    fn __cpufreq_driver_target(&mut self, by: CpuId, policy: usize, another: Option<Wish>) -> Ns {
+        let Some(wish) = another else { return Ns(0) };
         self.path(by, Path::__cpufreq_driver_target);
         let now = self.now(by);
         let Some(frequency) = &mut self.frequency else { return Ns(0) };
-        let done = frequency.driver_target(policy, khz, now);
+        let done = frequency.driver_target(policy, wish, now);
         self.tell_frequency();
         Ns(done.saturating_sub(now).0.div_ceil(1_000))
     }

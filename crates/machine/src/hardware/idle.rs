@@ -125,6 +125,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let enterable = self.cpuidles.any().table.states.len();
         self.each_idle_table(|states| states.truncate(enterable));
         self.packages = Packages::new(&self.topology, &self.prices);
+        self.flushing_from = self.prices.flushing_from();
         for cpu in self.topology.cpus().map(|(cpu, _)| cpu) {
             self.cpus[cpu.index()].idling = Idling::new(self.cpuidles.of(cpu));
         }
@@ -168,11 +169,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
         choice
     }
 
-    /// The same where there is nothing to choose.
+    /// The same where there is nothing to choose. `got_tick`: the tick has just ended an idle.
     #[inline]
-    pub fn take_only_idle(&mut self, cpu: CpuId) -> Choice {
+    pub fn take_only_idle(&mut self, cpu: CpuId, got_tick: bool) -> Choice {
         self.cpus[cpu.index()].idling.chosen = 0;
-        self.cpuidles.of(cpu).only_choice()
+        self.cpuidles.of(cpu).only_choice(got_tick)
     }
 
     /// A CPU that goes offline takes the deepest state that it may.
@@ -200,9 +201,24 @@ impl<const COSTS: bool> Hardware<COSTS> {
             true => self.cpuidles.of(cpu).cpuidle_poll_time(&idling.device),
             false => None,
         };
+        if COSTS && state >= self.flushing_from {
+            self.flush_core(cpu);
+        }
         self.halt_clock(cpu, now, state);
         self.meter_idle(cpu, now, state);
         (state, limit.map_or(Ps::NEVER, |ns| now + Ps::from_ns(ns)))
+    }
+
+    /// `cpu` has entered such a deep state that its core empties its own caches, once its other threads are in one as well.
+    #[inline(never)]
+    fn flush_core(&mut self, cpu: CpuId) {
+        let flushes = |cpu: CpuId| {
+            let state = self.cpus[cpu.index()].idling.state;
+            state.is_some_and(|state| self.prices.idle_state_of(cpu, state).flushes)
+        };
+        if flushes(cpu) && self.siblings.of(cpu).iter().all(|&other| flushes(other)) {
+            self.warmth.emptied(&self.topology, cpu);
+        }
     }
 
     /// Something wakes `cpu` at `now`, `iowait` while tasks wait for a device that ran there last: when it executes its first instruction.
@@ -297,6 +313,7 @@ mod tests {
             polling: false,
             wake: Ps::from_ns(wake_us * 1_000),
             package_wake: Ps::ZERO,
+            flushes: false,
         }
     }
 
@@ -333,6 +350,47 @@ mod tests {
         assert_eq!(woken, [3_500_000, 3_420_000]);
         // 1.42 ms were too short for one of them.
         assert_eq!([BIG, LITTLE].map(|cpu| hardware.residency(cpu).above.clone()), [vec![0, 0], vec![0, 1]]);
+    }
+
+    /// Two cores of two threads, and what coming back costs a task that has left 6400 bytes on CPU 0.
+    #[test]
+    fn a_core_loses_its_caches_once_all_its_threads_sleep_deeply() {
+        let topology = from_synthetic("pack:1 l3:1 core:2 pu:2", "test", Numbering::LinuxX86).expect("a valid machine");
+        let (here, sibling, task) = (CpuId(0), CpuId(2), sched::sched::TaskId(0));
+        // The task leaves, then these CPUs enter these states, and those leave them again.
+        let returns = |flushes: bool, enter: &[(CpuId, usize)], leave: &[CpuId]| {
+            let mut prices = Prices { l2_bytes: 64 * 1024, ..Prices::free() };
+            prices.lines.llc_hit = Ps::from_ns(20);
+            prices.idle_states = vec![state("C1", 2, 2, 1), IdleState { flushes, ..state("C6", 133, 400, 50) }];
+            let rules = IdleRules::V6_1;
+            let mut hardware = Hardware::<true>::new(topology.clone(), prices, V4_16.layout(), rules, 1);
+            let set = crate::warmth::WorkingSet { bytes: 6400, data: 6400 };
+            let come = |hardware: &mut Hardware<true>| {
+                hardware.begin(here, Ps::from_ns(1_000));
+                let began = hardware.now(here);
+                hardware.switch_in(here, task, set);
+                hardware.switch_out(here, task);
+                (hardware.now(here) - began).ns().0
+            };
+            assert_eq!(come(&mut hardware), 2_000);
+            for &(cpu, state) in enter {
+                hardware.cpus[cpu.index()].idling.chosen = state;
+                hardware.enter_idle(cpu, Ps::from_ns(5_000));
+            }
+            for &cpu in leave {
+                hardware.leave_idle(cpu, Ps::from_ns(6_000), false);
+            }
+            come(&mut hardware)
+        };
+        let (shallow, deep) = (0, 1);
+        assert_eq!(returns(true, &[(here, deep), (sibling, deep)], &[here]), 2_000);
+        assert_eq!(returns(true, &[(sibling, deep), (here, deep)], &[sibling, here]), 2_000, "whoever comes last");
+        assert_eq!(returns(true, &[(here, deep)], &[here]), 0, "the other thread is awake");
+        assert_eq!(returns(true, &[(sibling, shallow), (here, deep)], &[here]), 0, "or sleeps lightly");
+        assert_eq!(returns(true, &[(here, shallow), (sibling, shallow)], &[here]), 0);
+        assert_eq!(returns(false, &[(here, deep), (sibling, deep)], &[here]), 0, "nobody says that it flushes");
+        let other = [(CpuId(1), deep), (CpuId(3), deep)];
+        assert_eq!(returns(true, &other, &[]), 0, "another core's sleep is its own");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! through the hypervisor.
 
 use super::table::StateTable;
-use super::{Choice, Usage};
+use super::{Choice, HaltpollShrink, IdleRules, Usage};
 
 /// Default of the module's parameter guest_halt_poll_ns, the longest that is polled; 0: never.
 pub const HALT_POLL_NS: u32 = 200_000;
@@ -31,21 +31,22 @@ impl Haltpoll {
     }
 
     /// haltpoll.c: adjust_poll_limit(): grows while halts end soon enough to have been polled for, shrinks after long ones.
-    fn adjust_poll_limit(&self, table: &StateTable, usage: &mut Usage) {
+    fn adjust_poll_limit(&self, rules: &IdleRules, table: &StateTable, usage: &mut Usage) {
         let (limit, block_ns) = (usage.poll_limit_ns, usage.last_residency_ns);
         if block_ns > limit && block_ns <= table.halt_poll_ns {
             usage.poll_limit_ns = (limit * GROW).max(GROW_START_NS).min(table.halt_poll_ns);
         } else if block_ns > table.halt_poll_ns {
             let shrunk = limit / SHRINK;
-            usage.poll_limit_ns = if shrunk < GROW_START_NS { 0 } else { shrunk };
+            let resets = rules.haltpoll_shrink == HaltpollShrink::Resets && shrunk < GROW_START_NS;
+            usage.poll_limit_ns = if resets { 0 } else { shrunk };
         }
     }
 
     /// haltpoll.c: haltpoll_reflect().
-    pub fn haltpoll_reflect(&self, table: &StateTable, usage: &mut Usage, state: usize) {
+    pub fn haltpoll_reflect(&self, rules: &IdleRules, table: &StateTable, usage: &mut Usage, state: usize) {
         usage.last_state = Some(state as u8);
         if state != 0 {
-            self.adjust_poll_limit(table, usage);
+            self.adjust_poll_limit(rules, table, usage);
         }
     }
 }

@@ -47,9 +47,10 @@ impl Ladder {
         }
         let first = first_of(table);
         let state = &table.states[last];
-        // The threshold of both ways is the state's exit latency.
-        let threshold = state.exit_latency_ns as i64;
-        let residency = usage.last_residency_ns as i64 - threshold;
+        // The threshold of both ways is the state's exit latency. It is compared without a sign: an idle that was over sooner than the state
+        // is left, or a state that was not entered, counts as a very long one.
+        let threshold = state.exit_latency_ns;
+        let residency = usage.last_residency_ns.wrapping_sub(threshold);
         if let Some(next) = table.states.get(last + 1)
             && !next.disabled
             && residency > threshold

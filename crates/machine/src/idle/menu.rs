@@ -6,7 +6,7 @@
 mod intervals;
 
 use super::table::StateTable;
-use super::{Choice, IdleRules, MenuIowait, MenuRule, Outlook, RESIDENCY_THRESHOLD_NS, Usage};
+use super::{Choice, IdleRules, MenuIowait, MenuRejected, MenuRule, Outlook, RESIDENCY_THRESHOLD_NS, Usage};
 use intervals::Intervals;
 
 /// Idles with and without tasks in iowait, by order of magnitude of the time to the next timer.
@@ -56,7 +56,8 @@ impl Menu {
     }
 
     /// menu.c: menu_select() until v4.16, which reckons in microseconds and has no say about the tick.
-    /// Differs: the load of an idle CPU's queue is nothing, and so is its part of the performance multiplier.
+    /// Differs: the load of an idle CPU's queue is nothing, and so is its part of the performance multiplier. A timer that is overdue is 0 us
+    /// away; the kernel takes the negative time for more than an hour.
     fn menu_select_us(&mut self, rules: &IdleRules, table: &StateTable, usage: &Usage, outlook: &Outlook) -> Choice {
         if self.needs_update {
             self.needs_update = false;
@@ -114,7 +115,7 @@ impl Menu {
         if self.needs_update {
             self.needs_update = false;
             self.menu_update_ns(table, usage);
-        } else if usage.last_residency_ns == 0 {
+        } else if rules.menu_rejected == MenuRejected::Forgets && usage.last_residency_ns == 0 {
             self.intervals.menu_update_intervals(u32::MAX);
         }
         let mut latency_req = table.latency_req_ns;
@@ -161,8 +162,7 @@ impl Menu {
 
     /// The prediction of v6.6 and later, the time to the tick that goes with it, and whether timers were looked at.
     fn predict_typical_first(&mut self, rules: &IdleRules, table: &StateTable, outlook: &Outlook) -> (u64, u64, bool) {
-        let typical = self.intervals.get_typical_interval(i32::MAX as u64).filter(|_| self.intervals.any_time());
-        let typical = typical.unwrap_or(u32::MAX.into());
+        let typical = self.intervals.get_typical_interval_of_some_time(i32::MAX as u64).unwrap_or(u32::MAX.into());
         if typical * 1000 <= RESIDENCY_THRESHOLD_NS && !outlook.tick_stopped {
             self.next_timer = NEVER_NS;
             self.bucket = which_bucket(NEVER_NS / 1000, 0);

@@ -102,6 +102,7 @@ mod tests {
             polling: false,
             wake: Ps::ZERO,
             package_wake: Ps::from_ns(package_wake),
+            flushes: false,
         };
         let mut prices = Prices::free();
         prices.idle_states = states.iter().map(state).collect();

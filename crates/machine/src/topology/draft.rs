@@ -2,7 +2,7 @@
 
 use super::distance::remote_hops;
 use super::{Cache, CacheKind, Cpu, CpuKind, Location, MAX_NUMNODES, Node, Part, Topology, TopologyError};
-use sched::cpu_topology::{LOCAL_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
+use sched::cpu_topology::{LOCAL_DISTANCE, RECLAIM_DISTANCE, REMOTE_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
 use units::{Capacity, CpuId, CpuMask, NR_CPUS};
 
@@ -169,6 +169,7 @@ impl Draft {
             hops,
             notices,
             energy_model: None,
+            node_reclaim_distance: RECLAIM_DISTANCE,
         })
     }
 

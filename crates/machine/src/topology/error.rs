@@ -39,18 +39,23 @@ impl fmt::Display for Location {
 
 /// Line and column, both counted from 1, of byte `offset` in `text`; the column counts characters.
 pub fn line_and_column(text: &str, offset: usize) -> (u32, u32) {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = &text[..end];
+    let before = &text[..whole_characters(text, offset)];
     let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) + 1;
     (line as u32, column as u32)
 }
 
+/// The end of the last character that is over by byte `offset`, or the text's end.
+fn whole_characters(text: &str, offset: usize) -> usize {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
 /// Where the lines of a text begin: places for many offsets without reading the text again for each.
-pub(super) struct Lines<'a> {
+pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
 }
@@ -61,12 +66,15 @@ impl<'a> Lines<'a> {
         Lines { text, starts }
     }
 
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
     /// As [`Location::in_text`].
     pub fn locate(&self, input: &str, offset: usize) -> Location {
         let line = self.starts.partition_point(|&start| start <= offset).max(1);
-        let start = self.starts[line - 1];
-        let (_, column) = line_and_column(&self.text[start..], offset - start);
-        Location { input: input.to_string(), line: Some(line as u32), column: Some(column) }
+        let before = &self.text[self.starts[line - 1]..whole_characters(self.text, offset)];
+        Location { input: input.to_string(), line: Some(line as u32), column: Some(before.chars().count() as u32 + 1) }
     }
 }
 
@@ -81,6 +89,14 @@ pub struct TopologyError {
 impl TopologyError {
     pub fn new(at: Location, found: impl Into<String>, expected: impl Into<String>) -> TopologyError {
         TopologyError { at, found: found.into(), expected: expected.into() }
+    }
+
+    /// The same of a tree that lies in a folder: its place begins with `folder` instead of `root`.
+    pub fn below(mut self, root: &str, folder: &str) -> TopologyError {
+        if let Some(path) = self.at.input.strip_prefix(root) {
+            self.at.input = format!("{folder}{path}");
+        }
+        self
     }
 }
 

@@ -24,6 +24,7 @@ mod tests;
 pub use cpulist::{SetError, parse_list, parse_mask};
 pub use decimal::{Decimal, DecimalError};
 pub use distance::Distance;
+pub(crate) use error::Lines;
 pub use error::{Location, TopologyError, excerpt, line_and_column};
 pub use hwloc_xml::from_hwloc_xml;
 pub use synthetic::from_synthetic;
@@ -128,6 +129,8 @@ pub struct Topology {
     pub(crate) notices: Vec<String>,
     /// What running costs, where a machine file tells.
     pub(crate) energy_model: Option<EnergyModel>,
+    /// What Linux sets for such processors from v5.4 on.
+    pub(crate) node_reclaim_distance: u32,
 }
 
 impl Topology {
@@ -210,7 +213,8 @@ impl Topology {
     /// Bytes of `cpu`'s last level cache, where the input tells.
     pub fn llc_bytes(&self, cpu: CpuId) -> Option<u64> {
         let llc = &self.llcs[self.cpu(cpu).llc as usize];
-        let of = |cache: &&Cache| cache.kind != CacheKind::Instruction && cache.cpus == *llc;
+        let of =
+            |cache: &&Cache| cache.kind != CacheKind::Instruction && cache.cpus.contains(cpu) && cache.cpus == *llc;
         self.caches.iter().filter(of).max_by_key(|cache| cache.level).and_then(|cache| cache.bytes)
     }
 
@@ -305,6 +309,7 @@ impl Topology {
             package: masks(&|cpu| self.packages[cpu.package as usize].cpus.clone()),
             node: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).node),
             distance: self.distance.clone(),
+            node_reclaim_distance: self.node_reclaim_distance,
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpu(cpu).capacity),
             energy_model: self.energy_model.clone(),
             highest_perf: self.highest_perf(),
@@ -336,6 +341,11 @@ impl Topology {
     pub(crate) fn with_speed(mut self, cpus: &CpuMask, speed: Capacity) -> Topology {
         cpus.iter().for_each(|cpu| self.cpus[cpu.index()].speed = speed);
         self
+    }
+
+    /// The same machine, of whose processors Linux knows that nodes so far apart are near.
+    pub(crate) fn with_node_reclaim_distance(self, node_reclaim_distance: u32) -> Topology {
+        Topology { node_reclaim_distance, ..self }
     }
 
     /// The same machine with CPUs of that highest performance, without check.

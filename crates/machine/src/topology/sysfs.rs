@@ -8,6 +8,7 @@ use super::cpulist::{parse_list, parse_mask};
 use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::excerpt;
 use super::{CacheKind, Location, MAX_NUMNODES, Topology, TopologyError};
+use sched::cpu_topology::LOCAL_DISTANCE;
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, NR_CPUS};
 
@@ -30,6 +31,7 @@ pub fn from_sysfs(read: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Top
         reader.caches(cpu)?;
         reader.capacity(cpu)?;
     }
+    reader.silent(&online);
     reader.nodes()?;
     reader.kinds()?;
     reader.draft.finish()
@@ -160,6 +162,16 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Tells of the CPUs that do not say what core they are of, where others do.
+    fn silent(&mut self, online: &CpuMask) {
+        let told = self.draft.cores.iter().fold(CpuMask::default(), |all, core| all.or(&core.cpus));
+        let silent: CpuMask = online.iter().filter(|&cpu| !told.contains(cpu)).collect();
+        if !told.is_empty() && !silent.is_empty() {
+            let notice = format!("CPUs {} do not say what core they are of: each is taken for one", silent.list());
+            self.draft.notices.push(notice);
+        }
+    }
+
     /// The online CPUs of a set that must hold the CPU that tells it; old kernels leave sets empty that they do not
     /// know.
     fn with_itself(&self, cpu: CpuId, cpus: CpuMask, path: &str) -> Result<CpuMask, TopologyError> {
@@ -258,6 +270,12 @@ impl Reader<'_> {
         if let Some((row, path)) = rows.iter().find(|(row, _)| row.len() != nodes.len()) {
             let expected = format!("{}, one for each node", nodes.len());
             return Reader::wrong(path, Some(1), format!("{} distances", row.len()), &expected);
+        }
+        for (index, (row, path)) in rows.iter().enumerate() {
+            if row[index] != u64::from(LOCAL_DISTANCE) {
+                let found = format!("{} from node {} to itself", row[index], nodes[index]);
+                return Reader::wrong(path, Some(1), found, &format!("{LOCAL_DISTANCE}, as Linux has it"));
+            }
         }
         let at = Location::of(&rows[0].1);
         self.draft.distance = Some(DraftDistance { nodes, rows: rows.into_iter().map(|(row, _)| row).collect(), at });

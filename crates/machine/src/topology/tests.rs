@@ -533,6 +533,10 @@ fn bad_sysfs_trees_name_the_file() {
         "sys/devices/system/cpu/cpu0/cache/index3/size:1:1: found `big`; expected a size such as 32K"
     );
     assert_eq!(
+        with("node/node1/distance", "21 5"),
+        "sys/devices/system/node/node1/distance:1:1: found 5 from node 1 to itself; expected 10, as Linux has it"
+    );
+    assert_eq!(
         with("cpu/cpu0/cpu_capacity", "0"),
         "sys/devices/system/cpu/cpu0/cpu_capacity:1:1: found `0`; expected a capacity from 1 to 1024"
     );

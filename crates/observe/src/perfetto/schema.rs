@@ -72,6 +72,8 @@ pub enum FtraceFields {
     SchedWakeupNew(SchedWakeup),
     #[prost(message, tag = "235")]
     TaskNewtask(TaskNewtask),
+    #[prost(message, tag = "237")]
+    SchedProcessExec(SchedProcessExec),
     #[prost(message, tag = "238")]
     SchedProcessExit(SchedProcessExit),
     #[prost(message, tag = "239")]
@@ -191,6 +193,16 @@ pub enum GenericValue {
     Int(i64),
     #[prost(uint64, tag = "5")]
     Uint(u64),
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SchedProcessExec {
+    #[prost(string, optional, tag = "1")]
+    pub filename: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub old_pid: Option<i32>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -44,6 +44,9 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: migrate_swap(). `cur`, which runs on `curr_cpu`, and `p` on `target_cpu` change places, while nothing else runs there.
+    ///
+    /// Differs: `cur` is still queued then under preempt=none too, where the kernel's sleeps in stop_two_cpus() and is woken on the other CPU, or
+    /// near it.
     pub(crate) fn migrate_swap(&mut self, cur: TaskId, p: TaskId, target_cpu: CpuId, curr_cpu: CpuId) {
         let active = |cpu| self.cpu_active_mask.contains(cpu);
         let may = curr_cpu != target_cpu

@@ -6,13 +6,12 @@ use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
 use crate::features::Feature;
-use crate::layout::TaskLine;
 use crate::profile::ProfileType;
 use crate::sched::*;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::{CpuId, MANY_TASKS, foresee, unlikely};
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// What the idle task does that was told to reschedule and finds no task.
@@ -33,7 +32,6 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn schedule(&mut self, preempt: bool) -> Option<TaskId> {
         let cpu = self.this_cpu;
         let prev = self.rq[cpu].curr;
-        self.foresee_next(cpu);
         if self.schedstat_enabled() {
             // schedule_debug(). The counter's line is charged where sched_info writes it, in the same path.
             self.rq[cpu].sched_count += 1;
@@ -69,34 +67,6 @@ impl<A: Arch> Sched<A> {
             self.schedule_on_dying_cpu(cpu);
         }
         next
-    }
-
-    /// A task is soon to be woken or to run: what is kept of it lies scattered, and where there are many, far from the host's caches.
-    #[inline(always)]
-    pub(crate) fn foresee(&self, p: TaskId) {
-        if self.task.len() > MANY_TASKS {
-            self.foresee_task(p);
-        }
-    }
-
-    #[inline(never)]
-    fn foresee_task(&self, p: TaskId) {
-        let task = &self.task[p];
-        let se = &self.se[task.se];
-        foresee([task.nvcsw, task.mm.into(), task.state as u64]);
-        self.arch.foresee_task(p, self.layout.task(p, TaskLine::State));
-        foresee([se.vruntime, se.load.weight, se.avg.last_update_time, se.slice]);
-    }
-
-    /// Whoever is first on the queue of `cpu` runs next, mostly.
-    #[inline(always)]
-    fn foresee_next(&self, cpu: CpuId) {
-        if self.task.len() > MANY_TASKS
-            && let Some(first) = self.cfs_rq[self.rq[cpu].cfs].tasks_timeline.leftmost()
-            && let Some(p) = self.se[first].task
-        {
-            self.foresee_task(p);
-        }
     }
 
     /// The part of `__schedule()` that takes a blocking task off its queue. Returns whether the switch is voluntary.

@@ -69,6 +69,7 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedWaking { task: p, target_cpu: self.task[p].cpu });
         }
+        self.foresee_woken(p);
         self.nr_wakeups += 1;
         let mut flags = flags;
         let mut cpu = self.task[p].cpu;

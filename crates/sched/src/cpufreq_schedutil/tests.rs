@@ -27,10 +27,12 @@ impl Arch for Charges {
     }
 }
 
+mod chosen;
+
 const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 
-/// How often each of schedutil's functions was charged while tasks ran for 100 ms on two CPUs, in these policies.
-fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
+/// Two CPUs in these policies.
+fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Charges> {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
     let arch = Charges { now: 1_000_000_000, ..Charges::default() };
@@ -49,6 +51,12 @@ fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
         };
         sched.sugov_start(policies.iter().map(policy).collect());
     }
+    sched
+}
+
+/// How often each of schedutil's functions was charged while tasks ran for 100 ms on two CPUs, in these policies.
+fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
+    let mut sched = governed(kernel, policies);
     for cpu in CPUS {
         let init = TaskInit {
             comm: String::from("test"),
@@ -95,5 +103,21 @@ fn cpus_without_a_policy_are_not_governed() {
         assert_eq!(charges(kernel, Some(&[])), [0; 4], "{}: nobody's", kernel.name);
         let (one, both) = (charges(kernel, Some(&[&CPUS[1..]])), charges(kernel, Some(&[&CPUS[..1], &CPUS[1..]])));
         assert!(one[0] > 0 && one[0] < both[0], "{}: {} of {} updates by one of two", kernel.name, one[0], both[0]);
+    }
+}
+
+#[test]
+fn a_round_of_the_idle_loop_counts_where_it_would_stop_the_tick() {
+    let mut sched = governed(V6_1, Some(&[&CPUS]));
+    let cpu = CPUS[1];
+    let calls = |sched: &Sched<Charges>| sched.cpufreq.as_ref().expect("it governs").idle_calls[cpu];
+    // The governor has the tick go on over a short idle: to schedutil the CPU has not idled.
+    Scheduler::set_idle_state(&mut sched, cpu, Some(2));
+    Scheduler::set_idle_state(&mut sched, cpu, None);
+    assert_eq!(calls(&sched), 0);
+    // A timeout keeps it, it stops, and it has stopped.
+    for (round, stops) in [false, true, false].into_iter().enumerate() {
+        Scheduler::tick_nohz_idle_stop(&mut sched, cpu, stops);
+        assert_eq!(calls(&sched), round as u64 + 1);
     }
 }

@@ -5,6 +5,7 @@
 //! the right.
 
 use crate::sched::SeId;
+use units::prefetch_lines;
 
 /// fair.c: entity_before().
 /// Differs: takes bare vruntimes.
@@ -119,6 +120,12 @@ impl Timeline {
         let from = self.entries.partition_point(|e| entity_before(key, e.key));
         let among_equals = self.entries[from..].iter().position(|e| e.se == se);
         from + among_equals.unwrap_or_else(|| panic!("{se:?} with key {key} does not wait here"))
+    }
+
+    /// Who runs first is soon to be asked.
+    #[inline(always)]
+    pub fn foresee(&self) {
+        prefetch_lines::<1, _>(&self.entries[self.entries.len().saturating_sub(1)..]);
     }
 
     /// Who runs first (`__pick_first_entity()`).

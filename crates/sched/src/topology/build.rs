@@ -7,7 +7,7 @@ use super::masks::{MaskId, Masks};
 use super::numa::sched_init_numa;
 use super::rules::*;
 use super::*;
-use crate::cpu_topology::{CpuTopology, SCHED_CAPACITY_SCALE};
+use crate::cpu_topology::{CpuTopology, RECLAIM_DISTANCE, SCHED_CAPACITY_SCALE};
 use std::collections::BTreeMap;
 
 /// What the kernel's command line says of domains.
@@ -24,11 +24,13 @@ pub struct DomainParameters {
 pub struct DomainSetup {
     /// CPUs that are up. A CPU on its way down is up but no longer active.
     pub online: CpuMask,
+    /// Those that were when the machine had booted: then x86 chooses its levels, once and for all.
+    pub booted: CpuMask,
     /// Now.
     pub jiffies: u64,
     /// Jiffies in a second.
     pub hz: u32,
-    /// Of the machine: 30, on AMD EPYC 32. Kernels before v5.4 take 30 ([`ReclaimDistance`]).
+    /// Of the machine. Kernels before v5.4 take 30 ([`ReclaimDistance`]).
     pub node_reclaim_distance: u32,
     pub parameters: DomainParameters,
     /// Priorities of the CPUs where Turbo Boost Max 3.0 ranks them (`arch_asym_cpu_priority()`), higher is better.
@@ -43,18 +45,16 @@ pub struct DomainSetup {
     pub cpu_capacity_orig: PerCpu<u64>,
 }
 
-/// `RECLAIM_DISTANCE` of kernels before v5.4, and what `node_reclaim_distance` begins with.
-pub const RECLAIM_DISTANCE: u32 = 30;
-
 impl DomainSetup {
     /// At boot, all CPUs up, nothing on the command line, 250 jiffies in a second.
     pub fn boot(topology: &CpuTopology) -> DomainSetup {
         let full = || PerCpu::from_fn(topology.nr_cpus, |_| u64::from(SCHED_CAPACITY_SCALE));
         DomainSetup {
             online: CpuMask::all(topology.nr_cpus),
+            booted: CpuMask::all(topology.nr_cpus),
             jiffies: 0,
             hz: 250,
-            node_reclaim_distance: RECLAIM_DISTANCE,
+            node_reclaim_distance: topology.node_reclaim_distance,
             parameters: DomainParameters::default(),
             arch_asym_cpu_priority: None,
             hybrid: topology.hybrid,

@@ -15,6 +15,9 @@ pub trait CpuCapacities {
 }
 
 /// Run queues before anything ran.
+///
+/// Differs: so they are taken to be when domains are built anew, too; what real-time tasks and interrupts leave counts again from the
+/// next look of the load balancer on.
 pub(super) struct AtBoot {
     pub cpu_capacity: PerCpu<u64>,
     pub cpu_capacity_orig: PerCpu<u64>,

@@ -65,6 +65,10 @@ pub(super) fn node_masks(topology: &CpuTopology, online: &CpuMask) -> Vec<CpuMas
 ///
 /// Masks hold only CPUs that are up, and of one node: match_smt(), match_l2c() and match_llc() refuse to link CPUs of
 /// different nodes (topology_sane()).
+///
+/// Differs: all kernels are told of the last level caches as they are. Those of v4.x reckon them from numbers of AMD's CPUs (amd.c:
+/// amd_get_topology()): right for the Zen 1 and Zen 2 of their time in v4.15 and v4.16, a whole node on Zen 3 and later; v4.5 takes some
+/// complexes of a Zen 2 for one.
 #[doc(alias = "x86_topology")]
 #[doc(alias = "default_topology")]
 pub(super) fn build_sched_topology(
@@ -96,7 +100,7 @@ pub(super) fn build_sched_topology(
         levels.push(level(DomainName::Cls, flags, &|cpu| topology.cluster[cpu].and(node_of(cpu))));
     }
     levels.push(level(DomainName::Mc, SdFlags::SD_SHARE_LLC, &|cpu| topology.coregroup[cpu].and(node_of(cpu))));
-    if !x86_has_numa_in_package(topology, &setup.online) {
+    if !x86_has_numa_in_package(topology, &setup.booted) {
         let name = match rules.package_level {
             PackageLevel::Die => DomainName::Die,
             PackageLevel::Pkg => DomainName::Pkg,
@@ -119,11 +123,11 @@ fn level_masks(
 }
 
 /// The flag `x86_has_numa_in_package` of smpboot.c. Whether some package's CPUs lie on more than one node: then the
-/// distances describe it, and there is no level of the package.
-fn x86_has_numa_in_package(topology: &CpuTopology, online: &CpuMask) -> bool {
-    online.iter().any(|cpu| {
+/// distances describe it, and there is no level of the package. set_sched_topology() is told of it after the boot, so it stays so with CPUs offline.
+fn x86_has_numa_in_package(topology: &CpuTopology, booted: &CpuMask) -> bool {
+    booted.iter().any(|cpu| {
         // The first CPU of a package stands for it: any two nodes in it include one that is not the first CPU's.
-        let first = topology.package[cpu].and(online).first().unwrap_or(cpu);
+        let first = topology.package[cpu].and(booted).first().unwrap_or(cpu);
         topology.node[first] != topology.node[cpu]
     })
 }

@@ -40,6 +40,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
+use crate::stop_task::StopWait;
 use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl::{Sysctl, Tunable, TunableNames, short_name};
 use crate::topology::DomainRules;
@@ -76,6 +77,7 @@ pub struct CoreRules {
     pub cpu_allowed: CpuAllowed,
     pub affinity_dest: AffinityDest,
     pub affinity_offline: AffinityOffline,
+    pub stop_wait: StopWait,
     pub hotplug: Hotplug,
 }
 
@@ -209,7 +211,7 @@ behaviours! {
     core: CoreRules {
         clock, wake_list, wake_queue, wake_current, wake_running, uclamp, iowait_count, change_order, nice_change,
         idle_weight, nice_resched, alone_changed, hrtick_tasks, pick_order, balance_fair, schedule_idle,
-        policy_change, cpu_allowed, affinity_dest, affinity_offline, hotplug,
+        policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
     rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to }

@@ -23,6 +23,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
+use crate::stop_task::StopWait;
 use crate::syscalls::{ChangeOrder, NiceChange, PolicyChange};
 use crate::topology::DomainRules;
 
@@ -38,6 +39,7 @@ pub const V4_15: Kernel = Kernel {
         hrtick_tasks: HrtickTasks::WholeCpu,
         pick_order: PickOrder::PullInPick,
         policy_change: PolicyChange::InPlace,
+        stop_wait: StopWait::Yields,
         ..V4_5_RC1.core
     },
     load_resolution: LoadResolution::Fine,

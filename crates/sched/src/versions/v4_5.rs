@@ -27,6 +27,7 @@ use crate::profile::SleepProfile;
 use crate::psi::Psi;
 use crate::rt::RtRules;
 use crate::stats::{Schedstats, UnseenWait};
+use crate::stop_task::StopWait;
 use crate::syscalls::{AloneChanged, ChangeOrder, IdleWeight, NiceChange, NiceResched, PolicyChange};
 use crate::sysctl;
 use crate::topology::DomainRules;
@@ -54,6 +55,7 @@ pub const V4_5_RC1: Kernel = Kernel {
         cpu_allowed: CpuAllowed::Online,
         affinity_dest: AffinityDest::First,
         affinity_offline: AffinityOffline::Dropped,
+        stop_wait: StopWait::Sleeps,
         hotplug: Hotplug::StopMachine,
     },
     load_resolution: LoadResolution::Shown,

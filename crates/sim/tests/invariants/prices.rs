@@ -50,6 +50,7 @@ pub fn plausible() -> Prices {
             target_residency_us,
             polling: target_residency_us == 0,
             package_wake: Ps::ZERO,
+            flushes: exit_latency_us >= 33,
             wake: Ps::from_ns(wake),
         })
         .to_vec();

@@ -195,4 +195,12 @@ fn settings_that_the_governor_or_the_kernel_refuses_are_refused() {
     assert_eq!(sampling_rate("governor=ondemand sampling_rate=1"), 10_000);
     assert_eq!(sampling_rate("governor=conservative sampling_rate=1"), 80_000, "twenty jiffies");
     assert_eq!(sampling_rate("governor=conservative"), 80_000);
+    for (settings, part) in [
+        ("governor=ondemand up_threshold=10", "a whole number from 11 to 100"),
+        ("governor=conservative down_threshold=10", "a whole number from 11 to 99"),
+    ] {
+        let error = chosen(&dt, "v4.5-rc1", settings).expect_err(settings);
+        assert!(error.contains(part), "{settings}: {error}");
+        assert!(chosen(&dt, "v4.15", settings).is_ok(), "{settings}");
+    }
 }

@@ -17,8 +17,8 @@ const CPU0: CpuId = CpuId(0);
 
 /// A sample of CPU 0 at a time in microseconds; what is asked for, in MHz.
 fn sample(frequency: &mut Frequency, at: u64, iowait: &[CpuId]) -> u32 {
-    if let Some(khz) = frequency.dbs_work_handler(0, iowait, us(at)) {
-        assert_eq!(frequency.driver_target(0, khz, us(at)), us(at), "this driver does not wait");
+    if let Some(wish) = frequency.dbs_work_handler(0, iowait, us(at)) {
+        assert_eq!(frequency.driver_target(0, wish, us(at)), us(at), "this driver does not wait");
     }
     frequency.dbs_work_done(0, us(at));
     frequency.cur(0) / 1_000
@@ -75,7 +75,8 @@ fn waits_for_devices_are_busy_to_ondemand_on_intels_processors_or_where_it_is_to
     };
     let (intel, amd) = (None, Some(FullSpeed::Halfway));
     assert_eq!((load(true, intel, |_| ()), load(false, intel, |_| ())), (2_001, 1_200));
-    assert_eq!((load(true, amd, |_| ()), load(false, amd, |_| ())), (1_200, 1_200));
+    // Of 1.0 to 3.0 GHz, which AMD's firmware tells of.
+    assert_eq!((load(true, amd, |_| ()), load(false, amd, |_| ())), (1_400, 1_400));
     assert_eq!(load(true, intel, |policy| policy.io_is_busy = false), 1_200);
     assert_eq!(load(true, amd, |policy| policy.io_is_busy = true), 2_001);
     // What a CPU still idles counts by who waits when somebody looks, and never again.
@@ -121,6 +122,12 @@ fn powersave_bias_takes_turns_between_two_frequencies() {
     assert_eq!(sample(&mut frequency, 36_100, &[]), 1_200);
     let mut most = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| policy.powersave_bias = 1_000);
     assert_eq!(sample(&mut most, 10_000, &[]), 1_000, "nothing is left of it: the lowest");
+    let mut bounded = governed(Governor::Ondemand, FrequencyRules::V6_12, |policy| {
+        (policy.powersave_bias, policy.limits.min_khz) = (500, 1_400_000);
+    });
+    // 1.0005 GHz is looked for within the limits: no turns.
+    assert_eq!([10_000, 20_000].map(|at| sample(&mut bounded, at, &[])), [1_400, 1_400]);
+    assert!(bounded.policies[0].dbs.turns().is_none());
 }
 
 #[test]
@@ -178,12 +185,44 @@ fn conservative_makes_up_for_periods_that_were_slept_through_but_not_in_v4_5() {
         // Its load is that before the sleep: up again by one step.
         sample(&mut frequency, 60_000, &[])
     };
-    let later = FrequencyRules { deferred_steps: DeferredSteps::Counted, ..FrequencyRules::V4_5 };
-    assert_eq!((after_sleep(FrequencyRules::V4_5), after_sleep(later)), (2_001, 1_400));
+    // Three steps of 400 MHz from 2.001 GHz: to 801 MHz, and up from there, until somebody saw to it that the figure stays above the lowest.
+    let later = FrequencyRules { step_floor: StepFloor::Lowest, ..FrequencyRules::V4_15 };
+    assert_eq!([FrequencyRules::V4_5, FrequencyRules::V4_15, later].map(after_sleep), [2_001, 1_200, 1_400]);
 }
 
 #[test]
-fn conservative_at_its_lowest_figure_asks_for_it_in_late_v6_1_alone() {
+fn a_sample_that_was_busy_takes_no_deferred_steps_in_late_v6_12() {
+    let after_sleep = |rules: FrequencyRules, woken: u64| {
+        let mut frequency = governed(Governor::Conservative, rules, |policy| {
+            (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
+        });
+        (1..4).for_each(|number| assert!(sample(&mut frequency, number * 10_000, &[]) > 1_000));
+        idles(&mut frequency, 30_000, woken, false);
+        sample(&mut frequency, 60_000, &[])
+    };
+    // Two periods of idle time. Busy for 6 ms of 30 is a fifth, the threshold; 5.9 are less.
+    assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_1, woken)), [1_600, 1_600]);
+    assert_eq!([54_000, 54_100].map(|woken| after_sleep(FrequencyRules::V6_12, woken)), [2_001, 1_600]);
+}
+
+#[test]
+fn v4_5_leaves_the_figure_alone_while_the_clock_is_at_the_lowest() {
+    let asked = |rules: FrequencyRules| {
+        let mut frequency = governed(Governor::Conservative, rules, |policy| {
+            (policy.freq_step, policy.sampling_rate_us) = (2, 10_000);
+        });
+        // Steps of 40 MHz, of which the table has none.
+        assert_eq!(sample(&mut frequency, 10_000, &[]), 1_000);
+        idles(&mut frequency, 10_001, 20_000, false);
+        assert_eq!(sample(&mut frequency, 20_000, &[]), 1_000);
+        (3..5).map(|number| sample(&mut frequency, number * 10_000, &[])).collect::<Vec<u32>>()
+    };
+    assert_eq!(asked(FrequencyRules::V4_5), [1_000, 1_100], "1.04, 1.08, 1.12 GHz");
+    assert_eq!(asked(FrequencyRules::V4_15), [1_000, 1_000], "1.04, 1.0, 1.04, 1.08 GHz");
+}
+
+#[test]
+fn conservative_at_its_lowest_figure_asks_for_it_in_late_v6_1_and_v6_12() {
     let after_sleep = |rules: FrequencyRules| {
         let mut frequency = governed(Governor::Conservative, rules, |policy| {
             (policy.freq_step, policy.sampling_rate_us) = (20, 10_000);
@@ -199,6 +238,7 @@ fn conservative_at_its_lowest_figure_asks_for_it_in_late_v6_1_alone() {
         idles(&mut frequency, 80_001, 120_000, false);
         (first, sample(&mut frequency, 120_000, &[]))
     };
-    assert_eq!(after_sleep(FrequencyRules::V6_12), (1_700, 1_700));
+    assert_eq!(after_sleep(FrequencyRules { at_limit: AtLimit::Nothing, ..FrequencyRules::V6_1 }), (1_700, 1_700));
     assert_eq!(after_sleep(FrequencyRules::V6_1), (1_000, 1_000));
+    assert_eq!(after_sleep(FrequencyRules::V6_12), (1_000, 1_000));
 }

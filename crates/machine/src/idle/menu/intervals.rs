@@ -34,37 +34,38 @@ impl Intervals {
         self.next = (self.next + 1) % INTERVALS as u8;
     }
 
-    /// Whether any of them lasted a microsecond.
-    pub fn any_time(&self) -> bool {
-        self.sums.values > 0
-    }
-
     /// menu.c: get_typical_interval(): the mean of the recent idles up to `most` if they agree, the longest dropped one by one until they
     /// do or a quarter of them is gone.
     /// Differs: the sum of squared differences follows from the sums of values and of squares, and those of all intervals are
     /// kept, since they usually agree.
     pub fn get_typical_interval(&self, most: u64) -> Option<u64> {
-        self.typical(most, Sums::agree_by_variance)
+        self.typical(most, 0, Sums::agree_by_variance)
+    }
+
+    /// menu.c: get_typical_interval() since v6.6: no answer once none of those that are left lasted a microsecond.
+    pub fn get_typical_interval_of_some_time(&self, most: u64) -> Option<u64> {
+        self.typical(most, 1, Sums::agree_by_variance)
     }
 
     /// menu.c: get_typical_interval() until v4.5, which took the integer square root of the variance.
     pub fn get_typical_interval_by_root(&self) -> Option<u64> {
-        self.typical(u32::MAX.into(), Sums::agree_by_root)
+        self.typical(u32::MAX.into(), 0, Sums::agree_by_root)
     }
 
+    /// `least`: what those that are looked at must come to together.
     #[inline(always)]
-    fn typical(&self, most: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
+    fn typical(&self, most: u64, least: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
         // None of them is longer than all together.
-        if self.sums.values <= most {
+        if (least..=most).contains(&self.sums.values) {
             let (mean, agreed) = agree(self.sums, INTERVALS as u64);
             if agreed {
                 return Some(mean);
             }
         }
-        self.without_the_longest(most, agree)
+        self.without_the_longest(most, least, agree)
     }
 
-    fn without_the_longest(&self, most: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
+    fn without_the_longest(&self, most: u64, least: u64, agree: fn(Sums, u64) -> (u64, bool)) -> Option<u64> {
         let mut threshold = most;
         loop {
             let (mut sums, mut count, mut longest) = (Sums::default(), 0, 0);
@@ -73,7 +74,7 @@ impl Intervals {
                 count += 1;
                 longest = value.max(longest);
             }
-            if count == 0 {
+            if count == 0 || sums.values < least {
                 return None;
             }
             let (mean, agreed) = agree(sums, count);
@@ -145,10 +146,25 @@ mod tests {
         let typical = |values| Intervals::of(values).get_typical_interval(ANY);
         assert_eq!(typical([150, 150, 150, 9_000, 150, 150, 150, 150]), Some(150));
         assert_eq!(typical([1, 50_000, 3, 9_000, 700, 40_000, 90, 12_000]), None);
-        // A state that was not entered leaves no trace since v4.17.
+        // A state that was not entered leaves no trace.
         let rejected = Intervals::of([u32::MAX, 150, 150, 150, 150, 150, 150, 150]);
         assert_eq!(rejected.get_typical_interval(i32::MAX as u64), Some(150));
         assert_eq!(Intervals::of([u32::MAX; 8]).get_typical_interval(i32::MAX as u64), None);
+    }
+
+    #[test]
+    fn idles_of_no_time_are_typical_until_v6_6() {
+        let both = |values| {
+            let intervals = Intervals::of(values);
+            let most = i32::MAX as u64;
+            (intervals.get_typical_interval(most), intervals.get_typical_interval_of_some_time(most))
+        };
+        assert_eq!(both([0; 8]), (Some(0), None));
+        // Without the longest, nothing but zeros is left.
+        assert_eq!(both([0, 0, 5_000, 0, 0, 0, 0, 0]), (Some(0), None));
+        assert_eq!(both([0, u32::MAX, 0, 0, 0, 0, 0, 0]), (Some(0), None));
+        // The longest of all is what the kernel looks at, not the mean.
+        assert_eq!(both([0, 0, 0, 1, 0, 0, 0, 0]), (Some(0), Some(0)));
     }
 
     /// The kernel's two passes, literally: mean, then differences; by integer root for v4.5.

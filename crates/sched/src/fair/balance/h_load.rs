@@ -10,6 +10,15 @@ use crate::sched::{CfsRqId, SeId, TaskId};
 use fentry::fentry;
 use units::CpuId;
 
+/// What came of aging a CPU's fair queues.
+#[derive(Clone, Copy, Default)]
+struct Blocked {
+    /// The CPU's own has a new average.
+    decayed: bool,
+    /// Any has load left to decay.
+    has_blocked: bool,
+}
+
 impl<A: Arch> Sched<A> {
     /// fair.c: update_blocked_averages(). Ages every queue of the CPU that has load, and what other classes used.
     #[fentry]
@@ -18,23 +27,21 @@ impl<A: Arch> Sched<A> {
         self.rq_lock(cpu);
         self.rq[cpu].last_blocked_load_update_tick = self.jiffies();
         self.update_rq_clock(cpu);
-        let before = self.cfs_rq[self.rq[cpu].cfs].avg.last_update_time;
-        let mut decayed = self.update_other_load_avgs(cpu);
+        let others_decayed = self.update_other_load_avgs(cpu);
         let others = self.others_have_blocked(cpu);
         let fair = self.__update_blocked_fair(cpu);
-        decayed |= self.cfs_rq[self.rq[cpu].cfs].avg.last_update_time != before;
-        if decayed {
+        if others_decayed || fair.decayed {
             self.other_class_util_change(cpu, UpdateUtil::Queued, UpdateFlags::NONE);
         }
-        if !others && !fair {
+        if !others && !fair.has_blocked {
             self.rq[cpu].has_blocked_load = false;
         }
         self.rq_unlock(cpu);
     }
 
-    /// fair.c: __update_blocked_fair(). Children before parents. True if any queue has load left to decay.
-    fn __update_blocked_fair(&mut self, cpu: CpuId) -> bool {
-        let mut has_blocked = false;
+    /// fair.c: __update_blocked_fair(). Children before parents.
+    fn __update_blocked_fair(&mut self, cpu: CpuId) -> Blocked {
+        let mut blocked = Blocked::default();
         let mut next = self.rq[cpu].leaf_cfs_rq_list.first.map(CfsRqId);
         while let Some(cfs_rq) = next {
             next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.map(CfsRqId);
@@ -47,6 +54,7 @@ impl<A: Arch> Sched<A> {
                 if self.cfs_rq[cfs_rq].nr_running == 0 {
                     self.update_idle_cfs_rq_clock_pelt(cfs_rq);
                 }
+                blocked.decayed |= self.rq[cpu].cfs == cfs_rq;
             }
             match self.kernel.pelt {
                 Pelt::ByPeriod => {}
@@ -60,9 +68,9 @@ impl<A: Arch> Sched<A> {
                     }
                 }
             }
-            has_blocked |= self.cfs_rq_has_blocked(cfs_rq);
+            blocked.has_blocked |= self.cfs_rq_has_blocked(cfs_rq);
         }
-        has_blocked
+        blocked
     }
 
     /// fair.c: cfs_rq_has_blocked(). Whether there is load left to decay.

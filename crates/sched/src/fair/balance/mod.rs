@@ -60,6 +60,8 @@ const MAX_PINNED_INTERVAL: u32 = 512;
 pub struct BalanceState {
     /// Work queued for the stopper of each CPU, in order.
     pub(crate) stop_work: Vec<Vec<StopWork>>,
+    /// Who sleeps until the stopper of a CPU is through.
+    pub(crate) stop_waiter: Vec<Option<TaskId>>,
     /// `load_balance_mask`. One serves all CPUs, because here a pass is one step that nothing interrupts.
     load_balance_mask: CpuMask,
     should_we_balance_tmpmask: CpuMask,

@@ -89,6 +89,7 @@ impl Machine {
             distance: self.distance.clone(),
             capacity: PerCpu::from_fn(nr_cpus, |cpu| self.cpus[cpu.index()].capacity),
             energy_model: None,
+            node_reclaim_distance: self.node_reclaim_distance,
             highest_perf: None,
             hybrid: self.hybrid,
         }
@@ -103,6 +104,7 @@ impl Machine {
         let priorities = PerCpu::from_fn(self.cpus.len(), |cpu| self.cpus[cpu.index()].priority);
         let setup = DomainSetup {
             online: self.cpus_that(|cpu| cpu.online),
+            booted: self.cpus_that(|cpu| cpu.online),
             jiffies: 1000,
             parameters: DomainParameters { relax_domain_level: self.relax_domain_level, sched_debug: self.sched_debug },
             node_reclaim_distance: self.node_reclaim_distance,

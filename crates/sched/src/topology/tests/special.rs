@@ -154,6 +154,21 @@ fn cpus_that_left_and_cpus_that_are_leaving() {
 }
 
 #[test]
+fn a_package_of_two_nodes_stays_one_with_a_node_offline() {
+    // Two last level caches of two cores in each node. Levels are chosen at boot (set_sched_topology).
+    let topology = CpuTopology::symmetric(1, 2, 2, 2, 1);
+    let node = (0..4).map(CpuId).collect::<CpuMask>();
+    let top = |rules: &DomainRules| {
+        let setup = DomainSetup { online: node.clone(), ..DomainSetup::boot(&topology) };
+        let domains = build_sched_domains(&topology, &node, rules, &setup);
+        outline(&domains, 0).pop().expect("a domain")
+    };
+    for (rules, name) in [(DomainRules::V4_5, "NUMA:0-3"), (DomainRules::V4_15, "NODE:0-3")] {
+        assert_eq!(expected(&[(name, &["0-1", "2-3"])]), [top(&rules)]);
+    }
+}
+
+#[test]
 fn isolated_cpus_are_on_their_own() {
     let mut machine = Machine::nested(2, 1, 1, 2, 1);
     machine.cpus[2].active = false;

@@ -153,7 +153,7 @@ impl Machine {
     /// The idle loop up to where the tick stops.
     fn go_idle(&mut self, cpu: CpuId) {
         self.idle_loop_enter(cpu);
-        self.tick_nohz_idle_stop(cpu);
+        self.tick_nohz_idle_stop(cpu, true);
     }
 
     /// Whether the parent domain's own group is flagged.

@@ -1,0 +1,175 @@
+//! What drivers/cpufreq does in one version and not in another, by its sources.
+
+use super::*;
+
+fn with(driver: Driver, rules: FrequencyRules, model: Model, change: impl FnOnce(&mut Policy)) -> Frequency {
+    let mut policy = Policy::new(&model, driver, Governor::Schedutil, rules, 250);
+    change(&mut policy);
+    Frequency::new(&topology(FOUR), model, policy)
+}
+
+fn hwp() -> Model {
+    Model { autonomous: Some(LAST_WINDOW), ..model(Sharing::Core) }
+}
+
+fn amd() -> Model {
+    Model { full_speed: Some(FullSpeed::Halfway), ..model(Sharing::Core) }
+}
+
+fn cpuinfo_max(frequency: &Frequency) -> u32 {
+    frequency.cpufreq_policies()[0].cpuinfo_max_freq
+}
+
+/// How fast CPU 0 is to load tracking, of 1024, at the frequency it starts with: 1.0 GHz.
+fn scale(mut frequency: Frequency) -> Capacity {
+    frequency.scale_freq_tick(CpuId(0), us(4_000));
+    frequency.scale(CpuId(0))
+}
+
+#[test]
+fn a_driver_without_a_table_is_told_what_is_wanted_and_rounds_by_itself() {
+    for (driver, rules, has) in [
+        // DIV_ROUND_UP() to a P-state, which becomes policy->cur.
+        (Driver::IntelCpufreq, FrequencyRules::V4_15, 1_300_000),
+        (Driver::IntelCpufreq, FrequencyRules::V6_12, 1_300_000),
+        // amd_pstate_fast_switch() and cppc_cpufreq_fast_switch() say what they were asked for.
+        (Driver::AmdPstate, FrequencyRules::V6_1, 1_234_567),
+        (Driver::CppcCpufreq, FrequencyRules::V6_1, 1_234_567),
+    ] {
+        let mut frequency = with(driver, rules, model(Sharing::Core), |_| ());
+        assert_eq!(frequency.resolve(CpuId(0), 1_234_567), 1_234_567, "{}", driver.name());
+        assert_eq!(frequency.fast_switch(CpuId(0), 1_234_567, us(100)), has, "{}", driver.name());
+        assert_eq!(frequency.cpus[0].vote, 1_300_000, "{}", driver.name());
+    }
+    let mut table = with(Driver::AcpiCpufreq, FrequencyRules::V4_15, model(Sharing::Core), |_| ());
+    assert_eq!(
+        (table.resolve(CpuId(0), 1_234_567), table.fast_switch(CpuId(0), 1_234_567, us(1))),
+        (1_300_000, 1_300_000)
+    );
+}
+
+#[test]
+fn intels_driver_rounds_as_the_governor_says_and_stays_within_whole_states() {
+    let mut frequency = with(Driver::IntelCpufreq, FrequencyRules::V4_15, model(Sharing::Core), |policy| {
+        policy.limits = Limits { min_khz: 1_150_000, max_khz: 1_950_000, turbo: true };
+    });
+    let mut asked = |khz, relation| {
+        frequency.driver_target(0, Wish { khz, relation }, us(100));
+        frequency.cur(0)
+    };
+    assert_eq!(asked(1_440_000, Relation::ClosestEfficient), 1_400_000);
+    assert_eq!(asked(1_490_000, Relation::HighestEfficient), 1_400_000);
+    assert_eq!(asked(1_410_000, Relation::LowestEfficient), 1_500_000);
+    // min_perf_ratio and max_perf_ratio are 11 and 19.
+    assert_eq!(asked(1_950_000, Relation::Lowest), 1_900_000);
+    assert_eq!(asked(1_150_000, Relation::Highest), 1_100_000);
+}
+
+#[test]
+fn acpi_cpufreq_knows_how_far_boost_goes_from_v6_1_on() {
+    let acpi = |rules, model| with(Driver::AcpiCpufreq, rules, model, |_| ());
+    for model in [model(Sharing::Core), hwp(), amd()] {
+        assert_eq!(cpuinfo_max(&acpi(FrequencyRules::V4_16, model)), 2_001_000);
+    }
+    for rules in [FrequencyRules::V6_1, FrequencyRules::V6_12] {
+        assert_eq!(cpuinfo_max(&acpi(rules, amd())), 3_000_000);
+        assert_eq!(cpuinfo_max(&acpi(rules, hwp())), 3_000_000);
+        assert_eq!(cpuinfo_max(&acpi(rules, model(Sharing::Core))), 2_001_000, "no _CPC");
+        // arch_set_max_freq_ratio(true): 1.0 of 2.0 GHz; else of four cores' 2.4.
+        assert_eq!((scale(acpi(rules, model(Sharing::Core))), scale(acpi(rules, hwp()))), (512, 426));
+        // What it may be set to is the table's.
+        assert_eq!(acpi(rules, amd()).resolve(CpuId(0), 2_000_001), 2_001_000);
+    }
+    let no_boost = with(Driver::AcpiCpufreq, FrequencyRules::V6_1, hwp(), |policy| policy.limits.turbo = false);
+    assert_eq!(scale(no_boost), 426, "acpi-cpufreq's boost is nothing to load tracking");
+}
+
+#[test]
+fn ondemand_reckons_with_that_highest() {
+    let half = |rules| {
+        let model = amd();
+        let policy = Policy::new(&model, Driver::AcpiCpufreq, Governor::Ondemand, rules, 250);
+        let mut frequency = Frequency::new(&topology(FOUR), model, policy);
+        frequency.idle(CpuId(0), us(5_000));
+        frequency.stop_idle(CpuId(0), us(10_000), false);
+        frequency.dbs_work_handler(0, &[], us(10_000)).map(|wish| wish.khz)
+    };
+    // Of 1.0 to 2.001 GHz, the nearest in the table; of 1.0 to 3.0.
+    assert_eq!((half(FrequencyRules::V4_15), half(FrequencyRules::V6_1)), (Some(1_500_000), Some(2_000_000)));
+}
+
+#[test]
+fn passive_mode_has_hardware_p_states_from_v6_1_on() {
+    let limit = |rules, model: Model| with(Driver::IntelCpufreq, rules, model, |_| ()).cpufreq_policies()[0].clone();
+    for rules in [FrequencyRules::V4_15, FrequencyRules::V4_16] {
+        let policy = limit(rules, hwp());
+        assert_eq!((policy.rate_limit_us, policy.adjust_perf), (500, false));
+    }
+    for rules in [FrequencyRules::V6_1, FrequencyRules::V6_12] {
+        let (with, without) = (limit(rules, hwp()), limit(rules, model(Sharing::Core)));
+        assert_eq!((with.rate_limit_us, with.adjust_perf), (5_000, true));
+        assert_eq!((without.rate_limit_us, without.adjust_perf), (500, false));
+    }
+}
+
+#[test]
+fn no_turbo_bounds_what_is_asked_for_and_in_v6_12_lowers_what_is_reckoned_with() {
+    let passive = |rules, model| with(Driver::IntelCpufreq, rules, model, |policy| policy.limits.turbo = false);
+    for rules in [FrequencyRules::V4_15, FrequencyRules::V6_1, FrequencyRules::V6_12] {
+        let mut frequency = passive(rules, model(Sharing::Core));
+        assert_eq!(frequency.resolve(CpuId(0), 9_000_000), 2_000_000);
+        assert_eq!(frequency.fast_switch(CpuId(0), 9_000_000, us(100)), 2_000_000);
+        assert_eq!(scale(passive(rules, model(Sharing::Core))), 512, "1.0 of 2.0 GHz");
+    }
+    let highest = |rules| cpuinfo_max(&passive(rules, model(Sharing::Core)));
+    assert_eq!((highest(FrequencyRules::V6_1), highest(FrequencyRules::V6_12)), (3_000_000, 2_000_000));
+    // Half of a CPU is half of HWP_HIGHEST_PERF or of HWP_GUARANTEED_PERF.
+    let half = |rules| {
+        let mut frequency = passive(rules, hwp());
+        frequency.adjust_perf(CpuId(0), 0, 512, 1024, us(100));
+        frequency.cpus[0].vote
+    };
+    assert_eq!((half(FrequencyRules::V6_1), half(FrequencyRules::V6_12)), (1_500_000, 1_000_000));
+}
+
+#[test]
+fn boost_is_the_highest_of_amd_pstate_in_every_version_that_has_it() {
+    for rules in [FrequencyRules::V6_1, FrequencyRules::V6_12] {
+        let boost = |turbo| with(Driver::AmdPstate, rules, amd(), |policy| policy.limits.turbo = turbo);
+        assert_eq!((cpuinfo_max(&boost(true)), cpuinfo_max(&boost(false))), (3_000_000, 2_000_000));
+        // amd_set_max_freq_ratio() does not ask: halfway from 2.0 to 3.0 GHz.
+        assert_eq!((scale(boost(true)), scale(boost(false))), (409, 409));
+    }
+}
+
+#[test]
+fn cppc_cpufreq_waits_as_long_as_firmware_takes_from_v4_16_on_and_asks_for_others_later() {
+    let policy = |rules, latency| {
+        let model = Model { declared_latency_us: latency, ..model(Sharing::Package) };
+        with(Driver::CppcCpufreq, rules, model, |_| ()).cpufreq_policies()[0].clone()
+    };
+    let told = |rules, latency| policy(rules, latency).rate_limit_us;
+    // LATENCY_MULTIPLIER times 4 us; registers in memory declare nothing, which is a millisecond.
+    assert_eq!((told(FrequencyRules::V4_15, 4), told(FrequencyRules::V4_16, 4)), (4_000, 4));
+    assert_eq!((told(FrequencyRules::V4_15, 40), told(FrequencyRules::V4_16, 40)), (10_000, 40));
+    assert_eq!((told(FrequencyRules::V4_16, 0), told(FrequencyRules::V6_12, 0)), (1_000, 1_000));
+    let anybody = |rules| policy(rules, 0).dvfs_possible_from_any_cpu;
+    assert!(!anybody(FrequencyRules::V4_15) && !anybody(FrequencyRules::V4_16) && anybody(FrequencyRules::V6_1));
+}
+
+#[test]
+fn intel_pstate_samples_ten_milliseconds_apart_by_the_run_queues_clock() {
+    let model = model(Sharing::Core);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 1_000);
+    let mut frequency = Frequency::new(&topology(FOUR), model, policy);
+    let mut asked = Vec::new();
+    for ms in 1..25 {
+        // The tick has taken some time until it tells.
+        let (time, now) = (us(ms * 1_000).ns(), us(ms * 1_000 + 2));
+        frequency.update_util(CpuId(0), CpuId(0), time, false, now);
+        asked.push(frequency.cpus[0].vote);
+    }
+    // The first sample, at 10 ms, has nothing before it; with the second a CPU that never idled goes to the highest.
+    assert_eq!(asked.iter().position(|&khz| khz == 3_000_000), Some(19), "{asked:?}");
+    assert_eq!(asked[18], 1_000_000);
+}

@@ -1,0 +1,171 @@
+//! The governors' answers in long random series of idles, against those of the kernel's own code.
+//!
+//! Each digest is of the answers that drivers/cpuidle/governors/*.c gave, of the tree that is named, compiled as they are with stubs for
+//! what they ask (timers, the tick, tasks in iowait, the allowed latency, the clock): they were asked the same questions, beginning with
+//! idles of 10 ms in mind where they remember some. v4.16.13's governors are v4.15's to the letter.
+
+use super::*;
+use units::Prng;
+
+/// Exit latency and target residency, in microseconds, of states the first of which polls if it needs none; and the length of a tick.
+const TABLES: [(&[(u32, u32)], u64); 6] = [
+    (&[(0, 0), (2, 2), (10, 20), (33, 100), (133, 400)], 4_000_000),
+    (&[(0, 0), (1, 2), (400, 800)], 1_000_000),
+    (&[(1, 1), (885, 952)], 4_000_000),
+    (&[(0, 0), (2, 2), (10, 20), (33, 100), (133, 6_000)], 4_000_000),
+    (&[(0, 0), (1, 10), (2, 20), (5, 50), (10, 100), (100, 10_000), (200, 20_000)], 10_000_000),
+    (&[(0, 0), (1, 1)], 4_000_000),
+];
+const CONFIGURATIONS: u32 = 12;
+const IDLES: u32 = 400;
+
+/// What is going on while some forty idles follow each other.
+struct Weather {
+    usual_ns: u64,
+    spread_ns: u64,
+    timer_ns: u64,
+    iowaiters: u32,
+    tick_stopped: bool,
+}
+
+struct Series {
+    random: Prng,
+    cpuidle: Cpuidle,
+    device: Device,
+    now_ns: u64,
+    digest: u64,
+}
+
+impl Series {
+    /// Between two powers of two, small ones as often as large ones.
+    fn any_size(&mut self, from: u32, to: u32) -> u64 {
+        let power = 1u64 << (u64::from(from) + self.random.below(u64::from(to - from)));
+        power + self.random.below(power)
+    }
+
+    fn weather(&mut self) -> Weather {
+        let usual_ns = self.any_size(0, 30);
+        Weather {
+            usual_ns,
+            spread_ns: [1, usual_ns / 20 + 1, usual_ns / 3 + 1, usual_ns * 2][self.random.below(4) as usize],
+            timer_ns: self.any_size(8, 40),
+            iowaiters: if self.random.below(4) == 0 { self.random.below(3) as u32 } else { 0 },
+            tick_stopped: false,
+        }
+    }
+
+    fn ask(&mut self, weather: &Weather) -> usize {
+        let sleep_length_ns = match self.random.below(4) {
+            0 => self.any_size(1, 39),
+            _ => weather.timer_ns + self.random.below(weather.timer_ns / 8 + 1),
+        };
+        let sleep_length_ns = sleep_length_ns.min(FAR_NS);
+        let tick = self.random.below(self.cpuidle.table.tick_ns);
+        let outlook = Outlook {
+            now_ns: self.now_ns,
+            sleep_length_ns,
+            delta_tick_ns: if weather.tick_stopped { sleep_length_ns } else { sleep_length_ns.min(tick) },
+            tick_stopped: weather.tick_stopped,
+            nr_iowaiters: weather.iowaiters,
+        };
+        let choice = self.cpuidle.select(&mut self.device, &outlook);
+        let stop_tick = choice.stop_tick || weather.tick_stopped;
+        let answer = choice.state as u64 * 2 + u64::from(stop_tick);
+        self.digest = (self.digest ^ answer).wrapping_mul(0x0000_0100_0000_01b3);
+        choice.state
+    }
+
+    fn idle(&mut self, weather: &Weather, state: usize) {
+        let mut residency_ns = match self.random.below(8) {
+            0 => self.any_size(0, 30),
+            1 => 0,
+            _ => weather.usual_ns + self.random.below(weather.spread_ns),
+        };
+        if self.cpuidle.rules.governor == Governor::Ladder {
+            // Ours reckons in nanoseconds for all kernels.
+            residency_ns = residency_ns / 1_000 * 1_000;
+        }
+        self.now_ns += residency_ns + self.random.below(2_000);
+        let got_tick = self.random.below(10) == 0;
+        let poll_time_limit = self.random.below(5) == 0 && self.cpuidle.table.states[state].polling;
+        let woken = Woken { now_ns: self.now_ns, got_tick, poll_time_limit };
+        self.cpuidle.reflect(&mut self.device, state, residency_ns, woken);
+    }
+
+    fn run(&mut self) {
+        let mut weather = self.weather();
+        for idle in 1..=IDLES {
+            if idle % 40 == 0 {
+                weather = Weather { tick_stopped: weather.tick_stopped, ..self.weather() };
+            }
+            if self.random.below(6) == 0 {
+                weather.tick_stopped = self.random.below(3) == 0;
+            }
+            let state = self.ask(&weather);
+            if self.random.below(25) == 0 {
+                self.cpuidle.reject(&mut self.device);
+                self.now_ns += 100;
+            } else {
+                self.idle(&weather, state);
+            }
+        }
+    }
+}
+
+/// The digest of all that is answered by `rules`.
+fn answers(rules: IdleRules) -> u64 {
+    let mut random = Prng::stream(1, "governors", 0);
+    let mut digest = 0xcbf2_9ce4_8422_2325;
+    for (states, tick_ns) in TABLES {
+        let state = |&(exit_latency_us, target_residency_us): &(u32, u32)| IdleState {
+            name: "state".to_string(),
+            exit_latency_us,
+            target_residency_us,
+            polling: target_residency_us == 0,
+            wake: Ps::ZERO,
+            package_wake: Ps::ZERO,
+            flushes: false,
+        };
+        let states: Vec<IdleState> = states.iter().map(state).collect();
+        for configuration in 0..CONFIGURATIONS {
+            let options = IdleOptions {
+                states_off: if configuration % 4 == 3 { random.below(1 << states.len()) as u32 } else { 0 },
+                latency_us: match configuration {
+                    4 | 10 => Some(random.below(300) as u32),
+                    11 => Some(0),
+                    _ => None,
+                },
+                ..IdleOptions::default()
+            };
+            let mut cpuidle = Cpuidle { rules, table: StateTable::new(&states, &options) };
+            cpuidle.table.tick_ns = tick_ns;
+            let device = cpuidle.device();
+            let mut series = Series { random, cpuidle, device, now_ns: 1_000_000, digest };
+            series.run();
+            (random, digest) = (series.random, series.digest);
+        }
+    }
+    digest
+}
+
+#[test]
+fn governors_answer_as_the_kernels_own_do() {
+    use Governor::{Haltpoll, Ladder, Menu, Teo};
+    for (governor, rules, tree, expected) in [
+        (Menu, IdleRules::V4_5, "v4.5", 0xebce_6286_5d29_1cf5),
+        (Menu, IdleRules::V4_15, "v4.15", 0x4752_e71f_a5f7_7379),
+        (Menu, IdleRules::V6_1, "v6.1.192", 0x9343_6a72_b092_ef28),
+        (Menu, IdleRules::V6_12, "v6.12.117", 0x60f1_4a74_3e0c_9ad4),
+        (Teo, IdleRules::V6_1, "v6.1.192", 0x3683_cc71_29dc_ca6c),
+        (Teo, IdleRules::V6_12, "v6.12.117", 0xa049_47e4_b8d2_3e26),
+        (Ladder, IdleRules::V4_5, "v4.5", 0xfb10_5f83_109e_bed7),
+        (Ladder, IdleRules::V4_15, "v4.15", 0xfb10_5f83_109e_bed7),
+        (Ladder, IdleRules::V6_1, "v6.1.192", 0xfb10_5f83_109e_bed7),
+        (Ladder, IdleRules::V6_12, "v6.12.117", 0xfb10_5f83_109e_bed7),
+        (Haltpoll, IdleRules::V6_1, "v6.1.192", 0xbda3_19b3_0fcf_ee0d),
+        (Haltpoll, IdleRules::V6_12, "v6.12.117", 0x4e94_cfa4_f347_35c1),
+    ] {
+        let found = answers(IdleRules { governor, ..rules });
+        assert_eq!(found, expected, "{found:#018x} of {governor:?}, not what {tree} answers");
+    }
+}
