@@ -248,18 +248,13 @@ pub(crate) fn preempt_enable<S: Scheduler>(sched: &S, cpu: CpuId, rules: OsRules
     rules.preempt == Preempt::Full && sched.need_resched(cpu)
 }
 
-/// kernel/time/hrtimer.c: hrtimer_nanosleep().
+/// kernel/time/hrtimer.c: hrtimer_nanosleep(), and do_nanosleep(), which goes to sleep before anything looks at the clock: also until a time
+/// that has passed.
 fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
-    if *armed {
-        if sched.arch().sched_clock(cpu) >= until {
-            return Step::Done(0);
-        }
-        sched.set_current_state(cpu, TaskState::Interruptible);
-        return Step::Sleep { until: Some(until) };
-    }
-    charge(sched, cpu, paths::HRTIMER_NANOSLEEP);
-    *armed = true;
-    if sched.arch().sched_clock(cpu) >= until {
+    if !*armed {
+        charge(sched, cpu, paths::HRTIMER_NANOSLEEP);
+        *armed = true;
+    } else if sched.arch().sched_clock(cpu) >= until {
         return Step::Done(0);
     }
     sched.set_current_state(cpu, TaskState::Interruptible);

@@ -3,6 +3,7 @@
 use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
+use crate::timers::MIN_DELTA;
 use machine::hardware::Hardware;
 use machine::memory::{Fetches, Order};
 use machine::smt::WorkKind;
@@ -498,7 +499,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
         let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
         let slack = if none { Ps::ZERO } else { self.timer_slack };
-        let hard = soft + slack;
+        let hard = (soft + slack).max(self.sched.arch().now(cpu) + MIN_DELTA);
         let on = self.timer_base(cpu, hard);
         self.cpus[on].timers.arm(soft, hard, task, sleep);
         if on != cpu {

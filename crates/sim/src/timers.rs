@@ -6,6 +6,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Ps;
 
+/// clockevents.c: cev_delta2ns(): a clock is not set to interrupt sooner than in a microsecond, clockevents_program_event() not for a
+/// time that has passed either.
+pub(crate) const MIN_DELTA: Ps = Ps::from_ns(1_000);
+
 /// A sleeping task's timer. It may fire from `soft` on, with any other timer interrupt, and fires at `hard` at the latest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Timer {
