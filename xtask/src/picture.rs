@@ -64,7 +64,7 @@ fn extract(run: &str) -> String {
     };
     let short = |line: String| line.chars().take(FREQUENCIES).collect::<String>();
     let frequencies: Vec<String> =
-        after("CPU         busy MHz", 20).into_iter().take_while(|line| !line.is_empty()).map(short).collect();
+        after("CPUs        busy MHz", 20).into_iter().take_while(|line| !line.is_empty()).map(short).collect();
     let parts = [after("CPUs busy,", 2), after("Tasks that wake each other most", 5), frequencies];
     parts.map(|part| part.join("\n")).join("\n\n")
 }
@@ -76,10 +76,10 @@ mod tests {
     #[test]
     fn parts_are_found_by_their_first_words() {
         let run = "machine  m\n\nCPUs busy, % of the time: mean 8.9\ncpu0  2.5\n\nTasks that wake each other most; CPUs\npair\n\
-                   a and b\nc and d\ne and f\ng and h\n\nidle\n\nCPU         busy MHz     changes      800     1100\n\
+                   a and b\nc and d\ne and f\ng and h\n\nidle\n\nCPUs        busy MHz     changes      800     1100\n\
                    0               1105          21      0.5     93.5\n\nend\n";
         let expected = "CPUs busy, % of the time: mean 8.9\ncpu0  2.5\n\nTasks that wake each other most; CPUs\npair\n\
-                        a and b\nc and d\ne and f\n\nCPU         busy MHz     changes\n0               1105          21";
+                        a and b\nc and d\ne and f\n\nCPUs        busy MHz     changes\n0               1105          21";
         assert_eq!(extract(run), expected);
     }
 }

@@ -1,27 +1,23 @@
 //! Tables with a row for each CPU, which stay readable on machines of hundreds.
 
 use std::fmt::Write as _;
-use units::{CpuId, CpuMask, NR_CPUS};
+use units::CpuMask;
 
 /// CPUs that have a row each; of more, those with equal figures share one.
 pub const MOST_ROWS_OF_ONE: usize = 32;
 /// Letters of a list of CPUs before it goes on in another line.
 const LIST: usize = 24;
 
-/// Rows of a table by CPU whose first column has `width` letters. Where there are many CPUs, those with equal cells share
-/// a row, in the order of their first.
-pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuId, String)>) -> String {
+/// Rows of a table by CPU, or by what has some CPUs, whose first column has `width` letters. Where there are many, those with equal cells
+/// share a row, in the order of their first.
+pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuMask, String)>) -> String {
     let mut rows: Vec<(CpuMask, String)> = Vec::new();
-    let all: Vec<(CpuId, String)> = cells.collect();
+    let all: Vec<(CpuMask, String)> = cells.collect();
     let shared = all.len() > MOST_ROWS_OF_ONE;
-    for (cpu, cells) in all {
+    for (cpus, cells) in all {
         match rows.iter_mut().find(|row| shared && row.1 == cells) {
-            Some((cpus, _)) => cpus.set(cpu),
-            None => {
-                let mut cpus = CpuMask::new(NR_CPUS);
-                cpus.set(cpu);
-                rows.push((cpus, cells));
-            }
+            Some((all, _)) => all.or_with(&cpus),
+            None => rows.push((cpus, cells)),
         }
     }
     let mut text = String::new();
@@ -35,9 +31,9 @@ pub(crate) fn by_cpu(width: usize, cells: impl Iterator<Item = (CpuId, String)>)
     text
 }
 
-/// How wide the first column of such a table is.
-pub(crate) fn width_by_cpu(cpus: usize, narrow: usize) -> usize {
-    if cpus > MOST_ROWS_OF_ONE { LIST + 2 } else { narrow }
+/// How wide the first column of such a table is, with so many rows before equal ones share one.
+pub(crate) fn width_by_cpu(rows: usize, narrow: usize) -> usize {
+    if rows > MOST_ROWS_OF_ONE { LIST + 2 } else { narrow }
 }
 
 /// A list of CPUs in lines.
@@ -55,10 +51,11 @@ fn folded(list: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::CpuId;
 
     fn rows(nr_cpus: usize, cell: impl Fn(usize) -> String) -> String {
         let width = width_by_cpu(nr_cpus, 4);
-        by_cpu(width, (0..nr_cpus).map(|cpu| (CpuId::new(cpu), cell(cpu))))
+        by_cpu(width, (0..nr_cpus).map(|cpu| (CpuMask::single(CpuId::new(cpu)), cell(cpu))))
     }
 
     #[test]

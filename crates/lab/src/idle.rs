@@ -11,7 +11,7 @@ use machine::hardware::{Hardware, Residency};
 use machine::idle::{Governor, IdleOptions, IdleRules, PackageResidency, Way};
 use machine::topology::{Location, Topology};
 use std::fmt::Write;
-use units::{CpuId, Ps};
+use units::{CpuId, CpuMask, Ps};
 
 /// The rules of a kernel, `own`, on a machine.
 ///
@@ -155,7 +155,8 @@ impl IdleTimes {
             }
             cells
         };
-        text.push_str(&by_cpu(width, self.cpus.iter().enumerate().map(|(cpu, of)| (CpuId::new(cpu), cells(of)))));
+        let row = |(cpu, of): (usize, &Residency)| (CpuMask::single(CpuId::new(cpu)), cells(of));
+        text.push_str(&by_cpu(width, self.cpus.iter().enumerate().map(row)));
         text
     }
 }

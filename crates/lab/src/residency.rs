@@ -127,7 +127,7 @@ impl CoreFrequency {
     }
 }
 
-/// Share of time at each frequency, by core, from boot on, and how fast it was while it executed; one line where clocks are fixed.
+/// Share of time at each frequency, by the CPUs of each core, from boot on, and how fast it was while it executed; one line where clocks are fixed.
 pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: bool) -> String {
     let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
     all.sort_unstable();
@@ -135,8 +135,11 @@ pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: boo
     if all.is_empty() {
         return format!("\n{}\n", fixed_text(machine, costs));
     }
-    let width = width_by_cpu(cores.len(), 8);
-    let mut text = format!("\n{:<width$}{:>12}{:>12}", "CPU", "busy MHz", "changes");
+    let topology = machine.topology();
+    let cpus_of = |core: &CoreFrequency| topology.cores()[usize::from(topology.cpu(core.cpu).core)].cpus.clone();
+    let longest = cores.iter().map(|core| cpus_of(core).list().len()).max().unwrap_or(0);
+    let width = width_by_cpu(cores.len(), longest.max(6) + 2);
+    let mut text = format!("\n{:<width$}{:>12}{:>12}", "CPUs", "busy MHz", "changes");
     for khz in &all {
         let _ = write!(text, "{:>9}", format!("{}", khz / 1000));
     }
@@ -150,7 +153,7 @@ pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: boo
             let cell = if time == 0 { "-".to_string() } else { format!("{share:.1}") };
             let _ = write!(cells, "{cell:>9}");
         }
-        (core.cpu, cells)
+        (cpus_of(core), cells)
     });
     text.push_str(&by_cpu(width, rows));
     text

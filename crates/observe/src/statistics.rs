@@ -276,9 +276,17 @@ impl Report {
         let lowest = self.busy.iter().min().map_or(0.0, percent);
         let highest = self.busy.iter().max().map_or(0.0, percent);
         writeln!(f, "CPUs busy, % of the time: mean {mean:.1}, lowest {lowest:.1}, highest {highest:.1}")?;
-        for (row, busy) in self.busy.chunks(ACROSS).enumerate() {
-            let cells: String = busy.iter().map(|busy| format!("{:>8.1}", percent(busy))).collect();
-            writeln!(f, "{:<8}{cells}", format!("cpu{}", row * ACROSS))?;
+        let cells = |busy: &[Ns]| busy.iter().map(|busy| format!("{:>8.1}", percent(busy))).collect::<String>();
+        let rows: Vec<String> = self.busy.chunks(ACROSS).map(cells).collect();
+        let mut first = 0;
+        for equal in rows.chunk_by(|one, next| one == next) {
+            writeln!(f, "{:<8}{}", format!("cpu{}", first * ACROSS), equal[0])?;
+            // Of a machine of thousands of CPUs most may idle.
+            if equal.len() > 1 {
+                let (next, last) = ((first + 1) * ACROSS, (first + equal.len()) * ACROSS - 1);
+                writeln!(f, "cpu{next} to cpu{last}: the same")?;
+            }
+            first += equal.len();
         }
         Ok(())
     }
@@ -483,6 +491,34 @@ mod tests {
         statistics.event(Ns(6 * US), CpuId(0), &switch(None, R, Some(2)));
         let hackbench = &statistics.report(Ns(7 * US)).names["hackbench"];
         assert_eq!((hackbench.tasks, hackbench.pid, hackbench.run), (3, 103, Ns(6 * US)));
+    }
+
+    #[test]
+    fn rows_of_cpus_that_were_as_busy_as_those_above_are_named_not_printed() {
+        let mut report = listen(&[(150, 1, switch(None, R, Some(2)))]).report(Ns(200 * US));
+        let grid = |report: &Report| {
+            let text = report.to_string();
+            let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("CPUs busy")).skip(1).collect();
+            lines.into_iter().take_while(|line| !line.is_empty()).map(str::to_string).collect::<Vec<String>>()
+        };
+        report.busy = vec![Ns::ZERO; 64];
+        report.busy[20] = Ns(200 * US);
+        let idle = "     0.0".repeat(8);
+        let busy = format!("{}   100.0{}", "     0.0".repeat(4), "     0.0".repeat(3));
+        let expected = [
+            format!("cpu0    {idle}"),
+            "cpu8 to cpu15: the same".to_string(),
+            format!("cpu16   {busy}"),
+            format!("cpu24   {idle}"),
+            "cpu32 to cpu63: the same".to_string(),
+        ];
+        assert_eq!(grid(&report), expected);
+        // A last row that is shorter is not the same.
+        report.busy = vec![Ns::ZERO; 20];
+        assert_eq!(
+            grid(&report)[1..],
+            ["cpu8 to cpu15: the same".to_string(), format!("cpu16   {}", "     0.0".repeat(4))]
+        );
     }
 
     #[test]
