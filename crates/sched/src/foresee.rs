@@ -85,7 +85,6 @@ impl<A: Arch> Sched<A> {
     #[inline(never)]
     fn foresee_task(&self, p: TaskId) {
         prefetch(&self.task[p]);
-        prefetch_lines::<1, _>(&self.task_cold[p].cpus_allowed);
         self.arch.foresee_lines::<12>(self.layout.task(p, TaskLine::State));
         self.arch.foresee_task(p);
     }
@@ -94,7 +93,6 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     pub(crate) fn foresee_entity(&self, p: TaskId) {
         prefetch(&self.se[self.task[p].se]);
-        prefetch_lines::<1, _>(self.task_cold[p].cpus_allowed.words());
     }
 
     /// A wakeup has come to its task: where it was.

@@ -8,8 +8,10 @@ use crate::core::{Clamps, GroupClamps};
 use crate::fair::bandwidth::CfsBandwidth;
 use crate::fair::nohz::NohzFlags;
 use crate::latencytop::{LatencyRecord, WaitChannel};
+pub use crate::list::{Link, Links, ListHead};
 use crate::pelt::{ClockPelt, SchedAvg};
 use crate::topology::{RdId, SdId};
+use std::sync::Arc;
 use units::{CpuId, CpuMask};
 
 macro_rules! id {
@@ -244,7 +246,10 @@ pub struct SchedInfo {
 }
 
 /// sched.h: struct task_struct, the part read on every wakeup and switch. What is rarer is in [`TaskCold`].
+///
+/// Two of the host's cache lines.
 #[derive(Clone, Debug, Default)]
+#[repr(align(64))]
 pub struct TaskStruct {
     pub se: SeId,
     pub cpu: CpuId,
@@ -271,13 +276,14 @@ pub struct TaskStruct {
     pub prio: i32,
     /// 1..=99 under SCHED_FIFO and SCHED_RR; otherwise 0.
     pub rt_priority: u8,
-    pub sched_reset_on_fork: bool,
-    pub nr_cpus_allowed: u32,
+    pub nr_cpus_allowed: u16,
+    /// Tasks that may run on the same CPUs share it, mostly: it is near, where each task's own would not be.
+    pub cpus_allowed: Arc<CpuMask>,
     /// Address space; tasks of one process share it. 0 = none (kernel thread).
     pub mm: u32,
     pub sched_task_group: TgId,
     pub wakee_flips: u32,
-    pub last_wakee: Option<TaskId>,
+    pub last_wakee: Link,
     /// Jiffies.
     pub wakee_flip_decay_ts: u64,
     /// Neighbours on `rq.cfs_tasks`.
@@ -287,14 +293,17 @@ pub struct TaskStruct {
     pub nivcsw: u64,
 }
 
-/// The part of struct task_struct that affinity, names and reports read.
+// Nothing but what each wakeup and switch needs has room.
+const _: () = assert!(size_of::<TaskStruct>() == 128);
+
+/// The part of struct task_struct that names, rarer system calls and reports read.
 #[derive(Clone, Debug, Default)]
 pub struct TaskCold {
-    pub cpus_allowed: CpuMask,
-    /// Capacity of the biggest CPU in it.
+    /// Capacity of the biggest CPU that it may run on.
     pub max_allowed_capacity: u64,
     /// A kernel thread whose CPU is down: it will be bound there again.
     pub bound_to: Option<CpuId>,
+    pub sched_reset_on_fork: bool,
     pub pid: u32,
     pub comm: String,
     /// The group whose member it is (`task_css()`); `sched_task_group` may be its session's instead.
@@ -318,26 +327,11 @@ pub struct TaskCold {
     pub uclamp: Clamps,
 }
 
-/// list.h: the two links of an intrusive list of tasks or queues.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Links {
-    pub prev: Option<u32>,
-    pub next: Option<u32>,
-    pub linked: bool,
-}
-
-/// list.h: struct list_head of such a list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ListHead {
-    pub first: Option<u32>,
-    pub last: Option<u32>,
-}
-
 /// sched.h: struct cfs_rq.
 ///
 /// In this order: what each walk over the levels looks at stands first, then averages.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct CfsRq {
     /// The CPU this queue belongs to.
     pub rq: CpuId,
@@ -442,7 +436,7 @@ pub struct IdleTask {
     /// Since when it runs, in ns of the queue's `clock_task`; kept where a deadline server asks for it (v6.12).
     pub exec_start: u64,
     pub wakee_flips: u32,
-    pub last_wakee: Option<TaskId>,
+    pub last_wakee: Link,
     /// Jiffies.
     pub wakee_flip_decay_ts: u64,
 }
@@ -454,7 +448,7 @@ pub const CPU_LOAD_IDX_MAX: usize = 5;
 ///
 /// In this order: what each switch and wakeup touches stands in the first two cache lines of the host.
 #[derive(Clone, Debug, Default)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Rq {
     pub curr: Option<TaskId>,
     pub cpu: CpuId,

@@ -443,7 +443,7 @@ impl<A: Arch> Scheduler for Sched<A> {
     }
 
     fn cpus_allowed(&self, task: TaskId) -> &CpuMask {
-        &self.task_cold[task].cpus_allowed
+        &self.task[task].cpus_allowed
     }
 
     fn cpu_down(&mut self, cpu: CpuId, down: CpuId) -> Answer {

@@ -272,7 +272,7 @@ impl<A: Arch> Sched<A> {
         let se = &self.se[task.se];
         let attr = SchedAttr {
             sched_policy: task.policy,
-            sched_flags: SchedFlags { reset_on_fork: task.sched_reset_on_fork, ..SchedFlags::default() },
+            sched_flags: SchedFlags { reset_on_fork: self.task_cold[p].sched_reset_on_fork, ..SchedFlags::default() },
             sched_nice: task.static_prio - DEFAULT_PRIO,
             sched_priority: task.rt_priority.into(),
             sched_runtime: if se.custom_slice { se.slice } else { 0 },
@@ -303,7 +303,7 @@ impl<A: Arch> Sched<A> {
         } else {
             attr
         };
-        self.check_attr(attr, self.task[p].cpu, Some(&self.task_cold[p].cpus_allowed))?;
+        self.check_attr(attr, self.task[p].cpu, Some(&self.task[p].cpus_allowed))?;
         if attr.asks_for_clamps() {
             self.uclamp_validate(p, attr)?;
         }
@@ -314,7 +314,7 @@ impl<A: Arch> Sched<A> {
             self.__sched_setscheduler(p, attr);
             return Ok(());
         }
-        self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
+        self.task_cold[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl<A: Arch> Sched<A> {
     #[fentry(sched_setscheduler)]
     fn __sched_setscheduler(&mut self, p: TaskId, attr: &SchedAttr) {
         let cpu = self.task_rq_lock(p);
-        self.task[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
+        self.task_cold[p].sched_reset_on_fork = attr.sched_flags.reset_on_fork;
         let old_prio = self.task[p].prio;
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let change = self.kernel.core.policy_change;

@@ -63,12 +63,12 @@ pub(crate) struct TaskContext {
     pub no_slack: bool,
     /// Number of its name in profiles.
     pub comm: u16,
-    /// The first task of its process: who waits for the process's threads.
-    pub leader: TaskId,
+    pub passes: u32,
     /// Which of its sleeps is on; timers carry the number.
     pub sleep: u64,
     pub after_long: Option<Box<Op>>,
-    pub passes: u32,
+    /// The first task of its process: who waits for the process's threads.
+    pub leader: TaskId,
     pub mm: u32,
 }
 

@@ -122,7 +122,7 @@ impl<A: Arch> SchedDebug<'_, A> {
         let mut next = rq.leaf_cfs_rq_list.first.map(CfsRqId);
         while let Some(cfs) = next {
             self.print_cfs_rq(out, cpu, cfs);
-            next = self.sched.cfs_rq[cfs].leaf_cfs_rq_list.next.map(CfsRqId);
+            next = self.sched.cfs_rq[cfs].leaf_cfs_rq_list.next.get().map(CfsRqId);
         }
         self.print_rt_rq(out, cpu);
         self.print_dl_rq(out, cpu);

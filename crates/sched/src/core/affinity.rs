@@ -8,6 +8,7 @@ use crate::sched::*;
 use crate::stop_task::StopWork;
 use crate::topology::SdFlags;
 use fentry::fentry;
+use std::sync::Arc;
 use units::{CpuId, CpuMask};
 
 behaviour! {
@@ -80,7 +81,7 @@ impl<A: Arch> Sched<A> {
         let node = self.topology.node[cpu];
         let fits = |sched: &Self, dest: CpuId| sched.rq[dest].hotplug.is_active() && sched.is_cpu_allowed(p, dest);
         let allowed = |sched: &Self| {
-            let all = || sched.task_cold[p].cpus_allowed.iter().filter(|dest| dest.index() < sched.nr_cpus());
+            let all = || sched.task[p].cpus_allowed.iter().filter(|dest| dest.index() < sched.nr_cpus());
             let near = all().find(|&dest| sched.topology.node[dest] == node && fits(sched, dest));
             near.or_else(|| all().find(|&dest| fits(sched, dest)))
         };
@@ -101,13 +102,21 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    /// The mask that the last task was given, if it is this one.
+    pub(super) fn shared_mask(&mut self, mask: CpuMask) -> Arc<CpuMask> {
+        if *self.last_mask != mask {
+            self.last_mask = Arc::new(mask);
+        }
+        self.last_mask.clone()
+    }
+
     /// core.c: set_cpus_allowed_common(), and what the deadline class does before it.
     fn set_cpus_allowed_common(&mut self, p: TaskId, mask: CpuMask) {
         if self.task[p].sched_class == SchedClass::Dl {
             self.set_cpus_allowed_dl(p, &mask);
         }
-        self.task[p].nr_cpus_allowed = mask.weight() as u32;
-        self.task_cold[p].cpus_allowed = mask;
+        self.task[p].nr_cpus_allowed = mask.weight() as u16;
+        self.task[p].cpus_allowed = self.shared_mask(mask);
         self.set_task_max_allowed_capacity(p);
     }
 
@@ -140,7 +149,7 @@ impl<A: Arch> Sched<A> {
     /// EINVAL if no CPU of the mask is up.
     #[fentry]
     pub(crate) fn set_cpus_allowed_ptr(&mut self, p: TaskId, mask: CpuMask) -> Answer {
-        if self.task_cold[p].cpus_allowed == mask {
+        if *self.task[p].cpus_allowed == mask {
             return Ok(());
         }
         let Some(dest) = self.affinity_dest(&mask) else {

@@ -36,7 +36,7 @@ impl<A: Arch> Sched<A> {
             recent_used_cpu: parent.map_or(cpu, |parent| self.task[parent].recent_used_cpu),
             // The child's task_struct begins as a copy of its parent's.
             wakee_flips: parent.map_or(0, |parent| self.task[parent].wakee_flips),
-            last_wakee: parent.and_then(|parent| self.task[parent].last_wakee),
+            last_wakee: parent.map_or(Link::NONE, |parent| self.task[parent].last_wakee),
             wakee_flip_decay_ts: parent.map_or(0, |parent| self.task[parent].wakee_flip_decay_ts),
             state: TaskState::New,
             policy: attr.sched_policy,
@@ -45,8 +45,8 @@ impl<A: Arch> Sched<A> {
             static_prio,
             prio,
             rt_priority: attr.sched_priority as u8,
-            sched_reset_on_fork: attr.sched_flags.reset_on_fork,
-            nr_cpus_allowed: cpus_allowed.weight() as u32,
+            nr_cpus_allowed: cpus_allowed.weight() as u16,
+            cpus_allowed: self.shared_mask(cpus_allowed),
             mm: init.mm,
             sched_task_group: init.group,
             ..TaskStruct::default()
@@ -55,7 +55,7 @@ impl<A: Arch> Sched<A> {
         let pid = self.next_pid;
         self.next_pid += 1;
         let cold = self.task_cold.insert(TaskCold {
-            cpus_allowed,
+            sched_reset_on_fork: attr.sched_flags.reset_on_fork,
             pid,
             comm: init.comm,
             css: init.group,
@@ -115,7 +115,7 @@ impl<A: Arch> Sched<A> {
     }
 
     fn inherits(&self, parent: Option<TaskId>, cpus: &CpuMask) -> bool {
-        parent.is_some_and(|parent| self.task_cold[parent].cpus_allowed == *cpus)
+        parent.is_some_and(|parent| self.task[parent].cpus_allowed.as_ref() == cpus)
     }
 
     /// A new task's deadline parameters, which were admitted.

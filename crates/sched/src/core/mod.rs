@@ -54,6 +54,7 @@ use crate::trace::{Event, Interrupt};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
+use std::sync::Arc;
 use units::{CpuId, CpuMask, Divisor, Ns, PerCpu, unlikely};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
@@ -143,6 +144,8 @@ pub struct Sched<A: Arch> {
     /// Tasks that were given another CPU, since boot.
     pub nr_migrations: u64,
     next_pid: u32,
+    /// Where the last task may run that was told.
+    last_mask: Arc<CpuMask>,
     pub arch: A,
 }
 
@@ -242,6 +245,7 @@ impl<A: Arch> Sched<A> {
             nr_wakeups: 0,
             nr_migrations: 0,
             next_pid: 1,
+            last_mask: Arc::default(),
             kernel: boot.kernel,
         };
         // What is set at boot is written before anything runs.
@@ -296,7 +300,7 @@ impl<A: Arch> Sched<A> {
     }
 
     pub(crate) fn cpumask_test(&self, cpu: CpuId, p: TaskId) -> bool {
-        self.task_cold[p].cpus_allowed.contains(cpu)
+        self.task[p].cpus_allowed.contains(cpu)
     }
 
     /// core.c: cpus_share_cache().

@@ -57,7 +57,7 @@ impl<A: Arch> Sched<A> {
     fn cpudl_find(&mut self, p: TaskId) -> Option<CpuMask> {
         self.path(Path::cpudl_find);
         let cpudl = &self.root_domain(self.task[p].cpu).cpudl;
-        let free = cpudl.free_cpus.and(&self.task_cold[p].cpus_allowed);
+        let free = cpudl.free_cpus.and(&self.task[p].cpus_allowed);
         if !free.is_empty() {
             return Some(if self.dl_heeds_capacity() { self.with_capacity(p, free) } else { free });
         }
@@ -250,7 +250,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: pressure is counted where the task is now; the kernel's counts stay behind ("psi: task underflow").
     pub(crate) fn dl_task_offline_migration(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let to = self.find_lock_later_rq(p, cpu).unwrap_or_else(|| {
-            let allowed = self.task_cold[p].cpus_allowed.and(&self.cpu_active_mask);
+            let allowed = self.task[p].cpus_allowed.and(&self.cpu_active_mask);
             let to = allowed.first().or_else(|| self.cpu_active_mask.first()).expect("one CPU is up");
             self.rq_lock(to);
             to

@@ -100,7 +100,7 @@ impl<A: Arch> Sched<A> {
     pub(super) fn select_idle_capacity(&mut self, p: TaskId, needs: Needs, sd: SdId, target: CpuId) -> Option<CpuId> {
         self.read_task_policy(p);
         let mut cpus = std::mem::take(&mut self.select_rq_mask);
-        cpus.assign_and(self.domains.sched_domain_span(sd), &self.task_cold[p].cpus_allowed);
+        cpus.assign_and(self.domains.sched_domain_span(sd), &self.task[p].cpus_allowed);
         let mut best = None;
         let mut best_key = (Fits::No, 0);
         for cpu in cpus.iter_wrap(target) {

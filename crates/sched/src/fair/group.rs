@@ -258,7 +258,7 @@ impl<A: Arch> Sched<A> {
             let rq = &mut self.rq[cfs_rq.rq];
             // A branch that is not tied to its parent yet ends one before.
             if rq.tmp_alone_branch == Some(cfs) {
-                rq.tmp_alone_branch = cfs_rq.leaf_cfs_rq_list.prev.map(CfsRqId);
+                rq.tmp_alone_branch = cfs_rq.leaf_cfs_rq_list.prev.get().map(CfsRqId);
             }
             rq.leaf_cfs_rq_list.list_del(&mut self.cfs_rq, cfs);
         }
@@ -268,8 +268,11 @@ impl<A: Arch> Sched<A> {
     /// waits for it at the end of its branch.
     fn child_cfs_rq_on_list(&self, cfs: CfsRqId) -> bool {
         let queue = &self.cfs_rq[cfs];
-        let prev =
-            if queue.on_list { queue.leaf_cfs_rq_list.prev.map(CfsRqId) } else { self.rq[queue.rq].tmp_alone_branch };
+        let prev = if queue.on_list {
+            queue.leaf_cfs_rq_list.prev.get().map(CfsRqId)
+        } else {
+            self.rq[queue.rq].tmp_alone_branch
+        };
         prev.is_some_and(|prev| self.tg[self.cfs_rq[prev].tg].parent == Some(queue.tg))
     }
 

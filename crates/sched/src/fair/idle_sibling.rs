@@ -32,7 +32,7 @@ impl<A: Arch> Sched<A> {
         Search {
             glance: Glance::new(arch, layout, rq, running_idle, cfs_rq, kernel, *this_cpu),
             domains: &self.domains,
-            allowed: &self.task_cold[p].cpus_allowed,
+            allowed: &self.task[p].cpus_allowed,
             smt: &self.topology.smt,
             online: &self.cpu_online_mask,
             cpus: &mut self.select_rq_mask,

@@ -51,7 +51,7 @@ impl<A: Arch> Sched<A> {
             SlowPathStart::PreviousCpu => prev_cpu,
             SlowPathStart::WakingCpu => {
                 self.read_task_policy(p);
-                if !self.domains.sched_domain_span(sd).intersects(&self.task_cold[p].cpus_allowed) {
+                if !self.domains.sched_domain_span(sd).intersects(&self.task[p].cpus_allowed) {
                     return prev_cpu;
                 }
                 cpu
@@ -135,7 +135,7 @@ impl<A: Arch> Sched<A> {
         let mut group = first;
         loop {
             let span = self.domains.sched_group_span(group);
-            if span.intersects(&self.task_cold[p].cpus_allowed) {
+            if span.intersects(&self.task[p].cpus_allowed) {
                 let local_group = span.contains(this_cpu);
                 let load = self.group_load(group, p, load_idx, local_group);
                 if local_group {

@@ -25,7 +25,7 @@ impl<A: Arch> Sched<A> {
         let mut group = first;
         loop {
             let span = self.domains.sched_group_span(group);
-            if span.intersects(&self.task_cold[p].cpus_allowed) {
+            if span.intersects(&self.task[p].cpus_allowed) {
                 let local_group = span.contains(this_cpu);
                 let sgs = self.update_sg_wakeup_stats(sd, group, p);
                 if local_group {
@@ -83,7 +83,7 @@ impl<A: Arch> Sched<A> {
                 }
                 if numa {
                     let span = self.domains.sched_group_span(local);
-                    let usable = span.iter().filter(|&cpu| self.task_cold[p].cpus_allowed.contains(cpu)).count();
+                    let usable = span.iter().filter(|&cpu| self.task[p].cpus_allowed.contains(cpu)).count();
                     let allowed = self.domains[sd].imb_numa_nr.min(usable as u32);
                     let imbalance = i64::from(local_sgs.idle_cpus.abs_diff(idlest_sgs.idle_cpus));
                     if adjust_numa_imbalance(imbalance, local_sgs.sum_nr_running + 1, allowed) == 0 {

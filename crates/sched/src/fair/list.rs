@@ -1,6 +1,6 @@
 //! list.h: doubly linked lists whose links live in the objects. Their order is behaviour: load balancing walks them.
 
-use crate::sched::{Arena, CfsRq, CfsRqId, Links, ListHead, TaskId, TaskStruct};
+use crate::sched::{Arena, CfsRq, CfsRqId, Link, Links, ListHead, TaskId, TaskStruct};
 
 /// An object that is on at most one list of its kind.
 pub(crate) trait Linked: Default {
@@ -55,14 +55,14 @@ impl ListHead {
     /// list.h: list_add() with a member in place of the head: comes to stand behind `at`.
     #[inline]
     pub(crate) fn list_add_behind<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id, at: T::Id) {
-        let next = arena[at].links().next;
+        let next = arena[at].links().next.get();
         self.link(arena, id, Some(at.into()), next);
     }
 
     /// list.h: list_add_tail() with a member in place of the head: comes to stand before `at`.
     #[inline]
     pub(crate) fn list_add_before<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id, at: T::Id) {
-        let prev = arena[at].links().prev;
+        let prev = arena[at].links().prev.get();
         self.link(arena, id, prev, Some(at.into()));
     }
 
@@ -70,15 +70,15 @@ impl ListHead {
     /// Differs: also list_del_init() and list_del_rcu(): what leaves is on no list afterwards.
     #[inline]
     pub(crate) fn list_del<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id) {
-        let Links { prev, next, linked } = std::mem::take(arena[id].links_mut());
-        debug_assert!(linked, "not on a list");
-        match prev {
+        let Links { prev, next } = std::mem::take(arena[id].links_mut());
+        debug_assert!(prev != Link::UNLINKED, "not on a list");
+        match prev.get() {
             Some(prev) => arena[T::Id::from(prev)].links_mut().next = next,
-            None => self.first = next,
+            None => self.first = next.get(),
         }
-        match next {
+        match next.get() {
             Some(next) => arena[T::Id::from(next)].links_mut().prev = prev,
-            None => self.last = prev,
+            None => self.last = prev.get(),
         }
     }
 
@@ -93,14 +93,15 @@ impl ListHead {
 
     #[inline]
     fn link<T: Linked>(&mut self, arena: &mut Arena<T::Id, T>, id: T::Id, prev: Option<u32>, next: Option<u32>) {
-        debug_assert!(!arena[id].links().linked, "on a list already");
-        *arena[id].links_mut() = Links { prev, next, linked: true };
+        debug_assert!(arena[id].links().prev == Link::UNLINKED, "on a list already");
+        let link = |to: Option<u32>| to.map_or(Link::NONE, Link::to);
+        *arena[id].links_mut() = Links { prev: link(prev), next: link(next) };
         match prev {
-            Some(prev) => arena[T::Id::from(prev)].links_mut().next = Some(id.into()),
+            Some(prev) => arena[T::Id::from(prev)].links_mut().next = Link::to(id),
             None => self.first = Some(id.into()),
         }
         match next {
-            Some(next) => arena[T::Id::from(next)].links_mut().prev = Some(id.into()),
+            Some(next) => arena[T::Id::from(next)].links_mut().prev = Link::to(id),
             None => self.last = Some(id.into()),
         }
     }
@@ -111,7 +112,7 @@ impl ListHead {
         let mut next = self.first;
         std::iter::from_fn(move || {
             let id = T::Id::from(next?);
-            next = arena[id].links().next;
+            next = arena[id].links().next.get();
             Some(id)
         })
     }
@@ -127,7 +128,7 @@ mod tests {
         let mut at = head.last;
         while let Some(id) = at {
             backward.insert(0, id);
-            at = arena[TaskId(id)].group_node.prev;
+            at = arena[TaskId(id)].group_node.prev.get();
         }
         assert_eq!(forward, backward, "the links of both directions agree");
         forward

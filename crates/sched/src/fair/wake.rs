@@ -156,13 +156,13 @@ impl<A: Arch> Sched<A> {
                 (&mut idle.wakee_flips, &mut idle.last_wakee, &mut idle.wakee_flip_decay_ts)
             }
         };
-        let (decay, flip) = (jiffies > *decay_ts + second, *last_wakee != Some(p));
+        let (decay, flip) = (jiffies > *decay_ts + second, *last_wakee != Link::to(p));
         if unlikely(decay) {
             *flips >>= 1;
             *decay_ts = jiffies;
         }
         if flip {
-            *last_wakee = Some(p);
+            *last_wakee = Link::to(p);
             *flips = flips.wrapping_add(1);
         }
         if let Some(current) = current {

@@ -63,7 +63,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::cpupri_find);
         self.read_cpupri();
         let cpupri = &self.root_domain(self.task[p].cpu).cpupri;
-        cpupri.cpupri_find(self.task[p].prio, &self.task_cold[p].cpus_allowed)
+        cpupri.cpupri_find(self.task[p].prio, &self.task[p].cpus_allowed)
     }
 
     /// cpupri.c: cpupri_find_fitness(), of the CPUs that have the capacity.
@@ -71,7 +71,7 @@ impl<A: Arch> Sched<A> {
         self.path(Path::cpupri_find);
         self.read_cpupri();
         let cpupri = &self.root_domain(self.task[p].cpu).cpupri;
-        let allowed = &self.task_cold[p].cpus_allowed;
+        let allowed = &self.task[p].cpus_allowed;
         cpupri.cpupri_find_fitness(self.task[p].prio, allowed, |cpu| self.rt_task_fits_capacity(p, cpu))
     }
 

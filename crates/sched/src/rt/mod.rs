@@ -432,7 +432,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         *time_slice = slice;
-        let Links { prev, next, .. } = self.rt_se[p].run_list;
+        let Links { prev, next } = self.rt_se[p].run_list;
         if prev != next {
             self.requeue_task_rt(cpu, p, false);
             self.resched_curr(cpu);

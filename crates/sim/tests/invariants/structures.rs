@@ -152,7 +152,7 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut V
             TaskState::New | TaskState::Dead => panic!("{p:?} was left {:?}", task.state),
         }
         if queued && !stopper {
-            let allowed = &sched.task_cold[p].cpus_allowed;
+            let allowed = &sched.task[p].cpus_allowed;
             let may_stay = running || sched.rq[task.cpu].stop_queued;
             let strays = is_stranded(sched, p, stranded);
             let may_stay = may_stay || allowed.contains(task.cpu) || strays;
@@ -169,7 +169,7 @@ pub fn tasks<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, stranded: &mut V
 /// went away while it was throttled, and dl_task_offline_migration() then takes any CPU at all, in every version, and leaves the
 /// affinity as it was (select_fallback_rq() would have widened it). It may stay there when its CPUs come back, until somebody moves it.
 fn is_stranded<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, stranded: &mut [bool]) -> bool {
-    let (task, allowed) = (&sched.task[p], &sched.task_cold[p].cpus_allowed);
+    let (task, allowed) = (&sched.task[p], &sched.task[p].cpus_allowed);
     let strays = task.sched_class == SchedClass::Dl && !allowed.contains(task.cpu);
     let known = &mut stranded[p.index()];
     *known = strays && (*known || allowed.and(&sched.cpu_active_mask).is_empty());
@@ -216,8 +216,8 @@ pub fn task_lists<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) {
         while let Some(number) = at {
             let task = &sched.task[TaskId(number)];
             assert!(task.cpu == cpu && sched.se[task.se].on_rq, "task {number} on the list of {cpu}");
-            assert_eq!(task.group_node.prev, before, "links of task {number} on the list of {cpu}");
-            (before, at) = (at, task.group_node.next);
+            assert_eq!(task.group_node.prev.get(), before, "links of task {number} on the list of {cpu}");
+            (before, at) = (at, task.group_node.next.get());
             listed += 1;
             assert!(listed <= sched.task.len(), "the list of {cpu} runs in a circle");
         }

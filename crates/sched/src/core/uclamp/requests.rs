@@ -89,7 +89,7 @@ impl<A: Arch> Sched<A> {
     #[doc(alias = "uclamp_post_fork")]
     pub(in crate::core) fn uclamp_fork(&mut self, p: TaskId, parent: Option<TaskId>, attr: &SchedAttr) {
         if let Some(parent) = parent {
-            let anew = self.task[parent].sched_reset_on_fork;
+            let anew = self.task_cold[parent].sched_reset_on_fork;
             let of_parent = self.task_cold[parent].uclamp_req;
             self.task_cold[p].uclamp_req = if anew { Clamps::default() } else { of_parent };
         }

@@ -212,7 +212,7 @@ fn children_of_who_resets_on_fork_ask_for_nothing() {
     let mut s = machine(V6_12);
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 10, 20);
-    s.task[p].sched_reset_on_fork = true;
+    s.task_cold[p].sched_reset_on_fork = true;
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
     let child = s.queued(ROOT_TASK_GROUP);
     assert_eq!(s.effective(child), (0, 1024));

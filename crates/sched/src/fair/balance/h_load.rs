@@ -44,7 +44,7 @@ impl<A: Arch> Sched<A> {
         let mut blocked = Blocked::default();
         let mut next = self.rq[cpu].leaf_cfs_rq_list.first.map(CfsRqId);
         while let Some(cfs_rq) = next {
-            next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.map(CfsRqId);
+            next = self.cfs_rq[cfs_rq].leaf_cfs_rq_list.next.get().map(CfsRqId);
             // Throttled queues do not count.
             if self.throttled_hierarchy(cfs_rq) {
                 continue;

@@ -124,7 +124,7 @@ impl<A: Arch> Sched<A> {
     /// Another CPU of the destination's group that a pinned task may go to.
     fn find_new_dst_cpu(&self, p: TaskId, env: &mut LbEnv) {
         let Some(group) = env.dst_grpmask else { return };
-        let allowed = &self.task_cold[p].cpus_allowed;
+        let allowed = &self.task[p].cpus_allowed;
         let mut candidates = self.domains.masks.get(group).iter().filter(|&cpu| env.cpus.contains(cpu));
         if let Some(cpu) = candidates.find(|&cpu| allowed.contains(cpu)) {
             env.flags.dst_pinned = true;
@@ -169,6 +169,7 @@ impl<A: Arch> Sched<A> {
                 DetachOrder::Head => links.next,
                 DetachOrder::Tail => links.prev,
             }
+            .get()
             .map(TaskId);
         }
         None

@@ -30,7 +30,7 @@ impl<A: Arch> Sched<A> {
         if !self.domains.sched_asym_cpucapacity {
             return;
         }
-        let allowed = self.task_cold[p].cpus_allowed.iter().filter(|cpu| cpu.index() < self.nr_cpus());
+        let allowed = self.task[p].cpus_allowed.iter().filter(|cpu| cpu.index() < self.nr_cpus());
         let biggest = allowed.map(|cpu| self.domains.arch_scale_cpu_capacity(None, cpu)).max();
         self.task_cold[p].max_allowed_capacity = biggest.unwrap_or(0);
     }

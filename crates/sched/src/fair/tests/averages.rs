@@ -22,7 +22,7 @@ fn load_follows_a_task_to_another_cpu() {
     for (kernel, at_once) in [(V4_5_RC1, false), (V4_15, true), (V4_16, true)] {
         let mut s = machine(kernel, 2);
         let p = s.task(CPU0, 0);
-        s.task_cold[p].cpus_allowed = CpuMask::all(2);
+        s.task[p].cpus_allowed = CpuMask::all(2).into();
         s.move_queued_task(p, CPU1);
         let [from, to] = [0, 1].map(CfsRqId);
         assert_eq!(s.cfs_rq[to].avg.load_avg, 1024, "{}", kernel.name);

@@ -270,7 +270,7 @@ fn a_task_that_changes_cpus_keeps_its_place_relative_to_the_queue() {
         assert_eq!(lead, 2_999_998);
         let queues = [0, 1].map(|cfs| s.cfs_rq[CfsRqId(cfs)].min_vruntime);
         assert_eq!(queues[1].wrapping_sub(queues[0]), 40 * MS);
-        s.task_cold[moves].cpus_allowed = CpuMask::all(2);
+        s.task[moves].cpus_allowed = CpuMask::all(2).into();
         // CPU 0 has run for 41 ms more by now, and that is what its min_vruntime follows, as far as the task itself.
         s.move_queued_task(moves, CPU1);
         assert_eq!((s.task[moves].cpu, s.cfs_rq[CfsRqId(1)].nr_running), (CPU1, 2));

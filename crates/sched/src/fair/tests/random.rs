@@ -107,7 +107,7 @@ fn happen(s: &mut Sched<Hand>, random: &mut Prng, tasks: &mut Vec<TaskId>, group
     match (random.below(12), p, running) {
         (0, ..) if tasks.len() < 24 => {
             let p = s.task_in(group, cpu, random.below(40) as i32 - 20);
-            s.task_cold[p].cpus_allowed = CpuMask::all(s.nr_cpus());
+            s.task[p].cpus_allowed = CpuMask::all(s.nr_cpus()).into();
             tasks.push(p);
         }
         (1, _, Some(_)) => {

@@ -66,7 +66,7 @@ impl Replay {
             "shares" => self.s.sched_group_set_shares(self.group(n[0]), n[1] as u64),
             "fork" => {
                 let p = self.s.task_in(self.group(n[1]), cpu(n[2]), n[3] as i32);
-                self.s.task_cold[p].cpus_allowed = CpuMask::all(NR_CPUS);
+                self.s.task[p].cpus_allowed = CpuMask::all(NR_CPUS).into();
                 self.tasks.push(Some(p));
             }
             "wake" => self.wake(self.task(n[0]), cpu(n[1])),

@@ -205,7 +205,7 @@ fn a_wait_goes_on_across_a_migration() {
         s.runner(CPU1);
         let waits = s.task(CPU0, 0);
         s.pass(2 * MS);
-        s.task_cold[waits].cpus_allowed = CpuMask::all(2);
+        s.task[waits].cpus_allowed = CpuMask::all(2).into();
         s.move_queued_task(waits, CPU1);
         s.pass(3 * MS);
         assert_eq!(s.reschedule(CPU1), Some(waits));

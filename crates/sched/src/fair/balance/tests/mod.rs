@@ -88,8 +88,8 @@ impl Machine {
         };
         let p = self.sched_fork(None, init);
         self.wake_up_new_task(p);
-        self.task[p].nr_cpus_allowed = allowed.weight() as u32;
-        self.task_cold[p].cpus_allowed = allowed;
+        self.task[p].nr_cpus_allowed = allowed.weight() as u16;
+        self.task[p].cpus_allowed = allowed.into();
         p
     }
 

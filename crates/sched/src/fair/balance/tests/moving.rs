@@ -169,7 +169,7 @@ fn a_task_that_may_not_go_is_tried_last_the_next_time() {
         let free = sched.hogs(CPU0, 1)[0];
         let order = |sched: &Machine| sched.rq[CPU0].cfs_tasks.iter(&sched.task).collect::<Vec<_>>();
         assert_eq!(order(&sched), [free, pinned], "newest first");
-        sched.task_cold[free].cpus_allowed = cpus(&[0]);
+        sched.task[free].cpus_allowed = cpus(&[0]).into();
         sched.cool_down();
         let sd = sched.lowest_domain(CPU1);
         let mut env =

@@ -156,8 +156,8 @@ impl Machine {
     }
 
     fn allow(&mut self, p: TaskId, cpus: &[usize]) {
-        self.task_cold[p].cpus_allowed = mask(cpus);
-        self.task[p].nr_cpus_allowed = cpus.len() as u32;
+        self.task[p].cpus_allowed = mask(cpus).into();
+        self.task[p].nr_cpus_allowed = cpus.len() as u16;
     }
 
     fn avg(&mut self, p: TaskId) -> &mut SchedAvg {

@@ -18,7 +18,7 @@ fn a_flip_is_a_wakee_other_than_the_last() {
         record(&mut m, p);
         assert_eq!(m.task[waker].wakee_flips, flips);
     }
-    assert_eq!(m.task[waker].last_wakee, Some(a));
+    assert_eq!(m.task[waker].last_wakee, Link::to(a));
     assert_eq!(m.task[a].wakee_flips, 0, "it is the waker that flips");
 }
 
@@ -29,7 +29,7 @@ fn flips_are_halved_once_after_more_than_a_second() {
     let a = m.sleeper(1);
     // 250 jiffies a second, and now it is jiffy 250.
     m.task[waker].wakee_flips = 41;
-    m.task[waker].last_wakee = Some(a);
+    m.task[waker].last_wakee = Link::to(a);
     record(&mut m, a);
     assert_eq!((m.task[waker].wakee_flips, m.task[waker].wakee_flip_decay_ts), (41, 0), "exactly a second");
     m.arch.now += 4_000_000;
@@ -47,7 +47,7 @@ fn the_idle_task_has_flips_of_its_own() {
     let [a, b] = [1, 2].map(|on| m.sleeper(on));
     record(&mut m, a);
     record(&mut m, b);
-    assert_eq!((m.rq[cpu(0)].idle.wakee_flips, m.rq[cpu(0)].idle.last_wakee), (2, Some(b)));
+    assert_eq!((m.rq[cpu(0)].idle.wakee_flips, m.rq[cpu(0)].idle.last_wakee), (2, Link::to(b)));
     assert_eq!(m.rq[cpu(1)].idle.wakee_flips, 0);
     m.rq[cpu(0)].idle.wakee_flips = 64;
     m.task[a].wakee_flips = 8;
