@@ -160,9 +160,15 @@ fn table(observed: &Observed, calibration: &Calibration) -> String {
     let mut text = String::new();
     let width = observed.measurements.iter().map(|it| it.name.len()).max().unwrap_or(0);
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "{:<width$} {:>14}{:>14}{:>14}  unit", "measured", "value", "least", "most");
+    let units = observed.measurements.iter().map(|it| it.unit.len()).max().unwrap_or(0).max("unit".len());
+    let _ = writeln!(
+        text,
+        "{:<width$} {:>14}{:>14}{:>14}  {:<units$}  what was run",
+        "measured", "value", "least", "most", "unit"
+    );
     for it in &observed.measurements {
-        let _ = writeln!(text, "{:<width$} {:>14.3}{:>14.3}{:>14.3}  {}", it.name, it.value, it.low, it.high, it.unit);
+        let figures = format!("{:>14.3}{:>14.3}{:>14.3}", it.value, it.low, it.high);
+        let _ = writeln!(text, "{:<width$} {figures}  {:<units$}  {}", it.name, it.unit, it.ran);
     }
     let _ = writeln!(text, "\n{:<width$} {:>14}{:>14}  (as {})", "simulated", "measured", "simulated", calibration.arm);
     for check in &calibration.checks {
