@@ -217,7 +217,7 @@ impl<A: Arch> Sched<A> {
         let migratory = self.task[p].nr_cpus_allowed > 1;
         let rt_rq = &mut self.rt[cpu];
         rt_rq.rt_nr_running += 1;
-        rt_rq.rr_nr_running += u32::from(rr);
+        rt_rq.rr_nr_running = rt_rq.rr_nr_running.wrapping_add(u32::from(rr));
         let prev_prio = rt_rq.highest_prio.curr;
         rt_rq.highest_prio.curr = prev_prio.min(prio);
         rt_rq.rt_nr_total += 1;
@@ -239,7 +239,8 @@ impl<A: Arch> Sched<A> {
         let migratory = self.task[p].nr_cpus_allowed > 1;
         let rt_rq = &mut self.rt[cpu];
         rt_rq.rt_nr_running -= 1;
-        rt_rq.rr_nr_running -= u32::from(rr);
+        // v4.5 may change a queued task's policy where it stands. Then the count is off, and wraps as an unsigned int does.
+        rt_rq.rr_nr_running = rt_rq.rr_nr_running.wrapping_sub(u32::from(rr));
         let prev_prio = rt_rq.highest_prio.curr;
         if rt_rq.rt_nr_running == 0 {
             rt_rq.highest_prio.curr = MAX_RT_PRIO;
