@@ -223,10 +223,9 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn sched_can_stop_tick(&self, cpu: CpuId) -> bool {
         let (rq, rt) = (&self.rq[cpu], &self.rt[cpu]);
         if self.kernel.isolation.can_stop == CanStopTick::ByPolicy {
-            let policy = rq.curr.map(|p| self.task[p].policy);
-            return match policy {
-                Some(Policy::Fifo) => true,
-                Some(Policy::Rr) => rt.rr_nr_running <= 1,
+            return match rq.curr.map(|p| (p, self.task[p].policy)) {
+                Some((_, Policy::Fifo)) => true,
+                Some((p, Policy::Rr)) => self.rt_se[p].run_list.is_singular(),
                 _ => rq.nr_running <= 1,
             };
         }

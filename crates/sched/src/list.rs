@@ -35,6 +35,14 @@ pub struct Links {
     pub next: Link,
 }
 
+impl Links {
+    /// list.h: list_is_singular(), of a member: whether it is alone on its list.
+    #[inline]
+    pub fn is_singular(self) -> bool {
+        self.prev == Link::NONE && self.next == Link::NONE
+    }
+}
+
 /// list.h: struct list_head of such a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ListHead {

@@ -120,6 +120,21 @@ fn what_needs_the_tick_has_it() {
 }
 
 #[test]
+fn a_round_robin_task_below_another_needs_the_tick_where_all_of_them_are_counted() {
+    for (kernel, needed) in [(V4_5_RC1, false), (V4_16, true), (V6_12, true)] {
+        let mut sim = machine(kernel, None);
+        for sched_priority in [20, 10] {
+            let mut hog = task("hog", Policy::Rr, Work::Forever);
+            hog.attr.as_mut().expect("it has a policy").sched_priority = sched_priority;
+            sim.spawn(CPU0, hog);
+        }
+        sim.run(Ns::from_ms(10_000));
+        let ticks = sim.ticks(CPU1);
+        assert_eq!(ticks > 5 * HZ, needed, "{}: {ticks}", kernel.name);
+    }
+}
+
+#[test]
 fn the_tick_comes_with_a_second_task_and_goes_with_it() {
     for kernel in [V4_5_RC1, V4_16, V6_1, V6_12] {
         let mut sim = machine(kernel, None);

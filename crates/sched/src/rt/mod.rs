@@ -239,7 +239,7 @@ impl<A: Arch> Sched<A> {
         let migratory = self.task[p].nr_cpus_allowed > 1;
         let rt_rq = &mut self.rt[cpu];
         rt_rq.rt_nr_running -= 1;
-        // v4.5 may change a queued task's policy where it stands. Then the count is off, and wraps as an unsigned int does.
+        // v4.5 may change a queued task's policy where it stands, so that the count is off; its kernel has none, and nothing asks for it there.
         rt_rq.rr_nr_running = rt_rq.rr_nr_running.wrapping_sub(u32::from(rr));
         let prev_prio = rt_rq.highest_prio.curr;
         if rt_rq.rt_nr_running == 0 {
@@ -433,8 +433,7 @@ impl<A: Arch> Sched<A> {
             return;
         }
         *time_slice = slice;
-        let Links { prev, next } = self.rt_se[p].run_list;
-        if prev != next {
+        if !self.rt_se[p].run_list.is_singular() {
             self.requeue_task_rt(cpu, p, false);
             self.resched_curr(cpu);
         }
