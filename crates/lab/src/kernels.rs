@@ -8,10 +8,7 @@ use os::OsRules;
 use os::fs::FsRules;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
-use os::net::NetRules;
 use os::pipe::PipeRules;
-use os::preempt::Preempt;
-use os::sync::rtmutex::PiRules;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: every behaviour that differs between versions, in one space of keys.
@@ -29,33 +26,14 @@ pub struct Build {
     pub formats: Formats,
 }
 
-/// What each version does outside kernel/sched, and how it is built: the old ones with the choice that kernel/Kconfig.preempt makes where
-/// nobody does, the others as Debian's.
+/// What each version does outside kernel/sched, and how it is built.
 const ELSEWHERE: &[(&str, OsRules, IdleRules, IrqRules, FsRules, FrequencyRules, Formats)] = &[
-    ("v4.5-rc1", OS_V4, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
-    ("v4.15", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
-    ("v4.16", OS_V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
-    ("v6.1", OS_V6, IdleRules::V6_1, IrqRules::V6_1, FsRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
-    ("v6.12", OS_V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
+    ("v4.5-rc1", OsRules::V4_5, IdleRules::V4_5, IrqRules::V4_5, FsRules::V4_5, FrequencyRules::V4_5, Formats::V4_5),
+    ("v4.15", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_5, FrequencyRules::V4_15, Formats::V4_15),
+    ("v4.16", OsRules::V4_15, IdleRules::V4_15, IrqRules::V4_15, FsRules::V4_16, FrequencyRules::V4_16, Formats::V4_15),
+    ("v6.1", OsRules::V6_1, IdleRules::V6_1, IrqRules::V6_1, FsRules::V6_1, FrequencyRules::V6_1, Formats::V6_1),
+    ("v6.12", OsRules::V6_12, IdleRules::V6_12, IrqRules::V6_12, FsRules::V6_1, FrequencyRules::V6_12, Formats::V6_12),
 ];
-
-const OS_V4: OsRules = OsRules {
-    pipe: PipeRules::Single,
-    preempt: Preempt::None,
-    migration_limit: MigrationLimit::PerWindow,
-    net: NetRules::V4_5,
-    pi: PiRules::V4_5,
-};
-const OS_V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OS_V4 };
-const OS_V6: OsRules = OsRules {
-    pipe: PipeRules::Split,
-    preempt: Preempt::Voluntary,
-    migration_limit: MigrationLimit::None,
-    net: NetRules::V6_1,
-    pi: PiRules::V6_1,
-};
-
-const OS_V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OS_V6 };
 
 /// Kernels that were built before PREEMPT_DYNAMIC.
 const WITHOUT_PREEMPT_DYNAMIC: &[&str] = &["v4.5-rc1", "v4.15", "v4.16"];

@@ -27,6 +27,21 @@ pub struct IdleState {
     pub flushes: bool,
 }
 
+impl IdleState {
+    /// As a driver declares it, in microseconds; one without a residency polls. Leaving it takes no time.
+    pub fn declared(name: &str, exit_latency_us: u32, target_residency_us: u32) -> IdleState {
+        IdleState {
+            name: name.to_string(),
+            exit_latency_us,
+            target_residency_us,
+            polling: target_residency_us == 0,
+            wake: Ps::ZERO,
+            package_wake: Ps::ZERO,
+            flushes: false,
+        }
+    }
+}
+
 /// The prices of one machine. See `docs/cost-model.md` for what each stands for.
 #[derive(Clone, Debug)]
 pub struct Prices {
@@ -151,15 +166,7 @@ impl Prices {
             tick_parallel: 1,
             ipi_send: Cycles(0),
             paths: vec![Cycles(0); NR_PATHS],
-            idle_states: vec![IdleState {
-                name: "idle".to_string(),
-                exit_latency_us: 0,
-                target_residency_us: 0,
-                polling: false,
-                package_wake: Ps::ZERO,
-                wake: Ps::ZERO,
-                flushes: false,
-            }],
+            idle_states: vec![IdleState { polling: false, ..IdleState::declared("idle", 0, 0) }],
             idle_states_of_kinds: Vec::new(),
             mwait: true,
             packages_together: false,

@@ -46,6 +46,26 @@ pub struct OsRules {
     pub pi: PiRules,
 }
 
+/// Built as kernel/Kconfig.preempt has it where nobody chooses (v4), or as Debian's (v6).
+impl OsRules {
+    pub const V4_5: OsRules = OsRules {
+        pipe: PipeRules::Single,
+        preempt: Preempt::None,
+        migration_limit: MigrationLimit::PerWindow,
+        net: NetRules::V4_5,
+        pi: PiRules::V4_5,
+    };
+    pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
+    pub const V6_1: OsRules = OsRules {
+        pipe: PipeRules::Split,
+        preempt: Preempt::Voluntary,
+        migration_limit: MigrationLimit::None,
+        net: NetRules::V6_1,
+        pi: PiRules::V6_1,
+    };
+    pub const V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OsRules::V6_1 };
+}
+
 /// Everything the rest of the kernel keeps.
 pub struct Os {
     pub rules: OsRules,

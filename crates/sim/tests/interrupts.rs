@@ -6,7 +6,6 @@ use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
 use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::net::{Buffers, Receive, Transport};
-use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::timer_wheel::TimerSlack;
 use os::{Os, OsRules, paths};
@@ -64,13 +63,9 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
     let states = [("POLL", 0, 0, 0), ("C1", 2, 2, 1_000), ("C1E", 10, 20, 5_000), ("C6", 133, 400, 60_000)];
     prices.idle_states = states
         .map(|(name, exit_latency_us, target_residency_us, wake)| IdleState {
-            name: name.to_string(),
-            exit_latency_us,
-            target_residency_us,
-            polling: target_residency_us == 0,
             package_wake: if name == "C6" { package_wake } else { Ps::ZERO },
-            flushes: false,
             wake: Ps::from_ns(wake),
+            ..IdleState::declared(name, exit_latency_us, target_residency_us)
         })
         .to_vec();
     let kernel = V6_1;
@@ -82,14 +77,7 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
         hardware.set_irq_accounting();
     }
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let rules_of_os = OsRules {
-        pipe: PipeRules::Split,
-        preempt: Preempt::None,
-        migration_limit: os::memory::MigrationLimit::None,
-        net: os::net::NetRules::V6_1,
-        pi: os::sync::rtmutex::PiRules::V6_1,
-    };
-    let mut os = Os::new(rules_of_os);
+    let mut os = Os::new(OsRules { preempt: Preempt::None, ..OsRules::V6_1 });
     os.irq.rules = rules;
     Sim::new(Sched::new(hardware, boot), os, 250)
 }

@@ -7,7 +7,6 @@ use machine::prices::{IdleState, Prices};
 use machine::smt::{SmtPrices, WorkKind};
 use machine::topology::{Distance, Numbering, Topology, from_synthetic};
 use os::memory::{RegionId, RegionSpec};
-use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
@@ -44,13 +43,7 @@ impl Program for Worker {
 fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
     let hardware = Hardware::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
     let boot = Boot::new(V6_1, topology.cpu_topology(), 250);
-    let rules = OsRules {
-        pipe: PipeRules::Split,
-        preempt: Preempt::None,
-        migration_limit: os::memory::MigrationLimit::None,
-        net: os::net::NetRules::V6_1,
-        pi: os::sync::rtmutex::PiRules::V6_1,
-    };
+    let rules = OsRules { preempt: Preempt::None, ..OsRules::V6_1 };
     Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
 }
 

@@ -4,7 +4,7 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use os::pipe::{PipeId, PipeRules};
+use os::pipe::PipeId;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
@@ -31,13 +31,7 @@ fn more_tasks_than_the_hosts_caches_hold_run_to_their_end() {
             from_synthetic(&format!("pack:1 l3:1 core:{cpus} pu:1"), "test", Numbering::LinuxX86).expect("valid");
         let hardware = Hardware::<true>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
         let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
-        let rules = OsRules {
-            pipe: PipeRules::Split,
-            preempt: Preempt::None,
-            migration_limit: os::memory::MigrationLimit::None,
-            net: os::net::NetRules::V6_1,
-            pi: os::sync::rtmutex::PiRules::V6_1,
-        };
+        let rules = OsRules { preempt: Preempt::None, ..OsRules::V6_12 };
         let mut sim: LinuxSim<true> = Sim::new(Sched::new(hardware, boot), Os::new(rules), 250);
         for _ in 0..MANY_TASKS / 2 + 10 {
             let (there, back) = (sim.os.create_pipe(), sim.os.create_pipe());

@@ -6,7 +6,6 @@ use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
 use os::net::rules::UdpReceive;
 use os::net::{Buffers, NetRules, Receive, Socket, Transport};
-use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
@@ -28,10 +27,7 @@ fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> Linu
         hardware.set_sink(sink);
     }
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let migration_limit = os::memory::MigrationLimit::None;
-    let rules =
-        OsRules { pipe: PipeRules::Single, preempt, migration_limit, net, pi: os::sync::rtmutex::PiRules::V4_5 };
-    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { preempt, net, ..OsRules::V4_15 }), 250)
 }
 
 /// A program made of a closure: the number of its step, and the last outcome.

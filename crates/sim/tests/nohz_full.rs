@@ -4,8 +4,6 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
-use os::pipe::PipeRules;
-use os::preempt::Preempt;
 use os::{Os, OsRules};
 use sched::attr::SchedAttr;
 use sched::core::{Boot, Sched};
@@ -18,7 +16,7 @@ use sim::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
 use sim::timeline::Change;
 use std::cell::RefCell;
 use std::rc::Rc;
-use units::{CpuId, CpuMask, Ns, Ps};
+use units::{CpuId, CpuMask, Ns};
 
 const HZ: u64 = 250;
 const CPU0: CpuId = CpuId(0);
@@ -66,18 +64,7 @@ fn machine_of(kernel: Kernel, prices: Prices, idle: IdleRules, sink: Option<Box<
     let mut sched = Sched::new(hardware, boot);
     sched.tick_nohz_full_setup(&[CpuId(0), CPU1, CpuId(2), CpuId(3)].into_iter().collect());
     assert!(!sched.tick_nohz_full_cpu(CPU0), "who boots keeps the time");
-    let migration_limit = os::memory::MigrationLimit::None;
-    Sim::new(
-        sched,
-        Os::new(OsRules {
-            pipe: PipeRules::Single,
-            preempt: Preempt::None,
-            migration_limit,
-            net: os::net::NetRules::V4_5,
-            pi: os::sync::rtmutex::PiRules::V4_5,
-        }),
-        HZ as u32,
-    )
+    Sim::new(sched, Os::new(OsRules::V4_5), HZ as u32)
 }
 
 /// Ticks of the second CPU in ten seconds of these policies, each a task that never sleeps.
@@ -206,15 +193,7 @@ fn who_keeps_the_time_cannot_go() {
 
 /// The state of the CPU that keeps the time, when a task ends there 150 us before the next tick.
 fn state_of_the_keeper(kernel: Kernel, idle: IdleRules) -> usize {
-    let state = |(name, exit_latency_us, target_residency_us): (&str, u32, u32)| IdleState {
-        name: name.to_string(),
-        exit_latency_us,
-        target_residency_us,
-        polling: target_residency_us == 0,
-        wake: Ps::ZERO,
-        package_wake: Ps::ZERO,
-        flushes: false,
-    };
+    let state = |(name, exit, residency)| IdleState::declared(name, exit, residency);
     let mut prices = Prices::free();
     prices.idle_states = [("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C6", 133, 400)].map(state).to_vec();
     let mut sim = machine_of(kernel, prices, idle, None);

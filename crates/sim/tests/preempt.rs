@@ -4,7 +4,6 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use os::pipe::PipeRules;
 use os::preempt::Preempt;
 use os::sync::SyncOp;
 use os::{Os, OsRules, paths};
@@ -42,18 +41,7 @@ fn machine(preempt: Preempt) -> LinuxSim<true> {
     let kernel = V6_1;
     let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let migration_limit = os::memory::MigrationLimit::None;
-    Sim::new(
-        Sched::new(hardware, boot),
-        Os::new(OsRules {
-            pipe: PipeRules::Split,
-            preempt,
-            migration_limit,
-            net: os::net::NetRules::V4_5,
-            pi: os::sync::rtmutex::PiRules::V6_1,
-        }),
-        250,
-    )
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { preempt, ..OsRules::V6_1 }), 250)
 }
 
 fn run(sim: &mut LinuxSim<true>) {

@@ -8,16 +8,7 @@ fn at(us: u64) -> Ps {
 }
 
 fn states() -> Vec<IdleState> {
-    let state = |name: &str, target_residency_us: u32| IdleState {
-        name: name.to_string(),
-        exit_latency_us: target_residency_us,
-        target_residency_us,
-        polling: target_residency_us == 0,
-        wake: Ps::ZERO,
-        package_wake: Ps::ZERO,
-        flushes: false,
-    };
-    vec![state("POLL", 0), state("C1", 2), state("C6", 400)]
+    [("POLL", 0), ("C1", 2), ("C6", 400)].map(|(name, us)| IdleState::declared(name, us, us)).to_vec()
 }
 
 /// One kind of CPU: 100 mW at 1 GHz, 400 mW at 2 GHz, 20 mW in C1 and 1 mW in C6; a package 500 mW awake and 50 mW asleep.

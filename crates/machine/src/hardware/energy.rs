@@ -90,15 +90,7 @@ mod tests {
     fn a_core_draws_what_its_clock_and_its_state_say() {
         let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("a valid machine");
         let mut prices = Prices::free();
-        prices.idle_states = vec![IdleState {
-            name: "C1".to_string(),
-            exit_latency_us: 1,
-            target_residency_us: 1,
-            polling: false,
-            wake: us(2),
-            package_wake: Ps::ZERO,
-            flushes: false,
-        }];
+        prices.idle_states = vec![IdleState { wake: us(2), ..IdleState::declared("C1", 1, 1) }];
         let mut hardware = Hardware::<true>::new(topology.clone(), prices, V4_16.layout(), IdleRules::V4_15, 1);
         hardware.set_frequency(frequency(&topology));
         let domain = DomainPower {

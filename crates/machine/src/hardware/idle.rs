@@ -307,13 +307,9 @@ mod tests {
 
     fn state(name: &str, exit_latency_us: u32, target_residency_us: u32, wake_us: u64) -> IdleState {
         IdleState {
-            name: name.to_string(),
-            exit_latency_us,
-            target_residency_us,
             polling: false,
             wake: Ps::from_ns(wake_us * 1_000),
-            package_wake: Ps::ZERO,
-            flushes: false,
+            ..IdleState::declared(name, exit_latency_us, target_residency_us)
         }
     }
 

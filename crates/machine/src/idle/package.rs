@@ -96,13 +96,8 @@ mod tests {
     fn packages(together: bool, states: &[(&str, u64)]) -> Packages {
         let topology = from_synthetic("pack:2 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
         let state = |&(name, package_wake): &(&str, u64)| IdleState {
-            name: name.to_string(),
-            exit_latency_us: 1,
-            target_residency_us: 1,
-            polling: false,
-            wake: Ps::ZERO,
             package_wake: Ps::from_ns(package_wake),
-            flushes: false,
+            ..IdleState::declared(name, 1, 1)
         };
         let mut prices = Prices::free();
         prices.idle_states = states.iter().map(state).collect();

@@ -3,22 +3,13 @@
 use super::table::IdleOptions;
 use super::*;
 use crate::prices::IdleState;
-use units::Ps;
 
 mod kernel;
 
 /// Haswell's table as intel_idle declares it.
 fn haswell() -> Vec<IdleState> {
     [("POLL", 0, 0), ("C1", 2, 2), ("C1E", 10, 20), ("C3", 33, 100), ("C6", 133, 400)]
-        .map(|(name, exit_latency_us, target_residency_us)| IdleState {
-            name: name.to_string(),
-            exit_latency_us,
-            target_residency_us,
-            polling: target_residency_us == 0,
-            wake: Ps::ZERO,
-            package_wake: Ps::ZERO,
-            flushes: false,
-        })
+        .map(|(name, exit, residency)| IdleState::declared(name, exit, residency))
         .to_vec()
 }
 

@@ -117,15 +117,7 @@ fn answers(rules: IdleRules) -> u64 {
     let mut random = Prng::stream(1, "governors", 0);
     let mut digest = 0xcbf2_9ce4_8422_2325;
     for (states, tick_ns) in TABLES {
-        let state = |&(exit_latency_us, target_residency_us): &(u32, u32)| IdleState {
-            name: "state".to_string(),
-            exit_latency_us,
-            target_residency_us,
-            polling: target_residency_us == 0,
-            wake: Ps::ZERO,
-            package_wake: Ps::ZERO,
-            flushes: false,
-        };
+        let state = |&(exit, residency): &(u32, u32)| IdleState::declared("state", exit, residency);
         let states: Vec<IdleState> = states.iter().map(state).collect();
         for configuration in 0..CONFIGURATIONS {
             let options = IdleOptions {
