@@ -241,12 +241,12 @@ impl Case {
             && !self.steps().any(reclaims)
     }
 
-    /// Whether grub_reclaim() may wrap, as the arithmetic of v4.15 has it: a reclaiming task that has more bandwidth than a lowered
-    /// `sched_rt_runtime_us` leaves all together is charged 2^44 ns at once, and waits for hours until that is made good.
+    /// Whether grub_reclaim() may wrap, as the kernel's arithmetic does, before v6.5 and since: a reclaiming task that has more bandwidth than a
+    /// lowered `sched_rt_runtime_us` leaves all together is charged 2^44 ns at once, and waits for hours until that is made good.
     pub fn reclaim_may_wrap(&self) -> bool {
         let reclaims = |step: &Step| matches!(step, Step::Attr(number) if ATTRS[*number].sched_flags.reclaim);
         let lowered = |(_, change): &(Ns, Change)| matches!(change, Change::Sysctl(Tunable::sched_rt_runtime, _));
-        self.built().dl.reclaim == Reclaim::OfAll && self.steps().any(reclaims) && self.timeline.iter().any(lowered)
+        self.steps().any(reclaims) && self.timeline.iter().any(lowered)
     }
 
     fn built(&self) -> Kernel {
