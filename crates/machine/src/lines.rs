@@ -479,21 +479,13 @@ impl Directory {
         }
         // Whoever waits spins on a copy: the holder's release must invalidate it, the spinner fetches it again, then claims it.
         let stall = wait + Ps(self.fought.way(way).0 * CONTENDED_HANDOVER);
-        let taken = now + stall;
-        if taken > entry.free_at {
-            entry.busy_for = entry.busy_for.saturating_add((taken - entry.free_at).0 as u32);
-            entry.free_at = taken;
-        }
+        entry.last_until(now + stall);
         self.stalls(stall)
     }
 
     #[inline(always)]
     pub fn unlock(&mut self, line: Line, now: Ps) {
-        let entry = &mut self.regions[line.region as usize][line.index as usize];
-        if now > entry.free_at {
-            entry.busy_for = entry.busy_for.saturating_add((now - entry.free_at).0 as u32);
-            entry.free_at = now;
-        }
+        self.regions[line.region as usize][line.index as usize].last_until(now);
     }
 
     /// Makes `by` the only holder of a line that another core modified, and that is not on its way just now: how long it travels.

@@ -24,10 +24,17 @@ pub(super) fn mark_of(core: u16) -> u16 {
     core + 1
 }
 
+/// A time in picoseconds as [`Entry::busy_for`] has it.
+#[inline(always)]
+fn in_short(time: Ps) -> u32 {
+    time.0.min(u64::from(u32::MAX)) as u32
+}
+
 /// What every access to a line looks at. Small: thousands of tasks have a dozen lines each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
-    /// Until when the line is being moved or its lock is held, and for how many picoseconds it has been by then, without a gap.
+    /// Until when the line is being moved or its lock is held, and for how many picoseconds it has been by then, without a gap; the most that
+    /// can be written stands for all that is longer (4.3 ms).
     pub(super) free_at: Ps,
     pub(super) busy_for: u32,
     pub(super) holder: Holder,
@@ -80,8 +87,24 @@ impl Entry {
     /// Occupies a line that nobody is moving for `way`.
     #[inline(always)]
     pub(super) fn occupy(&mut self, now: Ps, way: Ps) {
-        self.busy_for = way.0 as u32;
+        self.busy_for = in_short(way);
         self.free_at = now + way;
+    }
+
+    /// What occupies the line goes on until `end`, if it did not last as long.
+    #[inline(always)]
+    pub(super) fn last_until(&mut self, end: Ps) {
+        if end > self.free_at {
+            self.busy_for = self.busy_for.saturating_add(in_short(end - self.free_at));
+            self.free_at = end;
+        }
+    }
+
+    /// Whether who has to wait so long came before the present busy time began: CPUs are simulated one path after the other, so a request may
+    /// come late here although it came early in simulated time.
+    #[inline(always)]
+    fn came_before(&self, wait: Ps) -> bool {
+        in_short(wait) > self.busy_for
     }
 
     /// Its lock is taken at `taken`, and nobody waited.
@@ -97,13 +120,11 @@ impl Entry {
     #[inline(always)]
     pub(super) fn wait(&self, now: Ps) -> Ps {
         let wait = self.free_at.saturating_sub(now);
-        if wait.0 > u64::from(self.busy_for) { Ps::ZERO } else { wait }
+        if self.came_before(wait) { Ps::ZERO } else { wait }
     }
 
     /// Waits while the line is on its way to somebody else, then occupies it for `way`: how long it waits, and how long the line travels
-    /// then. A request that comes before the
-    /// present busy time began is served at once: CPUs are simulated one path after the other, so it may come late here although
-    /// it came early in simulated time.
+    /// then. A request that came before the present busy time began is served at once.
     #[inline(always)]
     pub(super) fn queue(&mut self, now: Ps, way: Ps) -> (Ps, Ps) {
         if now >= self.free_at {
@@ -111,11 +132,11 @@ impl Entry {
             return (Ps::ZERO, way);
         }
         let wait = self.free_at - now;
-        if wait.0 > u64::from(self.busy_for) {
+        if self.came_before(wait) {
             return (Ps::ZERO, way);
         }
         self.free_at += way;
-        self.busy_for = self.busy_for.saturating_add(way.0 as u32);
+        self.busy_for = self.busy_for.saturating_add(in_short(way));
         (wait, way)
     }
 }

@@ -250,6 +250,37 @@ impl Plain<'_> {
 }
 
 #[test]
+fn a_queue_and_a_held_lock_last_as_long_as_they_do() {
+    // 200000 requests of 40 ns each, all at one instant: 8 ms, of which the entry's count of picoseconds holds half.
+    let (seats, mut d) = two_sockets();
+    d.atomic(&seats[0], LINE, Ps::ZERO);
+    for number in 1..200_000_u64 {
+        let stall = d.atomic(&seats[number as usize % 2], LINE, LATE);
+        assert_eq!(stall, Ps::from_ns(40 * number), "request {number}");
+    }
+    for held in [4_000_000, 4_400_000, 9_000_000].map(Ps::from_ns) {
+        let (seats, mut d) = two_sockets();
+        d.lock(&seats[0], LINE, Ps::ZERO);
+        d.unlock(LINE, LATE);
+        assert_eq!(d.lock(&seats[0], LINE, LATE), Ps::ZERO);
+        d.unlock(LINE, LATE + held);
+        assert_eq!(d.lock(&seats[1], LINE, LATE), held + Ps::from_ns(3 * 40));
+    }
+}
+
+#[test]
+fn a_way_too_long_for_the_table_is_as_long_as_it_is() {
+    let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let mut prices = prices();
+    prices.transfer[5] = Ps::from_ns(10_000_000);
+    let mut directory = Directory::new(&topology, prices, 1);
+    let seats = directory.seats.to_vec();
+    directory.write(&seats[0], LINE, Ps::ZERO);
+    assert_eq!(directory.atomic(&seats[4], LINE, LATE), Ps::from_ns(10_000_000));
+    assert_eq!(directory.atomic(&seats[1], LINE, LATE), Ps::from_ns(20_000_000));
+}
+
+#[test]
 fn whoever_spins_for_a_lock_across_packages_holds_up_its_line() {
     let topology = from_synthetic("pack:2 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let mut directory = Directory::new(&topology, LinePrices { contended: 4000, ..prices() }, 1);

@@ -10,7 +10,7 @@ pub(super) struct Ways {
     /// In picoseconds, from each core to another one, by the nearest slice: `[seat.row + from]`.
     table: Vec<u32>,
     /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
-    /// slices are apart.
+    /// slices are apart or too long for it.
     topology: Option<Topology>,
     transfer: Vec<Ps>,
     /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
@@ -81,7 +81,8 @@ impl Ways {
         let even = !distances.contains(&Distance::Cluster) && leaving().count() < 2;
         let price = |distance: Distance| prices.transfer[distance.index()];
         let slice_spread = near.0 * prices.slice_spread / 1000;
-        let nearest = |distance: Distance| price(distance).0.checked_sub(slice_spread).map(|way| way as u32);
+        let nearest =
+            |distance: Distance| price(distance).0.checked_sub(slice_spread).and_then(|way| u32::try_from(way).ok());
         let table: Option<Vec<u32>> = if fits { places.distances(topology).map(nearest).collect() } else { None };
         Ways {
             topology: table.is_none().then(|| topology.clone()),
