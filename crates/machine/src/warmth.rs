@@ -132,7 +132,15 @@ impl Warmth {
         // From elsewhere the last level cache has nothing of it. What this core has emptied into it takes no more room than before.
         let (fetched, passed) = match left {
             Some(left) if topology.cpu(left.cpu).llc == llc => (missing[L2], pushed_out(L2, taken_in[L2])),
-            _ => (set.bytes, set.bytes),
+            // What no cache can hold is fetched again and again wherever it runs, which is a part of its work.
+            _ => {
+                let from = left.map_or(llc, |left| topology.cpu(left.cpu).llc);
+                let held = match prices.llc_bytes_of(from as usize) {
+                    0 => set.bytes,
+                    room => set.bytes.min(room),
+                };
+                (held, held)
+            }
         };
         for (level, fetched) in [missing[L1], fetched].into_iter().enumerate() {
             // What its work uses becomes the newest that is there, fetched or not.
@@ -287,6 +295,17 @@ mod tests {
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 1), Ps::from_ns(100 * 20 / 4));
         w.switch_out(&t, 0, CpuId(0));
         assert_eq!(come(&mut w, &t, &p, 0, 6400, 2), Ps::from_ns(100 * 100 / 4));
+    }
+
+    #[test]
+    fn what_no_cache_holds_is_no_part_of_a_move() {
+        let (t, mut p, mut w) = setup();
+        p.llc_bytes = 1 << 20;
+        let (held, more) = (1 << 20, 4 << 30);
+        let price = |lines: u64, ns: u64| Ps::from_ns(lines * ns / 4);
+        assert_eq!(come(&mut w, &t, &p, 0, more, 0), price(held / 64, 20));
+        w.switch_out(&t, 0, CpuId(0));
+        assert_eq!(come(&mut w, &t, &p, 0, more, 2), price(held / 64, 100));
     }
 
     #[test]
