@@ -31,13 +31,10 @@ impl SmtPrices {
         SmtPrices { pair: [[1000; 2]; 2], threads: Vec::new() }
     }
 
-    /// The speed of a thread beside siblings that are busy with such work.
-    pub fn speed(&self, own: WorkKind, siblings: impl Iterator<Item = WorkKind>) -> u64 {
-        let (mut busy, mut sum) = (0, 0);
-        for sibling in siblings {
-            busy += 1;
-            sum += self.pair[own as usize][sibling as usize];
-        }
+    /// The speed of a thread beside siblings of which so many are busy with each kind of work.
+    pub fn speed(&self, own: WorkKind, siblings: [u64; 2]) -> u64 {
+        let busy = siblings[0] + siblings[1];
+        let sum = siblings[0] * self.pair[own as usize][0] + siblings[1] * self.pair[own as usize][1];
         match busy {
             0 => 1000,
             1 => sum,
@@ -114,7 +111,8 @@ mod tests {
     }
 
     fn speed(own: WorkKind, siblings: &[WorkKind]) -> u64 {
-        prices().speed(own, siblings.iter().copied())
+        let busy = |kind| siblings.iter().filter(|&&other| other == kind).count() as u64;
+        prices().speed(own, [busy(Compute), busy(Memory)])
     }
 
     #[test]

@@ -55,10 +55,28 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[cold]
     #[inline(never)]
     fn share_core_of_several(&mut self, cpu: CpuId) {
-        self.slow_down(cpu);
+        let busy = self.busy_threads(cpu);
+        self.slow_down_beside(cpu, busy);
         for number in 0..self.siblings.of(cpu).len() {
-            self.slow_down(self.siblings.of(cpu)[number]);
+            self.slow_down_beside(self.siblings.of(cpu)[number], busy);
         }
+    }
+
+    /// How many threads of `cpu`'s core, itself among them, are busy with each kind of work.
+    fn busy_threads(&self, cpu: CpuId) -> [u64; 2] {
+        let mut busy = [0; 2];
+        for thread in self.siblings.of(cpu).iter().chain([&cpu]).map(|thread| &self.cpus[thread.index()]) {
+            busy[thread.kind as usize] += u64::from(thread.active);
+        }
+        busy
+    }
+
+    /// `cpu` is as fast as such threads of its core, itself among them, let it be.
+    fn slow_down_beside(&mut self, cpu: CpuId, mut busy: [u64; 2]) {
+        let own = &self.cpus[cpu.index()];
+        busy[own.kind as usize] -= u64::from(own.active);
+        let speed = self.prices.smt.speed(own.kind, busy);
+        self.set_speed(cpu, speed);
     }
 
     /// `cpu` is as fast as its clock, and the other threads of its core, let it be.
@@ -68,16 +86,10 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     fn slow_down(&mut self, cpu: CpuId) {
-        let own = &self.cpus[cpu.index()];
-        let busy = |other: CpuId| Some(&self.cpus[other.index()]).filter(|other| other.active).map(|other| other.kind);
         match self.beside(cpu) {
             Beside::Nobody => self.set_speed(cpu, 1000),
             Beside::One(other) => self.slow_down_by(cpu, other),
-            Beside::Several => {
-                let others = self.siblings.of(cpu).iter().filter_map(|&other| busy(other));
-                let speed = self.prices.smt.speed(own.kind, others);
-                self.set_speed(cpu, speed);
-            }
+            Beside::Several => self.slow_down_beside(cpu, self.busy_threads(cpu)),
         }
     }
 
