@@ -173,7 +173,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let latency = self.sched.arch().prices.idle_state_of(cpu, state).exit_latency_us;
         self.sched.set_idle_state(cpu, Some(latency));
         // A CPU that polls executes, and takes its share of the core.
-        if !self.sched.arch().prices.idle_states[state].polling {
+        if !self.sched.arch().polls_in(cpu, state) {
             self.set_active(cpu, now, false);
         }
         let this = &mut self.cpus[cpu];
@@ -226,7 +226,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     fn polls(&self, cpu: CpuId) -> bool {
         let hardware = self.sched.arch();
-        hardware.idle_state(cpu).is_some_and(|(state, _)| hardware.prices.idle_states[state].polling)
+        hardware.idle_state(cpu).is_some_and(|(state, _)| hardware.polls_in(cpu, state))
     }
 
     /// poll_state.c: poll_idle(): something comes to a CPU that polls. Interrupts are taken in the loop, and end it only by what they ask

@@ -18,6 +18,10 @@ use units::{CpuId, Ns, Ps};
 /// and one in the softirq at its end.
 const TICK_PARTS: u64 = 4;
 
+/// hrtimer.c: hrtimer_interrupt(): so often it looks for timers that have come due meanwhile; and for so long it puts them off at most.
+const RETRIES: u32 = 3;
+const LONGEST_HANG: Ps = Ps::from_ns(100_000_000);
+
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Takes every interrupt that is due at `cpu`'s clock. The path that executes there has begun.
     #[inline(never)]
@@ -26,6 +30,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let began = self.sched.arch().now(cpu);
         self.sched.irq_enter(cpu);
         let mut last = paths::SMP_APIC_TIMER_INTERRUPT;
+        let mut rounds = 0;
         loop {
             let now = self.sched.arch().now(cpu);
             let this = &mut self.cpus[cpu];
@@ -45,6 +50,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             } else if this.tick_at <= now || this.timers.next() <= now {
                 last = paths::SMP_APIC_TIMER_INTERRUPT;
                 softirq |= self.timer_interrupt(cpu, now);
+                rounds += 1;
+                if rounds == RETRIES {
+                    self.put_off_tick(cpu, began);
+                }
             } else {
                 break;
             }
@@ -67,6 +76,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.tick_nohz_start_idle(cpu);
         } else if self.sched.tick_nohz_full_enabled() {
             self.tick_irq_exit(cpu);
+        }
+    }
+
+    /// hrtimer.c: the end of hrtimer_interrupt() where each round took until the next timer was due: the next one comes as late as all of them
+    /// took since `began`, at most 100 ms, so that something else goes on as well.
+    ///
+    /// Differs: only the tick is put off, not the timer that it shares with others.
+    #[cold]
+    fn put_off_tick(&mut self, cpu: CpuId, began: Ps) {
+        let now = self.sched.arch().now(cpu);
+        let tick_at = &mut self.cpus[cpu].tick_at;
+        if *tick_at <= now {
+            *tick_at = now + (now - began).min(LONGEST_HANG);
         }
     }
 

@@ -101,6 +101,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
+    /// tick-common.c: tick_handover_do_timer(): the charge of a CPU that goes offline.
+    ///
+    /// Differs: where that one sleeps without ticks, whoever ticks next takes it.
+    pub(crate) fn hand_over_do_timer(&mut self, cpu: CpuId, to: CpuId) {
+        if self.timekeeping.do_timer == Some(cpu) {
+            self.timekeeping.do_timer = Some(to).filter(|&to| self.cpus[to].tick_at != Ps::NEVER);
+        }
+    }
+
     /// tick-sched.c: tick_nohz_restart_sched_tick(), for the time that has passed without ticks: it may be that nobody has counted it.
     pub(crate) fn catch_up(&mut self, cpu: CpuId) {
         if !COSTS {

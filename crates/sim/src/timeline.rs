@@ -167,7 +167,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.requeue(to);
         self.migrate_irqs(cpu);
-        self.sched.arch_mut().choose_deepest_idle(cpu);
+        self.hand_over_do_timer(cpu, to);
+        self.sched.arch_mut().play_dead(cpu);
         let now = self.sched.arch().now(cpu);
         let this = &mut self.cpus[cpu];
         (this.tick_at, this.reschedule_at, this.monitor_at) = (Ps::NEVER, Ps::NEVER, Ps::NEVER);

@@ -11,6 +11,7 @@ use os::timer_wheel::TimerSlack;
 use os::{Os, OsRules, paths};
 use sched::attr::SchedAttr;
 use sched::core::{Boot, Sched};
+use sched::layout::GlobalLine;
 use sched::sched::{Policy, TaskId};
 use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
@@ -51,11 +52,16 @@ fn report(series: u32) -> Op {
 
 /// Four CPUs of 1 GHz on which nothing of the kernel takes time but interrupts and softirqs.
 fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<true> {
-    machine_of(rules, idle, sink, Ps::ZERO)
+    machine_of(rules, idle, sink, |_| ())
 }
 
-/// The same whose package takes longer to leave C6 than a core.
-fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, package_wake: Ps) -> LinuxSim<true> {
+/// The same with other prices.
+fn machine_of(
+    rules: IrqRules,
+    idle: IdleRules,
+    sink: Option<Box<dyn Sink>>,
+    change: impl FnOnce(&mut Prices),
+) -> LinuxSim<true> {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
     let mut prices = Prices::free();
     prices.paths[paths::COMMON_INTERRUPT.0 as usize] = Cycles(IRQ.0);
@@ -63,11 +69,11 @@ fn machine_of(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>, pac
     let states = [("POLL", 0, 0, 0), ("C1", 2, 2, 1_000), ("C1E", 10, 20, 5_000), ("C6", 133, 400, 60_000)];
     prices.idle_states = states
         .map(|(name, exit_latency_us, target_residency_us, wake)| IdleState {
-            package_wake: if name == "C6" { package_wake } else { Ps::ZERO },
             wake: Ps::from_ns(wake),
             ..IdleState::declared(name, exit_latency_us, target_residency_us)
         })
         .to_vec();
+    change(&mut prices);
     let kernel = V6_1;
     let mut hardware = Hardware::new(topology.clone(), prices, kernel.layout(), idle, 1);
     if let Some(sink) = sink {
@@ -113,6 +119,44 @@ fn an_interrupt_lands_on_a_cpu_of_its_mask_and_takes_that_cpus_time() {
     // Ten interrupts with a round each: the one CPU's task ends so much later than the other's.
     let late = value(&sim, 2) - value(&sim, 1);
     assert_eq!(late, 10 * (IRQ.0 + ROUND.0));
+}
+
+#[test]
+fn a_tick_that_takes_longer_than_its_period_leaves_time_for_others() {
+    let slow = |prices: &mut Prices| prices.paths[paths::TICK_SCHED_TIMER.0 as usize] = Cycles(5_000_000);
+    let mut sim = machine_of(IrqRules::V4_15, IdleRules::V6_1, None, slow);
+    sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(20)), report(1)]));
+    finish(&mut sim);
+    // Three ticks of 5 ms, whose period is 4 ms, and then as long for others.
+    let (took, ticks) = (value(&sim, 1), sim.ticks(CPU1));
+    assert!((35_000_000..60_000_000).contains(&took), "{took} ns");
+    assert!((3..=9).contains(&ticks), "{ticks} ticks");
+}
+
+#[test]
+fn who_keeps_the_time_hands_that_over_as_it_goes_offline() {
+    let counted = |offline: Option<CpuId>| {
+        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
+        sim.sched.arch.start_profile(Ps::ZERO);
+        sim.sched.arch.record_lines();
+        for cpu in [CPU1, CPU2] {
+            sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(100))]));
+        }
+        if let Some(cpu) = offline {
+            sim.at(Ns::from_ms(30), Change::CpuOffline(cpu));
+        }
+        assert_eq!(sim.run(Ns::from_ms(90)), End::Time);
+        let lines = sim.sched.arch.lines_touched().expect("it records").lines();
+        let jiffies = lines.iter().find(|touched| touched.line == GlobalLine::Jiffies.line()).expect("it is written");
+        jiffies.by.iter().map(|(_, _, counts)| counts.stores).sum::<u64>()
+    };
+    // Every 4 ms somebody counts, whoever is up.
+    let all = counted(None);
+    assert!((20..=24).contains(&all), "{all}");
+    for cpu in [CPU1, CPU2] {
+        let with = counted(Some(cpu));
+        assert!(with >= all - 1, "{cpu:?}: {with} of {all}");
+    }
 }
 
 #[test]
@@ -469,7 +513,9 @@ fn who_sleeps_until_a_time_that_has_passed_sleeps_and_another_runs_meanwhile() {
 fn waking_takes_longer_where_the_package_sleeps_too() {
     // 20 ms of idleness is enough for C6 on all four CPUs, unless a task runs on one of them.
     let woken = |package_wake: u64, hog: bool| {
-        let mut sim = machine_of(IrqRules::V6_1, IdleRules::V6_1, None, Ps::from_ns(package_wake));
+        // The package takes longer to leave C6 than a core.
+        let slow = |prices: &mut Prices| prices.idle_states[3].package_wake = Ps::from_ns(package_wake);
+        let mut sim = machine_of(IrqRules::V6_1, IdleRules::V6_1, None, slow);
         sim.spawn(CpuId(0), pinned("sleeper", CPU1, [Op::SleepUntil(Ns::from_ms(20)), report(1)]));
         if hog {
             sim.spawn(CpuId(0), pinned("hog", CPU2, [Op::RunFor(Ns::from_ms(30))]));

@@ -28,8 +28,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `cpu` has entered an idle state.
     #[inline]
     pub(super) fn meter_idle(&mut self, cpu: CpuId, now: Ps, state: usize) {
+        let polls = self.polls_in(cpu, state);
         if let Some(meter) = &mut self.meter
-            && !self.prices.idle_states[state].polling
+            && !polls
         {
             meter.idle(cpu, now, state);
         }

@@ -176,11 +176,12 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     /// `cpu` enters an idle state.
     pub(super) fn halt_clock(&mut self, cpu: CpuId, now: Ps, state: usize) {
+        let polls = self.polls_in(cpu, state);
         let state = self.prices.idle_state_of(cpu, state);
         if let Some(frequency) = &mut self.frequency {
             frequency.idle(cpu, now);
             // Polling executes.
-            if state.polling {
+            if polls {
                 return;
             }
             let deep = state.exit_latency_us >= frequency.model.turbo_exit_latency_us;

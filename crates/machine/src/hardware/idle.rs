@@ -59,6 +59,8 @@ pub(super) struct Idling {
     /// What the governor chose last.
     chosen: usize,
     state: Option<usize>,
+    /// It is offline, and does not poll.
+    dead: bool,
     /// Since when, less what was executed meanwhile.
     since: Ps,
     /// When it entered the state, as the governor measures it.
@@ -75,6 +77,7 @@ impl Idling {
             device: cpuidle.device(),
             chosen: 0,
             state: None,
+            dead: false,
             since: Ps::ZERO,
             entered: Ps::ZERO,
             left: (0, 0),
@@ -176,19 +179,30 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.cpuidles.of(cpu).only_choice(got_tick)
     }
 
-    /// A CPU that goes offline takes the deepest state that it may.
-    pub fn choose_deepest_idle(&mut self, cpu: CpuId) {
-        let deepest = self.cpuidles.of(cpu).table.states.iter().rposition(|state| !state.disabled);
-        self.cpus[cpu.index()].idling.chosen = deepest.unwrap_or(0);
+    /// cpuidle.c: cpuidle_play_dead(): a CPU that goes offline takes the deepest state that there is, whatever may be chosen else. Where CPUs
+    /// only poll, it halts nevertheless.
+    pub fn play_dead(&mut self, cpu: CpuId) {
+        let deepest = self.prices.idle_states.iter().rposition(|state| !state.polling);
+        let idling = &mut self.cpus[cpu.index()].idling;
+        (idling.chosen, idling.dead) = (deepest.unwrap_or(0), true);
+    }
+
+    /// Whether `cpu` executes in this state.
+    #[inline]
+    pub fn polls_in(&self, cpu: CpuId, state: usize) -> bool {
+        self.prices.idle_states[state].polling && !self.cpus[cpu.index()].idling.dead
     }
 
     /// `cpu` must reschedule before it has entered what was chosen.
     pub fn reject_idle(&mut self, cpu: CpuId) {
-        self.cpuidles.of(cpu).reject(&mut self.cpus[cpu.index()].idling.device);
+        let idling = &mut self.cpus[cpu.index()].idling;
+        idling.dead = false;
+        self.cpuidles.of(cpu).reject(&mut idling.device);
     }
 
     /// `cpu` enters the state that was chosen, at `now`. Returns it, and until when it polls there at the longest.
     pub fn enter_idle(&mut self, cpu: CpuId, now: Ps) -> (usize, Ps) {
+        let polls = self.polls_in(cpu, self.cpus[cpu.index()].idling.chosen);
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
         idling.state = Some(state);
@@ -197,7 +211,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if self.packages.follow(state) {
             self.packages.enter(cpu, now);
         }
-        let limit = match self.prices.idle_states[state].polling {
+        let limit = match polls {
             true => self.cpuidles.of(cpu).cpuidle_poll_time(&idling.device),
             false => None,
         };
@@ -225,6 +239,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn leave_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
+        idling.dead = false;
         let price = self.prices.idle_state_of(cpu, state);
         let mut wake = price.wake;
         if self.packages.follow(state) && self.packages.leave(cpu, now) {
@@ -249,8 +264,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// An interrupt that was pending ended the state of `cpu` as it was entered.
     pub fn bounce_off_idle(&mut self, cpu: CpuId) {
         let idling = &mut self.cpus[cpu.index()].idling;
-        idling.left = (idling.chosen, 0);
-        idling.residency.entries[idling.chosen] += 1;
+        let state = idling.chosen;
+        idling.dead = false;
+        idling.left = (state, 0);
+        idling.residency.entries[state] += 1;
+        idling.judge(&self.cpuidles.of(cpu).table, state, 0);
     }
 
     /// After the interrupt that ended it: the governor of `cpu` reflects on the idle.
@@ -387,6 +405,32 @@ mod tests {
         assert_eq!(returns(false, &[(here, deep), (sibling, deep)], &[here]), 0, "nobody says that it flushes");
         let other = [(CpuId(1), deep), (CpuId(3), deep)];
         assert_eq!(returns(true, &other, &[]), 0, "another core's sleep is its own");
+    }
+
+    #[test]
+    fn a_state_that_ends_as_it_begins_was_too_deep() {
+        let mut hardware = phone();
+        hardware.cpus[BIG.index()].idling.chosen = 1;
+        hardware.bounce_off_idle(BIG);
+        let residency = hardware.residency(BIG);
+        assert_eq!((&residency.entries, &residency.above), (&vec![0, 1], &vec![0, 1]));
+    }
+
+    #[test]
+    fn a_cpu_that_goes_offline_halts_whatever_the_command_line_says() {
+        let poll = IdleState { polling: true, ..state("POLL", 0, 0, 0) };
+        for way in [Way::Governed, Way::Poll] {
+            let topology = from_synthetic("pack:1 core:2 pu:1", "test", Numbering::AsListed).expect("a valid machine");
+            let prices = Prices { idle_states: vec![poll.clone(), state("C1", 2, 2, 1)], ..Prices::free() };
+            let mut hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V6_1, 1);
+            hardware.set_idle_options(&IdleOptions { way, states_off: 0b11, ..IdleOptions::default() });
+            hardware.play_dead(BIG);
+            let deepest = hardware.prices.idle_states.len() - 1;
+            assert_eq!(hardware.enter_idle(BIG, Ps::ZERO), (deepest, Ps::NEVER));
+            assert!(!hardware.polls_in(BIG, deepest));
+            hardware.leave_idle(BIG, Ps::from_ns(1_000), false);
+            assert_eq!(hardware.polls_in(BIG, deepest), way == Way::Poll, "up again");
+        }
     }
 
     #[test]
