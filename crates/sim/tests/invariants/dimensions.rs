@@ -5,7 +5,6 @@
 use super::case::{Case, Ensemble, Kind, Step};
 use sched::attr::{ClampRequest, SchedAttr, SchedFlags};
 use sched::core::cgroup::GroupFile;
-use sched::deadline::bandwidth::Reclaim;
 use sched::deadline::budget::Constrained;
 use sched::pelt::Pelt;
 use sched::rt::RtStatistics;
