@@ -8,8 +8,8 @@ use crate::topology::{Distance, Location, Topology};
 const RULE: &str = "prices of distances are in order: nothing far is nearer than what is near";
 
 /// Refuses memory that is nearer than the own, and lines and memory whose prices fall from one distance between packages to the
-/// next, or from the package's last level cache to beyond, of the distances that the machine has. Within a cache there is
-/// no rule: measurements have cores that share a second-level cache farther from each other than from others.
+/// next, or from the package's last level cache to beyond, of the distances that the machine has. What is nearer than that has
+/// the rules of [`check_near`].
 pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionError> {
     let lines = machine.topology.distances().into_iter().filter(|distance| *distance >= Distance::Llc);
     let lines = lines.map(|distance| format!("line.{}", distance.name())).collect();
@@ -26,7 +26,38 @@ pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionEr
             }
         }
     }
+    check_near(machine)
+}
+
+/// Refuses what is near and takes longer than what is farther: lines between threads of a core, and between cores that share a second-level
+/// cache, of the distances that the machine has; the last level cache, beside memory; the first, beside the second. There is no rule
+/// between those cores and others of the last level cache: measurements have them farther from each other. Of two
+/// prices that are measured, as `fairground calibrate` writes them, and whose ranges meet, nobody knows which is less.
+fn check_near(machine: &Description) -> Result<(), DescriptionError> {
+    let caches = [("line.llc_hit", "memory.local"), ("cache.l1_load", "cache.l2_load")];
+    let caches = caches.map(|(near, far)| (near.to_string(), far.to_string()));
+    let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
+    for (near, far) in near_lines(&machine.topology.distances()).into_iter().chain(caches) {
+        let (Some(near), Some(far)) = (named(&near), named(&far)) else { continue };
+        let measured = [near, far].iter().all(|named| named.figure.how == How::Measured);
+        let unknown = measured && near.figure.range.0 <= far.figure.range.1;
+        if near.figure.value > far.figure.value && !unknown {
+            return Err(contradiction(near, far, RULE));
+        }
+    }
     Ok(())
+}
+
+/// Lines within the last level cache, each beside every farther one that it may not take longer than.
+fn near_lines(distances: &[Distance]) -> Vec<(String, String)> {
+    let line = |distance: Distance| format!("line.{}", distance.name());
+    let beside = |near: Distance| {
+        let farther =
+            distances.iter().filter(move |&&far| far > near && (near, far) != (Distance::Cluster, Distance::Llc));
+        farther.map(move |&far| (line(near), line(far)))
+    };
+    let near = [Distance::Smt, Distance::Cluster].into_iter().filter(|near| distances.contains(near));
+    near.flat_map(beside).collect()
 }
 
 /// That `one` contradicts `other`. The one whose file extends the other's is told first, for somebody wrote it last; else `one` is.
@@ -109,6 +140,64 @@ mod tests {
             assert_eq!((near.value, far.how), (far.value, How::Guess));
         }
         assert!(parse(&mine.to_toml(), "again.toml").is_ok());
+    }
+
+    /// The fixture with other values of figures, each with how it came about and its range.
+    fn with(figures: &[(&str, &str, &str, &str)]) -> Result<(), String> {
+        let fixture = include_str!("../../tests/fixtures/two-sockets.toml").to_string();
+        let text = figures.iter().fold(fixture, |text, (name, value, how, range)| {
+            let (head, rest) = text.split_once(&format!("\n{name} = {{ value = ")).expect("a figure");
+            let (_, rest) = rest.split_once(", unit").expect("its unit");
+            let (unit, rest) = rest.split_once(", range").expect("its range");
+            let (_, tail) = rest.split_once('\n').expect("a line");
+            let source = "source = \"s\" }";
+            format!(
+                "{head}\n{name} = {{ value = {value}, unit{unit}, range = {range}, how = \"{how}\", {source}\n{tail}"
+            )
+        });
+        parse(&text, "m.toml").map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn within_a_package_too_what_is_farther_is_no_nearer() {
+        let one = |name: &str, value: &str| with(&[(name, value, "guess", "[1, 9999]")]).expect_err("out of order");
+        let expected = |at: &str, name: &str, is: &str, other: &str, bound: &str| {
+            let rule = super::RULE;
+            format!(
+                "m.toml:{at}: found {name} = {is} above {other} = {bound}; expected {name} of {bound} or less (rule: {rule})"
+            )
+        };
+        assert_eq!(one("smt", "500"), expected("45:7", "line.smt", "500 ns", "line.llc", "40 ns"));
+        assert_eq!(one("smt", "40.1"), expected("45:7", "line.smt", "40.1 ns", "line.llc", "40 ns"));
+        assert_eq!(one("llc_hit", "96"), expected("44:11", "line.llc_hit", "96 ns", "memory.local", "95 ns"));
+        assert_eq!(one("l1_load", "13"), expected("39:11", "cache.l1_load", "13 cycles", "cache.l2_load", "12 cycles"));
+        assert_eq!(with(&[("smt", "40", "guess", "[1, 99]"), ("llc_hit", "95", "guess", "[1, 99]")]), Ok(()));
+    }
+
+    #[test]
+    fn measurements_that_overlap_may_be_out_of_order_within_a_package() {
+        let meet = with(&[("smt", "44", "measured", "[39, 50]"), ("llc", "40", "measured", "[35, 45]")]);
+        assert_eq!(meet, Ok(()));
+        let message = with(&[("smt", "44", "measured", "[41, 50]"), ("llc", "40", "measured", "[35, 40]")]);
+        assert!(message.expect_err("wholly above").contains("found line.smt = 44 ns above line.llc = 40 ns"));
+        let message = with(&[("smt", "44", "measured", "[39, 50]"), ("llc", "40", "guess", "[35, 45]")]);
+        assert!(message.expect_err("one is chosen").contains("found line.smt = 44 ns above line.llc = 40 ns"));
+    }
+
+    #[test]
+    fn cores_that_share_a_second_level_cache_are_no_farther_than_another_cache() {
+        let figure = "{ value = 400, unit = \"ns\", source = \"s\", how = \"guess\", range = [1, 9999] }";
+        let text = format!(
+            "name = \"own\"\nextends = \"kunpeng-920-6426\"\ndescription = \"d\"\n[line]\ncluster = {figure}\n"
+        );
+        let message = parse(&text, "own.toml").expect_err("a bad file").to_string();
+        let start = "own.toml:5:11: found line.cluster = 400 ns above line.package = 80.5 ns (machines/kunpeng";
+        assert!(message.starts_with(start), "{message}");
+        // Measured so: four small cores that share a cache are farther from each other than from others.
+        let measured = super::super::shipped("core-i9-12900k").expect("it ships");
+        let machine = parse(&measured.text, &measured.file).unwrap_or_else(|error| panic!("{error}"));
+        let price = |distance| machine.line_transfer(distance);
+        assert!(price(crate::topology::Distance::Cluster) > price(crate::topology::Distance::Llc));
     }
 
     #[test]

@@ -311,7 +311,11 @@ capacity = [{ value = 400, cpus = "0-1" }]
         let low = refused(&reckoned(IDLE).replace("3100", "3000"));
         assert!(low.contains("CPUs 2-3, whose powers end at 3000 MHz, beside frequency.max = 3.1 GHz"), "{low}");
         let some = refused(&reckoned(IDLE).replace("cpus = \"0-1\"", "cpus = \"1\""));
-        assert!(some.contains("found no power of CPU 0, but of 1"), "{some}");
+        assert!(some.contains("found no power of CPU 0, but of 1-3;"), "{some}");
+        // An energy model alone leaves nobody out either.
+        let model = refused(&energy(&[(500, 50)], "2"));
+        let expected = "found no power of CPU 3, but of 0-2; expected each CPU in an [[energy.domain]] (rule: an energy model tells of every CPU)";
+        assert!(model.contains(expected), "{model}");
         let package = refused(&(energy(&[(500, 50)], "2-3") + PACKAGE));
         assert!(package.contains("found a package's power, and none of idle CPUs"), "{package}");
         let asleep = |watts: u32| {

@@ -6,7 +6,8 @@ use super::error::DescriptionError;
 use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE, vendors_of_driver};
 use crate::topology::CpuKind;
 
-const RULE_ORDER: &str = "frequencies are in order: the lowest, the marked, turbo falling with more cores";
+const RULE_ORDER: &str =
+    "frequencies are in order: the lowest, the marked and the fixed, the highest, turbo falling with more cores";
 const RULE_POINTS: &str = "the operating points of a kind of CPU end at its highest frequency";
 const RULE_VENDOR: &str = "a driver of cpufreq is for the processors that it knows";
 const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every figure that its frequencies need";
@@ -21,6 +22,7 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     below("frequency.min", "frequency.base")?;
     below("frequency.base", "frequency.max")?;
     below("frequency.min", "frequency.fixed")?;
+    below("frequency.fixed", "frequency.max")?;
     below("frequency.min", "frequency.cap")?;
     below("frequency.min", "frequency.hwp_efficient")?;
     below("frequency.hwp_efficient", "frequency.base")?;
@@ -134,6 +136,16 @@ mod tests {
         assert!(more.contains("frequencies are in order"), "{more}");
         let cap = refused(&with(&figure("cap", "0.01", "GHz")));
         assert!(cap.contains("above frequency.cap = 0.01 GHz"), "{cap}");
+        let (head, rest) = FIXTURE.split_once("\nfixed = ").expect("a frequency");
+        let (_, tail) = rest.split_once('\n').expect("a line");
+        let fixed = |value: &str| format!("{head}\n{}{tail}", figure("fixed", value, "GHz"));
+        let line = head.lines().count() + 1;
+        let message = refused(&fixed("3.2"));
+        let start = format!(
+            "m.toml:{line}:9: found frequency.fixed = 3.2 GHz above frequency.max = 3.1 GHz; expected frequency.fixed of 3.1 GHz or less (rule: frequencies are in order"
+        );
+        assert!(message.starts_with(&start), "{message}");
+        parse(&fixed("3.1"), "m.toml").unwrap_or_else(|error| panic!("{error}"));
     }
 
     #[test]

@@ -13,6 +13,10 @@ const RULE_WAKE: &str = "a deeper idle state may, in its range, take as long to 
 const RULE_FLUSH: &str =
     "a deeper idle state keeps no more in the caches than a shallower one, and one that polls keeps all";
 
+const RULE_ROOM: &str = "idle states have room in Linux's table (CPUIDLE_STATE_MAX of include/linux/cpuidle.h)";
+/// include/linux/cpuidle.h: CPUIDLE_STATE_MAX.
+const MOST_STATES: usize = 10;
+
 const RULE: &str = "an idle state has a name, a declared latency and residency, and a true wake time";
 const RULE_KIND: &str = "a kind of CPU has the machine's idle states, by name and in order, with figures of its own";
 
@@ -41,6 +45,11 @@ pub(super) fn read_idle(root: &Table, into: &mut Description) -> Result<(), Desc
         let at = table.get("name").unwrap_or(state);
         if into.idle_states.contains(&name) {
             return Err(at.error(&format!("the idle state {name} for the second time"), "each once", RULE));
+        }
+        if into.idle_states.len() == MOST_STATES {
+            let found = format!("the idle state {name}, which is number {}", MOST_STATES + 1);
+            let expected = format!("{MOST_STATES} at most, the one that polls included");
+            return Err(at.error(&found, &expected, RULE_ROOM));
         }
         into.idle_states.push(name);
         check_order(&table, "idle", &into.idle_states, into)?;
@@ -222,6 +231,37 @@ mod tests {
         assert!(message.contains("(rule: idle states are in order"), "{message}");
         let message = refused("C3", "target_residency", "0.5");
         assert!(message.contains("found `idle.C3.target_residency` of 0.5 us after C1E with 20 us"), "{message}");
+    }
+
+    #[test]
+    fn there_are_no_more_states_than_linux_has_room_for() {
+        // The fixture has five.
+        let with = |states: usize| {
+            let time = "{ value = 200, unit = \"us\", range = [1, 9999], how = \"guess\", source = \"s\" }";
+            let residency = time.replace("200", "900");
+            let state = |number: usize| {
+                format!(
+                    "[[idle.state]]\nname = \"S{number}\"\nexit_latency = {time}\n\
+                     target_residency = {residency}\nwake = {time}\n"
+                )
+            };
+            let (head, tail) = FIXTURE.split_once("name = \"C6\"\n").expect("the last state");
+            let (before, after) = tail.split_once("\n[").expect("what follows it");
+            let states: String = (6..=states).map(state).collect();
+            let head = format!("{head}name = \"C6\"\n{before}\n");
+            (parse(&format!("{head}{states}[{after}"), "m.toml"), head.lines().count())
+        };
+        let (ten, _) = with(10);
+        assert_eq!(ten.unwrap_or_else(|error| panic!("{error}")).idle_states().len(), 10);
+        let (eleven, line) = with(11);
+        assert_eq!(
+            eleven.expect_err("one too many").to_string(),
+            format!(
+                "m.toml:{}:8: found the idle state S11, which is number 11; expected 10 at most, the one that polls included \
+                 (rule: idle states have room in Linux's table (CPUIDLE_STATE_MAX of include/linux/cpuidle.h))",
+                line + 5 * 5 + 2
+            )
+        );
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             let found = format!("the kind `{}`, which no CPU is of", excerpt(&entry.name, 60));
             let expected = match nearest_name(&entry.name, known()) {
                 Some(nearest) => format!("`{nearest}`, perhaps"),
+                None if into.topology.kinds().is_empty() => "no [kind], as [topology] has no kinds".to_string(),
                 None => format!("one of [topology]'s kinds: {}", known().collect::<Vec<_>>().join(", ")),
             };
             return Err(entry.node.source.error(&entry.name_span, &found, &expected, RULE));
@@ -66,4 +67,24 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
         return Err(kinds.error(&found, "one in each kind, and every CPU of some kind", RULE));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+
+    #[test]
+    fn a_kind_on_a_machine_without_kinds() {
+        let figure = "{ value = 0.5, unit = \"ratio\", source = \"s\", how = \"guess\", range = [0.4, 0.6] }";
+        let kind = format!("[kind.Z]\nspeed = {figure}\n");
+        let file = |extends: &str| format!("name = \"own\"\nextends = \"{extends}\"\ndescription = \"d\"\n{kind}");
+        let refused = |extends: &str| parse(&file(extends), "own.toml").expect_err("no such kind").to_string();
+        assert_eq!(
+            refused("skylake-uma-8"),
+            "own.toml:4:7: found the kind `Z`, which no CPU is of; expected no [kind], as [topology] has no kinds \
+             (rule: a kind of CPU is one of [topology]'s kinds, and has a speed)"
+        );
+        let others = refused("core-i9-12900k");
+        assert!(others.contains("expected one of [topology]'s kinds: P-core, E-core (rule"), "{others}");
+    }
 }

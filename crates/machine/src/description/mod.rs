@@ -27,6 +27,7 @@ mod power_table;
 mod read;
 #[cfg(test)]
 mod tests;
+mod tick_rules;
 mod toml_text;
 mod topology_table;
 mod usual;

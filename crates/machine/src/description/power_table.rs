@@ -16,6 +16,7 @@ const RULE_ORDER: &str =
     "a CPU draws no more in a deeper idle state, and in no idle state more than at its lowest frequency";
 const RULE_PACKAGE: &str =
     "a package draws no more asleep than awake, and sleeps where its CPUs have a state with `package_wake`";
+const RULE_EVERY: &str = "an energy model tells of every CPU";
 const RULE_WHOLE: &str = "energy is reckoned with the power of every CPU in every state, or not at all";
 
 /// In microwatts. An idle state may be what all other powers are told beyond.
@@ -126,10 +127,17 @@ pub(super) fn read_package(energy: &Table, into: &mut Description) -> Result<(),
     Ok(())
 }
 
-/// That energy can be reckoned, where idle states' power is told: every CPU is in a domain, every domain tells of idle states, and its
-/// highest frequency is the one that the machine's is.
+/// That every CPU is in a domain; and that energy can be reckoned, where idle states' power is told: every domain tells of idle states,
+/// and its highest frequency is the one that the machine's is.
 pub(super) fn check_whole(energy: &Table, tables: &[Node], machine: &Description) -> Result<(), DescriptionError> {
-    let Some(whole) = machine.energy.iter().find(|domain| !domain.idle.is_empty()) else {
+    let whole = machine.energy.iter().find(|domain| !domain.idle.is_empty());
+    let told: CpuMask = machine.energy.iter().flat_map(|domain| domain.cpus.iter()).collect();
+    if let Some((cpu, _)) = machine.topology.cpus().find(|(cpu, _)| !told.contains(*cpu)) {
+        let found = format!("no power of CPU {cpu}, but of {}", told.list());
+        let rule = if whole.is_some() { RULE_WHOLE } else { RULE_EVERY };
+        return Err(energy.error(&found, "each CPU in an [[energy.domain]]", rule));
+    }
+    let Some(whole) = whole else {
         return match energy.get("package") {
             Some(package) => {
                 Err(package.error("a package's power, and none of idle CPUs", "[[energy.domain.idle]]", RULE_WHOLE))
@@ -152,11 +160,6 @@ pub(super) fn check_whole(energy: &Table, tables: &[Node], machine: &Description
             let found = format!("CPUs {cpus}, whose powers end at {top}, beside frequency.max = {max}");
             return Err(table.error(&found, &format!("a last [[energy.domain.state]] at {max}"), RULE_WHOLE));
         }
-    }
-    let told = |(cpu, _): &(units::CpuId, _)| !machine.energy.iter().any(|domain| domain.cpus.contains(*cpu));
-    if let Some((cpu, _)) = machine.topology.cpus().find(told) {
-        let found = format!("no power of CPU {cpu}, but of {}", whole.cpus.list());
-        return Err(energy.error(&found, "each CPU in an [[energy.domain]]", RULE_WHOLE));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::frequency_rules::check_frequencies;
 use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
+use super::tick_rules::check_tick;
 use super::toml_text::Table;
 use super::topology_table::{one_line, read_topology};
 
@@ -71,6 +72,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     require_all(&root, &description)?;
     check_distances(&description)?;
     check_frequencies(&description)?;
+    check_tick(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
     Ok(description)

@@ -323,6 +323,24 @@ fn toml_and_topology_errors_keep_their_place() {
     assert_eq!(error.rule, "a machine file is TOML");
     assert!(parse("", "m.toml").unwrap_err().to_string().starts_with("m.toml:1:1: found no `name` in the file"));
 
+    let twice = |from: &str, to: &str| {
+        let error = parse(&XEON.replacen(from, to, 1), "m.toml").expect_err("a name twice").to_string();
+        error.strip_prefix("m.toml:").unwrap_or_else(|| panic!("{error}")).to_string()
+    };
+    let rule = "(rule: a machine file is TOML, where each name of a table stands once)";
+    assert_eq!(
+        twice("[smt]\nspeed", "[smt]\nspeed = 1\nspeed"),
+        format!("33:1: found `speed` for the second time; expected each name once {rule}")
+    );
+    assert_eq!(
+        twice("[copy]", "[smt]"),
+        format!("68:2: found `smt` for the second time; expected each name once {rule}")
+    );
+    assert_eq!(
+        twice("{ value = 2.3, ", "{ value = 2.3, value = 2.3, "),
+        format!("25:23: found `value` for the second time; expected each name once {rule}")
+    );
+
     let (message, at) = edited("core:1 pu:2\"", "cores:1 pu:2\"");
     assert_eq!(
         message,

@@ -8,6 +8,10 @@ use std::rc::Rc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+const RULE_ONCE: &str = "a machine file is TOML, where each name of a table stands once";
+/// What the reader of TOML says of a name that stands twice; it points at the second one.
+const DUPLICATE: &str = "duplicate key";
+
 /// The text of a machine file and its name.
 #[derive(Clone)]
 pub(super) struct Text<'a> {
@@ -36,8 +40,13 @@ impl<'a> Text<'a> {
         let text = self.lines.text();
         let document = DeTable::parse(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
+            let pointed_at = text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty());
+            if let Some(name) = pointed_at.filter(|_| error.message() == DUPLICATE) {
+                let found = format!("`{}` for the second time", excerpt(name, 24));
+                return self.error(&span, &found, "each name once", RULE_ONCE);
+            }
             // At the end of a truncated file there is nothing to point at.
-            let found = match text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
+            let found = match pointed_at {
                 Some(text) => format!("`{}` ({})", excerpt(text, 24), excerpt(error.message(), 160)),
                 None => format!("TOML that does not parse ({})", excerpt(error.message(), 160)),
             };
