@@ -70,16 +70,23 @@ impl Frequency {
         self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now, 0).unhalted)
     }
 
-    /// The end of a window.
+    /// Some thread of a core executes, or is known to from some time on.
+    fn executes(&self, core: usize) -> bool {
+        self.threads[core].iter().any(|cpu| !self.cpus[cpu.index()].clock.halted())
+    }
+
+    /// The end of a window. Of who comes as late as that it shows nothing, and nothing but the next window's end would find who stays.
     pub(super) fn window_ends(&mut self, core: usize, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
         let unhalted = self.unhalted(core, at);
+        let executes = self.executes(core);
         let window = &mut self.windows[core];
         // Threads beside each other are counted twice, but a core is no more than busy.
         let busy = unhalted.saturating_sub(window.unhalted).0 * PERMILLE / rule.window.0.max(1);
-        *window = Window { began: at, unhalted, due: busy > 0, ..*window };
+        let due = busy > 0 || executes;
+        *window = Window { began: at, unhalted, due, ..*window };
         self.window_seen(core, busy.min(PERMILLE), at);
-        if busy > 0 {
+        if due {
             self.plan(at + rule.window, What::Window(core));
         }
     }

@@ -13,7 +13,7 @@
 //! limit for the cores that are active. A change is seen `transition` after it was asked for, and `hold_off` after the last one.
 //!
 //! Nothing happens in a domain whose votes stay as they are, and nothing at all on CPUs that idle: a change is one event, and
-//! autonomous hardware looks once in a window at CPUs that were busy in it.
+//! autonomous hardware looks once in a window at CPUs that were busy in it, or run at its end.
 //!
 //! Times may lie behind what was counted already: a path is charged as a whole, and its CPU's clock stands at its end. Such a piece
 //! counts at the frequency that it began with.

@@ -219,6 +219,23 @@ fn a_task_that_visits_every_core_in_turn_never_ramps_and_one_that_stays_does() {
     assert_eq!(staying.khz(CpuId(5)), 3_000_000);
 }
 
+#[test]
+fn who_comes_at_the_end_of_a_window_is_looked_at_in_the_next() {
+    // The core visits for a moment, so that the hardware looks at 104 ms, and comes to stay around then. A path is charged as a whole,
+    // so that who comes after the window's end is known before it.
+    for comes in [us(103_999), us(104_000), us(104_002)] {
+        let mut frequency = autonomous(128);
+        frequency.resume(CpuId(0), us(102_000));
+        frequency.halt(CpuId(0), Ps(us(102_000).0 + 1), false);
+        frequency.resume(CpuId(0), comes);
+        let told = run(&mut frequency, us(1_104_000));
+        assert_eq!(told.last(), Some(&(104_000 + 7 * 4_000 + 20, 0, 3_000_000)), "who comes at {comes:?}");
+        frequency.halt(CpuId(0), us(1_104_000), false);
+        run(&mut frequency, us(1_500_000));
+        assert_eq!(frequency.next(), Ps::NEVER, "nothing happens on a machine that sleeps");
+    }
+}
+
 /// The highest frequency of each core, in MHz, where somebody is on CPU after CPU of `round` for 500 us each from 100 ms to 1.1 s.
 fn visited(hardware: Autonomous, round: &[u16]) -> Vec<u32> {
     let mut frequency = chooses(hardware, 128);
