@@ -1,5 +1,5 @@
 use super::*;
-use crate::topology::{Numbering, from_synthetic};
+use crate::topology::{CpuKind, Numbering, from_synthetic};
 use units::CpuMask;
 
 fn topology(text: &str) -> Topology {
@@ -91,6 +91,39 @@ fn turbo_follows_the_cores_that_are_active() {
     frequency.resume(CpuId(1), us(20_000));
     frequency.halt(CpuId(1), us(20_001), false);
     assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 2_800_000), (20_020, 1, 2_800_000)]);
+}
+
+/// Two packages of four cores, of which two are of either kind: of what `cpu` reaches while so many cores of each package are active,
+/// in MHz, and again once all of package 1 are.
+fn of_two_packages(sharing: Sharing, cpu: u16, active: [usize; 2]) -> (u32, u32) {
+    let mut topology = topology("pack:2 core:4 pu:1");
+    for name in ["big", "little"] {
+        let of = topology.cpus().filter(|(cpu, _)| (cpu.index() % 4 < 2) == (name == "big"));
+        let cpus = of.map(|(cpu, _)| cpu).collect();
+        topology.kinds.push(CpuKind { name: name.to_string(), cpus });
+    }
+    let model = model(sharing);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);
+    let mut frequency = Frequency::new(&topology, model, policy);
+    let sleeps: Vec<_> = (0..8).filter(|cpu| cpu % 4 >= active[cpu / 4]).map(CpuId::new).collect();
+    sleeps.iter().for_each(|&cpu| frequency.halt(cpu, us(1_000), true));
+    run(&mut frequency, us(10_000));
+    let before = frequency.khz(CpuId(cpu)) / 1_000;
+    sleeps.iter().filter(|cpu| cpu.index() >= 4).for_each(|&cpu| frequency.resume(cpu, us(10_000)));
+    run(&mut frequency, us(20_000));
+    assert_eq!(frequency.next(), Ps::NEVER);
+    (before, frequency.khz(CpuId(cpu)) / 1_000)
+}
+
+#[test]
+fn a_clock_of_several_packages_goes_no_faster_than_each_of_them_allows() {
+    for (active, mhz) in [([4, 0], 2_400), ([0, 4], 2_400), ([2, 3], 2_600), ([3, 2], 2_600), ([1, 1], 3_000)] {
+        assert_eq!(of_two_packages(Sharing::Machine, 0, active), (mhz, 2_400), "{active:?}");
+    }
+    // CPU 0 is of the first kind, CPU 2 of the second: both are in both packages.
+    assert_eq!(of_two_packages(Sharing::Cluster, 0, [1, 3]), (2_600, 2_400));
+    assert_eq!(of_two_packages(Sharing::Cluster, 2, [3, 4]), (2_400, 2_400));
+    assert_eq!(of_two_packages(Sharing::Package, 0, [1, 3]), (3_000, 3_000), "a package by itself is as it was");
 }
 
 #[test]
