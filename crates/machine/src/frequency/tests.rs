@@ -304,6 +304,24 @@ fn a_history_tells_who_visits_often_from_who_visits_seldom() {
 }
 
 #[test]
+fn a_long_history_is_forgotten_too() {
+    // Busy for one second, idle for a tenth of one or for ten: what is left is more or less than the target of a tenth.
+    let hardware = Autonomous { window: us(1_000), history: us(100_000), target: 100, ..LAST_WINDOW };
+    let wakes = |idle: u64| {
+        let mut frequency = chooses(hardware, 128);
+        frequency.resume(CpuId(0), us(100_000));
+        run(&mut frequency, us(1_100_000));
+        frequency.halt(CpuId(0), us(1_100_000), false);
+        let at = us(1_100_000 + idle);
+        run(&mut frequency, at);
+        frequency.resume(CpuId(0), at);
+        run(&mut frequency, at + us(500));
+        frequency.khz(CpuId(0)) / 1_000
+    };
+    assert_eq!((wakes(100_000), wakes(10_000_000)), (3_000, 1_000));
+}
+
+#[test]
 fn hardware_goes_no_lower_than_where_it_works_most_efficiently() {
     let hardware = Autonomous { efficient_khz: 1_300_000, ..LAST_WINDOW };
     assert_eq!(visited(hardware, &[0, 1, 2, 3]), [1_300; 4]);
