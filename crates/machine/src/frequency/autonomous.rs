@@ -11,7 +11,7 @@
 //! It sees time in idle states, and nothing of the scheduler: a task that comes with a history of load finds the core as it was left.
 //! Windows without work count into the history once somebody runs there again. Windows of all cores are multiples of one period.
 
-use super::{Frequency, What};
+use super::{Autonomous, Frequency, What};
 use units::{CpuId, Ps};
 
 /// Where autonomous hardware stands with a core.
@@ -32,8 +32,11 @@ const HIGHEST: u32 = 255;
 /// Permille. Who is busy all the time ramps at any preference.
 const FULLEST: u32 = 950;
 const PERMILLE: u64 = 1_000;
-/// So many windows without work leave nothing of any history that is allowed.
+/// So many windows without work are seen of any history.
 const FORGOTTEN: u64 = 200;
+/// So many histories without work, where these are more windows. A window takes one part of n of what a history of n windows holds,
+/// so that n of them leave less than 1/e of it, and these less than a permille.
+const HISTORIES: u64 = 7;
 
 /// The share of time, in permille, for which a CPU is to be busy.
 fn target(own: u32, preference: u32) -> u32 {
@@ -42,6 +45,20 @@ fn target(own: u32, preference: u32) -> u32 {
     } else {
         let own = own.min(FULLEST);
         own + (FULLEST - own) * (preference - MIDDLE) / (HIGHEST - MIDDLE)
+    }
+}
+
+impl Autonomous {
+    /// The length of a window, and of the history, no shorter.
+    fn lengths(&self) -> (u64, u64) {
+        let window = self.window.0.max(1);
+        (window, self.history.0.max(window))
+    }
+
+    /// So many windows without work leave less than a permille of what was before.
+    fn forgotten(&self) -> u64 {
+        let (window, history) = self.lengths();
+        FORGOTTEN.max(history.div_ceil(window).saturating_mul(HISTORIES))
     }
 }
 
@@ -54,11 +71,15 @@ impl Frequency {
         if window.due {
             return;
         }
-        let period = rule.window.0.max(1);
+        let (period, _) = rule.lengths();
         let began = Ps(now.0 / period * period);
         // Windows without work, unseen until now.
-        for _ in 0..(began.0.saturating_sub(window.began.0) / period).min(FORGOTTEN) {
+        for _ in 0..(began.0.saturating_sub(window.began.0) / period).min(rule.forgotten()) {
             self.window_seen(core, 0, now);
+            // Where nothing is left, more such windows choose the same.
+            if self.windows[core].busy == 0 {
+                break;
+            }
         }
         let unhalted = self.unhalted(core, now);
         self.windows[core] = Window { began, unhalted, due: true, ..self.windows[core] };
@@ -70,16 +91,23 @@ impl Frequency {
         self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now, 0).unhalted)
     }
 
-    /// The end of a window.
+    /// Some thread of a core executes, or is known to from some time on.
+    fn executes(&self, core: usize) -> bool {
+        self.threads[core].iter().any(|cpu| !self.cpus[cpu.index()].clock.halted())
+    }
+
+    /// The end of a window. Of who comes as late as that it shows nothing, and nothing but the next window's end would find who stays.
     pub(super) fn window_ends(&mut self, core: usize, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
         let unhalted = self.unhalted(core, at);
+        let executes = self.executes(core);
         let window = &mut self.windows[core];
         // Threads beside each other are counted twice, but a core is no more than busy.
         let busy = unhalted.saturating_sub(window.unhalted).0 * PERMILLE / rule.window.0.max(1);
-        *window = Window { began: at, unhalted, due: busy > 0, ..*window };
+        let due = busy > 0 || executes;
+        *window = Window { began: at, unhalted, due, ..*window };
         self.window_seen(core, busy.min(PERMILLE), at);
-        if busy > 0 {
+        if due {
             self.plan(at + rule.window, What::Window(core));
         }
     }
@@ -88,7 +116,7 @@ impl Frequency {
     fn window_seen(&mut self, core: usize, busy: u64, at: Ps) {
         let Some(rule) = self.model.autonomous else { return };
         let window = &mut self.windows[core];
-        let (period, history) = (rule.window.0.max(1), rule.history.0.max(rule.window.0).max(1));
+        let (period, history) = rule.lengths();
         window.busy = (window.busy * (history - period) + busy * PERMILLE * period) / history;
         let busy = window.busy / PERMILLE;
         let first = self.threads[core][0];
@@ -123,5 +151,26 @@ mod tests {
     fn the_preference_moves_the_target() {
         assert_eq!([0, 64, 128, 192, 255].map(|preference| target(800, preference)), [0, 400, 800, 875, 950]);
         assert_eq!(target(990, 255), 950);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_less_than_a_permille() {
+        let rule = |window, history| {
+            let (window, history) = (Ps(window), Ps(history));
+            Autonomous { window, history, ramp: window, efficient_khz: 0, target: 500 }
+        };
+        for windows in (1..60).chain([100, 333, 1_000, 20_000]) {
+            for (window, history) in [(10, windows * 10), (10, windows * 10 + 9)] {
+                let rule = rule(window, history);
+                // Rounded up, so that it is no less than what is left.
+                let step = |left: u128, _| (left * u128::from(history - window)).div_ceil(history.into());
+                let whole = 1_u128 << 90;
+                let left = (0..rule.forgotten()).fold(whole, step);
+                assert!(left < whole / 1_000, "{} windows of {history}", rule.forgotten());
+            }
+        }
+        // As it always was, as far as that is enough.
+        assert_eq!([0, 1, 20, 28].map(|windows| rule(1, windows).forgotten()), [200; 4]);
+        assert_eq!(rule(1_000, 100_000).forgotten(), 700);
     }
 }

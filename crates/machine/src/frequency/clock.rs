@@ -86,6 +86,10 @@ impl Clock {
         self.halted = true;
     }
 
+    pub fn halted(&self) -> bool {
+        self.halted
+    }
+
     pub fn start(&mut self, now: Ps) {
         if self.halted {
             (self.halted, self.counted) = (false, self.counted.max(now));

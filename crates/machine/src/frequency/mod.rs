@@ -9,11 +9,12 @@
 //! ```
 //!
 //! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
-//! *domain*, which runs at the highest vote of those that are not in a deep idle state, but no faster than the package's turbo
-//! limit for the cores that are active. A change is seen `transition` after it was asked for, and `hold_off` after the last one.
+//! *domain*, which runs at the highest vote of those that are not in a deep idle state, but no faster than the turbo limits, for
+//! the cores that are active, of the packages that it has CPUs in. A change is seen `transition` after it was asked for, and
+//! `hold_off` after the last one.
 //!
 //! Nothing happens in a domain whose votes stay as they are, and nothing at all on CPUs that idle: a change is one event, and
-//! autonomous hardware looks once in a window at CPUs that were busy in it.
+//! autonomous hardware looks once in a window at CPUs that were busy in it, or run at its end.
 //!
 //! Times may lie behind what was counted already: a path is charged as a whole, and its CPU's clock stands at its end. Such a piece
 //! counts at the frequency that it began with.
@@ -68,7 +69,10 @@ enum What {
 /// CPUs that share a clock.
 struct Domain {
     cpus: Vec<CpuId>,
+    /// The package of its first CPU.
     package: usize,
+    /// Those of its other CPUs, without that one.
+    other_packages: Vec<usize>,
     /// The number of its band.
     band: usize,
     khz: u32,
@@ -80,6 +84,7 @@ struct Domain {
 
 /// CPUs that share turbo limits.
 struct Package {
+    /// All that have CPUs in it.
     domains: Vec<usize>,
     /// By the number of their kind ([`Band::kind`]).
     active_cores: Vec<u32>,
@@ -142,7 +147,27 @@ pub struct Frequency {
 impl Domain {
     /// One without CPUs, at a frequency.
     fn new(package: usize, band: usize, khz: u32) -> Domain {
-        Domain { cpus: Vec::new(), package, band, khz, changed: Ps::ZERO, due: false, time: FrequencyTime::default() }
+        let (cpus, other_packages, time) = (Vec::new(), Vec::new(), FrequencyTime::default());
+        Domain { cpus, package, other_packages, band, khz, changed: Ps::ZERO, due: false, time }
+    }
+
+    /// A CPU of a package comes to it.
+    fn add(&mut self, cpu: CpuId, package: usize) {
+        self.cpus.push(cpu);
+        if !self.is_in(package) {
+            self.other_packages.push(package);
+        }
+    }
+
+    /// It has CPUs in a package.
+    fn is_in(&self, package: usize) -> bool {
+        self.package == package || self.other_packages.contains(&package)
+    }
+
+    /// What the packages that it has CPUs in allow, all of them.
+    fn limit_khz(&self, packages: &[Package]) -> u32 {
+        let limit = |package: usize| packages[package].limit_khz[self.band];
+        self.other_packages.iter().fold(limit(self.package), |least, &other| least.min(limit(other)))
     }
 }
 
@@ -203,11 +228,10 @@ impl Frequency {
             let package = usize::from(of.package);
             let domain = numbers.iter().position(|&known| known == number).unwrap_or_else(|| {
                 numbers.push(number);
-                packages[package].domains.push(domains.len());
                 domains.push(Domain::new(package, band, start));
                 domains.len() - 1
             });
-            domains[domain].cpus.push(cpu);
+            domains[domain].add(cpu, package);
             let core = usize::from(of.core);
             if awake_threads[core] == 0 {
                 packages[package].active_cores[kind] += 1;
@@ -217,7 +241,8 @@ impl Frequency {
             let shared = if policy.driver.shares_policies() { domain } else { cpu.index() };
             cpus.push(Cpu::new((domain, package, core), kind, shared, start));
         }
-        for package in &mut packages {
+        for (number, package) in packages.iter_mut().enumerate() {
+            package.domains = (0..domains.len()).filter(|&domain| domains[domain].is_in(number)).collect();
             package.limit_khz = package.limits(&model, policy.limits.turbo).collect();
         }
         let groups: Vec<Vec<CpuId>> = match policy.driver.shares_policies() {
@@ -346,7 +371,7 @@ impl Frequency {
         let votes = this.cpus.iter().map(|cpu| &self.cpus[cpu.index()]).filter(|cpu| cpu.awake).map(|cpu| cpu.vote);
         // Where all sleep, the clock stands: what it shows does not matter.
         let voted = votes.max().unwrap_or(this.khz);
-        voted.min(self.packages[this.package].limit_khz[this.band]).max(self.model.bands[this.band].min_khz)
+        voted.min(this.limit_khz(&self.packages)).max(self.model.bands[this.band].min_khz)
     }
 
     fn plan(&mut self, at: Ps, what: What) {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::topology::{Numbering, from_synthetic};
+use crate::topology::{CpuKind, Numbering, from_synthetic};
 use units::CpuMask;
 
 fn topology(text: &str) -> Topology {
@@ -91,6 +91,39 @@ fn turbo_follows_the_cores_that_are_active() {
     frequency.resume(CpuId(1), us(20_000));
     frequency.halt(CpuId(1), us(20_001), false);
     assert_eq!(run(&mut frequency, us(30_000)), [(20_020, 0, 2_800_000), (20_020, 1, 2_800_000)]);
+}
+
+/// Two packages of four cores, of which two are of either kind: of what `cpu` reaches while so many cores of each package are active,
+/// in MHz, and again once all of package 1 are.
+fn of_two_packages(sharing: Sharing, cpu: u16, active: [usize; 2]) -> (u32, u32) {
+    let mut topology = topology("pack:2 core:4 pu:1");
+    for name in ["big", "little"] {
+        let of = topology.cpus().filter(|(cpu, _)| (cpu.index() % 4 < 2) == (name == "big"));
+        let cpus = of.map(|(cpu, _)| cpu).collect();
+        topology.kinds.push(CpuKind { name: name.to_string(), cpus });
+    }
+    let model = model(sharing);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);
+    let mut frequency = Frequency::new(&topology, model, policy);
+    let sleeps: Vec<_> = (0..8).filter(|cpu| cpu % 4 >= active[cpu / 4]).map(CpuId::new).collect();
+    sleeps.iter().for_each(|&cpu| frequency.halt(cpu, us(1_000), true));
+    run(&mut frequency, us(10_000));
+    let before = frequency.khz(CpuId(cpu)) / 1_000;
+    sleeps.iter().filter(|cpu| cpu.index() >= 4).for_each(|&cpu| frequency.resume(cpu, us(10_000)));
+    run(&mut frequency, us(20_000));
+    assert_eq!(frequency.next(), Ps::NEVER);
+    (before, frequency.khz(CpuId(cpu)) / 1_000)
+}
+
+#[test]
+fn a_clock_of_several_packages_goes_no_faster_than_each_of_them_allows() {
+    for (active, mhz) in [([4, 0], 2_400), ([0, 4], 2_400), ([2, 3], 2_600), ([3, 2], 2_600), ([1, 1], 3_000)] {
+        assert_eq!(of_two_packages(Sharing::Machine, 0, active), (mhz, 2_400), "{active:?}");
+    }
+    // CPU 0 is of the first kind, CPU 2 of the second: both are in both packages.
+    assert_eq!(of_two_packages(Sharing::Cluster, 0, [1, 3]), (2_600, 2_400));
+    assert_eq!(of_two_packages(Sharing::Cluster, 2, [3, 4]), (2_400, 2_400));
+    assert_eq!(of_two_packages(Sharing::Package, 0, [1, 3]), (3_000, 3_000), "a package by itself is as it was");
 }
 
 #[test]
@@ -219,6 +252,23 @@ fn a_task_that_visits_every_core_in_turn_never_ramps_and_one_that_stays_does() {
     assert_eq!(staying.khz(CpuId(5)), 3_000_000);
 }
 
+#[test]
+fn who_comes_at_the_end_of_a_window_is_looked_at_in_the_next() {
+    // The core visits for a moment, so that the hardware looks at 104 ms, and comes to stay around then. A path is charged as a whole,
+    // so that who comes after the window's end is known before it.
+    for comes in [us(103_999), us(104_000), us(104_002)] {
+        let mut frequency = autonomous(128);
+        frequency.resume(CpuId(0), us(102_000));
+        frequency.halt(CpuId(0), Ps(us(102_000).0 + 1), false);
+        frequency.resume(CpuId(0), comes);
+        let told = run(&mut frequency, us(1_104_000));
+        assert_eq!(told.last(), Some(&(104_000 + 7 * 4_000 + 20, 0, 3_000_000)), "who comes at {comes:?}");
+        frequency.halt(CpuId(0), us(1_104_000), false);
+        run(&mut frequency, us(1_500_000));
+        assert_eq!(frequency.next(), Ps::NEVER, "nothing happens on a machine that sleeps");
+    }
+}
+
 /// The highest frequency of each core, in MHz, where somebody is on CPU after CPU of `round` for 500 us each from 100 ms to 1.1 s.
 fn visited(hardware: Autonomous, round: &[u16]) -> Vec<u32> {
     let mut frequency = chooses(hardware, 128);
@@ -251,6 +301,24 @@ fn a_history_tells_who_visits_often_from_who_visits_seldom() {
     // By their last windows they are the same: busy all the time while somebody is there.
     let (two, four) = (visited(hardware(4_000), &stays(2)), visited(hardware(4_000), &stays(4)));
     assert!(two[0] < 2_500 && two[0] == four[0], "{two:?} and {four:?}");
+}
+
+#[test]
+fn a_long_history_is_forgotten_too() {
+    // Busy for one second, idle for a tenth of one or for ten: what is left is more or less than the target of a tenth.
+    let hardware = Autonomous { window: us(1_000), history: us(100_000), target: 100, ..LAST_WINDOW };
+    let wakes = |idle: u64| {
+        let mut frequency = chooses(hardware, 128);
+        frequency.resume(CpuId(0), us(100_000));
+        run(&mut frequency, us(1_100_000));
+        frequency.halt(CpuId(0), us(1_100_000), false);
+        let at = us(1_100_000 + idle);
+        run(&mut frequency, at);
+        frequency.resume(CpuId(0), at);
+        run(&mut frequency, at + us(500));
+        frequency.khz(CpuId(0)) / 1_000
+    };
+    assert_eq!((wakes(100_000), wakes(10_000_000)), (3_000, 1_000));
 }
 
 #[test]
