@@ -32,6 +32,12 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
     }
     let (l1, l2, llc) = (l1.unwrap_or(32 << 10), l2.unwrap_or(512 << 10), llc.unwrap_or(16 << 20));
     let l2 = l2.max(2 * l1);
+    if llc >= MOST_BYTES {
+        let (llc, most) = (llc >> 20, MOST_BYTES >> 20);
+        findings.unseen.push(format!(
+            "how far memory is, if all {llc} MiB of the last level cache are this computer's: its figures are of {most} MiB"
+        ));
+    }
     let levels = [
         ("load.l1", l1 / 2),
         ("load.l2", (l1 + l2) / 2),

@@ -2,6 +2,7 @@
 
 use super::fit::{Check, Fitted, Range};
 use super::{Measurement, Observed};
+use crate::boot::is_hz;
 use crate::mistake::Mistake;
 use machine::description::{How, topology_section};
 use machine::idle::Governor;
@@ -279,13 +280,17 @@ fn wakeups(observed: &Observed, fitted: &Fitted, out: &mut String) -> Result<(),
     figure(out, "user", range(copy), "ns/B", How::Measured, &ran(copy));
     let _ = writeln!(out, "\n[tick]");
     match observed.host.hz {
-        Some(hertz) => {
+        Some(hertz) if is_hz(hertz) => {
             let source = "resolution of CLOCK_MONOTONIC_COARSE, which advances once a tick";
             figure(out, "rate", Range::exactly(hertz as f64), "Hz", How::Measured, source);
         }
-        None => {
+        other => {
             let rate = Range { value: 250.0, low: 100.0, high: 1_000.0 };
-            figure(out, "rate", rate, "Hz", How::Guess, "the coarse clock does not tell");
+            let source = match other {
+                Some(hertz) => format!("the coarse clock advances {hertz} times a second, which no kernel here does"),
+                None => "the coarse clock does not tell".to_string(),
+            };
+            figure(out, "rate", rate, "Hz", How::Guess, &source);
         }
     }
     Ok(())
