@@ -333,5 +333,13 @@ fn an_interrupted_ranking_is_kept_and_labelled() {
         stopped.stderr
     );
     assert_eq!(fs::read_to_string(place.join("out/sensitivity.partial.txt")).unwrap(), stopped.stdout);
+    // What was never tried is no figure without influence.
+    let ranking = fs::read_to_string(place.join("out/sensitivity.partial.json")).unwrap();
+    let ranking: serde_json::Value = serde_json::from_str(&ranking).unwrap();
+    let count = |of: &str| ranking[of].as_array().unwrap().len();
+    assert_eq!((count("figures"), count("without_influence")), (0, 0));
+    let told =
+        format!("\nuncertain figures not tried yet: {}; the same command goes on with them\n", count("not_tried"));
+    assert!(count("not_tried") > 100 && stopped.stdout.contains(&told), "{}", stopped.stdout);
     assert!(!place.join("out/sensitivity.txt").exists());
 }

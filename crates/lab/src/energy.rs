@@ -127,14 +127,15 @@ fn table(taken: &EnergyUse, states: &[String]) -> String {
     // A state that polls draws what executing does, and is counted there.
     let drawn = |state: usize| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0);
     let drawn: Vec<usize> = (0..states.len()).filter(|&state| drawn(state)).collect();
+    let wide = |state: usize| (states[state].chars().count() + 2).max(14);
     for &state in &drawn {
-        let _ = write!(text, "{:>14}", states[state]);
+        let _ = write!(text, "{:>width$}", states[state], width = wide(state));
     }
     let _ = writeln!(text, "{:>14}", "sum");
     for (name, domain) in named.iter().zip(&taken.domains) {
         let _ = write!(text, "{name:<width$}{:>14.3}", mj(domain.executing_aj));
         for &state in &drawn {
-            let _ = write!(text, "{:>14.3}", mj(domain.idle_aj[state]));
+            let _ = write!(text, "{:>width$.3}", mj(domain.idle_aj[state]), width = wide(state));
         }
         let _ = writeln!(text, "{:>14.3}", mj(domain.total_aj()));
     }

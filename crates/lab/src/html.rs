@@ -8,6 +8,7 @@ mod plot;
 
 use crate::experiment::{Experiment, Job};
 use crate::json::{ArmResult, Change, Document, TableResult, level_percent};
+use crate::numbers::{plain, signed};
 use crate::observed::Observed;
 use crate::statistics::Better;
 use crate::statistics::interval::MISS;
@@ -276,7 +277,7 @@ fn add_rows(html: &mut String, result: &TableResult, decimals: usize) {
             let real = published.get(&row.label);
             let difference = real.zip(row.arms[0].mean).map(|(real, mean)| level_percent(*real, mean));
             let _ = write!(html, "<td>{}</td>", real.map_or(String::new(), |real| format!("{real:.decimals$}")));
-            let _ = write!(html, "<td>{}</td>", difference.map_or(String::new(), |it| format!("{it:+.1}%")));
+            let _ = write!(html, "<td>{}</td>", difference.map_or(String::new(), |it| format!("{}%", signed(it, 1))));
         }
         html.push_str("</tr>\n");
     }
@@ -285,8 +286,8 @@ fn add_rows(html: &mut String, result: &TableResult, decimals: usize) {
 
 fn add_change(html: &mut String, change: &Change) {
     let word = change.finding.word();
-    let percent = change.percent.map_or("-".to_string(), |percent| format!("{percent:+.2}%"));
-    let interval = change.low.zip(change.high).map(|(low, high)| format!("{low:.2} to {high:.2}"));
+    let percent = change.percent.map_or("-".to_string(), |percent| format!("{}%", signed(percent, 2)));
+    let interval = change.low.zip(change.high).map(|(low, high)| format!("{} to {}", plain(low, 2), plain(high, 2)));
     let interval = interval.unwrap_or_default();
     // With one pair there is nothing to call noise.
     let word = if interval.is_empty() { "" } else { word };

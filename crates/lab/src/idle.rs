@@ -141,8 +141,10 @@ impl IdleTimes {
         // Coarser where CPUs are many, so that more of them are equal.
         let decimals = if self.cpus.len() <= MOST_ROWS_OF_ONE { 2 } else { 1 };
         let mut text = format!("{:<width$}{:>11}", "cpu, in %", "executing");
-        for name in &self.states {
-            let _ = write!(text, "{name:>9}");
+        // Two blanks at least before each head.
+        let widths: Vec<usize> = self.states.iter().map(|name| (name.chars().count() + 2).max(9)).collect();
+        for (name, width) in self.states.iter().zip(&widths) {
+            let _ = write!(text, "{name:>width$}");
         }
         text.push('\n');
         let all = (self.duration.0 as f64).max(1.0);
@@ -150,8 +152,8 @@ impl IdleTimes {
             let idle: u64 = of.idle.iter().map(|time| time.0).sum();
             let executing = (all - idle as f64).max(0.0);
             let mut cells = format!("{:>11.decimals$}", 100.0 * executing / all);
-            for time in &of.idle {
-                let _ = write!(cells, "{:>9.decimals$}", 100.0 * time.0 as f64 / all);
+            for (time, width) in of.idle.iter().zip(&widths) {
+                let _ = write!(cells, "{:>width$.decimals$}", 100.0 * time.0 as f64 / all);
             }
             cells
         };
@@ -237,5 +239,26 @@ cpu, in %     executing     POLL       C1
 1                  0.00     0.00   100.00
 ";
         assert_eq!(times.text(), expected);
+    }
+
+    #[test]
+    fn columns_grow_with_the_names_of_states() {
+        let residency = Residency {
+            idle: vec![Ps::from_ns(2_000_000), Ps::from_ns(3_000_000)],
+            entries: vec![1, 1],
+            above: vec![0, 0],
+            below: vec![0, 0],
+        };
+        let times = IdleTimes {
+            states: vec!["snoozestop0_lite".into(), "stop0".into()],
+            duration: Ps::from_ns(10_000_000),
+            cpus: vec![residency],
+            package_states: Vec::new(),
+        };
+        let expected = "\
+cpu, in %     executing  snoozestop0_lite    stop0
+0                 50.00             20.00    30.00
+";
+        assert!(times.text().ends_with(expected), "{}", times.text());
     }
 }

@@ -76,7 +76,7 @@ fn memory(topology: &Topology) -> String {
     format!("{}{without}", classes.join(", "))
 }
 
-/// What a conclusion on this machine rests on: how its figures came about, and by section the guesses that leave room.
+/// What a conclusion on this machine rests on: how its figures came about, and by section what was guessed or fitted.
 fn rests_on(description: &Description) -> String {
     let mut text = String::from("What a conclusion on this machine rests on\n");
     let counts = |all: Vec<How>| {
@@ -92,7 +92,7 @@ fn rests_on(description: &Description) -> String {
         let _ = writeln!(text, "guessed facts: {}", guessed.join(", "));
     }
     let mut sections: Vec<(&str, Vec<(&str, &Figure)>)> = Vec::new();
-    let uncertain = |figure: &Figure| matches!(figure.how, How::Guess | How::Fitted) && figure.range.0 < figure.range.1;
+    let uncertain = |figure: &Figure| matches!(figure.how, How::Guess | How::Fitted);
     for (name, figure) in description.figures().filter(|(_, figure)| uncertain(figure)) {
         let section = name.split_once('.').map_or(name, |(section, _)| section);
         match sections.iter_mut().find(|(other, _)| *other == section) {
@@ -109,14 +109,23 @@ fn rests_on(description: &Description) -> String {
             .take(3)
             .map(|(name, figure)| {
                 let unit = figure.unit;
+                if figure.range.0 == figure.range.1 {
+                    return format!("{name} {} {} without room", unit.text(figure.value), unit.name);
+                }
                 format!("{name} {} to {} {}", unit.text(figure.range.0), unit.text(figure.range.1), unit.name)
             })
             .collect();
         let rest = figures.len().saturating_sub(3);
         let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-        let _ = writeln!(text, "guesses in [{section}]: {}{more}", widest.join(", "));
+        let has = |how| figures.iter().any(|(_, figure)| figure.how == how);
+        let what = match (has(How::Guess), has(How::Fitted)) {
+            (true, true) => "guesses and fitted figures",
+            (false, true) => "fitted figures",
+            _ => "guesses",
+        };
+        let _ = writeln!(text, "{what} in [{section}]: {}{more}", widest.join(", "));
     }
-    text.push_str("`fairground sensitivity` says which of them an experiment's result depends on.\n");
+    text.push_str("`fairground sensitivity` says on which of them that have room an experiment's result depends.\n");
     text
 }
 
@@ -401,12 +410,45 @@ mod tests {
         let guessed = text.lines().find(|line| line.starts_with("guessed facts: ")).expect("some");
         assert!(guessed.contains("disk.interrupts") && !guessed.contains("processor.make"), "{guessed}");
         let (_, rests) = text.split_once("What a conclusion on this machine rests on\nfigures: ").expect("an end");
-        assert!(rests.contains(" fitted, ") && rests.contains("guesses in [cycles_per_instruction]: "), "{rests}");
+        assert!(
+            rests.contains(" fitted, ") && rests.contains("\nfitted figures in [cycles_per_instruction]: "),
+            "{rests}"
+        );
         let distance = text.lines().find(|line| line.starts_with("? topology.distances.21 ")).expect("the table");
         let [value, range, how] = ["21 count", "20 to 31", "guess"].map(|part| distance.find(part).expect("a part"));
         assert!(value < range && range < how && distance.ends_with("the study does not print its table"), "{distance}");
         assert!(rests.contains("guesses in [topology]: topology.distances.21 20 to 31 count\n"), "{rests}");
         assert!(rests.contains("guesses in [idle]: idle.POLL.wake 5 to 200 ns, "), "{rests}");
+    }
+
+    #[test]
+    fn what_a_machine_rests_on_is_called_what_it_is() {
+        let mut description = Machine::named("xeon-e5-2670v3-2s").unwrap().description;
+        let line = |description: &Description, section: &str| {
+            let of_section = |line: &&str| line.contains(&format!("in [{section}]: "));
+            rests_on(description).lines().find(of_section).unwrap().to_string()
+        };
+        let figures = |description: &Description, how: How| {
+            let own = |(name, figure): &(&str, &Figure)| name.starts_with("disk.") && figure.how == how;
+            description.figures().filter(own).count()
+        };
+        assert!(line(&description, "disk").starts_with("guesses in [disk]: "));
+        let all = figures(&description, How::Guess);
+        let flush = description.figures().find(|(name, _)| *name == "disk.flush").unwrap().1.clone();
+        // No room makes it no less of a guess.
+        description.replace("disk.flush", Figure { range: (flush.value, flush.value), ..flush.clone() });
+        let told = line(&description, "disk");
+        assert_eq!((told.split(", ").count(), figures(&description, How::Guess)), (all, all), "{told}");
+        assert!(told.contains(", disk.flush ") && told.ends_with(" without room"), "{told}");
+        description.replace("disk.flush", Figure { how: How::Fitted, ..flush.clone() });
+        assert!(line(&description, "disk").starts_with("guesses and fitted figures in [disk]: disk.flush "));
+        let others: Vec<(String, Figure)> = description
+            .figures()
+            .filter(|(name, figure)| name.starts_with("disk.") && figure.how == How::Guess)
+            .map(|(name, figure)| (name.to_string(), Figure { how: How::Fitted, ..figure.clone() }))
+            .collect();
+        others.into_iter().for_each(|(name, figure)| description.replace(&name, figure));
+        assert!(line(&description, "disk").starts_with("fitted figures in [disk]: "));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::measurements::generator;
 use crate::mistake::{Location, Mistake};
 use crate::mmtests::Vintage;
 use crate::mmtests::figures;
+use crate::numbers::signed;
 use crate::record::Outcome;
 use crate::setup::{Engine, WorkloadSetup};
 use crate::statistics::{maximum, minimum};
@@ -313,13 +314,16 @@ impl Measured {
         let label = |row: &PredictedRow| format!("{} {} ({})", row.workload, row.label, row.unit);
         let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
         let arms: Vec<&str> = rows.first().iter().flat_map(|row| &row.predictions).map(|it| it.arm.as_str()).collect();
-        let heads: String = arms.iter().map(|arm| format!("{:>14}{:>11}", arm, "difference")).collect();
+        // Two blanks at least before each head.
+        let widths: Vec<usize> = arms.iter().map(|arm| (arm.chars().count() + 2).max(14)).collect();
+        let head = |(arm, width): (&&str, &usize)| format!("{arm:>width$}{:>12}", "difference");
+        let heads: String = arms.iter().zip(&widths).map(head).collect();
         let _ = writeln!(text, "{:<width$} {:>12}{:>26}{heads}", "row", "measured", "least .. greatest");
         for row in rows {
             let spread = format!("{:.4} .. {:.4} ({})", row.measured_low, row.measured_high, row.iterations);
             let _ = write!(text, "{:<width$} {:>12.4} {spread:>25}", label(row), row.measured);
-            for Prediction { predicted, difference_percent, .. } in &row.predictions {
-                let _ = write!(text, " {predicted:>13.4} {difference_percent:>+9.1}%");
+            for (Prediction { predicted, difference_percent, .. }, width) in row.predictions.iter().zip(&widths) {
+                let _ = write!(text, "{predicted:>width$.4}{:>11}%", signed(*difference_percent, 1));
             }
             text.push('\n');
         }

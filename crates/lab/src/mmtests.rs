@@ -16,6 +16,7 @@
 //! - a name without a hyphen stands whole in the first line of the head (the scripts cut its last letter there and
 //!   repeat the name in the second); `-rc10` and above stay together; `-rcN` counts only where it directly follows the
 //!   first part;
+//! - a column is wider where a name needs it (the scripts let long names run into each other);
 //! - where the base has no value for a cell, the change is 0 (the scripts divide by "NaN");
 //! - pipetest left MMTests before its present state: there our rows are those of 2016;
 //! - SubAmean and SubAmeanCI of 2018 come from a fixed stream of chance, where a program of its own threw other dice each time;
@@ -220,26 +221,36 @@ fn lay_out(arms: &[String], lines: &[Line], percent_width: usize, decimals: usiz
     let operation_width = longest(|line| &line.operation);
     let label_width = statistic_width + 1 + operation_width;
     let column_width = VALUE_WIDTH + percent_width + PERCENT_FRAME;
+    let widths = widths(arms, column_width);
 
     let mut text = String::new();
     for part in [0, 1] {
         text.push_str(&" ".repeat(label_width));
-        for arm in arms {
+        for (arm, width) in arms.iter().zip(&widths) {
             let name = if part == 0 { split_name(arm).0 } else { split_name(arm).1 };
-            text.push_str(&format!("{name:>column_width$}"));
+            text.push_str(&format!("{name:>width$}"));
         }
         text.push('\n');
     }
     for line in lines {
         text.push_str(&format!("{:<statistic_width$} {:<operation_width$}", line.statistic, line.operation));
-        for cell in &line.cells {
+        for (cell, width) in line.cells.iter().zip(&widths) {
             let (open, close) = if cell.starred { ('*', '*') } else { ('(', ')') };
-            let (value, percent) = (cell.value, cell.percent);
-            text.push_str(&format!("{value:>VALUE_WIDTH$.decimals$} {open}{percent:>percent_width$.2}%{close}"));
+            let (value, percent, value_width) = (cell.value, cell.percent, VALUE_WIDTH + width - column_width);
+            text.push_str(&format!("{value:>value_width$.decimals$} {open}{percent:>percent_width$.2}%{close}"));
         }
         text.push('\n');
     }
     text
+}
+
+/// The columns of the arms: `narrow`, or as wide as a part of a name with two blanks before it.
+fn widths(arms: &[String], narrow: usize) -> Vec<usize> {
+    let longest = |arm: &String| {
+        let (first, second) = split_name(arm);
+        first.chars().count().max(second.chars().count())
+    };
+    arms.iter().map(|arm| narrow.max(longest(arm) + 2)).collect()
 }
 
 /// The two lines of the head for a kernel's name: parted at its first hyphen, but a `-rcN` that follows directly stays

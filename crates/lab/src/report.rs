@@ -11,6 +11,7 @@ use crate::measured::Measured;
 use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{figures, has_ratios, ratios, render};
+use crate::numbers::plain;
 use crate::observed::Observed;
 use crate::programs::application;
 use crate::record::{Ending, Outcome};
@@ -225,8 +226,8 @@ fn beside_published(table: &Table, result: &TableResult) -> String {
     let _ = writeln!(text, "{:<width$} {:>14}{:>14}{:>13}", "row", "published", "simulated", "difference");
     let decimals = table.decimals;
     for &(label, real, simulated) in &rows {
-        let percent = level_percent(real, simulated);
-        let _ = writeln!(text, "{label:<width$} {real:>14.decimals$}{simulated:>14.decimals$}{percent:>12.1}%");
+        let percent = plain(level_percent(real, simulated), 1);
+        let _ = writeln!(text, "{label:<width$} {real:>14.decimals$}{simulated:>14.decimals$}{percent:>12}%");
     }
     let Level { rows, within_10, within_25 } = result.near_published().unwrap_or_default();
     let _ = writeln!(text, "within 10%: {within_10} of {rows}; within 25%: {within_25}");

@@ -127,6 +127,11 @@ impl CoreFrequency {
     }
 }
 
+/// A head of [`frequency_text`], rounded as the mean beside it.
+fn mhz(khz: u32) -> String {
+    format!("{:.0}", f64::from(khz) / 1e3)
+}
+
 /// Share of time at each frequency, by the CPUs of each core, from boot on, and how fast it was while it executed; one line where clocks are fixed.
 pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: bool) -> String {
     let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
@@ -141,7 +146,7 @@ pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: boo
     let width = width_by_cpu(cores.len(), longest.max(6) + 2);
     let mut text = format!("\n{:<width$}{:>12}{:>12}", "CPUs", "busy MHz", "changes");
     for khz in &all {
-        let _ = write!(text, "{:>9}", format!("{}", khz / 1000));
+        let _ = write!(text, "{:>9}", mhz(*khz));
     }
     let _ = writeln!(text, "  (MHz, % of time)");
     let rows = cores.iter().map(|core| {
@@ -190,6 +195,12 @@ fn fixed_text(machine: &Description, costs: bool) -> String {
 mod tests {
     use super::*;
     use crate::machines::Machine;
+
+    #[test]
+    fn frequencies_are_rounded() {
+        let heads = [825_600, 1_766_400, 300_000, 1_056_499].map(mhz);
+        assert_eq!(heads, ["826", "1766", "300", "1056"]);
+    }
 
     #[test]
     fn fixed_clocks_are_said() {

@@ -142,7 +142,7 @@ impl Plan {
     /// What is run then: the other iterations of the variations that made a difference.
     pub fn rest(&self, results: &Results) -> Vec<Trial> {
         let jobs = self.experiment.jobs();
-        let differing = (0..self.variations.len()).filter(|&variation| self.differs(variation, results));
+        let differing = (0..self.variations.len()).filter(|&variation| self.differs(variation, results) == Some(true));
         let others = |variation: usize| {
             let others = jobs.iter().filter(|job| job.iteration > 0);
             others.map(move |&job| Trial { variation: Some(variation), job })
@@ -150,14 +150,16 @@ impl Plan {
         differing.flat_map(others).collect()
     }
 
-    /// Whether a variation's first iteration is another than that of the machine as it is.
-    fn differs(&self, variation: usize, results: &Results) -> bool {
+    /// Whether a variation's first iteration is another than that of the machine as it is; `None` while runs are missing that could say so.
+    fn differs(&self, variation: usize, results: &Results) -> Option<bool> {
         let first = self.experiment.jobs().into_iter().filter(|job| job.iteration == 0);
         let digest = |variation, job| results.get(&Trial { variation, job }).map(|outcome| &outcome.digest);
-        first.into_iter().any(|job| {
-            let varied = digest(Some(variation), job);
-            varied.is_some() && varied != digest(None, job)
-        })
+        let compared: Vec<Option<bool>> =
+            first.map(|job| Some(digest(Some(variation), job)? != digest(None, job)?)).collect();
+        if compared.contains(&Some(true)) {
+            return Some(true);
+        }
+        (!compared.contains(&None)).then_some(false)
     }
 
     /// The experiment that a trial is a run of.
@@ -284,10 +286,48 @@ mod tests {
         let line = ranking.figures.iter().find(|figure| figure.figure == "line.llc").expect("a figure that moves it");
         assert_eq!(line.how, plan.uncertain.iter().find(|it| it.name == "line.llc").unwrap().figure.how.name());
         assert!(ranking.figures.iter().all(|figure| figure.low.change.is_none() && figure.high.change.is_none()));
-        // What is missing is told.
-        let few: Results = results.into_iter().take(2).collect();
-        let partial = Ranking::new(&plan, &few);
-        assert!(partial.partial && partial.to_text(9).starts_with("PARTIAL"), "{}", partial.to_text(9));
+        // A level has no other level beside it.
+        assert!(!ranking.to_text(9).contains("level low"), "{}", ranking.to_text(9));
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_without_influence() {
+        let plan = plan(&["only=v4.15"], &["paths.dl_server_start", "line.llc", "cycles_per_instruction.os"]).unwrap();
+        let results = run_all(&plan);
+        let whole = Ranking::new(&plan, &results);
+        assert!(!whole.partial && whole.not_tried.is_empty() && !whole.to_text(9).contains("not tried"));
+        assert_eq!((whole.figures.len(), whole.without_influence.len()), (2, 1));
+        let name = |of: &Trial| of.variation.map(|it| plan.uncertain[plan.variations[it].figure].name.as_str());
+        let only = |keep: &dyn Fn(&Trial) -> bool| -> Results {
+            results.iter().filter(|(trial, _)| keep(trial)).map(|(trial, outcome)| (*trial, outcome.clone())).collect()
+        };
+        let left = |ranking: &Ranking| (ranking.without_influence.len(), ranking.not_tried.len());
+
+        // The machine as it is, and no more.
+        let partial = Ranking::new(&plan, &only(&|trial| trial.variation.is_none()));
+        assert!(partial.partial && partial.figures.is_empty() && left(&partial) == (0, 3), "{partial:?}");
+        let text = partial.to_text(9);
+        assert!(text.starts_with("PARTIAL") && !text.contains("~ is within"), "{text}");
+        assert!(text.contains("\nuncertain figures not tried yet: 3; the same command goes on with them\n"), "{text}");
+        assert!(text.contains("\nuncertain figures without influence here: 0\n"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&partial.to_json()).unwrap();
+        assert_eq!(json["not_tried"].as_array().map(Vec::len), Some(3));
+
+        // Nor does anything differ from what is not there.
+        let partial = Ranking::new(&plan, &only(&|trial| trial.variation.is_some()));
+        assert!(partial.figures.is_empty() && left(&partial) == (0, 3), "{partial:?}");
+
+        // Both ends make a figure one without influence; one end, that moves something, a line.
+        let partial = Ranking::new(&plan, &only(&|trial| name(trial).is_none_or(|name| name.starts_with("paths."))));
+        assert_eq!((left(&partial), partial.figures.len()), ((1, 2), 0));
+        let low = |trial: &Trial| trial.variation.is_none_or(|it| plan.variations[it].end == End::Low);
+        let partial = Ranking::new(&plan, &only(&low));
+        assert!(partial.partial && left(&partial) == (0, 1), "{partial:?}");
+        // The highest value of the one is the machine's own.
+        let highs: Vec<(&str, bool)> =
+            partial.figures.iter().map(|figure| (figure.figure.as_str(), figure.high.not_tried)).collect();
+        assert_eq!(highs, [("cycles_per_instruction.os", false), ("line.llc", true)]);
+        assert!(partial.to_text(9).contains("; ? is not tried yet"), "{}", partial.to_text(9));
     }
 
     #[test]

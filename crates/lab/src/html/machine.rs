@@ -3,6 +3,7 @@
 use super::{Page, escaped};
 use crate::experiment::Job;
 use crate::json::TableResult;
+use crate::numbers::signed;
 use crate::observed::{FunctionTime, Observed, share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -175,7 +176,8 @@ fn add_difference(html: &mut String, base: (&str, &Observed), other: (&str, &Obs
             "<svg viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"{class}\" x=\"{x:.2}\" y=\"1\" width=\"{width:.2}\" height=\"10\"/></svg>"
         );
         let _ = write!(html, "<tr><td><code>{}</code></td>", escaped(it.name));
-        let _ = write!(html, "<td>{:.2}%</td><td>{:.2}%</td><td>{points:+.2}</td><td>{bar}</td>", it.own[0], it.own[1]);
+        let signed = signed(points, 2);
+        let _ = write!(html, "<td>{:.2}%</td><td>{:.2}%</td><td>{signed}</td><td>{bar}</td>", it.own[0], it.own[1]);
         let _ = writeln!(html, "<td>{:.2}%</td><td>{:.2}%</td></tr>", it.children[0], it.children[1]);
     }
     html.push_str("</tbody></table></div>\n");

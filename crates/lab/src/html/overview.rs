@@ -4,6 +4,7 @@
 use super::{escaped, opening};
 use crate::json::verdict::ArmVerdict;
 use crate::json::{Change, Document, Level, TableResult};
+use crate::numbers::signed;
 use crate::statistics::quantile;
 use crate::studies::Study;
 use std::fmt::Write;
@@ -191,7 +192,8 @@ fn add_arm(html: &mut String, table: &TableResult, arm: usize, verdict: &ArmVerd
     percents.sort_by(f64::total_cmp);
     let _ = write!(html, "<td class=\"text\">{}</td>", strokes(&changes, &percents));
     for part in [0.0, 0.5, 1.0] {
-        let cell = if percents.is_empty() { "-".to_string() } else { format!("{:+.2}%", quantile(&percents, part)) };
+        let cell =
+            if percents.is_empty() { "-".to_string() } else { format!("{}%", signed(quantile(&percents, part), 2)) };
         let _ = write!(html, "<td>{cell}</td>");
     }
 }
@@ -209,10 +211,10 @@ fn strokes(changes: &[&Change], percents: &[f64]) -> String {
     }
     let at = |percent: f64| WIDTH / 2.0 + if most > 0.0 { percent / most } else { 0.0 } * (WIDTH / 2.0 - 2.0);
     let label = format!(
-        "changes of {} rows, from {:+.2}% to {:+.2}%",
+        "changes of {} rows, from {}% to {}%",
         percents.len(),
-        percents[0],
-        percents[percents.len() - 1]
+        signed(percents[0], 2),
+        signed(percents[percents.len() - 1], 2)
     );
     let mut svg =
         format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\"><title>{label}</title>");

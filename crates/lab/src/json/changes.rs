@@ -9,6 +9,7 @@
 use super::verdict::Finding;
 use crate::experiment::Adaptive;
 use crate::json::{Change, RowResult, TableResult};
+use crate::numbers::plain;
 use std::fmt::Write;
 
 /// The lines, each with its newline; nothing where there are no intervals, with one iteration or one arm.
@@ -61,9 +62,10 @@ pub fn widths(table: &TableResult, wanted: &Adaptive) -> String {
 
 fn cell(change: &Change) -> String {
     let word = change.finding.word();
-    match (change.percent, change.low, change.high) {
-        (Some(percent), Some(low), Some(high)) => format!("{percent:>7.2} ({low:>7.2} .. {high:>7.2}) {word:<5}"),
-        (Some(percent), ..) => format!("{percent:>7.2} {:>20} {word:<5}", ""),
+    let figure = |figure: Option<f64>| figure.map(|figure| plain(figure, 2));
+    match (figure(change.percent), figure(change.low), figure(change.high)) {
+        (Some(percent), Some(low), Some(high)) => format!("{percent:>7} ({low:>7} .. {high:>7}) {word:<5}"),
+        (Some(percent), ..) => format!("{percent:>7} {:>20} {word:<5}", ""),
         _ => format!("{:>7} {:>20} {word:<5}", "-", ""),
     }
 }
@@ -103,6 +105,17 @@ mod tests {
         assert!(text.ends_with(&ending), "{text}");
         let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 100.0 });
         assert!(text.starts_with("intervals within +-100%: 3 of 3 rows"), "{text}");
+    }
+
+    #[test]
+    fn zeros_have_no_sign() {
+        let mut table = hackbench(2, 7);
+        // Each pair is a billionth slower.
+        table.operations[0].arms[1] =
+            table.operations[0].arms[0].iter().map(|run| vec![run[0] * (1.0 + 1e-9)]).collect();
+        let text = text(&TableResult::new(&table, &generator));
+        let row = text.lines().nth(2).unwrap();
+        assert!(row.contains("   0.00 (   0.00 ..    0.00) "), "{text}");
     }
 
     #[test]

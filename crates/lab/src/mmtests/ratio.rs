@@ -7,7 +7,7 @@
 //! Differs: sums run in the order of the table, where the scripts take that of a hash.
 
 use super::rows::pooled;
-use super::{PERCENT_FRAME, VALUE_WIDTH, Vintage, split_name};
+use super::{PERCENT_FRAME, VALUE_WIDTH, Vintage, split_name, widths};
 use crate::statistics::{Better, MeanInterval, amean, maximum, minimum};
 use crate::tables::{Class, Operation, Table};
 use std::fmt::Write;
@@ -34,19 +34,21 @@ pub fn ratios(table: &Table) -> String {
     let width = table.operations.iter().map(|it| it.label.chars().count()).max().unwrap_or(0) + "Ratio ".len();
     let mut text = format!("{}\n", table.title());
     let column = VALUE_WIDTH + rules.percent_width + PERCENT_FRAME;
+    let widths = widths(&table.arms, column);
     for part in [0, 1] {
         text.push_str(&" ".repeat(width));
-        for arm in &table.arms {
+        for (arm, width) in table.arms.iter().zip(&widths) {
             let name = if part == 0 { split_name(arm).0 } else { split_name(arm).1 };
-            let _ = write!(text, "{name:>column$}");
+            let _ = write!(text, "{name:>width$}");
         }
         text.push('\n');
     }
     for (operation, row) in table.operations.iter().zip(&rows) {
         let _ = write!(text, "{:<width$}", format!("Ratio {}", operation.label));
-        for Ratio { ratio, percent, apart } in row {
+        for (Ratio { ratio, percent, apart }, width) in row.iter().zip(&widths) {
+            let value_width = VALUE_WIDTH + width - column;
             let apart = apart.map_or("NaN".to_string(), |apart| format!("{apart:+.2}"));
-            let _ = write!(text, "{ratio:>VALUE_WIDTH$.decimals$} ({percent:.2}%) ({apart}s)");
+            let _ = write!(text, "{ratio:>value_width$.decimals$} ({percent:.2}%) ({apart}s)");
         }
         text.push('\n');
     }
@@ -56,9 +58,10 @@ pub fn ratios(table: &Table) -> String {
     };
     let mut line = |name: &str, figure: &dyn Fn(usize) -> f64| {
         let _ = write!(text, "{:<width$}", format!("{name} {preferred}"));
-        for arm in 0..table.arms.len() {
+        for (arm, width) in widths.iter().enumerate() {
+            let value_width = VALUE_WIDTH + width - column;
             // As long as a change of nothing, and nothing's distance.
-            let _ = write!(text, "{:>VALUE_WIDTH$.decimals$}{:17}", figure(arm), "");
+            let _ = write!(text, "{:>value_width$.decimals$}{:17}", figure(arm), "");
         }
         text.push('\n');
     };

@@ -543,3 +543,24 @@ Gmean Higher        1.00                         1.01                         1.
 ";
     assert_eq!(format!("\n{}", ratios(&table).split_once('\n').expect("a title").1), expected);
 }
+
+#[test]
+fn columns_grow_with_the_names_of_arms() {
+    let mut table = hackbench(3, 2);
+    table.arms[1] = "a".repeat(60);
+    table.arms[2] = format!("4.6-{}", "b".repeat(60));
+    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+    let compared = lines(&render(&table, Vintage::Feb2016, Stars::Never));
+    let ends = |text: &str, end: char| text.match_indices(end).map(|(at, _)| at).collect::<Vec<_>>();
+    // Names stand apart, and above their columns.
+    assert_eq!(compared[1].split("  ").filter(|name| !name.trim().is_empty()).count(), 3, "{compared:#?}");
+    assert!(
+        compared[1].trim_start().starts_with("4.5.0-rc1  ") && compared[2].ends_with(&format!("  {}", "b".repeat(60)))
+    );
+    let columns = ends(&compared[3], ')');
+    assert_eq!((columns[1], columns[2]), (compared[1].rfind('a').unwrap(), compared[2].len() - 1), "{compared:#?}");
+    let ratios = lines(&ratios(&table));
+    assert!(
+        ratios[1].contains(&format!("  {}  ", "a".repeat(60))) && ratios[2].ends_with(&format!("  {}", "b".repeat(60)))
+    );
+}

@@ -1,8 +1,11 @@
 //! From the runs of all variations to a ranking: what moves the result how far.
 
+mod table;
+
 use super::{End, Plan, Results, Trial, Uncertain};
 use crate::experiment::Experiment;
 use crate::measurements::tables;
+use crate::numbers::{is_zero, signed};
 use crate::statistics::student::two_sided_critical;
 use crate::statistics::{Better, Mean, amean, percent_change, sample_stddev};
 use serde::Serialize;
@@ -10,6 +13,8 @@ use std::fmt::Write;
 
 /// The confidence of the noise that is printed.
 const TAIL: f64 = 0.05;
+/// Digits after the point of a move and of its noise.
+const DECIMALS: usize = 2;
 
 /// How far a row is from what it is on the machine as it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +34,8 @@ pub struct Moved {
     pub change: Option<Move>,
     /// The level of the first arm.
     pub level: Option<Move>,
+    /// Its runs are missing.
+    pub not_tried: bool,
 }
 
 /// A figure, and what its ends do. An end that is the value itself moves nothing.
@@ -43,7 +50,8 @@ pub struct Ranked {
     pub high: Moved,
 }
 
-/// The figures that move the result, the farthest first; those that move it only within the noise after them.
+/// The figures that move the result, the farthest first; after them those that move it only within the noise, and at last those whose
+/// moves are zero as printed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ranking {
     pub machine: String,
@@ -54,6 +62,8 @@ pub struct Ranking {
     pub figures: Vec<Ranked>,
     /// Figures whose runs were those of the machine as it is, bit for bit.
     pub without_influence: Vec<String>,
+    /// Figures of whose ends one or both have no runs yet, while the other, if it has, moves nothing.
+    pub not_tried: Vec<String>,
     /// What could not be run.
     pub impossible: Vec<String>,
     /// Some runs are missing.
@@ -82,16 +92,26 @@ impl Ranking {
         let experiment = &plan.experiment;
         let base = rows(experiment, None, results);
         let mut figures: Vec<Ranked> = Vec::new();
-        let mut without_influence = Vec::new();
+        let (mut without_influence, mut not_tried) = (Vec::new(), Vec::new());
         for (index, uncertain) in plan.uncertain.iter().enumerate() {
-            let moved = |end: End| {
-                let at = plan.variations.iter().position(|of| (of.figure, of.end) == (index, end));
-                let variation = at.filter(|&variation| plan.differs(variation, results))?;
-                Some(moved(&base, &rows(&plan.variations[variation].experiment, Some(variation), results)))
-            };
-            match (moved(End::Low), moved(End::High)) {
-                (None, None) => without_influence.push(uncertain.name.clone()),
-                (low, high) => figures.push(ranked(uncertain, low.unwrap_or_default(), high.unwrap_or_default())),
+            // `None` for an end that is the value, or at which there is no machine.
+            let at_end = |end: End| plan.variations.iter().position(|of| (of.figure, of.end) == (index, end));
+            let [low, high] = [End::Low, End::High].map(|end| {
+                let variation = at_end(end)?;
+                Some((variation, plan.differs(variation, results)))
+            });
+            let ends = [low, high].map(|end| end.map(|(_, differs)| differs));
+            if ends.contains(&Some(Some(true))) {
+                let moved = |end: Option<(usize, Option<bool>)>| match end {
+                    Some((of, Some(true))) => moved(&base, &rows(&plan.variations[of].experiment, Some(of), results)),
+                    Some((_, None)) => Moved { not_tried: true, ..Moved::default() },
+                    _ => Moved::default(),
+                };
+                figures.push(ranked(uncertain, moved(low), moved(high)));
+            } else if ends.contains(&Some(None)) {
+                not_tried.push(uncertain.name.clone());
+            } else if ends.contains(&Some(Some(false))) {
+                without_influence.push(uncertain.name.clone());
             }
         }
         figures.sort_by(|a, b| b.farthest().partial_cmp(&a.farthest()).expect("moves are finite"));
@@ -109,6 +129,7 @@ impl Ranking {
             rows: base.iter().map(base_row).collect(),
             figures,
             without_influence,
+            not_tried,
             impossible: plan.impossible.clone(),
             partial: results.len() < runs,
         }
@@ -131,26 +152,21 @@ impl Ranking {
         let _ = writeln!(text, "machine  {}, {} iteration{plural}, paired by seed", self.machine, self.iterations);
         for row in &self.rows {
             let level = row.level.map_or("-".to_string(), |level| format!("{level:.4}"));
-            let changes: String =
-                row.changes.iter().zip(&self.arms[1..]).map(|(change, arm)| format!(", {arm} {change:+.2}%")).collect();
+            let changes: String = row
+                .changes
+                .iter()
+                .zip(&self.arms[1..])
+                .map(|(change, arm)| format!(", {arm} {}%", signed(*change, 2)))
+                .collect();
             let _ = writeln!(text, "row      {}: {} {level} {}{changes}", row.row, self.arms[0], row.unit);
         }
         let arms = self.arms.len() > 1;
-        let what = if arms { "the change between arms, in points" } else { "the level, in per cent" };
-        let _ = writeln!(
-            text,
-            "\nHow far each uncertain figure moves {what}, at the ends of its range; ~ is within the noise, and last\n"
-        );
         let shown = &self.figures[..top.min(self.figures.len())];
-        let width = shown.iter().map(|figure| figure.figure.len()).max().unwrap_or(0).max("figure".len());
-        let heads = ["low", "high", "noise", "level low", "level high"];
-        let heads: String = heads.iter().map(|head| format!("{head:>12}")).collect();
-        let values = shown.iter().map(|figure| figure.span().len()).max().unwrap_or(0).max("value (range)".len());
-        let _ = writeln!(text, "{:<width$}  {:<9} {:<values$}{heads}  row", "figure", "how", "value (range)");
-        for figure in shown {
-            let _ = writeln!(text, "{}", figure.line(width, values, arms));
+        text.push('\n');
+        if !shown.is_empty() {
+            text.push_str(&table::text(shown, arms));
+            text.push('\n');
         }
-        let _ = writeln!(text);
         if self.figures.len() > shown.len() {
             let _ = writeln!(
                 text,
@@ -159,6 +175,10 @@ impl Ranking {
             );
         }
         let _ = writeln!(text, "uncertain figures without influence here: {}", self.without_influence.len());
+        if !self.not_tried.is_empty() {
+            let (count, then) = (self.not_tried.len(), "the same command goes on with them");
+            let _ = writeln!(text, "uncertain figures not tried yet: {count}; {then}");
+        }
         for line in &self.impossible {
             let _ = writeln!(text, "note: {line}");
         }
@@ -166,54 +186,35 @@ impl Ranking {
     }
 }
 
+/// How sure a move is, the least first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Sure {
+    /// It is zero as printed.
+    Zero,
+    WithinNoise,
+    Beyond,
+}
+
+impl Move {
+    fn sure(&self) -> Sure {
+        match self.noise {
+            _ if is_zero(self.by, DECIMALS) => Sure::Zero,
+            Some(noise) if self.by.abs() <= noise => Sure::WithinNoise,
+            _ => Sure::Beyond,
+        }
+    }
+}
+
 impl Ranked {
-    /// Whether an end moves the result beyond the noise; by how much at most it does, or else within the noise: first the change,
-    /// then the level.
-    fn farthest(&self) -> (bool, f64, f64) {
-        let of = |moved: &Moved| moved.change.clone().or_else(|| moved.level.clone());
-        let told = |it: &Move| it.noise.is_none_or(|noise| it.by.abs() > noise);
-        let beyond = [of(&self.low), of(&self.high)].iter().flatten().any(told);
-        let most = |of: &dyn Fn(&Moved) -> Option<f64>| {
-            [of(&self.low), of(&self.high)].into_iter().flatten().map(f64::abs).fold(0.0, f64::max)
-        };
-        (
-            beyond,
-            most(&|moved| moved.change.as_ref().map(|it| it.by)),
-            most(&|moved| moved.level.as_ref().map(|it| it.by)),
-        )
-    }
-
-    /// The value and the range in which it is believed.
-    fn span(&self) -> String {
-        format!("{} ({} to {}) {}", self.value, self.range.0, self.range.1, self.unit)
-    }
-
-    /// With so many columns for the name and for the value.
-    fn line(&self, width: usize, values: usize, arms: bool) -> String {
-        let of = |moved: &Moved| if arms { moved.change.clone() } else { moved.level.clone() };
-        let moves = [of(&self.low), of(&self.high)];
-        let cell = |it: &Option<Move>| match it {
-            None => "-".to_string(),
-            Some(it) => {
-                let within = it.noise.is_some_and(|noise| it.by.abs() <= noise);
-                format!("{}{:+.2}", if within { "~" } else { "" }, it.by)
-            }
-        };
-        let noise = moves
-            .iter()
-            .flatten()
-            .filter_map(|it| it.noise)
-            .fold(None, |most: Option<f64>, noise| Some(most.map_or(noise, |most| most.max(noise))));
-        let noise = noise.map_or("-".to_string(), |noise| format!("{noise:.2}"));
-        let level = |moved: &Moved| match &moved.level {
-            Some(it) if arms => format!("{:+.1}%", it.by),
-            _ => "-".to_string(),
-        };
-        let widest = moves.iter().flatten().max_by(|a, b| a.by.abs().total_cmp(&b.by.abs()));
-        let row = widest.map_or("", |it| it.row.as_str());
-        let cells = [cell(&moves[0]), cell(&moves[1]), noise, level(&self.low), level(&self.high)];
-        let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
-        format!("{:<width$}  {:<9} {:<values$}{cells}  {row}", self.figure, self.how, self.span())
+    /// How sure the surest move of its ends is, how far the farthest of those as sure goes, and how far the level. Moves are the
+    /// change's, or the level's where there is no change.
+    fn farthest(&self) -> (Sure, f64, f64) {
+        let moves = || [&self.low, &self.high].into_iter().filter_map(|end| end.change.as_ref().or(end.level.as_ref()));
+        let farthest = |moves: &mut dyn Iterator<Item = &Move>| moves.map(|it| it.by.abs()).fold(0.0, f64::max);
+        let sure = moves().map(Move::sure).max().unwrap_or(Sure::Zero);
+        // One zero is as far as another.
+        let far = if sure == Sure::Zero { 0.0 } else { farthest(&mut moves().filter(|it| it.sure() == sure)) };
+        (sure, far, farthest(&mut [&self.low, &self.high].into_iter().filter_map(|end| end.level.as_ref())))
     }
 }
 
@@ -340,27 +341,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_within_the_noise_says_so() {
+    fn zeros_come_after_what_is_unclear() {
         let moved = |by: f64, noise: f64| {
             let change = Some(Move { row: "b".to_string(), by, noise: Some(noise) });
-            Moved { change, level: Some(Move { row: "b".to_string(), by: 3.0, noise: None }) }
+            let level = Some(Move { row: "b".to_string(), by: 3.0, noise: None });
+            Moved { change, level, not_tried: false }
         };
-        let figure = Ranked {
-            figure: "line.llc".to_string(),
-            how: "guess".to_string(),
-            value: "21".to_string(),
-            range: ("20".to_string(), "30".to_string()),
-            unit: "ns".to_string(),
-            low: moved(-0.1, 0.5),
-            high: moved(1.25, 0.4),
-        };
-        let line = figure.line(10, 30, true);
-        assert_eq!(
-            line.split_whitespace().collect::<Vec<_>>().join(" "),
-            "line.llc guess 21 (20 to 30) ns ~-0.10 +1.25 0.50 +3.0% +3.0% b"
-        );
-        assert_eq!(figure.farthest(), (true, 1.25, 3.0));
-        let unclear = Ranked { high: moved(9.0, 9.5), ..figure };
-        assert_eq!(unclear.farthest(), (false, 9.0, 3.0));
+        let figure =
+            |low: (f64, f64), high: (f64, f64)| table::tests::figure(moved(low.0, low.1), moved(high.0, high.1));
+        let clear = figure((-0.1, 0.5), (1.25, 0.4));
+        assert_eq!(clear.farthest(), (Sure::Beyond, 1.25, 3.0));
+        // It is ranked by what is beyond the noise.
+        let half = figure((-40.0, 50.0), (0.5, 0.4));
+        assert_eq!(half.farthest(), (Sure::Beyond, 0.5, 3.0));
+        let unclear = figure((-0.1, 0.5), (-21.76, 30.0));
+        assert_eq!(unclear.farthest(), (Sure::WithinNoise, 21.76, 3.0));
+        let zero = figure((0.004, 0.0), (-0.001, 0.0));
+        assert_eq!(zero.farthest(), (Sure::Zero, 0.0, 3.0));
+        assert!(clear.farthest() > half.farthest() && half.farthest() > unclear.farthest());
+        assert!(unclear.farthest() > zero.farthest());
     }
 }
