@@ -11,7 +11,6 @@ use os::timer_wheel::TimerSlack;
 use os::{Os, OsRules, paths};
 use sched::attr::SchedAttr;
 use sched::core::{Boot, Sched};
-use sched::layout::GlobalLine;
 use sched::sched::{Policy, TaskId};
 use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
@@ -24,8 +23,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::{CpuId, CpuMask, Cycles, Ns, Ps};
 
-const CPU1: CpuId = CpuId(1);
-const CPU2: CpuId = CpuId(2);
+pub const CPU1: CpuId = CpuId(1);
+pub const CPU2: CpuId = CpuId(2);
 /// What an interrupt takes, and a round of a softirq.
 const IRQ: Ns = Ns(1_000);
 const ROUND: Ns = Ns(100_000);
@@ -42,21 +41,21 @@ impl Program for List {
     }
 }
 
-fn pinned(comm: &str, cpu: CpuId, ops: impl IntoIterator<Item = Op>) -> TaskSpec {
+pub fn pinned(comm: &str, cpu: CpuId, ops: impl IntoIterator<Item = Op>) -> TaskSpec {
     TaskSpec { cpus: Some(CpuMask::single(cpu)), ..TaskSpec::new(comm, List(ops.into_iter().collect())) }
 }
 
-fn report(series: u32) -> Op {
+pub fn report(series: u32) -> Op {
     Op::Report { series, value: 0 }
 }
 
 /// Four CPUs of 1 GHz on which nothing of the kernel takes time but interrupts and softirqs.
-fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<true> {
+pub fn machine(rules: IrqRules, idle: IdleRules, sink: Option<Box<dyn Sink>>) -> LinuxSim<true> {
     machine_of(rules, idle, sink, |_| ())
 }
 
 /// The same with other prices.
-fn machine_of(
+pub fn machine_of(
     rules: IrqRules,
     idle: IdleRules,
     sink: Option<Box<dyn Sink>>,
@@ -88,11 +87,11 @@ fn machine_of(
     Sim::new(Sched::new(hardware, boot), os, 250)
 }
 
-fn finish(sim: &mut LinuxSim<true>) {
+pub fn finish(sim: &mut LinuxSim<true>) {
     assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
 }
 
-fn value(sim: &LinuxSim<true>, series: u32) -> u64 {
+pub fn value(sim: &LinuxSim<true>, series: u32) -> u64 {
     sim.samples.iter().find(|sample| sample.series == series).expect("it was reported").value
 }
 
@@ -119,44 +118,6 @@ fn an_interrupt_lands_on_a_cpu_of_its_mask_and_takes_that_cpus_time() {
     // Ten interrupts with a round each: the one CPU's task ends so much later than the other's.
     let late = value(&sim, 2) - value(&sim, 1);
     assert_eq!(late, 10 * (IRQ.0 + ROUND.0));
-}
-
-#[test]
-fn a_tick_that_takes_longer_than_its_period_leaves_time_for_others() {
-    let slow = |prices: &mut Prices| prices.paths[paths::TICK_SCHED_TIMER.0 as usize] = Cycles(5_000_000);
-    let mut sim = machine_of(IrqRules::V4_15, IdleRules::V6_1, None, slow);
-    sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(20)), report(1)]));
-    finish(&mut sim);
-    // Three ticks of 5 ms, whose period is 4 ms, and then as long for others.
-    let (took, ticks) = (value(&sim, 1), sim.ticks(CPU1));
-    assert!((35_000_000..60_000_000).contains(&took), "{took} ns");
-    assert!((3..=9).contains(&ticks), "{ticks} ticks");
-}
-
-#[test]
-fn who_keeps_the_time_hands_that_over_as_it_goes_offline() {
-    let counted = |offline: Option<CpuId>| {
-        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, None);
-        sim.sched.arch.start_profile(Ps::ZERO);
-        sim.sched.arch.record_lines();
-        for cpu in [CPU1, CPU2] {
-            sim.spawn(CpuId(0), pinned("hog", cpu, [Op::RunFor(Ns::from_ms(100))]));
-        }
-        if let Some(cpu) = offline {
-            sim.at(Ns::from_ms(30), Change::CpuOffline(cpu));
-        }
-        assert_eq!(sim.run(Ns::from_ms(90)), End::Time);
-        let lines = sim.sched.arch.lines_touched().expect("it records").lines();
-        let jiffies = lines.iter().find(|touched| touched.line == GlobalLine::Jiffies.line()).expect("it is written");
-        jiffies.by.iter().map(|(_, _, counts)| counts.stores).sum::<u64>()
-    };
-    // Every 4 ms somebody counts, whoever is up.
-    let all = counted(None);
-    assert!((20..=24).contains(&all), "{all}");
-    for cpu in [CPU1, CPU2] {
-        let with = counted(Some(cpu));
-        assert!(with >= all - 1, "{cpu:?}: {with} of {all}");
-    }
 }
 
 #[test]

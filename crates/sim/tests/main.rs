@@ -12,3 +12,4 @@ mod numa;
 mod preempt;
 mod scenario;
 mod scenarios;
+mod ticks;
