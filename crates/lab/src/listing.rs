@@ -125,7 +125,9 @@ fn rests_on(description: &Description) -> String {
         };
         let _ = writeln!(text, "{what} in [{section}]: {}{more}", widest.join(", "));
     }
-    text.push_str("`fairground sensitivity` says on which of them that have room an experiment's result depends.\n");
+    text.push_str(
+        "`fairground sensitivity` says on which of those with room in their range an experiment's result depends.\n",
+    );
     text
 }
 

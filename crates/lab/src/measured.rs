@@ -440,6 +440,13 @@ mod tests {
         assert!((difference - (1.0 / 1.05 - 1.0) * 100.0).abs() < 1e-9);
         let text = measured.text(&rows);
         assert!(text.contains("hackbench-pipes 4 (s)") && text.contains("-2.4%"), "{text}");
+        // However long an arm's name, heads stand apart and above their columns.
+        let mut long = rows.clone();
+        long.iter_mut().for_each(|row| row.predictions[0].arm = "a".repeat(60));
+        let text = measured.text(&long);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].ends_with(&format!("  {}  difference", "a".repeat(60))), "{text}");
+        assert_eq!(lines[1].len(), lines[2].len(), "{text}");
         // A run that is missing leaves its row out.
         let rows = measured.rows(&experiment, &|job| (job.point == 0).then_some(&one));
         assert_eq!(rows.len(), 1);
