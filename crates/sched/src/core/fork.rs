@@ -19,6 +19,7 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn sched_fork(&mut self, parent: Option<TaskId>, init: TaskInit) -> TaskId {
         let cpu = self.this_cpu;
         let attr = init.attr.unwrap_or_else(|| self.attr_of_child(parent));
+        self.sched_idle_used |= attr.sched_policy == Policy::Idle;
         let static_prio = DEFAULT_PRIO + attr.sched_nice;
         let prio = normal_prio(attr.sched_policy, attr.sched_priority as u8, static_prio);
         // Handed on as it is, or bound by the kernel; else asked for.

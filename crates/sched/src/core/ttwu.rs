@@ -46,10 +46,12 @@ behaviour! {
 }
 
 behaviour! {
-    /// Whether a wakeup of a task that runs, about to sleep, looks whether it should preempt.
+    /// Whether a wakeup of a task that has not left its queue does what a wakeup that queues one does.
     pub enum WakeRunning = "core.wake_running" {
-        Preempts = "preempts", since "v2.6.23", commit "", "yes";
-        Skips = "skips", since "v6.3", commit "efe09385864f", "no";
+        Preempts = "preempts", since "v2.6.23", commit "",
+            "yes: looks whether it should preempt, pushes real-time and deadline tasks, ends the CPU's measure of idleness (avg_idle)";
+        Skips = "skips", since "v6.3", commit "efe09385864f",
+            "nothing of it; but whether one should preempt that does not run, as its dequeue was delayed";
     }
 }
 
@@ -147,8 +149,11 @@ impl<A: Arch> Sched<A> {
         if self.se[self.task[p].se].sched_delayed {
             self.enqueue_task(cpu, p, QueueFlags { noclock: true, delayed: true, ..QueueFlags::default() });
         }
-        let preempts = self.kernel.core.wake_running == WakeRunning::Preempts || !self.task[p].on_cpu;
-        self.ttwu_do_wakeup(cpu, p, flags, preempts);
+        let as_any = self.kernel.core.wake_running == WakeRunning::Preempts;
+        self.ttwu_do_wakeup(cpu, p, flags, as_any || !self.task[p].on_cpu);
+        if as_any {
+            self.has_woken(cpu, p);
+        }
         self.rq_unlock(cpu);
     }
 
@@ -224,6 +229,7 @@ impl<A: Arch> Sched<A> {
         };
         self.activate_task(cpu, p, enqueue);
         self.ttwu_do_wakeup(cpu, p, flags, true);
+        self.has_woken(cpu, p);
     }
 
     /// core.c: ttwu_do_wakeup(). `preempts`: first looks whether `p` should preempt what runs (callers do so from v6.3 on).
@@ -238,6 +244,11 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
         }
+    }
+
+    /// The end of ttwu_do_activate(); of ttwu_do_wakeup() until v6.2.
+    #[inline(always)]
+    fn has_woken(&mut self, cpu: CpuId, p: TaskId) {
         self.task_woken(cpu, p);
         if self.rq[cpu].idle_stamp != 0 {
             self.write_rq_idle(cpu);

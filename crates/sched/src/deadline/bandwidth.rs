@@ -336,7 +336,7 @@ impl<A: Arch> Sched<A> {
         let (cpu, se) = (self.task[p].cpu, DlSe::Task(p));
         self.stop_contending(se);
         let dl_rq = &mut self.dl[cpu];
-        dl_rq.this_bw = dl_rq.this_bw - self.dl_se[p].dl_bw + new_bw;
+        dl_rq.this_bw = dl_rq.this_bw.saturating_sub(self.dl_se[p].dl_bw) + new_bw;
     }
 
     /// A sleeper's bandwidth counts as used no more, though its 0-lag time has not come.

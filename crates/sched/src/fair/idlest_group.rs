@@ -129,9 +129,10 @@ impl<A: Arch> Sched<A> {
             sgs.group_util += self.cpu_util_without(i, p);
             sgs.group_runnable += self.cpu_runnable_without(i, p);
             let local = u32::from(self.task_running_on_cpu(i, p));
-            sgs.sum_h_nr_running += self.cfs_h_nr_running(i) - local;
-            let nr_running = self.rq[i].nr_running - local;
-            sgs.sum_nr_running += nr_running;
+            // Of a task whose group was throttled while it ran the counts know nothing: they wrap, as the kernel's.
+            sgs.sum_h_nr_running = sgs.sum_h_nr_running.wrapping_add(self.cfs_h_nr_running(i).wrapping_sub(local));
+            let nr_running = self.rq[i].nr_running.wrapping_sub(local);
+            sgs.sum_nr_running = sgs.sum_nr_running.wrapping_add(nr_running);
             if nr_running == 0 && self.idle_cpu_without(i, p) {
                 sgs.idle_cpus += 1;
             }

@@ -1,7 +1,7 @@
 //! rt.c: where real-time tasks run: as many of the highest as there are CPUs, each on one. A task that cannot run where it is
 //! is pushed to the CPU that has the lowest priority; a CPU whose priority falls pulls what waits elsewhere.
 
-use super::RtRq;
+use super::{RtRq, RtTask};
 use crate::access::Path;
 use crate::arch::Arch;
 use crate::behaviour;
@@ -166,7 +166,7 @@ impl<A: Arch> Sched<A> {
         let prio = self.task[p].prio;
         let stays = self.rq[cpu].curr.is_some_and(|curr| {
             let curr = &self.task[curr];
-            curr.prio < MAX_RT_PRIO && (curr.nr_cpus_allowed < 2 || curr.prio <= prio)
+            self.rt_task(curr) && (curr.nr_cpus_allowed < 2 || curr.prio <= prio)
         });
         if (stays || !self.rt_task_fits_capacity(p, cpu))
             && let Some(target) = self.find_lowest_rq(p)
@@ -176,6 +176,14 @@ impl<A: Arch> Sched<A> {
             return target;
         }
         cpu
+    }
+
+    /// include/linux/sched/rt.h: rt_task().
+    pub(crate) fn rt_task(&self, task: &TaskStruct) -> bool {
+        match self.kernel.rt.task {
+            RtTask::Counts => task.prio < MAX_RT_PRIO,
+            RtTask::Apart => (MAX_DL_PRIO..MAX_RT_PRIO).contains(&task.prio),
+        }
     }
 
     /// rt.c: find_lowest_rq(). The CPU of the lowest priority that is nearest to where the task was.

@@ -22,6 +22,14 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// Whether a deadline task counts as a real-time one (rt_task()): a task that wakes where one runs looks for another CPU at once.
+    pub enum RtTask = "rt.deadline_counts" {
+        Counts = "counts", since "v3.14", commit "", "yes, as its priority is below MAX_RT_PRIO";
+        Apart = "apart", since "v6.12", commit "", "no: who wakes there is queued, and then pushed";
+    }
+}
+
 /// rt.c's own differences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RtRules {
@@ -34,6 +42,7 @@ pub struct RtRules {
     pub fit: RtFit,
     pub statistics: RtStatistics,
     pub switched_to: RtSwitchedTo,
+    pub task: RtTask,
 }
 
 impl RtRules {
@@ -47,6 +56,7 @@ impl RtRules {
         fit: RtFit::Unseen,
         statistics: RtStatistics::Untold,
         switched_to: RtSwitchedTo::PushOnly,
+        task: RtTask::Counts,
     };
     pub const V4_15: RtRules = RtRules {
         period_start: PeriodStart::AtOnce,
@@ -62,6 +72,10 @@ impl RtRules {
         statistics: RtStatistics::Told,
         ..RtRules::V4_15
     };
-    pub const V6_12: RtRules =
-        RtRules { bandwidth: RtBandwidth::FairServer, overload: OverloadRule::Pushable, ..RtRules::V6_1 };
+    pub const V6_12: RtRules = RtRules {
+        bandwidth: RtBandwidth::FairServer,
+        overload: OverloadRule::Pushable,
+        task: RtTask::Apart,
+        ..RtRules::V6_1
+    };
 }

@@ -214,7 +214,7 @@ behaviours! {
         policy_change, cpu_allowed, affinity_dest, affinity_offline, stop_wait, hotplug,
     }
     cpufreq: CpufreqRules { update_util, schedutil, sugov_thread, sugov_busy, sugov_remote }
-    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to }
+    rt: RtRules { bandwidth, period_start, period_clock, push_ipi, overload, lowest_choice, fit, statistics, switched_to, task }
     dl: DlRules {
         tracking, admission, period_limits, reclaim, overflow, constrained, new_budget, runtime_scale, later_choice, fit,
         prio_changed, switched_to, leave_asleep, offline_migration, rebuild, new_limit, cpus_of_rt,

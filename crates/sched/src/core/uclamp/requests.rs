@@ -69,9 +69,10 @@ impl<A: Arch> Sched<A> {
         if self.kernel.core.uclamp == UtilClamp::Absent {
             return;
         }
+        let real_time = self.rt_task(&self.task[p]);
         for (id, request) in ClampId::BOTH.into_iter().zip(requests(attr)) {
             let of_class = match id {
-                ClampId::Min if self.task[p].prio < MAX_RT_PRIO => self.uclamp.util_min_rt_default,
+                ClampId::Min if real_time => self.uclamp.util_min_rt_default,
                 _ => uclamp_none(id),
             };
             let clamp = &mut self.task_cold[p].uclamp_req[id];
@@ -95,14 +96,16 @@ impl<A: Arch> Sched<A> {
         }
         self.uclamp_update_util_min_rt_default(p);
         if attr.asks_for_clamps() {
+            self.uclamp.sched_uclamp_used = true;
             self.__setscheduler_uclamp(p, attr);
         }
     }
 
     /// core.c: uclamp_update_util_min_rt_default(). Real-time tasks ask for a default of their own.
     fn uclamp_update_util_min_rt_default(&mut self, p: TaskId) {
+        let real_time = self.rt_task(&self.task[p]);
         let clamp = &mut self.task_cold[p].uclamp_req[ClampId::Min];
-        if self.kernel.core.uclamp != UtilClamp::Absent && self.task[p].prio < MAX_RT_PRIO && !clamp.user_defined {
+        if self.kernel.core.uclamp != UtilClamp::Absent && real_time && !clamp.user_defined {
             clamp.set(self.uclamp.util_min_rt_default, false);
         }
     }

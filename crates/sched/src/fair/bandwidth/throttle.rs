@@ -269,7 +269,8 @@ impl<A: Arch> Sched<A> {
             }
             level = self.se[se].parent;
         }
-        if self.has_fair_server() && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == delta.tasks {
+        // The first fair tasks of this CPU.
+        if self.has_fair_server() && delta.tasks > 0 && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == delta.tasks {
             self.dl_server_start(cpu);
         }
         self.add_nr_running(cpu, delta.tasks);

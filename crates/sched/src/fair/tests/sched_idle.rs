@@ -3,6 +3,61 @@
 use super::*;
 use crate::features::Feature;
 
+/// A task that has been SCHED_IDLE since its parent forked it.
+fn forked_idle(s: &mut Sched<Hand>, group: TgId, cpu: CpuId) -> TaskId {
+    s.on_cpu(cpu);
+    let init = TaskInit {
+        comm: "idle".to_owned(),
+        attr: Some(SchedAttr::fair(Policy::Idle, 0)),
+        cpus_allowed: Some(CpuMask::single(cpu)),
+        mm: 1,
+        group,
+    };
+    let p = s.sched_fork(None, init);
+    s.wake_up_new_task(p);
+    p
+}
+
+#[test]
+fn who_is_idle_from_its_birth_counts_as_one_who_becomes_it() {
+    for kernel in KERNELS.into_iter().chain([V6_12]) {
+        let mut s = machine(kernel, 1);
+        let group = s.sched_create_group(ROOT_TASK_GROUP, "group", 1024);
+        let normal = s.runner(CPU0);
+        for group in [ROOT_TASK_GROUP, group, group] {
+            forked_idle(&mut s, group, CPU0);
+        }
+        let counts = |s: &Sched<Hand>| {
+            let below = |tg: TgId| s.cfs_rq[s.tg[tg].cfs_rq[0]].idle_h_nr_running;
+            (below(ROOT_TASK_GROUP), below(group), s.sched_idle_rq(CPU0))
+        };
+        assert_eq!(counts(&s), (3, 2, false), "{}", kernel.name);
+        s.set_policy(normal, Policy::Idle);
+        assert_eq!(counts(&s), (4, 2, true), "{}", kernel.name);
+        for left in (0..4).rev() {
+            s.sleep(CPU0);
+            s.pass(MS);
+            s.on_cpu(CPU0);
+            assert!(counts(&s).0 >= left, "{}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn a_normal_task_preempts_one_that_is_idle_from_its_birth() {
+    for kernel in KERNELS.into_iter().chain([V6_12]) {
+        let mut s = machine(kernel, 1);
+        let sleeper = s.runner(CPU0);
+        s.sleep(CPU0);
+        forked_idle(&mut s, ROOT_TASK_GROUP, CPU0);
+        s.reschedule(CPU0);
+        s.pass(MS);
+        s.rq[CPU0].need_resched = false;
+        s.wake_from(CPU0, sleeper);
+        assert!(s.rq[CPU0].need_resched, "{}", kernel.name);
+    }
+}
+
 /// A normal and a SCHED_IDLE task on one CPU; the first one runs.
 fn pair(kernel: Kernel) -> (Sched<Hand>, TaskId, TaskId) {
     let mut s = machine(kernel, 1);

@@ -69,10 +69,11 @@ impl<A: Arch> Sched<A> {
         let mut tasks = if busiest.group_weight == 1 || sds.prefer_sibling {
             self.sibling_imbalance(env, sds)
         } else {
-            (i64::from(local.idle_cpus) - i64::from(busiest.idle_cpus)).max(0)
+            // The kernel's difference has no sign: where fewer are idle here it is next to 2^32.
+            i64::from(local.idle_cpus.wrapping_sub(busiest.idle_cpus))
         };
         if sd.flags.has(SdFlags::SD_NUMA) {
-            tasks = adjust_numa_imbalance(tasks, local.sum_nr_running + 1, sd.imb_numa_nr);
+            tasks = adjust_numa_imbalance(i64::from(tasks as i32), local.sum_nr_running + 1, sd.imb_numa_nr);
         }
         // Half of the difference makes both equal.
         (MigrationType::Task, tasks >> 1)
