@@ -54,7 +54,7 @@ pub(crate) fn touched<const COSTS: bool>(sim: &LinuxSim<COSTS>, kernel: &str, du
                 symbols.stack(&[Frame::Comm(1), Frame::Kernel(path)], &[String::new(), String::new()], Ps::ZERO);
             stack.frames.last().cloned().unwrap_or_else(|| path_name(path).to_string())
         }
-        Frame::Comm(comm) => comms.get(usize::from(comm)).cloned().unwrap_or_default(),
+        Frame::Comm(comm) => comms.get(comm as usize).cloned().unwrap_or_default(),
         Frame::User | Frame::Idle(_) => "main".to_string(),
     };
     let mut lines: Vec<TouchedLine> = Vec::new();

@@ -299,7 +299,7 @@ mod tests {
         format!("{} {}", stack.task, stack.frames.join(";"))
     }
 
-    fn kernel(comm: u16, paths: &[Path]) -> Vec<Frame> {
+    fn kernel(comm: u32, paths: &[Path]) -> Vec<Frame> {
         [Frame::Comm(comm)].into_iter().chain(paths.iter().map(|&path| Frame::Kernel(path))).collect()
     }
 

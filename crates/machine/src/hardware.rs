@@ -345,7 +345,8 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
     fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
         let work = Ps(self.prices.ipi_send.0 * self.ps_per_cycle(from));
         self.charge(work);
-        let at = self.now(from) + if COSTS { self.prices.ipi_delivery } else { Ps::ZERO };
+        let way = if COSTS { self.prices.ipi_delivery(self.topology.distance(from, to)) } else { Ps::ZERO };
+        let at = self.now(from) + way;
         self.outbox.push(Message { at, to, notice: Notice::Reschedule });
     }
 

@@ -12,8 +12,6 @@ use crate::prices::Prices;
 use crate::topology::Topology;
 use units::{CpuId, Ps};
 
-/// Bytes of a cache line.
-const LINE: u64 = 64;
 /// Nodes' latencies depend on each other where tasks have memory on several; after so many rounds they hardly move.
 const ROUNDS: usize = 3;
 /// A node stretches its latency this many times at most, in thousandths.
@@ -58,6 +56,8 @@ struct Asked {
     near: u64,
     /// Work goes on while lines come.
     ahead: bool,
+    /// What of them the last level cache has, in thousandths.
+    held: u64,
     /// What comes from memory: thousandths of lines.
     milli_lines: u64,
     /// Of each node: picoseconds of latency while nobody is in the way, and of the node's time.
@@ -73,11 +73,29 @@ impl Asked {
     }
 }
 
+/// What a CPU gets of the caches and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub cpu: CpuId,
+    /// What each cycle of its work takes longer for its lines.
+    pub longer: Ps,
+    /// How much of the lines that it asks its last level cache for that holds, in thousandths.
+    held: u64,
+}
+
+/// A CPU whose task has a demand, and what it gets; `None` until that has been settled.
+#[derive(Clone, Debug)]
+struct Running {
+    cpu: CpuId,
+    demand: Demand,
+    share: Option<Share>,
+}
+
 /// The demands of all tasks that run and have any.
 #[derive(Clone, Debug)]
 pub struct MemoryLoad {
     /// In order of the CPUs.
-    running: Vec<(CpuId, Demand)>,
+    running: Vec<Running>,
     /// By node, in thousandths of its latency while nobody is in the way.
     stretch: Vec<u64>,
 }
@@ -89,37 +107,44 @@ impl MemoryLoad {
 
     /// CPUs that run who asks for something.
     pub fn cpus(&self) -> impl Iterator<Item = CpuId> {
-        self.running.iter().map(|(cpu, _)| *cpu)
+        self.running.iter().map(|running| running.cpu)
+    }
+
+    fn of(&self, cpu: CpuId) -> Result<usize, usize> {
+        self.running.binary_search_by_key(&cpu, |running| running.cpu)
     }
 
     pub fn demand(&self, cpu: CpuId) -> Option<&Demand> {
-        self.running.iter().find(|(of, _)| *of == cpu).map(|(_, demand)| demand)
+        self.of(cpu).ok().map(|at| &self.running[at].demand)
     }
 
     /// What runs on `cpu` asks for this from now on.
     pub fn set(&mut self, cpu: CpuId, demand: Option<Demand>) {
-        let at = self.running.partition_point(|(of, _)| *of < cpu);
-        let known = self.running.get(at).is_some_and(|(of, _)| *of == cpu);
-        match (known, demand) {
-            (true, Some(demand)) => self.running[at].1 = demand,
-            (true, None) => drop(self.running.remove(at)),
-            (false, Some(demand)) => self.running.insert(at, (cpu, demand)),
-            (false, None) => {}
+        match (self.of(cpu), demand) {
+            (Ok(at), Some(demand)) => self.running[at].demand = demand,
+            (Ok(at), None) => drop(self.running.remove(at)),
+            (Err(at), Some(demand)) => self.running.insert(at, Running { cpu, demand, share: None }),
+            (Err(_), None) => {}
         }
     }
 
-    /// How much of the lines that a CPU's last level cache is asked for it holds, in thousandths: as much as it has room for the sets
-    /// of those who run there.
-    fn held(&self, topology: &Topology, prices: &Prices, cpu: CpuId) -> u64 {
-        let llc = topology.cpu(cpu).llc;
-        let here = self.running.iter().filter(|(other, _)| topology.cpu(*other).llc == llc);
-        let sets: u64 = here.map(|(_, demand)| demand.fetches.working_set).sum();
-        let room = prices.llc_bytes_of(llc as usize);
-        if sets <= room { 1000 } else { (u128::from(room) * 1000 / u128::from(sets)) as u64 }
+    /// How much of the lines that each last level cache is asked for it holds, in thousandths: as much as it has room for the sets of
+    /// those who run there.
+    fn held(&self, topology: &Topology, prices: &Prices) -> Vec<u64> {
+        let mut sets = vec![0u64; topology.llcs().len()];
+        for Running { cpu, demand, .. } in &self.running {
+            sets[topology.cpu(*cpu).llc as usize] += demand.fetches.working_set;
+        }
+        let held = |(llc, sets): (usize, u64)| match prices.llc_bytes_of(llc) {
+            room if sets <= room => 1000,
+            room => (u128::from(room) * 1000 / u128::from(sets)) as u64,
+        };
+        sets.into_iter().enumerate().map(held).collect()
     }
 
-    fn asked(&self, topology: &Topology, prices: &Prices, cpu: CpuId, demand: &Demand, ps_per_cycle: u64) -> Asked {
-        let held = self.held(topology, prices, cpu);
+    fn asked(topology: &Topology, prices: &Prices, held: &[u64], running: &Running, ps_per_cycle: u64) -> Asked {
+        let Running { cpu, ref demand, .. } = *running;
+        let held = held[topology.cpu(cpu).llc as usize];
         let Fetches { lines, order, .. } = demand.fetches;
         let lines = u64::from(lines);
         let parallel = if order == Order::Chained { 1 } else { prices.refill_parallel };
@@ -133,22 +158,18 @@ impl MemoryLoad {
             let latency = prices.memory_load(topology.memory_distance(cpu, node)).0;
             let far = topology.nodes()[usize::from(node)].cpus.is_empty();
             let ps_per_kib = if far { prices.far_memory_ps_per_kib } else { prices.memory_ps_per_kib };
-            let delivery = milli_lines * LINE * ps_per_kib / 1024 / 1000;
+            let delivery = milli_lines * prices.line_bytes * ps_per_kib / 1024 / 1000;
             (node, milli_lines * latency / 1000 / parallel, delivery)
         };
         let (work, ahead) = (1000 * ps_per_cycle, order == Order::Ahead);
-        Asked { cpu, work, near, ahead, milli_lines, far: nodes.iter().map(of_node).collect() }
+        Asked { cpu, work, near, ahead, held, milli_lines, far: nodes.iter().map(of_node).collect() }
     }
 
-    /// What each CPU's work takes longer for its lines: picoseconds for each cycle, in order of [`MemoryLoad::cpus`]. `ps_per_cycle`:
-    /// what a cycle takes without them.
-    pub fn settle(
-        &mut self,
-        topology: &Topology,
-        prices: &Prices,
-        ps_per_cycle: impl Fn(CpuId) -> u64,
-    ) -> Vec<(CpuId, Ps)> {
-        let asked = |(cpu, demand): &(CpuId, Demand)| self.asked(topology, prices, *cpu, demand, ps_per_cycle(*cpu));
+    /// What CPUs get that is not what they got so far, in order of [`MemoryLoad::cpus`]; each is to be told of it by [`MemoryLoad::take`].
+    /// `ps_per_cycle`: what a cycle takes without lines.
+    pub fn settle(&mut self, topology: &Topology, prices: &Prices, ps_per_cycle: impl Fn(CpuId) -> u64) -> Vec<Share> {
+        let held = self.held(topology, prices);
+        let asked = |of: &Running| MemoryLoad::asked(topology, prices, &held, of, ps_per_cycle(of.cpu));
         let asked: Vec<Asked> = self.running.iter().map(asked).collect();
         self.stretch.fill(1000);
         for _ in 0..ROUNDS {
@@ -156,16 +177,34 @@ impl MemoryLoad {
                 self.stretch[node] = stretch_of(&asked, &self.stretch, node);
             }
         }
-        let longer = |asked: &Asked| (asked.cpu, Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000));
-        asked.iter().map(longer).collect()
+        let share = |asked: &Asked| {
+            let longer = Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000);
+            Share { cpu: asked.cpu, longer, held: asked.held }
+        };
+        let settled = asked.iter().map(share).zip(&self.running);
+        settled.filter(|(share, running)| running.share != Some(*share)).map(|(share, _)| share).collect()
     }
 
-    /// What `cpu`'s task brings into its core's caches and into its last level cache in so many cycles: bytes.
-    pub fn streamed(&self, topology: &Topology, prices: &Prices, cpu: CpuId, cycles: u64) -> (u64, u64) {
-        let Some(demand) = self.demand(cpu) else { return (0, 0) };
-        let bytes = u64::from(demand.fetches.lines) * LINE * cycles / 1000;
-        (bytes, bytes * (1000 - self.held(topology, prices, cpu)) / 1000)
+    /// A CPU gets this from now on.
+    pub fn take(&mut self, share: Share) {
+        if let Ok(at) = self.of(share.cpu) {
+            self.running[at].share = Some(share);
+        }
     }
+
+    /// What `cpu`'s task brings into its core's caches and into its last level cache in so much time, at `ps_per_cycle` with the lines: bytes.
+    pub fn streamed(&self, prices: &Prices, cpu: CpuId, spent: Ps, ps_per_cycle: u64) -> (u64, u64) {
+        let Ok(at) = self.of(cpu) else { return (0, 0) };
+        let Running { demand, share, .. } = &self.running[at];
+        let bytes = in_time(u64::from(demand.fetches.lines) * prices.line_bytes, spent, ps_per_cycle);
+        (bytes, bytes * (1000 - share.map_or(1000, |share| share.held)) / 1000)
+    }
+}
+
+/// How much of what 1000 cycles of work come to so much time does, at `ps_per_cycle`.
+pub(crate) fn in_time(of_1000_cycles: u64, spent: Ps, ps_per_cycle: u64) -> u64 {
+    let (whole, part) = (spent.0 / ps_per_cycle, spent.0 % ps_per_cycle);
+    (whole * of_1000_cycles + part * of_1000_cycles / ps_per_cycle) / 1000
 }
 
 /// The least stretch of a node's latency, in thousandths, at which it delivers what it is asked for; the others' being as they are.
@@ -231,7 +270,7 @@ mod tests {
         for (cpu, demand) in demands {
             load.set(CpuId::new(cpu), Some(demand));
         }
-        load.settle(&topology, &prices, |_| 1000).into_iter().map(|(_, longer)| longer.0).collect()
+        load.settle(&topology, &prices, |_| 1000).into_iter().map(|share| share.longer.0).collect()
     }
 
     #[test]
@@ -316,8 +355,53 @@ mod tests {
         assert_eq!(load.cpus().collect::<Vec<_>>(), [CpuId(1), CpuId(2), CpuId(3)]);
         load.set(CpuId(2), None);
         load.set(CpuId(2), None);
-        assert_eq!(load.settle(&topology, &prices, |_| 1000).len(), 2);
-        assert_eq!(load.streamed(&topology, &prices, CpuId(1), 1_000_000), (50 * 64 * 1000, 0));
-        assert_eq!(load.streamed(&topology, &prices, CpuId(2), 1_000_000), (0, 0));
+        let settled = load.settle(&topology, &prices, |_| 1000);
+        assert_eq!(settled.iter().map(|share| share.cpu.0).collect::<Vec<_>>(), [1, 3]);
+        settled.into_iter().for_each(|share| load.take(share));
+        assert_eq!(load.streamed(&prices, CpuId(1), Ps::from_ns(1_000_000), 1000), (50 * 64 * 1000, 0));
+        assert_eq!(load.streamed(&prices, CpuId(2), Ps::from_ns(1_000_000), 1000), (0, 0));
+    }
+
+    #[test]
+    fn longer_lines_take_more_of_what_a_node_delivers() {
+        let (topology, prices) = setup();
+        // Two ask for 3200 bytes in 1.5 us each, of the 8 a ns that there are; of 128 bytes to the line three are too many.
+        let of = |line_bytes: u64, count: usize| {
+            let demands = (0..count).map(|cpu| (cpu, demand(16_000, &[]))).collect();
+            settled_on((topology.clone(), Prices { line_bytes, ..prices.clone() }), demands)[0]
+        };
+        assert_eq!([of(64, 1), of(64, 3), of(128, 1)], [499, 499, 499]);
+        assert!((1000 + of(128, 3)).abs_diff(3 * 800) <= 24, "{}", of(128, 3));
+    }
+
+    #[test]
+    fn only_who_gets_something_else_is_named() {
+        let (topology, prices) = setup();
+        let mut load = MemoryLoad::new(&topology);
+        let mut settle = |load: &mut MemoryLoad, slow: u64| -> Vec<u16> {
+            let settled = load.settle(&topology, &prices, |cpu| if cpu.0 == 0 { slow } else { 1000 });
+            settled.iter().for_each(|&share| load.take(share));
+            settled.into_iter().map(|share| share.cpu.0).collect()
+        };
+        for cpu in [0, 1, 8] {
+            load.set(CpuId::new(cpu), Some(demand(8, &[])));
+        }
+        assert_eq!(settle(&mut load, 1000), [0, 1, 8]);
+        assert!(settle(&mut load, 1000).is_empty());
+        // Sets of 24 MiB in 16: those of this cache are served worse.
+        load.set(CpuId(2), Some(demand(8, &[])));
+        assert_eq!(settle(&mut load, 1000), [0, 1, 2]);
+        assert!(settle(&mut load, 2000).is_empty(), "a slower CPU waits as long for lines that nobody else wants");
+        // Eight want more than the node delivers: when one of them is slower the others get more.
+        (0..8).for_each(|cpu| load.set(CpuId(cpu), Some(demand(16_000, &[]))));
+        assert_eq!(settle(&mut load, 1000), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(settle(&mut load, 8000), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn time_that_is_no_whole_cycle_counts() {
+        assert_eq!(in_time(64_000, Ps(10_500), 1000), 64 * 21 / 2);
+        assert_eq!(in_time(1_000_000, Ps(999), 1_000_000), 0);
+        assert_eq!(in_time(64_000 * 1000, Ps(900_000), 1_000_000), 64 * 900);
     }
 }

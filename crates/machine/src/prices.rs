@@ -52,8 +52,9 @@ pub struct Prices {
     /// What threads of a core leave each other.
     pub smt: SmtPrices,
     pub lines: LinePrices,
-    /// From the send of a reschedule interrupt to its first instruction on a running target.
+    /// From the send of a reschedule interrupt to its first instruction on a running target; the same to another package.
     pub ipi_delivery: Ps,
+    pub ipi_delivery_remote: Ps,
     /// Ticks come within so long of their time.
     pub tick_jitter: Ps,
     /// Bytes of a core's cache that a tick uses, and how many of its lines are fetched at a time.
@@ -71,6 +72,8 @@ pub struct Prices {
     pub mwait: bool,
     /// Packages enter their own idle states all together or not at all.
     pub packages_together: bool,
+    /// Bytes of a cache line.
+    pub line_bytes: u64,
     /// A core's own caches: the first level's for data, and the second level, and what a load from there takes. Both levels by core,
     /// where the machine tells them; else all cores have these.
     pub l1_bytes: u64,
@@ -127,6 +130,15 @@ impl Prices {
         std::iter::once(&self.idle_states).chain(kinds).filter_map(first).min().unwrap_or(usize::MAX)
     }
 
+    /// An interrupt's way to a running CPU.
+    #[inline]
+    pub fn ipi_delivery(&self, distance: Distance) -> Ps {
+        match distance {
+            Distance::Remote(_) => self.ipi_delivery_remote,
+            _ => self.ipi_delivery,
+        }
+    }
+
     /// A line from memory at that distance.
     pub fn memory_load(&self, distance: Distance) -> Ps {
         self.memory_far.get(distance.index()).copied().unwrap_or(self.lines.memory)
@@ -161,6 +173,7 @@ impl Prices {
                 disputed_from: u64::MAX,
             },
             ipi_delivery: Ps::ZERO,
+            ipi_delivery_remote: Ps::ZERO,
             tick_jitter: Ps::ZERO,
             tick_footprint: 0,
             tick_parallel: 1,
@@ -170,6 +183,7 @@ impl Prices {
             idle_states_of_kinds: Vec::new(),
             mwait: true,
             packages_together: false,
+            line_bytes: 64,
             l1_bytes: 0,
             l2_bytes: 0,
             l2_load: Cycles(0),
@@ -191,6 +205,7 @@ mod tests {
     use crate::hardware::Hardware;
     use crate::idle::IdleRules;
     use crate::topology::{Numbering, from_synthetic};
+    use sched::arch::Arch;
     use sched::versions::V4_16;
 
     #[test]
@@ -205,5 +220,20 @@ mod tests {
         };
         assert_eq!(speeds(true), (1000, 4000));
         assert_eq!(speeds(false), (1000, 1000));
+    }
+
+    #[test]
+    fn an_interrupt_takes_its_own_time_to_another_package() {
+        let topology = from_synthetic("pack:2 [numa] l3:2 core:2 pu:2", "t", Numbering::AsListed).unwrap();
+        let (near, far) = (Ps(600_000), Ps(900_000));
+        let prices = Prices { ipi_delivery: near, ipi_delivery_remote: far, ..Prices::free() };
+        let mut hardware = Hardware::<true>::new(topology, prices, V4_16.layout(), IdleRules::V4_15, 1);
+        // A sibling, a core, another cache of the package, the other package.
+        for (to, way) in [(1, near), (2, near), (4, near), (8, far), (15, far)] {
+            hardware.begin(CpuId(0), Ps::ZERO);
+            hardware.smp_send_reschedule(CpuId(0), CpuId(to));
+            let sent = hardware.outbox().pop().expect("one was sent");
+            assert_eq!((sent.at, sent.to), (way, CpuId(to)));
+        }
     }
 }

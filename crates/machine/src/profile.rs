@@ -7,7 +7,7 @@ use units::Ps;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame {
     /// The work of one kind of task, by the number of its name; the bottom of every stack. 0 is the idle task.
-    Comm(u16),
+    Comm(u32),
     /// User mode.
     User,
     /// Waiting in an idle state, by its number.
@@ -62,7 +62,7 @@ impl CallTree {
 
     /// What runs on a CPU now: its stacks begin with this name.
     #[cold]
-    pub fn run(&mut self, cpu: usize, comm: u16) {
+    pub fn run(&mut self, cpu: usize, comm: u32) {
         let root = if comm == 0 { 0 } else { self.child(0, Frame::Comm(comm)) };
         self.root[cpu] = root;
         self.at[cpu] = root;

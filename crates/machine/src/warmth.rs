@@ -23,9 +23,6 @@ use crate::prices::Prices;
 use crate::topology::{CacheKind, Distance, Topology};
 use units::{CpuId, Ps, prefetch};
 
-/// Bytes of a cache line.
-const LINE: u64 = 64;
-
 /// The caches of a core, nearest first.
 const OWN: usize = 2;
 const L1: usize = 0;
@@ -194,7 +191,7 @@ impl Warmth {
         let missing = (others + kept).saturating_sub(size).min(kept);
         self.taken_in[core][L2] += missing;
         self.ticked[core] = self.taken_in[core][L2];
-        Ps(missing.div_ceil(LINE) * prices.lines.llc_hit.0 / prices.tick_parallel)
+        Ps(missing.div_ceil(prices.line_bytes) * prices.lines.llc_hit.0 / prices.tick_parallel)
     }
 
     /// The core of `cpu`, on which nothing runs, has emptied its own caches into the last level cache.
@@ -253,7 +250,7 @@ fn own_level_2(topology: &Topology) -> Vec<bool> {
 
 /// How long it takes to fetch so many bytes, several lines at once.
 fn refill(prices: &Prices, bytes: u64, per_line: Ps) -> Ps {
-    Ps(bytes.div_ceil(LINE) * per_line.0 / prices.refill_parallel)
+    Ps(bytes.div_ceil(prices.line_bytes) * per_line.0 / prices.refill_parallel)
 }
 
 #[cfg(test)]

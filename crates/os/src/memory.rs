@@ -60,11 +60,34 @@ struct Batch {
 #[derive(Clone, Debug)]
 struct Region {
     batches: Vec<Batch>,
-    /// Batches that are not there yet.
+    /// Batches that are not there yet, and how many are on which node.
     absent: usize,
+    on: Vec<(u16, u64)>,
     pinned: bool,
     /// Areas in which it is mapped.
     areas: Vec<u32>,
+}
+
+impl Region {
+    /// So many batches more are on a node.
+    fn count(&mut self, node: u16, batches: u64) {
+        match self.on.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, count)) => *count += batches,
+            None => self.on.push((node, batches)),
+        }
+    }
+
+    /// A batch comes to a node.
+    fn place(&mut self, batch: u32, node: u16) {
+        match self.batches[batch as usize].node.replace(node) {
+            None => self.absent -= 1,
+            Some(from) => {
+                let on = self.on.iter_mut().find(|(known, _)| *known == from);
+                on.expect("it was counted there").1 -= 1;
+            }
+        }
+        self.count(node, 1);
+    }
 }
 
 /// A region in an address space.
@@ -109,6 +132,8 @@ pub struct Memory {
     touching: usize,
     /// Pages that were moved.
     pub pages_migrated: u64,
+    /// Pages have come to a node since [`Memory::has_moved`] was asked.
+    moved: bool,
 }
 
 impl Memory {
@@ -123,6 +148,7 @@ impl Memory {
             windows: Vec::new(),
             touching: 0,
             pages_migrated: 0,
+            moved: false,
         }
     }
 
@@ -139,36 +165,48 @@ impl Memory {
 
     pub fn create_region(&mut self, spec: RegionSpec) -> RegionId {
         let batches = spec.bytes.div_ceil(BATCH_BYTES).max(1) as usize;
-        self.regions.push(Region {
+        let mut region = Region {
             batches: vec![Batch { node: spec.node, last_cpupid: CpuPid::UNSET }; batches],
             absent: if spec.node.is_some() { 0 } else { batches },
+            on: Vec::new(),
             pinned: spec.pinned,
             areas: Vec::new(),
-        });
+        };
+        if let Some(node) = spec.node {
+            region.count(node, batches as u64);
+        }
+        self.regions.push(region);
         RegionId(self.regions.len() as u32 - 1)
     }
 
     /// Pages of a region on a node.
     pub fn pages_on(&self, region: RegionId, node: u16) -> u64 {
-        let on = self.regions[region.0 as usize].batches.iter().filter(|batch| batch.node == Some(node)).count();
-        on as u64 * BATCH_PAGES
+        let on = self.regions[region.0 as usize].on.iter().find(|(of, _)| *of == node);
+        on.map_or(0, |(_, batches)| batches * BATCH_PAGES)
     }
 
-    /// Where what a task touches lies: nodes, each with what it touches there in a second, in no unit. Nothing that is not there yet.
+    /// Where what a task touches lies: nodes, each with its share in thousandths. Nothing that is not there yet.
     pub fn nodes_of(&self, task: TaskId) -> Vec<(u16, u64)> {
         let Some(of) = self.tasks.get(task.index()).and_then(Option::as_deref) else { return Vec::new() };
-        let mut nodes: Vec<(u16, u64)> = Vec::new();
+        let mut nodes: Vec<(u16, u128)> = Vec::new();
         for sweep in &of.sweeps {
-            let batches = &self.regions[self.areas[sweep.area as usize].region.0 as usize].batches;
-            let rate = sweep.bytes_per_second() / batches.len() as u64;
-            for node in batches.iter().filter_map(|batch| batch.node) {
+            let region = &self.regions[self.areas[sweep.area as usize].region.0 as usize];
+            for &(node, batches) in &region.on {
+                let touched = u128::from(sweep.bytes_per_second()) * u128::from(batches) / region.batches.len() as u128;
                 match nodes.iter_mut().find(|(known, _)| *known == node) {
-                    Some((_, share)) => *share += rate,
-                    None => nodes.push((node, rate)),
+                    Some((_, share)) => *share += touched,
+                    None => nodes.push((node, touched)),
                 }
             }
         }
-        nodes
+        let all = nodes.iter().map(|(_, touched)| touched).sum::<u128>().max(1);
+        let share = |(node, touched): (u16, u128)| (node, (touched * 1000 / all) as u64);
+        nodes.into_iter().map(share).filter(|(_, share)| *share > 0).collect()
+    }
+
+    /// Whether pages have come to a node since this was asked: [`Memory::nodes_of`] may say something else.
+    pub fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
     }
 
     /// What a task touches, which is nothing so far if it is new here.

@@ -19,6 +19,7 @@ use sched::core::Sched;
 use sched::errno::Answer;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
+use std::collections::BTreeMap;
 use units::{CpuId, Divisor, Ns, PerCpu, Ps, Slots, unlikely};
 
 /// A simulation of the Linux scheduler on the modelled machine.
@@ -43,6 +44,8 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     /// Address spaces that tasks share who are not each other's threads, by the number they have for it.
     pub(crate) joined: Vec<(u32, u32)>,
     pub(crate) comms: Vec<String>,
+    /// Where a name stands among them.
+    pub(crate) comm_numbers: BTreeMap<String, u32>,
     pub(crate) sleeps: u64,
     /// Engine events so far: paths executed.
     pub events: u64,
@@ -99,6 +102,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             next_mm: 1,
             joined: Vec::new(),
             comms: vec!["swapper".to_string()],
+            comm_numbers: BTreeMap::from([("swapper".to_string(), 0)]),
             sleeps: 0,
             events: 0,
             now: Ps::ZERO,

@@ -10,7 +10,7 @@ use machine::smt::Beside;
 use machine::smt::WorkKind;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Does what the machine's clocks have due: what runs on a CPU that changes its frequency takes another time from now on.
@@ -19,14 +19,19 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.now = self.now.max(at);
         let mut changes = Vec::new();
         self.sched.arch_mut().frequency_step(&mut changes);
+        let mut demands = false;
         for change in changes {
-            self.change_frequency(change, at);
+            demands |= self.change_frequency(change, at);
+        }
+        if demands {
+            self.settle_memory(None, at);
         }
         let due = self.sched.arch_mut().frequency_done();
         self.timeline.set_frequency(due);
     }
 
-    fn change_frequency(&mut self, change: Change, at: Ps) {
+    /// Returns whether a CPU of that clock waits for memory: how much it asks for depends on its speed.
+    fn change_frequency(&mut self, change: Change, at: Ps) -> bool {
         let cpus = self.sched.arch().domain_len(change.domain);
         // What was done so far was done at the old frequency.
         for index in 0..cpus {
@@ -35,12 +40,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
         }
         self.sched.arch_mut().change_frequency(change, at);
+        let mut demands = false;
         for index in 0..cpus {
+            demands |= self.sched.arch().demands(self.sched.arch().domain_cpu(change.domain, index));
             if let Some((cpu, since)) = self.user_of(change, index) {
                 self.resume_user(cpu, at.max(since));
                 self.requeue(cpu);
             }
         }
+        demands
     }
 
     /// A CPU of the domain by number, if it is in user mode, and since when.
@@ -80,6 +88,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     self.resume_user(sibling, now.max(since));
                     self.requeue(sibling);
                 }
+                if unlikely(self.sched.arch().demands(sibling)) {
+                    self.settle_memory(Some(cpu), now);
+                }
             }
             Beside::Several => self.share_core_of_several(cpu, now, change),
         }
@@ -93,11 +104,16 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
         }
         change(self.sched.arch_mut());
+        let mut demands = false;
         for number in 0..siblings {
+            demands |= self.sched.arch().demands(self.sched.arch().siblings(cpu)[number]);
             if let Some((sibling, since)) = self.sibling_in_user_mode(cpu, number) {
                 self.resume_user(sibling, now.max(since));
                 self.requeue(sibling);
             }
+        }
+        if demands {
+            self.settle_memory(Some(cpu), now);
         }
     }
 
@@ -129,30 +145,47 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// A task that runs on `cpu` has its memory elsewhere than when it came to run.
-    pub(crate) fn refresh_demand(&mut self, cpu: CpuId, task: TaskId) {
-        let Some(Some(context)) = self.tasks.get(task.index()) else { return };
-        let fetches = context.fetches;
-        if fetches.lines > 0 && self.sched.arch().demands(cpu) {
-            let (now, demand) = (self.sched.arch().now(cpu), self.demand_of(task, fetches));
-            self.share_memory(cpu, now, Some(demand));
+    /// Memory has come to lie elsewhere, while `cpu` executes: who runs and has a part of it fetches it from there.
+    pub(crate) fn refresh_demands(&mut self, cpu: CpuId) {
+        let mut moved = false;
+        for of in self.sched.arch().demanding() {
+            let task = self.sched.current(of);
+            let Some(Some(context)) = task.and_then(|task| self.tasks.get(task.index())) else { continue };
+            let demand = task.map(|task| self.demand_of(task, context.fetches));
+            if demand.as_ref() != self.sched.arch().demand(of) {
+                self.sched.arch_mut().set_demand(of, demand);
+                moved = true;
+            }
+        }
+        if moved {
+            self.settle_memory(Some(cpu), self.sched.arch().now(cpu));
         }
     }
 
     /// What runs on `cpu` asks for that of the caches and memory from `now` on: whoever asks for something himself may get it later, or
     /// sooner.
     pub(crate) fn share_memory(&mut self, cpu: CpuId, now: Ps, demand: Option<Demand>) {
-        let mut others = self.sched.arch().demanding();
-        others.retain(|&other| other != cpu && matches!(self.cpus[other].run, Run::User { .. }));
-        for &other in &others {
-            let Run::User { since } = self.cpus[other].run else { continue };
-            self.account_user(other, since, now.max(since));
-        }
         self.sched.arch_mut().set_demand(cpu, demand);
-        for &other in &others {
-            let Run::User { since } = self.cpus[other].run else { continue };
-            self.resume_user(other, now.max(since));
-            self.requeue(other);
+        self.settle_memory(Some(cpu), now);
+    }
+
+    /// Demands or speeds have changed: who gets something else of caches and memory from `now` on takes another time. `executing` is in the
+    /// kernel.
+    fn settle_memory(&mut self, executing: Option<CpuId>, now: Ps) {
+        for share in self.sched.arch_mut().settle_memory() {
+            let cpu = share.cpu;
+            let user_since = match self.cpus[cpu].run {
+                Run::User { since } if executing != Some(cpu) => Some(since),
+                _ => None,
+            };
+            if let Some(since) = user_since {
+                self.account_user(cpu, since, now.max(since));
+            }
+            self.sched.arch_mut().take_share(share);
+            if let Some(since) = user_since {
+                self.resume_user(cpu, now.max(since));
+                self.requeue(cpu);
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 last = paths::SMP_APIC_TIMER_INTERRUPT;
                 softirq |= self.timer_interrupt(cpu, now);
                 rounds += 1;
-                if rounds == RETRIES {
+                if rounds >= RETRIES {
                     self.put_off_tick(cpu, began);
                 }
             } else {

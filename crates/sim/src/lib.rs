@@ -22,4 +22,5 @@ pub mod noise;
 mod settle;
 mod softirq;
 mod task;
+mod user;
 mod workers;

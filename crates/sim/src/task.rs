@@ -1,9 +1,9 @@
 //! A task's next step: its program's operations, turned into time and system calls.
 
-use crate::cpu::Run;
 use crate::engine::{Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use crate::timers::MIN_DELTA;
+use crate::user::Work;
 use machine::hardware::Hardware;
 use machine::memory::{Fetches, Order};
 use machine::smt::WorkKind;
@@ -31,7 +31,7 @@ use units::{CpuId, Cycles, Ns, Ps, unlikely};
 pub(crate) enum Pending {
     /// Its program is asked for the next operation.
     Nothing,
-    Work(Cycles),
+    Work(Work),
     RunFor(Ps),
     SpinUntil(Ps),
     Syscall(Syscall),
@@ -61,8 +61,6 @@ pub(crate) struct TaskContext {
     pub kind: WorkKind,
     /// sched.h: default_timer_slack_ns is 0, which is inherited: its timers have no slack, whatever its policy.
     pub no_slack: bool,
-    /// Number of its name in profiles.
-    pub comm: u16,
     pub passes: u32,
     /// Which of its sleeps is on; timers carry the number.
     pub sleep: u64,
@@ -70,6 +68,8 @@ pub(crate) struct TaskContext {
     /// The first task of its process: who waits for the process's threads.
     pub leader: TaskId,
     pub mm: u32,
+    /// Number of its name in profiles.
+    pub comm: u32,
 }
 
 /// Operations that take no simulated time, done in one step before the task pauses: a program that never takes time would
@@ -154,21 +154,21 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The number of the name of what runs next on `cpu`: who has no program is the CPU's stopper.
-    pub(crate) fn comm_of(&mut self, cpu: CpuId, task: TaskId) -> u16 {
+    pub(crate) fn comm_of(&mut self, cpu: CpuId, task: TaskId) -> u32 {
         match self.tasks.get(task.index()).and_then(Option::as_ref) {
             Some(context) => context.comm,
             None => self.comm_number(&format!("migration/{cpu}")),
         }
     }
 
-    fn comm_number(&mut self, comm: &str) -> u16 {
-        match self.comms.iter().position(|c| c == comm) {
-            Some(number) => number as u16,
-            None => {
-                self.comms.push(comm.to_string());
-                self.comms.len() as u16 - 1
-            }
+    fn comm_number(&mut self, comm: &str) -> u32 {
+        if let Some(&number) = self.comm_numbers.get(comm) {
+            return number;
         }
+        let number = self.comms.len() as u32;
+        self.comms.push(comm.to_string());
+        self.comm_numbers.insert(comm.to_string(), number);
+        number
     }
 
     #[inline]
@@ -210,6 +210,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::Syscall(_) => return true,
             Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
                 if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                    if self.os.memory.has_moved() {
+                        self.refresh_demands(cpu);
+                    }
                     if !self.sleeps_for_stopper(cpu) {
                         self.pause(cpu);
                     }
@@ -234,10 +237,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Begins an operation. Returns false when the task does not go on in this step (it switched away or ended).
     fn begin(&mut self, cpu: CpuId, task: TaskId, op: Op) -> bool {
         let call = match op {
-            Op::Work(cycles) => return self.set_pending(task, Pending::Work(cycles), op),
+            Op::Work(cycles) => return self.set_pending(task, Pending::Work(Work::new(cycles)), op),
             Op::WorkFor(time) => {
                 let cycles = Cycles(Ps::from(time).0 / self.sched.arch().prices.ps_per_cycle);
-                return self.set_pending(task, Pending::Work(cycles), op);
+                return self.set_pending(task, Pending::Work(Work::new(cycles)), op);
             }
             Op::RunFor(time) => return self.set_pending(task, Pending::RunFor(time.into()), op),
             Op::SpinUntil(end) => return self.set_pending(task, Pending::SpinUntil(end.into()), op),
@@ -418,11 +421,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match op {
             Op::Touch { region, bytes_per_second } => {
                 self.os.touch_memory(&mut self.sched, (task, mm), region, bytes_per_second);
-                self.refresh_demand(cpu, task);
+                self.refresh_demands(cpu);
             }
             Op::Populate(region) => {
                 self.os.populate_memory(&mut self.sched, (task, mm), region);
-                self.refresh_demand(cpu, task);
             }
             Op::SetMembind(nodes) => self.os.memory.set_membind(task, nodes),
             Op::Fetch { kind, fetches } => self.set_fetches(cpu, task, kind, fetches),
@@ -512,68 +514,5 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     fn timer_base(&self, cpu: CpuId, hard: Ps) -> CpuId {
         let target = self.sched.get_nohz_timer_target(cpu);
         if target != cpu && hard <= self.cpus[target].interrupt_at() { cpu } else { target }
-    }
-
-    // User mode.
-
-    /// The current task of `cpu` was in user mode from `since` to `now`.
-    pub(crate) fn account_user(&mut self, cpu: CpuId, since: Ps, now: Ps) {
-        let spent = now - since;
-        self.sched.arch_mut().profile_user(cpu, spent);
-        let ps_per_cycle = self.sched.arch().user_ps_per_cycle(cpu);
-        let task = self.sched.current(cpu).expect("user mode belongs to a task");
-        if self.os.memory.is_used() {
-            self.os.memory.ran(task, spent);
-        }
-        if self.sched.arch().demands(cpu) {
-            self.sched.arch_mut().streamed(cpu, spent);
-        }
-        let context = self.context(task);
-        let (pending, passes) = (&mut context.pending, context.passes);
-        match pending {
-            Pending::Work(left) => {
-                left.0 = left.0.saturating_sub(spent.0 / ps_per_cycle);
-                if left.0 == 0 {
-                    *pending = Pending::Nothing;
-                }
-            }
-            Pending::RunFor(left) => {
-                *left = left.saturating_sub(spent);
-                if *left == Ps::ZERO {
-                    *pending = Pending::Nothing;
-                }
-            }
-            Pending::SpinUntil(end) => {
-                if now >= *end {
-                    *pending = Pending::Nothing;
-                }
-            }
-            // It was done when the sibling's coming or going changed its speed.
-            Pending::Nothing => {}
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => {
-                unreachable!("user mode is no system call")
-            }
-        }
-        if unlikely(passes > 0) {
-            self.sched.arch_mut().passed(cpu, spent.0 / ps_per_cycle, passes);
-        }
-    }
-
-    /// The current task of `cpu` goes on in user mode at `now`.
-    pub(crate) fn resume_user(&mut self, cpu: CpuId, now: Ps) {
-        let ps_per_cycle = self.sched.arch().user_ps_per_cycle(cpu);
-        let task = self.sched.current(cpu).expect("user mode belongs to a task");
-        let mut length = match self.context(task).pending {
-            Pending::Work(left) => Ps(left.0 * ps_per_cycle),
-            Pending::RunFor(left) => left,
-            Pending::SpinUntil(end) => end.saturating_sub(now),
-            _ => Ps::ZERO,
-        };
-        if self.os.memory.is_used() {
-            length = length.min(self.os.memory.next_touch(task).unwrap_or(length));
-        }
-        let this = &mut self.cpus[cpu];
-        this.run = Run::User { since: now };
-        this.at = now + length;
     }
 }

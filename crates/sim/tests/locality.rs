@@ -182,6 +182,41 @@ fn memory_delivers_what_it_can_and_work_that_misses_takes_as_much_longer() {
 }
 
 #[test]
+fn who_is_slowed_down_asks_memory_for_less_whenever_that_happens() {
+    let (_, prices) = with_memory();
+    let topology = from_synthetic("pack:1 l3:1 core:8 pu:2", "test", Numbering::LinuxX86).expect("a valid machine");
+    let prices = Prices { smt: SmtPrices { pair: [[500; 2]; 2], threads: Vec::new() }, ..prices };
+    // 1000 cycles of 10 million take 3200 ns, for which the eight wait together: whether they would work half of that or a sixth.
+    for siblings_from in [None, Some(Ns(0)), Some(Ns::from_ms(5))] {
+        let mut tasks: Vec<_> = (0..8).map(|n| fetcher(n as u32, n, 10, 100_000)).collect();
+        for cpu in 8..16 {
+            let Some(from) = siblings_from else { break };
+            let steps = [Op::SleepFor(from), Op::WorkFor(Ns::from_ms(100))].into_iter();
+            let cpus = Some(CpuMask::single(CpuId(cpu)));
+            tasks.push(TaskSpec { cpus, ..TaskSpec::new("sibling", Steps(steps)) });
+        }
+        let took = took(machine(&topology, prices.clone()), tasks);
+        assert!(took[..8].iter().all(|&took| near(took, 32_000)), "{siblings_from:?}: {took:?}");
+    }
+}
+
+#[test]
+fn work_waits_for_where_its_memory_comes_to_lie_meanwhile() {
+    let (topology, prices) = with_memory();
+    let mut sim = machine(&topology, prices);
+    let region = sim.os.memory.create_region(RegionSpec { bytes: 64 << 20, node: None, pinned: false });
+    // One page of 2 MiB is touched at the beginning, here.
+    let program = Worker { series: 0, touch: Some((region, 1 << 20)), work: Some(Ns::from_ms(10)), began: None };
+    let task = TaskSpec { program: Box::new(program), ..fetcher(0, 0, 10, 100_000) };
+    // The other 31 after a millisecond, on the other package.
+    let steps = [Op::SleepFor(Ns::from_ms(1)), Op::Populate(region)].into_iter();
+    let other = TaskSpec { cpus: Some(CpuMask::single(CpuId(8))), ..TaskSpec::new("other", Steps(steps)) };
+    let found = took(sim, vec![task, other])[0];
+    // 1.5 ns a cycle for 1 ms, then 1.74.
+    assert!(near(found, 1_000 + (10_000 - 667) * 1_742 / 1_000), "{found}");
+}
+
+#[test]
 fn work_is_as_fast_as_the_last_level_cache_has_room_for_its_data() {
     let (topology, prices) = with_memory();
     // Two of 8 MiB fit: 1.1 ns a cycle. Of four, half of the lines come from memory: 1.3 ns, until two have done their work.

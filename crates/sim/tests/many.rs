@@ -44,3 +44,22 @@ fn more_tasks_than_the_hosts_caches_hold_run_to_their_end() {
         assert!(sim.sched.nr_wakeups > MANY_TASKS as u64);
     }
 }
+
+#[test]
+fn each_of_many_names_is_one_in_profiles() {
+    const NAMES: usize = (1 << 16) + 2;
+    let topology = from_synthetic("pack:1 l3:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
+    let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
+    let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12), 250);
+    let ends = || Steps([Op::Exit].into_iter());
+    for name in 1..NAMES {
+        sim.spawn(CpuId(0), TaskSpec::new(&format!("task{name}"), ends()));
+        if name % 1000 == 0 {
+            sim.run(Ns::from_ms(100_000));
+        }
+    }
+    sim.spawn(CpuId(0), TaskSpec::new("task1", ends()));
+    assert_eq!(sim.comms().len(), NAMES);
+    assert_eq!([0, 1, NAMES - 1].map(|number| sim.comms()[number].as_str()), ["swapper", "task1", "task65537"]);
+}

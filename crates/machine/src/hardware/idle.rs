@@ -168,14 +168,15 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn choose_idle(&mut self, cpu: CpuId, outlook: &Outlook) -> Choice {
         let idling = &mut self.cpus[cpu.index()].idling;
         let choice = self.cpuidles.of(cpu).select(&mut idling.device, outlook);
-        idling.chosen = choice.state;
+        (idling.chosen, idling.dead) = (choice.state, false);
         choice
     }
 
     /// The same where there is nothing to choose. `got_tick`: the tick has just ended an idle.
     #[inline]
     pub fn take_only_idle(&mut self, cpu: CpuId, got_tick: bool) -> Choice {
-        self.cpus[cpu.index()].idling.chosen = 0;
+        let idling = &mut self.cpus[cpu.index()].idling;
+        (idling.chosen, idling.dead) = (0, false);
         self.cpuidles.of(cpu).only_choice(got_tick)
     }
 
@@ -196,7 +197,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// `cpu` must reschedule before it has entered what was chosen.
     pub fn reject_idle(&mut self, cpu: CpuId) {
         let idling = &mut self.cpus[cpu.index()].idling;
-        idling.dead = false;
         self.cpuidles.of(cpu).reject(&mut idling.device);
     }
 
@@ -239,7 +239,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn leave_idle(&mut self, cpu: CpuId, now: Ps, iowait: bool) -> Ps {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.state.take().expect("only an idle CPU leaves idle");
-        idling.dead = false;
         let price = self.prices.idle_state_of(cpu, state);
         let mut wake = price.wake;
         if self.packages.follow(state) && self.packages.leave(cpu, now) {
@@ -265,7 +264,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub fn bounce_off_idle(&mut self, cpu: CpuId) {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
-        idling.dead = false;
         idling.left = (state, 0);
         idling.residency.entries[state] += 1;
         idling.judge(&self.cpuidles.of(cpu).table, state, 0);

@@ -1,7 +1,7 @@
 //! Tasks' data: what is left of it in the caches where a task comes to, and what its work waits for memory.
 
 use super::Hardware;
-use crate::memory::{Demand, MemoryLoad};
+use crate::memory::{Demand, MemoryLoad, Share, in_time};
 use crate::warmth::WorkingSet;
 use sched::sched::TaskId;
 use units::{CpuId, Ps};
@@ -34,19 +34,20 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.charge(time);
     }
 
-    /// What runs on `cpu` has been in user mode for so many cycles, in 1000 of which it brings so many bytes through its core's cache.
-    pub fn passed(&mut self, cpu: CpuId, cycles: u64, bytes: u32) {
+    /// What runs on `cpu` has been in user mode for so long, in 1000 cycles of which it brings so many bytes through its core's cache.
+    pub fn passed(&mut self, cpu: CpuId, spent: Ps, bytes: u32) {
         if COSTS {
-            self.warmth.passed(&self.topology, cpu, cycles * u64::from(bytes) / 1000);
+            let bytes = in_time(bytes.into(), spent, self.user_ps_per_cycle(cpu));
+            self.warmth.passed(&self.topology, cpu, bytes);
         }
     }
 
     /// Bytes come from another core, from which a line takes `way`: the first one is waited for, the others come in parallel behind it.
     #[inline]
     pub(super) fn fetch_by(&mut self, way: Ps, bytes: u64) {
-        let behind = match bytes {
-            0..=64 => Ps::ZERO,
-            _ => Ps((bytes.div_ceil(64) - 1) * way.0 / self.prices.refill_parallel),
+        let behind = match bytes.saturating_sub(1) / self.prices.line_bytes {
+            0 => Ps::ZERO,
+            lines => Ps(lines * way.0 / self.prices.refill_parallel),
         };
         self.charge(way + behind);
     }
@@ -62,20 +63,36 @@ impl<const COSTS: bool> Hardware<COSTS> {
         self.memory_load.iter().flat_map(|load| load.cpus()).collect()
     }
 
-    /// What runs on `cpu` asks for this from now on.
+    /// What runs on `cpu` asks for this from now on. What it and others get of it is settled by [`Hardware::settle_memory`].
     pub fn set_demand(&mut self, cpu: CpuId, demand: Option<Demand>) {
         if !COSTS {
             return;
         }
         self.cpus[cpu.index()].demands = demand.is_some();
-        self.cpus[cpu.index()].longer = Ps::ZERO;
-        let mut load = self.memory_load.take().unwrap_or_else(|| Box::new(MemoryLoad::new(&self.topology)));
-        load.set(cpu, demand);
-        let settled = load.settle(&self.topology, &self.prices, |cpu| self.cpus[cpu.index()].ps_per_cycle);
-        for (cpu, longer) in settled {
-            self.cpus[cpu.index()].longer = longer;
+        if demand.is_none() {
+            self.cpus[cpu.index()].longer = Ps::ZERO;
         }
-        self.memory_load = Some(load);
+        let load = self.memory_load.get_or_insert_with(|| Box::new(MemoryLoad::new(&self.topology)));
+        load.set(cpu, demand);
+    }
+
+    /// What runs on `cpu` asks for, if it asks for anything.
+    pub fn demand(&self, cpu: CpuId) -> Option<&Demand> {
+        self.memory_load.as_ref()?.demand(cpu)
+    }
+
+    /// What each CPU gets from now on, where that is something else than so far: because demands have changed, or speeds. What it did
+    /// until now is to be accounted before it takes its share ([`Hardware::take_share`]).
+    pub fn settle_memory(&mut self) -> Vec<Share> {
+        let Some(load) = &mut self.memory_load else { return Vec::new() };
+        load.settle(&self.topology, &self.prices, |cpu| self.cpus[cpu.index()].ps_per_cycle)
+    }
+
+    pub fn take_share(&mut self, share: Share) {
+        self.cpus[share.cpu.index()].longer = share.longer;
+        if let Some(load) = &mut self.memory_load {
+            load.take(share);
+        }
     }
 
     /// Picoseconds that a cycle of user-mode work takes on `cpu` now, with what it waits for memory.
@@ -88,8 +105,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// What runs on `cpu` and asks for lines has been in user mode for so long: they push others' data out of the caches.
     pub fn streamed(&mut self, cpu: CpuId, spent: Ps) {
         if let Some(load) = &self.memory_load {
-            let cycles = spent.0 / self.user_ps_per_cycle(cpu).max(1);
-            let (own, last) = load.streamed(&self.topology, &self.prices, cpu, cycles);
+            let (own, last) = load.streamed(&self.prices, cpu, spent, self.user_ps_per_cycle(cpu));
             self.warmth.streamed(&self.topology, cpu, own, last);
         }
     }

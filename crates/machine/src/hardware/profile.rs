@@ -45,7 +45,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     }
 
     /// What runs on `cpu` from now on, by the number of its name.
-    pub fn profile_run(&mut self, cpu: CpuId, comm: u16) {
+    pub fn profile_run(&mut self, cpu: CpuId, comm: u32) {
         if let Some(profile) = &mut self.profile {
             profile.run(cpu.index(), comm);
         }

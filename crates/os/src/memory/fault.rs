@@ -61,8 +61,8 @@ impl Os {
             sched.arch_mut().copy(cpu, BATCH_BYTES);
             let node = self.memory.policy_node(sched, task, sched.cpu_to_node(cpu));
             let region = &mut self.memory.regions[of.region.0 as usize];
-            region.batches[batch as usize].node = Some(node);
-            region.absent -= 1;
+            region.place(batch, node);
+            self.memory.moved = true;
             for &area in &region.areas {
                 sched.add_mm_rss(self.memory.areas[area as usize].mm, BATCH_PAGES as i64);
             }
@@ -86,7 +86,8 @@ impl Os {
         let migrated = wanted && self.migrate_misplaced_page(sched, cpu, node, pinned);
         if migrated {
             let region = self.memory.areas[area as usize].region;
-            self.memory.regions[region.0 as usize].batches[batch as usize].node = Some(node);
+            self.memory.regions[region.0 as usize].place(batch, node);
+            self.memory.moved = true;
         }
         sched.task_numa_fault(
             cpu,

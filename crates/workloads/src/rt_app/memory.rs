@@ -13,8 +13,8 @@ use sim::program::Op;
 use units::Cycles;
 
 /// Cycles to overwrite 64 bytes in a row of level 1 (guess: 2, 1 to 4) and from beyond (4, 2 to 8), where lines come ahead of time.
-const LINE_CYCLES: [u64; 2] = [2, 4];
-const LINE: u64 = 64;
+const ROW_CYCLES: [u64; 2] = [2, 4];
+const ROW: u64 = 64;
 /// Cycles until a pointer in level 1 has come (guess: 4 to 5).
 const POINTER: u64 = 5;
 /// A byte that is read or written, with its share of the loop (guess: 1 to 5).
@@ -25,6 +25,7 @@ const WRITE: u64 = 400;
 /// A core's own caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
+    pub line_bytes: u64,
     pub l1_bytes: u64,
     pub l2_bytes: u64,
     /// Cycles until a load from level 2 has come.
@@ -33,7 +34,12 @@ pub struct Caches {
 
 impl From<&Prices> for Caches {
     fn from(prices: &Prices) -> Caches {
-        Caches { l1_bytes: prices.l1_bytes, l2_bytes: prices.l2_bytes, l2_load: prices.l2_load }
+        Caches {
+            line_bytes: prices.line_bytes,
+            l1_bytes: prices.l1_bytes,
+            l2_bytes: prices.l2_bytes,
+            l2_load: prices.l2_load,
+        }
     }
 }
 
@@ -52,7 +58,7 @@ impl Pass {
         let lines = (1_000_000 / line_millicycles) as u32;
         let beyond = if working_set > caches.l2_bytes { lines } else { 0 };
         let fetches = Fetches { lines: beyond, working_set, order };
-        Pass { work: Cycles(work), fetches, bytes: u64::from(lines) * LINE }
+        Pass { work: Cycles(work), fetches, bytes: u64::from(lines) * caches.line_bytes }
     }
 
     /// What a task does that passes through `region`, on a CPU with so many cycles in a microsecond.
@@ -74,8 +80,9 @@ impl Pass {
 /// `mem`: so many bytes overwritten, in rounds through a buffer of `buffer` bytes.
 pub(super) fn mem(caches: &Caches, bytes: u32, buffer: u32) -> Pass {
     let set = u64::from(bytes.min(buffer));
-    let line = LINE_CYCLES[usize::from(set > caches.l1_bytes)];
-    Pass::lines(caches, u64::from(bytes).div_ceil(LINE) * line, line * 1_000, set, Order::Ahead)
+    let row = ROW_CYCLES[usize::from(set > caches.l1_bytes)];
+    let line = row * 1_000 * caches.line_bytes / ROW;
+    Pass::lines(caches, u64::from(bytes).div_ceil(ROW) * row, line, set, Order::Ahead)
 }
 
 /// `iorun`: so many bytes written, a buffer of `buffer` bytes at a time.
@@ -89,7 +96,7 @@ pub(super) fn memrun(caches: &Caches, access: MemAccess, count: u32, buffer: &Bu
         (MemAccess::Chase, Some(chain)) => follow(caches, u64::from(count), u64::from(buffer.bytes), chain),
         _ => {
             let (work, set) = (u64::from(count) * BYTE_MILLICYCLES / 1_000, u64::from(buffer.bytes.min(count)));
-            Pass::lines(caches, work, LINE * BYTE_MILLICYCLES, set, Order::Ahead)
+            Pass::lines(caches, work, caches.line_bytes * BYTE_MILLICYCLES, set, Order::Ahead)
         }
     }
 }
@@ -98,13 +105,14 @@ pub(super) fn memrun(caches: &Caches, access: MemAccess, count: u32, buffer: &Bu
 fn follow(caches: &Caches, count: u64, bytes: u64, chain: Chain) -> Pass {
     let stride = u64::from(chain.stride_bytes);
     // Only the lines with a pointer in them are touched.
-    let set = bytes / stride.max(LINE) * LINE;
+    let line = caches.line_bytes;
+    let set = bytes / stride.max(line) * line;
     if chain.random {
         let pointer = if set > caches.l1_bytes && set <= caches.l2_bytes { caches.l2_load.0 } else { POINTER };
         let pointer = pointer.max(POINTER);
         return Pass::lines(caches, count * pointer, pointer * 1_000, set, Order::Chained);
     }
-    let in_line = (LINE / stride.min(LINE)).max(1);
+    let in_line = (line / stride.min(line)).max(1);
     Pass::lines(caches, count * POINTER, POINTER * in_line * 1_000, set, Order::Ahead)
 }
 
@@ -112,7 +120,7 @@ fn follow(caches: &Caches, count: u64, bytes: u64, chain: Chain) -> Pass {
 mod tests {
     use super::*;
 
-    const CACHES: Caches = Caches { l1_bytes: 32 << 10, l2_bytes: 1 << 20, l2_load: Cycles(14) };
+    const CACHES: Caches = Caches { line_bytes: 64, l1_bytes: 32 << 10, l2_bytes: 1 << 20, l2_load: Cycles(14) };
 
     fn buffer(bytes: u32, stride_bytes: u32, random: bool) -> Buffer {
         Buffer { shared_as: None, bytes, chain: Some(Chain { stride_bytes, random }) }
@@ -130,6 +138,22 @@ mod tests {
         assert_eq!([passes(1 << 20, 32 << 10), passes(1 << 20, 4 << 20)], [(32_768, 0), (65_536, 0)]);
         assert_eq!(passes(8 << 20, 4 << 20), (8 << 14 << 2, 250));
         assert_eq!(mem(&CACHES, 8 << 20, 4 << 20).fetches.working_set, 4 << 20, "rounds through the buffer");
+    }
+
+    #[test]
+    fn lines_of_128_bytes_are_half_as_many() {
+        let wide = Caches { line_bytes: 128, ..CACHES };
+        let lines = |caches: &Caches| {
+            let of = [
+                mem(caches, 8 << 20, 4 << 20),
+                memrun(caches, MemAccess::Read, 2 << 20, &Buffer { chain: None, ..buffer(64 << 20, 64, false) }),
+                memrun(caches, MemAccess::Chase, 1_000, &buffer(256 << 20, 8, false)),
+            ];
+            of.map(|pass| (pass.work.0, pass.fetches.lines, pass.bytes))
+        };
+        let (narrow, wide) = (lines(&CACHES), lines(&wide));
+        assert_eq!(narrow, [(131_072 * 4, 250, 16_000), (3 << 20, 10, 640), (5_000, 25, 1_600)]);
+        assert_eq!(wide, [(131_072 * 4, 125, 16_000), (3 << 20, 5, 640), (5_000, 12, 1_536)]);
     }
 
     #[test]
