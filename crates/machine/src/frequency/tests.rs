@@ -179,6 +179,18 @@ fn residency_sums_up_and_counters_count_cycles() {
     }
 }
 
+#[test]
+fn counters_lose_no_part_of_a_cycle() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
+    // 1.3 ns of each 10 ns: 2.6 cycles at 2 GHz.
+    for nth in 0..1_000_000 {
+        frequency.resume(CpuId(0), Ps(nth * 10_000));
+        frequency.halt(CpuId(0), Ps(nth * 10_000 + 1_300), false);
+    }
+    let counters = frequency.counters(CpuId(0), us(10_000));
+    assert_eq!((counters.unhalted, counters.cycles), (us(1_300), 2_600_000));
+}
+
 /// Looks at the last window alone, and goes down to the lowest.
 const LAST_WINDOW: Autonomous =
     Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };
