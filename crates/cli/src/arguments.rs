@@ -165,7 +165,7 @@ pub struct CalibrateArguments {
     #[arg(long, value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     pub out: Option<String>,
 
-    /// What the machine is called
+    /// What the machine is called: letters, digits, -, . and _
     #[arg(long, value_name = "NAME", default_value = "this")]
     pub name: String,
 

@@ -12,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
 use lab::machines::{Files, host_topology};
+use lab::mistake::Written;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
@@ -27,6 +28,7 @@ const LONG: Duration = Duration::from_secs(200);
 /// `fairground calibrate`.
 pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     // Before minutes are spent.
+    let name = name(&arguments.name)?;
     let file = arguments
         .out
         .as_ref()
@@ -50,7 +52,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
         findings.unseen.push(format!("a whole computer: a cgroup's quota leaves {quota} thousandths of a CPU"));
     }
     findings.append(measure(arguments, &computer, &pairs, &patience, since)?);
-    let observed = observed(&arguments.name, &computer, topology, &pairs, findings);
+    let observed = observed(name, &computer, topology, &pairs, findings);
     if !arguments.quiet {
         observed.unseen.iter().for_each(|unseen| say(&format!("not seen: {unseen}")));
     }
@@ -69,6 +71,17 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
             print(&table(&observed, &calibration))
         }
     }
+}
+
+/// What the machine is to be called; results are named after it, so it is to be part of a file's name as it stands.
+fn name(given: &str) -> Result<&str, Failure> {
+    let plain = file_name(given);
+    if plain == given {
+        return Ok(given);
+    }
+    let written = Written::option("--name", given);
+    let expected = format!("1 to 60 letters (a to z), digits, -, . and _, such as `{plain}`");
+    Err(written.mistake(format!("the machine's name {}", written.quoted()), expected).into())
 }
 
 /// Waits for others to go, but hears Ctrl-C meanwhile. Returns what they use of the CPUs at the end, in thousandths.
@@ -143,7 +156,7 @@ fn observed(
     let state = |state: &host::computer::IdleState| (state.name.clone(), state.latency_us, state.residency_us);
     let line = |pair: &Placement| (pair.nearness.name().to_string(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
     Observed {
-        name: file_name(name),
+        name: name.to_string(),
         host: facts(computer),
         topology,
         when: utc(now_seconds()),

@@ -97,7 +97,7 @@ fn measured(
     let stats = run.group_stats.iter().map(|(path, text)| format!("\ncpu.stat of {path}\n{text}"));
     let machine = &experiment.machine.description;
     let text = format!("{report}\n{}{}", hardware_text(setup, machine, &run), stats.collect::<String>());
-    let residency = RunResidency::of(experiment.title(job), &run.hardware, machine, setup.costs);
+    let residency = RunResidency::of(experiment.title(job), setup, machine, &run);
     Ok(Some((run, cpu_ns, Counted { text, residency })))
 }
 

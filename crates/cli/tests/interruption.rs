@@ -141,6 +141,31 @@ fn interrupted_measurements_are_kept_and_labelled_and_without_any_nothing_is() {
 }
 
 #[test]
+fn a_signal_to_the_process_alone_lets_the_run_end_that_it_meets() {
+    let place = folder("interrupt-measure-alone");
+    let long = "schbench:workers=1,runtime=2,interval=1,operations=1,cache_footprint=16";
+    let measure =
+        ["measure", "hackbench-pipes:groups=1,loops=1", long, "--iterations", "1", "--out", "real", "--quiet"];
+    let first = "real/measured/hackbench-pipes-groups-1-loops-1-messages-0-threads-0/0000.json";
+    let child = started(&place, &measure, first);
+    // The other run has begun then, and lasts two seconds.
+    std::thread::sleep(Duration::from_millis(500));
+    let whole = interrupt(child);
+    assert_eq!(whole.code, 0, "{}", whole.stderr);
+    assert!(whole.stdout.starts_with("measured ") && whole.stdout.contains("schbench"), "{}", whole.stdout);
+
+    fs::remove_dir_all(place.join("real")).unwrap();
+    let child = started(&place, &measure, first);
+    std::thread::sleep(Duration::from_millis(500));
+    send("INT", &child);
+    std::thread::sleep(Duration::from_millis(100));
+    let since = Instant::now();
+    let stopped = interrupt(child);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (2, ""), "{}", stopped.stderr);
+    assert!(since.elapsed() < Duration::from_secs(1) && place.join(first).exists());
+}
+
+#[test]
 fn a_killed_measurement_goes_on_with_what_it_has_and_a_whole_one_begins_anew() {
     let place = folder("killed-measure");
     let measure =

@@ -122,6 +122,11 @@ fn what_cannot_be_measured_is_refused() {
             "none/this.toml: cannot be written: No such file or directory (os error 2); expected the name of a file: --out FILE",
         ),
         (&["calibrate", "--out", "other"], "other: cannot be written: a folder of that name is in the way"),
+        (
+            &["calibrate", "--name", "my box", "--out", "box.toml"],
+            "error: --name my box: found the machine's name `my box`; expected 1 to 60 letters (a to z), digits, -, . and _, such as `my-box`\n",
+        ),
+        (&["calibrate", "--name", ""], "such as `results`"),
         (&["host-child", "nobody"], "the words that `fairground measure` starts its children with"),
         (
             &["compare", "--machine", "core-i7-3770", "--workload", "pipetest", "--arm", "v6.12", "--measured", "none"],

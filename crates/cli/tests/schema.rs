@@ -61,6 +61,19 @@ fn documents_of_every_command_follow_the_schema() {
         assert_eq!(valid(&text)["residency"], single["residency"]);
     }
     assert_adds_up(&single["residency"]);
+    // Energy and packages' states, where the machine file knows of them.
+    let short = ["--workload", "pipetest:batches=1,loops=20", "--arm", "v6.12"];
+    let phone = json(&[&["run", "--machine", "snapdragon-845"], &short, &["--out", "phone"]]);
+    let energy = &phone["residency"][0]["energy"];
+    let sum = energy["packages"].as_array().unwrap().iter().flat_map(|it| [&it["cores_nj"], &it["own_nj"]]);
+    let sum: u64 = sum.map(|nj| nj.as_u64().unwrap()).sum();
+    assert!(energy["total_nj"].as_u64().unwrap().abs_diff(sum) <= 2 && sum > 0, "{energy}");
+    assert_eq!(energy["from_start"]["each"]["operation"], "loop");
+    let stored = valid(&fs::read_to_string(place.join("phone/report.json")).unwrap());
+    assert_eq!(&stored["residency"][0]["energy"], energy);
+    let server = json(&[&["run", "--machine", "xeon-gold-6148-2s"], &short]);
+    let server = &server["residency"][0];
+    assert_eq!((server["packages"].as_array().unwrap().len(), server.get("energy")), (2, None));
     // Several workloads and arms, a published column, shares of functions, a harmonic mean and a single figure.
     let text = "\
 machine = \"skylake-uma-8\"

@@ -1,7 +1,7 @@
 //! What a run took of energy, where its machine file tells what CPUs draw: as text, and as it is stored.
 
 use crate::setup::Setup;
-use machine::energy::{DomainEnergy, EnergyUse};
+use machine::energy::{DomainEnergy, EnergyUse, PackageEnergy};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -18,9 +18,12 @@ pub struct EnergyTaken {
     pub total_nj: u64,
 }
 
+fn nj(aj: u128) -> u64 {
+    u64::try_from(aj / AJ_PER_NJ).expect("less than 18 gigajoules")
+}
+
 impl From<EnergyUse> for EnergyTaken {
     fn from(taken: EnergyUse) -> EnergyTaken {
-        let nj = |aj: u128| u64::try_from(aj / AJ_PER_NJ).expect("less than 18 gigajoules");
         let domain =
             |domain: &DomainEnergy| (domain.cpus.list(), nj(domain.executing_aj), nj(domain.idle_aj.iter().sum()));
         EnergyTaken {
@@ -29,6 +32,99 @@ impl From<EnergyUse> for EnergyTaken {
             total_nj: nj(taken.total_aj()),
         }
     }
+}
+
+/// What a run took, for the JSON document of `run`: as [`text`] tells it, in nanojoules, each sum rounded down by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnergyResult {
+    /// CPUs that share a clock.
+    pub domains: Vec<DomainResult>,
+    /// In the packages' order.
+    pub packages: Vec<PackageResult>,
+    pub total_nj: u64,
+    pub from_start: FromStart,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DomainResult {
+    pub cpus: String,
+    pub executing_nj: u64,
+    pub idle: Vec<StateResult>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateResult {
+    pub state: String,
+    pub nj: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageResult {
+    pub cores_nj: u64,
+    /// Beside them.
+    pub own_nj: u64,
+}
+
+/// From the workload's start to the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FromStart {
+    pub duration_ns: u64,
+    pub total_nj: u64,
+    /// Absent where the benchmark counts no operations and measures no rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<Each>,
+}
+
+/// What one operation of the benchmark took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Each {
+    pub operation: String,
+    pub nj: f64,
+}
+
+impl EnergyResult {
+    /// What a run of `setup` took, as [`text`] is told; `None` where energy is not reckoned.
+    pub fn of(
+        setup: &Setup,
+        states: &[String],
+        taken: Option<&EnergyUse>,
+        of_run: Option<&RunEnergy>,
+        samples: &[Vec<u64>],
+    ) -> Option<EnergyResult> {
+        let (taken, of_run) = taken.zip(of_run)?;
+        let domain = |domain: &DomainEnergy| DomainResult {
+            cpus: domain.cpus.list(),
+            executing_nj: nj(domain.executing_aj),
+            idle: drawn(taken)
+                .map(|state| StateResult { state: states[state].clone(), nj: nj(domain.idle_aj[state]) })
+                .collect(),
+        };
+        let package =
+            |package: &PackageEnergy| PackageResult { cores_nj: nj(package.cores_aj), own_nj: nj(package.own_aj) };
+        let each = of_run.per_operation(setup, samples);
+        Some(EnergyResult {
+            domains: taken.domains.iter().map(domain).collect(),
+            packages: taken.packages.iter().map(package).collect(),
+            total_nj: nj(taken.total_aj()),
+            from_start: FromStart {
+                duration_ns: of_run.taken.duration.ns().0,
+                total_nj: nj(of_run.taken.total_aj()),
+                each: each.map(|(joules, operation)| Each { operation, nj: joules * 1e9 }),
+            },
+        })
+    }
+}
+
+/// The idle states in which something was drawn: one that polls draws what executing does, and is counted there.
+fn drawn(taken: &EnergyUse) -> impl Iterator<Item = usize> {
+    let states = taken.domains.first().map_or(0, |domain| domain.idle_aj.len());
+    (0..states).filter(|&state| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0))
 }
 
 /// From the workload's start to the end.
@@ -124,9 +220,7 @@ fn table(taken: &EnergyUse, states: &[String]) -> String {
     let named: Vec<String> = named.collect();
     let width = named.iter().map(String::len).max().unwrap_or(0).max("energy, mJ".len());
     let mut text = format!("\n{:<width$}{:>14}", "energy, mJ", "executing");
-    // A state that polls draws what executing does, and is counted there.
-    let drawn = |state: usize| taken.domains.iter().any(|domain| domain.idle_aj[state] > 0);
-    let drawn: Vec<usize> = (0..states.len()).filter(|&state| drawn(state)).collect();
+    let drawn: Vec<usize> = drawn(taken).collect();
     let wide = |state: usize| (states[state].chars().count() + 2).max(14);
     for &state in &drawn {
         let _ = write!(text, "{:>width$}", states[state], width = wide(state));

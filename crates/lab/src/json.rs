@@ -42,7 +42,7 @@ pub struct Document {
     /// The same rows measured on a real computer, where the comparison was given measurements: see [`crate::measured`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Value>,
-    /// Of `run`: how CPUs and cores spent each run; absent in a comparison.
+    /// Of `run`: how CPUs, packages and cores spent each run, and the energy it took; absent in a comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub residency: Vec<RunResidency>,
     /// Engine events of all runs together.

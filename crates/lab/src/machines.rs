@@ -3,7 +3,7 @@
 use crate::hash::sha256;
 use crate::mistake::{Mistake, Unreadable, Written, excerpt};
 use crate::prices;
-use machine::description::{self, Base, Description, How, builtin, for_topology};
+use machine::description::{self, Base, Description, How, builtin, default_prices, prices_of_processor, with_prices};
 use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -65,11 +65,20 @@ impl Machine {
         Some(machine.unwrap_or_else(|mistake| panic!("{mistake}")))
     }
 
-    /// A topology from `source` without prices: those of the machine that ships and is most like it.
-    pub fn of_topology(name: &str, topology: Topology, source: &str, how: How) -> Machine {
+    /// A topology from `source` without prices: those of the machine that ships and is most like it, which is one with the same processor
+    /// (as Linux calls it) where that is known.
+    pub fn of_topology(name: &str, topology: Topology, source: &str, how: How, processor: Option<&str>) -> Machine {
         let mut notices = topology.notices().to_vec();
-        let description = for_topology(name, topology, source, how);
-        notices.push(format!("{name} has no prices of its own: {}", description.about()));
+        let same = processor.and_then(|processor| prices_of_processor(processor, &topology));
+        let shape = "the most like it in packages and last level caches";
+        let why = match (same, processor) {
+            (Some(_), Some(processor)) => format!("which has the same processor, {processor}"),
+            (None, Some(processor)) => format!("{shape}: no machine that ships has its processor, {processor}"),
+            _ => shape.to_string(),
+        };
+        let prices = same.unwrap_or_else(|| default_prices(&topology));
+        let description = with_prices(prices, name, topology, source, how);
+        notices.push(format!("{name} has no prices of its own: {}, {why}", description.about().trim_end_matches('.')));
         let text = description.to_toml();
         let machine =
             Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
@@ -81,7 +90,9 @@ impl Machine {
         let text = written.text.trim();
         if text == "host" {
             let topology = host_topology(&|path| files.sysfs(path))?;
-            return Ok(Machine::of_topology("host", topology, "sysfs of this computer", How::Measured));
+            let processor = files.text("/proc/cpuinfo").ok().and_then(|info| processor(&info));
+            let source = "sysfs of this computer";
+            return Ok(Machine::of_topology("host", topology, source, How::Measured, processor.as_deref()));
         }
         if let Some(machine) = Machine::named(text) {
             return Ok(machine);
@@ -91,7 +102,7 @@ impl Machine {
         }
         if text.contains([' ', ':']) || text.starts_with(|c: char| c.is_ascii_digit()) {
             let source = format!("as given: {}", excerpt(text, 200));
-            return Ok(Machine::of_topology("synthetic", synthetic(written)?, &source, How::Guess));
+            return Ok(Machine::of_topology("synthetic", synthetic(written)?, &source, How::Guess, None));
         }
         let there = within(folder, text);
         if !text.is_empty() && (files.bytes(&there).is_ok() || sysfs_below(&there, files).is_some()) {
@@ -120,6 +131,7 @@ impl Machine {
                 topology,
                 &format!("a copy of sysfs, {}", excerpt(path, 200)),
                 How::Measured,
+                None,
             ));
         }
         let text = files.text(path).map_err(|error| {
@@ -129,7 +141,7 @@ impl Machine {
         if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
             let topology = from_hwloc_xml(&text, path)?;
             let source = format!("hwloc's XML, {}", excerpt(path, 200));
-            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology, &source, How::Measured));
+            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology, &source, How::Measured, None));
         }
         let find = |written: &str, file: &str| {
             let folder = Path::new(file).parent().map_or(String::new(), |folder| match folder.to_str() {
@@ -167,6 +179,13 @@ impl Machine {
 /// What is missing or makes no sense there.
 pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology, Mistake> {
     Ok(from_sysfs(sysfs).map_err(|error| error.below("", "/"))?)
+}
+
+/// What /proc/cpuinfo calls the processor: on x86 `model name`, on POWER and SPARC `cpu`, on arm `Hardware` where there is one.
+fn processor(info: &str) -> Option<String> {
+    let lines = || info.lines().filter_map(|line| line.split_once(':'));
+    let named = |key: &str| lines().find(|(name, _)| name.trim() == key).map(|(_, value)| excerpt(value.trim(), 80));
+    ["model name", "cpu", "Hardware"].into_iter().find_map(named).filter(|name| !name.is_empty())
 }
 
 /// The folder at `path` or in it that holds `devices/system/cpu` of some computer.
@@ -298,6 +317,36 @@ pub(crate) mod tests {
         let expected =
             "found the unknown machine `root`, while there is something of that name here; expected ./root for that";
         assert!(unmarked.ends_with(expected), "{unmarked}");
+    }
+
+    #[test]
+    fn this_computer_has_the_prices_of_its_processor() {
+        let mut files = Table(BTreeMap::new());
+        for (file, text) in [
+            ("sys/devices/system/cpu/online", "0-1\n"),
+            ("sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
+            ("sys/devices/system/cpu/cpu1/topology/physical_package_id", "1\n"),
+        ] {
+            files.0.insert(file, text.to_string());
+        }
+        let note = |files: &Table| {
+            let machine = Machine::choose(&Written::option("--machine", "host"), "", files).unwrap();
+            (machine.description.about().to_string(), machine.notices.last().expect("a note").clone())
+        };
+        let (about, said) = note(&files);
+        assert!(about.ends_with(" Prices of skylake-uma-8."), "{about}");
+        assert!(
+            said.ends_with("Prices of skylake-uma-8, the most like it in packages and last level caches"),
+            "{said}"
+        );
+        let info = |model: &str| format!("processor\t: 0\nmodel\t\t: 106\nmodel name\t: {model}\ncpu MHz\t\t: 2900\n");
+        files.0.insert("/proc/cpuinfo", info("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz"));
+        let (about, said) = note(&files);
+        assert!(about.ends_with(" Prices of xeon-platinum-8375c-2s."), "{about}");
+        let same = "8375c-2s, which has the same processor, Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz";
+        assert!(said.ends_with(same), "{said}");
+        files.0.insert("/proc/cpuinfo", info("Some CPU"));
+        assert!(note(&files).1.ends_with("caches: no machine that ships has its processor, Some CPU"));
     }
 
     #[test]

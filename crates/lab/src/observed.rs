@@ -174,10 +174,11 @@ fn sum(times: &[Ps]) -> u64 {
     times.iter().map(|time| time.0).sum()
 }
 
-/// Cycles in a picosecond are a billion kHz.
+/// Cycles in a picosecond are a billion kHz. To the nearest; nothing where nothing was executed.
 fn khz(counters: &Counters) -> u64 {
-    let cycles = u128::from(counters.cycles) * 1_000_000_000;
-    cycles.checked_div(u128::from(counters.unhalted.0)).unwrap_or(0) as u64
+    let unhalted = u128::from(counters.unhalted.0);
+    let cycles = u128::from(counters.cycles) * 1_000_000_000 + unhalted / 2;
+    cycles.checked_div(unhalted).unwrap_or(0) as u64
 }
 
 /// Time in all functions, and in those that matter, by name.
@@ -241,6 +242,15 @@ mod tests {
         assert_eq!(observed.idle, [("C1".to_string(), 12_000_000, 8)]);
         assert_eq!((observed.cpus_used(), observed.busy_share()), (1, 0.4));
         assert_eq!((observed.profiled_ns, observed.busy_khz), (3_000, 0));
+    }
+
+    #[test]
+    fn the_mean_frequency_is_the_nearest() {
+        let mean = |cycles, us: u64| khz(&Counters { unhalted: Ps(us * 1_000_000), cycles });
+        assert_eq!(
+            [mean(2_599_999, 1_000), mean(2_000, 3), mean(1_000, 3), mean(0, 0)],
+            [2_599_999, 666_667, 333_333, 0]
+        );
     }
 
     #[test]

@@ -1,10 +1,15 @@
-//! How long CPUs were in which idle state and cores at which frequency: as text, and for the JSON document of `run`.
+//! How long CPUs and packages were in which idle state and cores at which frequency: as text, and for the JSON document of `run`, which has
+//! beside it what that took of energy.
 
 use crate::cpu_rows::{by_cpu, width_by_cpu};
-use crate::observed::{CoreFrequency, HardwareTotals};
+use crate::energy::EnergyResult;
+use crate::observed::CoreFrequency;
+use crate::run::Run;
+use crate::setup::Setup;
 use machine::description::Description;
 use machine::frequency::fixed_khz;
 use machine::hardware::Residency;
+use machine::idle::PackageResidency;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use units::{CpuId, CpuMask, NR_CPUS, Ps};
@@ -18,9 +23,15 @@ pub struct RunResidency {
     /// From boot to the end.
     pub duration_ns: u64,
     pub cpus: Vec<CpuResidency>,
+    /// In the packages' order; absent where they have no state of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageTimes>,
     /// Whether frequencies changed: `governed` by cpufreq, or `fixed`.
     pub clock: Clock,
     pub cores: Vec<CoreResidency>,
+    /// Absent where nobody reckons with energy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy: Option<EnergyResult>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +59,14 @@ pub struct StateResidency {
     pub entries: u64,
 }
 
+/// A package in its own idle state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageTimes {
+    pub idle_ns: u64,
+    pub entries: u64,
+}
+
 /// How a core was clocked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,8 +88,9 @@ pub struct FrequencyResidency {
 }
 
 impl RunResidency {
-    /// Of a run on `machine`, whose cost model was on or off.
-    pub fn of(run: String, totals: &HardwareTotals, machine: &Description, costs: bool) -> RunResidency {
+    /// Of a run of `setup` on `machine`, with the run's name.
+    pub fn of(name: String, setup: &Setup, machine: &Description, run: &Run) -> RunResidency {
+        let totals = &run.hardware;
         let duration = totals.idle.duration;
         let cpu = |(cpu, residency): (usize, &Residency)| {
             let idle: u64 = residency.idle.iter().map(|time| time.0).sum();
@@ -84,11 +104,21 @@ impl RunResidency {
             }
         };
         let (clock, cores) = match totals.frequencies.as_slice() {
-            [] => (Clock::Fixed, fixed_cores(machine, costs, duration)),
+            [] => (Clock::Fixed, fixed_cores(machine, setup.costs, duration)),
             cores => (Clock::Governed, cores.iter().map(governed_core).collect()),
         };
         let cpus = totals.idle.cpus.iter().enumerate().map(cpu).collect();
-        RunResidency { run, duration_ns: duration.ns().0, cpus, clock, cores }
+        let package = |it: &PackageResidency| PackageTimes { idle_ns: it.idle.ns().0, entries: it.entries };
+        let (states, energy, of_run) = (&totals.idle.states, totals.energy.as_ref(), run.energy.as_ref());
+        RunResidency {
+            run: name,
+            duration_ns: duration.ns().0,
+            cpus,
+            packages: totals.idle.package_states.iter().map(package).collect(),
+            clock,
+            cores,
+            energy: EnergyResult::of(setup, states, energy, of_run, &run.outcome.samples),
+        }
     }
 }
 

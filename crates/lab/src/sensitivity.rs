@@ -8,6 +8,7 @@ mod ranking;
 
 pub use ranking::{Move, Moved, Ranking};
 
+use crate::cpufreq::{self, settings_of};
 use crate::experiment::{Experiment, Job};
 use crate::hash::sha256;
 use crate::machines::Machine;
@@ -16,10 +17,11 @@ use crate::record::Outcome;
 use crate::setup::Setup;
 use crate::trace::fits;
 use machine::description::{Description, Figure, How, nearest_name};
+use machine::topology::Location;
 use std::collections::BTreeMap;
 
-/// Figures that no variation moves, and why.
-const FIXED: &[(&str, &str)] = &[("tick.rate", "arms have their own hz")];
+/// What arms run at that say no `hz`.
+const TICK: &str = "tick.rate";
 
 /// An end of a range.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -68,9 +70,10 @@ impl Plan {
     /// If a pattern fits no figure with room.
     pub fn new(experiment: Experiment, patterns: &[Written]) -> Result<Plan, Mistake> {
         let description = experiment.machine.description.clone();
-        let all = with_room(&description);
+        let told = experiment.arms.iter().all(|arm| arm.says_hz);
+        let all: Vec<Uncertain> = with_room(&description).filter(|it| !told || it.name != TICK).collect();
         for pattern in patterns {
-            check(pattern, &description, &all)?;
+            check(pattern, &description, &all, told)?;
         }
         let chosen = |it: &Uncertain| match patterns {
             [] => matches!(it.figure.how, How::Guess | How::Fitted),
@@ -99,11 +102,9 @@ impl Plan {
         let mut varied = description.clone();
         varied.replace(name, Figure { value, ..figure.clone() });
         // As a text, so that what is run is a setup like any other, and that the rules of machine files hold.
-        match Machine::parse(&varied.to_toml(), name) {
-            Ok(machine) => {
-                let experiment = Experiment { machine, ..self.experiment.clone() };
-                self.variations.push(Variation { figure: index, end, experiment });
-            }
+        let machine = Machine::parse(&varied.to_toml(), name);
+        match machine.and_then(|machine| on(machine, &self.experiment, name == TICK)) {
+            Ok(experiment) => self.variations.push(Variation { figure: index, end, experiment }),
             Err(mistake) => self.impossible.push(format!(
                 "{name} = {} {} is not run: found {}",
                 figure.unit.text(value),
@@ -188,21 +189,35 @@ impl Plan {
     }
 }
 
-/// The numbers of a machine that could be others.
-fn with_room(description: &Description) -> Vec<Uncertain> {
-    let open =
-        |name: &str, figure: &Figure| figure.range.0 < figure.range.1 && FIXED.iter().all(|(fixed, _)| *fixed != name);
-    let figures = description.figures().filter(|(name, figure)| open(name, figure));
-    figures.map(|(name, figure)| Uncertain { name: name.to_string(), figure: figure.clone() }).collect()
+/// The experiment on another machine, whose tick may be another.
+fn on(machine: Machine, experiment: &Experiment, ticks: bool) -> Result<Experiment, Mistake> {
+    let mut varied = Experiment { machine, ..experiment.clone() };
+    if ticks {
+        let (description, at) = (&varied.machine.description, Location::of(TICK));
+        for arm in varied.arms.iter_mut().filter(|arm| !arm.says_hz) {
+            arm.hz = description.tick_hertz() as u32;
+            // Governors look no more often than a tick lets them.
+            cpufreq::choose(description, &arm.kernel, &arm.build, arm.hz, &settings_of(&arm.cpufreq, &at))?;
+        }
+    }
+    Ok(varied)
 }
 
-fn check(pattern: &Written, description: &Description, with_room: &[Uncertain]) -> Result<(), Mistake> {
+/// The numbers of a machine that could be others.
+fn with_room(description: &Description) -> impl Iterator<Item = Uncertain> {
+    let figures = description.figures().filter(|(_, figure)| figure.range.0 < figure.range.1);
+    figures.map(|(name, figure)| Uncertain { name: name.to_string(), figure: figure.clone() })
+}
+
+/// `told`: all arms say their own `hz`.
+fn check(pattern: &Written, description: &Description, with_room: &[Uncertain], told: bool) -> Result<(), Mistake> {
     let text = pattern.text.trim();
     if with_room.iter().any(|figure| fits(text, &figure.name)) {
         return Ok(());
     }
-    if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| fits(text, fixed)) {
-        return Err(pattern.mistake(format!("the figure {text}, which is not varied: {why}"), "another figure"));
+    if told && fits(text, TICK) {
+        let found = format!("the figure {text}, which is not varied: all arms have their own hz");
+        return Err(pattern.mistake(found, "another figure, or arms without hz"));
     }
     if let Some((name, figure)) = description.figures().find(|(name, _)| fits(text, name)) {
         let (how, unit) = (figure.how.name(), figure.unit);
@@ -225,7 +240,6 @@ mod tests {
     use crate::experiment::{Draft, Purpose};
     use crate::machines::tests::Table;
     use crate::run::{Wanted, run};
-    use machine::topology::Location;
 
     fn plan(arms: &[&str], patterns: &[&str]) -> Result<Plan, Mistake> {
         let mut draft = Draft::default();
@@ -359,8 +373,24 @@ mod tests {
         );
         let error = refused("cache.line_size");
         assert!(error.contains("(cache.line_size is vendor, 64 to 64 B)"), "{error}");
-        let error = refused("tick.rate");
-        assert!(error.contains("not varied: arms have their own hz"), "{error}");
+        let error = plan(&["a=v4.15,hz=250"], &["tick.rate"]).err().expect("a mistake").to_string();
+        assert!(error.contains("not varied: all arms have their own hz"), "{error}");
+    }
+
+    #[test]
+    fn the_tick_is_that_of_arms_without_one() {
+        let plan = plan(&["own=v4.15,hz=300", "machine's=v4.15"], &["tick.rate"]).unwrap();
+        let hz = |experiment: &Experiment| experiment.arms.iter().map(|arm| arm.hz).collect::<Vec<_>>();
+        let ends: Vec<_> = plan.variations.iter().map(|it| (it.end, hz(&it.experiment))).collect();
+        assert_eq!(ends, [(End::Low, vec![300, 100]), (End::High, vec![300, 1000])]);
+        // Only the arm that ticks otherwise runs otherwise.
+        let results = run_all(&plan);
+        let digest = |variation, arm| {
+            let of = |trial: &&Trial| trial.variation == variation && trial.job.arm == arm && trial.job.iteration == 0;
+            &results[results.keys().find(of).expect("a trial")].digest
+        };
+        assert_eq!(digest(Some(1), 0), digest(None, 0));
+        assert_ne!(digest(Some(1), 1), digest(None, 1));
     }
 
     #[test]

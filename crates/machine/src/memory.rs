@@ -365,12 +365,12 @@ mod tests {
     #[test]
     fn longer_lines_take_more_of_what_a_node_delivers() {
         let (topology, prices) = setup();
-        // Two ask for 3200 bytes in 1.5 us each, of the 8 a ns that there are; of 128 bytes to the line three are too many.
+        // Three ask for 3200 bytes in 1.5 us each, of the 8 a ns that there are; of 128 bytes to the line that is too much.
         let of = |line_bytes: u64, count: usize| {
             let demands = (0..count).map(|cpu| (cpu, demand(16_000, &[]))).collect();
             settled_on((topology.clone(), Prices { line_bytes, ..prices.clone() }), demands)[0]
         };
-        assert_eq!([of(64, 1), of(64, 3), of(128, 1)], [499, 499, 499]);
+        assert_eq!([of(64, 1), of(64, 3), of(128, 1)], [499, 500, 499]);
         assert!((1000 + of(128, 3)).abs_diff(3 * 800) <= 24, "{}", of(128, 3));
     }
 
@@ -378,7 +378,7 @@ mod tests {
     fn only_who_gets_something_else_is_named() {
         let (topology, prices) = setup();
         let mut load = MemoryLoad::new(&topology);
-        let mut settle = |load: &mut MemoryLoad, slow: u64| -> Vec<u16> {
+        let settle = |load: &mut MemoryLoad, slow: u64| -> Vec<u16> {
             let settled = load.settle(&topology, &prices, |cpu| if cpu.0 == 0 { slow } else { 1000 });
             settled.iter().for_each(|&share| load.take(share));
             settled.into_iter().map(|share| share.cpu.0).collect()

@@ -191,8 +191,10 @@ impl Memory {
         let mut nodes: Vec<(u16, u128)> = Vec::new();
         for sweep in &of.sweeps {
             let region = &self.regions[self.areas[sweep.area as usize].region.0 as usize];
+            // However slowly somebody touches however much, it lies somewhere.
+            let rate = (u128::from(sweep.bytes_per_second()) << 32) / region.batches.len() as u128;
             for &(node, batches) in &region.on {
-                let touched = u128::from(sweep.bytes_per_second()) * u128::from(batches) / region.batches.len() as u128;
+                let touched = rate * u128::from(batches);
                 match nodes.iter_mut().find(|(known, _)| *known == node) {
                     Some((_, share)) => *share += touched,
                     None => nodes.push((node, touched)),
@@ -356,5 +358,23 @@ impl Os {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_region_that_is_touched_slowly_lies_somewhere() {
+        let mut memory = Memory::new(MigrationLimit::None);
+        let region = memory.create_region(RegionSpec { bytes: 1 << 40, node: Some(1), pinned: true });
+        let batches = memory.regions[0].batches.len();
+        memory.areas.push(Area { mm: 1, region, marked: vec![false; batches], nr_marked: 0 });
+        let task = TaskId(3);
+        // 100 KB/s of a terabyte.
+        let sweep = Sweep::new(0, batches as u32, 100_000, Prng::stream(1, "test", 0));
+        memory.of_task(task).sweeps.push(sweep);
+        assert!(matches!(memory.nodes_of(task)[..], [(1, share)] if share > 0));
     }
 }

@@ -209,7 +209,7 @@ fn work_waits_for_where_its_memory_comes_to_lie_meanwhile() {
     let program = Worker { series: 0, touch: Some((region, 1 << 20)), work: Some(Ns::from_ms(10)), began: None };
     let task = TaskSpec { program: Box::new(program), ..fetcher(0, 0, 10, 100_000) };
     // The other 31 after a millisecond, on the other package.
-    let steps = [Op::SleepFor(Ns::from_ms(1)), Op::Populate(region)].into_iter();
+    let steps = [Op::SleepFor(Ns::from_ms(1)), Op::Populate(region), Op::WorkFor(Ns(1))].into_iter();
     let other = TaskSpec { cpus: Some(CpuMask::single(CpuId(8))), ..TaskSpec::new("other", Steps(steps)) };
     let found = took(sim, vec![task, other])[0];
     // 1.5 ns a cycle for 1 ms, then 1.74.

@@ -3,7 +3,6 @@ use crate::experiment::{Draft, Purpose};
 use crate::machines::tests::Table;
 use crate::run::{Run, Wanted, run};
 use crate::trace::{Cut, TraceFormat, Wish, trace};
-use machine::energy::PackageEnergy;
 use machine::topology::Location;
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, Ns, Ps};
@@ -35,6 +34,27 @@ package 0: cores 20.000, beside them 1.000, sum 21.000
     assert_eq!((run.taken.duration, run.taken.domains[0].total_aj()), (Ps::ZERO, 0));
     let run = RunEnergy { taken: taken(), operations: None };
     assert_eq!((shown(run.joules()), format!("{:.3}", run.watts())), ("21.00 mJ".to_string(), "2.100".to_string()));
+}
+
+#[test]
+fn the_document_has_what_the_text_tells() {
+    let (setup, run) = phone("v6.12");
+    let samples = &run.outcome.samples;
+    let of = |taken, of_run| EnergyResult::of(&setup, &run.hardware.idle.states, taken, of_run, samples);
+    assert_eq!(of(None, run.energy.as_ref()), None);
+    let of_run = RunEnergy { operations: Some((4, "loop")), ..run.energy.clone().unwrap() };
+    let told = of(run.hardware.energy.as_ref(), Some(&of_run)).unwrap();
+    let text = text(&setup, &run.hardware.idle.states, run.hardware.energy.as_ref(), Some(&of_run), samples);
+    let mj = |nj: u64| format!("{:.3}", nj as f64 / 1e6);
+    for domain in &told.domains {
+        let line = text.lines().find(|line| line.starts_with(&format!("cpus {}", domain.cpus))).unwrap();
+        assert!(line.contains(&mj(domain.executing_nj)) && line.contains(&mj(domain.idle[0].nj)), "{line}: {domain:?}");
+    }
+    assert!(text.contains(&format!("package 0: cores {}", mj(told.packages[0].cores_nj))), "{text}: {told:?}");
+    let each = told.from_start.each.unwrap();
+    assert_eq!((each.operation.as_str(), each.nj), ("loop", of_run.joules() / 4.0 * 1e9));
+    assert_eq!(told.from_start.total_nj, EnergyTaken::from(of_run.taken.clone()).total_nj);
+    assert!(told.total_nj > told.from_start.total_nj && told.from_start.duration_ns > 0);
 }
 
 #[test]

@@ -64,6 +64,8 @@ pub struct Arm {
     pub features: Features,
     pub sysctl: Sysctl,
     pub hz: u32,
+    /// Whether it, or its experiment, says `hz`: else that is the machine's `tick.rate`.
+    pub says_hz: bool,
     /// Of the kernel's command line, beside those that set a tunable or the preemption model.
     pub parameters: BTreeMap<String, String>,
     /// Whether it names the governor of idle states, be it the kernel's own.
@@ -96,6 +98,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         sysctl: build.sched.sysctl(nr_cpus),
         build,
         hz,
+        says_hz: false,
         parameters: BTreeMap::new(),
         names_idle_governor: false,
         nohz_full: CpuMask::default(),
@@ -233,7 +236,7 @@ impl Arm {
             SettingKind::Behaviour => self.set_behaviour(key, value)?,
             SettingKind::Parameter => self.set_parameter(key, value)?,
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
-            SettingKind::Hz => self.hz = read_hz(value)?,
+            SettingKind::Hz => (self.hz, self.says_hz) = (read_hz(value)?, true),
             SettingKind::Config => self.set_config(key, value)?,
             SettingKind::Cpufreq => {
                 self.cpufreq.insert(bare(&key.text).to_string(), value.text.clone());

@@ -158,13 +158,10 @@ impl Draft {
                 format!("one: --arm with one of {}", crate::mistake::listed(names)),
             ));
         }
-        let hz = match &self.hz {
-            Some(hz) => arm::read_hz(hz)?,
-            None if is_hz(machine.description.tick_hertz()) => machine.description.tick_hertz() as u32,
-            None => DEFAULT_HZ,
-        };
+        let hz = self.hz_on(&machine)?;
         let mut arms = self.arms.iter().map(|arm| arm::resolve(arm, nr_cpus, hz)).collect::<Result<Vec<Arm>, _>>()?;
-        for (arm, draft) in arms.iter().zip(&self.arms) {
+        for (arm, draft) in arms.iter_mut().zip(&self.arms) {
+            arm.says_hz |= self.hz.is_some();
             arm::check_on(arm, draft, &machine)?;
         }
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
@@ -201,6 +198,15 @@ impl Draft {
         };
         let recording = self.recording.as_ref().map(read).transpose()?;
         figure::resolve(&self.figures, recording.as_ref())
+    }
+
+    /// What arms tick at that do not say.
+    fn hz_on(&self, machine: &Machine) -> Result<u32, Mistake> {
+        match &self.hz {
+            Some(hz) => arm::read_hz(hz),
+            None if is_hz(machine.description.tick_hertz()) => Ok(machine.description.tick_hertz() as u32),
+            None => Ok(DEFAULT_HZ),
+        }
     }
 
     /// Their number, and what else decides it.

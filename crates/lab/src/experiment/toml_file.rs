@@ -34,6 +34,8 @@ pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offlin
 /// What cannot change while a kernel runs.
 const ARM_ONLY: &[&str] = &["hz", "config", "cmdline", "behaviour", "kernel"];
 const LARGEST_FILE: usize = 1 << 20;
+/// The TOML crate's words for a key that is there already.
+const DUPLICATE: &str = "duplicate key";
 
 /// Reads the text of an experiment file. `path` names it in messages, and its folder is what paths in it are relative to.
 pub fn parse(text: &str, path: &str) -> Result<Draft, Mistake> {
@@ -252,7 +254,12 @@ impl Source<'_> {
         let span = error.span().unwrap_or(self.text.len()..self.text.len());
         let what = excerpt(error.message(), 160);
         // At the end of a truncated file there is nothing to point at.
-        let found = match self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty()) {
+        let pointed_at = self.text.get(span.clone()).map(str::trim).filter(|text| !text.is_empty());
+        if let Some(key) = pointed_at.filter(|_| error.message() == DUPLICATE) {
+            let found = format!("`{}` for the second time", excerpt(key, 40));
+            return Mistake::new(&self.at(span.start), found, "each key once");
+        }
+        let found = match pointed_at {
             Some(text) => format!("`{}` ({what})", excerpt(text, 24)),
             None => format!("TOML that does not parse ({what})"),
         };

@@ -70,13 +70,13 @@ fn add_counts(html: &mut String, observed: &Observed, reckoned: bool) {
     let seconds = observed.duration_ns.max(1) as f64 / 1e9;
     let rate = |count: u64| format!("{:.0}", count as f64 / seconds);
     let executing = 100.0 * observed.busy_share();
-    let mhz = match observed.busy_khz {
+    let busy = match observed.busy_khz {
         0 => "fixed".to_string(),
-        khz => (khz / 1000).to_string(),
+        khz => mhz(khz).to_string(),
     };
     let _ = write!(
         html,
-        "<td>{} of {}</td><td>{executing:.1}%</td><td>{mhz}</td>",
+        "<td>{} of {}</td><td>{executing:.1}%</td><td>{busy}</td>",
         observed.cpus_used(),
         observed.busy_ns.len()
     );
@@ -93,10 +93,18 @@ fn add_counts(html: &mut String, observed: &Observed, reckoned: bool) {
     let states = observed.idle.iter().filter(|state| state.1 > 0);
     let states: Vec<(String, f64)> = states.map(|(name, time, _)| (name.clone(), share(*time, all))).collect();
     let whole: u64 = observed.frequencies.iter().map(|it| it.1).sum();
-    let frequencies: Vec<(String, f64)> =
-        observed.frequencies.iter().map(|(khz, time)| (format!("{} MHz", khz / 1000), share(*time, whole))).collect();
+    let frequencies: Vec<(String, f64)> = observed
+        .frequencies
+        .iter()
+        .map(|(khz, time)| (format!("{} MHz", mhz(u64::from(*khz))), share(*time, whole)))
+        .collect();
     let _ =
         writeln!(html, "<td class=\"text\">{}</td><td class=\"text\">{}</td></tr>", bar(&states), bar(&frequencies));
+}
+
+/// To the nearest.
+fn mhz(khz: u64) -> u64 {
+    (khz + 500) / 1000
 }
 
 /// Shares of a whole, from light to dark, each with its name for the mouse and for those who do not see it.
@@ -196,7 +204,7 @@ mod tests {
             busy_ns: vec![500_000_000, 0],
             idle: vec![("C1".into(), 1_500_000_000, 10)],
             frequencies: vec![(1_200_000, 3), (2_300_000, 1)],
-            busy_khz: 1_500_000,
+            busy_khz: 1_499_999,
             energy: None,
             migrations: 7,
             wakeups: 80,

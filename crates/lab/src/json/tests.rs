@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::schema::{errors_in, schema};
 use super::*;
+use crate::energy::{DomainResult, Each, EnergyResult, FromStart, PackageResult, StateResult};
 use crate::experiment::{Draft, resolve_arm};
-use crate::residency::{Clock, CoreResidency, CpuResidency, FrequencyResidency, StateResidency};
+use crate::residency::{Clock, CoreResidency, CpuResidency, FrequencyResidency, PackageTimes, StateResidency};
 use crate::tables::Published;
 use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
 
@@ -33,6 +34,20 @@ fn keys(value: &Value) -> Vec<String> {
     value.as_object().unwrap().keys().cloned().collect()
 }
 
+fn energy() -> EnergyResult {
+    let idle = vec![StateResult { state: "C1".into(), nj: 9 }];
+    EnergyResult {
+        domains: vec![DomainResult { cpus: "0".into(), executing_nj: 100, idle }],
+        packages: vec![PackageResult { cores_nj: 109, own_nj: 1 }],
+        total_nj: 110,
+        from_start: FromStart {
+            duration_ns: 500,
+            total_nj: 90,
+            each: Some(Each { operation: "loop".into(), nj: 9.5 }),
+        },
+    }
+}
+
 #[test]
 fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
     let mut named = hackbench(3, 7);
@@ -52,7 +67,9 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         duration_ns: 1000,
         cpus: vec![CpuResidency { cpu: 0, executing_ns: 100, idle: states }],
         clock: Clock::Fixed,
+        packages: vec![PackageTimes { idle_ns: 800, entries: 1 }],
         cores: vec![CoreResidency { cpu: 0, busy_khz: 2_000_000, changes: 0, frequencies }],
+        energy: Some(energy()),
     }];
     let value: Value = serde_json::from_str(&document.to_text()).unwrap();
     assert_eq!(errors_in(&value), [] as [String; 0]);
@@ -67,6 +84,9 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         ("arm_verdict".to_string(), keys(&table["verdict"]["arms"][0])),
         ("change".to_string(), keys(&row["change"][0])),
         ("definition".to_string(), keys(&value["arms"][0])),
+        ("each".to_string(), keys(&value["residency"][0]["energy"]["from_start"]["each"])),
+        ("energy".to_string(), keys(&value["residency"][0]["energy"])),
+        ("from_start".to_string(), keys(&value["residency"][0]["energy"]["from_start"])),
         ("predicted".to_string(), keys(&value["measured"]["rows"][0])),
         ("residency".to_string(), keys(&value["residency"][0])),
         ("row".to_string(), keys(row)),

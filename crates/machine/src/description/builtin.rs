@@ -53,12 +53,51 @@ pub fn default_prices(topology: &Topology) -> &'static str {
     }
 }
 
+/// Machines whose processor is one of the market's: the words of its name in /proc/cpuinfo, and the NUMA nodes that a package has.
+const PROCESSORS: &[(&str, &[&str], usize)] = &[
+    ("core-i7-3770", &["i7-3770"], 1),
+    ("core-i9-12900k", &["i9-12900k"], 1),
+    ("epyc-7742-2s-nps1", &["epyc", "7742"], 1),
+    ("epyc-7742-2s-nps2", &["epyc", "7742"], 2),
+    ("epyc-7742-2s-nps4", &["epyc", "7742"], 4),
+    ("epyc-7763-2s-nps1", &["epyc", "7763"], 1),
+    ("epyc-7763-2s-nps2", &["epyc", "7763"], 2),
+    ("epyc-7763-2s-nps4", &["epyc", "7763"], 4),
+    ("epyc-9654", &["epyc", "9654"], 1),
+    ("power9-16c-2s", &["power9"], 1),
+    ("snapdragon-845", &["sdm845"], 1),
+    ("sparc-t4-2", &["sparc-t4"], 1),
+    ("xeon-e5-2670v3-2s", &["e5-2670", "v3"], 1),
+    ("xeon-gold-6148-2s", &["xeon", "gold", "6148"], 1),
+    ("xeon-platinum-8375c-2s", &["xeon", "platinum", "8375c"], 1),
+    ("xeon-platinum-8480-2s", &["xeon", "platinum", "8480"], 1),
+    ("xeon-platinum-8480-2s", &["xeon", "platinum", "8480+"], 1),
+];
+
+/// The machine that ships and has the processor that Linux calls `model`, of several the one with as many nodes in a package.
+pub fn prices_of_processor(model: &str, topology: &Topology) -> Option<&'static str> {
+    let plain = model.to_ascii_lowercase().replace("(r)", "").replace("(tm)", "").replace(',', " ");
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    let nodes = topology.nodes().len() / topology.packages().len().max(1);
+    let named = |it: &&(&str, &[&str], usize)| words.windows(it.1.len()).any(|window| window == it.1);
+    let same = || PROCESSORS.iter().filter(named);
+    same().find(|it| it.2 == nodes).or(same().next()).map(|it| it.0)
+}
+
 /// A machine for a topology that comes without prices from `source`: those of [`default_prices`], all of them marked as guesses.
 ///
 /// # Panics
 /// If a machine file that ships does not load, which the tests exclude.
 pub fn for_topology(name: &str, topology: Topology, source: &str, how: How) -> Description {
     let prices = default_prices(&topology);
+    with_prices(prices, name, topology, source, how)
+}
+
+/// The same with the prices of `prices`, which ships.
+///
+/// # Panics
+/// As [`for_topology`], or if no such machine ships.
+pub fn with_prices(prices: &str, name: &str, topology: Topology, source: &str, how: How) -> Description {
     let file = builtin().iter().find(|(name, _)| *name == prices);
     let (_, text) = file.unwrap_or_else(|| panic!("no machine {prices} ships"));
     let description = parse(text, &format!("machines/{prices}.toml"));

@@ -83,14 +83,24 @@ pub(super) fn needed(topology: &Topology) -> Vec<(&'static str, Distance)> {
     lines.chain(topology.memory_distances().into_iter().skip(1).map(|distance| ("memory", distance))).collect()
 }
 
-/// Adds a price for each distance of the machine's topology that has none: what [`Description::nearest_price`] has.
+/// Adds a price for each distance of the machine's topology that has none: the dearest of those that are nearer, which is the next one's unless
+/// that contradicts another, else what [`Description::nearest_price`] has.
 pub(super) fn borrow_missing(machine: &mut Description, from: &str) {
     for (section, distance) in needed(&machine.topology) {
         let name = format!("{section}.{}", distance.name());
         if machine.figure(&name).is_some() {
             continue;
         }
-        let Some((near, figure)) = machine.nearest_price(section, distance) else { continue };
+        let given = |index: usize| {
+            let name = format!("{section}.{}", Distance::from_index(index).name());
+            machine.figure(&name).map(|figure| (name, figure))
+        };
+        let nearer = (1..distance.index()).filter_map(given).max_by_key(|(_, figure)| figure.value);
+        let any = || machine.nearest_price(section, distance);
+        // Of a machine with one node no other memory is told.
+        let own =
+            || machine.figure("memory.local").filter(|_| section == "memory").map(|it| ("memory.local".into(), it));
+        let Some((near, figure)) = nearer.or_else(any).or_else(own) else { continue };
         let source = format!("{from} has no such distance: as {near}, which is {}", figure.source);
         let figure = Figure { source, how: How::Guess, ..figure.clone() };
         machine.figures.push(NamedFigure { name, figure, at: Location::of(&machine.file), depth: 0 });

@@ -18,6 +18,8 @@ const RULE_ROOM: &str = "idle states have room in Linux's table (CPUIDLE_STATE_M
 const MOST_STATES: usize = 10;
 
 const RULE: &str = "an idle state has a name, a declared latency and residency, and a true wake time";
+const RULE_PACKAGE: &str =
+    "into which idle states packages go is the machine's, how long waking takes then may be a kind's own";
 const RULE_KIND: &str = "a kind of CPU has the machine's idle states, by name and in order, with figures of its own";
 
 /// `[idle]` with its facts and `[[idle.state]]`, shallowest first.
@@ -75,6 +77,7 @@ pub(super) fn read_idle_of_kind(kind: &Table, into: &mut Description) -> Result<
             return Err(at.error(&format!("the idle state {name}"), &expected, RULE_KIND));
         }
         check_order(&table, &path, &known[..=index], into)?;
+        check_package_wake(&table, &path, &known[..=index], into)?;
         let polls =
             |prefix: &str| into.figure(&format!("{prefix}.{name}.target_residency")).map(|figure| figure.value == 0);
         if polls(&path) != polls("idle") {
@@ -92,6 +95,26 @@ pub(super) fn read_idle_of_kind(kind: &Table, into: &mut Description) -> Result<
         }
         None => Ok(()),
     }
+}
+
+/// That a kind's CPUs take longer to wake with their package only in states into which packages go: the last of the machine's `states` or
+/// one before says so.
+fn check_package_wake(
+    table: &Table,
+    prefix: &str,
+    states: &[String],
+    machine: &Description,
+) -> Result<(), DescriptionError> {
+    let takes = |prefix: &str, state: &String| {
+        machine.figure(&format!("{prefix}.{state}.package_wake")).is_some_and(|wake| wake.value > 0)
+    };
+    let last = states.last().expect("the state itself");
+    if !takes(prefix, last) || states.iter().any(|state| takes("idle", state)) {
+        return Ok(());
+    }
+    let found = format!("`{}`, while packages do not go into {last}", table.full_name("package_wake"));
+    let expected = format!("package_wake of {last}, or of a state before it, in [[idle.state]]");
+    Err(table.get("package_wake").expect("it was read").error(&found, &expected, RULE_PACKAGE))
 }
 
 /// One state, whose figures are called after `prefix` and its name, and that name.
@@ -321,6 +344,31 @@ mod tests {
         assert_eq!(little.iter().map(|state| state.flushes).collect::<Vec<_>>(), [false, true]);
         let again = parse(&phone.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(again.idle_states_of_kinds(), phone.idle_states_of_kinds());
+    }
+
+    #[test]
+    fn packages_go_into_the_machines_states_not_into_a_kinds_alone() {
+        let wake = |us: u32| {
+            let range = format!("range = [0, {us}]");
+            format!("package_wake = {{ value = {us}, unit = \"us\", {range}, how = \"guess\", source = \"s\" }}\n")
+        };
+        let phone = super::super::shipped("snapdragon-845").expect("it ships").text;
+        // Of the two states of that name the kind's comes first.
+        let name = "name = \"rail-off\"\n";
+        let with = |machine: &str, kind: &str| {
+            let [head, between, tail] = phone.split(name).collect::<Vec<_>>().try_into().expect("two of the name");
+            let text = format!("{head}{name}{kind}{between}{name}{machine}{tail}");
+            (parse(&text, "m.toml").map(drop).map_err(|error| error.to_string()), head.lines().count() + 2)
+        };
+        let (refused, line) = with("", &wake(40));
+        let message = refused.expect_err("a kind's alone");
+        assert!(message.starts_with(&format!("m.toml:{line}:")), "{message} at {line}");
+        let found =
+            ".idle.rail-off.package_wake`, while packages do not go into rail-off; expected package_wake of rail-off";
+        assert!(message.contains(found), "{message}");
+        for (machine, kind) in [(wake(30), wake(40)), (String::new(), wake(0)), (wake(30), String::new())] {
+            with(&machine, &kind).0.unwrap_or_else(|error| panic!("{error}"));
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod topology_table;
 mod usual;
 mod write;
 
-pub use builtin::{BASES, builtin, default_prices, for_topology};
+pub use builtin::{BASES, builtin, default_prices, for_topology, prices_of_processor, with_prices};
 pub use error::DescriptionError;
 pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};

@@ -152,6 +152,50 @@ fn a_users_topology_borrows_prices_as_guesses() {
 }
 
 #[test]
+fn prices_are_those_of_the_machine_with_the_same_processor() {
+    let topology = |text: &str| from_synthetic(text, "t", Numbering::AsListed).unwrap();
+    let prices = |model: &str| prices_of_processor(model, &topology("pack:2 [numa] l3:1 core:4 pu:2"));
+    for (model, machine) in [
+        ("Intel(R) Core(TM) i7-3770 CPU @ 3.40GHz", Some("core-i7-3770")),
+        ("Intel(R) Core(TM) i7-3770K CPU @ 3.50GHz", None),
+        ("12th Gen Intel(R) Core(TM) i9-12900K", Some("core-i9-12900k")),
+        ("Intel(R) Xeon(R) CPU E5-2670 v3 @ 2.30GHz", Some("xeon-e5-2670v3-2s")),
+        ("Intel(R) Xeon(R) CPU E5-2670 v2 @ 2.50GHz", None),
+        ("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz", Some("xeon-platinum-8375c-2s")),
+        ("Intel(R) Xeon(R) Platinum 8480+", Some("xeon-platinum-8480-2s")),
+        ("Intel(R) Xeon(R) Processor", None),
+        ("AMD EPYC 7763 64-Core Processor", Some("epyc-7763-2s-nps1")),
+        ("AMD EPYC 9654 96-Core Processor", Some("epyc-9654")),
+        ("POWER9, altivec supported", Some("power9-16c-2s")),
+        ("Qualcomm Technologies, Inc SDM845", Some("snapdragon-845")),
+        ("", None),
+    ] {
+        assert_eq!(prices(model), machine, "{model}");
+    }
+    let rome = |text: &str| prices_of_processor("AMD EPYC 7742 64-Core Processor", &topology(text)).unwrap();
+    assert_eq!(rome("pack:2 group:4 [numa] l3:2 core:4 pu:2"), "epyc-7742-2s-nps4");
+    assert_eq!(rome("pack:2 group:2 [numa] l3:2 core:4 pu:2"), "epyc-7742-2s-nps2");
+    assert_eq!(rome("pack:1 group:3 [numa] l3:2 core:4 pu:2"), "epyc-7742-2s-nps1", "none has three");
+}
+
+/// Whatever of a processor's CPUs somebody has: a virtual machine has few.
+#[test]
+fn every_machines_prices_fit_other_topologies() {
+    for (prices, _) in builtin() {
+        for text in
+            ["core:1 pu:1", "l3:1 core:2 pu:2", "pack:2 group:2 [numa] l3:2 l2:2 core:2 pu:4", "pack:5 core:1 pu:1"]
+        {
+            let topology = from_synthetic(text, "t", Numbering::AsListed).unwrap();
+            let machine = with_prices(prices, "mine", topology, "hearsay", How::Measured);
+            let again =
+                parse(&machine.to_toml(), "mine.toml").unwrap_or_else(|error| panic!("{prices} for {text}: {error}"));
+            assert!(machine.about().ends_with(&format!("Prices of {prices}.")), "{}", machine.about());
+            assert_eq!(again.topology().nr_cpus(), machine.topology().nr_cpus(), "{prices}");
+        }
+    }
+}
+
+#[test]
 fn a_machine_that_is_written_reads_back_as_itself() {
     let plain = |machine: &Description| {
         let figures: BTreeMap<String, Figure> =

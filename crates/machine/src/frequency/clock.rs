@@ -11,10 +11,15 @@ pub struct Counters {
     pub cycles: u64,
 }
 
+/// kHz times picoseconds in one cycle.
+const CYCLE: u64 = 1_000_000_000;
+
 /// A CPU's counters as they go on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     counters: Counters,
+    /// How much of [`CYCLE`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
+    part: u64,
     /// Up to where they count; while halted, not at all.
     counted: Ps,
     halted: bool,
@@ -29,6 +34,7 @@ impl Default for Clock {
     fn default() -> Clock {
         Clock {
             counters: Counters::default(),
+            part: 0,
             counted: Ps::ZERO,
             halted: false,
             idle: Ps::ZERO,
@@ -53,8 +59,11 @@ impl Clock {
         }
         self.counted = now;
         self.counters.unhalted += time;
-        // kHz times nanoseconds are millionths of cycles.
-        self.counters.cycles += time.ns().0 * u64::from(khz) / 1_000_000;
+        let (khz, ms) = (u64::from(khz), time.0 / CYCLE);
+        // As many kHz are so many cycles in a millisecond, however long that is.
+        let parts = time.0 % CYCLE * khz + self.part;
+        self.counters.cycles += ms * khz + parts / CYCLE;
+        self.part = parts % CYCLE;
     }
 
     pub fn idles(&mut self, now: Ps) {

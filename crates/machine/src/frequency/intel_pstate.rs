@@ -113,9 +113,10 @@ impl Frequency {
         if unhalted == Ps::ZERO || tsc == Ps::ZERO {
             return None;
         }
-        let at_base = |time: Ps| (time.ns().0 * base / 1_000_000) as i64;
+        let at_base = |time: Ps| (u128::from(time.ns().0) * u128::from(base) / 1_000_000) as i64;
         let sample = Sample {
-            aperf: (counters.cycles - data.prev.cycles) as i64,
+            // A path reads ahead of the changes that come before its end: what it took for cycles may be more than there were.
+            aperf: counters.cycles.saturating_sub(data.prev.cycles) as i64,
             mperf: at_base(unhalted).max(1),
             tsc: at_base(tsc).max(1),
             duration: time.saturating_sub(data.sample_time),

@@ -288,16 +288,17 @@ impl Model {
         by_cores.min(self.cap_khz.unwrap_or(u32::MAX)).max(band.min_khz)
     }
 
-    /// The number of the domain that a CPU is in.
+    /// The number of the domain that a CPU is in. Those of performance domains, of kinds and of clusters are apart.
     pub(super) fn domain(&self, topology: &Topology, cpu: CpuId) -> usize {
         let of = topology.cpu(cpu);
         match self.sharing {
             Sharing::Core => usize::from(of.core),
             Sharing::Cluster => {
                 let domains = topology.energy_model().map_or(&[][..], |model| &model.domains);
+                let kinds = topology.kinds();
                 let domain = domains.iter().position(|domain| domain.cpus.contains(cpu));
-                let kind = || topology.kinds().iter().position(|kind| kind.cpus.contains(cpu));
-                domain.or_else(kind).unwrap_or(usize::from(of.cluster))
+                let kind = || kinds.iter().position(|kind| kind.cpus.contains(cpu)).map(|kind| domains.len() + kind);
+                domain.or_else(kind).unwrap_or(domains.len() + kinds.len() + usize::from(of.cluster))
             }
             Sharing::Package => usize::from(of.package),
             Sharing::Machine => 0,

@@ -179,6 +179,31 @@ fn residency_sums_up_and_counters_count_cycles() {
     }
 }
 
+#[test]
+fn counters_lose_no_part_of_a_cycle() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
+    // 1.3 ns of each 10 ns: 2.6 cycles at 2 GHz.
+    for nth in 0..1_000_000 {
+        frequency.resume(CpuId(0), Ps(nth * 10_000));
+        frequency.halt(CpuId(0), Ps(nth * 10_000 + 1_300), false);
+    }
+    let counters = frequency.counters(CpuId(0), us(10_000));
+    assert_eq!((counters.unhalted, counters.cycles), (us(1_300), 2_600_000));
+}
+
+#[test]
+fn cycles_that_a_path_took_too_many_of_are_none() {
+    let mut frequency = frequency(model(Sharing::Core), Driver::AcpiCpufreq, Governor::Userspace);
+    frequency.scale_freq_tick(CpuId(0), us(4_000));
+    assert_eq!(frequency.scale(CpuId(0)), 853, "2.0 of 2.4 GHz");
+    // A change that came while the path of that tick was under way, after which the CPU is halted for all but a moment.
+    frequency.apply(Change { domain: 0, khz: 1_000_000 }, us(3_900));
+    frequency.halt(CpuId(0), us(4_001), false);
+    frequency.resume(CpuId(0), us(8_000));
+    frequency.scale_freq_tick(CpuId(0), us(8_001));
+    assert_eq!(frequency.scale(CpuId(0)), 0);
+}
+
 /// Looks at the last window alone, and goes down to the lowest.
 const LAST_WINDOW: Autonomous =
     Autonomous { window: us(4_000), history: us(4_000), ramp: us(30_000), efficient_khz: 0, target: 800 };

@@ -427,6 +427,7 @@ mod tests {
             assert_eq!(hardware.enter_idle(BIG, Ps::ZERO), (deepest, Ps::NEVER));
             assert!(!hardware.polls_in(BIG, deepest));
             hardware.leave_idle(BIG, Ps::from_ns(1_000), false);
+            hardware.take_only_idle(BIG, false);
             assert_eq!(hardware.polls_in(BIG, deepest), way == Way::Poll, "up again");
         }
     }

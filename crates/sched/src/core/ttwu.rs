@@ -149,11 +149,8 @@ impl<A: Arch> Sched<A> {
         if self.se[self.task[p].se].sched_delayed {
             self.enqueue_task(cpu, p, QueueFlags { noclock: true, delayed: true, ..QueueFlags::default() });
         }
-        let as_any = self.kernel.core.wake_running == WakeRunning::Preempts;
-        self.ttwu_do_wakeup(cpu, p, flags, as_any || !self.task[p].on_cpu);
-        if as_any {
-            self.has_woken(cpu, p);
-        }
+        let preempts = self.kernel.core.wake_running == WakeRunning::Preempts || !self.task[p].on_cpu;
+        self.ttwu_do_wakeup(cpu, p, flags, preempts);
         self.rq_unlock(cpu);
     }
 
@@ -229,7 +226,9 @@ impl<A: Arch> Sched<A> {
         };
         self.activate_task(cpu, p, enqueue);
         self.ttwu_do_wakeup(cpu, p, flags, true);
-        self.has_woken(cpu, p);
+        if self.kernel.core.wake_running == WakeRunning::Skips {
+            self.has_woken(cpu, p);
+        }
     }
 
     /// core.c: ttwu_do_wakeup(). `preempts`: first looks whether `p` should preempt what runs (callers do so from v6.3 on).
@@ -244,9 +243,12 @@ impl<A: Arch> Sched<A> {
         if self.arch.tracing() {
             self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
         }
+        if self.kernel.core.wake_running == WakeRunning::Preempts {
+            self.has_woken(cpu, p);
+        }
     }
 
-    /// The end of ttwu_do_activate(); of ttwu_do_wakeup() until v6.2.
+    /// The end of ttwu_do_wakeup() until v6.2, and of ttwu_do_activate() since.
     #[inline(always)]
     fn has_woken(&mut self, cpu: CpuId, p: TaskId) {
         self.task_woken(cpu, p);

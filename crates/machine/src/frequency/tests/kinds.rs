@@ -110,6 +110,21 @@ fn work_goes_in_proportion_to_a_kinds_own_highest_frequency() {
 }
 
 #[test]
+fn a_kind_shares_no_clock_with_the_cluster_of_its_number() {
+    let mut four = topology("pack:1 cluster:2 core:2 pu:1");
+    let kind = |name: &str, cpus: &[u16]| CpuKind {
+        name: name.to_string(),
+        cpus: cpus.iter().map(|&cpu| CpuId(cpu)).collect(),
+    };
+    // Of the CPUs of the first cluster no kind is told.
+    four.kinds = vec![kind("small", &[2, 3])];
+    let of = |model: &Model| [0, 1, 2, 3].map(|cpu| model.domain(&four, CpuId(cpu)));
+    let [first, same, small, also] = of(&model(Sharing::Cluster));
+    assert_eq!((first, small), (same, also));
+    assert_ne!(first, small);
+}
+
+#[test]
 fn each_kinds_turbo_counts_its_own_cores() {
     let machine = machine("core-i9-12900k");
     let model = model_of(&machine);

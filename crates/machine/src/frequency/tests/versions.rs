@@ -158,6 +158,28 @@ fn cppc_cpufreq_waits_as_long_as_firmware_takes_from_v4_16_on_and_asks_for_other
 }
 
 #[test]
+fn intel_pstate_looks_after_hours_of_sleep_as_after_seconds() {
+    let model = model(Sharing::Core);
+    let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 1_000);
+    let mut frequency = Frequency::new(&topology(FOUR), model, policy);
+    let mut update = |now: Ps| {
+        frequency.update_util(CpuId(0), CpuId(0), now.ns(), false, now);
+        frequency.cpus[0].vote
+    };
+    for ms in 1..25 {
+        update(us(ms * 1_000));
+    }
+    assert_eq!(update(us(30_000)), 3_000_000);
+    // Ten hours, at the end of which it is busy for a millisecond.
+    let hours = us(10 * 3_600 * 1_000_000);
+    frequency.halt(CpuId(0), us(30_001), true);
+    frequency.resume(CpuId(0), hours);
+    let late = hours + us(1_000);
+    frequency.update_util(CpuId(0), CpuId(0), late.ns(), false, late);
+    assert_eq!(frequency.cpus[0].vote, 1_000_000);
+}
+
+#[test]
 fn intel_pstate_samples_ten_milliseconds_apart_by_the_run_queues_clock() {
     let model = model(Sharing::Core);
     let policy = Policy::new(&model, Driver::IntelPstate, Governor::Powersave, FrequencyRules::V4_15, 1_000);
