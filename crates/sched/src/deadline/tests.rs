@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Clock, MS, machine, task_in};
+use crate::topology::SdFlags;
 use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
 use units::CpuMask;
 
@@ -229,5 +230,22 @@ fn a_task_that_leaves_and_returns_within_its_period_is_admitted_once() {
         Scheduler::sched_setattr(&mut s, CPU0, p, &back).expect("less than before");
         assert_eq!(s.reserved(CPU0), others + to_ratio_of(1, 10), "{}", kernel.name);
         assert_eq!(s.dl[CPU0].this_bw, others + to_ratio_of(1, 10), "{}", kernel.name);
+    }
+}
+
+/// Before v5.11 it looks, too, and finds its own CPU the lowest: cpupri knows of no deadline tasks.
+#[test]
+fn a_real_time_task_that_wakes_beside_a_deadline_task_looks_elsewhere_until_v6_11() {
+    for (kernel, elsewhere) in [(V4_5, false), (V4_16, false), (V6_1, true), (V6_12, false)] {
+        let mut s = machine(kernel, 2);
+        let runs = s.starts(CPU0, deadline(4, 10));
+        let (here, other) = if s.task[runs].cpu == CPU0 { (CPU0, CPU1) } else { (CPU1, CPU0) };
+        assert_eq!(Scheduler::schedule(&mut s, here, false), Some(runs));
+        let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 10, ..SchedAttr::NORMAL };
+        let init = TaskInit { attr: Some(fifo), ..task_in(ROOT_TASK_GROUP, "woken") };
+        let p = s.fork(here, init).expect("anybody may");
+        s.on_cpu(here);
+        let found = s.select_task_rq_rt(p, here, SdFlags::SD_BALANCE_WAKE);
+        assert_eq!(found, if elsewhere { other } else { here }, "{}", kernel.name);
     }
 }

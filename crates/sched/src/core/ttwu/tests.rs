@@ -193,3 +193,16 @@ fn where_a_looker_learns_of_queued_wakeups_differs() {
         assert!(s.arch.touched.contains(&pending), "{}", kernel.name);
     }
 }
+
+#[test]
+fn who_is_woken_on_its_queue_ends_no_measure_of_idleness_since_v6_3() {
+    for (kernel, ends) in [(V4_16, true), (V6_1, true), (V6_12, false)] {
+        let mut s = machine(kernel);
+        let p = s.running(0);
+        s.set_current_state(CpuId(0), TaskState::Interruptible);
+        s.rq[CpuId(0)].idle_stamp = 1;
+        Scheduler::wake(&mut s, CpuId(1), p, WakeFlags::NONE);
+        assert_eq!(s.task[p].state, TaskState::Running);
+        assert_eq!(s.rq[CpuId(0)].idle_stamp == 0, ends, "{}", kernel.name);
+    }
+}
