@@ -170,7 +170,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
     let frequencies = case.frequency;
     let topology = from_synthetic(case.topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
-    let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess);
+    let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess, None);
     let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
     let topology = machine.description.topology().clone();
     let build = Build::named(case.kernel).expect("a kernel that is built");

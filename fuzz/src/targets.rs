@@ -119,7 +119,7 @@ pub fn synthetic(data: &[u8]) {
 fn used(topology: Topology) {
     assert!(topology.nr_cpus() > 0);
     if topology.nr_cpus() <= FEW {
-        let machine = Machine::of_topology("fuzz", topology, "the fuzzer", How::Guess);
+        let machine = Machine::of_topology("fuzz", topology, "the fuzzer", How::Guess, None);
         again(&machine, machine.description.topology());
     }
 }
