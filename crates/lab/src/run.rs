@@ -47,8 +47,9 @@ use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
 
 /// The longest idle time before the first task.
 pub const LONGEST_START: Ns = Ns::from_ms(10);
-/// Simulated time between two looks at whether the user has lost patience.
+/// Simulated time, and events, between two looks at whether the user has lost patience: some take no time.
 const SLICE: Ns = Ns::from_ms(1);
+const SLICE_EVENTS: u64 = 1 << 21;
 
 /// What is wanted of a run beside its outcome.
 pub struct Wanted<'a> {
@@ -429,24 +430,24 @@ fn simulate<const COSTS: bool>(
     let energy_before = sim.sched.arch.energy(start.into());
     let changes = begin(&mut sim, setup, &build, model, (start, cpu), at)?;
     let limit = Ns(setup.time_limit_ns).min(wanted.until.unwrap_or(Ns::MAX));
-    let mut until = start;
+    let mut reached = start;
     let mut files = Vec::new();
     let mut reading = wanted.reading.take();
     let end = loop {
         if (wanted.interrupted)() {
             return Ok(None);
         }
-        if let Some(wanted) = reading.take_if(|wanted| wanted.at.is_some_and(|at| at <= until)) {
-            files = read_all(&sim, &wanted, build.formats, until)?;
+        if let Some(wanted) = reading.take_if(|wanted| wanted.at.is_some_and(|at| at <= reached)) {
+            files = read_all(&sim, &wanted, build.formats, reached)?;
         }
         let stop = reading.as_ref().and_then(|wanted| wanted.at).unwrap_or(Ns::MAX);
-        until = Ns(until.0.saturating_add(SLICE.0)).min(limit).min(stop);
-        let end = sim.run(until);
+        let until = Ns(reached.0.saturating_add(SLICE.0)).min(limit).min(stop);
+        let Some(end) = sim.run_events(until, SLICE_EVENTS) else { continue };
         if let Some(window) = &mut window {
             window.look(&sim.samples, &|| profile(&sim, &setup.kernel.name, start));
         }
         match end {
-            End::Time if until < limit => {}
+            End::Time if until < limit => reached = until,
             end => break end,
         }
     };

@@ -205,9 +205,22 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The same, with `watch` called after each event: for checkers, which see everything and change nothing.
-    pub fn run_watched(&mut self, until: Ns, mut watch: impl FnMut(&Self)) -> End {
+    pub fn run_watched(&mut self, until: Ns, watch: impl FnMut(&Self)) -> End {
+        self.advance(until, u64::MAX, watch).expect("nobody counts that far")
+    }
+
+    /// The same for whoever must look at something else now and then: `None` after about so many events, which may all have been at one
+    /// instant. To be called again.
+    pub fn run_events(&mut self, until: Ns, events: u64) -> Option<End> {
+        self.advance(until, self.events + events, |_| ())
+    }
+
+    fn advance(&mut self, until: Ns, last: u64, mut watch: impl FnMut(&Self)) -> Option<End> {
         let until = Ps::from(until);
         while self.live_tasks > 0 {
+            if unlikely(self.events >= last) {
+                return None;
+            }
             let next = self.queue.first();
             let at = next.map_or(Ps::NEVER, |next| next.1);
             // One question for all that seldom comes.
@@ -219,30 +232,30 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
                 if next.is_some() && at > until {
                     self.now = until;
-                    return End::Time;
+                    return Some(End::Time);
                 }
             }
             let Some((cpu, at)) = next else {
-                return End::Deadlock { sleeping: self.live_tasks };
+                return Some(End::Deadlock { sleeping: self.live_tasks });
             };
             loop {
                 let alone = self.step(cpu, at);
                 // With the cost model off most paths follow each other at one instant.
-                let again = !COSTS && alone && self.is_first_again(cpu, at);
+                let again = !COSTS && alone && self.is_first_again(cpu, at) && self.events < last;
                 if !again {
                     self.requeue(cpu);
                     self.foresee_turns(cpu);
                 }
                 watch(self);
                 if self.ticks_alone() {
-                    return End::Deadlock { sleeping: self.live_tasks };
+                    return Some(End::Deadlock { sleeping: self.live_tasks });
                 }
                 if !again {
                     break;
                 }
             }
         }
-        End::Finished
+        Some(End::Finished)
     }
 
     /// Whether `cpu` goes on at the instant at which it was the first, and still is.

@@ -63,3 +63,32 @@ fn each_of_many_names_is_one_in_profiles() {
     assert_eq!(sim.comms().len(), NAMES);
     assert_eq!([0, 1, NAMES - 1].map(|number| sim.comms()[number].as_str()), ["swapper", "task1", "task65537"]);
 }
+
+#[test]
+fn who_wants_to_look_meanwhile_is_let_though_no_time_passes() {
+    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("valid");
+    let build = || {
+        let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
+        let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
+        let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12), 250);
+        let cpus = |cpu| Some(units::CpuMask::single(CpuId(cpu)));
+        for cpu in [0, 0, 1] {
+            let yields = (0..10_000).map(|_| Op::Yield).chain([Op::WorkFor(Ns::from_ms(1))]);
+            sim.spawn(CpuId(0), TaskSpec { cpus: cpus(cpu), ..TaskSpec::new("yields", Steps(yields)) });
+        }
+        sim
+    };
+    let mut whole = build();
+    assert_eq!(whole.run(Ns::from_ms(100)), End::Finished);
+    let (mut pieces, mut looks) = (build(), 0);
+    let end = loop {
+        let before = pieces.events;
+        match pieces.run_events(Ns::from_ms(100), 1_000) {
+            Some(end) => break end,
+            None => assert!(pieces.events - before <= 1_001),
+        }
+        looks += 1;
+    };
+    assert_eq!((end, pieces.events, pieces.now()), (End::Finished, whole.events, whole.now()));
+    assert!(looks >= 20, "{looks}");
+}

@@ -139,7 +139,9 @@ impl Draft {
             let ends = purpose != Purpose::Watch;
             tables.extend(workload::resolve(draft, &self.folder, files, nr_cpus, ends, &mut notices)?);
         }
-        rt_app::check_nodes(&tables, machine.description.topology().nodes().len())?;
+        let nr_nodes = machine.description.topology().nodes().len();
+        rt_app::check_nodes(&tables, nr_nodes)?;
+        script::check_nodes(&tables, nr_nodes)?;
         if tables.is_empty() {
             let expected = format!(
                 "{}--workload W[:key=value,...], W one of {}",

@@ -55,6 +55,22 @@ pub fn resolve(
     })
 }
 
+/// Errors at the first memory that lies on a node that the machine does not have.
+pub fn check_nodes(tables: &[WorkloadTable], nr_nodes: usize) -> Result<(), Mistake> {
+    for table in tables {
+        let Source::Script(file) = &table.source else { continue };
+        for region in script(file)?.memory {
+            if let Some(node) = region.spec.node.filter(|&node| usize::from(node) >= nr_nodes) {
+                let (line, column) = region.place;
+                let at = Location { input: file.path.clone(), line: Some(line), column: Some(column) };
+                let found = format!("node {node} for the memory `{}`", region.name);
+                return Err(Mistake::new(&at, found, format!("nodes of the machine, 0 to {}", nr_nodes - 1)));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The file that the parameter `file` names, or the text of `tasks`.
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
     let [(key, values)] = &draft.parameters[..] else {
@@ -81,8 +97,11 @@ fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSe
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::experiment::{Draft, Purpose, parse};
     use crate::machines::tests::Table;
+    use crate::run::{Wanted, run};
+    use std::cell::Cell;
 
     fn refusal(tasks: &str) -> String {
         let arm = "[[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n";
@@ -100,9 +119,26 @@ mod tests {
             ("\"task a: rnu 1ms\"", "x.toml:4:18: found `rnu`"),
             ("\"task a: run 1ms\\ntask b: rnu 1ms\"", "x.toml:4:9: found tasks with an escape sequence"),
             ("7", "x.toml:4:9: found tasks = 7; expected a text"),
+            (
+                "'''\nmemory m 1MB node=1\ntask a: touch m 1MB/s; run 1ms'''",
+                "x.toml:5:14: found node 1 for the memory `m`",
+            ),
         ] {
             let error = refusal(tasks);
             assert!(error.starts_with(place), "{error}");
         }
+    }
+
+    #[test]
+    fn a_script_that_takes_no_time_can_be_interrupted() {
+        let text = "machine = \"core-i7-3770\"\ncosts = false\n[[workload]]\nname = \"script\"\n\
+                    tasks = \"task a: 1000000 x (1000000 x (yield))\"\n[[arm]]\nname = \"a\"\nkernel = \"v6.12\"\n";
+        let resolve = |draft: Draft| draft.resolve(Purpose::Single, &Table::default());
+        let experiment = parse(text, "x.toml").and_then(resolve).unwrap();
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let asked = Cell::new(0);
+        let interrupted = || asked.replace(asked.get() + 1) == 3;
+        let wanted = Wanted { interrupted: &interrupted, ..Wanted::default() };
+        assert!(run(&setup, wanted, &Location::of("x.toml")).unwrap().is_none());
     }
 }

@@ -104,6 +104,8 @@ pub struct Affinity {
 pub struct Region {
     pub name: String,
     pub spec: RegionSpec,
+    /// Where its node stands in the script, or else its name: line and column, both from 1.
+    pub place: (u32, u32),
 }
 
 /// A mutex that tasks share.

@@ -207,15 +207,19 @@ fn memory(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     }
     let size = reader.word();
     let mut spec = RegionSpec { bytes: reader.bytes(size, "")?, ..RegionSpec::default() };
+    let mut place = (reader.line, reader.column(name));
     while !reader.rest.is_empty() {
         let word = reader.word();
         match word.split_once('=') {
-            Some(("node", value)) => spec.node = Some(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as u16),
+            Some(("node", value)) => {
+                spec.node = Some(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as u16);
+                place = (reader.line, reader.column(word));
+            }
             None if word == "pinned" => spec.pinned = true,
             _ => return Err(reader.wrong_at(word, excerpt(word), "node=N or pinned")),
         }
     }
-    script.memory.push(Region { name: name.to_string(), spec });
+    script.memory.push(Region { name: name.to_string(), spec, place });
     Ok(())
 }
 
