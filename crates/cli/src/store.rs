@@ -157,11 +157,11 @@ impl Store {
         Ok(path)
     }
 
-    /// Writes what the benchmark itself would have written in a run.
-    pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(String, String)]) -> Result<(), Failure> {
+    /// Writes what the benchmark itself would have written in a run. The thread's number is first: of two names a file's may keep the same letters.
+    pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(u32, String, String)]) -> Result<(), Failure> {
         let folder = self.folder().join(LOGS).join(experiment.record_name(job));
-        for (name, text) in logs {
-            let path = folder.join(format!("{}.log", file_name(name)));
+        for (number, name, text) in logs {
+            let path = folder.join(format!("{number}-{}.log", file_name(name)));
             write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))?;
         }
         Ok(())
