@@ -52,7 +52,7 @@ impl Folder {
         }
         let made = folders_to_make(&records);
         fs::create_dir_all(&records).map_err(|error| cannot_write(&records, &error))?;
-        sweep(path);
+        sweep(path, &[RECORDS]);
         let list = fs::read_to_string(path.join(UNFINISHED)).unwrap_or_default();
         let mut folder = Folder {
             path: path.to_path_buf(),

@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+/// What the names of unfinished files end in. Nobody else calls a file so: what is swept is ours.
+const PART: &str = ".fairground-part";
+
 /// Prints results.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
@@ -47,7 +50,7 @@ impl NewFile {
         let name = path.file_name().ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "no file name"))?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
-        hidden.push(format!(".{}", std::process::id()));
+        hidden.push(format!(".{}{PART}", std::process::id()));
         let unfinished = path.with_file_name(hidden);
         let file = File::create(&unfinished)?;
         Ok(NewFile { path, unfinished: Some(unfinished), file: Some(file) })
@@ -82,25 +85,43 @@ impl Drop for NewFile {
     }
 }
 
-/// Removes what programs that were killed have left half written in a folder and those below it.
-pub fn sweep(folder: &Path) {
+/// Removes what programs that were killed have left half written in a folder, and in those of its folders that are `ours` with all below them.
+/// What else lies in the folder is the user's.
+pub fn sweep(folder: &Path, ours: &[&str]) {
     // Where nobody says which programs run, none is known to be gone.
     if !Path::new("/proc/self").exists() {
         return;
     }
+    sweep_files(folder);
+    for name in ours {
+        sweep_below(&folder.join(name));
+    }
+}
+
+/// Sweeps a folder and those below it.
+fn sweep_below(folder: &Path) {
+    for below in sweep_files(folder) {
+        sweep_below(&below);
+    }
+}
+
+/// Sweeps the files of a folder; returns the folders in it.
+fn sweep_files(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            sweep(&path);
+            folders.push(path);
         } else if unfinished_by(&path).is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             let _ = fs::remove_file(&path);
         }
     }
+    folders
 }
 
 /// The process that writes, or wrote, an unfinished file of [`NewFile`].
 fn unfinished_by(path: &Path) -> Option<u32> {
-    let name = path.file_name()?.to_str()?.strip_prefix('.')?;
+    let name = path.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(PART)?;
     name.rsplit_once('.')?.1.parse().ok()
 }
 
@@ -142,6 +163,33 @@ mod tests {
         write_file(&link, "two").unwrap();
         assert!(link.is_symlink());
         assert_eq!((fs::read_to_string(&file).unwrap().as_str(), fs::read_dir(&place).unwrap().count()), ("two", 2));
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn only_our_own_unfinished_files_are_swept_and_only_where_they_are_ours() {
+        let place = std::env::temp_dir().join(format!("fairground-sweep-{}", std::process::id()));
+        let alive = format!("records/.b.{}.fairground-part", std::process::id());
+        // Nobody has this number.
+        let gone = [
+            ".a.4194999.fairground-part",
+            "records/.a.4194999.fairground-part",
+            "records/0/1/.a.4194999.fairground-part",
+        ];
+        let stay = [
+            ".backup.20260101",
+            "a.4194999.fairground-part",
+            "records/0/.mine.4194999",
+            "records/.mine.fairground-part",
+            "keep/.a.4194999.fairground-part",
+            &alive,
+        ];
+        for file in gone.iter().chain(&stay) {
+            write_file_and_folders(&place.join(file), "x").unwrap();
+        }
+        sweep(&place, &["records", "logs"]);
+        assert_eq!(gone.map(|file| place.join(file).exists()), [false; 3]);
+        assert_eq!(stay.map(|file| place.join(file).exists()), [true; 6]);
         fs::remove_dir_all(&place).unwrap();
     }
 

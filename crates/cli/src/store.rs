@@ -19,6 +19,8 @@ const MARK: &str = "fairground.json";
 const RECORDS: &str = "records";
 const LOGS: &str = "logs";
 const STATISTICS: &str = "statistics";
+/// All folders that this module makes below its own.
+const OURS: [&str; 3] = [RECORDS, LOGS, STATISTICS];
 /// A report's files that are read again.
 const DOCUMENT: &str = "report.json";
 const PAGE: &str = "report.html";
@@ -53,7 +55,7 @@ impl Folder {
     pub fn open(path: &Path, name: &str, identity: &str) -> Result<Folder, Failure> {
         let made = folders_to_make(path);
         let new = !path.exists() || check_ours(path, identity)?;
-        sweep(path);
+        sweep(path, &OURS);
         let folder = Folder { path: path.to_path_buf(), new, made };
         let mark = serde_json::json!({ "fairground": lab::VERSION, "name": name, "experiment": identity });
         let written = write_file_and_folders(&path.join(MARK), format!("{mark}\n"));
@@ -114,7 +116,7 @@ impl Store {
     pub fn discard(&self) -> bool {
         if self.folder.new {
             // All that this module writes; what fails to go was never there.
-            for folder in [RECORDS, LOGS, STATISTICS] {
+            for folder in OURS {
                 let _ = fs::remove_dir_all(self.folder().join(folder));
             }
         }
@@ -155,11 +157,11 @@ impl Store {
         Ok(path)
     }
 
-    /// Writes what the benchmark itself would have written in a run.
-    pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(String, String)]) -> Result<(), Failure> {
+    /// Writes what the benchmark itself would have written in a run. The thread's number is first: of two names a file's may keep the same letters.
+    pub fn save_logs(&self, experiment: &Experiment, job: &Job, logs: &[(u32, String, String)]) -> Result<(), Failure> {
         let folder = self.folder().join(LOGS).join(experiment.record_name(job));
-        for (name, text) in logs {
-            let path = folder.join(format!("{}.log", file_name(name)));
+        for (number, name, text) in logs {
+            let path = folder.join(format!("{number}-{}.log", file_name(name)));
             write_file_and_folders(&path, text).map_err(|error| cannot_write(&path, &error))?;
         }
         Ok(())

@@ -203,7 +203,7 @@ fn a_killed_comparison_goes_on_and_ends_as_if_nothing_had_happened() {
     let stored = files(&place.join("out/records")).len();
     assert!(stored < 80, "it was killed too late: {stored} files");
     // What a run that was killed between two bytes leaves: nobody has this number.
-    let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999");
+    let half = place.join("out/records/0-pipetest-Time/1-nostats/.0039.json.4194999.fairground-part");
     fs::write(&half, "{\"format\":1,").unwrap();
 
     let again = run_well(&place, &arguments("out"));
@@ -272,7 +272,7 @@ fn an_interrupted_trace_leaves_nothing() {
         .spawn()
         .unwrap();
     // It writes under another name until it is whole.
-    let unfinished = place.join(format!(".t.{}", child.id()));
+    let unfinished = place.join(format!(".t.{}.fairground-part", child.id()));
     let deadline = Instant::now() + Duration::from_secs(60);
     while !unfinished.metadata().is_ok_and(|file| file.len() > 0) {
         assert!(Instant::now() < deadline, "nothing is written after a minute");

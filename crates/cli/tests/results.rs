@@ -290,5 +290,19 @@ fn an_rt_app_file_is_a_workload() {
     let single = run_well(&place, &[&["run"], &selectors[..], &["--out", "single"]].concat());
     assert!(single.stdout.contains("ticker-0") && single.stdout.contains("worker-2"), "{}", single.stdout);
     let logs: Vec<String> = files(&place.join("single/logs/0-rt-app-a/0-v4.15/0000"));
-    assert_eq!(logs, ["ticker-0.log", "ticker-1.log", "worker-2.log"]);
+    assert_eq!(logs, ["0-ticker-0.log", "1-ticker-1.log", "2-worker-2.log"]);
+}
+
+#[test]
+fn threads_of_long_names_have_a_log_each() {
+    let place = folder("rt-app-long-names");
+    let name = "a".repeat(80);
+    let text =
+        format!("{{ \"tasks\": {{ \"{name}\": {{ \"instance\": 2, \"loop\": 3, \"run\": 500, \"sleep\": 200 }} }} }}");
+    fs::write(place.join("a.json"), text).unwrap();
+    let selectors = ["--machine", "core-i7-3770", "--workload", "rt-app:file=a.json", "--arm", "v4.15"];
+    run_well(&place, &[&["run"], &selectors[..], &["--out", "single"]].concat());
+    let logs: Vec<String> = files(&place.join("single/logs/0-rt-app-a/0-v4.15/0000"));
+    let cut = &name[..60];
+    assert_eq!(logs, [format!("0-{cut}.log"), format!("1-{cut}.log")]);
 }

@@ -99,7 +99,7 @@ impl Page<'_, '_> {
                     format!("{name}: {} gain, {} lose, {} noise", arm.gains, arm.losses, arm.noise)
                 })
                 .collect();
-            let said = if result.verdict.pairs < 2 { "no verdict".to_string() } else { counts.join("; ") };
+            let said = if result.most_pairs() < 2 { "no verdict".to_string() } else { counts.join("; ") };
             let _ = writeln!(html, "<li><a href=\"#table-{number}\">{}</a>: {said}</li>", escaped(result.title()));
         }
         html.push_str("</ul>\n");

@@ -259,6 +259,11 @@ impl TableResult {
         (!off.is_empty()).then(|| Level { rows: off.len(), within_10: within(10.0), within_25: within(25.0) })
     }
 
+    /// The most pairs behind any row: below two no row has an interval, and the table no verdict.
+    pub fn most_pairs(&self) -> usize {
+        self.rows.iter().flat_map(RowResult::pairs).max().unwrap_or(0)
+    }
+
     /// The mean that the rows state.
     pub fn mean(&self) -> Mean {
         if self.statistic == Mean::Harmonic.name() { Mean::Harmonic } else { Mean::Arithmetic }

@@ -103,8 +103,8 @@ pub struct Run {
     pub energy: Option<RunEnergy>,
     /// Paths and `cpu.stat` at the end of the groups that have a quota.
     pub group_stats: Vec<(String, String)>,
-    /// Files that the benchmark itself would write: names and texts.
-    pub logs: Vec<(String, String)>,
+    /// Files that the benchmark itself would write, one for each thread: its number, the name and the text.
+    pub logs: Vec<(u32, String, String)>,
     /// When the workload's first task was started, in simulated time.
     pub start: Ns,
 }
@@ -241,9 +241,9 @@ impl Model {
         gave_up.into_iter().chain(refused).chain(unmeasured).collect()
     }
 
-    fn logs(&self, reported: &[Sample]) -> Vec<(String, String)> {
+    fn logs(&self, reported: &[Sample]) -> Vec<(u32, String, String)> {
         let Model::RtApp(app) = self else { return Vec::new() };
-        app.logs(reported).iter().map(|log| (log.thread.clone(), log_text(log))).collect()
+        app.logs(reported).iter().map(|log| (log.index, log.thread.clone(), log_text(log))).collect()
     }
 }
 

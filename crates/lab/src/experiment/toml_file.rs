@@ -347,6 +347,7 @@ impl<'t, 'a> Table<'t, 'a> {
             DeValue::Integer(number) if number.radix() == 10 => {
                 Ok(Some(self.source.written(value.span(), number.as_str())))
             }
+            DeValue::Integer(_) => Err(self.wrong(value, name, "a whole number in decimal digits")),
             _ => Err(self.wrong(value, name, "a whole number")),
         }
     }
@@ -374,6 +375,7 @@ impl<'t, 'a> Table<'t, 'a> {
             DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
             DeValue::Float(number) => number.as_str().to_string(),
             DeValue::Boolean(truth) => truth.to_string(),
+            DeValue::Integer(_) => return Err(self.wrong(value, name, "a number in decimal digits")),
             _ => return Err(self.wrong(value, name, "a number, or a list of numbers")),
         };
         Ok(self.source.written(value.span(), &text))
@@ -442,7 +444,16 @@ impl<'t, 'a> Table<'t, 'a> {
 fn kind_of(value: &DeValue) -> String {
     match value {
         DeValue::String(text) => format!("\"{}\"", excerpt(text, 40)),
-        DeValue::Integer(number) => excerpt(number.as_str(), 40),
+        // Its text has lost what told its base.
+        DeValue::Integer(number) => {
+            let base = match number.radix() {
+                2 => "0b",
+                8 => "0o",
+                16 => "0x",
+                _ => "",
+            };
+            base.to_string() + &excerpt(number.as_str(), 40)
+        }
         DeValue::Float(number) => excerpt(number.as_str(), 40),
         DeValue::Boolean(value) => value.to_string(),
         DeValue::Datetime(_) => "a date".to_string(),
@@ -484,6 +495,11 @@ features = [\"NO_SIS_PROP\"]
         for (text, message) in [
             ("machin = \"x\"", "x.toml:1:1: found the unknown name `machin` in the file; expected `machine`, perhaps"),
             ("iterations = \"3\"", "x.toml:1:14: found iterations = \"3\"; expected a whole number"),
+            ("iterations = 0x2", "x.toml:1:14: found iterations = 0x2; expected a whole number in decimal digits"),
+            (
+                "[[workload]]\nname = \"hackbench-pipes\"\nloops = [1, 0b11]",
+                "x.toml:3:13: found loops = 0b11; expected a number in decimal digits",
+            ),
             ("[[arm]]\nname = \"a\"", "x.toml:1:1: found no `kernel` in arm; expected the arm's kernel"),
             ("workload = 3", "x.toml:1:12: found workload = 3; expected tables, each under [[workload]]"),
             ("machine = ", "x.toml:1:"),

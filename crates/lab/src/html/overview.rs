@@ -181,7 +181,7 @@ fn add_arm(html: &mut String, table: &TableResult, arm: usize, verdict: &ArmVerd
     let counts = [("gain", verdict.gains), ("loss", verdict.losses), ("noise", verdict.noise)];
     for (class, count) in counts {
         let (class, count) = match count {
-            _ if table.verdict.pairs < 2 => ("noise", "-".to_string()),
+            _ if table.most_pairs() < 2 => ("noise", "-".to_string()),
             0 => ("noise", "0".to_string()),
             count => (class, count.to_string()),
         };

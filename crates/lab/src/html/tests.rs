@@ -69,10 +69,15 @@ fn observed(job: &Job) -> Observed {
 }
 
 fn page() -> String {
+    page_of(&|_| true)
+}
+
+/// The page when these runs are done.
+fn page_of(done: &dyn Fn(&Job) -> bool) -> String {
     let experiment =
         parse(TEXT, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &NoFiles::default())).unwrap();
     let plan = Plan::first(&experiment);
-    let jobs = plan.jobs(&experiment);
+    let jobs: Vec<Job> = plan.jobs(&experiment).into_iter().filter(done).collect();
     let rows = |job: &Job| experiment.tables[job.table].points[job.point].operations.len();
     let outcomes: BTreeMap<Job, Outcome> = jobs.iter().map(|job| (*job, made_up(job, rows(job)))).collect();
     let seen: BTreeMap<Job, Observed> = jobs.iter().map(|job| (*job, observed(job))).collect();
@@ -122,6 +127,18 @@ fn the_page_is_whole() {
         let target = link.attribute("href").and_then(|href| href.strip_prefix('#')).expect("a place on the page");
         assert!(root.descendants().any(|it| it.attribute("id") == Some(target)), "{target}");
     }
+}
+
+#[test]
+fn a_row_of_one_pair_does_not_silence_its_table() {
+    let contents = |page: String| -> Vec<String> {
+        let xml = read(&page);
+        named(named(xml.root_element(), "ul")[0], "li").into_iter().map(words).collect()
+    };
+    let lines = contents(page_of(&|job| (job.table, job.point) != (1, 3) || job.iteration == 0));
+    assert!(lines[1].contains("b: 3 gain, 0 lose, 1 noise"), "{lines:?}");
+    let lines = contents(page_of(&|job| job.iteration == 0));
+    assert!(lines[1].ends_with(": no verdict"), "{lines:?}");
 }
 
 #[test]

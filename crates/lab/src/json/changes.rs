@@ -14,13 +14,13 @@ use std::fmt::Write;
 
 /// The lines, each with its newline; nothing where there are no intervals, with one iteration or one arm.
 pub fn text(table: &TableResult) -> String {
-    if table.verdict.pairs < 2 {
+    if table.most_pairs() < 2 {
         return String::new();
     }
     let label = table.rows.iter().map(|row| row.label.chars().count()).max().unwrap_or(0).max("row".len());
     let arms: Vec<&str> = table.verdict.arms.iter().map(|arm| arm.name.as_str()).collect();
     // Each column is as wide as its head or its cells.
-    let cells: Vec<Vec<String>> = table.rows.iter().map(|row| row.change.iter().map(cell).collect()).collect();
+    let cells: Vec<Vec<String>> = table.rows.iter().map(cells).collect();
     let width = |arm: usize| {
         let cells = cells.iter().map(|row| row[arm].chars().count());
         cells.chain([arms[arm].chars().count()]).max().unwrap_or(0)
@@ -40,16 +40,22 @@ pub fn text(table: &TableResult) -> String {
     text
 }
 
-/// Which rows are as narrow as was wanted, and what is left of the others: one line.
+/// Which rows are as narrow as was wanted, and what is left of the others: one line. A row of which a change has no interval is no narrow one.
 pub fn widths(table: &TableResult, wanted: &Adaptive) -> String {
     let widest = |row: &&RowResult| row.change.iter().filter_map(Change::half_width).fold(0.0, f64::max);
     let wide: Vec<&RowResult> = table.rows.iter().filter(|row| widest(row) > wanted.half_width).collect();
     let (rows, half_width, max) = (table.rows.len(), wanted.half_width, wanted.max);
-    let narrow = rows - wide.len();
+    let unknown = |row: &&RowResult| row.change.iter().any(|change| change.half_width().is_none());
+    let not_wide = table.rows.iter().filter(|row| widest(row) <= wanted.half_width);
+    let without: Vec<&str> = not_wide.filter(unknown).map(|row| row.label.as_str()).collect();
+    let narrow = rows - wide.len() - without.len();
     let mut text = format!("intervals within +-{half_width}%: {narrow} of {rows} rows");
     if !wide.is_empty() {
         let named: Vec<String> = wide.iter().map(|row| format!("{} (+-{:.2}%)", row.label, widest(row))).collect();
         let _ = write!(text, "; wider after {max} iterations: {}", named.join(", "));
+    }
+    if !without.is_empty() {
+        let _ = write!(text, "; without an interval: {}", without.join(", "));
     }
     let noise = |row: &&RowResult| row.change.iter().any(|change| change.finding == Finding::Noise);
     let noise: Vec<&str> = table.rows.iter().filter(noise).map(|row| row.label.as_str()).collect();
@@ -60,8 +66,13 @@ pub fn widths(table: &TableResult, wanted: &Adaptive) -> String {
     text
 }
 
-fn cell(change: &Change) -> String {
-    let word = change.finding.word();
+fn cells(row: &RowResult) -> Vec<String> {
+    row.change.iter().zip(row.pairs()).map(|(change, pairs)| cell(change, pairs)).collect()
+}
+
+fn cell(change: &Change, pairs: usize) -> String {
+    // With one pair there is nothing to call noise.
+    let word = if pairs < 2 { "" } else { change.finding.word() };
     let figure = |figure: Option<f64>| figure.map(|figure| plain(figure, 2));
     match (figure(change.percent), figure(change.low), figure(change.high)) {
         (Some(percent), Some(low), Some(high)) => format!("{percent:>7} ({low:>7} .. {high:>7}) {word:<5}"),
@@ -105,6 +116,20 @@ mod tests {
         assert!(text.ends_with(&ending), "{text}");
         let text = widths(&result, &Adaptive { min: 5, max: 7, half_width: 100.0 });
         assert!(text.starts_with("intervals within +-100%: 3 of 3 rows"), "{text}");
+    }
+
+    #[test]
+    fn rows_without_an_interval_are_neither_narrow_nor_a_reason_to_be_silent() {
+        let mut table = hackbench(2, 7);
+        table.operations[1].arms.iter_mut().for_each(|runs| runs.truncate(1));
+        let result = TableResult::new(&table, &generator);
+        let words = widths(&result, &Adaptive { min: 2, max: 7, half_width: 100.0 });
+        assert!(words.starts_with("intervals within +-100%: 2 of 3 rows; without an interval: 4; noise: "), "{words}");
+        let text = text(&result);
+        let rows: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(rows.iter().map(|row| row.matches(" .. ").count()).collect::<Vec<_>>(), [1, 0, 1], "{text}");
+        // Its number of pairs and its change.
+        assert_eq!(rows[1].split_whitespace().count(), 3, "{text}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Verdict {
     pub method: String,
     /// Comparisons over which false discoveries are bounded: rows times arms other than the base.
     pub comparisons: usize,
-    /// The fewest pairs behind any interval; below two there is none.
+    /// The fewest pairs behind any row; a row of one has no interval, and counts as noise.
     pub pairs: usize,
     /// One entry for every arm but the base.
     pub arms: Vec<ArmVerdict>,
@@ -110,7 +110,7 @@ fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), ar
         return format!("{title}: nothing to compare");
     }
     let (fewest, most) = pairs;
-    if fewest < 2 {
+    if most < 2 {
         return format!("{title}: one iteration per arm: no interval, no verdict");
     }
     let of = if rows == 1 { "row" } else { "rows" };
@@ -120,8 +120,9 @@ fn words(title: &str, rows: usize, comparisons: usize, pairs: (usize, usize), ar
     };
     let counts: Vec<String> = arms.iter().map(count).collect();
     let pairs = if fewest == most { fewest.to_string() } else { format!("{fewest} to {most}") };
+    let alone = if fewest < 2 { "; what was run once has no interval and counts as noise" } else { "" };
     let counts = counts.join("; ");
-    format!("{title}: {counts} ({pairs} paired iterations, 95% intervals, {METHOD} over {comparisons})")
+    format!("{title}: {counts} ({pairs} paired iterations, 95% intervals, {METHOD} over {comparisons}{alone})")
 }
 
 impl fmt::Display for Verdict {
@@ -195,6 +196,19 @@ mod tests {
     fn one_iteration_has_no_verdict() {
         assert_eq!(verdict(&pipetest(2, 1)).to_string(), "pipetest: one iteration per arm: no interval, no verdict");
         assert_eq!(verdict(&pipetest(1, 4)).to_string(), "pipetest: nothing to compare");
+    }
+
+    #[test]
+    fn one_row_of_a_single_pair_does_not_silence_the_others() {
+        let mut table = hackbench(2, 5);
+        let [first, second, ..] = &mut table.operations[..] else { panic!("three rows") };
+        first.arms[1] = first.arms[0].iter().map(|run| vec![run[0] / 2.0]).collect();
+        second.arms.iter_mut().for_each(|runs| runs.truncate(1));
+        let result = TableResult::new(&table, &generator);
+        assert_eq!((result.verdict.pairs, result.most_pairs(), result.verdict.arms[0].gains), (1, 5, 1));
+        let text = result.verdict.to_string();
+        assert!(text.contains(": of 3 rows 1 gain, ") && text.contains("(1 to 5 paired iterations, "), "{text}");
+        assert!(text.ends_with(" over 3; what was run once has no interval and counts as noise)"), "{text}");
     }
 
     #[test]

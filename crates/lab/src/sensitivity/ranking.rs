@@ -75,7 +75,8 @@ pub struct BaseRow {
     pub row: String,
     pub unit: String,
     pub level: Option<f64>,
-    pub changes: Vec<f64>,
+    /// One for every arm but the first; `None` (null) where a mean is invalid.
+    pub changes: Vec<Option<f64>>,
 }
 
 /// A row of one machine: samples by arm and iteration.
@@ -116,17 +117,11 @@ impl Ranking {
         }
         figures.sort_by(|a, b| b.farthest().partial_cmp(&a.farthest()).expect("moves are finite"));
         let runs = plan.first().len() + plan.rest(results).len();
-        let base_row = |row: &Row| BaseRow {
-            row: row.title.clone(),
-            unit: row.unit.clone(),
-            level: row.mean.of(&row.arms[0]),
-            changes: (1..row.arms.len()).filter_map(|arm| row.change(arm)).collect(),
-        };
         Ranking {
             machine: experiment.machine.name.clone(),
             iterations: experiment.iterations,
             arms: experiment.arms.iter().map(|arm| arm.name.clone()).collect(),
-            rows: base.iter().map(base_row).collect(),
+            rows: base.iter().map(Row::as_it_is).collect(),
             figures,
             without_influence,
             not_tried,
@@ -156,7 +151,10 @@ impl Ranking {
                 .changes
                 .iter()
                 .zip(&self.arms[1..])
-                .map(|(change, arm)| format!(", {arm} {}%", signed(*change, 2)))
+                .map(|(change, arm)| match change {
+                    Some(change) => format!(", {arm} {}%", signed(*change, 2)),
+                    None => format!(", {arm} -"),
+                })
                 .collect();
             let _ = writeln!(text, "row      {}: {} {level} {}{changes}", row.row, self.arms[0], row.unit);
         }
@@ -251,6 +249,16 @@ fn rows(experiment: &Experiment, variation: Option<usize>, results: &Results) ->
 }
 
 impl Row {
+    /// As the ranking states it.
+    fn as_it_is(&self) -> BaseRow {
+        BaseRow {
+            row: self.title.clone(),
+            unit: self.unit.clone(),
+            level: self.mean.of(&self.arms[0]),
+            changes: (1..self.arms.len()).map(|arm| self.change(arm)).collect(),
+        }
+    }
+
     /// The change of an arm against the first, in per cent; positive is better.
     fn change(&self, arm: usize) -> Option<f64> {
         let (base, new) = (self.mean.of(&self.arms[0])?, self.mean.of(&self.arms[arm])?);
@@ -338,6 +346,27 @@ mod tests {
         let alone = super::moved(&[row("a", &[&[4.0]])], &[row("a", &[&[5.0]])]);
         assert_eq!((alone.change, alone.level.map(|level| level.by)), (None, Some(25.0)));
         assert_eq!(super::moved(&base, &[row("c", &[&[1.0], &[1.0]])]), Moved::default());
+    }
+
+    #[test]
+    fn an_arm_without_a_change_keeps_its_place() {
+        // There is no harmonic mean of the second arm.
+        let row = Row { mean: Mean::Harmonic, ..row("a", &[&[4.0, 4.0], &[4.0, 0.0], &[2.0, 2.0]]) };
+        let ranking = Ranking {
+            machine: "m".to_string(),
+            iterations: 2,
+            arms: ["x", "y", "z"].map(str::to_string).to_vec(),
+            rows: vec![row.as_it_is()],
+            figures: Vec::new(),
+            without_influence: Vec::new(),
+            not_tried: Vec::new(),
+            impossible: Vec::new(),
+            partial: false,
+        };
+        let text = ranking.to_text(1);
+        assert!(text.contains("row      a: x 4.0000 us, y -, z +50.00%\n"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&ranking.to_json()).unwrap();
+        assert_eq!(json["rows"][0]["changes"], serde_json::json!([null, 50.0]));
     }
 
     #[test]
