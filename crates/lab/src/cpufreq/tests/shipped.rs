@@ -169,3 +169,23 @@ fn a_trace_without_a_driver_shows_each_kinds_own_frequency() {
     assert_eq!(shown(" cpu_id=0").as_deref(), Some("4900000"));
     assert_eq!(shown(" cpu_id=20").as_deref(), Some("3675000"));
 }
+
+/// Four tasks that fetch more than memory delivers wait for it, whether their clocks were slow when they began or not.
+#[test]
+fn what_memory_delivers_does_not_depend_on_the_clock_that_work_began_at() {
+    let time = |governor: &str| {
+        let tasks = "task h count=4 cpus=0-3 lines=150 set=128MB: work 50ms".to_string();
+        let files = Table(BTreeMap::from([("tasks.txt", tasks)]));
+        let mut draft = Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.workload_option("script:file=tasks.txt").unwrap();
+        let arm = format!("v6.1,cpufreq.driver=acpi-cpufreq,cpufreq.governor={governor}");
+        draft.arm_options(&[arm], true).unwrap();
+        let experiment = draft.resolve(Purpose::Single, &files).unwrap_or_else(|mistake| panic!("{mistake}"));
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        let run = run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
+        run.outcome.simulated_ns - run.start.0
+    };
+    let (fast, slow) = (time("performance"), time("schedutil"));
+    assert!(fast.abs_diff(slow) * 100 <= fast, "{fast} and {slow} ns");
+}

@@ -94,14 +94,14 @@ impl Sched<Hand> {
     }
 
     fn task_in(&mut self, group: TgId, cpu: CpuId, nice: i32) -> TaskId {
+        self.forked(group, cpu, SchedAttr::fair(Policy::Normal, nice))
+    }
+
+    /// A task that has been so since its parent forked it.
+    fn forked(&mut self, group: TgId, cpu: CpuId, attr: SchedAttr) -> TaskId {
         self.on_cpu(cpu);
-        let init = TaskInit {
-            comm: "t".to_owned(),
-            attr: Some(SchedAttr::fair(Policy::Normal, nice)),
-            cpus_allowed: Some(CpuMask::single(cpu)),
-            mm: 1,
-            group,
-        };
+        let init =
+            TaskInit { comm: "t".to_owned(), attr: Some(attr), cpus_allowed: Some(CpuMask::single(cpu)), mm: 1, group };
         let p = self.sched_fork(None, init);
         self.wake_up_new_task(p);
         p

@@ -3,20 +3,7 @@
 use super::*;
 use crate::features::Feature;
 
-/// A task that has been SCHED_IDLE since its parent forked it.
-fn forked_idle(s: &mut Sched<Hand>, group: TgId, cpu: CpuId) -> TaskId {
-    s.on_cpu(cpu);
-    let init = TaskInit {
-        comm: "idle".to_owned(),
-        attr: Some(SchedAttr::fair(Policy::Idle, 0)),
-        cpus_allowed: Some(CpuMask::single(cpu)),
-        mm: 1,
-        group,
-    };
-    let p = s.sched_fork(None, init);
-    s.wake_up_new_task(p);
-    p
-}
+const IDLE: SchedAttr = SchedAttr { sched_policy: Policy::Idle, ..SchedAttr::NORMAL };
 
 #[test]
 fn who_is_idle_from_its_birth_counts_as_one_who_becomes_it() {
@@ -25,7 +12,7 @@ fn who_is_idle_from_its_birth_counts_as_one_who_becomes_it() {
         let group = s.sched_create_group(ROOT_TASK_GROUP, "group", 1024);
         let normal = s.runner(CPU0);
         for group in [ROOT_TASK_GROUP, group, group] {
-            forked_idle(&mut s, group, CPU0);
+            s.forked(group, CPU0, IDLE);
         }
         let counts = |s: &Sched<Hand>| {
             let below = |tg: TgId| s.cfs_rq[s.tg[tg].cfs_rq[0]].idle_h_nr_running;
@@ -48,10 +35,11 @@ fn a_normal_task_preempts_one_that_is_idle_from_its_birth() {
     for kernel in KERNELS.into_iter().chain([V6_12]) {
         let mut s = machine(kernel, 1);
         let sleeper = s.runner(CPU0);
+        s.forked(ROOT_TASK_GROUP, CPU0, IDLE);
+        // By what it has had it is not its turn for long.
+        s.pass(4_000 * MS);
         s.sleep(CPU0);
-        forked_idle(&mut s, ROOT_TASK_GROUP, CPU0);
-        s.reschedule(CPU0);
-        s.pass(MS);
+        s.pass(1_000);
         s.rq[CPU0].need_resched = false;
         s.wake_from(CPU0, sleeper);
         assert!(s.rq[CPU0].need_resched, "{}", kernel.name);
