@@ -62,10 +62,15 @@ impl<A: Arch> Sched<A> {
     }
 
     /// core.c: select_task_rq().
+    ///
+    /// Differs: v4.5 does not know cpumask_any() here, and its bound kernel threads leave a CPU that is on its way down.
     pub(super) fn select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         let mut cpu = cpu;
         if self.task[p].nr_cpus_allowed > 1 {
             cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
+        } else if !self.cpumask_test(cpu, p) {
+            // cpumask_any(): the one it is bound to, which may be on its way down.
+            cpu = self.task[p].cpus_allowed.first().unwrap_or(cpu);
         }
         if !self.is_cpu_allowed(p, cpu) {
             cpu = self.select_fallback_rq(self.task[p].cpu, p);
@@ -238,5 +243,28 @@ impl<A: Arch> Sched<A> {
         self.task[p].on_rq = OnRq::Queued;
         self.check_preempt_curr(new_cpu, p, WakeFlags::NONE);
         self.rq_unlock(new_cpu);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::TaskInit;
+    use crate::core::hotplug::HotplugState;
+    use crate::scheduler::Scheduler;
+    use crate::testing::{machine, task_in};
+    use crate::versions::{V4_15, V4_16, V6_1, V6_12};
+
+    #[test]
+    fn a_kernel_thread_starts_on_the_cpu_it_is_bound_to_though_that_is_on_its_way_down() {
+        for kernel in [V4_15, V4_16, V6_1, V6_12] {
+            let mut s = machine(kernel, 2);
+            s.rq[CpuId(1)].hotplug = HotplugState::Inactive;
+            let mask: CpuMask = [CpuId(1)].into_iter().collect();
+            let init = TaskInit { mm: 0, cpus_allowed: Some(mask), ..task_in(ROOT_TASK_GROUP, "bound/1") };
+            let p = s.fork(CpuId(0), init).expect("it is admitted");
+            Scheduler::wake_up_new_task(&mut s, CpuId(0), p);
+            assert_eq!((s.task[p].cpu, s.task[p].nr_cpus_allowed), (CpuId(1), 1), "{}", kernel.name);
+        }
     }
 }

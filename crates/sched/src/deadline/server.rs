@@ -11,6 +11,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::core::class::Pick;
 use crate::cpudeadline::dl_time_before;
+use crate::hrtimer::{SchedTimer, hrtimer_forward};
 use crate::rt::bandwidth::RtBandwidth;
 use crate::sched::*;
 use fentry::fentry;
@@ -134,7 +135,9 @@ impl<A: Arch> Sched<A> {
             if server.dl_defer_armed && dl_time_before(clock, chance.wrapping_sub(dl_server_min_res)) {
                 // Fair tasks have run meanwhile: it may wait longer.
                 let now = self.arch.sched_clock(self.this_cpu).0;
-                self.hrtimer_start(self.this_cpu, crate::hrtimer::SchedTimer::DlServer(cpu), now + (chance - clock));
+                let mut expires = self.hrtimers.expires(SchedTimer::DlServer(cpu));
+                hrtimer_forward(&mut expires, now, chance - clock);
+                self.hrtimer_start(self.this_cpu, SchedTimer::DlServer(cpu), expires);
             } else {
                 server.dl_defer_running |= server.dl_defer_armed;
                 self.enqueue_dl_entity(se, QueueFlags { replenish: true, ..QueueFlags::default() }, false);

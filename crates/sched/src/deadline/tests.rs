@@ -5,6 +5,7 @@ use super::*;
 use crate::attr::{SchedAttr, SchedFlags};
 use crate::core::TaskInit;
 use crate::errno::Errno;
+use crate::hrtimer::SchedTimer;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
 use crate::testing::{Clock, MS, machine, task_in};
@@ -183,6 +184,29 @@ fn a_fair_server_that_waits_counts_as_a_task() {
     while Scheduler::hrtimer_run(&mut s, CPU0) {}
     assert_eq!((s.rq[CPU0].nr_running, s.dl[CPU0].dl_nr_running), (3, 1));
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(starving));
+}
+
+#[test]
+fn a_fair_server_waits_longer_by_what_fair_tasks_had_from_when_its_timer_expired() {
+    let mut s = machine(V6_12, 1);
+    let timer = SchedTimer::DlServer(CPU0);
+    let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
+    let first = s.starts(CPU0, fifo.clone());
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
+    s.later(1_500);
+    let begin = s.arch.0;
+    let task = s.starts(CPU0, SchedAttr::NORMAL);
+    assert_eq!(s.hrtimers.expires(timer) - begin, 950 * MS);
+    s.sleeps(CPU0);
+    assert_eq!(s.rq[CPU0].curr, Some(task));
+    s.later(10);
+    let second = s.starts(CPU0, fifo);
+    assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(second));
+    // Interrupts were off for a while: it has 7 ms to wait when it looks, and they count from when it should have looked.
+    s.later(943);
+    assert!(Scheduler::hrtimer_run(&mut s, CPU0));
+    assert!(s.hrtimers.is_queued(timer));
+    assert_eq!(s.hrtimers.expires(timer) - begin, 957 * MS);
 }
 
 #[test]
