@@ -18,16 +18,16 @@ use workloads::script::Script;
 use workloads::trace as recording;
 
 pub const TARGETS: &[Target] = &[
-    Target { name: "experiment", run: experiment, seeds: seeds::experiments, words: seeds::EXPERIMENT, cases: 1_500 },
+    Target { name: "experiment", run: experiment, seeds: seeds::experiments, words: seeds::EXPERIMENT, cases: 500 },
     Target { name: "machine_file", run: machine_file, seeds: seeds::machine_files, words: seeds::MACHINE, cases: 600 },
-    Target { name: "hwloc_xml", run: hwloc_xml, seeds: seeds::hwloc_xml, words: seeds::XML_WORDS, cases: 2_000 },
+    Target { name: "hwloc_xml", run: hwloc_xml, seeds: seeds::hwloc_xml, words: seeds::XML_WORDS, cases: 700 },
     Target { name: "synthetic", run: synthetic, seeds: seeds::synthetic, words: seeds::LEVELS, cases: 1_500 },
-    Target { name: "sysfs", run: sysfs, seeds: seeds::sysfs, words: seeds::SYSFS, cases: 800 },
+    Target { name: "sysfs", run: sysfs, seeds: seeds::sysfs, words: seeds::SYSFS, cases: 250 },
     Target { name: "cpu_sets", run: cpu_sets, seeds: seeds::cpu_sets, words: &["0x", "-", ",", "..."], cases: 10_000 },
     Target { name: "rt_app", run: rt_app, seeds: seeds::rt_app, words: seeds::RT_APP, cases: 10_000 },
     Target { name: "script", run: script, seeds: seeds::scripts, words: seeds::SCRIPT, cases: 10_000 },
     Target { name: "trace", run: trace, seeds: seeds::traces, words: seeds::TRACE, cases: 10_000 },
-    Target { name: "arguments", run: arguments, seeds: seeds::arguments, words: seeds::ARGUMENTS, cases: 800 },
+    Target { name: "arguments", run: arguments, seeds: seeds::arguments, words: seeds::ARGUMENTS, cases: 250 },
     Target { name: "record", run: record, seeds: seeds::records, words: seeds::RECORD, cases: 1_000 },
     Target { name: "measured", run: measured, seeds: seeds::measured, words: seeds::MEASURED, cases: 2_000 },
 ];

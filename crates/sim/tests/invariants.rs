@@ -22,6 +22,8 @@ use sim::engine::End;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Seeds that once found something, each with what it was.
@@ -130,7 +132,7 @@ fn they_hold_on_random_machines_kernels_and_programs() {
     let soak = number("FAIRGROUND_SOAK").map(Duration::from_secs);
     let first = number("FAIRGROUND_SEED");
     let last = match (first, soak) {
-        (_, Some(_)) => u64::MAX,
+        (_, Some(_)) => u64::MAX - 1,
         (Some(first), None) => first + 1,
         (None, None) => 6_000,
     };
@@ -141,24 +143,35 @@ fn they_hold_on_random_machines_kernels_and_programs() {
     let end = Instant::now() + soak.unwrap_or(Duration::from_secs(3600));
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| ()));
-    let mut longest = (0, 0);
-    let mut failed = None;
-    let mut seed = first;
-    while seed < last && Instant::now() < end {
-        match run(&of(seed)) {
-            Ok((_, idle)) => longest = longest.max((idle, seed)),
-            Err(_) => {
-                failed = Some(shrink(of(seed), Duration::from_secs(20)));
-                break;
+    let (next, failed) = (AtomicU64::new(first), AtomicU64::new(last));
+    let some = || {
+        let mut longest = (0, 0);
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= failed.load(Ordering::Relaxed) || Instant::now() >= end {
+                return longest;
+            }
+            match run(&of(seed)) {
+                Ok((_, idle)) => longest = longest.max((idle, seed)),
+                Err(()) => drop(failed.fetch_min(seed, Ordering::Relaxed)),
             }
         }
-        seed += 1;
-    }
+    };
+    // A case is one thread's; which one's is the same.
+    let (longest, threads) = thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..thread::available_parallelism().map_or(1, usize::from)).map(|_| scope.spawn(some)).collect();
+        let count = threads.len() as u64;
+        (threads.into_iter().map(|thread| thread.join().expect("panics are caught")).max(), count)
+    });
+    let failed = failed.into_inner();
+    let failed = (failed < last).then(|| shrink(of(failed), Duration::from_secs(20)));
     std::panic::set_hook(hook);
     if let Some(case) = failed {
         println!("seed {}, a smaller case: {case:?}", case.seed);
         // Fails again, and says why.
         uncaught(&case);
     }
-    println!("seeds {first}..{seed}; idle beside work for {} ns at most (seed {})", longest.0, longest.1);
+    let (idle, seed) = longest.unwrap_or_default();
+    println!("seeds {first}..{}; idle beside work for {idle} ns at most (seed {seed})", next.into_inner() - threads);
 }
