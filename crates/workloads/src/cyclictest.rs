@@ -92,7 +92,7 @@ impl Seen {
     /// Nanoseconds, in the order of the rows.
     fn figures(&self) -> [u64; 4] {
         let mean = self.sum.get() / self.count.get().max(1);
-        [self.least.get().unwrap_or(0), mean, self.latencies.borrow().percentile(990), self.most.get()]
+        [self.least.get().unwrap_or(0), mean, self.latencies.borrow().percentile_seen(990), self.most.get()]
     }
 }
 
@@ -177,6 +177,7 @@ impl Program for Hog {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fixture::run;
 
     #[test]
@@ -199,5 +200,15 @@ mod tests {
         let ran = run("cyclictest", 1, &[("loops", 500), ("hogs", 3), ("priority", 0), ("interval", 100)]);
         let most = ran.rows()[3][0];
         assert!(most > 1_000_000, "{most} ns");
+    }
+
+    #[test]
+    fn latencies_of_any_length_are_told_apart_and_none_is_above_the_greatest() {
+        let seen = Seen::default();
+        for late in [1_000_001, 1_500_000, 300_000_000_001] {
+            (0..100).for_each(|_| seen.add(Ns(late)));
+            let [p99, most] = seen.figures()[2..] else { panic!("four figures") };
+            assert!(most == late && p99 <= most && p99 * 257 > most * 256, "{p99} of {most} ns");
+        }
     }
 }
