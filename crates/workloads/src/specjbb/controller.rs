@@ -169,10 +169,7 @@ impl Controller {
 
     /// Whether it matters what a collection does to this step: it has settled, and some bound has not been missed at a lower rate.
     fn asks_for_a_collection(&self) -> bool {
-        let loosest = |point: &Point| point.late[LIMITS_US.len() - 1];
-        matches!(self.plan, Plan::Curve { .. })
-            && self.point.settled
-            && self.curve.iter().all(|point| loosest(point) <= MAY_BE_LATE)
+        matches!(self.plan, Plan::Curve { .. }) && self.point.settled && may_meet_a_bound(&self.curve, self.rate)
     }
 
     /// One group is to collect, each in its turn.
@@ -320,6 +317,11 @@ impl Controller {
     }
 }
 
+/// Whether no lower rate has missed the loosest bound. Higher ones may have: steps come out of order when a stride is halved.
+fn may_meet_a_bound(curve: &[Point], rate: u64) -> bool {
+    curve.iter().all(|point| point.rate >= rate || point.late[LIMITS_US.len() - 1] <= MAY_BE_LATE)
+}
+
 /// The rate up to which the 99th percentile stays within the `bound`th limit: between the last step that is late in few enough cases and the
 /// first that is not, as a straight line has their share; the last step, where the next one does not settle.
 fn rate_within(curve: &[Point], bound: usize) -> u64 {
@@ -439,5 +441,14 @@ mod tests {
         // A step that does not settle ends it where the one before stands.
         let failed = Point { settled: false, ..point(300, 7_000) };
         assert_eq!(rate_within(&[curve[0], curve[1], failed], 0), 200);
+    }
+
+    #[test]
+    fn what_a_collection_does_is_asked_where_no_lower_rate_has_missed_all_bounds() {
+        let point = |rate, late| Point { rate, settled: late == 0, late: [late; 5] };
+        let curve = [point(100, 0), point(200, 500_000)];
+        assert!(may_meet_a_bound(&curve, 150), "the failed step's stride is halved");
+        assert!(may_meet_a_bound(&curve, 200), "its second try");
+        assert!(!may_meet_a_bound(&curve, 250));
     }
 }
