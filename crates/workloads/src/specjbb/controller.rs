@@ -15,7 +15,8 @@
 //! Its steps last a minute and more, and see every group collect again and again. A step here is shorter than it takes from one collection to
 //! the next: what it would see was chance. So no group collects by itself while there is a curve. A step sees the time between collections,
 //! then one group's collection and what comes of it, [`PAUSES_SEEN`] times the pause long, and how many answers came too late is put together from
-//! both, as many collections to the time between as there are at that rate. What pauses take of the highest rate is reckoned likewise.
+//! both, as many collections to the time between as there are at that rate. A pause is what the machine file says, or several times that,
+//! where collectors wait for CPUs. What pauses take of the highest rate is reckoned likewise.
 
 use super::{Bench, LIMITS_US, Pace, post};
 use crate::MEASURED;
@@ -101,6 +102,10 @@ pub struct Controller {
     again: bool,
     /// What this step has come to so far.
     point: Point,
+    /// For how long this step's collection has been looked at.
+    seen: Ns,
+    /// How long the last collection took: so many times what each of its threads works, rounded.
+    pauses: u64,
     curve: Vec<Point>,
     /// Requests a second that were answered at a preset rate.
     answered: u64,
@@ -126,6 +131,8 @@ impl Controller {
             rate,
             again: false,
             point: Point::default(),
+            seen: Ns::ZERO,
+            pauses: 1,
             curve: Vec::new(),
             answered: 0,
             outbox: Vec::new(),
@@ -175,20 +182,38 @@ impl Controller {
     /// One group is to collect, each in its turn.
     fn collect(&mut self, now: Ns) {
         self.begin_to_count(now);
-        let group = self.curve.len() % self.bench.groups();
-        let woken = self.bench.jvms[group].borrow_mut().collect();
+        self.seen = Ns::ZERO;
+        let woken = self.bench.jvms[self.collects()].borrow_mut().collect();
         self.outbox.extend(woken.into_iter().map(post));
     }
 
-    /// For how long what a collection does is looked at.
-    fn seen(&self) -> Ns {
-        Ns(self.bench.rules.costs.pause.ns().0 * PAUSES_SEEN)
+    /// The group that collects in this step.
+    fn collects(&self) -> usize {
+        self.curve.len() % self.bench.groups()
+    }
+
+    /// For how much longer what a collection does is to be looked at.
+    fn unseen(&mut self) -> Option<Ns> {
+        let pause = self.bench.rules.costs.pause.ns();
+        let jvm = self.bench.jvms[self.collects()].borrow();
+        let wanted = if self.seen == Ns::ZERO {
+            Ns(PAUSES_SEEN * pause.0)
+        } else if jvm.stops() {
+            self.seen + pause
+        } else {
+            let took = jvm.collected.0.saturating_sub(self.bench.control.counting_since.get().0);
+            self.pauses = ((took + pause.0 / 2) / pause.0.max(1)).max(1);
+            Ns(PAUSES_SEEN * self.pauses * pause.0)
+        };
+        let more = wanted.0.saturating_sub(self.seen.0);
+        self.seen += Ns(more);
+        (more > 0).then_some(Ns(more))
     }
 
     /// The share of the time at this rate that is like that after a collection began: of one group, whichever it is.
     fn collecting(&self) -> u64 {
         let costs = &self.bench.rules.costs;
-        let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen().0) / 1_000_000_000;
+        let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen.0) / 1_000_000_000;
         (bytes * u128::from(WHOLE) / u128::from(costs.young.max(1))).min(u128::from(WHOLE)) as u64
     }
 
@@ -287,7 +312,8 @@ impl Controller {
     fn through_pauses(&self, rate: u64) -> u64 {
         let costs = &self.bench.rules.costs;
         let of_group = u128::from(rate / self.bench.groups() as u64);
-        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * u128::from(costs.pause.0) / 1_000_000_000_000;
+        let pause = u128::from(costs.pause.0) * u128::from(self.pauses);
+        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * pause / 1_000_000_000_000;
         let young = u128::from(costs.young.max(1));
         (u128::from(rate) * young / (young + bytes_in_a_pause)) as u64
     }
@@ -388,10 +414,10 @@ impl Program for Controller {
                         self.state = State::Collecting;
                     }
                 }
-                State::Collecting => {
-                    self.state = State::Collected;
-                    return Op::SleepFor(self.seen());
-                }
+                State::Collecting => match self.unseen() {
+                    Some(time) => return Op::SleepFor(time),
+                    None => self.state = State::Collected,
+                },
                 State::Judge | State::Collected => {
                     if let Some(mark) = self.end_step(last.now) {
                         return mark;
