@@ -1,7 +1,7 @@
 //! The controller: starts everything, raises the rate of requests step by step, and draws the figures from the curve of response times.
 //!
-//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
-//! answered in it. After each step the rate is nothing until all requests are answered.
+//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it, or
+//! ought to have been, were answered in it. After each step the rate is nothing until all requests are answered.
 //!
 //! ```text
 //! the search      doubles the rate until it fails, then halves what lies between: the highest rate that settles, the curve's 100%
@@ -18,7 +18,7 @@
 //! both, as many collections to the time between as there are at that rate. A pause is what the machine file says, or several times that,
 //! where collectors wait for CPUs. What pauses take of the highest rate is reckoned likewise.
 
-use super::{Bench, LIMITS_US, Pace, post};
+use super::{Bench, LIMITS_US, Pace, injector, post};
 use crate::MEASURED;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::rc::Rc;
@@ -100,6 +100,8 @@ pub struct Controller {
     rate: u64,
     /// The step is a failed one's second try.
     again: bool,
+    /// Requests that were late to be issued when it began to count.
+    overdue: u64,
     /// What this step has come to so far.
     point: Point,
     /// For how long this step's collection has been looked at.
@@ -130,6 +132,7 @@ impl Controller {
             plan,
             rate,
             again: false,
+            overdue: 0,
             point: Point::default(),
             seen: Ns::ZERO,
             pauses: 1,
@@ -153,9 +156,20 @@ impl Controller {
         let control = &self.bench.control;
         control.rate.set(rate);
         control.epoch.set(control.epoch.get() + 1);
+        control.arrivals.borrow_mut().fill(None);
     }
 
-    fn begin_to_count(&self, now: Ns) {
+    /// Requests that should have been issued by now, but for those that injectors have not looked for yet.
+    fn overdue(&self, now: Ns) -> u64 {
+        let arrivals = self.bench.control.arrivals.borrow();
+        let late: u64 = arrivals.iter().flatten().map(|due| now.0.saturating_sub(due.0 + injector::SLEEP.0)).sum();
+        // Each injector has the same share of the rate.
+        let all = u128::from(late) * u128::from(self.rate) / 1_000_000_000;
+        (all / arrivals.len().max(1) as u128) as u64
+    }
+
+    fn begin_to_count(&mut self, now: Ns) {
+        self.overdue = self.overdue(now);
         let control = &self.bench.control;
         control.injected.set(0);
         control.completed.set(0);
@@ -164,12 +178,13 @@ impl Controller {
     }
 
     /// What was counted.
-    fn counted(&self) -> Point {
+    fn counted(&self, now: Ns) -> Point {
         let control = &self.bench.control;
         let response_times = control.response_times.borrow();
+        let due = (control.injected.get() + self.overdue(now)).saturating_sub(self.overdue);
         Point {
             rate: self.rate,
-            settled: control.completed.get() * 1_000 >= control.injected.get() * SETTLED_PERMILLE,
+            settled: control.completed.get() * 1_000 >= due * SETTLED_PERMILLE,
             late: LIMITS_US.map(|limit_us| response_times.share_above(limit_us, WHOLE)),
         }
     }
@@ -274,8 +289,8 @@ impl Controller {
     }
 
     /// A step has been seen between collections and in one: how late its answers are in the long run.
-    fn put_together(&mut self) {
-        let (share, seen) = (self.collecting(), self.counted());
+    fn put_together(&mut self, now: Ns) {
+        let (share, seen) = (self.collecting(), self.counted(now));
         for (late, then) in self.point.late.iter_mut().zip(seen.late) {
             *late = (*late * (WHOLE - share) + then * share) / WHOLE;
         }
@@ -284,7 +299,7 @@ impl Controller {
     /// The mark behind what a preset rate's profile covers.
     fn end_step(&mut self, now: Ns) -> Option<Op> {
         if let State::Collected = self.state {
-            self.put_together();
+            self.put_together(now);
         }
         self.set_rate(0);
         if let Some(rate) = self.judge(now) {
@@ -407,7 +422,7 @@ impl Program for Controller {
                     return Op::SleepFor(self.times().1);
                 }
                 State::Counted => {
-                    self.point = self.counted();
+                    self.point = self.counted(last.now);
                     self.state = State::Judge;
                     if self.asks_for_a_collection() {
                         self.collect(last.now);
