@@ -201,6 +201,10 @@ impl Instance for Netperf {
         vec![task("netserver", server), task("netperf", client)]
     }
 
+    fn last_cpu(&self) -> Option<CpuId> {
+        self.cpu(true)
+    }
+
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         let of = if self.transport == Transport::Udp && !self.answers { Some(RECEIVED) } else { None };
         reported.iter().filter(|it| of.is_none_or(|of| it.series == of)).map(|it| it.value).collect()
