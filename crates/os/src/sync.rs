@@ -1,8 +1,10 @@
 //! Locks between the threads of a program: mutexes, conditions, barriers and semaphores over futexes.
 //!
 //! An uncontended operation stays in user space. A waiter queues in arrival order; a wakeup is a futex wake, without the sync hint.
-//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them. Mutexes that
-//! lend their waiters' priority to the owner are different: [`rtmutex`].
+//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them. It calls the
+//! kernel when it is given back if somebody has slept for it since it was free, or has it after a sleep (glibc's word is 2 then), whether
+//! anybody waits or not; who takes it while the one that was woken has not run yet does not. Mutexes that lend their waiters' priority to the
+//! owner are different: [`rtmutex`].
 
 pub mod rtmutex;
 
@@ -37,6 +39,8 @@ id!(SemaphoreId);
 struct Mutex {
     line: Line,
     owner: Option<TaskId>,
+    /// Whoever gives it back wakes the first that waits.
+    contended: bool,
     waiters: VecDeque<TaskId>,
 }
 
@@ -119,7 +123,7 @@ impl SyncCall {
 impl Os {
     pub fn create_mutex(&mut self) -> MutexId {
         let line = self.allocate_named(&["mutex: word, waiters"]);
-        self.sync.mutexes.push(Mutex { line, owner: None, waiters: VecDeque::new() });
+        self.sync.mutexes.push(Mutex { line, owner: None, contended: false, waiters: VecDeque::new() });
         MutexId::Plain(self.sync.mutexes.len() as u32 - 1)
     }
 
@@ -183,10 +187,13 @@ impl Os {
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
         mutex.waiters.retain(|&w| w != task);
+        // Who has slept does not know who else does.
+        mutex.contended |= call.stage != Stage::Start;
         if mutex.owner.is_none() || mutex.owner == Some(task) {
             mutex.owner = Some(task);
             return Step::Done(0);
         }
+        mutex.contended = true;
         call.stage = Stage::Locking;
         mutex.waiters.push_back(task);
         futex_wait(sched, cpu)
@@ -202,9 +209,11 @@ impl Os {
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
         mutex.owner = None;
-        if let Some(&next) = mutex.waiters.front() {
+        if std::mem::take(&mut mutex.contended) {
             charge(sched, cpu, paths::FUTEX_WAKE);
-            sched.wake(cpu, next, WakeFlags::NONE);
+            if let Some(next) = mutex.waiters.pop_front() {
+                sched.wake(cpu, next, WakeFlags::NONE);
+            }
         }
         Step::Done(0)
     }

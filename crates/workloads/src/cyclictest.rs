@@ -1,9 +1,10 @@
 //! cyclictest: real-time threads that sleep until the next multiple of their interval and measure how late they wake.
 //!
-//! Each thread (SCHED_FIFO, of the priority given, each one lower than the one before it) sleeps with clock_nanosleep() until an
-//! absolute time and takes the difference to the clock. Their intervals grow by `distance` from thread to thread, as the program's own
-//! default has it. `hogs` normal tasks load the machine meanwhile. The program prints minimum, mean and maximum in whole
-//! microseconds; here each is over all threads.
+//! Each thread (SCHED_FIFO, all of the priority given; with `priospread` each one lower than the one before it) sleeps with
+//! clock_nanosleep() until an absolute time and takes the difference to the clock. Who wakes after further multiples of its interval
+//! have passed leaves them out. Intervals grow by `distance` from thread to thread, as the program's own default has it. `hogs` normal
+//! tasks load the machine meanwhile. The program prints minimum, mean and maximum in whole microseconds; here each is over all
+//! threads.
 //!
 //! Real-time tasks' timers have no slack (kernel/time/hrtimer.c); with `priority` 0 they have the 50 us of every process, which then are
 //! in the latencies.
@@ -39,6 +40,13 @@ pub const WORKLOAD: Workload = Workload {
         },
         Parameter { name: "loops", default: 10_000, range: (1, 10_000_000), unit: "loops", doc: "of the first thread" },
         Parameter { name: "priority", default: 80, range: (0, 99), unit: "", doc: "of the first one; 0: SCHED_OTHER" },
+        Parameter {
+            name: "priospread",
+            default: 0,
+            range: (0, 1),
+            unit: "bool",
+            doc: "each thread one priority below the one before it, down to 1",
+        },
         Parameter { name: "hogs", default: 0, range: (0, 65_536), unit: "tasks", doc: "normal tasks that never sleep" },
     ],
     key: None,
@@ -55,6 +63,7 @@ pub const WORKLOAD: Workload = Workload {
             distance: Ns(values.get("distance") * 1_000),
             loops: values.get("loops"),
             priority: values.get("priority") as u32,
+            spread: values.get("priospread") == 1,
             hogs: values.get("hogs"),
         })
     },
@@ -66,7 +75,21 @@ struct Cyclictest {
     distance: Ns,
     loops: u64,
     priority: u32,
+    /// Each thread has one less.
+    spread: bool,
     hogs: u64,
+}
+
+impl Cyclictest {
+    /// Of the `number`th thread.
+    fn attr(&self, number: u64) -> SchedAttr {
+        if self.priority == 0 {
+            return SchedAttr::NORMAL;
+        }
+        let less = if self.spread { number as u32 } else { 0 };
+        let sched_priority = self.priority.saturating_sub(less).max(1);
+        SchedAttr { sched_policy: Policy::Fifo, sched_priority, ..SchedAttr::NORMAL }
+    }
 }
 
 /// What all threads add to.
@@ -92,7 +115,7 @@ impl Seen {
     /// Nanoseconds, in the order of the rows.
     fn figures(&self) -> [u64; 4] {
         let mean = self.sum.get() / self.count.get().max(1);
-        [self.least.get().unwrap_or(0), mean, self.latencies.borrow().percentile(990), self.most.get()]
+        [self.least.get().unwrap_or(0), mean, self.latencies.borrow().percentile_seen(990), self.most.get()]
     }
 }
 
@@ -108,10 +131,8 @@ impl Instance for Cyclictest {
                 next: None,
                 report: 0,
             };
-            let priority = self.priority.saturating_sub(number as u32).max(1);
-            let attr = SchedAttr { sched_policy: Policy::Fifo, sched_priority: priority, ..SchedAttr::NORMAL };
             TaskSpec {
-                attr: Some(if self.priority == 0 { SchedAttr::NORMAL } else { attr }),
+                attr: Some(self.attr(number)),
                 memory: AddressSpace::Joined(0),
                 working_set: WORKING_SET,
                 ..TaskSpec::new("cyclictest", program)
@@ -148,7 +169,9 @@ impl Program for Measure {
             self.left -= u64::from(self.first);
         }
         if self.left > 0 && !self.seen.done.get() {
-            let next = self.next.unwrap_or(last.now) + self.interval;
+            let since = self.next.unwrap_or(last.now);
+            let intervals = last.now.0.saturating_sub(since.0).div_ceil(self.interval.0).max(1);
+            let next = Ns(since.0 + intervals * self.interval.0);
             self.next = Some(next);
             return Op::SleepUntil(next);
         }
@@ -177,6 +200,7 @@ impl Program for Hog {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fixture::run;
 
     #[test]
@@ -199,5 +223,46 @@ mod tests {
         let ran = run("cyclictest", 1, &[("loops", 500), ("hogs", 3), ("priority", 0), ("interval", 100)]);
         let most = ran.rows()[3][0];
         assert!(most > 1_000_000, "{most} ns");
+    }
+
+    #[test]
+    fn latencies_of_any_length_are_told_apart_and_none_is_above_the_greatest() {
+        let seen = Seen::default();
+        for late in [1_000_001, 1_500_000, 300_000_000_001] {
+            (0..100).for_each(|_| seen.add(Ns(late)));
+            let [p99, most] = seen.figures()[2..] else { panic!("four figures") };
+            assert!(most == late && p99 <= most && p99 * 257 > most * 256, "{p99} of {most} ns");
+        }
+    }
+
+    fn measure(interval: u64) -> Measure {
+        let (seen, interval) = (Rc::new(Seen::default()), Ns(interval));
+        Measure { seen, interval, left: 10, first: true, next: None, report: 0 }
+    }
+
+    #[test]
+    fn whoever_wakes_late_leaves_out_what_has_passed() {
+        let mut measure = measure(100);
+        let mut at = |now| match measure.next(Outcome { value: 0, now: Ns(now) }) {
+            Op::SleepUntil(next) => next.0,
+            _ => panic!("it sleeps"),
+        };
+        assert_eq!([at(1_000), at(1_105), at(1_350), at(1_450)], [1_100, 1_200, 1_400, 1_500]);
+        // On the stroke: not passed yet.
+        assert_eq!([at(1_800), at(1_801)], [1_800, 1_900]);
+        assert_eq!(measure.seen.most.get(), 300);
+    }
+
+    #[test]
+    fn priorities_differ_only_where_they_are_to_spread() {
+        let priorities = |priority, spread| {
+            let (threads, hogs) = (3, 0);
+            let test = Cyclictest { threads, interval: Ns(1), distance: Ns(0), loops: 1, priority, spread, hogs };
+            [0, 1, 2].map(|number| test.attr(number).sched_priority)
+        };
+        assert_eq!(priorities(80, false), [80; 3]);
+        assert_eq!(priorities(80, true), [80, 79, 78]);
+        assert_eq!(priorities(2, true), [2, 1, 1]);
+        assert_eq!(priorities(0, true), [0; 3]);
     }
 }

@@ -302,7 +302,13 @@ impl Program for Turn {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::run;
+    use super::*;
+    use crate::fixture::{boot, play, run};
+    use machine::profile::Frame;
+    use os::paths;
+    use sched::versions::V4_15;
+    use sim::program::Steps;
+    use units::Ps;
 
     #[test]
     fn one_at_a_time_holds_a_mutex() {
@@ -317,5 +323,40 @@ mod tests {
         let on =
             |cpus| run("sysbench-like", cpus, &[("threads", 4), ("locks", 16), ("milliseconds", 100)]).rows()[0][0];
         assert!(on(4) > on(1) * 2, "{} on four, {} on one", on(4), on(1));
+    }
+
+    /// One thread takes a mutex and gives it back, so often in all; another one waits for it from the first time on.
+    struct Overtaken(usize);
+
+    impl Instance for Overtaken {
+        fn start(&self, os: &mut Os) -> Vec<TaskSpec> {
+            let mutex = os.create_mutex();
+            let lock = move || Op::Sync(SyncOp::Lock(mutex));
+            let unlock = move || Op::Sync(SyncOp::Unlock(mutex));
+            let first = [lock(), Op::RunFor(Ns(20_000)), unlock()];
+            let again = (1..self.0).flat_map(move |_| [lock(), unlock()]);
+            let owner = Steps(first.into_iter().chain(again));
+            let waiter = Steps([Op::RunFor(Ns(5_000)), lock(), unlock()].into_iter());
+            vec![TaskSpec::new("owner", owner), TaskSpec::new("waiter", waiter)]
+        }
+
+        fn samples(&self, _reported: &[Sample]) -> Vec<u64> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn who_takes_a_mutex_before_the_one_that_was_woken_for_it_wakes_nobody() {
+        for times in [1, 6] {
+            let mut sim = boot::<true>(2, V4_15, None);
+            sim.sched.arch.start_profile(Ps::ZERO);
+            let ran = play(Box::new(Overtaken(times)), sim);
+            assert_eq!(ran.wakeups(), 1, "{times} times");
+            let stacks = ran.sim.sched.arch.profile().expect("it was started").stacks();
+            let calls = |(frames, _): &&(Vec<Frame>, Ps)| frames.last() == Some(&Frame::Kernel(paths::FUTEX_WAKE));
+            let time: u64 = stacks.iter().filter(calls).map(|(_, time)| time.0).sum();
+            // The first of the owner, and the waiter's, which does not know that nobody waits; 17 ns each.
+            assert_eq!(time, 2 * 17_000, "{times} times");
+        }
     }
 }

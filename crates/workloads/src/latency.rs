@@ -7,20 +7,14 @@ use units::Ns;
 const BUCKETS: u64 = 256;
 /// log2 of it.
 const BITS: u32 = 8;
-/// Powers of two that are told apart.
-const GROUPS: u64 = 19;
 
 /// Counts of latencies in whole microseconds, or of other whole numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Latencies {
+    /// Up to the bucket of the greatest value so far.
     counts: Vec<u64>,
     total: u64,
-}
-
-impl Default for Latencies {
-    fn default() -> Self {
-        Latencies { counts: vec![0; (GROUPS * BUCKETS) as usize], total: 0 }
-    }
+    most: u64,
 }
 
 impl Latencies {
@@ -33,11 +27,17 @@ impl Latencies {
     }
 
     pub fn record(&mut self, value: u64) {
-        self.counts[bucket(value)] += 1;
+        let bucket = bucket(value);
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
         self.total += 1;
+        self.most = self.most.max(value);
     }
 
-    /// The middle of the bucket that holds the value below which lie so many thousandths; 0 when empty.
+    /// The middle of the bucket that holds the value below which lie so many thousandths; 0 when empty. As
+    /// schbench prints it, that may be one part in 512 above the greatest value.
     pub fn percentile(&self, permille: u64) -> u64 {
         let mut sum = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
@@ -49,18 +49,23 @@ impl Latencies {
         0
     }
 
+    /// The same, but never above the greatest value.
+    pub fn percentile_seen(&self, permille: u64) -> u64 {
+        self.percentile(permille).min(self.most)
+    }
+
     /// How many parts of `whole` are larger than `limit`, as far as buckets tell them apart; 0 when empty.
     pub fn share_above(&self, limit: u64, whole: u64) -> u64 {
-        let above: u64 = self.counts[bucket(limit) + 1..].iter().sum();
+        let above: u64 = self.counts.iter().skip(bucket(limit) + 1).sum();
         (u128::from(above) * u128::from(whole)).checked_div(u128::from(self.total)).unwrap_or(0) as u64
     }
 }
 
-/// The bucket of a value; the last one takes whatever is larger.
+/// The bucket of a value: there is one for each.
 fn bucket(value: u64) -> usize {
     let lost = (value | 1).ilog2().saturating_sub(BITS);
     let bucket = if lost == 0 { value } else { u64::from(lost + 1) * BUCKETS + ((value >> lost) - BUCKETS) };
-    bucket.min(GROUPS * BUCKETS - 1) as usize
+    bucket as usize
 }
 
 /// What a bucket stands for: its value, or the middle of its values.
@@ -84,7 +89,10 @@ mod tests {
         assert_eq!(value(bucket(512) as u64), 513);
         assert_eq!(value(bucket(513) as u64), 513);
         assert_eq!(value(bucket(1_000_000) as u64), 1_000_448);
-        assert_eq!(bucket(u64::MAX), 19 * 256 - 1);
+        // Two minutes in nanoseconds, which the 19 powers of two that schbench tells apart do not reach.
+        assert!(value(bucket(120_000_000_000) as u64).abs_diff(120_000_000_000) < 120_000_000_000 / 256);
+        assert_eq!(bucket(u64::MAX), 57 * 256 - 1);
+        assert!(value(bucket(u64::MAX) as u64) > u64::MAX - (1 << 55));
     }
 
     #[test]
@@ -95,6 +103,15 @@ mod tests {
         assert_eq!(latencies.percentile(990), 99);
         assert_eq!(latencies.percentile(999), 100);
         assert_eq!(Latencies::default().percentile(500), 0);
+    }
+
+    #[test]
+    fn what_was_seen_has_no_percentile_above_its_greatest_value() {
+        let mut latencies = Latencies::default();
+        (0..100).for_each(|_| latencies.record(1_000_000));
+        assert_eq!([latencies.percentile(990), latencies.percentile_seen(990)], [1_000_448, 1_000_000]);
+        latencies.record(300_000_000_000);
+        assert_eq!([latencies.percentile_seen(990), latencies.percentile_seen(1_000)], [1_000_448, 300_000_000_000]);
     }
 
     #[test]

@@ -41,6 +41,7 @@ use sim::engine::{Sample, Sim};
 use sim::noise::Haste;
 use sim::program::TaskSpec;
 use std::sync::OnceLock;
+use units::CpuId;
 
 /// One parameter of a workload, always a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +131,11 @@ pub const MEASURED: u32 = u32::MAX;
 pub trait Instance {
     /// Creates what the tasks share and returns the tasks to start, in order.
     fn start(&self, os: &mut Os) -> Vec<TaskSpec>;
+
+    /// The last of the CPUs that it asks for by their numbers. A machine must have it.
+    fn last_cpu(&self) -> Option<CpuId> {
+        None
+    }
 
     /// The task groups that must be there first, parents before their children. [`start`] creates them.
     fn groups(&self) -> Vec<GroupSpec> {

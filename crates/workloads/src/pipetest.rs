@@ -108,6 +108,10 @@ impl Instance for Pipetest {
         vec![TaskSpec { working_set: WORKING_SET, ..TaskSpec::new("pipe-test", parent) }]
     }
 
+    fn last_cpu(&self) -> Option<CpuId> {
+        self.bound[1]
+    }
+
     /// Picoseconds per loop.
     fn samples(&self, reported: &[Sample]) -> Vec<u64> {
         reported.iter().map(|s| s.value * 1_000 / self.loops).collect()

@@ -79,7 +79,7 @@ pub const REDIS: Workload = Workload {
     rows: ROWS,
     statistics: Summary::TimeFigure("Lat"),
     unit: "us",
-    per_unit: 1,
+    per_unit: 1_000,
     decimals: 2,
     build: |values: &Values| Box::new(Server::of(values, Kind::Redis, 1, 0)),
 };
@@ -106,7 +106,7 @@ pub const NGINX: Workload = Workload {
     rows: ROWS,
     statistics: Summary::TimeFigure("Lat"),
     unit: "us",
-    per_unit: 1,
+    per_unit: 1_000,
     decimals: 2,
     build: |values: &Values| Box::new(Server::of(values, Kind::Nginx, values.get("servers"), values.get("disk"))),
 };
@@ -145,8 +145,9 @@ impl Server {
 
 #[derive(Default)]
 struct Seen {
+    /// Nanoseconds.
     times: RefCell<Latencies>,
-    sum_us: Cell<u64>,
+    sum: Cell<Ns>,
     count: Cell<u64>,
     over: Cell<bool>,
     clients_left: Cell<u64>,
@@ -331,19 +332,20 @@ struct Client {
 
 impl Client {
     fn answered(&mut self, now: Ns) {
-        let us = (now.0 - self.sent.0) / 1_000;
-        self.seen.times.borrow_mut().add(self.sent, now);
-        self.seen.sum_us.set(self.seen.sum_us.get() + us);
+        let time = now - self.sent;
+        self.seen.times.borrow_mut().record(time.0);
+        self.seen.sum.set(self.seen.sum.get() + time);
         self.seen.count.set(self.seen.count.get() + 1);
         if self.runtime.is_some() && now >= self.end {
             self.seen.over.set(true);
         }
     }
 
+    /// Nanoseconds.
     fn figure(&self, row: usize) -> u64 {
         match row.checked_sub(1) {
-            None => self.seen.sum_us.get() / self.seen.count.get().max(1),
-            Some(at) => self.seen.times.borrow().percentile(PERMILLE[at]),
+            None => self.seen.sum.get().0 / self.seen.count.get().max(1),
+            Some(at) => self.seen.times.borrow().percentile_seen(PERMILLE[at]),
         }
     }
 }
@@ -407,14 +409,14 @@ mod tests {
         // 30 us a request at 1 GHz, and 20 clients who do not think: each waits for 20 requests.
         let ran = run("redis-like", 4, &[("clients", 20), ("runtime", 1)]);
         let [mean, p50, p90, p99, p999] = ran.rows().concat()[..] else { panic!("five figures") };
-        assert!((580..=620).contains(&mean), "{mean}");
+        assert!((580_000..=620_000).contains(&mean), "{mean}");
         assert!(p50 <= p90 && p90 <= p99 && p99 <= p999, "{p50} {p90} {p99} {p999}");
     }
 
     #[test]
     fn a_lone_client_waits_for_its_own_request_only() {
         let ran = run("redis-like", 4, &[("clients", 1), ("runtime", 1)]);
-        assert!((29..=31).contains(&ran.rows()[0][0]), "{:?}", ran.rows());
+        assert!((29_000..=31_000).contains(&ran.rows()[0][0]), "{:?}", ran.rows());
         // It wakes the server, and the server wakes it: 33000 times.
         assert!((60_000..=70_000).contains(&ran.wakeups()), "{}", ran.wakeups());
     }
@@ -425,7 +427,17 @@ mod tests {
             run("nginx-like", 8, &[("clients", 16), ("servers", servers), ("disk", 0), ("runtime", 1)]).rows()[0][0]
         };
         // 100 us: 16 clients on one, or 4 on each.
-        assert!((1_500..=1_700).contains(&mean(1)), "{}", mean(1));
-        assert!((380..=430).contains(&mean(4)), "{}", mean(4));
+        assert!((1_500_000..=1_700_000).contains(&mean(1)), "{}", mean(1));
+        assert!((380_000..=430_000).contains(&mean(4)), "{}", mean(4));
+    }
+
+    #[test]
+    fn requests_of_less_than_a_microsecond_are_counted() {
+        // 400 ns each at 1 GHz, and no time for anything else.
+        let ran = run("redis-like", 2, &[("clients", 1), ("work", 400), ("think", 100), ("runtime", 1)]);
+        let [mean, p50, _, _, p999] = ran.rows().concat()[..] else { panic!("five figures") };
+        assert!((390..=410).contains(&mean), "{mean}");
+        // A lognormal's median is exp(-1/8) of its mean, where its deviation is a half; its 99.9th percentile 4.1 times.
+        assert!((343..=363).contains(&p50) && (1_400..=1_900).contains(&p999), "{p50} {p999}");
     }
 }

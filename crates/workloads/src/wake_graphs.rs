@@ -134,7 +134,7 @@ fn a_request_wakes_its_server_and_then_its_client() {
     let (ran, edges) = priced_edges("redis-like", 2, &[("clients", 1), ("runtime", 1)]);
     let (there, back) = (count(&edges, "client", "server"), count(&edges, "server", "client"));
     assert_about("wakeups both ways", there, back, 0);
-    assert_about("requests", there, 1_000_000 / ran.rows()[0][0], 5);
+    assert_about("requests", there, 1_000_000_000 / ran.rows()[0][0], 5);
     // All of its pages come from the disk, whose interrupt finds the CPU idle.
     let disk = [("clients", 1), ("servers", 1), ("disk", 100), ("runtime", 1)];
     let (_, edges) = priced_edges("nginx-like", 2, &disk);

@@ -10,7 +10,7 @@ use crate::tables::{Class, Published};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use units::Ns;
-use workloads::{Parameter, Summary, Workload};
+use workloads::{Parameter, Summary, Values, Workload};
 
 /// Values of one parameter.
 const MOST_VALUES: usize = 10_000;
@@ -82,6 +82,9 @@ pub fn resolve(
             );
         }
         lists[at] = read_values(&workload.parameters[at], key, values)?;
+        for (written, &value) in values.iter().zip(&lists[at]) {
+            check_cpus(workload, key, written, value, nr_cpus)?;
+        }
     }
     let is_key = |at: usize| workload.key == Some(workload.parameters[at].name);
     let tables: u64 = (0..lists.len()).filter(|&at| !is_key(at)).map(|at| lists[at].len() as u64).product();
@@ -173,6 +176,26 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
     }
 }
 
+/// A parameter's value may ask for CPUs by their numbers.
+fn check_cpus(
+    workload: &Workload,
+    key: &Written,
+    written: &Written,
+    value: u64,
+    nr_cpus: usize,
+) -> Result<(), Mistake> {
+    let mut values = Values::defaults(workload);
+    values.set(&key.text, value);
+    match (workload.build)(&values).last_cpu() {
+        Some(cpu) if cpu.index() >= nr_cpus => {
+            let found = format!("{} = {value}, which asks for CPU {}", key.text, cpu.0);
+            let has = if nr_cpus == 1 { "CPU 0 alone".into() } else { format!("CPUs 0 to {}", nr_cpus - 1) };
+            Err(written.mistake(found, format!("CPUs of the machine, which has {has}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Result<Vec<u64>, Mistake> {
     if values.is_empty() || values.len() > MOST_VALUES {
         let found = if values.is_empty() { "no value" } else { "too many values" };
@@ -203,7 +226,11 @@ mod tests {
 
     /// What is said to a workload's option; `None` where it is accepted.
     fn refusal(option: &str) -> Option<String> {
-        let mut draft = Draft { machine: Some(Written::option("--machine", "core-i7-3770")), ..Draft::default() };
+        refusal_on("core-i7-3770", option)
+    }
+
+    fn refusal_on(machine: &str, option: &str) -> Option<String> {
+        let mut draft = Draft { machine: Some(Written::option("--machine", machine)), ..Draft::default() };
         draft.arm_options(&["v4.15".to_string()], false).expect("an arm");
         let refused = draft.workload_option(option).and_then(|()| draft.resolve(Purpose::Single, &Table::default()));
         refused.err().map(|mistake| mistake.to_string())
@@ -232,6 +259,18 @@ mod tests {
             assert!(said.contains(&format!("`{}`", parameter.name)), "{said}");
             let said = refusal(&format!("{}x", workload.name)).expect("no such workload");
             assert!(said.contains(&format!("`{}`", workload.name)), "{said}");
+        }
+    }
+
+    #[test]
+    fn cpus_that_a_machine_lacks_are_refused() {
+        for workload in ["netperf-udp", "netperf-tcp-rr", "pipetest"] {
+            let of = |cpus, bind| refusal_on(&format!("core:{cpus} pu:1"), &format!("{workload}:bind={bind}"));
+            let expected = "found bind = 2, which asks for CPU 1; expected CPUs of the machine, which has CPU 0 alone";
+            let said = of(1, "0+1+2").expect("there is no CPU 1");
+            let column = workload.len() + 1 + "bind=0+1+".len() + 1;
+            assert!(said.contains(expected) && said.contains(&format!("column {column}")), "{said}");
+            assert_eq!((of(1, "0+1"), of(2, "0+1+2")), (None, None));
         }
     }
 

@@ -28,7 +28,7 @@ impl Collector {
 }
 
 impl Program for Collector {
-    fn next(&mut self, _last: Outcome) -> Op {
+    fn next(&mut self, last: Outcome) -> Op {
         loop {
             if let Some(semaphore) = self.outbox.pop() {
                 return post(semaphore);
@@ -52,6 +52,7 @@ impl Program for Collector {
                     jvm.collection = Collection::UnderWay(left - 1);
                     if left == 1 {
                         jvm.collection = Collection::None;
+                        jvm.collected = last.now;
                         jvm.allocated = 0;
                         self.outbox = std::mem::take(&mut jvm.stopped);
                         self.outbox.reverse();

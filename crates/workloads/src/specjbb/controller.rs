@@ -1,7 +1,7 @@
 //! The controller: starts everything, raises the rate of requests step by step, and draws the figures from the curve of response times.
 //!
-//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it were
-//! answered in it. After each step the rate is nothing until all requests are answered.
+//! A step settles first, then counts. It fails when, twice, fewer than [`SETTLED_PERMILLE`] of the requests that were issued in it, or
+//! ought to have been, were answered in it. After each step the rate is nothing until all requests are answered.
 //!
 //! ```text
 //! the search      doubles the rate until it fails, then halves what lies between: the highest rate that settles, the curve's 100%
@@ -15,9 +15,10 @@
 //! Its steps last a minute and more, and see every group collect again and again. A step here is shorter than it takes from one collection to
 //! the next: what it would see was chance. So no group collects by itself while there is a curve. A step sees the time between collections,
 //! then one group's collection and what comes of it, [`PAUSES_SEEN`] times the pause long, and how many answers came too late is put together from
-//! both, as many collections to the time between as there are at that rate. What pauses take of the highest rate is reckoned likewise.
+//! both, as many collections to the time between as there are at that rate. A pause is what the machine file says, or several times that,
+//! where collectors wait for CPUs. What pauses take of the highest rate is reckoned likewise.
 
-use super::{Bench, LIMITS_US, Pace, post};
+use super::{Bench, LIMITS_US, Pace, injector, post};
 use crate::MEASURED;
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::rc::Rc;
@@ -99,8 +100,14 @@ pub struct Controller {
     rate: u64,
     /// The step is a failed one's second try.
     again: bool,
+    /// Requests that were late to be issued when it began to count.
+    overdue: u64,
     /// What this step has come to so far.
     point: Point,
+    /// For how long this step's collection has been looked at.
+    seen: Ns,
+    /// How long the last collection took: so many times what each of its threads works, rounded.
+    pauses: u64,
     curve: Vec<Point>,
     /// Requests a second that were answered at a preset rate.
     answered: u64,
@@ -125,7 +132,10 @@ impl Controller {
             plan,
             rate,
             again: false,
+            overdue: 0,
             point: Point::default(),
+            seen: Ns::ZERO,
+            pauses: 1,
             curve: Vec::new(),
             answered: 0,
             outbox: Vec::new(),
@@ -146,9 +156,20 @@ impl Controller {
         let control = &self.bench.control;
         control.rate.set(rate);
         control.epoch.set(control.epoch.get() + 1);
+        control.arrivals.borrow_mut().fill(None);
     }
 
-    fn begin_to_count(&self, now: Ns) {
+    /// Requests that should have been issued by now, but for those that injectors have not looked for yet.
+    fn overdue(&self, now: Ns) -> u64 {
+        let arrivals = self.bench.control.arrivals.borrow();
+        let late: u64 = arrivals.iter().flatten().map(|due| now.0.saturating_sub(due.0 + injector::SLEEP.0)).sum();
+        // Each injector has the same share of the rate.
+        let all = u128::from(late) * u128::from(self.rate) / 1_000_000_000;
+        (all / arrivals.len().max(1) as u128) as u64
+    }
+
+    fn begin_to_count(&mut self, now: Ns) {
+        self.overdue = self.overdue(now);
         let control = &self.bench.control;
         control.injected.set(0);
         control.completed.set(0);
@@ -157,41 +178,57 @@ impl Controller {
     }
 
     /// What was counted.
-    fn counted(&self) -> Point {
+    fn counted(&self, now: Ns) -> Point {
         let control = &self.bench.control;
         let response_times = control.response_times.borrow();
+        let due = (control.injected.get() + self.overdue(now)).saturating_sub(self.overdue);
         Point {
             rate: self.rate,
-            settled: control.completed.get() * 1_000 >= control.injected.get() * SETTLED_PERMILLE,
+            settled: control.completed.get() * 1_000 >= due * SETTLED_PERMILLE,
             late: LIMITS_US.map(|limit_us| response_times.share_above(limit_us, WHOLE)),
         }
     }
 
     /// Whether it matters what a collection does to this step: it has settled, and some bound has not been missed at a lower rate.
     fn asks_for_a_collection(&self) -> bool {
-        let loosest = |point: &Point| point.late[LIMITS_US.len() - 1];
-        matches!(self.plan, Plan::Curve { .. })
-            && self.point.settled
-            && self.curve.iter().all(|point| loosest(point) <= MAY_BE_LATE)
+        matches!(self.plan, Plan::Curve { .. }) && self.point.settled && may_meet_a_bound(&self.curve, self.rate)
     }
 
     /// One group is to collect, each in its turn.
     fn collect(&mut self, now: Ns) {
         self.begin_to_count(now);
-        let group = self.curve.len() % self.bench.groups();
-        let woken = self.bench.jvms[group].borrow_mut().collect();
+        self.seen = Ns::ZERO;
+        let woken = self.bench.jvms[self.collects()].borrow_mut().collect();
         self.outbox.extend(woken.into_iter().map(post));
     }
 
-    /// For how long what a collection does is looked at.
-    fn seen(&self) -> Ns {
-        Ns(self.bench.rules.costs.pause.ns().0 * PAUSES_SEEN)
+    /// The group that collects in this step.
+    fn collects(&self) -> usize {
+        self.curve.len() % self.bench.groups()
+    }
+
+    /// For how much longer what a collection does is to be looked at.
+    fn unseen(&mut self) -> Option<Ns> {
+        let pause = self.bench.rules.costs.pause.ns();
+        let jvm = self.bench.jvms[self.collects()].borrow();
+        let wanted = if self.seen == Ns::ZERO {
+            Ns(PAUSES_SEEN * pause.0)
+        } else if jvm.stops() {
+            self.seen + pause
+        } else {
+            let took = jvm.collected.0.saturating_sub(self.bench.control.counting_since.get().0);
+            self.pauses = ((took + pause.0 / 2) / pause.0.max(1)).max(1);
+            Ns(PAUSES_SEEN * self.pauses * pause.0)
+        };
+        let more = wanted.0.saturating_sub(self.seen.0);
+        self.seen += Ns(more);
+        (more > 0).then_some(Ns(more))
     }
 
     /// The share of the time at this rate that is like that after a collection began: of one group, whichever it is.
     fn collecting(&self) -> u64 {
         let costs = &self.bench.rules.costs;
-        let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen().0) / 1_000_000_000;
+        let bytes = u128::from(self.rate) * u128::from(costs.allocation) * u128::from(self.seen.0) / 1_000_000_000;
         (bytes * u128::from(WHOLE) / u128::from(costs.young.max(1))).min(u128::from(WHOLE)) as u64
     }
 
@@ -252,8 +289,8 @@ impl Controller {
     }
 
     /// A step has been seen between collections and in one: how late its answers are in the long run.
-    fn put_together(&mut self) {
-        let (share, seen) = (self.collecting(), self.counted());
+    fn put_together(&mut self, now: Ns) {
+        let (share, seen) = (self.collecting(), self.counted(now));
         for (late, then) in self.point.late.iter_mut().zip(seen.late) {
             *late = (*late * (WHOLE - share) + then * share) / WHOLE;
         }
@@ -262,7 +299,7 @@ impl Controller {
     /// The mark behind what a preset rate's profile covers.
     fn end_step(&mut self, now: Ns) -> Option<Op> {
         if let State::Collected = self.state {
-            self.put_together();
+            self.put_together(now);
         }
         self.set_rate(0);
         if let Some(rate) = self.judge(now) {
@@ -290,7 +327,8 @@ impl Controller {
     fn through_pauses(&self, rate: u64) -> u64 {
         let costs = &self.bench.rules.costs;
         let of_group = u128::from(rate / self.bench.groups() as u64);
-        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * u128::from(costs.pause.0) / 1_000_000_000_000;
+        let pause = u128::from(costs.pause.0) * u128::from(self.pauses);
+        let bytes_in_a_pause = of_group * u128::from(costs.allocation) * pause / 1_000_000_000_000;
         let young = u128::from(costs.young.max(1));
         (u128::from(rate) * young / (young + bytes_in_a_pause)) as u64
     }
@@ -318,6 +356,11 @@ impl Controller {
         let at: Vec<u64> = (0..LIMITS_US.len()).map(|bound| rate_within(&curve, bound).min(max)).collect();
         [max, geometric_mean(&at)].into_iter().chain(at).collect()
     }
+}
+
+/// Whether no lower rate has missed the loosest bound. Higher ones may have: steps come out of order when a stride is halved.
+fn may_meet_a_bound(curve: &[Point], rate: u64) -> bool {
+    curve.iter().all(|point| point.rate >= rate || point.late[LIMITS_US.len() - 1] <= MAY_BE_LATE)
 }
 
 /// The rate up to which the 99th percentile stays within the `bound`th limit: between the last step that is late in few enough cases and the
@@ -379,17 +422,17 @@ impl Program for Controller {
                     return Op::SleepFor(self.times().1);
                 }
                 State::Counted => {
-                    self.point = self.counted();
+                    self.point = self.counted(last.now);
                     self.state = State::Judge;
                     if self.asks_for_a_collection() {
                         self.collect(last.now);
                         self.state = State::Collecting;
                     }
                 }
-                State::Collecting => {
-                    self.state = State::Collected;
-                    return Op::SleepFor(self.seen());
-                }
+                State::Collecting => match self.unseen() {
+                    Some(time) => return Op::SleepFor(time),
+                    None => self.state = State::Collected,
+                },
                 State::Judge | State::Collected => {
                     if let Some(mark) = self.end_step(last.now) {
                         return mark;
@@ -439,5 +482,14 @@ mod tests {
         // A step that does not settle ends it where the one before stands.
         let failed = Point { settled: false, ..point(300, 7_000) };
         assert_eq!(rate_within(&[curve[0], curve[1], failed], 0), 200);
+    }
+
+    #[test]
+    fn what_a_collection_does_is_asked_where_no_lower_rate_has_missed_all_bounds() {
+        let point = |rate, late| Point { rate, settled: late == 0, late: [late; 5] };
+        let curve = [point(100, 0), point(200, 500_000)];
+        assert!(may_meet_a_bound(&curve, 150), "the failed step's stride is halved");
+        assert!(may_meet_a_bound(&curve, 200), "its second try");
+        assert!(!may_meet_a_bound(&curve, 250));
     }
 }

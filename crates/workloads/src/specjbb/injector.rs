@@ -10,7 +10,7 @@ use units::{Cycles, Ns, Prng};
 /// Requests that are due together are issued together, so many at most.
 const AT_ONCE: u64 = 16;
 /// Threads sleep for so long, or several times that: `java.lang.Thread.sleep()` takes milliseconds.
-const SLEEP: Ns = Ns(1_000_000);
+pub const SLEEP: Ns = Ns(1_000_000);
 
 enum State {
     Wait,
@@ -22,6 +22,8 @@ pub struct Injector {
     bench: Rc<Bench>,
     group: usize,
     number: usize,
+    /// Among all injectors.
+    place: usize,
     /// Threads that issue requests, all groups together.
     threads: u64,
     chance: Prng,
@@ -39,10 +41,15 @@ impl Injector {
     /// The `number`th of so many in its group.
     pub fn new(bench: Rc<Bench>, group: usize, (number, of): (usize, usize), chance: Prng) -> Injector {
         let threads = (bench.groups() * of) as u64;
+        let mut arrivals = bench.control.arrivals.borrow_mut();
+        let place = arrivals.len();
+        arrivals.push(None);
+        drop(arrivals);
         Injector {
             bench,
             group,
             number,
+            place,
             threads,
             chance,
             epoch: 0,
@@ -86,6 +93,7 @@ impl Program for Injector {
         if self.epoch != control.epoch.get() {
             self.epoch = control.epoch.get();
             self.arrival = last.now + self.interval(rate);
+            control.arrivals.borrow_mut()[self.place] = Some(self.arrival);
         }
         if self.arrival > last.now {
             let sleeps = (self.arrival - last.now).0.div_ceil(SLEEP.0);
@@ -96,6 +104,7 @@ impl Program for Injector {
             let interval = self.interval(rate);
             self.arrival += interval;
         }
+        control.arrivals.borrow_mut()[self.place] = Some(self.arrival);
         self.state = State::Issue;
         Op::Work(Cycles(bench.rules.costs.issue.0 * self.due.len() as u64))
     }

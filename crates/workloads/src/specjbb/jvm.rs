@@ -6,6 +6,7 @@ use os::Os;
 use os::net::{Buffers, Socket, Transport};
 use os::sync::SemaphoreId;
 use std::collections::VecDeque;
+use units::Ns;
 
 /// A backend's pools: its tiers, then the threads of its connections. An injector's has these alone.
 const TIERS: usize = 3;
@@ -75,6 +76,8 @@ pub struct Jvm {
     /// Bytes since the last collection.
     pub allocated: u64,
     pub collection: Collection,
+    /// When the last collection ended.
+    pub collected: Ns,
     /// Threads that wait for the end of a collection.
     pub stopped: Vec<SemaphoreId>,
 }
@@ -123,6 +126,7 @@ impl Jvm {
             collectors: Vec::new(),
             allocated: 0,
             collection: Collection::None,
+            collected: Ns::ZERO,
             stopped: Vec::new(),
         }
     }

@@ -456,6 +456,8 @@ struct Control {
     rate: Cell<u64>,
     /// Counts changes of the rate.
     epoch: Cell<u64>,
+    /// When each injector has its next request due, once it knows the rate.
+    arrivals: RefCell<Vec<Option<Ns>>>,
     stopping: Cell<bool>,
     injected: Cell<u64>,
     completed: Cell<u64>,

@@ -45,6 +45,26 @@ fn a_bound_below_the_pause_is_met_until_collections_hold_up_a_hundredth() {
 }
 
 #[test]
+fn a_collection_with_more_threads_than_cpus_lasts_longer_and_is_seen_to_its_end() {
+    let young = ("young_mib", 64);
+    let with = |more: &[(&str, u64)]| figures(&run("specjbb", 4, &[&SHORT[..], &[young], more].concat()));
+    // 16 threads on four CPUs work for 30 ms each: four threads that work for 120.
+    let (many, few) = (with(&[("gc_pause", 30), ("gc_threads", 16)]), with(&[("gc_pause", 120)]));
+    assert!(many.iter().zip(&few).all(|(many, few)| *many < 2 * few && *few < 2 * many), "{many:?} and {few:?}");
+    let short = with(&[("gc_pause", 30)]);
+    assert!(many[2] * 2 < short[2] && many[0] < short[0], "{many:?} and {short:?}");
+}
+
+#[test]
+fn a_rate_that_injectors_do_not_keep_up_with_does_not_settle() {
+    // One thread that takes 6 us to issue a request, and much that could serve more.
+    let short = [("settle", 20), ("steady", 40), ("step", 20), ("young_mib", 1_000_000)];
+    let more = [("injectors", 1), ("task_cycles", 1), ("workers", 8), ("selectors", 8)];
+    let max = figures(&run("specjbb", 24, &[&short[..], &more].concat()))[0];
+    assert!((166_666 * 80 / 100..=166_666 * 105 / 100).contains(&max), "{max}");
+}
+
+#[test]
 fn groups_share_the_machine_and_hand_tasks_to_each_other() {
     let four = figures(&run("specjbb", 4, &[&SHORT[..], &[("groups", 4), ("remote", 50)]].concat()));
     assert!((4_831 * 80 / 100..=4_831 * 105 / 100).contains(&four[0]), "{four:?}");
