@@ -138,8 +138,13 @@ const GC_PAUSE: Parameter = Parameter {
     unit: "ms",
     doc: "work of each collector thread; 0: as the machine file says",
 };
-const GC_THREADS: Parameter =
-    Parameter { name: "gc_threads", default: 21, range: (1, 512), unit: "threads", doc: "collector threads of each" };
+const GC_THREADS: Parameter = Parameter {
+    name: "gc_threads",
+    default: 0,
+    range: (0, 512),
+    unit: "threads",
+    doc: "collector threads of each; 0: as HotSpot has them, one for each CPU up to eight, then five for every eight",
+};
 const SETTLE: Parameter =
     Parameter { name: "settle", default: 200, range: (1, 60_000), unit: "ms", doc: "before a step counts" };
 
@@ -318,12 +323,27 @@ impl SpecJbb {
         }
     }
 
+    /// Collector threads of a group's virtual machine.
+    fn collectors(&self, nodes: &[CpuMask], group: usize) -> usize {
+        let cpus = match self.bind {
+            true => nodes.get(group % nodes.len().max(1)).map_or(0, CpuMask::weight),
+            false => nodes.iter().map(CpuMask::weight).sum(),
+        };
+        match self.threads.collectors {
+            0 => parallel_gc_threads(cpus),
+            asked => asked,
+        }
+    }
+
     /// Backends, then their injectors' virtual machines, in the order of the groups.
     fn jvms(&self, os: &mut Os, young: u64) -> Vec<RefCell<Jvm>> {
         let groups = self.groups as u64;
-        // The first collections are spread evenly.
-        let mut jvms: Vec<_> =
-            (0..groups).map(|group| RefCell::new(Jvm::backend(os, self.threads, young * group / groups))).collect();
+        let backend = |group: u64| {
+            let threads = Threads { collectors: self.collectors(&os.node_cpus, group as usize), ..self.threads };
+            // The first collections are spread evenly.
+            RefCell::new(Jvm::backend(os, threads, young * group / groups))
+        };
+        let mut jvms: Vec<_> = (0..groups).map(backend).collect();
         jvms.extend((0..groups).map(|_| RefCell::new(Jvm::injector(os, self.threads))));
         jvms
     }
@@ -381,6 +401,11 @@ impl Instance for SpecJbb {
     fn rows(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
         self.samples(reported).into_iter().map(|figure| vec![figure]).collect()
     }
+}
+
+/// ParallelGCThreads, as HotSpot chooses them where it may use so many CPUs (nof_parallel_worker_threads(5, 8, 8)).
+fn parallel_gc_threads(cpus: usize) -> usize {
+    cpus.clamp(1, 8) + cpus.saturating_sub(8) * 5 / 8
 }
 
 /// The threads of all virtual machines.

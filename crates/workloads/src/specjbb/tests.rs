@@ -56,6 +56,15 @@ fn a_collection_with_more_threads_than_cpus_lasts_longer_and_is_seen_to_its_end(
 }
 
 #[test]
+fn there_are_as_many_collectors_as_hotspot_has_for_the_cpus() {
+    assert_eq!([1, 4, 8, 16, 30, 112].map(super::parallel_gc_threads), [1, 4, 8, 13, 21, 73]);
+    let young = ("young_mib", 64);
+    let with = |gc_threads| figures(&run("specjbb", 4, &[&SHORT[..], &[young, ("gc_threads", gc_threads)]].concat()));
+    assert_eq!(with(0), with(4));
+    assert_ne!(with(0), with(21));
+}
+
+#[test]
 fn a_rate_that_injectors_do_not_keep_up_with_does_not_settle() {
     // One thread that takes 6 us to issue a request, and much that could serve more.
     let short = [("settle", 20), ("steady", 40), ("step", 20), ("young_mib", 1_000_000)];
