@@ -41,6 +41,7 @@ use sim::engine::{Sample, Sim};
 use sim::noise::Haste;
 use sim::program::TaskSpec;
 use std::sync::OnceLock;
+use units::CpuId;
 
 /// One parameter of a workload, always a whole number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,14 @@ pub struct Parameter {
     pub range: (u64, u64),
     pub unit: &'static str,
     pub doc: &'static str,
+}
+
+impl Parameter {
+    /// The highest CPU that a value puts a task on by its number: `bind`, where it is a choice, puts one side on CPU 0 and 2 the other on CPU 1.
+    pub fn highest_cpu(&self, value: u64) -> Option<CpuId> {
+        let of_first_cpus = self.name == "bind" && self.unit == "choice";
+        value.checked_sub(1).filter(|_| of_first_cpus).map(|cpu| CpuId::new(cpu as usize))
+    }
 }
 
 /// How MMTests summarises the workload's samples.

@@ -81,7 +81,7 @@ pub fn resolve(
                 key.mistake(format!("the parameter {} for the second time", key.quoted()), "each parameter once")
             );
         }
-        lists[at] = read_values(&workload.parameters[at], key, values)?;
+        lists[at] = read_values(&workload.parameters[at], key, values, nr_cpus)?;
     }
     let is_key = |at: usize| workload.key == Some(workload.parameters[at].name);
     let tables: u64 = (0..lists.len()).filter(|&at| !is_key(at)).map(|at| lists[at].len() as u64).product();
@@ -173,7 +173,7 @@ fn table(workload: &'static Workload, title: Option<&Written>, lists: &[Vec<u64>
     }
 }
 
-fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Result<Vec<u64>, Mistake> {
+fn read_values(parameter: &Parameter, key: &Written, values: &[Written], nr_cpus: usize) -> Result<Vec<u64>, Mistake> {
     if values.is_empty() || values.len() > MOST_VALUES {
         let found = if values.is_empty() { "no value" } else { "too many values" };
         return Err(key.mistake(format!("{found} of {}", key.quoted()), format!("1 to {MOST_VALUES}")));
@@ -198,6 +198,11 @@ fn read_values(parameter: &Parameter, key: &Written, values: &[Written]) -> Resu
 #[cfg(test)]
 mod tests {
     use crate::experiment::{Draft, Purpose};
+        if let Some(cpu) = parameter.highest_cpu(number).filter(|cpu| cpu.index() >= nr_cpus) {
+            let found = format!("{} = {number}, which puts a task on CPU {cpu}", parameter.name);
+            let expected = format!("CPUs of the machine, 0 to {} ({})", nr_cpus - 1, parameter.doc);
+            return Err(value.mistake(found, expected));
+        }
     use crate::machines::tests::Table;
     use crate::mistake::Written;
 
@@ -243,6 +248,29 @@ mod tests {
             assert!(text.contains(&format!("\nname = \"{}\"\n", workload.name)), "{} is not in it", workload.name);
         }
     }
+    #[test]
+    fn tasks_are_bound_to_cpus_that_there_are() {
+        let refusal = |machine: &str, option: &str| {
+            let mut draft = Draft { machine: Some(Written::option("--machine", machine)), ..Draft::default() };
+            draft.arm_options(&["v4.15".to_string()], false).expect("an arm");
+            let refused =
+                draft.workload_option(option).and_then(|()| draft.resolve(Purpose::Single, &Table::default()));
+            refused.err().map(|mistake| mistake.to_string())
+        };
+        assert_eq!(
+            refusal("1", "pipetest:loops=5,bind=2").expect("there is no CPU 1"),
+            "--workload pipetest:loops=5,bind=2, column 23: found bind = 2, which puts a task on CPU 1; expected CPUs of the machine, 0 to 0 \
+             (0: anywhere; 1: both processes on CPU 0; 2: parent on CPU 0, child on CPU 1)"
+        );
+        // Every workload that binds to CPUs by number, and those that mean something else by it.
+        for workload in workloads::WORKLOADS {
+            let Some(bind) = workload.parameters.iter().find(|parameter| parameter.name == "bind") else { continue };
+            let of = |machine: &str| refusal(machine, &format!("{}:bind={}", workload.name, bind.range.1));
+            let refused = of("1").is_some();
+            assert_eq!((refused, of("2")), (bind.doc.contains("CPU 1"), None), "{}", workload.name);
+        }
+    }
+
 
     #[test]
     fn the_readme_has_a_line_for_each_benchmark() {
