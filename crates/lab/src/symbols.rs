@@ -93,6 +93,7 @@ const V4_15: &[Row] = &[
     ("", "switch_mm", "switch_mm_irqs_off*"),
     ("idle", PREFIX, "cpu_startup_entry do_idle"),
     ("idle", "cpu_idle_loop", "cpu_startup_entry do_idle*"),
+    ("", "update_cfs_shares", "update_cfs_group*"),
     ("idle", "schedule", "cpu_startup_entry do_idle schedule_idle __schedule*"),
     ("idle", "menu_select", "cpu_startup_entry do_idle cpuidle_select menu_select*"),
     ("idle", "cpuidle_enter_state", "cpu_startup_entry do_idle call_cpuidle cpuidle_enter cpuidle_enter_state*"),
@@ -137,6 +138,8 @@ const V6_1: &[Row] = &[
     ("", "idle_balance", "newidle_balance*"),
 ];
 
+    ("", "rcu_check_callbacks", "rcu_sched_clock_irq*"),
+    ("", "rcu_process_callbacks", "rcu_core_si rcu_core*"),
 const V6_12: &[Row] = &[
     ("", "alloc_page", "alloc_pages_noprof __alloc_pages_noprof*"),
     ("", "futex_wait", "__x64_sys_futex do_futex futex_wait* __futex_wait futex_wait_queue"),
@@ -160,6 +163,8 @@ const V6_12: &[Row] = &[
     ("", "check_preempt_wakeup", "check_preempt_wakeup_fair*"),
 ];
 
+    ("", "check_preempt_curr_rt", "wakeup_preempt_rt*"),
+    ("", "check_preempt_curr_dl", "wakeup_preempt_dl*"),
 /// Work in user space that has a price of its own: its function, and the library that it is in.
 const USER: (Path, &str, &str) = (paths::USER_LOCK, "pthread_mutex_lock", "libpthread.so.0");
 /// Threads meet in user space first, so what they ask of the kernel comes without its callers: these.
