@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 /// Functions of one workload.
 const MOST_FUNCTIONS: usize = 1_000;
 
+/// The least published share that is one, in per cent: less than simulated ones tell apart.
+const LEAST_SHARE: f64 = 1e-6;
+
 /// Checks what was written. `table` is the workload's own.
 pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<ProfileTable, Mistake> {
     if draft.functions.is_empty() || draft.functions.len() > MOST_FUNCTIONS {
@@ -29,9 +32,6 @@ pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<Pro
     Ok(ProfileTable { title: draft.title.text.clone(), published: published(draft, &labels)?, functions })
 }
 
-/// Labels of a function's rows: one for each of the workload's points.
-pub(crate) fn rows(table: &WorkloadTable, function: &str) -> Vec<String> {
-    match &table.points[..] {
 /// Each arm's kernel must have the functions, or a share of nothing would be compared; by what other names it has them goes to `notices`.
 pub(super) fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
     for function in &draft.functions {
@@ -55,6 +55,9 @@ pub(super) fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<Str
     Ok(())
 }
 
+/// Labels of a function's rows: one for each of the workload's points.
+pub(crate) fn rows(table: &WorkloadTable, function: &str) -> Vec<String> {
+    match &table.points[..] {
         [_] => vec![function.to_string()],
         points => points.iter().map(|point| format!("{function}-{}", point.name)).collect(),
     }
@@ -90,8 +93,11 @@ fn published(draft: &DraftProfile, labels: &BTreeSet<String>) -> Result<[Option<
 
 fn share(figure: &Written) -> Result<f64, Mistake> {
     match figure.text.parse::<f64>() {
-        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err(figure.mistake(format!("a share of {}", figure.quoted()), "0 to 100, in per cent")),
+        Ok(share) if share == 0.0 || (LEAST_SHARE..=100.0).contains(&share) => Ok(share),
+        _ => {
+            let expected = format!("0, or {LEAST_SHARE:e} to 100, in per cent");
+            Err(figure.mistake(format!("a share of {}", figure.quoted()), expected))
+        }
     }
 }
 
@@ -101,17 +107,17 @@ mod tests {
     use crate::machines::tests::Table;
 
     fn resolve(profile: &str) -> Result<Experiment, String> {
+        resolve_of(["v4.15", "v4.16"], profile)
+    }
+
+    fn resolve_of(kernels: [&str; 2], profile: &str) -> Result<Experiment, String> {
+        let [a, b] = kernels;
         let text = format!(
             "machine = \"core-i7-3770\"\n[[workload]]\nname = \"specjbb-preset\"\ngroups = [1, 2]\nprofile = {{ {profile} }}\n\
              [[arm]]\nname = \"a\"\nkernel = \"{a}\"\n[[arm]]\nname = \"b\"\nkernel = \"{b}\"\n"
         );
         let draft = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default()));
         draft.map_err(|mistake| mistake.to_string())
-        resolve_of(["v4.15", "v4.16"], profile)
-    }
-
-    fn resolve_of(kernels: [&str; 2], profile: &str) -> Result<Experiment, String> {
-        let [a, b] = kernels;
     }
 
     #[test]
@@ -169,7 +175,11 @@ mod tests {
             ),
             (
                 "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = [101, 2] }",
-                "x.toml:5:80: found a share of `101`; expected 0 to 100, in per cent",
+                "x.toml:5:80: found a share of `101`; expected 0, or 1e-6 to 100, in per cent",
+            ),
+            (
+                "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = [1e-320, 2] }",
+                "x.toml:5:80: found a share of `1e-320`; expected 0, or 1e-6 to 100",
             ),
             (
                 "title = \"t\", functions = [\"f\"], published = { f-1 = [10, 2] }",
