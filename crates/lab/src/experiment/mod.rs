@@ -167,9 +167,7 @@ impl Draft {
             arm::check_on(arm, draft, &machine)?;
         }
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
-        for profile in self.workloads.iter().filter_map(|workload| workload.profile.as_ref()) {
-            profile::check_on(profile, &arms, &mut notices)?;
-        }
+        profile::check_all(&self.workloads, &arms, &mut notices)?;
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
         let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;

@@ -1,7 +1,7 @@
 //! `profile = { title = ..., functions = [...] }` of a workload: the tables of kernel functions' shares that its runs make beside its own.
 
 use super::arm::Arm;
-use super::draft::DraftProfile;
+use super::draft::{DraftProfile, DraftWorkload};
 use super::workload_table::{ProfileTable, WorkloadTable};
 use crate::mistake::{Mistake, Written};
 use crate::symbols::{called, functions};
@@ -32,8 +32,13 @@ pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<Pro
     Ok(ProfileTable { title: draft.title.text.clone(), published: published(draft, &labels)?, functions })
 }
 
+/// [`check_on`] of every workload that has one.
+pub(super) fn check_all(drafts: &[DraftWorkload], arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
+    drafts.iter().filter_map(|draft| draft.profile.as_ref()).try_for_each(|draft| check_on(draft, arms, notices))
+}
+
 /// Each arm's kernel must have the functions, or a share of nothing would be compared; by what other names it has them goes to `notices`.
-pub(super) fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
+fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
     for function in &draft.functions {
         let known = |arm: &Arm| called(&function.text, &arm.kernel);
         if arms.iter().all(|arm| known(arm).is_none()) {
