@@ -10,6 +10,7 @@ use crate::real_rt_app::RtApp;
 use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
 use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable};
+use lab::listing::runs;
 use lab::measured::{Host, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
 use lab::mistake::{Location, Mistake, Written};
 use lab::programs::RT_APP;
@@ -24,8 +25,8 @@ const WORTH_A_WORD: u64 = 50;
 pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let computer = Computer::this()?;
     let iterations = Written::option("--iterations", &arguments.iterations).whole("iterations", 1, MOST_ITERATIONS)?;
-    let tables = tables(arguments, computer.allowed.len())?;
-    let plan = plan(&tables)?;
+    let tables = tables(arguments, &computer.allowed)?;
+    let plan = plan(&tables, &computer.allowed)?;
     let host = facts(&computer);
     let workloads: Vec<&WorkloadSetup> = plan.iter().map(|(_, workload)| workload).collect();
     // Before the folder is there, which an interruption must not leave behind empty.
@@ -102,7 +103,9 @@ fn finish(
     Err(Failure::Mistake(format!("interrupted: {done} of {all} runs are {place}")))
 }
 
-fn tables(arguments: &MeasureArguments, nr_cpus: usize) -> Result<Vec<WorkloadTable>, Failure> {
+fn tables(arguments: &MeasureArguments, allowed: &[usize]) -> Result<Vec<WorkloadTable>, Failure> {
+    // CPUs have the kernel's numbers, of which those below the highest need not be allowed.
+    let nr_cpus = allowed.last().map_or(1, |last| last + 1);
     let mut draft = Draft::default();
     for workload in &arguments.workloads {
         draft.workload_option(workload)?;
@@ -122,9 +125,9 @@ enum Real {
 }
 
 impl Real {
-    fn of(workload: &WorkloadSetup) -> Result<Real, Failure> {
+    fn of(workload: &WorkloadSetup, allowed: &[usize]) -> Result<Real, Failure> {
         if let (RT_APP, Some(file)) = (workload.name.as_str(), &workload.file) {
-            return Ok(Real::RtApp(RtApp::of(file)?));
+            return Ok(Real::RtApp(RtApp::of(file, allowed)?));
         }
         benchmark(&workload.name).map(Real::Benchmark).ok_or_else(|| {
             let names: Vec<&str> = BENCHMARKS.iter().map(|benchmark| benchmark.name).chain([RT_APP]).collect();
@@ -149,12 +152,12 @@ impl Real {
 }
 
 /// What is run in one iteration.
-fn plan(tables: &[WorkloadTable]) -> Result<Vec<(Real, WorkloadSetup)>, Failure> {
+fn plan(tables: &[WorkloadTable], allowed: &[usize]) -> Result<Vec<(Real, WorkloadSetup)>, Failure> {
     let mut plan = Vec::new();
     for table in tables {
         for point in 0..table.points.len() {
             let workload = table.workload(point);
-            plan.push((Real::of(&workload)?, workload));
+            plan.push((Real::of(&workload, allowed)?, workload));
         }
     }
     Ok(plan)
@@ -172,27 +175,13 @@ pub fn facts(computer: &Computer) -> Host {
     Host {
         cpu_model: computer.cpu_model.clone(),
         kernel: computer.kernel.clone(),
-        cpus: list(&computer.allowed),
+        cpus: runs(&computer.allowed),
         virtual_machine: computer.virtual_machine,
         hz: computer.tick_hertz,
         preempt: computer.preempt.map(str::to_string),
         idle: computer.idle.clone(),
         halt_poll_ns: computer.halt_poll_ns,
     }
-}
-
-/// Ascending numbers as the kernel lists CPUs: `0-3,8`.
-fn list(cpus: &[usize]) -> String {
-    let mut runs: Vec<(usize, usize)> = Vec::new();
-    for &cpu in cpus {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => runs.push((cpu, cpu)),
-        }
-    }
-    let run =
-        |&(first, last): &(usize, usize)| if first == last { first.to_string() } else { format!("{first}-{last}") };
-    runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
 fn one(
@@ -234,9 +223,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_are_listed_in_runs() {
-        assert_eq!(list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
-        assert_eq!(list(&[5]), "5");
-        assert_eq!(list(&[]), "");
+    fn cpus_of_a_file_are_those_that_may_be_used() {
+        let path = std::env::temp_dir().join(format!("fairground-cpus-{}.json", std::process::id()));
+        let planned = |cpu: usize, allowed: &[usize]| {
+            std::fs::write(&path, format!("{{\"tasks\": {{\"a\": {{\"loop\": 1, \"cpus\": [{cpu}], \"run\": 1}}}}}}"))
+                .expect("written");
+            let arguments = MeasureArguments {
+                workloads: vec![format!("rt-app:file={}", path.display())],
+                iterations: "1".to_string(),
+                out: None,
+                format: MeasureFormat::Text,
+                quiet: true,
+            };
+            plan(&tables(&arguments, allowed)?, allowed).map(drop)
+        };
+        for (cpu, allowed, refused) in [
+            (1, &[1][..], None),
+            (2, &[0, 2], None),
+            (0, &[1], Some("1:37: found CPU 0, which this process may not use; expected CPUs among 1")),
+            (1, &[0, 2, 3], Some("1:37: found CPU 1, which this process may not use; expected CPUs among 0,2-3")),
+            (2, &[0, 1], Some("1:37: \"cpus\" names CPU 2, but the machine has 2 CPUs")),
+        ] {
+            let said = planned(cpu, allowed).err().map(|failure| format!("{failure:?}"));
+            let fits = match (&said, refused) {
+                (Some(said), Some(part)) => said.replace("\\\"", "\"").contains(part),
+                (None, None) => true,
+                _ => false,
+            };
+            assert!(fits, "{cpu} of {allowed:?}: {said:?}");
+        }
+        std::fs::remove_file(&path).expect("it is there");
     }
 }

@@ -17,6 +17,9 @@ const RECORDS: &str = "measured";
 /// Lists what is being measured, while it is: whoever finds it knows what to go on with.
 const UNFINISHED: &str = "measured.unfinished";
 
+/// Of the hash in a folder's name that would be too long.
+const HASH_DIGITS: usize = 12;
+
 /// Where measurements are stored, new or with earlier ones. One that was interrupted is gone on with; another one takes the place of an earlier
 /// one of the same workload, so that a folder holds one set.
 pub struct Folder {
@@ -146,7 +149,14 @@ impl Folder {
 fn name_of(workload: &WorkloadSetup) -> String {
     let values: Vec<String> = workload.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let text = workload.file.as_ref().map_or(String::new(), |file| lab::hash::sha256(file.text.as_bytes()));
-    file_name(&format!("{}-{}{}", workload.name, values.join("-"), text.get(..8).unwrap_or_default()))
+    let whole = format!("{}-{}{}", workload.name, values.join("-"), text.get(..8).unwrap_or_default());
+    let plain = file_name(&whole);
+    if plain.len() == whole.len() {
+        return plain;
+    }
+    // What is cut off tells workloads apart.
+    let hash = lab::hash::sha256(whole.as_bytes());
+    format!("{}-{}", &plain[..plain.len() - HASH_DIGITS - 1], &hash[..HASH_DIGITS])
 }
 
 fn record_at(path: &Path) -> Option<MeasuredRecord> {
@@ -163,19 +173,22 @@ pub fn measured(folder: &str) -> Result<Measured, Failure> {
     let at = Location::of(&format!("--measured {folder}"));
     let expected = "a folder of `fairground measure --out DIR`";
     let records = Path::new(folder).join(RECORDS);
-    let entries = |path: &Path| {
+    let entries = |path: &Path, wanted: &dyn Fn(&PathBuf) -> bool| {
         let entries = fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.path()));
         let mut entries = entries.collect::<std::io::Result<Vec<PathBuf>>>()?;
+        entries.retain(wanted);
         entries.sort();
         Ok::<_, std::io::Error>(entries)
     };
+    // What a killed measurement has left half written is none, nor is what a system puts into every folder.
+    let is_record = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
     let wrong = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),
         _ => Mistake::new(&at, error.to_string(), expected),
     };
     let mut found = Vec::new();
-    for place in entries(&records).map_err(wrong)? {
-        for path in entries(&place).map_err(wrong)? {
+    for place in entries(&records, &|path| path.is_dir()).map_err(wrong)? {
+        for path in entries(&place, &is_record).map_err(wrong)? {
             let path = path.display().to_string();
             let text = Disk.text(&path).map_err(|error| Mistake::file(&path, error, "a measurement"))?;
             found.push(MeasuredRecord::parse(&text, &path)?);
@@ -185,4 +198,30 @@ pub fn measured(folder: &str) -> Result<Measured, Failure> {
         return Err(Mistake::new(&at, "no measurement", expected).into());
     }
     Ok(Measured { from: folder.to_string(), records: found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn workload(parameters: &[(&str, u64)]) -> WorkloadSetup {
+        WorkloadSetup {
+            name: "schbench".to_string(),
+            parameters: parameters.iter().map(|&(name, value)| (name.to_string(), value)).collect(),
+            file: None,
+            profile: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn workloads_that_differ_in_anything_have_folders_of_their_own() {
+        assert_eq!(name_of(&workload(&[("loops", 5)])), "schbench-loops-5");
+        let long = "of_a_parameter_whose_name_leaves_no_room_for_another_one";
+        let names = [1, 2].map(|workers| name_of(&workload(&[(long, 7), ("workers", workers)])));
+        assert!(names[0] != names[1] && names.iter().all(|name| name.len() == 60), "{names:?}");
+        let all: BTreeMap<String, u64> =
+            (1..=1_000).map(|it| (name_of(&workload(&[(long, 7), ("w", it)])), it)).collect();
+        assert_eq!(all.len(), 1_000);
+    }
 }

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use host::bench::rt_app as real;
 use lab::experiment::rt_app_file;
+use lab::listing::runs;
 use lab::mistake::{Location, Mistake};
 use lab::setup::FileSetup;
 use std::time::Duration;
@@ -16,9 +17,18 @@ pub struct RtApp {
 
 impl RtApp {
     /// # Errors
-    /// What only the simulation does, with its place.
-    pub fn of(file: &FileSetup) -> Result<RtApp, Failure> {
+    /// What only the simulation does, and CPUs that are not `allowed`, with their places.
+    pub fn of(file: &FileSetup, allowed: &[usize]) -> Result<RtApp, Failure> {
         let parsed = rt_app_file(file)?;
+        let pinned = parsed.tasks.iter().flat_map(|task| &task.phases).filter_map(|phase| phase.cpus.as_ref());
+        for cpus in pinned {
+            if let Some(cpu) = cpus.value.iter().find(|cpu| !allowed.contains(&cpu.index())) {
+                let (line, column) = (Some(cpus.position.line), Some(cpus.position.column));
+                let at = Location { input: file.path.clone(), line, column };
+                let found = format!("CPU {cpu}, which this process may not use");
+                return Err(Mistake::new(&at, found, format!("CPUs among {}", runs(allowed))).into());
+            }
+        }
         let refuse = |(what, position): (String, Position)| {
             let at = Location { input: file.path.clone(), line: Some(position.line), column: Some(position.column) };
             let expected =

@@ -91,7 +91,8 @@ arm = [{ name = \"a\", kernel = \"v4.15\" }, { name = \"b\", kernel = \"v4.16\" 
 
     #[test]
     fn shares_of_functions_stay_wide_as_other_rows_do() {
-        let text = TEXT.replacen("loops = 1 }", "loops = 1, profile = { title = \"p\", functions = [\"f\"] } }", 1);
+        let text =
+            TEXT.replacen("loops = 1 }", "loops = 1, profile = { title = \"p\", functions = [\"schedule\"] } }", 1);
         let experiment = parse(&text, "x.toml").and_then(|it| it.resolve(Purpose::Comparison, &NoFiles::default()));
         let experiment = experiment.unwrap();
         // The benchmark measures the same each time, and only the second point's profile differs.

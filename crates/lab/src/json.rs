@@ -16,7 +16,7 @@ use crate::json::verdict::{Finding, Verdict};
 use crate::residency::RunResidency;
 use crate::setup::KernelSetup;
 use crate::statistics::interval::paired_interval;
-use crate::statistics::{Better, Mean, maximum, minimum, percent_change, sample_stddev};
+use crate::statistics::{Better, Mean, maximum, minimum, sample_stddev, true_change};
 use crate::tables::{Series, Table};
 
 /// The whole document.
@@ -153,9 +153,9 @@ pub struct ArmResult {
 #[serde(deny_unknown_fields)]
 pub struct Change {
     pub arm: String,
-    /// Of the means, as MMTests computes it; `None` (null) where one is invalid.
+    /// Of the means; `None` (null) where one is invalid, or where the base's is 0 and the other is not.
     pub percent: Option<f64>,
-    /// Bounds of the percent at 95% from the paired samples; `None` (null) for a single pair and for means that are not
+    /// Bounds of the percent at 95% from the paired samples; `None` (null) for a single pair and where the base's mean is not
     /// positive.
     pub low: Option<f64>,
     pub high: Option<f64>,
@@ -314,11 +314,9 @@ impl Change {
         new: &[f64],
         draw: &mut impl FnMut(u64) -> u64,
     ) -> Change {
-        let percent = match (mean.of(base), mean.of(new)) {
-            // Adding zero turns a negative zero into a positive one.
-            (Some(base), Some(new)) => Some(percent_change(better, base, new) + 0.0),
-            _ => None,
-        };
+        let percent = mean.of(base).zip(mean.of(new)).and_then(|(base, new)| true_change(better, base, new));
+        // Adding zero turns a negative zero into a positive one.
+        let percent = percent.map(|percent| percent + 0.0);
         let pairs = base.len().min(new.len());
         let interval = paired_interval(mean, better, &base[..pairs], &new[..pairs], draw);
         Change {

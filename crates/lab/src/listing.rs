@@ -64,16 +64,24 @@ fn memory(topology: &Topology) -> String {
         distance => distance.name(),
     };
     let classes: Vec<String> = topology.memory_distances().iter().map(name).collect();
-    let without: Vec<String> = topology
-        .nodes()
-        .iter()
-        .enumerate()
-        .filter(|(_, node)| node.cpus.is_empty())
-        .map(|(index, _)| index.to_string())
-        .collect();
-    let without =
-        if without.is_empty() { String::new() } else { format!(" (nodes without CPUs: {})", without.join(", ")) };
+    let nodes = topology.nodes().iter().enumerate();
+    let without: Vec<usize> = nodes.filter(|(_, node)| node.cpus.is_empty()).map(|(index, _)| index).collect();
+    let without = if without.is_empty() { String::new() } else { format!(" (nodes without CPUs: {})", runs(&without)) };
     format!("{}{without}", classes.join(", "))
+}
+
+/// Ascending numbers as the kernel lists CPUs and nodes: `0-3,8`.
+pub fn runs(numbers: &[usize]) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let run =
+        |&(first, last): &(usize, usize)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+    runs.iter().map(run).collect::<Vec<_>>().join(",")
 }
 
 /// What a conclusion on this machine rests on: how its figures came about, and by section what was guessed or fitted.
@@ -397,6 +405,15 @@ mod tests {
         assert!(text.contains("\nkernel.sched_autogroup_enabled           0 bool"), "{text}");
         let text = kernel_diff(&Build::named("v4.16").unwrap(), &Build::named("v6.1").unwrap());
         assert!(text.contains("\nkernel.sched_autogroup_enabled: 1 -> 0\n"), "{text}");
+    }
+
+    #[test]
+    fn numbers_are_listed_in_runs() {
+        assert_eq!(runs(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+        assert_eq!(runs(&[5]), "5");
+        assert_eq!(runs(&[]), "");
+        // However many they are.
+        assert_eq!(runs(&(2..1_024).collect::<Vec<usize>>()), "2-1023");
     }
 
     #[test]

@@ -19,6 +19,19 @@ pub struct Mistake {
 /// Letters of either part of a message: more than any list of names that is worth reading.
 const LONGEST_PART: usize = 1_000;
 
+/// A text with the numbers of those characters that nobody sees, or takes for a blank: with them a wrong word looks right.
+fn visible(text: String) -> String {
+    let unseen = |c: char| match c {
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{feff}' => true,
+        _ => c.is_whitespace() && !c.is_ascii(),
+    };
+    if !text.contains(unseen) {
+        return text;
+    }
+    text.chars().map(|c| if unseen(c) { format!("<U+{:04X}>", u32::from(c)) } else { c.to_string() }).collect()
+}
+
 /// How a mistake's two parts are worded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
@@ -31,7 +44,7 @@ pub enum Wording {
 impl Mistake {
     /// What is longer than a message should be is cut.
     pub fn new(at: &Location, found: impl Into<String>, expected: impl Into<String>) -> Mistake {
-        let [found, expected] = [found.into(), expected.into()].map(|text| excerpt(&text, LONGEST_PART));
+        let [found, expected] = [found.into(), expected.into()].map(|text| excerpt(&visible(text), LONGEST_PART));
         Mistake { at: at.clone(), found, expected, wording: Wording::Phrases }
     }
 
@@ -182,6 +195,12 @@ mod tests {
         let expected =
             "--workload pipetest:lops=5, column 10: found the unknown parameter `lops`; expected `loops`, perhaps";
         assert_eq!(message, expected);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_told_by_its_number() {
+        let message = Written::option("--arm", "x").mistake("`\u{feff}ta\u{200b}sk\u{a0}ü`\n", "`task`").to_string();
+        assert_eq!(message, "--arm x: found `<U+FEFF>ta<U+200B>sk<U+00A0>ü` ; expected `task`");
     }
 
     #[test]

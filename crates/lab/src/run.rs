@@ -423,7 +423,7 @@ fn simulate<const COSTS: bool>(
     let cpus = || sim.sched.cpu_online_mask.iter().filter(|&other| !sim.sched.isolated.contains(other));
     let cpu = cpus().find(|&other| other >= cpu).or_else(|| cpus().next()).expect("a CPU is not isolated");
     sim.idle(start);
-    let mut window = Window::of(&setup.workload.profile);
+    let mut window = Window::of(&setup.workload.profile, &setup.kernel.name);
     let profiled = wanted.profile || window.is_some();
     book(&mut sim, profiled, wanted.lines, start);
     let before = wanted.observed.then(|| HardwareTotals::of(&sim.sched.arch, start.into()));

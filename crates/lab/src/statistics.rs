@@ -218,6 +218,16 @@ pub fn percent_change(better: Better, base: f64, new: f64) -> f64 {
     }
 }
 
+/// The change of `new` against `base` in per cent, positive is better: [`percent_change`] without its conventions for zeros. From 0 there is
+/// none in per cent (`None`), and a rate that falls to 0 has lost all of it.
+pub fn true_change(better: Better, base: f64, new: f64) -> Option<f64> {
+    match better {
+        _ if base == 0.0 && new != 0.0 => None,
+        Better::Higher if new == 0.0 && base != 0.0 => Some(-100.0),
+        _ => Some(percent_change(better, base, new)),
+    }
+}
+
 /// A mean with the half-width of MMTests' "95%" interval around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeanInterval {
@@ -359,6 +369,13 @@ mod tests {
         assert_eq!(percent_change(Better::Higher, 0.0, 3.0), 100.0);
         assert_eq!(percent_change(Better::Lower, 3.0, 0.0), 100.0);
         assert_eq!(percent_change(Better::Lower, 0.0, 3.0), -99.0);
+        for better in [Better::Lower, Better::Higher] {
+            assert_eq!(true_change(better, 0.0, 3.0), None);
+            assert_eq!(true_change(better, 0.0, 0.0), Some(0.0));
+            assert_eq!(true_change(better, 200.0, 250.0), Some(percent_change(better, 200.0, 250.0)));
+        }
+        assert_eq!(true_change(Better::Higher, 3.0, 0.0), Some(-100.0));
+        assert_eq!(true_change(Better::Lower, 3.0, 0.0), Some(100.0));
     }
 
     #[test]

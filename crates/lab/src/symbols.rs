@@ -9,11 +9,13 @@
 //! in `wait4` is woken through `autoremove_wake_function` like every other sleeper, and an epoll file's callback stands below it; preemption on the way to user mode shows
 //! without the interrupt or system call that it is the end of.
 
+use crate::prices::path_name;
 use machine::prices::Prices;
 use machine::profile::Frame;
 use observe::{Object, Stack};
 use os::paths;
 use sched::access::Path;
+use std::collections::BTreeSet;
 use units::Ps;
 
 /// Below which frame, which priced function: its chain, the outermost first. The star marks the frame that the function's own time
@@ -91,6 +93,7 @@ const V4_15: &[Row] = &[
     ("", "sys_wait4", "sys_wait4 kernel_wait4 do_wait*"),
     ("do_exit", "schedule", "do_task_dead __schedule*"),
     ("", "switch_mm", "switch_mm_irqs_off*"),
+    ("", "update_cfs_shares", "update_cfs_group*"),
     ("idle", PREFIX, "cpu_startup_entry do_idle"),
     ("idle", "cpu_idle_loop", "cpu_startup_entry do_idle*"),
     ("idle", "schedule", "cpu_startup_entry do_idle schedule_idle __schedule*"),
@@ -135,6 +138,8 @@ const V6_1: &[Row] = &[
     ("smp_reschedule_interrupt", "__do_softirq", "irq_exit_rcu __do_softirq*"),
     ("idle", "tick_nohz_idle_enter", "cpu_startup_entry do_idle tick_nohz_idle_stop_tick*"),
     ("", "idle_balance", "newidle_balance*"),
+    ("", "rcu_check_callbacks", "rcu_sched_clock_irq*"),
+    ("", "rcu_process_callbacks", "rcu_core_si rcu_core*"),
 ];
 
 const V6_12: &[Row] = &[
@@ -158,6 +163,8 @@ const V6_12: &[Row] = &[
     ("", "update_blocked_averages", "sched_balance_update_blocked_averages*"),
     ("", "trigger_load_balance", "sched_balance_trigger*"),
     ("", "check_preempt_wakeup", "check_preempt_wakeup_fair*"),
+    ("", "check_preempt_curr_rt", "wakeup_preempt_rt*"),
+    ("", "check_preempt_curr_dl", "wakeup_preempt_dl*"),
 ];
 
 /// Work in user space that has a price of its own: its function, and the library that it is in.
@@ -169,6 +176,59 @@ const IMPLIED: &[(Path, &[Path])] = &[
     (Path::try_to_wake_up, &[paths::ENTRY_SYSCALL, paths::FUTEX_WAKE]),
 ];
 
+/// The drivers' functions in which CPUs idle.
+const IDLE: [&str; 3] = ["poll_idle", "intel_idle", "acpi_idle_enter"];
+
+/// The versions up to the kernel of that name, or up to the newest.
+fn up_to(kernel: &str) -> &'static [(&'static str, &'static [Row])] {
+    let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
+    &VERSIONS[..=last]
+}
+
+/// As the last of the versions has it, or the last one before it that says something.
+fn row(versions: &[(&str, &'static [Row])], below: &str, name: &str) -> Option<&'static str> {
+    let rows = versions.iter().rev().flat_map(|(_, rows)| rows.iter());
+    rows.filter(|row| row.0 == below && row.1 == name).map(|row| row.2).next()
+}
+
+fn priced() -> impl Iterator<Item = &'static str> {
+    let user = path_name(USER.0);
+    Path::NAMES.iter().chain(paths::NAMES).copied().filter(move |name| *name != user)
+}
+
+/// The frame that the own time of a priced function is booked on; `None` where nothing special is said of it below that frame.
+fn booked_on(kernel: &str, below: &str, name: &'static str) -> Option<&'static str> {
+    match row(up_to(kernel), below, name) {
+        Some(chain) => chain.split_whitespace().find_map(|frame| frame.strip_suffix('*')),
+        None => below.is_empty().then_some(name),
+    }
+}
+
+/// Kernel functions that frames of this kernel's profiles can be of.
+pub fn functions(kernel: &str) -> BTreeSet<&'static str> {
+    let versions = up_to(kernel);
+    let inlined = INLINED.iter().find(|(of, _)| *of == kernel).map_or(&[][..], |(_, names)| names);
+    let bare = priced().filter(|name| row(versions, "", name).is_none() && !inlined.contains(name));
+    let keys = versions.iter().flat_map(|(_, rows)| rows.iter());
+    let chains = keys.filter_map(|(below, name, _)| row(versions, below, name)).flat_map(str::split_whitespace);
+    bare.chain(chains.map(|frame| frame.trim_end_matches('*'))).chain(IDLE).collect()
+}
+
+/// What this kernel calls a function that some kernel calls so. `None` where it has none by itself.
+pub fn called(function: &str, kernel: &str) -> Option<&'static str> {
+    let functions = functions(kernel);
+    if let Some(known) = functions.get(function) {
+        return Some(*known);
+    }
+    let keys = VERSIONS.iter().flat_map(|(_, rows)| rows.iter()).map(|(below, name, _)| (*below, *name));
+    let once = |(below, name): &(&str, &'static str)| {
+        VERSIONS.iter().any(|(version, _)| booked_on(version, below, name) == Some(function))
+    };
+    let names = keys.filter(once).filter_map(|(below, name)| booked_on(kernel, below, name));
+    let names: BTreeSet<&str> = names.filter(|name| functions.contains(name)).collect();
+    if names.len() == 1 { names.first().copied() } else { None }
+}
+
 /// The names of one kernel's frames on one machine.
 pub struct Symbols<'a> {
     versions: &'static [(&'static str, &'static [Row])],
@@ -179,8 +239,7 @@ pub struct Symbols<'a> {
 impl Symbols<'_> {
     /// Those of the kernel of that name, or of the newest. `name` says what a path is called here.
     pub fn of<'a>(kernel: &str, prices: &'a Prices, name: fn(Path) -> &'static str) -> Symbols<'a> {
-        let last = VERSIONS.iter().position(|(version, _)| *version == kernel).unwrap_or(VERSIONS.len() - 1);
-        Symbols { versions: &VERSIONS[..=last], prices, name }
+        Symbols { versions: up_to(kernel), prices, name }
     }
 
     /// A stack of the profile, by the names of its tasks.
@@ -232,9 +291,9 @@ impl Symbols<'_> {
     fn idle(&self, state: u8) -> Vec<&'static str> {
         let mut chain = self.chain("idle", &[paths::CPUIDLE_ENTER]);
         chain.push(match &self.prices.idle_states[usize::from(state)] {
-            state if state.polling => "poll_idle",
-            _ if self.prices.mwait => "intel_idle",
-            _ => "acpi_idle_enter",
+            state if state.polling => IDLE[0],
+            _ if self.prices.mwait => IDLE[1],
+            _ => IDLE[2],
         });
         chain
     }
@@ -279,18 +338,14 @@ impl Symbols<'_> {
         self.row(root, PREFIX).unwrap_or_default().split_whitespace()
     }
 
-    /// As the version has it, or the last one before it that says something.
     fn row(&self, below: &str, name: &str) -> Option<&'static str> {
-        let rows = self.versions.iter().rev().flat_map(|(_, rows)| rows.iter());
-        rows.filter(|row| row.0 == below && row.1 == name).map(|row| row.2).next()
+        row(self.versions, below, name)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prices::path_name;
-    use std::collections::BTreeSet;
 
     fn named(kernel: &str, frames: &[Frame]) -> String {
         let prices = Prices::free();
@@ -374,6 +429,41 @@ mod tests {
         let symbols = Symbols::of("v4.16", &prices, path_name);
         let stack = symbols.stack(&[Frame::Comm(0), Frame::Idle(deep)], &["swapper".to_string()], Ps(1));
         assert_eq!(stack.frames.last().map(String::as_str), Some("intel_idle"));
+    }
+
+    #[test]
+    fn a_function_is_known_by_the_name_of_any_kernel() {
+        for (function, kernel, name) in [
+            ("scheduler_tick", "v6.1", Some("scheduler_tick")),
+            ("scheduler_tick", "v6.12", Some("sched_tick")),
+            ("sched_tick", "v4.15", Some("scheduler_tick")),
+            ("update_cfs_shares", "v4.15", Some("update_cfs_group")),
+            ("update_cfs_group", "v4.5-rc1", Some("update_cfs_shares")),
+            ("idle_balance", "v6.1", Some("newidle_balance")),
+            ("newidle_balance", "v6.12", Some("sched_balance_newidle")),
+            ("sched_balance_newidle", "v4.5-rc1", Some("idle_balance")),
+            ("entry_SYSCALL_64_fastpath", "v6.12", Some("entry_SYSCALL_64_after_hwframe")),
+            ("ksys_read", "v4.16", Some("sys_read")),
+            ("intel_idle", "v4.15", Some("intel_idle")),
+            // A caller, which has no price and so no other name.
+            ("vfs_read", "v6.12", Some("vfs_read")),
+            ("do_softirq_own_stack", "v6.1", None),
+            // Part of its caller there.
+            ("update_load_avg", "v4.5-rc1", None),
+            ("update_load_avg", "v4.15", Some("update_load_avg")),
+            ("pthread_mutex_lock", "v4.15", None),
+            ("schedul", "v4.15", None),
+        ] {
+            assert_eq!(called(function, kernel), name, "{function} in {kernel}");
+        }
+        // Every priced function has a name in every kernel, but for those that are part of their callers.
+        for (kernel, _) in VERSIONS {
+            for name in priced() {
+                let inlined = INLINED.iter().any(|(of, names)| of == kernel && names.contains(&name));
+                let booked = booked_on(kernel, "", name).is_some_and(|name| functions(kernel).contains(name));
+                assert!(booked || inlined, "{name} in {kernel}");
+            }
+        }
     }
 
     #[test]

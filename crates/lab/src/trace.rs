@@ -187,12 +187,26 @@ pub(crate) fn listen<S: Sink + 'static>(
     interrupted: &dyn Fn() -> bool,
     at: &Location,
 ) -> Result<Option<(S, Run)>, Mistake> {
+    let (sink, run) = listen_while(setup, sink, bare_tracepoints, until, &|_| !interrupted(), at)?;
+    Ok(run.map(|run| (sink, run)))
+}
+
+/// The same as long as `goes_on` says so of the listener; no run where it has said no.
+fn listen_while<S: Sink + 'static>(
+    setup: &Setup,
+    sink: S,
+    bare_tracepoints: bool,
+    until: Option<Ns>,
+    goes_on: &dyn Fn(&S) -> bool,
+    at: &Location,
+) -> Result<(S, Option<Run>), Mistake> {
     let shared = Rc::new(RefCell::new(sink));
     let sink = Some(Box::new(Shared(shared.clone())) as Box<dyn Sink>);
-    let wanted = Wanted { sink, bare_tracepoints, until, interrupted, ..Wanted::default() };
-    let Some(run) = run(setup, wanted, at)? else { return Ok(None) };
+    let interrupted = || !goes_on(&shared.borrow());
+    let wanted = Wanted { sink, bare_tracepoints, until, interrupted: &interrupted, ..Wanted::default() };
+    let run = run(setup, wanted, at)?;
     let sink = Rc::into_inner(shared).expect("the run has dropped its listener").into_inner();
-    Ok(Some((sink, run)))
+    Ok((sink, run))
 }
 
 /// Runs `setup` and writes what happens. Gives back the writer, and where the cut was; `None` when interrupted.
@@ -229,18 +243,17 @@ pub fn trace<W: Write + 'static>(
                 perfetto = perfetto.with_power(power);
             }
             let sink = Window::new(perfetto, nr_cpus, from, to);
-            match listen(setup, sink, bare, until, interrupted, &at)? {
-                None => return Ok(None),
-                Some((sink, run)) => (sink.finish().finish()?, run),
-            }
+            // On a full disk there is nothing to go on for.
+            let goes_on = |sink: &Window<Perfetto<W>>| !interrupted() && !sink.sink().has_failed();
+            let (sink, run) = listen_while(setup, sink, bare, until, &goes_on, &at)?;
+            (sink.finish().finish()?, run)
         }
         TraceFormat::Ftrace => {
             let events = events.unwrap_or_else(|| Selection::events(formats));
             let sink = Window::new(Ftrace::new(writer, nr_cpus, formats, events), nr_cpus, from, to);
-            match listen(setup, sink, bare, until, interrupted, &at)? {
-                None => return Ok(None),
-                Some((sink, run)) => (sink.finish().finish()?, run),
-            }
+            let goes_on = |sink: &Window<Ftrace<W>>| !interrupted() && !sink.sink().has_failed();
+            let (sink, run) = listen_while(setup, sink, bare, until, &goes_on, &at)?;
+            (sink.finish().finish()?, run)
         }
         TraceFormat::Gantt => {
             let columns = columns.min((to - from).0 as usize);
@@ -249,12 +262,12 @@ pub fn trace<W: Write + 'static>(
                 Some((sink, run)) => {
                     let mut writer = writer;
                     write!(writer, "{}", sink.finish())?;
-                    (writer, run)
+                    (writer, Some(run))
                 }
             }
         }
     };
-    let (mut writer, run) = done;
+    let (mut writer, Some(run)) = done else { return Ok(None) };
     let end = Ns(run.outcome.simulated_ns);
     if end <= from {
         let found = format!("a beginning at {} ms, after the end of the run", in_ms(from));
@@ -307,11 +320,50 @@ pub fn statistics(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table;
+    use std::cell::Cell;
 
     fn chosen(kernel: &str, list: &str) -> Result<Vec<&'static str>, String> {
         let build = Build::named(kernel).expect("a kernel that is built");
         let selection = events(&Written::option("--events", list), &build).map_err(|mistake| mistake.to_string())?;
         Ok(selection.iter().map(Tracepoint::name).collect())
+    }
+
+    /// A disk with room for so many bytes.
+    struct Disk(usize);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_run_ends_with_the_room_for_its_trace() {
+        let mut draft = Draft::default();
+        draft.machine_option("core-i7-3770");
+        draft.arm_options(&["v6.12".to_string()], true).expect("an arm");
+        draft.workload_option("hackbench-pipes:groups=4,loops=100").expect("a workload");
+        let experiment = draft.resolve(Purpose::Single, &Table::default()).expect("an experiment");
+        let setup = experiment.setup(&experiment.jobs()[0]);
+        for format in [TraceFormat::Perfetto, TraceFormat::Ftrace] {
+            let asked = Cell::new(0);
+            let never = || asked.replace(asked.get() + 1) == usize::MAX;
+            let wish = Wish { format, cut: Cut::default(), columns: 80, events: None };
+            trace(&setup, wish, io::sink(), &never).expect("there is room").expect("nobody interrupts it");
+            let whole = asked.replace(0);
+            match trace(&setup, wish, Disk(100_000), &never) {
+                Err(TraceError::Io(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+                _ => panic!("a full disk"),
+            }
+            assert!(asked.get() < whole / 2, "{format:?}: looked {} times of {whole}", asked.get());
+        }
     }
 
     #[test]

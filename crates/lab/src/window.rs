@@ -1,7 +1,7 @@
 //! Profiles of a run: of what its workload marks as measured, and of all of it.
 
 use crate::prices::path_name;
-use crate::symbols::Symbols;
+use crate::symbols::{Symbols, called};
 use machine::profile::Frame;
 use observe::Profile;
 use sim::engine::{LinuxSim, Sample};
@@ -18,9 +18,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// `None` where nobody asks for functions.
-    pub fn of(functions: &[String]) -> Option<Window> {
-        let functions = functions.to_vec();
+    /// `None` where nobody asks for functions, by the names of whatever kernel.
+    pub fn of(functions: &[String], kernel: &str) -> Option<Window> {
+        let here = |function: &String| called(function, kernel).map_or_else(|| function.clone(), str::to_string);
+        let functions: Vec<String> = functions.iter().map(here).collect();
         (!functions.is_empty()).then_some(Window { functions, seen: 0, began: None, measured: None })
     }
 
@@ -104,7 +105,7 @@ mod tests {
     fn what_lies_between_the_marks_is_measured() {
         let mark = |value| Sample { at: Ns(1), series: MEASURED, value };
         let functions = ["update".to_string(), "tick".to_string()];
-        let mut window = Window::of(&functions).expect("there are functions");
+        let mut window = Window::of(&functions, "v4.15").expect("there are functions");
         let mut samples = vec![mark(1)];
         window.look(&samples, &|| profile(50, 50));
         window.look(&samples, &|| panic!("the mark was seen"));
@@ -117,8 +118,25 @@ mod tests {
 
     #[test]
     fn a_run_without_marks_is_measured_as_a_whole() {
-        let window = Window::of(&["update".to_string()]).expect("there is a function");
+        let window = Window::of(&["update".to_string()], "v4.15").expect("there is a function");
         assert_eq!(window.rows(&|| profile(25, 50)), [[25_000_000], [25_000_000]]);
-        assert!(Window::of(&[]).is_none());
+        assert!(Window::of(&[], "v4.15").is_none());
+    }
+
+    #[test]
+    fn functions_are_looked_for_by_the_names_that_the_kernel_has() {
+        let stack = |frame: &str| Stack {
+            task: "t".to_string(),
+            object: Object::Kernel,
+            frames: vec![frame.to_string()],
+            time_ps: 10,
+        };
+        let stacks = vec![stack("sched_tick"), stack("scheduler_tick")];
+        let profile = Profile { stacks, cpus: 1, duration_ps: 0 };
+        for kernel in ["v4.15", "v6.12"] {
+            let window = Window::of(&["scheduler_tick".to_string()], kernel).expect("there is a function");
+            assert_eq!(window.functions, [if kernel == "v4.15" { "scheduler_tick" } else { "sched_tick" }]);
+            assert_eq!(window.rows(&|| profile.clone()), [[50_000_000], [50_000_000]]);
+        }
     }
 }

@@ -94,6 +94,11 @@ impl<W: Write> Ftrace<W> {
         }
     }
 
+    /// The writer has met an error: what is still told is lost.
+    pub fn has_failed(&self) -> bool {
+        self.output.has_failed()
+    }
+
     /// Writes what waits.
     ///
     /// # Errors

@@ -19,6 +19,11 @@ impl<W: Write> Output<W> {
         }
     }
 
+    /// Nothing more will be written.
+    pub fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Flushes and gives the writer back, or the first error met.
     pub fn finish(self) -> io::Result<W> {
         if let Some(error) = self.error {
@@ -48,6 +53,7 @@ mod tests {
     fn the_first_error_comes_out_at_the_end() {
         let mut output = Output::new(Full);
         output.write(&vec![0; 1 << 17]);
+        assert!(output.has_failed());
         output.write(b"more");
         let error = output.finish().map(|_| ()).expect_err("a full disk");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

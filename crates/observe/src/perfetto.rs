@@ -110,6 +110,11 @@ impl<W: Write> Perfetto<W> {
         Ok(trace)
     }
 
+    /// The writer has met an error: what is still told is lost.
+    pub fn has_failed(&self) -> bool {
+        self.output.has_failed()
+    }
+
     /// Writes what is still held.
     ///
     /// # Errors

@@ -61,6 +61,11 @@ impl<S: Sink> Window<S> {
         self.stage == Stage::After
     }
 
+    /// Who listens to what it passes on.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
     /// Gives the listener back. A run that ended before `from` leaves it without an event.
     pub fn finish(mut self) -> S {
         if self.stage == Stage::Opening {

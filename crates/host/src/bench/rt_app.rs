@@ -149,7 +149,9 @@ pub fn run(app: &Application) -> Result<Vec<Vec<u64>>, Error> {
         for (number, task) in app.tasks.iter().enumerate() {
             for _ in 0..task.threads {
                 let shared = &shared;
-                let body = move || Thread::new(shared, task, began).and_then(Thread::live);
+                // Who waits for one that has failed would wait until patience ends.
+                let give_up = |_: &Error| shared.ended.store(true, Ordering::SeqCst);
+                let body = move || Thread::new(shared, task, began).and_then(Thread::live).inspect_err(give_up);
                 match thread::Builder::new().spawn_scoped(scope, body) {
                     Ok(thread) => threads.push((number, thread)),
                     Err(error) => failed = Some(Error::of_system("starting a thread of rt-app", error)),
@@ -500,7 +502,11 @@ mod tests {
     fn what_is_refused_is_named() {
         let mut one = task(1, false, vec![Event::Yield]);
         one.phases[0].cpus = Some(vec![1_023]);
-        let app = Application { tasks: vec![one], ..Application::default() };
+        // Nobody waits for what it would have done.
+        let waits = task(1, false, vec![Event::SemaphoreWait(0)]);
+        let app = Application { tasks: vec![waits, one], semaphores: 1, ..Application::default() };
+        let since = Instant::now();
         assert_eq!(run(&app).unwrap_err().doing, "running on the CPUs [1023]");
+        assert!(since.elapsed() < PATIENCE / 10);
     }
 }

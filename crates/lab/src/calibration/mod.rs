@@ -7,6 +7,7 @@
 //! Of pipetest and hackbench nothing is used here, so that they can be predicted.
 
 mod fit;
+mod lines;
 mod write;
 
 pub use fit::Check;

@@ -234,3 +234,60 @@ fn the_nearest_kernel_is_not_newer() {
         assert_eq!(nearest_kernel(release), kernel, "{release}");
     }
 }
+
+/// The machine without the fits, which take their time.
+fn unfitted(observed: &Observed) -> machine::description::Description {
+    let exactly = fit::Range::exactly;
+    let fitted = fit::Fitted { paths: exactly(0.5), os: exactly(1.5), wake: exactly(1_000.0), send: exactly(400.0) };
+    let text = write::machine_file(observed, &fitted, "v6.12", None).expect("every figure is there");
+    Machine::parse(&text, "x").unwrap_or_else(|mistake| panic!("{mistake}")).description
+}
+
+#[test]
+fn a_clock_beyond_what_the_driver_declares_is_believed() {
+    let mut observed = observed();
+    for (declared, min, max) in [
+        ((1_200_000, 3_600_000), 1_200, 4_000),
+        ((4_200_000, 4_500_000), 4_000, 4_500),
+        ((800_000, 4_000_000), 800, 4_000),
+    ] {
+        observed.frequency = Some((declared.0, declared.1, "schedutil".to_string()));
+        let machine = unfitted(&observed);
+        assert_eq!(machine.min_hertz(), min * 1_000_000, "{declared:?}");
+        assert_eq!(machine.figure("frequency.max").map(|max| max.value), Some(max * 1_000_000), "{declared:?}");
+    }
+}
+
+#[test]
+fn every_distance_of_the_computer_has_a_price_and_none_that_is_less_than_a_nearer_one() {
+    let mut observed = observed();
+    observed.topology = from_synthetic("pack:2 [numa] l3:2 core:2 pu:2", "test", Numbering::LinuxX86).unwrap();
+    let pair = |name: &str, value: f64| Measurement {
+        name: name.to_string(),
+        unit: "ns".to_string(),
+        value,
+        low: value * 0.9,
+        high: value * 1.3,
+        bursts: 9,
+        ran: "a pair".to_string(),
+    };
+    let prices = |lines: &[(&str, f64)]| {
+        let mut observed = observed.clone();
+        observed.lines = lines.iter().map(|(distance, _)| (distance.to_string(), format!("pair.{distance}"))).collect();
+        observed.measurements.extend(lines.iter().map(|(distance, value)| pair(&format!("pair.{distance}"), *value)));
+        let machine = unfitted(&observed);
+        ["smt", "llc", "package", "remote_1"].map(|name| {
+            machine.figure(&format!("line.{name}")).map_or((0, "none"), |it| (it.value / 1_000, it.how.name()))
+        })
+    };
+    let all = [("smt", 10.0), ("llc", 25.0), ("package", 80.0), ("remote_1", 140.0)];
+    let seen = "measured";
+    assert_eq!(prices(&all), [(10, seen), (25, seen), (80, seen), (140, seen)]);
+    // A process that may use a part of the CPUs.
+    assert_eq!(prices(&all[..2]), [(10, seen), (25, seen), (25, "guess"), (25, "guess")]);
+    assert_eq!(prices(&all[3..]), [(140, "guess"), (140, "guess"), (140, "guess"), (140, seen)]);
+    assert_eq!(prices(&[]), [(40, "guess"); 4]);
+    // A hypervisor that has put them elsewhere than it says.
+    let other = [("smt", 90.0), ("llc", 25.0), ("package", 20.0), ("remote_1", 140.0)];
+    assert_eq!(prices(&other), [(90, seen), (90, "derived"), (90, "derived"), (140, seen)]);
+}

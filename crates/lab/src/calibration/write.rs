@@ -1,6 +1,7 @@
 //! The machine file itself. It extends what every Linux on x86-64 shares (`machines/bases/linux-x86.toml`) and gives everything else.
 
 use super::fit::{Check, Fitted, Range};
+use super::lines::Line;
 use super::{Measurement, Observed};
 use crate::boot::is_hz;
 use crate::mistake::Mistake;
@@ -81,7 +82,7 @@ fn figure(out: &mut String, name: &str, range: Range, unit: &str, how: How, sour
     );
 }
 
-fn ran(measurement: &Measurement) -> String {
+pub(super) fn ran(measurement: &Measurement) -> String {
     format!("{}; lower quartile of {} bursts", measurement.ran, measurement.bursts)
 }
 
@@ -113,10 +114,21 @@ fn frequency(observed: &Observed, out: &mut String) -> Result<(), Mistake> {
                 How::Guess,
                 &format!("cpufreq's governor is {governor}; who shares a frequency is not seen"),
             );
-            let gigahertz = |khz: u64| Range::exactly(khz as f64 / 1e6);
-            let source = "cpufreq in sysfs: cpuinfo_min_freq and cpuinfo_max_freq";
-            figure(out, "min", gigahertz(*low), "GHz", How::Vendor, source);
-            figure(out, "max", gigahertz(*high), "GHz", How::Vendor, source);
+            // Clocks are not quite what they are said to be, and turbo need not be said at all.
+            for (name, khz, bound) in [
+                ("min", low, f64::min(seen.value, *low as f64 / 1e6)),
+                ("max", high, f64::max(seen.value, *high as f64 / 1e6)),
+            ] {
+                let told = *khz as f64 / 1e6;
+                let source = format!("cpufreq in sysfs: cpuinfo_{name}_freq");
+                match bound == told {
+                    true => figure(out, name, Range::exactly(told), "GHz", How::Vendor, &source),
+                    false => {
+                        let source = format!("{source} is {told} GHz; the frequency that was observed lies beyond");
+                        figure(out, name, Range { value: bound, ..range(seen) }, "GHz", How::Measured, &source);
+                    }
+                }
+            }
         }
         None => {
             fact(
@@ -214,30 +226,13 @@ pub(super) fn delivery(observed: &Observed, out: &mut String) {
     figure(out, "delivery", range, "ps/KiB", How::Measured, &source);
 }
 
-/// The matrix, pressed into one figure for each distance: the median pair, and from the least of the nearest to the most of the
-/// farthest.
 fn lines(observed: &Observed, out: &mut String) {
     let _ = writeln!(out, "\n[line]");
     if let Some(hit) = observed.measurement("load.llc") {
         figure(out, "llc_hit", range(hit), "ns", How::Measured, &ran(hit));
     }
-    let mut distances: Vec<&str> = observed.lines.iter().map(|(distance, _)| distance.as_str()).collect();
-    distances.sort_unstable();
-    distances.dedup();
-    if distances.is_empty() {
-        let guess = Range { value: 40.0, low: 15.0, high: 150.0 };
-        figure(out, "llc", guess, "ns", How::Guess, "this process may use one CPU only: nothing was measured");
-    }
-    for distance in distances {
-        let of = observed.lines.iter().filter(|(other, _)| other == distance);
-        let mut pairs: Vec<&Measurement> = of.filter_map(|(_, name)| observed.measurement(name)).collect();
-        pairs.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let Some(middle) = pairs.get(pairs.len() / 2) else { continue };
-        let low = pairs.iter().map(|pair| pair.low).fold(middle.low, f64::min);
-        // One pair's disturbed bursts are no property of the machine; the slowest pair is.
-        let high = pairs.last().map_or(middle.value, |pair| pair.value).max(middle.value * 1.2);
-        let source = format!("{} pairs, the median one: {}", pairs.len(), ran(middle));
-        figure(out, distance, Range { value: middle.value, low, high }, "ns", How::Measured, &source);
+    for Line { distance, range, how, source } in super::lines::lines(observed) {
+        figure(out, &distance.name(), range, "ns", how, &source);
     }
     let read = Range { value: 0.8, low: 0.5, high: 1.0 };
     figure(

@@ -148,6 +148,11 @@ impl Figure {
         let mut values = chosen(&self.of);
         if self.measure == Measure::Share {
             let total: f64 = chosen(&self.among).iter().sum();
+            if total <= 0.0 {
+                let names = listed(tasks.keys().map(String::as_str));
+                let found = format!("no CPU time of `{}`, of which a share is asked for", self.among);
+                return Err(Mistake::new(&self.at, found, format!("some of the tasks that there are: {names}")));
+            }
             values.iter_mut().for_each(|value| *value /= total);
         }
         match (values.len(), self.over) {
@@ -240,6 +245,10 @@ fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mista
         (None, Some(within)) => Tolerance::Percent(number(within, "within_percent")?),
         _ => return Err(draft.of.mistake("not one tolerance", "either within = ... or within_percent = ...")),
     };
+    if let Some(among) = draft.among.as_ref().filter(|_| measure != Measure::Share) {
+        let found = format!("`among` of {}", draft.figure.quoted());
+        return Err(among.mistake(found, "it at figure = \"share\" alone"));
+    }
     let mut figure = Figure {
         of: draft.of.text.clone(),
         among: draft.among.as_ref().map_or_else(|| "*".to_string(), |among| among.text.clone()),
@@ -259,4 +268,48 @@ fn figure(draft: &DraftFigure, recorded: Option<&Tasks>) -> Result<Figure, Mista
         }
     };
     Ok(figure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> Written {
+        Written { text: text.to_string(), at: Location::of("x.toml") }
+    }
+
+    fn draft(figure: &str, among: &str) -> DraftFigure {
+        DraftFigure {
+            of: written("a"),
+            figure: written(figure),
+            among: Some(written(among)),
+            over: None,
+            real: Some(written("0.5")),
+            within: Some(written("1")),
+            within_percent: None,
+            gap: None,
+        }
+    }
+
+    #[test]
+    fn a_share_is_of_something() {
+        let of = |run_ms: f64| ("a".to_string(), Values(BTreeMap::from([(Measure::RunMs, run_ms)])));
+        let share = |among: &str, run_ms: f64| {
+            let figure = resolve(&[draft("share", among)], None).unwrap().remove(0);
+            figure.of_tasks(&Tasks::from([of(run_ms)])).map_err(|mistake| mistake.to_string())
+        };
+        assert_eq!(share("a", 3.0), Ok(1.0));
+        for (among, run_ms) in [("nobody", 3.0), ("a", 0.0)] {
+            let expected = format!(
+                "x.toml: found no CPU time of `{among}`, of which a share is asked for; expected some of the tasks that there are: a"
+            );
+            assert_eq!(share(among, run_ms), Err(expected));
+        }
+    }
+
+    #[test]
+    fn only_a_share_is_among_others() {
+        let error = resolve(&[draft("run_ms", "a")], None).unwrap_err().to_string();
+        assert_eq!(error, "x.toml: found `among` of `run_ms`; expected it at figure = \"share\" alone");
+    }
 }

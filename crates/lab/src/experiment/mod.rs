@@ -167,6 +167,7 @@ impl Draft {
             arm::check_on(arm, draft, &machine)?;
         }
         notices.extend(arms.iter().flat_map(|arm| arm.complaints.iter().cloned()));
+        profile::check_all(&self.workloads, &arms, &mut notices)?;
         let said = timeline::resolve(&self.timeline, &mut arms, nr_cpus)?;
         let base = arms[0].kernel.as_str();
         let (iterations, adaptive) = self.iterations(purpose, &mut notices)?;
@@ -343,7 +344,10 @@ behaviour = { \"stats.schedstats\" = \"tunable\" }
         for (column, message) in [
             ("4 = 0.1", "x.toml:8:15: found published figures without a source; expected source"),
             ("source = \"x\", 5 = 0.1", "x.toml:8:29: found the row `5`, which the table does not have; expected a"),
-            ("source = \"x\", 4 = 0", "x.toml:8:33: found 4 = `0`; expected a number above 0"),
+            ("source = \"x\", 4 = 0", "x.toml:8:33: found 4 = `0`; expected a number from 1e-9 to 1e15"),
+            ("source = \"x\", 4 = 1e-320", "x.toml:8:33: found 4 = `1e-320`; expected a number from 1e-9 to 1e15"),
+            ("source = \"x\", 4 = inf", "x.toml:8:33: found 4 = `inf`; expected a number from 1e-9 to 1e15"),
+            ("source = \"x\", 4 = nan", "x.toml:8:33: found 4 = `nan`; expected a number from 1e-9 to 1e15"),
         ] {
             let error = resolve(&with(column)).unwrap_err();
             assert!(error.starts_with(message), "{error}");

@@ -1,13 +1,18 @@
 //! `profile = { title = ..., functions = [...] }` of a workload: the tables of kernel functions' shares that its runs make beside its own.
 
-use super::draft::DraftProfile;
+use super::arm::Arm;
+use super::draft::{DraftProfile, DraftWorkload};
 use super::workload_table::{ProfileTable, WorkloadTable};
 use crate::mistake::{Mistake, Written};
+use crate::symbols::{called, functions};
 use crate::tables::Published;
 use std::collections::BTreeSet;
 
 /// Functions of one workload.
 const MOST_FUNCTIONS: usize = 1_000;
+
+/// The least published share that is one, in per cent: less than simulated ones tell apart.
+const LEAST_SHARE: f64 = 1e-6;
 
 /// Checks what was written. `table` is the workload's own.
 pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<ProfileTable, Mistake> {
@@ -25,6 +30,34 @@ pub(super) fn resolve(draft: &DraftProfile, table: &WorkloadTable) -> Result<Pro
     let functions: Vec<String> = draft.functions.iter().map(|function| function.text.clone()).collect();
     let labels: BTreeSet<String> = functions.iter().flat_map(|function| rows(table, function)).collect();
     Ok(ProfileTable { title: draft.title.text.clone(), published: published(draft, &labels)?, functions })
+}
+
+/// [`check_on`] of every workload that has one.
+pub(super) fn check_all(drafts: &[DraftWorkload], arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
+    drafts.iter().filter_map(|draft| draft.profile.as_ref()).try_for_each(|draft| check_on(draft, arms, notices))
+}
+
+/// Each arm's kernel must have the functions, or a share of nothing would be compared; by what other names it has them goes to `notices`.
+fn check_on(draft: &DraftProfile, arms: &[Arm], notices: &mut Vec<String>) -> Result<(), Mistake> {
+    for function in &draft.functions {
+        let known = |arm: &Arm| called(&function.text, &arm.kernel);
+        if arms.iter().all(|arm| known(arm).is_none()) {
+            let all: BTreeSet<&str> = arms.iter().flat_map(|arm| functions(&arm.kernel)).collect();
+            return Err(function.unknown("kernel function", all.iter().copied()));
+        }
+        for arm in arms {
+            let Some(name) = known(arm) else {
+                let found =
+                    format!("{}, no function by itself in {} (arm {})", function.quoted(), arm.kernel, arm.name);
+                return Err(function.mistake(found, "functions that every arm's kernel has: see fairground profile"));
+            };
+            if name != function.text {
+                let at = &function.at;
+                notices.push(format!("{at}: {} is {name} in {} (arm {})", function.text, arm.kernel, arm.name));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Labels of a function's rows: one for each of the workload's points.
@@ -65,8 +98,11 @@ fn published(draft: &DraftProfile, labels: &BTreeSet<String>) -> Result<[Option<
 
 fn share(figure: &Written) -> Result<f64, Mistake> {
     match figure.text.parse::<f64>() {
-        Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
-        _ => Err(figure.mistake(format!("a share of {}", figure.quoted()), "0 to 100, in per cent")),
+        Ok(share) if share == 0.0 || (LEAST_SHARE..=100.0).contains(&share) => Ok(share),
+        _ => {
+            let expected = format!("0, or {LEAST_SHARE:e} to 100, in per cent");
+            Err(figure.mistake(format!("a share of {}", figure.quoted()), expected))
+        }
     }
 }
 
@@ -76,9 +112,14 @@ mod tests {
     use crate::machines::tests::Table;
 
     fn resolve(profile: &str) -> Result<Experiment, String> {
+        resolve_of(["v4.15", "v4.16"], profile)
+    }
+
+    fn resolve_of(kernels: [&str; 2], profile: &str) -> Result<Experiment, String> {
+        let [a, b] = kernels;
         let text = format!(
             "machine = \"core-i7-3770\"\n[[workload]]\nname = \"specjbb-preset\"\ngroups = [1, 2]\nprofile = {{ {profile} }}\n\
-             [[arm]]\nname = \"a\"\nkernel = \"v4.15\"\n[[arm]]\nname = \"b\"\nkernel = \"v4.16\"\n"
+             [[arm]]\nname = \"a\"\nkernel = \"{a}\"\n[[arm]]\nname = \"b\"\nkernel = \"{b}\"\n"
         );
         let draft = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &Table::default()));
         draft.map_err(|mistake| mistake.to_string())
@@ -86,12 +127,40 @@ mod tests {
 
     #[test]
     fn published_shares_are_two_to_a_row_and_those_of_nothing_are_left_out() {
-        let column = "title = \"t\", functions = [\"f\", \"g\"], published = { source = \"s\", f-2 = [10.5, 0.0] }";
+        let column = "title = \"t\", functions = [\"schedule\", \"pipe_read\"], published = { source = \"s\", schedule-2 = [10.5, 0.0] }";
         let experiment = resolve(column).unwrap();
         let profile = experiment.tables[0].profile.as_ref().expect("it was asked for");
         let rows = profile.published.clone().map(|column| column.expect("there is a source").rows);
-        assert_eq!(rows, [vec![("f-2".to_string(), 10.5)], vec![]]);
-        assert_eq!(experiment.setup(&experiment.jobs()[0]).workload.profile, ["f", "g"]);
+        assert_eq!(rows, [vec![("schedule-2".to_string(), 10.5)], vec![]]);
+        assert_eq!(experiment.setup(&experiment.jobs()[0]).workload.profile, ["schedule", "pipe_read"]);
+    }
+
+    #[test]
+    fn functions_are_those_of_every_arms_kernel_by_whatever_name() {
+        let of = |kernels, function: &str| resolve_of(kernels, &format!("title = \"t\", functions = [\"{function}\"]"));
+        let notices = |kernels, function| of(kernels, function).unwrap().notices;
+        let at = "x.toml:5:39";
+        assert!(notices(["v4.15", "v4.16"], "scheduler_tick").iter().all(|notice| !notice.starts_with(at)));
+        let said = notices(["v4.15", "v6.12"], "scheduler_tick");
+        assert!(said.contains(&format!("{at}: scheduler_tick is sched_tick in v6.12 (arm b)")), "{said:?}");
+        let said = notices(["v6.1", "v6.12"], "sched_tick");
+        assert!(said.contains(&format!("{at}: sched_tick is scheduler_tick in v6.1 (arm a)")), "{said:?}");
+        for (kernels, function, message) in [
+            (
+                ["v4.15", "v6.12"],
+                "schedule_tick",
+                "found the unknown kernel function `schedule_tick`; expected `scheduler_tick`, perhaps",
+            ),
+            (
+                ["v4.5-rc1", "v4.15"],
+                "entity_tick",
+                "found `entity_tick`, no function by itself in v4.5-rc1 (arm a); expected functions that every arm's",
+            ),
+            (["v4.15", "v6.1"], "do_softirq_own_stack", "found `do_softirq_own_stack`, no function by itself in v6.1"),
+        ] {
+            let error = of(kernels, function).unwrap_err();
+            assert!(error.starts_with(&format!("{at}: {message}")), "{error}");
+        }
     }
 
     #[test]
@@ -111,7 +180,11 @@ mod tests {
             ),
             (
                 "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = [101, 2] }",
-                "x.toml:5:80: found a share of `101`; expected 0 to 100, in per cent",
+                "x.toml:5:80: found a share of `101`; expected 0, or 1e-6 to 100, in per cent",
+            ),
+            (
+                "title = \"t\", functions = [\"f\"], published = { source = \"s\", f-1 = [1e-320, 2] }",
+                "x.toml:5:80: found a share of `1e-320`; expected 0, or 1e-6 to 100",
             ),
             (
                 "title = \"t\", functions = [\"f\"], published = { f-1 = [10, 2] }",

@@ -9,7 +9,7 @@
 //! The last kind of line is of a group's `cpu.stat`: by how much the counts grew during the recording.
 
 use super::figure::{Measure, Tasks, Values};
-use crate::mistake::{Location, Mistake, Written};
+use crate::mistake::{Location, Mistake, Written, excerpt};
 use observe::TaskFigures;
 use std::collections::BTreeMap;
 
@@ -58,14 +58,20 @@ pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
             continue;
         }
         let Some(columns) = &head else {
-            if words.first() == Some(&"pid") {
+            if let ["pid", "comm", ..] = words[..] {
                 head = Some(words);
             }
             continue;
         };
-        // The last column may have several words.
-        if words.len() < columns.len() - 1 || !words[0].bytes().all(|b| b.is_ascii_digit()) {
+        let [pid, name, ..] = words[..] else { continue };
+        if !pid.bytes().all(|b| b.is_ascii_digit()) {
             continue;
+        }
+        // The last column may have several words, or none.
+        if words.len() + 1 < columns.len() {
+            let at = Location { line: Some(index as u32 + 1), ..written.at.clone() };
+            let found = format!("{} words of `{}`", words.len(), excerpt(name, 40));
+            return Err(Mistake::new(&at, found, format!("one for each of {} columns", columns.len())));
         }
         let mut values = Values::default();
         for (column, word) in columns.iter().zip(&words) {
@@ -85,11 +91,11 @@ pub fn parse(written: &Written) -> Result<Tasks, Mistake> {
                 }
             }
         }
-        tasks.insert(words[1].to_string(), values);
+        tasks.insert(name.to_string(), values);
     }
     if tasks.is_empty() {
         return Err(
-            written.mistake("no task", "a recording: a line of column names that begins with `pid`, then tasks")
+            written.mistake("no task", "a recording: a line of column names that begins with `pid comm`, then tasks")
         );
     }
     Ok(tasks)
@@ -135,5 +141,12 @@ group /gm nr_periods 52 nr_throttled 50
         let error = parse(&written(&TEXT.replace("2284.42", "much"))).unwrap_err().to_string();
         assert_eq!(error, "x.numbers.txt:3: found `much` as run_ms; expected numbers with commas between them");
         assert!(parse(&written("nothing")).unwrap_err().to_string().contains("found no task"));
+        // What was cut off is no recording, and nothing to trip over.
+        for text in ["pid\n\n12\n", "pid comm\n12\n", "pid comm\n\n"] {
+            assert!(parse(&written(text)).unwrap_err().to_string().contains("found no task"), "{text}");
+        }
+        let cut = TEXT.split_inclusive("161 per0 125").next().expect("a part");
+        let error = parse(&written(cut)).unwrap_err().to_string();
+        assert_eq!(error, "x.numbers.txt:4: found 3 words of `per0`; expected one for each of 13 columns");
     }
 }

@@ -81,6 +81,8 @@ fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSe
         ("file", [value]) if !value.text.is_empty() => {
             let path = within(if draft.in_file { folder } else { "" }, &value.text);
             let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "a script (docs/scripts.md)"))?;
+            // Some editors begin with a mark that nobody sees; columns count without it.
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             Ok(FileSetup { path, text: text.into() })
         }
         ("tasks", [value]) if draft.in_file => {
@@ -100,6 +102,7 @@ mod tests {
     use super::*;
     use crate::experiment::{Draft, Purpose, parse};
     use crate::machines::tests::Table;
+    use crate::mistake::Written;
     use crate::run::{Wanted, run};
     use std::cell::Cell;
 
@@ -127,6 +130,40 @@ mod tests {
             let error = refusal(tasks);
             assert!(error.starts_with(place), "{error}");
         }
+    }
+
+    #[test]
+    fn a_mark_before_the_text_of_a_file_is_no_part_of_it() {
+        let refusal = |text: &str| {
+            let files = Table(BTreeMap::from([("a.fg", text.to_string())]));
+            let mut draft = Draft { machine: Some(Written::option("--machine", "1")), ..Draft::default() };
+            draft.arm_options(&["v6.12".to_string()], true).expect("an arm");
+            draft.workload_option("script:file=a.fg").expect("a workload");
+            draft.resolve(Purpose::Single, &files).err().map(|mistake| mistake.to_string())
+        };
+        assert_eq!(refusal("\u{feff}task a: run 1ms\n"), None);
+        let wrong = refusal("\u{feff}task a: rnu 1ms\n").expect("no such step");
+        assert!(wrong.starts_with("a.fg:1:9: found `rnu`"), "{wrong}");
+        // Anywhere else it is a mistake that must be seen.
+        let wrong = refusal("task a: run 1ms\n\u{feff}task b: run 1ms\n").expect("a mark within");
+        assert!(wrong.starts_with("a.fg:2:1: found `<U+FEFF>task`"), "{wrong}");
+    }
+
+    #[test]
+    fn published_figures_stand_beside_a_scripts_tasks() {
+        let with = |row: &str| {
+            let text = format!(
+                "machine = \"1\"\n[[workload]]\nname = \"script\"\ntasks = \"task a: run 1ms\"\n\
+                 published = {{ source = \"s\", {row} = 1.5 }}\n[[arm]]\nname = \"a\"\nkernel = \"v6.12\"\n"
+            );
+            let resolve = |draft: Draft| draft.resolve(Purpose::Single, &Table::default());
+            parse(&text, "x.toml").and_then(resolve).map_err(|mistake| mistake.to_string())
+        };
+        let experiment = with("a").unwrap();
+        let published = experiment.tables[0].published.as_ref().expect("the column was given");
+        assert_eq!((&published.source[..], &published.rows[..]), ("s", &[("a".to_string(), 1.5)][..]));
+        let wrong = with("b").unwrap_err();
+        assert!(wrong.starts_with("x.toml:5:29: found the row `b`, which the table does not have"), "{wrong}");
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "w
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 /// What cannot change while a kernel runs.
 const ARM_ONLY: &[&str] = &["hz", "config", "cmdline", "behaviour", "kernel"];
+/// Texts that are not printed as they stand.
+const OF_SEVERAL_LINES: &[&str] = &["about", "cmdline"];
 const LARGEST_FILE: usize = 1 << 20;
 /// The TOML crate's words for a key that is there already.
 const DUPLICATE: &str = "duplicate key";
@@ -110,6 +112,11 @@ fn moment(table: &Table) -> Result<DraftChange, Mistake> {
         return Err(at.mistake(format!("nothing to do at {}", at.quoted()), expected));
     }
     let arms = table.get("arms").map(|_| table.texts("arms")).transpose()?;
+    if let Some(value) = table.get("arms").filter(|_| arms.as_ref().is_some_and(Vec::is_empty)) {
+        let found = format!("no arm in the `arms` of {}", at.quoted());
+        let expected = "one or more of the arms, or no `arms` where it happens in all";
+        return Err(Mistake::new(&table.source.at(value.span().start), found, expected));
+    }
     Ok(DraftChange { at, arms, actions })
 }
 
@@ -159,7 +166,9 @@ fn workload(table: &Table) -> Result<DraftWorkload, Mistake> {
     if let Some(column) = table.table("published")? {
         for entry in &column.entries {
             let row = column.source.written(entry.name_span.clone(), entry.name);
-            published.push((row, column.plain(entry.name, entry.value)?));
+            let figure = column.plain(entry.name, entry.value)?;
+            one_line(entry.name, &figure)?;
+            published.push((row, figure));
         }
     }
     let profile = table.table("profile")?.map(|profile| read_profile(&profile)).transpose()?;
@@ -178,7 +187,9 @@ fn read_profile(table: &Table) -> Result<DraftProfile, Mistake> {
                 _ => vec![entry.value],
             };
             let figures = figures.into_iter().map(|figure| column.plain(entry.name, figure));
-            published.push((row, figures.collect::<Result<_, _>>()?));
+            let figures = figures.collect::<Result<Vec<_>, _>>()?;
+            figures.iter().try_for_each(|figure| one_line(entry.name, figure))?;
+            published.push((row, figures));
         }
     }
     Ok(DraftProfile { title, functions: table.texts("functions")?, published })
@@ -314,7 +325,13 @@ impl<'t, 'a> Table<'t, 'a> {
     fn text(&self, name: &str) -> Result<Option<Written>, Mistake> {
         let Some(value) = self.get(name) else { return Ok(None) };
         match value.get_ref().as_str() {
-            Some(text) if !text.trim().is_empty() => Ok(Some(self.source.written(value.span(), text))),
+            Some(text) if !text.trim().is_empty() => {
+                let written = self.source.written(value.span(), text);
+                if !OF_SEVERAL_LINES.contains(&name) {
+                    one_line(name, &written)?;
+                }
+                Ok(Some(written))
+            }
             _ => Err(self.wrong(value, name, "a text that is not empty, in quotes")),
         }
     }
@@ -440,6 +457,13 @@ impl<'t, 'a> Table<'t, 'a> {
     }
 }
 
+/// Refuses what would break a line of a report, or command the terminal that shows it.
+fn one_line(name: &str, written: &Written) -> Result<(), Mistake> {
+    let Some(control) = written.text.chars().find(|c| c.is_control()) else { return Ok(()) };
+    let found = format!("{name} with the control character U+{:04X}", u32::from(control));
+    Err(written.mistake(found, "a text of one line without control characters"))
+}
+
 /// What a value is, with its text where it has a short one.
 fn kind_of(value: &DeValue) -> String {
     match value {
@@ -501,6 +525,19 @@ features = [\"NO_SIS_PROP\"]
                 "x.toml:3:13: found loops = 0b11; expected a number in decimal digits",
             ),
             ("[[arm]]\nname = \"a\"", "x.toml:1:1: found no `kernel` in arm; expected the arm's kernel"),
+            (
+                "[[workload]]\nname = \"pipetest\"\ntitle = \"a\\u001b[31mb\"",
+                "x.toml:3:9: found title with the control character U+001B; expected a text of one line",
+            ),
+            (
+                "[[workload]]\nname = \"pipetest\"\npublished = { source = \"a\\nb\", Mean = 1 }",
+                "x.toml:3:24: found source with the control character U+000A; expected a text of one line",
+            ),
+            ("name = \"a\\tb\"", "x.toml:1:8: found name with the control character U+0009"),
+            (
+                "[[timeline]]\nat = \"5ms\"\narms = []\noffline = 1",
+                "x.toml:3:8: found no arm in the `arms` of `5ms`; expected one or more of the arms, or no `arms`",
+            ),
             ("workload = 3", "x.toml:1:12: found workload = 3; expected tables, each under [[workload]]"),
             ("machine = ", "x.toml:1:"),
             ("[[workload]\n", "x.toml:1:"),

@@ -17,6 +17,10 @@ const MOST_VALUES: usize = 10_000;
 /// Tables that the lists of one workload make.
 const MOST_TABLES: u64 = 1_000;
 
+/// Bounds of a published figure, in its table's unit: what others differ from it by in per cent has a few digits.
+const LEAST_PUBLISHED: f64 = 1e-9;
+const MOST_PUBLISHED: f64 = 1e15;
+
 /// Reads a published column, whose rows must be `known`.
 fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) -> Result<Option<Published>, Mistake> {
     let Some((first, _)) = draft.first() else { return Ok(None) };
@@ -32,8 +36,11 @@ fn read_published(draft: &[(Written, Written)], known: &dyn Fn(&str) -> bool) ->
             return Err(row.mistake(found, "a label of a row"));
         }
         match figure.text.parse::<f64>() {
-            Ok(value) if value.is_finite() && value > 0.0 => rows.push((row.text.clone(), value)),
-            _ => return Err(figure.mistake(format!("{} = {}", row.text, figure.quoted()), "a number above 0")),
+            Ok(value) if (LEAST_PUBLISHED..=MOST_PUBLISHED).contains(&value) => rows.push((row.text.clone(), value)),
+            _ => {
+                let expected = format!("a number from {LEAST_PUBLISHED:e} to {MOST_PUBLISHED:e}");
+                return Err(figure.mistake(format!("{} = {}", row.text, figure.quoted()), expected));
+            }
         }
     }
     let source = source.ok_or_else(|| first.mistake("published figures without a source", "source = \"...\""))?;
@@ -59,14 +66,15 @@ pub fn resolve(
         let found = format!("the profile {} of {}", profile.title.quoted(), draft.name.text);
         return Err(profile.title.mistake(found, "a workload by its name: of a file, see fairground profile"));
     }
-    if draft.name.text == RT_APP {
-        return Ok(vec![super::rt_app::resolve(draft, folder, files, nr_cpus, ends, notices)?]);
-    }
-    if draft.name.text == SCRIPT {
-        return Ok(vec![super::script::resolve(draft, folder, files, nr_cpus)?]);
-    }
-    if draft.name.text == TRACE {
-        return Ok(vec![super::trace::resolve(draft, folder, files, nr_cpus, notices)?]);
+    let of_file = match draft.name.text.as_str() {
+        RT_APP => Some(super::rt_app::resolve(draft, folder, files, nr_cpus, ends, notices)?),
+        SCRIPT => Some(super::script::resolve(draft, folder, files, nr_cpus)?),
+        TRACE => Some(super::trace::resolve(draft, folder, files, nr_cpus, notices)?),
+        _ => None,
+    };
+    if let Some(table) = of_file {
+        let published = read_published(&draft.published, &|label| table.has_row(label))?;
+        return Ok(vec![WorkloadTable { published, ..table }]);
     }
     let Some(workload) = workloads::workload(&draft.name.text) else {
         return Err(draft.name.unknown("workload", names()));

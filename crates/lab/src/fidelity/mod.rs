@@ -10,6 +10,7 @@ pub use table::{Row, Verdict, render};
 
 use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
+use crate::record::Ending;
 use crate::setup::Setup;
 use crate::trace::listen;
 use observe::PerTask;
@@ -17,7 +18,7 @@ use observe::PerTask;
 /// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
 ///
 /// # Errors
-/// A figure of tasks that the runs did not have; more than one row.
+/// A figure of tasks that the runs did not have; a run that did not end; more than one row.
 pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<Row>>, Mistake> {
     let jobs = case.jobs();
     if jobs.len() != case.iterations as usize {
@@ -26,8 +27,9 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
     }
     let mut runs = Vec::new();
     for job in &jobs {
-        let Some(run) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
-        runs.push(run);
+        let Some((tasks, end)) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
+        has_ended(case, end)?;
+        runs.push(tasks);
     }
     let row = |figure: &Figure| {
         let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
@@ -36,7 +38,20 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
     case.figures.iter().map(row).collect::<Result<_, _>>().map(Some)
 }
 
-fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<Tasks>, Mistake> {
+/// Of a part of what the real kernel did nothing can be said.
+fn has_ended(case: &Experiment, end: Ending) -> Result<(), Mistake> {
+    let (found, expected) = match end {
+        Ending::Finished => return Ok(()),
+        Ending::Time => {
+            ("tasks that still run at the time limit".to_string(), "a larger time_limit_ms, or tasks that end")
+        }
+        Ending::Deadlock { sleeping } => (format!("{sleeping} tasks that nothing will ever wake"), "tasks that end"),
+    };
+    let input = case.figures.first().map_or(&case.name, |figure| &figure.at.input);
+    Err(Mistake::new(&Location::of(input), found, expected))
+}
+
+fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<(Tasks, Ending)>, Mistake> {
     let nr_cpus = setup.machine.nr_cpus()?;
     let at = Location::of("the case");
     let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
@@ -44,6 +59,43 @@ fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<Task
         let tasks = sink.finish().into_iter().map(|(name, of)| (name, Values::from(&of)));
         let group =
             |(path, stat): (String, String)| (path, Values::of_group(&stat.split_whitespace().collect::<Vec<_>>()));
-        tasks.chain(run.group_stats.into_iter().map(group)).collect()
+        (tasks.chain(run.group_stats.into_iter().map(group)).collect(), run.outcome.end)
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Purpose, parse};
+    use crate::machines::tests::Table;
+
+    fn checked(tasks: &str, of: &str) -> Result<Vec<Row>, String> {
+        let text = format!(
+            "machine = \"1\"\ntime_limit_ms = 20\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"\n[[arm]]\nname = \"r\"\n\
+             kernel = \"v6.1\"\n[[figure]]\nof = \"{of}\"\nfigure = \"run_ms\"\nreal = 10\nwithin = 10\n"
+        );
+        let case = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+        let rows = case.and_then(|case| check(&case, &|| false)).map_err(|mistake| mistake.to_string())?;
+        Ok(rows.expect("nobody interrupts it"))
+    }
+
+    #[test]
+    fn a_run_that_does_not_end_is_no_part_of_a_comparison() {
+        let rows = checked("task a: run 5ms\n", "a").unwrap();
+        assert_eq!(rows[0].verdict(), Verdict::Agrees);
+        let long = checked("task a: run 500ms\n", "a").unwrap_err();
+        assert_eq!(
+            long,
+            "x.toml: found tasks that still run at the time limit; expected a larger time_limit_ms, or tasks that end"
+        );
+        // The second, and who waits for both.
+        let stuck = checked("task a: run 5ms\ntask b: read p\n", "a").unwrap_err();
+        assert_eq!(stuck, "x.toml: found 2 tasks that nothing will ever wake; expected tasks that end");
+    }
+
+    #[test]
+    fn nothing_is_no_negative_number() {
+        let rows = checked("task a: sleep 5ms\ntask idle: sleep 1ms\n", "idle").unwrap();
+        assert!(!render(&rows).contains("-0"), "{}", render(&rows));
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::experiment::{Figure, Tolerance};
+use crate::numbers::plain;
 use std::fmt::Write;
 
 /// One compared figure.
@@ -77,8 +78,7 @@ fn value(number: f64) -> String {
     } else {
         4
     };
-    let text = format!("{number:.digits$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+    plain(number, digits).trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 /// The rows of all cases as one text, the reasons of the known gaps below it.
@@ -107,7 +107,7 @@ pub fn render(rows: &[Row]) -> String {
         })
         .collect();
     let head = ["case", "kernel", "figure", "real", "simulated", "range", "tolerance", "verdict"].map(str::to_string);
-    let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].len()).max().unwrap_or(0);
+    let width = |column: usize| lines.iter().chain([&head]).map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut text = String::new();
     for line in [&head].into_iter().chain(&lines) {

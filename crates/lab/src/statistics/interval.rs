@@ -24,7 +24,7 @@
 //! | 30 | 0.93 (0.92) | 0.93 (0.88) | 0.94 (0.94) | 0.95 (0.96) | 0.95 (0.96) |
 
 use super::student::{normal_tail, two_sided_critical, two_sided_p};
-use super::{Better, Mean, ascending, percent_change, quantile};
+use super::{Better, Mean, ascending, percent_change, quantile, true_change};
 
 /// Resamples drawn for one interval: enough that the expanded tail of five pairs (0.001) still holds ten of them.
 pub const RESAMPLES: usize = 9_999;
@@ -49,7 +49,7 @@ impl PairedInterval {
 /// The 95% interval of the percent change between the means of `base` and `new`, where `base[i]` and `new[i]` come from
 /// the same seed. `draw(bound)` is a uniform number in `0..bound`: the same draws give the same interval.
 ///
-/// One pair has no interval: `None`, and such a change is never significant. `None` also where a mean is invalid or not
+/// One pair has no interval: `None`, and such a change is never significant. `None` also where a mean is invalid or the base's not
 /// positive, since a change in per cent then means nothing. Pairs that all change by the same ratio give an interval of
 /// no width but for rounding: in a deterministic simulation, a change that no seed alters is certain.
 ///
@@ -64,7 +64,7 @@ pub fn paired_interval(
     let ratio = Ratio::of(mean, base, new)?;
     let pairs = base.len();
     let critical = two_sided_critical(MISS, pairs - 1);
-    let change = percent_change(better, ratio.base_mean, ratio.new_mean);
+    let change = true_change(better, ratio.base_mean, ratio.new_mean)?;
     let half_width = 100.0 * critical * ratio.standard_error;
 
     let tail = normal_tail((pairs as f64 / (pairs - 1) as f64).sqrt() * critical);
@@ -106,7 +106,10 @@ fn resampled_changes(
                 drawn_new[slot] = new[pair];
             }
             match (mean.of(&drawn_base), mean.of(&drawn_new)) {
-                (Some(base), Some(new)) => percent_change(better, base, new),
+                // Zeros alone may have been drawn of a base that is not all of them.
+                (Some(base), Some(new)) => {
+                    true_change(better, base, new).unwrap_or_else(|| percent_change(better, base, new))
+                }
                 _ => 0.0,
             }
         })
@@ -125,7 +128,7 @@ impl Ratio {
     fn of(mean: Mean, base: &[f64], new: &[f64]) -> Option<Ratio> {
         assert_eq!(base.len(), new.len(), "paired samples come in pairs");
         let (base_mean, new_mean) = (mean.of(base)?, mean.of(new)?);
-        if base.len() < 2 || base_mean <= 0.0 || new_mean <= 0.0 {
+        if base.len() < 2 || base_mean <= 0.0 || new_mean < 0.0 {
             return None;
         }
         let value = new_mean / base_mean;
@@ -177,6 +180,18 @@ mod tests {
     }
 
     #[test]
+    fn what_vanishes_with_every_seed_has_vanished_for_certain() {
+        let base = [0.9, 0.8, 1.1];
+        for (better, change) in [(Better::Lower, 100.0), (Better::Higher, -100.0)] {
+            let bounds = interval(better, &base, &[0.0; 3]).expect("an interval");
+            assert_eq!((bounds.low, bounds.high), (change, change));
+            // From nothing there is no change in per cent.
+            assert_eq!(interval(better, &[0.0; 3], &base), None);
+        }
+        assert_eq!(paired_p_value(Mean::Arithmetic, &base, &[0.0; 3]), Some(0.0));
+    }
+
+    #[test]
     fn direction_mirrors_the_interval() {
         let (base, new) = ([10.0, 11.0, 12.0, 13.0], [11.0, 12.5, 13.0, 14.0]);
         let up = interval(Better::Higher, &base, &new).unwrap();
@@ -221,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn means_that_are_not_positive_have_no_percentage() {
+    fn from_means_that_are_not_positive_there_is_no_percentage() {
         assert_eq!(interval(Better::Lower, &[0.0, 0.0], &[1.0, 2.0]), None);
-        assert_eq!(interval(Better::Lower, &[1.0, 2.0], &[0.0, 0.0]), None);
+        assert_eq!(interval(Better::Lower, &[1.0, 2.0], &[-1.0, 0.5]), None);
         let rates = paired_interval(Mean::Harmonic, Better::Higher, &[1.0, 0.0], &[1.0, 2.0], &mut seeded(1));
         assert_eq!(rates, None);
     }

@@ -52,7 +52,7 @@ pub struct FtraceEvent {
     /// Who ran when the event was passed.
     #[prost(uint32, optional, tag = "2")]
     pub pid: Option<u32>,
-    #[prost(oneof = "FtraceFields", tags = "4, 11, 13, 17, 20, 114, 235, 238, 239, 240, 242, 327, 491")]
+    #[prost(oneof = "FtraceFields", tags = "4, 11, 13, 17, 20, 114, 235, 237, 238, 239, 240, 242, 327, 491")]
     pub event: Option<FtraceFields>,
 }
 

@@ -301,3 +301,11 @@ fn what_cpus_draw_is_a_counter_where_somebody_knows() {
     };
     assert_eq!(packets.iter().filter_map(shown).collect::<Vec<_>>(), [(2, 5), (3, 900), (5, 3)]);
 }
+
+/// What can be written can be read again: the tags that are read are all that there are.
+#[test]
+fn an_exec_is_read_again() {
+    let exec = SchedProcessExec { filename: Some("sh".to_string()), pid: Some(7), old_pid: Some(7) };
+    let event = FtraceEvent { timestamp: Some(1), pid: Some(7), event: Some(FtraceFields::SchedProcessExec(exec)) };
+    assert_eq!(FtraceEvent::decode(&event.encode_to_vec()[..]), Ok(event));
+}

@@ -39,6 +39,10 @@ impl Reader {
         let mut tasks = Vec::with_capacity(entries.len());
         let mut instances = 0_u64;
         for (index, entry) in entries.iter().enumerate() {
+            if entry.name.contains(char::is_control) {
+                let found = format!("the name {} has a control character", quoted(&entry.name));
+                return Err(Fault::new(entry.position, found, "reports show it: it should be plain text"));
+            }
             let task = self.task(TaskId(index as u32), entry)?;
             instances += u64::from(task.instances);
             if instances > MOST_INSTANCES as u64 {

@@ -14,6 +14,8 @@ use units::{CpuId, Ns};
 
 /// Most steps of one task, loops counted once, and most tasks of a script.
 const MOST: usize = 100_000;
+/// Groups, memories and mutexes, of each.
+const MOST_DECLARED: usize = 10_000;
 /// Loops in loops.
 const DEEPEST: u32 = 32;
 /// As many bytes of a name as the kernel keeps (TASK_COMM_LEN without the end).
@@ -56,8 +58,15 @@ pub(super) fn parse(text: &str, first_line: u32) -> Result<Script, ScriptError> 
                 return Err(reader.wrong_at(word, format!("`{word}`"), expected));
             }
         }
-        if script.tasks.len() > MOST {
-            return Err(reader.wrong(format!("{} tasks", script.tasks.len()), &format!("at most {MOST}")));
+        for (made, most, what) in [
+            (script.tasks.len(), MOST, "tasks"),
+            (script.groups.len(), MOST_DECLARED, "groups"),
+            (script.memory.len(), MOST_DECLARED, "memories"),
+            (script.mutexes.len(), MOST_DECLARED, "mutexes"),
+        ] {
+            if made > most {
+                return Err(reader.wrong_at(word, format!("{made} {what}"), &format!("at most {most}")));
+            }
         }
     }
     if script.tasks.is_empty() {
@@ -454,6 +463,19 @@ mod tests {
             [("m", false), ("q", true)]
         );
         assert_eq!(script.tasks[0].steps[..], [Step::Lock(1), Step::Unlock(1), Step::Lock(0)]);
+    }
+
+    #[test]
+    fn what_is_declared_is_limited() {
+        for (line, what) in
+            [("memory m# 1MB", "memories"), ("mutex m#", "mutexes"), ("group /g#: cpu.weight 100", "groups")]
+        {
+            let text: String =
+                (0..=MOST_DECLARED).map(|number| line.replace('#', &number.to_string()) + "\n").collect();
+            let error = Script::parse(&text, 1).unwrap_err();
+            let said = format!("{}:{}: {}; {}", error.line, error.column, error.found, error.expected);
+            assert_eq!(said, format!("10001:1: 10001 {what}; at most 10000"));
+        }
     }
 
     #[test]

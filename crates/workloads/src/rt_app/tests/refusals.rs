@@ -101,6 +101,7 @@ fn wrong_types() {
     all_refused(&[
         (r#"{"tasks": ¦[]}"#, "\"tasks\" is an array", "an object of tasks"),
         (r#"{"tasks": ¦{}}"#, "\"tasks\" is empty", "at least one task"),
+        (r#"{"tasks": {¦"a\u001b[31m": {"run": 1}}}"#, "\"a\\u{1b}[31m\" has a control character", "plain text"),
         (r#"¦{"global": {}}"#, "no \"tasks\"", "give \"tasks\""),
         (r#"{"tasks": {"t": ¦5}}"#, "\"t\" is 5", "an object"),
         (r#"{"tasks": {¦"t": {"priority": 3}}}"#, "\"t\" has no event", "at least one"),
