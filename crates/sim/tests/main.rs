@@ -9,6 +9,7 @@ mod many;
 mod net;
 mod nohz_full;
 mod numa;
+mod pipe;
 mod preempt;
 mod scenario;
 mod scenarios;
