@@ -2,6 +2,7 @@
 
 mod charges;
 mod equivalence;
+mod futex;
 mod interrupts;
 mod invariants;
 mod locality;
