@@ -34,6 +34,9 @@ id!(CondId);
 id!(BarrierId);
 id!(SemaphoreId);
 
+/// Who took a mutex and has ended: the mutex stays taken, and whoever gets that one's number does not have it.
+const GONE: TaskId = TaskId(u32::MAX);
+
 /// Who sleeps on a futex, as the kernel's queue_me() or __futex_queue() has them: real-time and deadline tasks by priority, then all others;
 /// of one rank in the order of arrival.
 ///
@@ -145,6 +148,17 @@ enum Stage {
 impl SyncCall {
     pub fn new(op: SyncOp) -> SyncCall {
         SyncCall { op, stage: Stage::Start }
+    }
+}
+
+impl Sync {
+    /// A task ends.
+    pub(crate) fn exit(&mut self, task: TaskId) {
+        let plain = self.mutexes.iter_mut().map(|mutex| &mut mutex.owner);
+        let pi = self.pi_mutexes.iter_mut().map(|mutex| &mut mutex.owner);
+        for owner in plain.chain(pi).filter(|owner| **owner == Some(task)) {
+            *owner = Some(GONE);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Mutexes and the like over futexes: who is woken first, and when an unlock goes into the kernel.
+//! Mutexes and the like over futexes: who is woken first, when an unlock goes into the kernel, and what is left of an owner that has ended.
 
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
@@ -109,4 +109,20 @@ fn who_has_slept_for_a_mutex_gives_it_back_through_the_kernel() {
         times[1].saturating_sub(times[0])
     };
     assert_eq!([1, 2, 3].map(took), [1_000, 1_000, 0].map(Ns));
+}
+
+#[test]
+fn what_a_task_held_when_it_ended_is_not_its_numbers_next_owners() {
+    for inherits in [false, true] {
+        let mut sim = machine();
+        let mutex = if inherits { sim.os.create_pi_mutex() } else { sim.os.create_mutex() };
+        spawn(&mut sim, 0, SchedAttr::NORMAL, [lock(mutex)]);
+        // It gets the number of the one that has ended, and with a waiter's priority would run as long as it likes.
+        spawn(&mut sim, 1, SchedAttr::NORMAL, [REST, Op::RunFor(Ns::from_ms(100)), lock(mutex)]);
+        spawn(&mut sim, 2, fifo(50), [lock(mutex)]);
+        let brief = [Op::SleepUntil(Ns::from_ms(60)), Op::RunFor(Ns::from_ms(10)), Op::Report { series: 1, value: 0 }];
+        spawn(&mut sim, 3, SchedAttr::NORMAL, brief);
+        assert_eq!(sim.run(Ns::from_ms(1_000)), End::Deadlock { sleeping: 2 }, "inherits: {inherits}");
+        assert!(sim.samples[0].at < Ns::from_ms(100), "inherits: {inherits}: {:?}", sim.samples[0].at);
+    }
 }
