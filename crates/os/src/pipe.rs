@@ -383,8 +383,31 @@ impl Pipe {
         Step::Done(call.done)
     }
 
+    /// v5.6: wait_event_interruptible_exclusive(), behind a sleep: who was woken and finds that nothing has changed sleeps on, and has not
+    /// touched the mutex.
+    fn sleep_on<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        call: &mut PipeCall,
+        writer: bool,
+    ) -> Option<Step> {
+        let unchanged = if writer { self.bufs.len() == PIPE_DEF_BUFFERS } else { self.bufs.is_empty() };
+        if !call.asleep || !unchanged {
+            return None;
+        }
+        charge(sched, cpu, paths::PIPE_WAIT);
+        sched.arch_mut().read(cpu, self.fields);
+        let queue = if writer { &mut self.wr_wait } else { &mut self.wait };
+        Some(wait_exclusive(queue, sched, cpu, task, call))
+    }
+
     /// v5.6: a reader that found the pipe full wakes one writer; if data is left, the next reader follows.
     fn read_split<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall) -> Step {
+        if let Some(step) = self.sleep_on(sched, cpu, task, call, false) {
+            return step;
+        }
         self.enter(sched, cpu, task, call, false);
         call.was_full_or_empty |= self.bufs.len() == PIPE_DEF_BUFFERS;
         let woke_from_sleep = std::mem::take(&mut call.asleep);
@@ -407,7 +430,8 @@ impl Pipe {
         Step::Done(call.done)
     }
 
-    /// v5.6: a writer that found the pipe empty wakes one reader; if room is left, the next writer follows.
+    /// v5.6: a writer that found the pipe empty wakes one reader; if room is left, the next writer follows. Only before it has slept does it
+    /// join the last page.
     fn write_split<S: Scheduler, const PREEMPTIBLE: bool>(
         &mut self,
         sched: &mut S,
@@ -415,10 +439,15 @@ impl Pipe {
         task: TaskId,
         call: &mut PipeCall,
     ) -> Step {
+        if let Some(step) = self.sleep_on(sched, cpu, task, call, true) {
+            return step;
+        }
         self.enter(sched, cpu, task, call, true);
         call.was_full_or_empty |= self.bufs.is_empty();
         let woke_from_sleep = std::mem::take(&mut call.asleep);
-        self.merge(sched, cpu, call);
+        if !woke_from_sleep {
+            self.merge(sched, cpu, call);
+        }
         self.append(sched, cpu, call);
         if call.left > 0 {
             self.unlock(sched, cpu);

@@ -1,9 +1,8 @@
 //! Locks between the threads of a program: mutexes, conditions, barriers and semaphores over futexes.
 //!
-//! An uncontended operation stays in user space. A waiter queues in arrival order; a wakeup is a futex wake, without the sync hint.
-//! A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them. It calls the
-//! kernel when it is given back if somebody has slept for it since it was free, or has it after a sleep (glibc's word is 2 then), whether
-//! anybody waits or not; who takes it while the one that was woken has not run yet does not. Mutexes that lend their waiters' priority to the
+//! An uncontended operation stays in user space. Waiters queue as the kernel has them ([`FutexQueue`]); a wakeup is a futex wake, without the
+//! sync hint. A mutex is handed to no one: who is woken tries again (as glibc's does), in the order in which the scheduler runs them, and, once
+//! it has the mutex, goes into the kernel to give it back, since others may sleep still. Mutexes that lend their waiters' priority to the
 //! owner are different: [`rtmutex`].
 
 pub mod rtmutex;
@@ -11,7 +10,7 @@ pub mod rtmutex;
 use crate::{Os, Step, charge, paths, preempt_enable};
 use sched::arch::Arch;
 use sched::layout::Line;
-use sched::sched::{TaskId, TaskState, WakeFlags};
+use sched::sched::{MAX_RT_PRIO, TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use units::CpuId;
@@ -35,26 +34,62 @@ id!(CondId);
 id!(BarrierId);
 id!(SemaphoreId);
 
+/// Who took a mutex and has ended: the mutex stays taken, and whoever gets that one's number does not have it.
+const GONE: TaskId = TaskId(u32::MAX);
+
+/// Who sleeps on a futex, as the kernel's queue_me() or __futex_queue() has them: real-time and deadline tasks by priority, then all others;
+/// of one rank in the order of arrival.
+///
+/// A task that was lent a priority queues by that one; the kernel asks for its own.
+#[derive(Clone, Debug, Default)]
+struct FutexQueue(VecDeque<(i32, TaskId)>);
+
+impl FutexQueue {
+    fn push<S: Scheduler>(&mut self, sched: &S, task: TaskId) {
+        let prio = sched.task_prio(task).min(MAX_RT_PRIO);
+        let at = self.0.partition_point(|other| other.0 <= prio);
+        self.0.insert(at, (prio, task));
+    }
+
+    /// Who is woken first leaves.
+    fn pop(&mut self) -> Option<TaskId> {
+        self.0.pop_front().map(|(_, task)| task)
+    }
+
+    /// The same of so many at most.
+    fn take(&mut self, most: usize) -> VecDeque<TaskId> {
+        self.0.drain(..most.min(self.0.len())).map(|(_, task)| task).collect()
+    }
+
+    fn remove(&mut self, task: TaskId) {
+        self.0.retain(|&(_, other)| other != task);
+    }
+
+    fn contains(&self, task: TaskId) -> bool {
+        self.0.iter().any(|&(_, other)| other == task)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Mutex {
     line: Line,
     owner: Option<TaskId>,
-    /// Whoever gives it back wakes the first that waits.
+    /// The word is 2: somebody may sleep for it, so that the unlock goes through the kernel.
     contended: bool,
-    waiters: VecDeque<TaskId>,
+    waiters: FutexQueue,
 }
 
 #[derive(Clone, Debug)]
 struct Cond {
     line: Line,
-    waiters: VecDeque<TaskId>,
+    waiters: FutexQueue,
 }
 
 #[derive(Clone, Debug)]
 struct Barrier {
     line: Line,
     users: u32,
-    waiters: Vec<TaskId>,
+    waiters: FutexQueue,
     /// Counts releases, so that a waiter knows whether its own has come.
     generation: u64,
 }
@@ -63,7 +98,7 @@ struct Barrier {
 struct Semaphore {
     line: Line,
     count: u64,
-    waiters: VecDeque<TaskId>,
+    waiters: FutexQueue,
 }
 
 /// All of them, by number.
@@ -120,16 +155,27 @@ impl SyncCall {
     }
 }
 
+impl Sync {
+    /// A task ends.
+    pub(crate) fn exit(&mut self, task: TaskId) {
+        let plain = self.mutexes.iter_mut().map(|mutex| &mut mutex.owner);
+        let pi = self.pi_mutexes.iter_mut().map(|mutex| &mut mutex.owner);
+        for owner in plain.chain(pi).filter(|owner| **owner == Some(task)) {
+            *owner = Some(GONE);
+        }
+    }
+}
+
 impl Os {
     pub fn create_mutex(&mut self) -> MutexId {
         let line = self.allocate_named(&["mutex: word, waiters"]);
-        self.sync.mutexes.push(Mutex { line, owner: None, contended: false, waiters: VecDeque::new() });
+        self.sync.mutexes.push(Mutex { line, owner: None, contended: false, waiters: FutexQueue::default() });
         MutexId::Plain(self.sync.mutexes.len() as u32 - 1)
     }
 
     pub fn create_cond(&mut self) -> CondId {
         let line = self.allocate_named(&["condition variable: sequence"]);
-        self.sync.conds.push(Cond { line, waiters: VecDeque::new() });
+        self.sync.conds.push(Cond { line, waiters: FutexQueue::default() });
         CondId(self.sync.conds.len() as u32 - 1)
     }
 
@@ -137,13 +183,13 @@ impl Os {
     pub fn create_barrier(&mut self, users: u32) -> BarrierId {
         assert!(users > 0, "a barrier for nobody");
         let line = self.allocate_named(&["barrier: count"]);
-        self.sync.barriers.push(Barrier { line, users, waiters: Vec::new(), generation: 0 });
+        self.sync.barriers.push(Barrier { line, users, waiters: FutexQueue::default(), generation: 0 });
         BarrierId(self.sync.barriers.len() as u32 - 1)
     }
 
     pub fn create_semaphore(&mut self) -> SemaphoreId {
         let line = self.allocate_named(&["semaphore: count"]);
-        self.sync.semaphores.push(Semaphore { line, count: 0, waiters: VecDeque::new() });
+        self.sync.semaphores.push(Semaphore { line, count: 0, waiters: FutexQueue::default() });
         SemaphoreId(self.sync.semaphores.len() as u32 - 1)
     }
 
@@ -186,16 +232,22 @@ impl Os {
         let mutex = &mut self.sync.mutexes[id as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, mutex.line);
-        mutex.waiters.retain(|&w| w != task);
-        // Who has slept does not know who else does.
-        mutex.contended |= call.stage != Stage::Start;
-        if mutex.owner.is_none() || mutex.owner == Some(task) {
+        if mutex.owner == Some(task) {
+            return Step::Done(0);
+        }
+        if call.stage != Stage::Start {
+            // Whatever woke it: it is in the queue no more.
+            mutex.waiters.remove(task);
+        }
+        if mutex.owner.is_none() {
             mutex.owner = Some(task);
+            // Who has slept does not know whether it was the last one.
+            mutex.contended = call.stage != Stage::Start;
             return Step::Done(0);
         }
         mutex.contended = true;
         call.stage = Stage::Locking;
-        mutex.waiters.push_back(task);
+        mutex.waiters.push(sched, task);
         futex_wait(sched, cpu)
     }
 
@@ -211,7 +263,7 @@ impl Os {
         mutex.owner = None;
         if std::mem::take(&mut mutex.contended) {
             charge(sched, cpu, paths::FUTEX_WAKE);
-            if let Some(next) = mutex.waiters.pop_front() {
+            if let Some(next) = mutex.waiters.pop() {
                 sched.wake(cpu, next, WakeFlags::NONE);
             }
         }
@@ -232,11 +284,11 @@ impl Os {
                 self.unlock(sched, cpu, task, mutex);
                 let cond = &mut self.sync.conds[cond.0 as usize];
                 sched.arch_mut().atomic(cpu, cond.line);
-                cond.waiters.push_back(task);
+                cond.waiters.push(sched, task);
                 call.stage = Stage::Waiting;
                 futex_wait(sched, cpu)
             }
-            Stage::Waiting if self.sync.conds[cond.0 as usize].waiters.contains(&task) => futex_wait(sched, cpu),
+            Stage::Waiting if self.sync.conds[cond.0 as usize].waiters.contains(task) => futex_wait(sched, cpu),
             _ => self.lock(sched, cpu, task, mutex, call),
         }
     }
@@ -253,7 +305,7 @@ impl Os {
         let cond = &mut self.sync.conds[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, cond.line);
-        let wake_q: VecDeque<TaskId> = cond.waiters.drain(..most.min(cond.waiters.len())).collect();
+        let wake_q = cond.waiters.take(most);
         let woken = wake_q.len() as u64;
         if woken > 0 {
             charge(sched, cpu, paths::FUTEX_WAKE);
@@ -296,14 +348,14 @@ impl Os {
             return if generation == barrier.generation { futex_wait(sched, cpu) } else { Step::Done(0) };
         }
         sched.arch_mut().atomic(cpu, barrier.line);
-        if barrier.waiters.len() as u32 + 1 < barrier.users {
-            barrier.waiters.push(task);
+        if barrier.waiters.0.len() as u32 + 1 < barrier.users {
+            barrier.waiters.push(sched, task);
             call.stage = Stage::AtBarrier(barrier.generation);
             return futex_wait(sched, cpu);
         }
         barrier.generation += 1;
         charge(sched, cpu, paths::FUTEX_WAKE);
-        let wake_q = std::mem::take(&mut barrier.waiters).into();
+        let wake_q = barrier.waiters.take(usize::MAX);
         self.wake_up_q(sched, cpu, task, call, wake_q, 1)
     }
 
@@ -312,7 +364,7 @@ impl Os {
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, semaphore.line);
         semaphore.count += 1;
-        if let Some(waiter) = semaphore.waiters.pop_front() {
+        if let Some(waiter) = semaphore.waiters.pop() {
             charge(sched, cpu, paths::FUTEX_WAKE);
             sched.wake(cpu, waiter, WakeFlags::NONE);
         }
@@ -323,12 +375,14 @@ impl Os {
         let semaphore = &mut self.sync.semaphores[id.0 as usize];
         charge(sched, cpu, paths::USER_LOCK);
         sched.arch_mut().atomic(cpu, semaphore.line);
-        semaphore.waiters.retain(|&w| w != task);
         if semaphore.count > 0 {
             semaphore.count -= 1;
+            semaphore.waiters.remove(task);
             return Step::Done(0);
         }
-        semaphore.waiters.push_back(task);
+        if !semaphore.waiters.contains(task) {
+            semaphore.waiters.push(sched, task);
+        }
         futex_wait(sched, cpu)
     }
 }

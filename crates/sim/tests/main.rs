@@ -2,6 +2,7 @@
 
 mod charges;
 mod equivalence;
+mod futex;
 mod interrupts;
 mod invariants;
 mod locality;
@@ -9,6 +10,7 @@ mod many;
 mod net;
 mod nohz_full;
 mod numa;
+mod pipe;
 mod preempt;
 mod scenario;
 mod scenarios;

@@ -78,20 +78,24 @@ fn a_fork_is_preempted_in_the_middle_where_might_sleep_reschedules() {
 fn a_waker_of_many_is_preempted_between_them_only_by_full_preemption() {
     let first = |preempt| {
         let mut sim = machine(preempt);
-        let barrier = sim.os.create_barrier(3);
+        let (barrier, semaphore) = (sim.os.create_barrier(3), sim.os.create_semaphore());
         let waiter = |series| [Op::Sync(SyncOp::Barrier(barrier)), Op::Report { series, value: 0 }];
-        sim.spawn(CpuId(0), task("low", fifo(10), waiter(10)));
+        let helped = [Op::Sync(SyncOp::SemaphoreWait(semaphore)), Op::Report { series: 15, value: 0 }];
+        sim.spawn(CpuId(0), task("helper", fifo(15), helped));
         sim.run(Ns::from_ms(1));
-        sim.spawn(CpuId(0), task("high", fifo(20), waiter(20)));
+        sim.spawn(CpuId(0), task("second", fifo(18), waiter(18)));
         sim.run(Ns::from_ms(2));
+        let helps = waiter(20).into_iter().chain([Op::Sync(SyncOp::SemaphorePost(semaphore))]);
+        sim.spawn(CpuId(0), task("first", fifo(20), helps));
+        sim.run(Ns::from_ms(3));
         sim.spawn(CpuId(0), task("last", SchedAttr::NORMAL, waiter(0)));
         run(&mut sim);
         order(&sim)
     };
-    // Who came first is woken first; with both awake the higher priority decides.
-    assert_eq!(first(Preempt::None), [20, 10, 0]);
-    assert_eq!(first(Preempt::Voluntary), [20, 10, 0]);
-    assert_eq!(first(Preempt::Full), [10, 20, 0]);
+    // The highest priority is woken first. With all awake priority decides; between them there is nobody yet but whom the first has woken.
+    assert_eq!(first(Preempt::None), [20, 18, 15, 0]);
+    assert_eq!(first(Preempt::Voluntary), [20, 18, 15, 0]);
+    assert_eq!(first(Preempt::Full), [20, 15, 18, 0]);
 }
 
 #[test]

@@ -162,6 +162,15 @@ impl Payload {
             _ => truesize(MAX_TCP_HEADER + linear),
         }
     }
+
+    /// skb->truesize of a packet with `head` bytes in its head, of a socket whose memory is not charged to a cgroup (AF_UNIX's is, and has no
+    /// part of that slab).
+    pub fn truesize(self, head: u32) -> u32 {
+        match self {
+            Payload::SmallHeads if head <= MAX_TCP_HEADER => SMALL_HEAD + SKB,
+            _ => truesize(head),
+        }
+    }
 }
 
 /// tcp.h: tcp_win_from_space() with tcp_adv_win_scale = 1: half of a buffer is taken for overhead.
@@ -191,7 +200,9 @@ mod tests {
         assert_eq!(truesize(MAX_TCP_HEADER), 1280);
         assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.empty_truesize(0)), [1280, 896]);
         assert_eq!(Payload::Linear.empty_truesize(1408), 2304);
-        // A message of 100 bytes in an AF_UNIX socket.
+        // A message of 100 bytes in an AF_UNIX socket, and in a datagram; one that is too long for a small head.
         assert_eq!(truesize(100), 768);
+        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.truesize(100)), [768, 896]);
+        assert_eq!(Payload::SmallHeads.truesize(MAX_TCP_HEADER + 1), truesize(MAX_TCP_HEADER + 1));
     }
 }

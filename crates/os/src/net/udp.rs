@@ -91,7 +91,8 @@ impl Net {
                 charge(sched, cpu, paths::IP_MAKE_SKB);
                 sched.arch_mut().copy(cpu, u64::from(len));
                 let sock = &self.udp[sk as usize];
-                let packet = UdpPacket { to: sock.peer, len, truesize: rules::truesize(len + HEADERS), writer: cpu };
+                let truesize = self.rules.payload.truesize(len + HEADERS);
+                let packet = UdpPacket { to: sock.peer, len, truesize, writer: cpu };
                 let route = sock.line(SockLine::Route);
                 self.ip_queue_xmit(sched, cpu, route, Packet::Udp(packet));
             });

@@ -87,10 +87,11 @@ impl Os {
     }
 }
 
-/// sock.c: alloc_skb_with_frags(): what a packet of `len` bytes takes.
+/// sock.c: alloc_skb_with_frags(): what a packet of `len` bytes takes. Its pages are full, as far as it has so much: what does not fill one
+/// lies in the head.
 fn truesize(len: u32) -> u32 {
-    let head = len.min(SKB_MAX_HEAD);
-    rules::truesize(head) + (len - head).next_multiple_of(4096)
+    let pages = len.saturating_sub(SKB_MAX_HEAD).next_multiple_of(4096);
+    rules::truesize(len.saturating_sub(pages)) + pages
 }
 
 impl Net {
@@ -216,12 +217,16 @@ impl Net {
         });
     }
 
-    /// af_unix.c: unix_shutdown(): the peer reads to the end and then sees it.
+    /// af_unix.c: unix_shutdown(): the peer reads to the end and then sees it. All who wait there are woken, without the sync hint
+    /// (sock.c: sock_def_wakeup()).
     pub(super) fn unix_shutdown<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) -> Step {
         let peer = self.unix[sk as usize].peer;
         let peer = &mut self.unix[peer as usize];
         peer.rcv_shutdown = true;
-        peer.sock_def_readable(sched, cpu);
+        sched.arch_mut().read(cpu, peer.line(SockLine::Wait));
+        if !peer.sk_wq.is_empty() {
+            peer.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 0);
+        }
         Step::Done(0)
     }
 }
@@ -235,5 +240,20 @@ impl UnixSock {
                 self.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_a_page_lies_in_whole_pages() {
+        // A message of 100 bytes; the longest of one page with the shared information; a byte more fills a page, and so the head is empty.
+        assert_eq!([100, SKB_MAX_HEAD].map(truesize), [768, 4_352]);
+        assert_eq!(truesize(SKB_MAX_HEAD + 1), 768 + 4_096);
+        assert_eq!(truesize(8_192), 768 + 8_192);
+        // 1000 bytes in the head, and two pages.
+        assert_eq!(truesize(9_192), 2_304 + 8_192);
     }
 }

@@ -7,7 +7,7 @@
 //! Modelled: a price for going into the kernel, that of a futex's wait or wakeup. Differs: whoever would close a circle of waiters is told before it queues (EDEADLK, at which pthread_mutex_lock() never
 //! returns); a task that waits does not change its own priority, so nobody is queued anew for that (rt_mutex_adjust_pi()).
 
-use super::{MutexId, Stage, Sync, SyncCall, futex_wait};
+use super::{GONE, MutexId, Stage, Sync, SyncCall, futex_wait};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
 use sched::behaviour;
@@ -80,7 +80,7 @@ struct Rank {
 #[derive(Clone, Debug)]
 pub(super) struct PiMutex {
     line: Line,
-    owner: Option<TaskId>,
+    pub(super) owner: Option<TaskId>,
     /// FUTEX_WAITERS in its word: the unlock goes through the kernel.
     contended: bool,
     /// The first one first.
@@ -163,7 +163,7 @@ impl Sync {
     /// whose new priority changes nothing for those it waits for.
     fn rt_mutex_adjust_prio_chain<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, lock: usize, order: WaiterOrder) {
         let mut lock = lock;
-        while let Some(owner) = self.pi_mutexes[lock].owner {
+        while let Some(owner) = self.pi_mutexes[lock].owner.filter(|&owner| owner != GONE) {
             self.rt_mutex_adjust_prio(sched, cpu, owner);
             let Some(next) = self.pi_blocked_on(owner) else { return };
             let rank = waiter_rank(sched, order, owner);

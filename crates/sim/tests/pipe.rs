@@ -1,0 +1,64 @@
+//! Pipes: who gets room that appears, and where.
+
+use machine::hardware::Hardware;
+use machine::idle::IdleRules;
+use machine::prices::Prices;
+use machine::topology::{Numbering, from_synthetic};
+use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipeRules};
+use os::{Os, OsRules};
+use sched::core::{Boot, Sched};
+use sched::versions::V6_1;
+use sim::engine::{End, LinuxSim, Sim};
+use sim::program::{Op, Steps, TaskSpec};
+use units::{CpuId, Ns};
+
+const CPU: CpuId = CpuId(0);
+const FULL: u64 = PAGE_SIZE * PIPE_DEF_BUFFERS as u64;
+
+/// One CPU on which nothing takes time.
+fn machine(pipe: PipeRules) -> LinuxSim<false> {
+    let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let kernel = V6_1;
+    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe, ..OsRules::V6_1 }), 250)
+}
+
+#[test]
+fn a_writer_that_slept_for_room_opens_a_page_and_leaves_none_for_the_next() {
+    for pipe_rules in [PipeRules::Single, PipeRules::Split] {
+        let mut sim = machine(pipe_rules);
+        let pipe = sim.os.create_pipe();
+        let write = |bytes| Op::Write { pipe, bytes };
+        let read = |bytes| Op::Read { pipe, bytes };
+        let report = |series| Op::Report { series, value: 0 };
+        sim.spawn(CPU, TaskSpec::new("fill", Steps([write(FULL)].into_iter())));
+        sim.run(Ns::from_ms(1));
+        for series in [1, 2] {
+            let writer = [write(100), report(series)];
+            sim.spawn(CPU, TaskSpec::new("writer", Steps(writer.into_iter())));
+            sim.run(Ns::from_ms(1 + u64::from(series)));
+        }
+        // A page is drained; one more byte wakes whom it would wake, if the pipe is full again.
+        let first = [read(PAGE_SIZE), Op::SleepUntil(Ns::from_ms(10)), read(1), Op::SleepUntil(Ns::from_ms(20))];
+        let then = [read(PAGE_SIZE - 1), Op::SleepUntil(Ns::from_ms(30)), report(0)];
+        sim.spawn(CPU, TaskSpec::new("reader", Steps(first.into_iter().chain(then))));
+        sim.run(Ns::from_ms(15));
+        assert_eq!(sim.samples.len(), 1, "{pipe_rules:?}: room for one");
+        assert_eq!(sim.os.pipe_bytes(pipe), FULL - PAGE_SIZE + 100 - 1);
+        assert_eq!(sim.run(Ns::from_ms(100)), End::Finished);
+        assert_eq!(sim.samples.len(), 3);
+        assert_eq!(sim.os.pipe_bytes(pipe), FULL - 2 * PAGE_SIZE + 200);
+    }
+}
+
+#[test]
+fn a_write_joins_the_last_page_where_it_need_not_sleep() {
+    let mut sim = machine(PipeRules::Split);
+    let pipe = sim.os.create_pipe();
+    // 40 messages to a page, and not one more in 16.
+    let writes = (0..41 * 16).map(move |_| Op::Write { pipe, bytes: 100 });
+    sim.spawn(CPU, TaskSpec::new("writer", Steps(writes)));
+    sim.run(Ns::from_ms(1));
+    assert_eq!(sim.os.pipe_bytes(pipe), 40 * 16 * 100);
+}
