@@ -2,6 +2,7 @@
 
 mod charges;
 mod equivalence;
+mod files;
 mod futex;
 mod interrupts;
 mod invariants;
