@@ -491,8 +491,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let irq = self.os.irq.queue_request_irq(cpu);
             return self.raise_irq(until, irq, Cause::Done { task, sleep });
         }
+        let rests = matches!(context.pending, Pending::Syscall(Syscall::Xfsaild(_)));
+        // msecs_to_jiffies() rounds up.
+        let until = if rests { self.timeout(cpu, self.jiffies_until(cpu, until)) } else { until };
         let soft = Ps::from(until);
-        if matches!(context.pending, Pending::Syscall(Syscall::Timeout { .. } | Syscall::Xfsaild(_))) {
+        if rests || matches!(self.context(task).pending, Pending::Syscall(Syscall::Timeout { .. })) {
             // The jiffy itself: `until` was rounded down to nanoseconds.
             let jiffy = self.ticks.of(soft.0 + 999);
             let at = Ps(jiffy * self.tick_period.0);

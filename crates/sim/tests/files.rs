@@ -1,4 +1,4 @@
-//! File systems: how those sleep who wait for a journal.
+//! File systems: how those sleep who wait for a journal, and for how long its threads do.
 
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
@@ -96,5 +96,23 @@ fn who_waits_for_a_journal_does_so_uninterruptibly() {
         let writers = sleeps.of("writer");
         assert!(writers.len() > 4 * 20 * 2, "{kind:?}: for data, and for the journal: {}", writers.len());
         assert!(writers.iter().all(|sleep| sleep.0 == TaskState::Uninterruptible), "{kind:?}");
+    }
+}
+
+#[test]
+fn xfsaild_rests_as_long_as_the_wheel_makes_of_it() {
+    for (wheel, jiffies, other) in [(TimerWheel::Cascading, 13, 14), (TimerWheel::Levels, 14, 13)] {
+        let (mut sim, sleeps) = machine(FsKind::Xfs, wheel);
+        // So many that a quarter of the log is to be written to its place.
+        for number in 0..32 {
+            sim.spawn(CpuId(0), writer(number, 600));
+        }
+        let rest = [Op::SleepUntil(Ns::from_ms(2_000))];
+        sim.spawn(CpuId(1), TaskSpec::new("rest", Steps(rest.into_iter())));
+        assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+        // 50 ms where there is nothing to push.
+        let between = |(_, since, until): (TaskState, Ns, Ns)| until.0 / 4_000_000 - since.0 / 4_000_000;
+        let rests: Vec<u64> = sleeps.of("xfsaild").into_iter().map(between).collect();
+        assert!(rests.contains(&jiffies) && !rests.contains(&other), "{wheel:?}: {rests:?}");
     }
 }
