@@ -102,7 +102,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let comm = self.comm_number(&spec.comm);
         // Threads are their leader's family, whichever of them starts them: the starter may be gone when they end.
         let leader = match (spec.memory, parent) {
-            (AddressSpace::Parent, Some(parent)) => Some(self.context(parent).leader),
+            (AddressSpace::Parent, Some(parent)) => Some(self.leader_of(parent)),
             _ => None,
         };
         // fork.c: copy_process(): the child's default is what the parent's timers have now.
@@ -146,6 +146,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
         self.live_tasks += 1;
         Ok(task)
+    }
+
+    /// The first task of a process, or the thread itself where that one has ended: its number may be another's.
+    fn leader_of(&mut self, thread: TaskId) -> TaskId {
+        let (leader, mm) = (self.context(thread).leader, self.context(thread).mm);
+        let lives = self.tasks[leader.index()]
+            .as_ref()
+            .is_some_and(|context| context.mm == mm && !matches!(context.pending, Pending::Dying));
+        if lives { leader } else { thread }
     }
 
     fn new_mm(&mut self) -> u32 {

@@ -15,4 +15,5 @@ mod pipe;
 mod preempt;
 mod scenario;
 mod scenarios;
+mod threads;
 mod ticks;
