@@ -48,25 +48,12 @@ impl WaitQueue {
     }
 
     /// The same for a sleep that no signal ends.
-    pub fn prepare_uninterruptible<S: Scheduler>(
-        &mut self,
-        sched: &mut S,
-        cpu: CpuId,
-        task: TaskId,
-        exclusive: bool,
-    ) {
+    pub fn prepare_uninterruptible<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
         self.prepare(sched, cpu, task, exclusive, TaskState::Uninterruptible);
     }
 
     #[inline(always)]
-    fn prepare<S: Scheduler>(
-        &mut self,
-        sched: &mut S,
-        cpu: CpuId,
-        task: TaskId,
-        exclusive: bool,
-        state: TaskState,
-    ) {
+    fn prepare<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool, state: TaskState) {
         sched.arch_mut().lock(cpu, self.line);
         if !self.waiters.iter().any(|w| w.task == task) {
             let waiter = Waiter { task, exclusive, poll: false };

@@ -8,8 +8,8 @@
 use super::item::{Buffer, Item};
 use super::{Log, Stage};
 use crate::block::BioId;
-use crate::fs::bio::BioKind;
 use crate::fs::FileSystem;
+use crate::fs::bio::BioKind;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
 use sched::sched::{TaskId, TaskState, WakeFlags};
