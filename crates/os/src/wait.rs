@@ -44,6 +44,16 @@ impl WaitQueue {
 
     /// wait.c: prepare_to_wait() or prepare_to_wait_exclusive(): joins the queue and is about to sleep.
     pub fn prepare_to_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
+        self.prepare(sched, cpu, task, exclusive, TaskState::Interruptible);
+    }
+
+    /// The same for a sleep that no signal ends.
+    pub fn prepare_uninterruptible<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
+        self.prepare(sched, cpu, task, exclusive, TaskState::Uninterruptible);
+    }
+
+    #[inline(always)]
+    fn prepare<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool, state: TaskState) {
         sched.arch_mut().lock(cpu, self.line);
         if !self.waiters.iter().any(|w| w.task == task) {
             let waiter = Waiter { task, exclusive, poll: false };
@@ -53,7 +63,7 @@ impl WaitQueue {
                 self.waiters.push(waiter);
             }
         }
-        sched.set_current_state(cpu, TaskState::Interruptible);
+        sched.set_current_state(cpu, state);
         sched.arch_mut().unlock(cpu, self.line);
     }
 

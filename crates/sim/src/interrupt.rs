@@ -186,6 +186,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
+    /// How many jiffies it is until then.
+    pub(crate) fn jiffies_until(&self, cpu: CpuId, until: Ns) -> u64 {
+        let left = Ps::from(until).0.saturating_sub(self.sched.arch().now(cpu).0);
+        left.div_ceil(self.tick_period.0)
+    }
+
     /// timer.c: schedule_timeout(): when a timeout of so many jiffies fires that is asked for on `cpu` now.
     pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ns {
         let now = self.ticks.of(self.sched.arch().now(cpu).0);

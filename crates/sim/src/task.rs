@@ -102,7 +102,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let comm = self.comm_number(&spec.comm);
         // Threads are their leader's family, whichever of them starts them: the starter may be gone when they end.
         let leader = match (spec.memory, parent) {
-            (AddressSpace::Parent, Some(parent)) => Some(self.context(parent).leader),
+            (AddressSpace::Parent, Some(parent)) => Some(self.leader_of(parent)),
             _ => None,
         };
         // fork.c: copy_process(): the child's default is what the parent's timers have now.
@@ -146,6 +146,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         });
         self.live_tasks += 1;
         Ok(task)
+    }
+
+    /// The first task of a process, or the thread itself where that one has ended: its number may be another's.
+    fn leader_of(&mut self, thread: TaskId) -> TaskId {
+        let (leader, mm) = (self.context(thread).leader, self.context(thread).mm);
+        let lives = self.tasks[leader.index()]
+            .as_ref()
+            .is_some_and(|context| context.mm == mm && !matches!(context.pending, Pending::Dying));
+        if lives { leader } else { thread }
     }
 
     fn new_mm(&mut self) -> u32 {
@@ -491,8 +500,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let irq = self.os.irq.queue_request_irq(cpu);
             return self.raise_irq(until, irq, Cause::Done { task, sleep });
         }
+        let rests = matches!(context.pending, Pending::Syscall(Syscall::Xfsaild(_)));
+        // msecs_to_jiffies() rounds up.
+        let until = if rests { self.timeout(cpu, self.jiffies_until(cpu, until)) } else { until };
         let soft = Ps::from(until);
-        if matches!(context.pending, Pending::Syscall(Syscall::Timeout { .. } | Syscall::Xfsaild(_))) {
+        if rests || matches!(self.context(task).pending, Pending::Syscall(Syscall::Timeout { .. })) {
             // The jiffy itself: `until` was rounded down to nanoseconds.
             let jiffy = self.ticks.of(soft.0 + 999);
             let at = Ps(jiffy * self.tick_period.0);

@@ -2,6 +2,7 @@
 
 mod charges;
 mod equivalence;
+mod files;
 mod futex;
 mod interrupts;
 mod invariants;
@@ -14,4 +15,5 @@ mod pipe;
 mod preempt;
 mod scenario;
 mod scenarios;
+mod threads;
 mod ticks;

@@ -119,6 +119,8 @@ impl Journal {
     /// now; otherwise it is about to sleep.
     pub fn start_this_handle<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) -> bool {
         sched.arch_mut().atomic(cpu, self.state_lock);
+        // wait_on_bit_io()
+        sched.set_in_iowait(cpu, self.phase == Phase::Blocks);
         let queue = match self.phase {
             Phase::Running | Phase::JFlush => {
                 self.updates += 1;
@@ -129,7 +131,7 @@ impl Journal {
             Phase::Locked => &mut self.locked,
             Phase::Blocks => &mut self.shadow,
         };
-        queue.prepare_to_wait(sched, cpu, task, false);
+        queue.prepare_uninterruptible(sched, cpu, task, false);
         false
     }
 
@@ -196,7 +198,7 @@ impl Os {
                 }
             }
         }
-        self.fs().journal.done_commit.prepare_to_wait(sched, cpu, task, false);
+        self.fs().journal.done_commit.prepare_uninterruptible(sched, cpu, task, false);
         Step::Sleep { until: None }
     }
 
@@ -215,8 +217,10 @@ impl Os {
         let BioKind::Data { file, .. } = bio.kind else { unreachable!("only data are converted") };
         let journal = &mut fs.journal;
         sched.arch_mut().atomic(cpu, journal.state_lock);
-        if journal.shadows.contains(&Block::Inodes(file.0 / INODES_OF_BLOCK)) {
-            journal.shadow.prepare_to_wait(sched, cpu, worker, false);
+        let shadowed = journal.shadows.contains(&Block::Inodes(file.0 / INODES_OF_BLOCK));
+        sched.set_in_iowait(cpu, shadowed);
+        if shadowed {
+            journal.shadow.prepare_uninterruptible(sched, cpu, worker, false);
             return Step::Sleep { until: None };
         }
         journal.shadow.finish_wait(sched, cpu, worker);

@@ -325,7 +325,7 @@ impl Net {
         sched.arch_mut().unlock(cpu, lock);
         match tp.owned {
             Some(owner) if owner != task => {
-                tp.lock_wq.prepare_to_wait(sched, cpu, task, true);
+                tp.lock_wq.prepare_uninterruptible(sched, cpu, task, true);
                 false
             }
             _ => {

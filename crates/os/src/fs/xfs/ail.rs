@@ -8,8 +8,8 @@
 use super::item::{Buffer, Item};
 use super::{Log, Stage};
 use crate::block::BioId;
+use crate::fs::FileSystem;
 use crate::fs::bio::BioKind;
-use crate::fs::{FileSystem, JIFFY};
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
 use sched::sched::{TaskId, TaskState, WakeFlags};
@@ -299,7 +299,7 @@ impl Os {
     /// The end of xfs_trans_ail.c: xfsaild_push(): how long to wait for what was submitted.
     fn xfsaild_rest(&mut self, seen: &Xfsaild) -> Turn {
         let ail = &mut self.fs().xfs.ail;
-        let jiffies = if seen.count == 0 || seen.at >= ail.target_prev {
+        let ms = if seen.count == 0 || seen.at >= ail.target_prev {
             ail.last_pushed = 0;
             50
         } else if (seen.stuck + seen.flushing) * 100 / seen.count > 90 {
@@ -308,7 +308,7 @@ impl Os {
         } else {
             10
         };
-        Turn::Rest(Ns(Ns::from_ms(jiffies).0.next_multiple_of(JIFFY.0)))
+        Turn::Rest(Ns::from_ms(ms))
     }
 
     /// xfs_buf_item.c: xfs_buf_iodone() and xfs_inode_item.c: xfs_iflush_done(), in a worker: what was written is in its place, unless it has

@@ -44,7 +44,7 @@ impl Log {
         let [context, list] = [2, 3].map(|name| self.line(name));
         sched.arch_mut().atomic(cpu, context);
         if matches!(self.push, Push::Swapping) {
-            self.context_wait.prepare_to_wait(sched, cpu, task, false);
+            self.context_wait.prepare_uninterruptible(sched, cpu, task, true);
             return false;
         }
         self.context_wait.finish_wait(sched, cpu, task);
@@ -143,7 +143,7 @@ impl Os {
                 Push::Writing { checkpoint, left } => {
                     // xfs_log.c: xlog_state_get_iclog_space()
                     if log.in_flight.len() == ICLOGS {
-                        log.flush_wait.prepare_to_wait(sched, cpu, task, false);
+                        log.flush_wait.prepare_uninterruptible(sched, cpu, task, true);
                         return Step::Sleep { until: None };
                     }
                     log.flush_wait.finish_wait(sched, cpu, task);

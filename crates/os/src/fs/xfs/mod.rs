@@ -228,7 +228,7 @@ impl Os {
         };
         if self.fs().xfs.pushed < checkpoint {
             self.xlog_cil_push_now(sched, cpu, checkpoint);
-            self.fs().xfs.push_wait.prepare_to_wait(sched, cpu, task, false);
+            self.fs().xfs.push_wait.prepare_uninterruptible(sched, cpu, task, true);
             return Step::Sleep { until: None };
         }
         self.sync_iclog(sched, cpu, task, checkpoint, stage)
@@ -260,15 +260,15 @@ impl Os {
             let at = log.in_flight.partition_point(|buffer| buffer.last < checkpoint) as u64;
             let buffer = log.buffers + at;
             *stage = Stage::Log { checkpoint, buffer, flushed };
-            log.iclog(buffer).force_wait.prepare_to_wait(sched, cpu, task, false);
+            log.iclog(buffer).force_wait.prepare_uninterruptible(sched, cpu, task, true);
         } else if matches!(*stage, Stage::Push(_)) && !log.in_flight.is_empty() {
             *stage = Stage::Prior { checkpoint, buffer: next - 1 };
-            log.iclog(next - 1).write_wait.prepare_to_wait(sched, cpu, task, false);
+            log.iclog(next - 1).write_wait.prepare_uninterruptible(sched, cpu, task, true);
         } else {
             // All that was pushed by now goes with it.
             *stage = Stage::Log { checkpoint, buffer: next, flushed: true };
             self.xlog_sync(sched, cpu, task);
-            self.fs().xfs.iclog(next).force_wait.prepare_to_wait(sched, cpu, task, false);
+            self.fs().xfs.iclog(next).force_wait.prepare_uninterruptible(sched, cpu, task, true);
         }
         Step::Sleep { until: None }
     }

@@ -1,0 +1,118 @@
+//! File systems: how those sleep who wait for a journal, and for how long its threads do.
+
+use machine::hardware::Hardware;
+use machine::idle::IdleRules;
+use machine::prices::Prices;
+use machine::topology::{Numbering, from_synthetic};
+use os::fs::{Completion, Device, FileId, FsKind, FsOp, FsRules, WriteCache};
+use os::irq::IrqRules;
+use os::timer_wheel::TimerWheel;
+use os::{Os, OsRules};
+use sched::core::{Boot, Sched};
+use sched::sched::{TaskId, TaskState};
+use sched::trace::{Event, Sink};
+use sched::versions::V6_1;
+use sim::engine::{End, LinuxSim, Sim};
+use sim::program::{Op, Steps, TaskSpec};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use units::{CpuId, Ns};
+
+/// Who slept and how, and from when until when, by name.
+#[derive(Clone, Default)]
+struct Sleeps(Rc<RefCell<Watched>>);
+
+#[derive(Default)]
+struct Watched {
+    names: BTreeMap<TaskId, String>,
+    since: BTreeMap<TaskId, (TaskState, Ns)>,
+    sleeps: Vec<(String, TaskState, Ns, Ns)>,
+}
+
+impl Sink for Sleeps {
+    fn event(&mut self, at: Ns, _cpu: CpuId, event: &Event) {
+        let watched = &mut *self.0.borrow_mut();
+        match event {
+            Event::SchedSwitch { prev: Some(prev), prev_state, preempt: false, .. } => {
+                watched.since.insert(*prev, (*prev_state, at));
+            }
+            Event::SchedWaking { task, .. } => {
+                if let Some((state, since)) = watched.since.remove(task) {
+                    watched.sleeps.push((watched.names[task].clone(), state, since, at));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn task(&mut self, task: TaskId, _pid: u32, comm: &str, _prio: i32) {
+        self.0.borrow_mut().names.insert(task, comm.to_string());
+    }
+}
+
+impl Sleeps {
+    fn of(&self, name: &str) -> Vec<(TaskState, Ns, Ns)> {
+        let watched = self.0.borrow();
+        let sleeps = watched.sleeps.iter().filter(|sleep| sleep.0 == name);
+        sleeps.map(|&(_, state, since, until)| (state, since, until)).collect()
+    }
+}
+
+/// Two CPUs on which nothing takes time but the disk.
+fn machine(kind: FsKind, wheel: TimerWheel) -> (LinuxSim<false>, Sleeps) {
+    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    let kernel = V6_1;
+    let sleeps = Sleeps::default();
+    let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
+    hardware.set_sink(Box::new(sleeps.clone()));
+    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
+    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_1), 250);
+    sim.os.fs_rules = FsRules::V6_1;
+    sim.os.irq.rules = IrqRules { wheel, ..IrqRules::V6_1 };
+    let (write, flush) = (Ns(50_000), Ns(200_000));
+    sim.os.mount(kind, Device::new(write, flush, 4, WriteCache::ForceUnitAccess, Completion::Submitter));
+    sim.start_kernel_threads();
+    (sim, sleeps)
+}
+
+fn writer(number: u32, times: u32) -> TaskSpec {
+    let ops = (0..times).flat_map(move |time| {
+        let file = FileId(number * 1_000 + time);
+        let write = FsOp::Write { file, bytes: 8_192, fresh: true };
+        [FsOp::Open { file, create: true }, write, FsOp::Fsync(file)].map(Op::Fs)
+    });
+    TaskSpec::new("writer", Steps(ops))
+}
+
+#[test]
+fn who_waits_for_a_journal_does_so_uninterruptibly() {
+    for kind in [FsKind::Xfs, FsKind::Ext4] {
+        let (mut sim, sleeps) = machine(kind, TimerWheel::Levels);
+        for number in 0..4 {
+            sim.spawn(CpuId(0), writer(number, 20));
+        }
+        assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+        let writers = sleeps.of("writer");
+        assert!(writers.len() > 4 * 20 * 2, "{kind:?}: for data, and for the journal: {}", writers.len());
+        assert!(writers.iter().all(|sleep| sleep.0 == TaskState::Uninterruptible), "{kind:?}");
+    }
+}
+
+#[test]
+fn xfsaild_rests_as_long_as_the_wheel_makes_of_it() {
+    for (wheel, jiffies, other) in [(TimerWheel::Cascading, 13, 14), (TimerWheel::Levels, 14, 13)] {
+        let (mut sim, sleeps) = machine(FsKind::Xfs, wheel);
+        // So many that a quarter of the log is to be written to its place.
+        for number in 0..32 {
+            sim.spawn(CpuId(0), writer(number, 600));
+        }
+        let rest = [Op::SleepUntil(Ns::from_ms(2_000))];
+        sim.spawn(CpuId(1), TaskSpec::new("rest", Steps(rest.into_iter())));
+        assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+        // 50 ms where there is nothing to push.
+        let between = |(_, since, until): (TaskState, Ns, Ns)| until.0 / 4_000_000 - since.0 / 4_000_000;
+        let rests: Vec<u64> = sleeps.of("xfsaild").into_iter().map(between).collect();
+        assert!(rests.contains(&jiffies) && !rests.contains(&other), "{wheel:?}: {rests:?}");
+    }
+}
