@@ -191,7 +191,7 @@ fn a_fair_server_waits_longer_by_what_fair_tasks_had_from_when_its_timer_expired
     let mut s = machine(V6_12, 1);
     let timer = SchedTimer::DlServer(CPU0);
     let fifo = SchedAttr { sched_policy: Policy::Fifo, sched_priority: 1, ..SchedAttr::NORMAL };
-    let first = s.starts(CPU0, fifo.clone());
+    let first = s.starts(CPU0, fifo);
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
     s.later(1_500);
     let begin = s.arch.0;
