@@ -1,16 +1,12 @@
 //! Mutexes and the like over futexes: who is woken first, when an unlock goes into the kernel, and what is left of an owner that has ended.
 
-use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use crate::booted;
 use machine::prices::Prices;
-use machine::topology::{Numbering, from_synthetic};
 use os::sync::{MutexId, SyncOp};
-use os::{Os, OsRules, paths};
+use os::{OsRules, paths};
 use sched::attr::SchedAttr;
-use sched::core::{Boot, Sched};
 use sched::sched::Policy;
-use sched::versions::V6_1;
-use sim::engine::{End, LinuxSim, Sim};
+use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Steps, TaskSpec};
 use units::{CpuId, Cycles, Ns};
 
@@ -18,13 +14,9 @@ const CPU: CpuId = CpuId(0);
 
 /// One CPU of 1 GHz on which only futex wakes take time: 1 us.
 fn machine() -> LinuxSim<true> {
-    let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
     let mut prices = Prices::free();
     prices.paths[paths::FUTEX_WAKE.0 as usize] = Cycles(1_000);
-    let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
-    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_1), 250)
+    booted("pack:1 core:1 pu:1", prices, OsRules::V6_1)
 }
 
 fn fifo(priority: u32) -> SchedAttr {

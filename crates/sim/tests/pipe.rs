@@ -1,14 +1,10 @@
 //! Pipes: who gets room that appears, and where.
 
-use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use crate::booted;
 use machine::prices::Prices;
-use machine::topology::{Numbering, from_synthetic};
+use os::OsRules;
 use os::pipe::{PAGE_SIZE, PIPE_DEF_BUFFERS, PipeRules};
-use os::{Os, OsRules};
-use sched::core::{Boot, Sched};
-use sched::versions::V6_1;
-use sim::engine::{End, LinuxSim, Sim};
+use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Steps, TaskSpec};
 use units::{CpuId, Ns};
 
@@ -17,11 +13,7 @@ const FULL: u64 = PAGE_SIZE * PIPE_DEF_BUFFERS as u64;
 
 /// One CPU on which nothing takes time.
 fn machine(pipe: PipeRules) -> LinuxSim<false> {
-    let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
-    let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
-    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { pipe, ..OsRules::V6_1 }), 250)
+    booted("pack:1 core:1 pu:1", Prices::free(), OsRules { pipe, ..OsRules::V6_1 })
 }
 
 #[test]

@@ -1,17 +1,13 @@
 //! Where a task that executes in the kernel gives way, by the kernel's preemption model.
 
-use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use crate::booted;
 use machine::prices::Prices;
-use machine::topology::{Numbering, from_synthetic};
 use os::preempt::Preempt;
 use os::sync::SyncOp;
-use os::{Os, OsRules, paths};
+use os::{OsRules, paths};
 use sched::attr::SchedAttr;
-use sched::core::{Boot, Sched};
 use sched::sched::Policy;
-use sched::versions::V6_1;
-use sim::engine::{End, LinuxSim, Sim};
+use sim::engine::{End, LinuxSim};
 use sim::program::{Op, Outcome, Program, TaskSpec};
 use std::collections::VecDeque;
 use units::{CpuId, Cycles, Ns};
@@ -35,13 +31,9 @@ fn fifo(priority: u32) -> SchedAttr {
 
 /// One CPU of 1 GHz on which only forks take time: 10 ms.
 fn machine(preempt: Preempt) -> LinuxSim<true> {
-    let topology = from_synthetic("pack:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
     let mut prices = Prices::free();
     prices.paths[paths::DO_FORK.0 as usize] = Cycles(10_000_000);
-    let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
-    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { preempt, ..OsRules::V6_1 }), 250)
+    booted("pack:1 core:1 pu:1", prices, OsRules { preempt, ..OsRules::V6_1 })
 }
 
 fn run(sim: &mut LinuxSim<true>) {

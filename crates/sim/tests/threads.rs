@@ -1,22 +1,14 @@
 //! Threads whose process's first one is gone.
 
-use machine::hardware::Hardware;
-use machine::idle::IdleRules;
+use crate::booted;
 use machine::prices::Prices;
-use machine::topology::{Numbering, from_synthetic};
-use os::{Os, OsRules};
-use sched::core::{Boot, Sched};
-use sched::versions::V6_1;
-use sim::engine::{End, LinuxSim, Sim};
+use os::OsRules;
+use sim::engine::{End, LinuxSim};
 use sim::program::{AddressSpace, Op, Outcome, Steps, TaskSpec};
 use units::{CpuId, Ns};
 
 fn machine() -> LinuxSim<false> {
-    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
-    let kernel = V6_1;
-    let hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
-    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_1), 250)
+    booted("pack:1 l3:1 core:2 pu:1", Prices::free(), OsRules::V6_1)
 }
 
 fn thread(program: impl sim::program::Program + 'static) -> TaskSpec {
