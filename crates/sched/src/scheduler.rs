@@ -62,6 +62,10 @@ pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
     /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
+    /// kernel/smp.c: smp_call_function_single_async(): has `to` look at what `cpu` has left for it, in that interrupt or as it leaves its polling.
+    fn smp_call_function_single_async(&mut self, cpu: CpuId, to: CpuId);
+    /// core.c: cpus_share_cache().
+    fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool;
     /// The head of the idle loop, once each time that the CPU goes idle.
     fn idle_loop_enter(&mut self, cpu: CpuId);
     /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
@@ -297,6 +301,15 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.on_cpu(cpu);
         self.irq_work_run();
         Sched::scheduler_ipi(self)
+    }
+
+    fn smp_call_function_single_async(&mut self, cpu: CpuId, to: CpuId) {
+        self.on_cpu(cpu);
+        Sched::smp_call_function_single_async(self, to);
+    }
+
+    fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool {
+        Sched::cpus_share_cache(self, this, that)
     }
 
     #[inline(always)]

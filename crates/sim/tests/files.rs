@@ -4,7 +4,7 @@ use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use os::fs::{Completion, Device, FileId, FsKind, FsOp, FsRules, WriteCache};
+use os::fs::{Completion, Device, FileId, FsKind, FsOp, FsRules, ScsiPath, WriteCache};
 use os::irq::IrqRules;
 use os::timer_wheel::TimerWheel;
 use os::{Os, OsRules};
@@ -17,7 +17,7 @@ use sim::program::{Op, Steps, TaskSpec};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use units::{CpuId, Ns};
+use units::{CpuId, CpuMask, Ns};
 
 /// Who slept and how, and from when until when, by name.
 #[derive(Clone, Default)]
@@ -61,17 +61,27 @@ impl Sleeps {
 
 /// Two CPUs on which nothing takes time but the disk.
 fn machine(kind: FsKind, wheel: TimerWheel) -> (LinuxSim<false>, Sleeps) {
-    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    mounted("pack:1 l3:1 core:2 pu:1", kind, wheel, Completion::Submitter, FsRules::V6_1)
+}
+
+fn mounted(
+    shape: &str,
+    kind: FsKind,
+    wheel: TimerWheel,
+    completion: Completion,
+    rules: FsRules,
+) -> (LinuxSim<false>, Sleeps) {
+    let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
     let kernel = V6_1;
     let sleeps = Sleeps::default();
     let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     hardware.set_sink(Box::new(sleeps.clone()));
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
     let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_1), 250);
-    sim.os.fs_rules = FsRules::V6_1;
+    sim.os.fs_rules = rules;
     sim.os.irq.rules = IrqRules { wheel, ..IrqRules::V6_1 };
     let (write, flush) = (Ns(50_000), Ns(200_000));
-    sim.os.mount(kind, Device::new(write, flush, 4, WriteCache::ForceUnitAccess, Completion::Submitter));
+    sim.os.mount(kind, Device::new(write, flush, 4, WriteCache::ForceUnitAccess, completion));
     sim.start_kernel_threads();
     (sim, sleeps)
 }
@@ -115,4 +125,29 @@ fn xfsaild_rests_as_long_as_the_wheel_makes_of_it() {
         let rests: Vec<u64> = sleeps.of("xfsaild").into_iter().map(between).collect();
         assert!(rests.contains(&jiffies) && !rests.contains(&other), "{wheel:?}: {rests:?}");
     }
+}
+
+/// How often the workers of each CPU were woken while somebody on `cpu` wrote fresh blocks and made them durable. The disk's interrupt comes to
+/// CPU 0, which shares a cache with CPU 1.
+fn ended_by(cpu: u16, completion: Completion, scsi: ScsiPath) -> [usize; 4] {
+    let rules = FsRules { scsi, ..FsRules::V6_1 };
+    let (mut sim, sleeps) = mounted("pack:2 l3:1 core:2 pu:1", FsKind::Xfs, TimerWheel::Levels, completion, rules);
+    let spec = TaskSpec { cpus: Some(CpuMask::single(CpuId(cpu))), ..writer(0, 20) };
+    sim.spawn(CpuId(cpu), spec);
+    assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+    [0, 1, 2, 3].map(|cpu| (0..2).map(|number| sleeps.of(&format!("kworker/{cpu}:{number}")).len()).sum())
+}
+
+#[test]
+fn a_request_ends_in_the_caches_of_who_submitted_it() {
+    // xfs_end_io() and what follows a write of the log are left to a worker of the CPU where the request ends.
+    for scsi in [ScsiPath::Legacy, ScsiPath::Mq] {
+        for (cpu, ends) in [(0, 0), (1, 0), (2, 2), (3, 3)] {
+            let woken = ended_by(cpu, Completion::Fixed, scsi);
+            let others: usize = woken.iter().sum::<usize>() - woken[ends];
+            assert!(woken[ends] >= 20 && others == 0, "{scsi:?}, of CPU {cpu}: {woken:?}");
+        }
+    }
+    let woken = ended_by(1, Completion::Submitter, ScsiPath::Mq);
+    assert!(woken[1] >= 20 && woken[0] == 0, "{woken:?}");
 }

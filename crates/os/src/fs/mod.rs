@@ -12,11 +12,13 @@
 //! device, writing back data that nobody flushes, memory pressure, what several tasks contend for in one directory (every client has its own).
 
 mod bio;
+mod complete;
 mod device;
 mod ext4;
 mod groups;
 mod xfs;
 
+pub use complete::ScsiPath;
 pub use device::{Completion, Device, WriteCache};
 pub use ext4::Jbd2;
 pub use xfs::Xfsaild;
@@ -26,6 +28,7 @@ use crate::irq::IrqId;
 use crate::workqueue::Work;
 use crate::{Os, Step, charge, paths};
 use bio::{BioKind, Bios};
+use complete::Completions;
 use groups::{AG_COUNT, Groups, Header};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -67,18 +70,23 @@ pub struct FsRules {
     pub cil_push: CilPush,
     pub iversion: IVersion,
     pub fresh_blocks: FreshBlocks,
+    pub scsi: ScsiPath,
 }
 
 impl FsRules {
-    pub const V4_5: FsRules =
-        FsRules { cil_push: CilPush::Bound, iversion: IVersion::EveryWrite, fresh_blocks: FreshBlocks::Written };
+    pub const V4_5: FsRules = FsRules {
+        cil_push: CilPush::Bound,
+        iversion: IVersion::EveryWrite,
+        fresh_blocks: FreshBlocks::Written,
+        scsi: ScsiPath::Legacy,
+    };
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
     pub const V6_1: FsRules =
-        FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, ..Self::V4_16 };
+        FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, scsi: ScsiPath::Mq, ..Self::V4_16 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 3] {
-        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting()]
+    pub fn settings(&self) -> [Setting; 4] {
+        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting(), self.scsi.setting()]
     }
 
     /// Switches one alone.
@@ -87,6 +95,7 @@ impl FsRules {
             CilPush::KEY => self.cil_push.switch(value),
             IVersion::KEY => self.iversion.switch(value),
             FreshBlocks::KEY => self.fresh_blocks.switch(value),
+            ScsiPath::KEY => self.scsi.switch(value),
             _ => Switched::UnknownKey,
         }
     }
@@ -218,6 +227,7 @@ pub struct FileSystem {
     irq: Option<IrqId>,
     inodes: Vec<Inode>,
     bios: Bios,
+    completions: Completions,
     xfs: xfs::Log,
     groups: Groups,
     journal: ext4::Journal,
@@ -287,6 +297,7 @@ impl Os {
             irq: None,
             inodes: Vec::new(),
             bios: Bios::default(),
+            completions: Completions::default(),
             xfs,
             groups: Groups::new(headers),
             journal,
