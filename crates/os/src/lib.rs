@@ -44,6 +44,7 @@ pub struct OsRules {
     pub migration_limit: MigrationLimit,
     pub net: NetRules,
     pub pi: PiRules,
+    pub unbound: workqueue::UnboundPods,
 }
 
 /// Built as kernel/Kconfig.preempt has it where nobody chooses (v4), or as Debian's (v6).
@@ -54,6 +55,7 @@ impl OsRules {
         migration_limit: MigrationLimit::PerWindow,
         net: NetRules::V4_5,
         pi: PiRules::V4_5,
+        unbound: workqueue::UnboundPods::Node,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V6_1: OsRules = OsRules {
@@ -62,8 +64,10 @@ impl OsRules {
         migration_limit: MigrationLimit::None,
         net: NetRules::V6_1,
         pi: PiRules::V6_1,
+        unbound: workqueue::UnboundPods::Node,
     };
-    pub const V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OsRules::V6_1 };
+    pub const V6_12: OsRules =
+        OsRules { net: NetRules::V6_12, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };
 }
 
 /// Everything the rest of the kernel keeps.

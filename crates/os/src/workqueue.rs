@@ -1,25 +1,36 @@
 //! kernel/workqueue.c: work that is left to kernel threads.
 //!
 //! A bound queue's work is done by a worker of the pool of the CPU that queued it, normal or of high priority; an unbound queue's by any
-//! worker of one pool whose workers may run everywhere. A pool wakes one idle worker when work comes and none of its workers runs
+//! worker of the pool of that CPU's pod ([`UnboundPods`]). A pool wakes one idle worker when work comes and none of its workers runs
 //! (concurrency management of bound pools; unbound ones wake one each time).
 //!
 //! When a worker sleeps in the middle of its work and its bound pool has more to do, another one of the pool takes over.
 //!
 //! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
-//! does, and [`UNBOUND_WORKERS`] unbound ones. Absent: the creation of workers on demand, rescuers, CPU-intensive work.
+//! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, pods that change as CPUs go and
+//! come.
 
 use crate::block::BioId;
 use crate::kthread::driver_waits;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
+use sched::behaviour;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::{CpuId, Ns};
+use units::{CpuId, CpuMask, Ns};
 
-/// Workers of the unbound pool.
+behaviour! {
+    /// Which CPUs share a pool of unbound workers, and where those run.
+    pub enum UnboundPods = "workqueue.unbound" {
+        Node = "node", since "v3.10", commit "4c16bd327c74", "those of a NUMA node, where its workers stay";
+        Cache = "cache", since "v6.6", commit "8639ecebc9b1",
+            "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
+    }
+}
+
+/// Workers of an unbound pool.
 pub const UNBOUND_WORKERS: usize = 4;
 
 /// A pool by its place in [`Workqueues`].
@@ -73,6 +84,17 @@ pub enum Work {
     BufDone(BioId),
 }
 
+/// A worker that [`Os::workqueue_init`] asks for.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    pub pool: PoolId,
+    /// `kworker/...`
+    pub comm: String,
+    /// Where it may run; `None`: everywhere.
+    pub cpus: Option<CpuMask>,
+    pub highpri: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Pool {
     line: Line,
@@ -81,12 +103,18 @@ struct Pool {
     /// Workers that have never run.
     new: Vec<TaskId>,
     running: u32,
+    /// `__pod_cpumask`, where its workers are to be woken though they may run elsewhere.
+    pod: Option<CpuMask>,
 }
 
 impl Pool {
-    /// workqueue.c: wake_up_worker(): an idle worker, if there is one, is to look.
-    fn wake_up_worker<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: an idle worker, if there is one, is to look.
+    #[doc(alias = "wake_up_worker")]
+    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
         if let Some(worker) = self.idle.pop() {
+            if let Some(pod) = &self.pod {
+                sched.set_wake_cpu_within(cpu, worker, pod);
+            }
             sched.wake(cpu, worker, WakeFlags::NONE);
         } else if let Some(worker) = self.new.pop() {
             sched.wake_up_new_task(cpu, worker);
@@ -98,10 +126,12 @@ impl Pool {
     }
 }
 
-/// All pools: of each CPU the normal and the high-priority one, then the unbound one.
+/// All pools: of each CPU the normal and the high-priority one, then each pod's.
 #[derive(Clone, Debug, Default)]
 pub struct Workqueues {
     pools: Vec<Pool>,
+    /// Of which pod each CPU is.
+    pod_of: Vec<u32>,
 }
 
 impl Workqueues {
@@ -113,26 +143,42 @@ impl Workqueues {
         PoolId(match queue {
             Queue::Bound => 2 * cpu.index() as u32,
             Queue::BoundHighpri => 2 * cpu.index() as u32 + 1,
-            Queue::Unbound => self.pools.len() as u32 - 1,
+            Queue::Unbound => 2 * self.pod_of.len() as u32 + self.pod_of[cpu.index()],
         })
     }
 }
 
 impl Os {
-    /// Makes the pools of a machine with `nr_cpus` CPUs, and says which workers they need: the pool, the CPU, and whether it is of
-    /// high priority.
-    pub fn workqueue_init(&mut self, nr_cpus: usize) -> Vec<(PoolId, Option<CpuId>, bool)> {
-        for _ in 0..=2 * nr_cpus {
+    /// Makes the pools of a machine with these `pods`, of which every CPU is in one, and says which workers they need.
+    pub fn workqueue_init(&mut self, pods: &[CpuMask]) -> Vec<WorkerSpec> {
+        let nr_cpus = pods.iter().map(CpuMask::weight).sum();
+        let pod_of = |cpu| pods.iter().position(|pod| pod.contains(cpu)).expect("every CPU is in a pod") as u32;
+        self.workqueues.pod_of = (0..nr_cpus).map(CpuId::new).map(pod_of).collect();
+        let alone = pods.len() == 1;
+        let follows = self.rules.unbound == UnboundPods::Cache && !alone;
+        let pod_cpus = pods.iter().map(|pod| follows.then(|| pod.clone()));
+        for pod in std::iter::repeat_n(None, 2 * nr_cpus).chain(pod_cpus) {
             let line = self.allocate(1);
-            let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), new: Vec::new(), running: 0 };
+            let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), new: Vec::new(), running: 0, pod };
             self.workqueues.pools.push(pool);
         }
-        let of_cpu =
-            |cpu: CpuId| [(Queue::Bound, cpu, false), (Queue::Bound, cpu, false), (Queue::BoundHighpri, cpu, true)];
-        let bound = (0..nr_cpus).map(CpuId::new).flat_map(of_cpu);
-        let bound = bound.map(|(queue, cpu, high)| (self.workqueues.id(queue, cpu), Some(cpu), high));
-        let unbound = self.workqueues.id(Queue::Unbound, CpuId(0));
-        bound.chain((0..UNBOUND_WORKERS).map(|_| (unbound, None, false))).collect()
+        let mut workers = Vec::new();
+        let mut worker = |pool: PoolId, comm: String, cpus: Option<CpuMask>, highpri: bool| {
+            workers.push(WorkerSpec { pool, comm, cpus, highpri });
+        };
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            for (queue, number, high) in [(Queue::Bound, 0, ""), (Queue::Bound, 1, ""), (Queue::BoundHighpri, 0, "H")] {
+                let comm = format!("kworker/{}:{number}{high}", cpu.index());
+                worker(self.workqueues.id(queue, cpu), comm, Some(CpuMask::single(cpu)), queue == Queue::BoundHighpri);
+            }
+        }
+        for pod in pods {
+            let pool = self.workqueues.id(Queue::Unbound, pod.first().expect("no pod is empty"));
+            for number in 0..UNBOUND_WORKERS {
+                worker(pool, format!("kworker/u{}:{number}", pool.0), (!follows && !alone).then(|| pod.clone()), false);
+            }
+        }
+        workers
     }
 
     /// A worker sleeps that has never run.
@@ -158,7 +204,7 @@ impl Os {
         sched.arch_mut().lock(cpu, pool.line);
         pool.items.push_back(work);
         if queue == Queue::Unbound || pool.running == 0 {
-            pool.wake_up_worker(sched, cpu);
+            pool.kick_pool(sched, cpu);
         }
         sched.arch_mut().unlock(cpu, pool.line);
     }
@@ -217,7 +263,7 @@ impl Os {
         let pool = self.workqueues.pool(id);
         pool.running = pool.running.saturating_sub(1);
         if pool.running == 0 && !pool.items.is_empty() {
-            pool.wake_up_worker(sched, cpu);
+            pool.kick_pool(sched, cpu);
         }
     }
 }

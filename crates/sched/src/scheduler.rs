@@ -34,6 +34,8 @@ pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
+    /// workqueue.c: kick_pool(): a task that sleeps is to be woken on one of `pod`'s CPUs, where it would not be.
+    fn set_wake_cpu_within(&mut self, cpu: CpuId, task: TaskId, pod: &CpuMask);
     /// The running task of `cpu` is about to sleep, or thought better of it.
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
     /// The running task sleeps for a block device.
@@ -306,6 +308,11 @@ impl<A: Arch> Scheduler for Sched<A> {
     fn smp_call_function_single_async(&mut self, cpu: CpuId, to: CpuId) {
         self.on_cpu(cpu);
         Sched::smp_call_function_single_async(self, to);
+    }
+
+    fn set_wake_cpu_within(&mut self, cpu: CpuId, task: TaskId, pod: &CpuMask) {
+        self.on_cpu(cpu);
+        Sched::set_wake_cpu_within(self, task, pod);
     }
 
     fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool {

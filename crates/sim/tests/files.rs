@@ -7,9 +7,11 @@ use machine::topology::{Numbering, from_synthetic};
 use os::fs::{Completion, Device, FileId, FsKind, FsOp, FsRules, ScsiPath, WriteCache};
 use os::irq::IrqRules;
 use os::timer_wheel::TimerWheel;
+use os::workqueue::UnboundPods;
 use os::{Os, OsRules};
 use sched::core::{Boot, Sched};
 use sched::sched::{TaskId, TaskState};
+use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
 use sched::versions::V6_1;
 use sim::engine::{End, LinuxSim, Sim};
@@ -71,13 +73,23 @@ fn mounted(
     completion: Completion,
     rules: FsRules,
 ) -> (LinuxSim<false>, Sleeps) {
+    mounted_by(shape, kind, wheel, completion, (OsRules::V6_1, rules))
+}
+
+fn mounted_by(
+    shape: &str,
+    kind: FsKind,
+    wheel: TimerWheel,
+    completion: Completion,
+    (os, rules): (OsRules, FsRules),
+) -> (LinuxSim<false>, Sleeps) {
     let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
     let kernel = V6_1;
     let sleeps = Sleeps::default();
     let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     hardware.set_sink(Box::new(sleeps.clone()));
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_1), 250);
+    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(os), 250);
     sim.os.fs_rules = rules;
     sim.os.irq.rules = IrqRules { wheel, ..IrqRules::V6_1 };
     let (write, flush) = (Ns(50_000), Ns(200_000));
@@ -150,4 +162,40 @@ fn a_request_ends_in_the_caches_of_who_submitted_it() {
     }
     let woken = ended_by(1, Completion::Submitter, ScsiPath::Mq);
     assert!(woken[1] >= 20 && woken[0] == 0, "{woken:?}");
+}
+
+/// Which pools' workers pushed checkpoints for writers on `cpus`, and how many slept on which CPU at the end.
+fn pushed_by(shape: &str, unbound: UnboundPods, cpus: &[u16]) -> (Vec<String>, Vec<CpuId>) {
+    let rules = (OsRules { unbound, ..OsRules::V6_1 }, FsRules::V6_1);
+    let (mut sim, sleeps) = mounted_by(shape, FsKind::Xfs, TimerWheel::Levels, Completion::Submitter, rules);
+    for (number, &cpu) in cpus.iter().enumerate() {
+        let spec = TaskSpec { cpus: Some(CpuMask::single(CpuId(cpu))), ..writer(number as u32, 20) };
+        sim.spawn(CpuId(cpu), spec);
+    }
+    assert_eq!(sim.run(Ns::from_ms(10_000)), End::Finished);
+    let watched = sleeps.0.borrow();
+    let woken = watched.sleeps.iter().filter(|(name, ..)| name.starts_with("kworker/u"));
+    let mut pools: Vec<String> = woken.map(|(name, ..)| name.split(':').next().expect("a name").to_string()).collect();
+    pools.sort();
+    pools.dedup();
+    let busy = |task: &TaskId| watched.sleeps.iter().any(|(name, ..)| *name == watched.names[task]);
+    let unbound = watched.names.iter().filter(|(_, name)| name.starts_with("kworker/u")).map(|(task, _)| task);
+    let mut on: Vec<CpuId> = unbound.filter(|task| busy(task)).map(|&task| sim.sched.task_cpu(task)).collect();
+    on.sort();
+    (pools, on)
+}
+
+#[test]
+fn unbound_workers_are_those_of_the_node_or_of_the_cache() {
+    use UnboundPods::{Cache, Node};
+    // Two nodes of two caches of two CPUs. Pools are numbered behind each CPU's two.
+    let shape = "pack:2 numa:1 l3:2 core:2 pu:1";
+    let (pools, on) = pushed_by(shape, Node, &[5]);
+    assert_eq!(pools, ["kworker/u17"]);
+    assert!(on.iter().all(|cpu| cpu.0 >= 4), "its workers stay in the node: {on:?}");
+    let (pools, on) = pushed_by(shape, Cache, &[5]);
+    assert_eq!(pools, ["kworker/u18"]);
+    assert!(on.iter().all(|&cpu| cpu == CpuId(4) || cpu == CpuId(5)), "they began on CPU 0: {on:?}");
+    assert_eq!(pushed_by(shape, Cache, &[0, 6]).0, ["kworker/u16", "kworker/u19"]);
+    assert_eq!(pushed_by("pack:1 l3:2 core:4 pu:1", Node, &[0, 6]).0, ["kworker/u16"], "one node, one pool");
 }
