@@ -23,7 +23,7 @@ pub mod workqueue;
 use memory::{Memory, MigrationLimit};
 use net::poll::EpollCall;
 use net::{Net, NetCall, NetRules, Socket};
-use pipe::{Pipe, PipeCall, PipeId, PipeRules};
+use pipe::{Pipe, PipeCall, PipeId, PipeRules, PipeSlots};
 use preempt::Preempt;
 use process::Processes;
 use sched::access::Path;
@@ -39,6 +39,7 @@ use units::{CpuId, CpuMask, Ns, Prng, Slots};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OsRules {
     pub pipe: PipeRules,
+    pub slots: PipeSlots,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
@@ -51,6 +52,7 @@ pub struct OsRules {
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
+        slots: PipeSlots::Mutex,
         preempt: Preempt::None,
         migration_limit: MigrationLimit::PerWindow,
         net: NetRules::V4_5,
@@ -60,14 +62,19 @@ impl OsRules {
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V6_1: OsRules = OsRules {
         pipe: PipeRules::Split,
+        slots: PipeSlots::RdWait,
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
         net: NetRules::V6_1,
         pi: PiRules::V6_1,
         unbound: workqueue::UnboundPods::Node,
     };
-    pub const V6_12: OsRules =
-        OsRules { net: NetRules::V6_12, unbound: workqueue::UnboundPods::Cache, ..OsRules::V6_1 };
+    pub const V6_12: OsRules = OsRules {
+        slots: PipeSlots::MutexAgain,
+        net: NetRules::V6_12,
+        unbound: workqueue::UnboundPods::Cache,
+        ..OsRules::V6_1
+    };
 }
 
 /// Everything the rest of the kernel keeps.
