@@ -33,7 +33,7 @@ use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
-use units::{CpuId, CpuMask, Ns, Prng, Slots};
+use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,6 +93,8 @@ pub struct Os {
     pub irq: irq::Irqs,
     rcu: rcu::Rcu,
     seed: u64,
+    /// 1 / HZ.
+    pub tick_period: Ps,
     net: Net,
     next_line: u32,
     /// What lies on lines that have names, from which one on: the name of each.
@@ -116,9 +118,9 @@ pub enum Syscall {
         until: Ns,
         armed: bool,
     },
-    /// schedule_timeout() of a kernel thread: until a jiffy.
+    /// schedule_timeout() of a kernel thread.
     Timeout {
-        until: Ns,
+        jiffies: u64,
         armed: bool,
     },
     /// A read of a block device that takes it `time` to answer; `until`: when it will have.
@@ -155,6 +157,8 @@ pub enum Step {
     Done(u64),
     /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
     Sleep { until: Option<Ns> },
+    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before.
+    Timeout { jiffies: u64 },
     /// It is preempted where it stands, and goes on there.
     Preempted,
     /// It goes on; what other CPUs do meanwhile finds it in the middle.
@@ -176,6 +180,7 @@ impl Os {
             irq: irq::Irqs::default(),
             rcu: rcu::Rcu::default(),
             seed: 0,
+            tick_period: Ps::from_ns(4_000_000),
             net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
@@ -189,6 +194,16 @@ impl Os {
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
         self.memory.set_seed(seed);
+    }
+
+    /// `jiffies` at a time of the simulated clock: its nanoseconds are rounded down, and a jiffy may begin in the middle of one.
+    pub(crate) fn jiffies(&self, now: Ns) -> u64 {
+        (now.0 * 1_000 + 999) / self.tick_period.0
+    }
+
+    /// time.c: msecs_to_jiffies(), which rounds up.
+    pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
+        Ps::from(Ns::from_ms(ms)).0.div_ceil(self.tick_period.0)
     }
 
     /// The random stream of a `purpose`, of the program or whoever else is its `owner`.
@@ -257,7 +272,7 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
-            Syscall::Timeout { until, armed } => schedule_timeout(sched, cpu, *until, armed),
+            Syscall::Timeout { jiffies, armed } => schedule_timeout(sched, cpu, *jiffies, armed),
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
@@ -292,17 +307,14 @@ fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: 
     Step::Sleep { until: Some(until) }
 }
 
-/// kernel/time/timer.c: schedule_timeout(), once the jiffy at which it fires is known.
-fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
-    if !*armed {
-        charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
-        *armed = true;
-    }
-    if sched.arch().sched_clock(cpu) >= until {
+/// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.
+fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, jiffies: u64, armed: &mut bool) -> Step {
+    if std::mem::replace(armed, true) {
         return Step::Done(0);
     }
+    charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Sleep { until: Some(until) }
+    Step::Timeout { jiffies }
 }
 
 /// A function's price, with nothing below it.

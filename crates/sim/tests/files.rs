@@ -81,6 +81,18 @@ fn mounted_by(
     kind: FsKind,
     wheel: TimerWheel,
     completion: Completion,
+    rules: (OsRules, FsRules),
+) -> (LinuxSim<false>, Sleeps) {
+    mounted_at(250, shape, kind, wheel, completion, rules)
+}
+
+/// The same with a tick of `hz`.
+fn mounted_at(
+    hz: u32,
+    shape: &str,
+    kind: FsKind,
+    wheel: TimerWheel,
+    completion: Completion,
     (os, rules): (OsRules, FsRules),
 ) -> (LinuxSim<false>, Sleeps) {
     let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
@@ -88,8 +100,8 @@ fn mounted_by(
     let sleeps = Sleeps::default();
     let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     hardware.set_sink(Box::new(sleeps.clone()));
-    let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(os), 250);
+    let boot = Boot::new(kernel, topology.cpu_topology(), hz);
+    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(os), hz);
     sim.os.fs_rules = rules;
     sim.os.irq.rules = IrqRules { wheel, ..IrqRules::V6_1 };
     let (write, flush) = (Ns(50_000), Ns(200_000));
@@ -198,4 +210,27 @@ fn unbound_workers_are_those_of_the_node_or_of_the_cache() {
     assert!(on.iter().all(|&cpu| cpu == CpuId(4) || cpu == CpuId(5)), "they began on CPU 0: {on:?}");
     assert_eq!(pushed_by(shape, Cache, &[0, 6]).0, ["kworker/u16", "kworker/u19"]);
     assert_eq!(pushed_by("pack:1 l3:2 core:4 pu:1", Node, &[0, 6]).0, ["kworker/u16"], "one node, one pool");
+}
+
+#[test]
+fn files_are_stamped_once_in_a_jiffy_of_the_kernels_own() {
+    let waits = |hz| {
+        let rules = (OsRules::V6_1, FsRules::V6_1);
+        let (kind, wheel) = (FsKind::Xfs, TimerWheel::Levels);
+        let (mut sim, sleeps) = mounted_at(hz, "pack:1 l3:1 core:2 pu:1", kind, wheel, Completion::Submitter, rules);
+        let file = FileId(1);
+        let first = [FsOp::Write { file, bytes: 4_096, fresh: true }, FsOp::Fsync(file)].map(Op::Fs);
+        let ops = (1..=100).flat_map(move |ms| {
+            let write = [FsOp::Write { file, bytes: 4_096, fresh: false }, FsOp::Fsync(file)].map(Op::Fs);
+            [Op::SleepUntil(Ns::from_ms(10 + ms))].into_iter().chain(write)
+        });
+        sim.spawn(CpuId(0), TaskSpec::new("writer", Steps(first.into_iter().chain(ops))));
+        assert_eq!(sim.run(Ns::from_ms(1_000)), End::Finished);
+        sleeps.of("writer").iter().filter(|sleep| sleep.0 == TaskState::Uninterruptible).count()
+    };
+    // For its data each time and for a flush of the disk, and in its place, once more, for the log when the file has got another stamp.
+    let (slow, usual, fast) = (waits(100), waits(250), waits(1_000));
+    assert!((210..=215).contains(&slow), "{slow}");
+    assert!((225..=230).contains(&usual), "{usual}");
+    assert!((300..=304).contains(&fast), "{fast}");
 }

@@ -36,7 +36,7 @@ use sched::behaviour;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::versions::{Setting, Switched};
-use units::{CpuId, Ns};
+use units::CpuId;
 use xfs::item::{self, Item, Transaction};
 
 behaviour! {
@@ -214,8 +214,8 @@ struct Inode {
     allocated: bool,
     /// The checkpoint, or transaction, that holds its last change; 0: none.
     logged: u64,
-    /// When its times were changed last: they are, at most once in a jiffy.
-    stamped: Option<Ns>,
+    /// The jiffy in which its times were changed last: the coarse clock, by which files are stamped, moves with each.
+    stamped: Option<u64>,
 }
 
 /// A mounted file system.
@@ -235,9 +235,6 @@ pub struct FileSystem {
 
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
-
-/// The kernel's coarse clock, by which files are stamped, moves so far at a time (HZ=250).
-const JIFFY: Ns = Ns(4_000_000);
 
 impl FileSystem {
     fn inode(&mut self, file: FileId) -> &mut Inode {
@@ -369,7 +366,7 @@ impl Os {
 
     /// What a call does by itself, up to the first place where it must be let in.
     fn in_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, op: FsOp) {
-        let now = sched.arch().sched_clock(cpu);
+        let jiffy = self.jiffies(sched.arch().sched_clock(cpu));
         charge(sched, cpu, path_of(op));
         match op {
             FsOp::Read { bytes } => sched.arch_mut().copy(cpu, u64::from(bytes)),
@@ -382,7 +379,6 @@ impl Os {
                 let inode = fs.inode(file);
                 inode.dirty += u64::from(bytes);
                 inode.fresh |= fresh;
-                let jiffy = Ns(now.0 / JIFFY.0);
                 let stamp = inode.stamped != Some(jiffy);
                 inode.stamped = Some(jiffy);
                 let counted = xfs && iversion == IVersion::EveryWrite;
