@@ -479,8 +479,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 if sched.keeps_wait_channels() {
                     sched.set_wait_channel(task, os.frames(call, true));
                 }
-                if let Some(until) = until {
-                    self.arm(cpu, task, until);
+                match until {
+                    Some(until) => self.arm(cpu, task, until),
+                    // The timer of the sleep before it, if that has not fired, is of no sleep any longer.
+                    None => self.context(task).sleep = 0,
                 }
                 self.switch(cpu, false);
             }

@@ -77,6 +77,13 @@ impl Wakeups {
     }
 }
 
+impl Wakeups {
+    /// How often `wakee` was woken, whoever ran there.
+    fn times(&self, wakee: TaskId) -> usize {
+        self.0.borrow().1.iter().filter(|pair| pair.1 == wakee).count()
+    }
+}
+
 const TCP: Transport = Transport::Tcp { nodelay: true };
 const VERSIONS: [NetRules; 4] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1, NetRules::V6_12];
 
@@ -346,5 +353,38 @@ fn random_streams_arrive_whole() {
     for seed in 0..300 {
         let (arrived, sent) = stream(seed);
         assert_eq!(arrived, sent, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_timer_of_an_acknowledgement_that_has_gone_wakes_nobody() {
+    for net in VERSIONS {
+        let wakeups = Wakeups::default();
+        let mut sim = machine(net, Preempt::None, Some(Box::new(wakeups.clone())));
+        let (client, server) = sim.os.connect(TCP, Buffers::default());
+        const ROUNDS: u32 = 30;
+        // Each request comes in two parts. After the first the server sleeps with an acknowledgement to be sent within 40 ms; it goes with the
+        // answer, 5 ms later, and then the server sleeps for the next request, which comes after 200 ms.
+        let answers = sim.spawn(
+            CpuId(0),
+            task("server", move |step, _| match step % 2 {
+                _ if step == 2 * ROUNDS => Op::Exit,
+                0 => receive(server, 200),
+                _ => Op::Send { socket: server, bytes: 100 },
+            }),
+        );
+        sim.spawn(
+            CpuId(1),
+            task("client", move |step, _| match step % 5 {
+                _ if step == 5 * ROUNDS => Op::Exit,
+                0 => Op::SleepFor(Ns::from_ms(200)),
+                1 | 3 => Op::Send { socket: client, bytes: 100 },
+                2 => Op::SleepFor(Ns::from_ms(5)),
+                _ => receive(client, 100),
+            }),
+        );
+        assert_eq!(sim.run(Ns::from_ms(20_000)), End::Finished);
+        let woken = wakeups.times(answers);
+        assert!(woken <= 2 * ROUNDS as usize, "{net:?}: {woken} times for {ROUNDS} requests of two parts");
     }
 }
