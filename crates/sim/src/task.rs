@@ -259,7 +259,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Kernel(turns) => {
                 let call = match turns {
-                    KernelLoop::Worker(pool, new) => Syscall::Worker(Worker::new(pool, new)),
+                    KernelLoop::Worker(pool) => Syscall::Worker(Worker::new(pool)),
                     KernelLoop::Kjournald2 => Syscall::Kjournald2(Jbd2::BEGIN),
                     KernelLoop::Xfsaild => Syscall::Xfsaild(Xfsaild::BEGIN),
                     KernelLoop::Sugov(policy) => Syscall::Sugov(Sugov::new(policy)),

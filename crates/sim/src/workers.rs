@@ -69,7 +69,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let nice = if worker.highpri { HIGHPRI_NICE_LEVEL } else { 0 };
             let spec = TaskSpec {
                 cpus: worker.cpus.map(|cpus| self.housekeeping(cpus)),
-                ..kthread(&worker.comm, nice, KernelLoop::Worker(pool, asleep))
+                ..kthread(&worker.comm, nice, KernelLoop::Worker(pool))
             };
             if asleep {
                 let task = self.fork_daemon(spec);
