@@ -14,6 +14,7 @@ use crate::features::Feature;
 use crate::foresee::Foresee;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
+use crate::leave::LeavesToOthers;
 use crate::profile::ProfileType;
 use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::stop_task::WaitsForStopper;
@@ -22,7 +23,7 @@ use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
+pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + WaitsForStopper {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;
@@ -34,8 +35,6 @@ pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
     fn wake_up_new_task(&mut self, cpu: CpuId, task: TaskId);
     /// Returns whether `task` slept and now does not.
     fn wake(&mut self, cpu: CpuId, task: TaskId, flags: WakeFlags) -> bool;
-    /// workqueue.c: kick_pool(): a task that sleeps is to be woken on one of `pod`'s CPUs, where it would not be.
-    fn set_wake_cpu_within(&mut self, cpu: CpuId, task: TaskId, pod: &CpuMask);
     /// The running task of `cpu` is about to sleep, or thought better of it.
     fn set_current_state(&mut self, cpu: CpuId, state: TaskState);
     /// The running task sleeps for a block device.
@@ -64,10 +63,6 @@ pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
     fn scheduler_tick(&mut self, cpu: CpuId) -> bool;
     /// The reschedule interrupt, or an idle loop that left its polling. Returns whether SCHED_SOFTIRQ is due.
     fn scheduler_ipi(&mut self, cpu: CpuId) -> bool;
-    /// kernel/smp.c: smp_call_function_single_async(): has `to` look at what `cpu` has left for it, in that interrupt or as it leaves its polling.
-    fn smp_call_function_single_async(&mut self, cpu: CpuId, to: CpuId);
-    /// core.c: cpus_share_cache().
-    fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool;
     /// The head of the idle loop, once each time that the CPU goes idle.
     fn idle_loop_enter(&mut self, cpu: CpuId);
     /// The tail of the idle loop: wakeups that were queued while it polled are finished. Returns as `scheduler_ipi`.
@@ -303,20 +298,6 @@ impl<A: Arch> Scheduler for Sched<A> {
         self.on_cpu(cpu);
         self.irq_work_run();
         Sched::scheduler_ipi(self)
-    }
-
-    fn smp_call_function_single_async(&mut self, cpu: CpuId, to: CpuId) {
-        self.on_cpu(cpu);
-        Sched::smp_call_function_single_async(self, to);
-    }
-
-    fn set_wake_cpu_within(&mut self, cpu: CpuId, task: TaskId, pod: &CpuMask) {
-        self.on_cpu(cpu);
-        Sched::set_wake_cpu_within(self, task, pod);
-    }
-
-    fn cpus_share_cache(&self, this: CpuId, that: CpuId) -> bool {
-        Sched::cpus_share_cache(self, this, that)
     }
 
     #[inline(always)]

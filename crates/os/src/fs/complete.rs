@@ -41,7 +41,8 @@ fn of(lists: &mut Slots<Vec<BioId>>, cpu: CpuId) -> &mut Vec<BioId> {
 }
 
 impl Os {
-    /// The device's interrupt: nvme_irq()'s and ahci's way to the end of a request. blk-softirq.c: __blk_complete_request().
+    /// block/blk-softirq.c: blk_complete_request(), with __blk_complete_request(): the device's interrupt has found that a request is done.
+    #[doc(alias = "__blk_complete_request")]
     #[doc(alias = "blk_mq_complete_request")]
     #[doc(alias = "blk_mq_complete_request_remote")]
     pub fn blk_complete_request<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
