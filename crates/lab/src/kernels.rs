@@ -8,7 +8,8 @@ use os::OsRules;
 use os::fs::FsRules;
 use os::irq::IrqRules;
 use os::memory::MigrationLimit;
-use os::pipe::PipeRules;
+use os::pipe::{PipeRules, PipeSlots};
+use os::workqueue::UnboundPods;
 use sched::versions::{self, Kernel, Setting, Switched};
 
 /// A kernel build: every behaviour that differs between versions, in one space of keys.
@@ -62,7 +63,12 @@ impl Build {
     /// Every behaviour, as this kernel has it.
     pub fn settings(&self) -> Vec<Setting> {
         let mut settings = self.sched.settings();
-        settings.extend([self.os.pipe.setting(), self.os.migration_limit.setting()]);
+        settings.extend([
+            self.os.pipe.setting(),
+            self.os.slots.setting(),
+            self.os.migration_limit.setting(),
+            self.os.unbound.setting(),
+        ]);
         settings.extend(self.idle.settings());
         settings.extend(self.irq.settings());
         settings.extend(self.fs.settings());
@@ -76,6 +82,8 @@ impl Build {
     pub fn set(&mut self, key: &str, value: &str) -> Switched {
         match key {
             PipeRules::KEY => return self.os.pipe.switch(value),
+            UnboundPods::KEY => return self.os.unbound.switch(value),
+            PipeSlots::KEY => return self.os.slots.switch(value),
             MigrationLimit::KEY => return self.os.migration_limit.switch(value),
             _ => {}
         }

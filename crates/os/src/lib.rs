@@ -23,7 +23,7 @@ pub mod workqueue;
 use memory::{Memory, MigrationLimit};
 use net::poll::EpollCall;
 use net::{Net, NetCall, NetRules, Socket};
-use pipe::{Pipe, PipeCall, PipeId, PipeRules};
+use pipe::{Pipe, PipeCall, PipeId, PipeRules, PipeSlots};
 use preempt::Preempt;
 use process::Processes;
 use sched::access::Path;
@@ -33,37 +33,48 @@ use sched::sched::{TaskId, TaskState};
 use sched::scheduler::Scheduler;
 use sync::rtmutex::PiRules;
 use sync::{Sync, SyncCall};
-use units::{CpuId, CpuMask, Ns, Prng, Slots};
+use units::{CpuId, CpuMask, Ns, Prng, Ps, Slots};
 
 /// What differs between kernel versions outside kernel/sched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OsRules {
     pub pipe: PipeRules,
+    pub slots: PipeSlots,
     /// A choice of the build or the command line.
     pub preempt: Preempt,
     pub migration_limit: MigrationLimit,
     pub net: NetRules,
     pub pi: PiRules,
+    pub unbound: workqueue::UnboundPods,
 }
 
 /// Built as kernel/Kconfig.preempt has it where nobody chooses (v4), or as Debian's (v6).
 impl OsRules {
     pub const V4_5: OsRules = OsRules {
         pipe: PipeRules::Single,
+        slots: PipeSlots::Mutex,
         preempt: Preempt::None,
         migration_limit: MigrationLimit::PerWindow,
         net: NetRules::V4_5,
         pi: PiRules::V4_5,
+        unbound: workqueue::UnboundPods::Node,
     };
     pub const V4_15: OsRules = OsRules { net: NetRules::V4_15, pi: PiRules::V4_15, ..OsRules::V4_5 };
     pub const V6_1: OsRules = OsRules {
         pipe: PipeRules::Split,
+        slots: PipeSlots::RdWait,
         preempt: Preempt::Voluntary,
         migration_limit: MigrationLimit::None,
         net: NetRules::V6_1,
         pi: PiRules::V6_1,
+        unbound: workqueue::UnboundPods::Node,
     };
-    pub const V6_12: OsRules = OsRules { net: NetRules::V6_12, ..OsRules::V6_1 };
+    pub const V6_12: OsRules = OsRules {
+        slots: PipeSlots::MutexAgain,
+        net: NetRules::V6_12,
+        unbound: workqueue::UnboundPods::Cache,
+        ..OsRules::V6_1
+    };
 }
 
 /// Everything the rest of the kernel keeps.
@@ -82,6 +93,8 @@ pub struct Os {
     pub irq: irq::Irqs,
     rcu: rcu::Rcu,
     seed: u64,
+    /// 1 / HZ.
+    pub tick_period: Ps,
     net: Net,
     next_line: u32,
     /// What lies on lines that have names, from which one on: the name of each.
@@ -105,9 +118,9 @@ pub enum Syscall {
         until: Ns,
         armed: bool,
     },
-    /// schedule_timeout() of a kernel thread: until a jiffy.
+    /// schedule_timeout() of a kernel thread.
     Timeout {
-        until: Ns,
+        jiffies: u64,
         armed: bool,
     },
     /// A read of a block device that takes it `time` to answer; `until`: when it will have.
@@ -144,6 +157,8 @@ pub enum Step {
     Done(u64),
     /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
     Sleep { until: Option<Ns> },
+    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before.
+    Timeout { jiffies: u64 },
     /// It is preempted where it stands, and goes on there.
     Preempted,
     /// It goes on; what other CPUs do meanwhile finds it in the middle.
@@ -165,6 +180,7 @@ impl Os {
             irq: irq::Irqs::default(),
             rcu: rcu::Rcu::default(),
             seed: 0,
+            tick_period: Ps::from_ns(4_000_000),
             net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
@@ -178,6 +194,16 @@ impl Os {
     pub fn set_seed(&mut self, seed: u64) {
         self.seed = seed;
         self.memory.set_seed(seed);
+    }
+
+    /// `jiffies` at a time of the simulated clock: its nanoseconds are rounded down, and a jiffy may begin in the middle of one.
+    pub(crate) fn jiffies(&self, now: Ns) -> u64 {
+        (now.0 * 1_000 + 999) / self.tick_period.0
+    }
+
+    /// time.c: msecs_to_jiffies(), which rounds up.
+    pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
+        Ps::from(Ns::from_ms(ms)).0.div_ceil(self.tick_period.0)
     }
 
     /// The random stream of a `purpose`, of the program or whoever else is its `owner`.
@@ -246,7 +272,7 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
-            Syscall::Timeout { until, armed } => schedule_timeout(sched, cpu, *until, armed),
+            Syscall::Timeout { jiffies, armed } => schedule_timeout(sched, cpu, *jiffies, armed),
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
@@ -281,17 +307,14 @@ fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: 
     Step::Sleep { until: Some(until) }
 }
 
-/// kernel/time/timer.c: schedule_timeout(), once the jiffy at which it fires is known.
-fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: &mut bool) -> Step {
-    if !*armed {
-        charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
-        *armed = true;
-    }
-    if sched.arch().sched_clock(cpu) >= until {
+/// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.
+fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, jiffies: u64, armed: &mut bool) -> Step {
+    if std::mem::replace(armed, true) {
         return Step::Done(0);
     }
+    charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Sleep { until: Some(until) }
+    Step::Timeout { jiffies }
 }
 
 /// A function's price, with nothing below it.

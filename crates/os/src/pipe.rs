@@ -26,6 +26,16 @@ behaviour! {
     }
 }
 
+behaviour! {
+    /// What guards a pipe's head and tail beside its mutex.
+    pub enum PipeSlots = "pipe.slots" {
+        Mutex = "mutex", since "v2.6.11", commit "", "nothing";
+        RdWait = "rd-wait-lock", since "v5.5", commit "",
+            "the lock of the readers' queue, for each slot that is filled and each that is drained: for watch queues, whose notes come without the mutex (seen in v6.1's source; which commit of v5.5 began it was not looked up)";
+        MutexAgain = "mutex-again", since "v6.7", commit "478dbf121767", "nothing: that lock is for watch queues only (dfaabf916b1c for writers)";
+    }
+}
+
 pub const PAGE_SIZE: u64 = 4096;
 /// PIPE_DEF_BUFFERS.
 pub const PIPE_DEF_BUFFERS: usize = 16;
@@ -60,6 +70,7 @@ pub struct Pipe {
     /// A page kept for the next write (`tmp_page`).
     tmp_page: bool,
     poll_usage: bool,
+    slots: PipeSlots,
 }
 
 /// A read or write under way.
@@ -115,6 +126,7 @@ impl Os {
             waiting_writers: 0,
             tmp_page: false,
             poll_usage: false,
+            slots: self.rules.slots,
         });
         id
     }
@@ -241,6 +253,16 @@ impl Pipe {
         sched.arch_mut().unlock(cpu, self.mutex);
     }
 
+    /// `rd_wait.lock` round the moving of head or tail, where that is so ([`PipeSlots`]).
+    ///
+    /// Differs: it has a line of its own here, as all that is beside the mutex; the kernel's is on the mutex's.
+    #[inline(always)]
+    fn lock_slots<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
+        if unlikely(self.slots == PipeSlots::RdWait) {
+            self.wait.lock_and_unlock(sched, cpu);
+        }
+    }
+
     /// After a sleep: off the queue, the mutex again. Before the first pass: the mutex.
     fn enter<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, call: &mut PipeCall, writer: bool) {
         if call.asleep {
@@ -277,6 +299,7 @@ impl Pipe {
             call.done += bytes;
             if buf.len == 0 {
                 charge(sched, cpu, paths::PIPE_BUF_RELEASE);
+                self.lock_slots(sched, cpu);
                 self.tmp_page = true;
                 self.bufs.pop_front();
                 if self.bufs.is_empty() {
@@ -318,6 +341,7 @@ impl Pipe {
                 charge(sched, cpu, paths::PIPE_BUF_ALLOC);
             }
             self.tmp_page = false;
+            self.lock_slots(sched, cpu);
             sched.arch_mut().write(cpu, self.fields);
             sched.arch_mut().write(cpu, self.bufs_line);
             let bytes = call.left.min(PAGE_SIZE);

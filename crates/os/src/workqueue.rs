@@ -1,25 +1,37 @@
 //! kernel/workqueue.c: work that is left to kernel threads.
 //!
 //! A bound queue's work is done by a worker of the pool of the CPU that queued it, normal or of high priority; an unbound queue's by any
-//! worker of one pool whose workers may run everywhere. A pool wakes one idle worker when work comes and none of its workers runs
-//! (concurrency management of bound pools; unbound ones wake one each time).
+//! worker of the pool of that CPU's pod ([`UnboundPods`]). A pool asks its first idle worker when work comes and none of its workers runs
+//! (concurrency management of bound pools; nobody counts as running in unbound ones, where who takes a piece asks the next worker to take
+//! another).
 //!
 //! When a worker sleeps in the middle of its work and its bound pool has more to do, another one of the pool takes over.
 //!
 //! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
-//! does, and [`UNBOUND_WORKERS`] unbound ones. Absent: the creation of workers on demand, rescuers, CPU-intensive work.
+//! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, limits of queues (`max_active`), pods that change as CPUs go and
+//! come.
 
 use crate::block::BioId;
 use crate::kthread::driver_waits;
 use crate::{Os, Step, charge, paths};
 use sched::arch::Arch;
+use sched::behaviour;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::{CpuId, Ns};
+use units::{CpuId, CpuMask, Ns};
 
-/// Workers of the unbound pool.
+behaviour! {
+    /// Which CPUs share a pool of unbound workers, and where those run.
+    pub enum UnboundPods = "workqueue.unbound" {
+        Node = "node", since "v3.10", commit "4c16bd327c74", "those of a NUMA node, where its workers stay";
+        Cache = "cache", since "v6.6", commit "8639ecebc9b1",
+            "those of a last level cache (WQ_AFFN_CACHE); its workers may run everywhere, and are woken there";
+    }
+}
+
+/// Workers of an unbound pool.
 pub const UNBOUND_WORKERS: usize = 4;
 
 /// A pool by its place in [`Workqueues`].
@@ -41,16 +53,16 @@ pub enum Queue {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Worker {
     pool: PoolId,
-    began: bool,
+    /// It is not among the idle ones.
+    works: bool,
     /// What it is in the middle of; whether it sleeps there.
     work: Option<Work>,
     asleep: bool,
 }
 
 impl Worker {
-    /// `new`: it sleeps ([`Os::new_worker`]) until somebody wakes it for work; otherwise it begins by itself.
-    pub fn new(pool: PoolId, new: bool) -> Worker {
-        Worker { pool, began: new, work: None, asleep: false }
+    pub fn new(pool: PoolId) -> Worker {
+        Worker { pool, works: false, work: None, asleep: false }
     }
 }
 
@@ -73,35 +85,58 @@ pub enum Work {
     BufDone(BioId),
 }
 
+/// A worker that [`Os::workqueue_init`] asks for.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    pub pool: PoolId,
+    /// `kworker/...`
+    pub comm: String,
+    /// Where it may run; `None`: everywhere.
+    pub cpus: Option<CpuMask>,
+    pub highpri: bool,
+}
+
 #[derive(Clone, Debug)]
 struct Pool {
     line: Line,
     items: VecDeque<Work>,
+    /// The first one last.
     idle: Vec<TaskId>,
-    /// Workers that have never run.
+    /// Of these, who has never run.
     new: Vec<TaskId>,
+    bound: bool,
+    /// `nr_running`: who works and does not sleep there; always 0 of an unbound pool.
     running: u32,
+    /// `__pod_cpumask`, where its workers are to be woken though they may run elsewhere.
+    pod: Option<CpuMask>,
 }
 
 impl Pool {
-    /// workqueue.c: wake_up_worker(): an idle worker, if there is one, is to look.
-    fn wake_up_worker<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
-        if let Some(worker) = self.idle.pop() {
-            sched.wake(cpu, worker, WakeFlags::NONE);
-        } else if let Some(worker) = self.new.pop() {
-            sched.wake_up_new_task(cpu, worker);
-        } else {
+    /// workqueue.c: kick_pool(), wake_up_worker() until v6.5: the first idle worker, which was the last to become so, is to look, if there is
+    /// work and none of the pool's runs (need_more_worker()). It is idle until it runs: to be asked again makes no difference to it.
+    #[doc(alias = "wake_up_worker")]
+    fn kick_pool<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        if self.items.is_empty() || self.running > 0 {
             return;
         }
-        // It runs from here on, as far as others' work is concerned.
-        self.running += 1;
+        let Some(&first) = self.idle.last() else { return };
+        if let Some(at) = self.new.iter().position(|&worker| worker == first) {
+            self.new.remove(at);
+            return sched.wake_up_new_task(cpu, first);
+        }
+        if let Some(pod) = &self.pod {
+            sched.set_wake_cpu_within(cpu, first, pod);
+        }
+        sched.wake(cpu, first, WakeFlags::NONE);
     }
 }
 
-/// All pools: of each CPU the normal and the high-priority one, then the unbound one.
+/// All pools: of each CPU the normal and the high-priority one, then each pod's.
 #[derive(Clone, Debug, Default)]
 pub struct Workqueues {
     pools: Vec<Pool>,
+    /// Of which pod each CPU is.
+    pod_of: Vec<u32>,
 }
 
 impl Workqueues {
@@ -113,31 +148,50 @@ impl Workqueues {
         PoolId(match queue {
             Queue::Bound => 2 * cpu.index() as u32,
             Queue::BoundHighpri => 2 * cpu.index() as u32 + 1,
-            Queue::Unbound => self.pools.len() as u32 - 1,
+            Queue::Unbound => 2 * self.pod_of.len() as u32 + self.pod_of[cpu.index()],
         })
     }
 }
 
 impl Os {
-    /// Makes the pools of a machine with `nr_cpus` CPUs, and says which workers they need: the pool, the CPU, and whether it is of
-    /// high priority.
-    pub fn workqueue_init(&mut self, nr_cpus: usize) -> Vec<(PoolId, Option<CpuId>, bool)> {
-        for _ in 0..=2 * nr_cpus {
+    /// Makes the pools of a machine with these `pods`, of which every CPU is in one, and says which workers they need.
+    pub fn workqueue_init(&mut self, pods: &[CpuMask]) -> Vec<WorkerSpec> {
+        let nr_cpus = pods.iter().map(CpuMask::weight).sum();
+        let pod_of = |cpu| pods.iter().position(|pod| pod.contains(cpu)).expect("every CPU is in a pod") as u32;
+        self.workqueues.pod_of = (0..nr_cpus).map(CpuId::new).map(pod_of).collect();
+        let alone = pods.len() == 1;
+        let follows = self.rules.unbound == UnboundPods::Cache && !alone;
+        let pod_cpus = pods.iter().map(|pod| follows.then(|| pod.clone()));
+        let bound = std::iter::repeat_n((true, None), 2 * nr_cpus);
+        for (bound, pod) in bound.chain(pod_cpus.map(|pod| (false, pod))) {
             let line = self.allocate(1);
-            let pool = Pool { line, items: VecDeque::new(), idle: Vec::new(), new: Vec::new(), running: 0 };
-            self.workqueues.pools.push(pool);
+            let (items, idle, new) = (VecDeque::new(), Vec::new(), Vec::new());
+            self.workqueues.pools.push(Pool { line, items, idle, new, bound, running: 0, pod });
         }
-        let of_cpu =
-            |cpu: CpuId| [(Queue::Bound, cpu, false), (Queue::Bound, cpu, false), (Queue::BoundHighpri, cpu, true)];
-        let bound = (0..nr_cpus).map(CpuId::new).flat_map(of_cpu);
-        let bound = bound.map(|(queue, cpu, high)| (self.workqueues.id(queue, cpu), Some(cpu), high));
-        let unbound = self.workqueues.id(Queue::Unbound, CpuId(0));
-        bound.chain((0..UNBOUND_WORKERS).map(|_| (unbound, None, false))).collect()
+        let mut workers = Vec::new();
+        let mut worker = |pool: PoolId, comm: String, cpus: Option<CpuMask>, highpri: bool| {
+            workers.push(WorkerSpec { pool, comm, cpus, highpri });
+        };
+        for cpu in (0..nr_cpus).map(CpuId::new) {
+            for (queue, number, high) in [(Queue::Bound, 0, ""), (Queue::Bound, 1, ""), (Queue::BoundHighpri, 0, "H")] {
+                let comm = format!("kworker/{}:{number}{high}", cpu.index());
+                worker(self.workqueues.id(queue, cpu), comm, Some(CpuMask::single(cpu)), queue == Queue::BoundHighpri);
+            }
+        }
+        for pod in pods {
+            let pool = self.workqueues.id(Queue::Unbound, pod.first().expect("no pod is empty"));
+            for number in 0..UNBOUND_WORKERS {
+                worker(pool, format!("kworker/u{}:{number}", pool.0), (!follows && !alone).then(|| pod.clone()), false);
+            }
+        }
+        workers
     }
 
     /// A worker sleeps that has never run.
     pub fn new_worker(&mut self, pool: PoolId, task: TaskId) {
-        self.workqueues.pool(pool).new.push(task);
+        let pool = self.workqueues.pool(pool);
+        pool.idle.push(task);
+        pool.new.push(task);
     }
 
     /// Whether [`Os::workqueue_init`] has been called.
@@ -157,9 +211,7 @@ impl Os {
         charge(sched, cpu, paths::QUEUE_WORK);
         sched.arch_mut().lock(cpu, pool.line);
         pool.items.push_back(work);
-        if queue == Queue::Unbound || pool.running == 0 {
-            pool.wake_up_worker(sched, cpu);
-        }
+        pool.kick_pool(sched, cpu);
         sched.arch_mut().unlock(cpu, pool.line);
     }
 
@@ -171,12 +223,11 @@ impl Os {
         task: TaskId,
         worker: &mut Worker,
     ) -> Step {
-        // wq_worker_waking_up(), where it slept in the middle of its work.
-        if !std::mem::replace(&mut worker.began, true) || std::mem::take(&mut worker.asleep) {
-            self.workqueues.pool(worker.pool).running += 1;
-        }
+        // wq_worker_running(), where it slept in the middle of its work.
+        let pool = self.workqueues.pool(worker.pool);
+        pool.running += u32::from(std::mem::take(&mut worker.asleep) && pool.bound);
         loop {
-            let Some(work) = worker.work.take().or_else(|| self.next_work(sched, cpu, task, worker.pool)) else {
+            let Some(work) = worker.work.take().or_else(|| self.next_work(sched, cpu, task, worker)) else {
                 sched.set_current_state(cpu, TaskState::Interruptible);
                 return Step::Sleep { until: None };
             };
@@ -196,17 +247,33 @@ impl Os {
         }
     }
 
-    /// The first piece of work of a pool; without one `task` is among its idle workers.
-    fn next_work<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, id: PoolId) -> Option<Work> {
-        let pool = self.workqueues.pool(id);
+    /// The first piece of work of a pool, unless another of its workers runs (keep_working(), need_more_worker()); without one `task` is the
+    /// first of the idle workers. Where nobody is counted as running, another worker takes the next piece (process_one_work()).
+    fn next_work<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        worker: &mut Worker,
+    ) -> Option<Work> {
+        let pool = self.workqueues.pool(worker.pool);
         sched.arch_mut().lock(cpu, pool.line);
-        let work = pool.items.pop_front();
-        if work.is_none() && !pool.idle.contains(&task) {
+        if worker.works {
+            pool.running -= u32::from(pool.bound);
+        } else {
+            // worker_leave_idle()
+            pool.idle.retain(|&other| other != task);
+        }
+        let work = if pool.running == 0 { pool.items.pop_front() } else { None };
+        worker.works = work.is_some();
+        if worker.works {
+            pool.running += u32::from(pool.bound);
+            pool.kick_pool(sched, cpu);
+        } else {
             pool.idle.push(task);
-            pool.running = pool.running.saturating_sub(1);
         }
         sched.arch_mut().unlock(cpu, pool.line);
-        if work.is_some() {
+        if worker.works {
             charge(sched, cpu, paths::PROCESS_ONE_WORK);
         }
         work
@@ -215,9 +282,9 @@ impl Os {
     /// workqueue.c: wq_worker_sleeping(): an idle worker goes on with the rest.
     fn wq_worker_sleeping<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: PoolId) {
         let pool = self.workqueues.pool(id);
-        pool.running = pool.running.saturating_sub(1);
-        if pool.running == 0 && !pool.items.is_empty() {
-            pool.wake_up_worker(sched, cpu);
+        if pool.bound {
+            pool.running -= 1;
+            pool.kick_pool(sched, cpu);
         }
     }
 }
@@ -236,4 +303,76 @@ fn dbs_work<S: Scheduler>(sched: &mut S, cpu: CpuId, policy: u16, until: Option<
         Step::Done(0)
     });
     (Work::Dbs { policy, until: Some(until) }, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OsRules;
+    use sched::core::{Boot, Sched, TaskInit};
+    use sched::cpu_topology::CpuTopology;
+    use sched::sched::ROOT_TASK_GROUP;
+    use sched::versions::V4_15;
+
+    /// Time stands still, and nobody is told anything.
+    struct Still;
+
+    impl Arch for Still {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns::from_ms(1_000)
+        }
+        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
+        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+    }
+
+    const CPU: CpuId = CpuId(0);
+
+    /// Two CPUs whose unbound pool has two workers that have not run; the second is the first idle one.
+    fn machine() -> (Sched<Still>, Os, PoolId, [TaskId; 2]) {
+        let mut sched = Sched::new(Still, Boot::new(V4_15, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
+        let mut os = Os::new(OsRules::V4_15);
+        let specs = os.workqueue_init(&[[CPU, CpuId(1)].into_iter().collect()]);
+        let pool = specs.last().expect("unbound workers come last").pool;
+        let workers = ["first", "second"].map(|comm| {
+            let comm = comm.to_string();
+            let init = TaskInit { comm, attr: None, cpus_allowed: None, mm: 0, group: ROOT_TASK_GROUP };
+            let task = sched.fork(CPU, init).expect("an ordinary task");
+            os.new_worker(pool, task);
+            task
+        });
+        (sched, os, pool, workers)
+    }
+
+    #[test]
+    fn the_first_idle_worker_is_asked_until_it_runs_and_then_asks_the_next() {
+        let (mut sched, mut os, pool, [next, first]) = machine();
+        for _ in 0..2 {
+            os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
+            assert_eq!(os.workqueues.pool(pool).new, [next], "only {first:?} has been asked");
+        }
+        let mut worker = Worker::new(pool);
+        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
+        assert_eq!(os.workqueues.pool(pool).new, []);
+        assert_eq!(os.workqueues.pool(pool).idle, [next], "it is idle until it runs");
+        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
+        assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), None);
+        assert_eq!(os.workqueues.pool(pool).idle, [next, first], "whoever becomes idle is the first to be asked");
+    }
+
+    #[test]
+    fn of_a_bound_pools_workers_one_goes_on() {
+        let (mut sched, mut os, _, [one, other]) = machine();
+        let id = os.workqueues.id(Queue::Bound, CPU);
+        let mut workers = [Worker::new(id), Worker::new(id)];
+        for _ in 0..3 {
+            os.queue_work(&mut sched, CPU, Queue::Bound, Work::Requeue);
+        }
+        assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
+        os.wq_worker_sleeping(&mut sched, CPU, id);
+        assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_some());
+        // The one that slept in its work goes on with that, and the other leaves it the rest.
+        os.workqueues.pool(id).running += 1;
+        assert!(os.next_work(&mut sched, CPU, other, &mut workers[1]).is_none());
+        assert!(os.next_work(&mut sched, CPU, one, &mut workers[0]).is_some());
+    }
 }

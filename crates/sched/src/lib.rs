@@ -26,6 +26,7 @@ pub mod isolation;
 pub mod itmt;
 pub mod latencytop;
 pub mod layout;
+pub mod leave;
 mod list;
 pub mod load_weight;
 pub mod pelt;

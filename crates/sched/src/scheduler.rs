@@ -14,6 +14,7 @@ use crate::features::Feature;
 use crate::foresee::Foresee;
 use crate::isolation::FullTick;
 use crate::latencytop::WaitChannel;
+use crate::leave::LeavesToOthers;
 use crate::profile::ProfileType;
 use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
 use crate::stop_task::WaitsForStopper;
@@ -22,7 +23,7 @@ use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + WaitsForStopper {
+pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + WaitsForStopper {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

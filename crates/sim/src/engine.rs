@@ -112,6 +112,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             unsettled: (0..nr_cpus).map(|_| None).collect(),
             refused: Vec::new(),
         };
+        sim.os.tick_period = sim.tick_period;
         sim.sched.arch_mut().set_tick(sim.tick_period);
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.arch_mut().bring_up(cpu);

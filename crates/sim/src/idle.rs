@@ -270,9 +270,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
         }
         self.sched.set_polling(cpu, false);
-        if self.sched.idle_loop_exit(cpu) {
-            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
-        }
+        let rebalance = self.sched.idle_loop_exit(cpu);
+        self.flush_idle_calls(cpu, rebalance);
         self.switch(cpu, false);
     }
 

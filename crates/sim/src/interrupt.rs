@@ -12,7 +12,7 @@ use sched::arch::Arch;
 use sched::isolation::FullTick;
 use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
-use units::{CpuId, Ns, Ps};
+use units::{CpuId, Ps};
 
 /// What a tick waits for of its code and data is spread over its functions, in so many parts: one at the clock, two in update_process_times()
 /// and one in the softirq at its end.
@@ -39,6 +39,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
                 softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
                     let softirq = sim.sched.scheduler_ipi(cpu);
+                    sim.os.trigger_softirq(cpu);
                     while let Some(policy) = sim.sched.dbs_work(cpu) {
                         sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
                     }
@@ -186,18 +187,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// How many jiffies it is until then.
-    pub(crate) fn jiffies_until(&self, cpu: CpuId, until: Ns) -> u64 {
-        let left = Ps::from(until).0.saturating_sub(self.sched.arch().now(cpu).0);
-        left.div_ceil(self.tick_period.0)
-    }
-
     /// timer.c: schedule_timeout(): when a timeout of so many jiffies fires that is asked for on `cpu` now.
-    pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ns {
+    pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ps {
         let now = self.ticks.of(self.sched.arch().now(cpu).0);
         let hz = (1_000_000_000_000 / self.tick_period.0) as u32;
         let at = schedule_timeout(self.os.irq.rules.wheel, now, jiffies, hz);
-        Ps(at * self.tick_period.0).ns()
+        Ps(at * self.tick_period.0)
     }
 
     /// Runs `body` as the kernel function `path` on `cpu`.

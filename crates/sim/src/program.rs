@@ -138,8 +138,8 @@ pub enum Op {
 /// What kernel threads do for ever.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelLoop {
-    /// The items of a pool; whether it sleeps until there are some.
-    Worker(PoolId, bool),
+    /// The items of a pool.
+    Worker(PoolId),
     /// ext4's commits.
     Kjournald2,
     /// XFS writing back what its log holds.

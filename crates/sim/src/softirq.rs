@@ -15,7 +15,7 @@ use sched::autogroup::Session;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
-use units::{CpuId, CpuMask, Ns, PerCpu, Ps};
+use units::{CpuId, CpuMask, Ns, PerCpu, Ps, unlikely};
 
 /// Softirqs that raise themselves again are run at the end of an interrupt so often, and for so long.
 const MAX_SOFTIRQ_RESTART: u32 = 10;
@@ -106,6 +106,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         // What dev.c: dev_cpu_dead() and blk-mq.c: blk_softirq_cpu_dead() do: what was left to softirqs there is left to them elsewhere.
         let heir = online.first().expect("a CPU stays up");
         self.os.dev_cpu_dead(cpu, heir);
+        self.os.blk_softirq_cpu_dead(cpu, heir);
         if self.os.irq.inherit_softirqs(cpu, heir) {
             self.wakeup_softirqd(cpu, heir);
         }
@@ -130,7 +131,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                     sim.within(cpu, paths::NVME_IRQ, |sim| sim.request_done(cpu, task, sleep));
                 }
                 Cause::Bio(bio) => {
-                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.os.bio_endio(&mut sim.sched, cpu, bio));
+                    sim.within(cpu, paths::NVME_IRQ, |sim| sim.os.blk_complete_request(&mut sim.sched, cpu, bio));
                 }
                 Cause::Work(work) => sim.os.irq.raise_softirq(cpu, work),
             });
@@ -159,6 +160,23 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().profile_enter(cpu, last);
         self.__do_softirq(cpu);
         self.sched.arch_mut().leave(cpu);
+    }
+
+    /// The tail of the idle loop: what others left for `cpu` while it polled, and the softirqs of that. `rebalance`: the scheduler's is among them.
+    #[inline(always)]
+    pub(crate) fn flush_idle_calls(&mut self, cpu: CpuId, rebalance: bool) {
+        self.os.trigger_softirq(cpu);
+        if unlikely(self.os.irq.local_softirq_pending(cpu)) {
+            if rebalance {
+                self.os.irq.raise_bare(cpu, SoftIrq::Sched);
+            }
+            if !self.ksoftirqd_running(cpu) {
+                self.__do_softirq(cpu);
+                self.sched.irq_exit(cpu);
+            }
+        } else if rebalance {
+            self.within(cpu, paths::DO_SOFTIRQ, |sim| sim.sched.run_rebalance_domains(cpu));
+        }
     }
 
     /// softirq.c: ksoftirqd_running(): whether softirqs are left to it.
@@ -200,6 +218,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             if vector == SoftIrq::NetRx {
                 sim.os.net_rx_action(&mut sim.sched, cpu);
+            }
+            if vector == SoftIrq::Block {
+                sim.os.blk_done_softirq(&mut sim.sched, cpu);
             }
         });
     }

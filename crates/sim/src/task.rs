@@ -259,7 +259,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::Kernel(turns) => {
                 let call = match turns {
-                    KernelLoop::Worker(pool, new) => Syscall::Worker(Worker::new(pool, new)),
+                    KernelLoop::Worker(pool) => Syscall::Worker(Worker::new(pool)),
                     KernelLoop::Kjournald2 => Syscall::Kjournald2(Jbd2::BEGIN),
                     KernelLoop::Xfsaild => Syscall::Xfsaild(Xfsaild::BEGIN),
                     KernelLoop::Sugov(policy) => Syscall::Sugov(Sugov::new(policy)),
@@ -313,8 +313,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 true
             }
             Op::ScheduleTimeout(jiffies) => {
-                let until = self.timeout(cpu, jiffies);
-                self.context(task).pending = Pending::Syscall(Syscall::Timeout { until, armed: false });
+                self.context(task).pending = Pending::Syscall(Syscall::Timeout { jiffies, armed: false });
                 true
             }
             other => match self.long_part(cpu, task, other) {
@@ -480,9 +479,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 if sched.keeps_wait_channels() {
                     sched.set_wait_channel(task, os.frames(call, true));
                 }
-                if let Some(until) = until {
-                    self.arm(cpu, task, until);
+                match until {
+                    Some(until) => self.arm(cpu, task, until),
+                    // The timer of the sleep before it, if that has not fired, is of no sleep any longer.
+                    None => self.context(task).sleep = 0,
                 }
+                self.switch(cpu, false);
+            }
+            Step::Timeout { jiffies } => {
+                self.arm_timeout(cpu, task, jiffies);
                 self.switch(cpu, false);
             }
             Step::Preempted => self.switch(cpu, true),
@@ -500,16 +505,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             let irq = self.os.irq.queue_request_irq(cpu);
             return self.raise_irq(until, irq, Cause::Done { task, sleep });
         }
-        let rests = matches!(context.pending, Pending::Syscall(Syscall::Xfsaild(_)));
-        // msecs_to_jiffies() rounds up.
-        let until = if rests { self.timeout(cpu, self.jiffies_until(cpu, until)) } else { until };
         let soft = Ps::from(until);
-        if rests || matches!(self.context(task).pending, Pending::Syscall(Syscall::Timeout { .. })) {
-            // The jiffy itself: `until` was rounded down to nanoseconds.
-            let jiffy = self.ticks.of(soft.0 + 999);
-            let at = Ps(jiffy * self.tick_period.0);
-            return self.cpus[cpu].timers.arm_wheel(at, task, sleep);
-        }
         // hrtimer.c: hrtimer_nanosleep(). Differs: until v6.11 the kernel asks for the priority, so that who sleeps with one that is lent to it has no slack either.
         let none = self.context(task).no_slack || self.sched.rt_or_dl_task_policy(task);
         let slack = if none { Ps::ZERO } else { self.timer_slack };
@@ -519,6 +515,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if on != cpu {
             self.requeue(on);
         }
+    }
+
+    /// The same of a sleep in schedule_timeout().
+    fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64) {
+        self.sleeps += 1;
+        let sleep = self.sleeps;
+        self.context(task).sleep = sleep;
+        let at = self.timeout(cpu, jiffies);
+        self.cpus[cpu].timers.arm_wheel(at, task, sleep);
     }
 
     /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's

@@ -3,6 +3,7 @@
 use crate::engine::Sim;
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use machine::hardware::Hardware;
+use os::workqueue::UnboundPods;
 use sched::attr::SchedAttr;
 use sched::scheduler::Scheduler;
 use units::{CpuId, CpuMask};
@@ -16,10 +17,9 @@ impl Program for Forever {
     }
 }
 
-fn kthread(comm: &str, cpu: Option<CpuId>, nice: i32, turns: KernelLoop) -> TaskSpec {
+fn kthread(comm: &str, nice: i32, turns: KernelLoop) -> TaskSpec {
     TaskSpec {
         attr: Some(SchedAttr { sched_nice: nice, ..SchedAttr::NORMAL }),
-        cpus: cpu.map(CpuMask::single),
         memory: AddressSpace::Kernel,
         ..TaskSpec::new(comm, Forever(turns))
     }
@@ -53,7 +53,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.start_workers(false);
         }
         let (comm, turns) = if journal { ("jbd2", KernelLoop::Kjournald2) } else { ("xfsaild", KernelLoop::Xfsaild) };
-        self.spawn_daemon(kthread(comm, None, 0, turns));
+        self.spawn_daemon(kthread(comm, 0, turns));
         if self.os.fs_wants_irq() {
             let everywhere = (0..self.sched.nr_cpus()).map(CpuId::new).collect();
             let irq = self.request_irq("sda", everywhere);
@@ -63,15 +63,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// Each CPU's workers, and a few that may run anywhere; `asleep`: there is nothing to do yet, and none has anything of its own to begin with.
     fn start_workers(&mut self, asleep: bool) {
-        let workers = self.os.workqueue_init(self.sched.nr_cpus());
-        for (at, &(pool, cpu, highpri)) in workers.iter().enumerate() {
-            let number = workers[..at].iter().filter(|other| other.0 == pool).count();
-            let comm = match cpu {
-                Some(cpu) => format!("kworker/{}:{number}{}", cpu.index(), if highpri { "H" } else { "" }),
-                None => format!("kworker/u:{number}"),
+        let pods = self.pods();
+        for worker in self.os.workqueue_init(&pods) {
+            let pool = worker.pool;
+            let nice = if worker.highpri { HIGHPRI_NICE_LEVEL } else { 0 };
+            let spec = TaskSpec {
+                cpus: worker.cpus.map(|cpus| self.housekeeping(cpus)),
+                ..kthread(&worker.comm, nice, KernelLoop::Worker(pool))
             };
-            let nice = if highpri { HIGHPRI_NICE_LEVEL } else { 0 };
-            let spec = kthread(&comm, cpu, nice, KernelLoop::Worker(pool, asleep));
             if asleep {
                 let task = self.fork_daemon(spec);
                 self.os.new_worker(pool, task);
@@ -79,5 +78,35 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.spawn_daemon(spec);
             }
         }
+    }
+
+    /// workqueue.c: wq_numa_init(), or workqueue_init_topology() since v6.6: which CPUs share unbound workers.
+    fn pods(&self) -> Vec<CpuMask> {
+        if self.os.rules.unbound == UnboundPods::Node {
+            return self
+                .sched
+                .arch()
+                .topology
+                .nodes()
+                .iter()
+                .map(|node| node.cpus.clone())
+                .filter(|cpus| !cpus.is_empty())
+                .collect();
+        }
+        let mut pods: Vec<CpuMask> = Vec::new();
+        for cpu in (0..self.sched.nr_cpus()).map(CpuId::new) {
+            let shares = |pod: &CpuMask| pod.first().is_some_and(|other| self.sched.cpus_share_cache(cpu, other));
+            match pods.iter().position(shares) {
+                Some(pod) => pods[pod].set(cpu),
+                None => pods.push(CpuMask::single(cpu)),
+            }
+        }
+        pods
+    }
+
+    /// Of a pod's CPUs those that are not isolated, if any (wq_unbound_cpumask).
+    fn housekeeping(&self, cpus: CpuMask) -> CpuMask {
+        let kept = self.sched.kthread_cpus().filter(|_| cpus.weight() > 1).map(|kthreads| cpus.and(&kthreads));
+        kept.filter(|kept| !kept.is_empty()).unwrap_or(cpus)
     }
 }

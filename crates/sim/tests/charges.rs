@@ -2,6 +2,8 @@
 //!
 //! The expected lists are `tests/charges/*.txt`; run with `UPDATE_CHARGES=1` to write what comes out, then read it.
 
+use os::pipe::{PAGE_SIZE, PipeCall, PipeSlots};
+use os::{Os, OsRules, Step, Syscall};
 use sched::access::Path as Function;
 use sched::arch::Arch;
 use sched::core::{Boot, Sched, TaskInit};
@@ -70,7 +72,9 @@ impl Arch for Recorder {
         self.line("unlock", line);
     }
     fn enter(&mut self, _by: CpuId, path: Function) {
-        self.note(&format!("{}()", Function::NAMES[path.0 as usize]));
+        let elsewhere = path.0.checked_sub(Function::FIRST_OS).map(|number| os::paths::NAMES[number as usize]);
+        let name = elsewhere.unwrap_or_else(|| Function::NAMES[path.0 as usize]);
+        self.note(&format!("{name}()"));
         self.depth += 1;
     }
     fn leave(&mut self, _by: CpuId) {
@@ -250,4 +254,23 @@ fn latencytop_pays_for_itself_and_for_schedstats() {
         assert_eq!(text.matches("lock statistics line 0").count(), 2, "{kernel}: its lock is taken and given back");
         assert!(text.contains("ttwu_stat()"), "{kernel}: schedstats are on");
     }
+}
+
+/// How many locks who writes three pages into a pipe and reads them again takes.
+fn locks_of_a_pipe(slots: PipeSlots) -> usize {
+    let (mut sched, waker, _) = waker_and_wakee("v6.1", "tunable");
+    let mut os = Os::new(OsRules { slots, ..OsRules::V6_1 });
+    let pipe = os.create_pipe();
+    sched.arch.listening = true;
+    for mut call in [Syscall::Write, Syscall::Read].map(|call| call(PipeCall::new(pipe, 3 * PAGE_SIZE))) {
+        assert_eq!(os.step(&mut sched, CpuId(0), waker, &mut call), Step::Done(3 * PAGE_SIZE));
+    }
+    sched.arch.out.lines().filter(|line| line.trim_start().starts_with("lock")).count()
+}
+
+#[test]
+fn a_pipes_slots_are_moved_under_the_readers_lock_from_v5_5_to_v6_6() {
+    let [before, between, after] = [PipeSlots::Mutex, PipeSlots::RdWait, PipeSlots::MutexAgain].map(locks_of_a_pipe);
+    assert_eq!(between, before + 2 * 3, "for each page that is filled, and for each that is drained");
+    assert_eq!(after, before);
 }

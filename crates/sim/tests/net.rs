@@ -77,6 +77,13 @@ impl Wakeups {
     }
 }
 
+impl Wakeups {
+    /// How often `wakee` was woken, whoever ran there.
+    fn times(&self, wakee: TaskId) -> usize {
+        self.0.borrow().1.iter().filter(|pair| pair.1 == wakee).count()
+    }
+}
+
 const TCP: Transport = Transport::Tcp { nodelay: true };
 const VERSIONS: [NetRules; 4] = [NetRules::V4_5, NetRules::V4_15, NetRules::V6_1, NetRules::V6_12];
 
@@ -126,7 +133,7 @@ fn a_request_wakes_the_server_once_and_its_answer_the_client() {
 #[test]
 fn a_datagram_is_dropped_when_the_buffer_was_full_or_would_be_overfull() {
     // Four datagrams of 2304 bytes with their overhead, into 4608.
-    for (udp_receive, room) in [(UdpReceive::Locked, 2), (UdpReceive::Lockless, 3)] {
+    for (udp_receive, room) in [(UdpReceive::Locked, 2), (UdpReceive::Lockless, 3), (UdpReceive::Batched, 3)] {
         let mut sim = machine(NetRules { udp_receive, ..NetRules::V4_5 }, Preempt::None, None);
         let buffers = Buffers { send: None, receive: Some(2_304) };
         let (from, to) = sim.os.connect(Transport::Udp, buffers);
@@ -346,5 +353,62 @@ fn random_streams_arrive_whole() {
     for seed in 0..300 {
         let (arrived, sent) = stream(seed);
         assert_eq!(arrived, sent, "seed {seed}");
+    }
+}
+
+#[test]
+fn the_timer_of_an_acknowledgement_that_has_gone_wakes_nobody() {
+    for net in VERSIONS {
+        let wakeups = Wakeups::default();
+        let mut sim = machine(net, Preempt::None, Some(Box::new(wakeups.clone())));
+        let (client, server) = sim.os.connect(TCP, Buffers::default());
+        const ROUNDS: u32 = 30;
+        // Each request comes in two parts. After the first the server sleeps with an acknowledgement to be sent within 40 ms; it goes with the
+        // answer, 5 ms later, and then the server sleeps for the next request, which comes after 200 ms.
+        let answers = sim.spawn(
+            CpuId(0),
+            task("server", move |step, _| match step % 2 {
+                _ if step == 2 * ROUNDS => Op::Exit,
+                0 => receive(server, 200),
+                _ => Op::Send { socket: server, bytes: 100 },
+            }),
+        );
+        sim.spawn(
+            CpuId(1),
+            task("client", move |step, _| match step % 5 {
+                _ if step == 5 * ROUNDS => Op::Exit,
+                0 => Op::SleepFor(Ns::from_ms(200)),
+                1 | 3 => Op::Send { socket: client, bytes: 100 },
+                2 => Op::SleepFor(Ns::from_ms(5)),
+                _ => receive(client, 100),
+            }),
+        );
+        assert_eq!(sim.run(Ns::from_ms(20_000)), End::Finished);
+        let woken = wakeups.times(answers);
+        assert!(woken <= 2 * ROUNDS as usize, "{net:?}: {woken} times for {ROUNDS} requests of two parts");
+    }
+}
+
+#[test]
+fn the_memory_of_datagrams_comes_back_when_a_batch_is_read() {
+    // Thirteen datagrams of 2304 bytes with their overhead fit into 27648, the last overfilling it. Three are a quarter of it.
+    for (udp_receive, dropped) in [(UdpReceive::Lockless, [13, 11, 10]), (UdpReceive::Batched, [13, 13, 10])] {
+        // Of twenty that come behind six, of which so many were read.
+        let drops = |reads: u32| {
+            let mut sim = machine(NetRules { udp_receive, ..NetRules::V4_5 }, Preempt::None, None);
+            let (from, to) = sim.os.connect(Transport::Udp, Buffers { send: None, receive: Some(13_824) });
+            let send = move |count| {
+                move |step, _| if step < count { Op::Send { socket: from, bytes: 1_024 } } else { Op::Exit }
+            };
+            sim.spawn(CpuId(0), task("sender", send(6)));
+            sim.run(Ns::from_ms(1));
+            let reader = move |step, _| if step < reads { receive(to, 1_024) } else { Op::SleepFor(Ns::from_ms(100)) };
+            sim.spawn(CpuId(1), task("reader", reader));
+            sim.run(Ns::from_ms(2));
+            sim.spawn(CpuId(0), task("sender", send(20)));
+            sim.run(Ns::from_ms(3));
+            sim.os.udp_drops(to)
+        };
+        assert_eq!([0, 2, 3].map(drops), dropped, "{udp_receive:?}");
     }
 }

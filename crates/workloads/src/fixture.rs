@@ -145,6 +145,7 @@ const RULES: OsRules = OsRules {
     migration_limit: MigrationLimit::None,
     net: NetRules::V4_5,
     pi: os::sync::rtmutex::PiRules::V4_15,
+    ..OsRules::V4_5
 };
 
 /// The same with another network.

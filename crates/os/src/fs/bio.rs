@@ -3,12 +3,13 @@
 //! A write of the log asks for a flush of the device's cache before it, and to go past that cache. The block layer makes steps of it, each a
 //! request of its own: a flush, the write, and one more flush where the device cannot write past its cache. Of one queue at most
 //! one flush is at the device, none while a write of such a sequence is, and all who wait for one share the next. Steps that follow an interrupt are
-//! dispatched by kblockd, a bound worker of high priority; the first one too where there are many queues, while the old single
-//! queue gives it to the device at once.
+//! dispatched by kblockd, a bound worker of high priority; the first one too of blk-mq, while the old single queue gives it to the device
+//! at once. Where a request ends is in [`super::complete`].
 //!
 //! Differs: flushes that wait for a write of a sequence wait for as long as it takes, not 5 s at most; a queue with a scheduler has no other
 //! rule; requests are neither merged nor sorted.
 
+use super::complete::ScsiPath;
 use super::device::{Completion, WriteCache};
 use super::xfs::item::Buffer;
 use super::{FileId, FileSystem, FreshBlocks, FsKind};
@@ -54,6 +55,8 @@ pub(super) struct Bio {
     /// Who is woken when it is done.
     pub task: TaskId,
     pub done: bool,
+    /// Where it was submitted; `None`: the block layer does not remember.
+    pub submitter: Option<CpuId>,
     sequence: Sequence,
     /// Its queue of flushes.
     queue: u32,
@@ -83,7 +86,7 @@ pub(super) struct Bios {
 
 impl Bios {
     pub fn add(&mut self, kind: BioKind, bytes: u64, task: TaskId) -> BioId {
-        let bio = Bio { kind, bytes, task, done: false, sequence: Sequence::Data, queue: 0 };
+        let bio = Bio { kind, bytes, task, done: false, submitter: None, sequence: Sequence::Data, queue: 0 };
         match self.free.pop() {
             Some(id) => {
                 self.bios[id.0 as usize] = bio;
@@ -125,7 +128,9 @@ impl Os {
     pub(super) fn submit_bio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::SUBMIT_BIO);
         let fs = self.fs();
-        let kind = fs.bios.bio(id).kind;
+        let bio = fs.bios.bio(id);
+        bio.submitter = Some(cpu);
+        let kind = bio.kind;
         let flushed = FileSystem::is_durable(kind) || kind == BioKind::Flush;
         if flushed && fs.device.cache != WriteCache::Safe {
             self.blk_insert_flush(sched, cpu, id);
@@ -145,24 +150,33 @@ impl Os {
     }
 
     /// blk-flush.c: blk_kick_flush(): sends a flush for all who wait for one, unless one must be awaited first.
+    /// Of blk-mq's the first of them is taken to have submitted it; the old path remembers nobody (blk_rq_init()).
     fn blk_kick_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, number: u32, submitter: bool) {
+        let legacy = self.is_legacy();
         let bios = &mut self.fs().bios;
         let queue = bios.queue(number);
         let Some(&first) = queue.pending.first().filter(|_| !queue.busy && queue.data_in_flight == 0) else { return };
         queue.busy = true;
         std::mem::swap(&mut queue.pending, &mut queue.running);
-        let task = bios.bio(first).task;
-        let flush = bios.add(BioKind::Shared, 0, task);
-        bios.bio(flush).queue = number;
-        self.blk_flush_queue_rq(sched, cpu, flush, submitter);
+        let Bio { task, submitter: submitted, .. } = *bios.bio(first);
+        let id = bios.add(BioKind::Shared, 0, task);
+        let flush = bios.bio(id);
+        flush.queue = number;
+        flush.submitter = submitted.filter(|_| !legacy);
+        self.blk_flush_queue_rq(sched, cpu, id, submitter);
     }
 
-    /// blk-flush.c: blk_flush_queue_rq(): to kblockd, or at once where a `submitter` has the only queue.
+    /// Whether the device is driven by the old single queue.
+    fn is_legacy(&mut self) -> bool {
+        self.fs_rules.scsi == ScsiPath::Legacy && self.fs().device.completion == Completion::Fixed
+    }
+
+    /// blk-flush.c: blk_flush_queue_rq(): to kblockd, or at once where a `submitter` has the old single queue.
     fn blk_flush_queue_rq<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId, submitter: bool) {
-        let fs = self.fs();
-        if submitter && fs.device.completion == Completion::Fixed {
+        if submitter && self.is_legacy() {
             return self.dispatch(sched, cpu, id);
         }
+        let fs = self.fs();
         fs.bios.requeued.push(id);
         if !std::mem::replace(&mut fs.bios.requeue_work, true) {
             self.queue_work(sched, cpu, Queue::BoundHighpri, Work::Requeue);
@@ -197,8 +211,8 @@ impl Os {
         self.irq.raise(done, irq, Cause::Bio(id));
     }
 
-    /// block/bio.c: bio_endio(), in the device's interrupt; blk-flush.c: flush_end_io() and mq_flush_data_end_io().
-    pub fn bio_endio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
+    /// block/bio.c: bio_endio(), where [`Os::blk_complete_request`] says; blk-flush.c: flush_end_io() and mq_flush_data_end_io().
+    pub(super) fn bio_endio<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, id: BioId) {
         charge(sched, cpu, paths::BIO_ENDIO);
         let bios = &mut self.fs().bios;
         let bio = *bios.bio(id);

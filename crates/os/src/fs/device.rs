@@ -35,7 +35,7 @@ pub enum WriteCache {
 pub enum Completion {
     /// Multi-queue: the one that submitted it.
     Submitter,
-    /// Single queue: always the one where the device's interrupt arrives.
+    /// Single queue: always the one where the device's interrupt arrives, which leaves the rest to a softirq there or where it was submitted.
     Fixed,
 }
 

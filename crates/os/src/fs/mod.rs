@@ -12,11 +12,13 @@
 //! device, writing back data that nobody flushes, memory pressure, what several tasks contend for in one directory (every client has its own).
 
 mod bio;
+mod complete;
 mod device;
 mod ext4;
 mod groups;
 mod xfs;
 
+pub use complete::ScsiPath;
 pub use device::{Completion, Device, WriteCache};
 pub use ext4::Jbd2;
 pub use xfs::Xfsaild;
@@ -26,6 +28,7 @@ use crate::irq::IrqId;
 use crate::workqueue::Work;
 use crate::{Os, Step, charge, paths};
 use bio::{BioKind, Bios};
+use complete::Completions;
 use groups::{AG_COUNT, Groups, Header};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -33,7 +36,7 @@ use sched::behaviour;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::versions::{Setting, Switched};
-use units::{CpuId, Ns};
+use units::CpuId;
 use xfs::item::{self, Item, Transaction};
 
 behaviour! {
@@ -67,18 +70,23 @@ pub struct FsRules {
     pub cil_push: CilPush,
     pub iversion: IVersion,
     pub fresh_blocks: FreshBlocks,
+    pub scsi: ScsiPath,
 }
 
 impl FsRules {
-    pub const V4_5: FsRules =
-        FsRules { cil_push: CilPush::Bound, iversion: IVersion::EveryWrite, fresh_blocks: FreshBlocks::Written };
+    pub const V4_5: FsRules = FsRules {
+        cil_push: CilPush::Bound,
+        iversion: IVersion::EveryWrite,
+        fresh_blocks: FreshBlocks::Written,
+        scsi: ScsiPath::Legacy,
+    };
     pub const V4_16: FsRules = FsRules { iversion: IVersion::Queried, ..Self::V4_5 };
     pub const V6_1: FsRules =
-        FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, ..Self::V4_16 };
+        FsRules { cil_push: CilPush::Unbound, fresh_blocks: FreshBlocks::Unwritten, scsi: ScsiPath::Mq, ..Self::V4_16 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 3] {
-        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting()]
+    pub fn settings(&self) -> [Setting; 4] {
+        [self.cil_push.setting(), self.iversion.setting(), self.fresh_blocks.setting(), self.scsi.setting()]
     }
 
     /// Switches one alone.
@@ -87,6 +95,7 @@ impl FsRules {
             CilPush::KEY => self.cil_push.switch(value),
             IVersion::KEY => self.iversion.switch(value),
             FreshBlocks::KEY => self.fresh_blocks.switch(value),
+            ScsiPath::KEY => self.scsi.switch(value),
             _ => Switched::UnknownKey,
         }
     }
@@ -205,8 +214,8 @@ struct Inode {
     allocated: bool,
     /// The checkpoint, or transaction, that holds its last change; 0: none.
     logged: u64,
-    /// When its times were changed last: they are, at most once in a jiffy.
-    stamped: Option<Ns>,
+    /// The jiffy in which its times were changed last: the coarse clock, by which files are stamped, moves with each.
+    stamped: Option<u64>,
 }
 
 /// A mounted file system.
@@ -218,6 +227,7 @@ pub struct FileSystem {
     irq: Option<IrqId>,
     inodes: Vec<Inode>,
     bios: Bios,
+    completions: Completions,
     xfs: xfs::Log,
     groups: Groups,
     journal: ext4::Journal,
@@ -225,9 +235,6 @@ pub struct FileSystem {
 
 /// Bytes of a block.
 const BLOCK: u64 = 4096;
-
-/// The kernel's coarse clock, by which files are stamped, moves so far at a time (HZ=250).
-const JIFFY: Ns = Ns(4_000_000);
 
 impl FileSystem {
     fn inode(&mut self, file: FileId) -> &mut Inode {
@@ -287,6 +294,7 @@ impl Os {
             irq: None,
             inodes: Vec::new(),
             bios: Bios::default(),
+            completions: Completions::default(),
             xfs,
             groups: Groups::new(headers),
             journal,
@@ -358,7 +366,7 @@ impl Os {
 
     /// What a call does by itself, up to the first place where it must be let in.
     fn in_memory<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, op: FsOp) {
-        let now = sched.arch().sched_clock(cpu);
+        let jiffy = self.jiffies(sched.arch().sched_clock(cpu));
         charge(sched, cpu, path_of(op));
         match op {
             FsOp::Read { bytes } => sched.arch_mut().copy(cpu, u64::from(bytes)),
@@ -371,7 +379,6 @@ impl Os {
                 let inode = fs.inode(file);
                 inode.dirty += u64::from(bytes);
                 inode.fresh |= fresh;
-                let jiffy = Ns(now.0 / JIFFY.0);
                 let stamp = inode.stamped != Some(jiffy);
                 inode.stamped = Some(jiffy);
                 let counted = xfs && iversion == IVersion::EveryWrite;

@@ -47,6 +47,8 @@ behaviour! {
         Locked = "locked", since "v2.6", commit "", "under the socket's lock; dropped if the buffer was full before";
         Lockless = "lockless", since "v4.10", commit "850cbaddb52d",
             "without that lock; dropped if it overfills the buffer, which may hold one more than full";
+        Batched = "batched", since "v4.13", commit "2276f58ac589",
+            "the same; its reader takes all there is to a queue of its own, and gives their memory back together: when that is empty, or a quarter of the buffer (6b229cf77d68)";
     }
 }
 
@@ -74,7 +76,7 @@ impl NetRules {
         prequeue: Prequeue::Gone,
         payload: Payload::FirstLinear,
         send_backlog: SendBacklog::PerSegment,
-        udp_receive: UdpReceive::Lockless,
+        udp_receive: UdpReceive::Batched,
         ..NetRules::V4_5
     };
     pub const V6_1: NetRules = NetRules {

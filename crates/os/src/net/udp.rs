@@ -23,9 +23,9 @@ enum SockLine {
     /// socket_wq.
     Wait,
     Route,
+    /// reader_queue, forward_deficit: the reader's own, where there are such.
+    Reader,
 }
-
-const LINES: u32 = SockLine::Route as u32 + 1;
 
 /// Headers of UDP and IP, and what the device's alignment takes, in bytes.
 const HEADERS: u32 = 28 + 31;
@@ -48,6 +48,9 @@ pub(crate) struct UdpSock {
     sk_rcvbuf: u32,
     sk_rmem_alloc: u32,
     sk_receive_queue: VecDeque<UdpPacket>,
+    /// What the reader has taken to itself, and the memory of what it has read and not given back.
+    reader_queue: VecDeque<UdpPacket>,
+    forward_deficit: u32,
     sk_drops: u64,
 }
 
@@ -55,13 +58,58 @@ impl UdpSock {
     fn line(&self, of: SockLine) -> Line {
         line(self.base, of as u32)
     }
+
+    /// udp.c: __skb_recv_udp(), as far as it does not sleep: the first datagram of the reader's queue, which takes over all that has come.
+    #[doc(alias = "__skb_recv_udp")]
+    fn skb_recv_udp<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) -> Option<UdpPacket> {
+        let (queue, reader) = (self.line(SockLine::Queue), self.line(SockLine::Reader));
+        sched.arch_mut().lock(cpu, reader);
+        let refills = self.reader_queue.is_empty();
+        if refills {
+            // skb_queue_empty_lockless()
+            sched.arch_mut().read(cpu, queue);
+            if !self.sk_receive_queue.is_empty() {
+                sched.arch_mut().lock(cpu, queue);
+                self.reader_queue.append(&mut self.sk_receive_queue);
+            }
+        }
+        let packet = self.reader_queue.pop_front();
+        if let Some(packet) = packet {
+            self.udp_rmem_release(sched, cpu, packet.truesize, refills);
+            if refills {
+                sched.arch_mut().unlock(cpu, queue);
+            }
+        }
+        sched.arch_mut().unlock(cpu, reader);
+        packet
+    }
+
+    /// udp.c: udp_rmem_release(), in part; `locked`: the receive queue is.
+    fn udp_rmem_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, size: u32, locked: bool) {
+        self.forward_deficit += size;
+        if self.forward_deficit < self.sk_rcvbuf >> 2 && !self.reader_queue.is_empty() {
+            return;
+        }
+        let queue = self.line(SockLine::Queue);
+        if !locked {
+            sched.arch_mut().lock(cpu, queue);
+        }
+        sched.arch_mut().atomic(cpu, queue);
+        self.sk_rmem_alloc -= std::mem::take(&mut self.forward_deficit);
+        self.reader_queue.append(&mut self.sk_receive_queue);
+        if !locked {
+            sched.arch_mut().unlock(cpu, queue);
+        }
+    }
 }
 
 impl Os {
     pub(super) fn connect_udp(&mut self, buffers: Buffers) -> (Socket, Socket) {
         let first = self.net.udp.len() as u32;
+        let batched = self.net.rules.udp_receive == UdpReceive::Batched;
+        let last = if batched { SockLine::Reader } else { SockLine::Route };
         for peer in [first + 1, first] {
-            let base = self.allocate(LINES);
+            let base = self.allocate(last as u32 + 1);
             self.net.udp.push(UdpSock {
                 base,
                 peer,
@@ -69,6 +117,8 @@ impl Os {
                 sk_rcvbuf: buffers.receive.map_or(rules::SK_MEM_DEFAULT, rules::rcvbuf),
                 sk_rmem_alloc: 0,
                 sk_receive_queue: VecDeque::new(),
+                reader_queue: VecDeque::new(),
+                forward_deficit: 0,
                 sk_drops: 0,
             });
         }
@@ -111,7 +161,7 @@ impl Net {
                     sched.arch_mut().lock(cpu, lock);
                     sock.sk_rmem_alloc >= sock.sk_rcvbuf
                 }
-                UdpReceive::Lockless => {
+                UdpReceive::Lockless | UdpReceive::Batched => {
                     sched.arch_mut().atomic(cpu, queue);
                     sock.sk_rmem_alloc > sock.sk_rcvbuf
                 }
@@ -155,9 +205,15 @@ impl Net {
         }
         let sock = &mut self.udp[sk as usize];
         let queue = sock.line(SockLine::Queue);
-        sched.arch_mut().lock(cpu, queue);
-        sched.arch_mut().unlock(cpu, queue);
-        let Some(packet) = sock.sk_receive_queue.pop_front() else {
+        let batched = self.rules.udp_receive == UdpReceive::Batched;
+        let packet = if batched {
+            sock.skb_recv_udp(sched, cpu)
+        } else {
+            sched.arch_mut().lock(cpu, queue);
+            sched.arch_mut().unlock(cpu, queue);
+            sock.sk_receive_queue.pop_front()
+        };
+        let Some(packet) = packet else {
             charge(sched, cpu, paths::SKB_WAIT_FOR_MORE_PACKETS);
             sock.sk_wq.prepare_to_wait(sched, cpu, task, true);
             call.stage = Stage::Waiting;
@@ -173,8 +229,10 @@ impl Net {
             sched.arch_mut().lock(cpu, sock.line(SockLine::Lock));
             sched.arch_mut().unlock(cpu, sock.line(SockLine::Lock));
         }
-        sched.arch_mut().atomic(cpu, queue);
-        sock.sk_rmem_alloc -= packet.truesize;
+        if !batched {
+            sched.arch_mut().atomic(cpu, queue);
+            sock.sk_rmem_alloc -= packet.truesize;
+        }
         Step::Done(u64::from(bytes))
     }
 }

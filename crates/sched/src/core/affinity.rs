@@ -179,13 +179,25 @@ impl<A: Arch> Sched<A> {
         let valid = mask.and(&self.cpu_active_mask);
         match self.kernel.core.affinity_dest {
             AffinityDest::First => valid.first(),
-            // cpumask_any_and_distribute()
-            AffinityDest::Distributed => {
-                let last = &mut self.balance.distribute_cpu_mask_prev[self.this_cpu];
-                let next = valid.next_from(*last).or_else(|| valid.first())?;
-                *last = next.index() + 1;
-                Some(next)
-            }
+            AffinityDest::Distributed => self.cpumask_any_distribute(&valid),
+        }
+    }
+
+    /// lib/cpumask.c: cpumask_any_distribute(): of `mask` the next after the one that was chosen last on this CPU.
+    #[doc(alias = "cpumask_any_and_distribute")]
+    fn cpumask_any_distribute(&mut self, mask: &CpuMask) -> Option<CpuId> {
+        let last = &mut self.balance.distribute_cpu_mask_prev[self.this_cpu];
+        let next = mask.next_from(*last).or_else(|| mask.first())?;
+        *last = next.index() + 1;
+        Some(next)
+    }
+
+    /// workqueue.c: what kick_pool() does to a worker's `wake_cpu` (v6.6; 57a01eafdcf7 of v6.9, and of v6.6.y, has it look at CPUs that are up).
+    pub(crate) fn set_wake_cpu_within(&mut self, p: TaskId, pod: &CpuMask) {
+        if !pod.contains(self.task[p].wake_cpu)
+            && let Some(cpu) = self.cpumask_any_distribute(&pod.and(&self.cpu_online_mask))
+        {
+            self.task[p].wake_cpu = cpu;
         }
     }
 

@@ -494,10 +494,15 @@ impl<A: Arch> Sched<A> {
     }
 
     /// kernel/smp.c: smp_call_function_single_async(). `cpu` looks, as soon as it can, what others left for it to do.
+    /// Until v5.7 always by an interrupt (arch_send_call_function_single_ipi()).
     /// Differs: the interrupt is the reschedule one, which has the same work to do before and after.
     pub(crate) fn smp_call_function_single_async(&mut self, cpu: CpuId) {
         self.atomic_wake_list(cpu);
-        self.send_call_function_single_ipi(cpu);
+        if self.kernel.core.wake_list == WakeList::RunQueue {
+            self.arch.smp_send_reschedule(self.this_cpu, cpu);
+        } else {
+            self.send_call_function_single_ipi(cpu);
+        }
     }
 
     /// core.c: set_task_cpu().

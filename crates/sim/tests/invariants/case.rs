@@ -434,7 +434,14 @@ impl Case {
         let preempt = administration.map_or(Preempt::None, |it| it.preempt);
         let mut sim = Sim::new(
             sched,
-            Os::new(OsRules { pipe: self.pipes, preempt, migration_limit, net: NetRules::V4_5, pi: PiRules::V4_5 }),
+            Os::new(OsRules {
+                pipe: self.pipes,
+                preempt,
+                migration_limit,
+                net: NetRules::V4_5,
+                pi: PiRules::V4_5,
+                ..OsRules::V4_5
+            }),
             self.hz,
         );
         let mut features = kernel.features;

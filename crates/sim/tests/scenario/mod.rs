@@ -231,6 +231,7 @@ impl Scenario {
                 "v4.15" | "v4.16" => PiRules::V4_15,
                 _ => PiRules::V6_1,
             },
+            ..OsRules::V4_5
         };
         for (key, value) in &self.settings {
             if key == MigrationLimit::KEY {

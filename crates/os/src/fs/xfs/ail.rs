@@ -11,11 +11,10 @@ use crate::block::BioId;
 use crate::fs::FileSystem;
 use crate::fs::bio::BioKind;
 use crate::{Os, Step, charge, paths};
-use sched::arch::Arch;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::BTreeSet;
-use units::{CpuId, Ns};
+use units::CpuId;
 
 /// Items that are looked at in one path, and buffers that are submitted in one.
 const ITEMS: usize = 32;
@@ -87,9 +86,9 @@ pub struct Xfsaild {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Turn {
-    /// Sleeps so long, if there is something to do.
-    Rest(Ns),
-    Asleep(Ns),
+    /// Sleeps for so many milliseconds, if there is something to do.
+    Rest(u64),
+    Rested,
     /// Waits for the log.
     Force(Stage),
     /// Looks at items from this one on.
@@ -98,7 +97,7 @@ enum Turn {
 }
 
 impl Xfsaild {
-    pub const BEGIN: Xfsaild = Xfsaild { turn: Turn::Rest(Ns::ZERO), count: 0, stuck: 0, flushing: 0, at: 0 };
+    pub const BEGIN: Xfsaild = Xfsaild { turn: Turn::Rest(0), count: 0, stuck: 0, flushing: 0, at: 0 };
 }
 
 impl Log {
@@ -186,23 +185,22 @@ impl Os {
     ) -> Step {
         loop {
             match state.turn {
-                Turn::Rest(time) => {
+                Turn::Rest(ms) => {
                     let ail = &mut self.fs().xfs.ail;
                     ail.task = Some(task);
                     if ail.items.is_empty() && ail.target == ail.target_prev {
-                        state.turn = Turn::Rest(Ns::ZERO);
+                        state.turn = Turn::Rest(0);
                         sched.set_current_state(cpu, TaskState::Interruptible);
                         return Step::Sleep { until: None };
                     }
-                    let until = sched.arch().sched_clock(cpu) + time;
-                    state.turn = Turn::Asleep(until);
-                    if time > Ns::ZERO {
+                    state.turn = Turn::Rested;
+                    if ms > 0 {
                         charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
                         sched.set_current_state(cpu, TaskState::Interruptible);
-                        return Step::Sleep { until: Some(until) };
+                        return Step::Timeout { jiffies: self.msecs_to_jiffies(ms) };
                     }
                 }
-                Turn::Asleep(_) => {
+                Turn::Rested => {
                     let xfs = &mut self.fs().xfs;
                     let forces = xfs.ail.log_flush && xfs.ail.last_pushed == 0 && !xfs.ail.items.is_empty();
                     state.turn = if forces { Turn::Force(Stage::Begin) } else { Turn::Scan(None) };
@@ -308,7 +306,7 @@ impl Os {
         } else {
             10
         };
-        Turn::Rest(Ns::from_ms(ms))
+        Turn::Rest(ms)
     }
 
     /// xfs_buf_item.c: xfs_buf_iodone() and xfs_inode_item.c: xfs_iflush_done(), in a worker: what was written is in its place, unless it has

@@ -53,6 +53,7 @@ impl<const COSTS: bool> Ran<COSTS> {
                 migration_limit: MigrationLimit::None,
                 net: NetRules::V4_5,
                 pi: os::sync::rtmutex::PiRules::V4_15,
+                ..OsRules::V4_5
             }),
             250,
         );
