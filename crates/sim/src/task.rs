@@ -1,6 +1,6 @@
 //! A task's next step: its program's operations, turned into time and system calls.
 
-use crate::engine::{Sample, Sim};
+use crate::engine::{RefusedRequest, Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use crate::timers::MIN_DELTA;
 use crate::user::Work;
@@ -21,7 +21,7 @@ use os::{Step, Syscall, paths};
 use sched::access::Path;
 use sched::autogroup::Session;
 use sched::core::TaskInit;
-use sched::errno::Answer;
+use sched::errno::{Answer, Refusal};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use units::{CpuId, Cycles, Ns, Ps, unlikely};
@@ -359,6 +359,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Fork(spec) => {
                 let forked = self.fork_task(cpu, Some(task), *spec, paid);
                 let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
+                self.note_refusal(cpu, task, forked.as_ref().err(), || "another task".to_string());
                 let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
                 self.context(task).last.value = value;
                 true
@@ -374,7 +375,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 !self.sleeps_for_stopper(cpu)
             }
             Op::SetAffinity(mask) => {
+                let list = mask.list();
                 let answer = self.sched.set_cpus_allowed(cpu, task, mask);
+                self.note_refusal(cpu, task, answer.as_ref().err(), || format!("CPUs {list}"));
                 self.answered(task, answer) && !self.sleeps_for_stopper(cpu)
             }
             Op::SetNice(nice) => {
@@ -383,10 +386,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::SetPolicy { policy, priority } => {
                 let answer = self.sched.sched_setscheduler(cpu, task, policy, priority);
+                self.note_refusal(cpu, task, answer.as_ref().err(), || "another policy".to_string());
                 self.answered(task, answer)
             }
             Op::SetAttr(attr) => {
                 let answer = self.sched.sched_setattr(cpu, task, &attr);
+                self.note_refusal(cpu, task, answer.as_ref().err(), || "another policy".to_string());
                 self.answered(task, answer)
             }
             Op::Interrupt(sleeper) => {
@@ -440,6 +445,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             _ => unreachable!("no use of memory"),
         }
         true
+    }
+
+    /// Keeps what the kernel refused for whoever reads the run.
+    fn note_refusal(&mut self, cpu: CpuId, task: TaskId, refused: Option<&Refusal>, request: impl FnOnce() -> String) {
+        let Some(&refusal) = refused else { return };
+        let number = self.context(task).comm;
+        let comm = self.comms[number as usize].clone();
+        let at = self.sched.arch().now(cpu).ns();
+        self.refused_requests.push(RefusedRequest { at, comm, request: request(), refusal });
     }
 
     /// What a system call that may be refused returns to its program.
