@@ -190,8 +190,9 @@ fn report(
     }
     if let Some(measured) = measured {
         let rows = measured.rows(experiment, outcome);
-        let _ = write!(text, "\n{}", measured.text(&rows));
-        document.measured = Some(measured.to_json(&rows));
+        let unfinished = measured.unfinished(experiment);
+        let _ = write!(text, "\n{}", measured.text(&rows, &unfinished));
+        document.measured = Some(measured.to_json(&rows, &unfinished));
     }
     let (json, csv) = (document.to_text(), csv::render(&document));
     let samples = Samples::of(experiment, jobs, outcome);
