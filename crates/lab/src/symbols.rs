@@ -426,6 +426,29 @@ mod tests {
     }
 
     #[test]
+    fn what_a_fork_takes_is_taken_by_copy_process() {
+        use crate::experiment::{Draft, Purpose};
+        use machine::topology::Location;
+        // Where the kernel may be preempted in the middle of it, too; processes and threads.
+        for (kernel, workload) in ["v4.15", "v6.12"].into_iter().flat_map(|of| [(of, "threads=0"), (of, "threads=1")]) {
+            let mut draft = Draft::default();
+            draft.machine_option("core-i7-3770");
+            draft.workload_option(&format!("perf-bench-pipe:loops=1,{workload}")).unwrap();
+            draft.arm_options(&[kernel.to_string()], true).unwrap();
+            let experiment = draft.resolve(Purpose::Watch, &crate::machines::tests::Table::default()).unwrap();
+            let wanted = crate::run::Wanted { profile: true, ..Default::default() };
+            let run = crate::run::run(&experiment.setup(&experiment.jobs()[0]), wanted, &Location::of("a test"));
+            let stacks = run.unwrap().expect("nobody interrupts it").profile.expect("it was asked for").stacks;
+            let own = |name: &str| {
+                let ends = stacks.iter().filter(|it| it.frames.last().is_some_and(|last| last == name));
+                ends.map(|it| it.time_ps).sum::<u64>()
+            };
+            let others: u64 = ["_do_fork", "kernel_clone", "clone_thread"].into_iter().map(own).sum();
+            assert!(own("copy_process") > 50 * others, "{kernel} {workload}: {others} of others");
+        }
+    }
+
+    #[test]
     fn inline_functions_are_part_of_their_callers() {
         let tick = kernel(1, &[Path::task_tick_fair, Path::entity_tick, Path::update_load_avg]);
         assert!(named("v4.5-rc1", &tick).ends_with("task_tick_fair"));
