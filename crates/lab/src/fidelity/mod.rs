@@ -10,7 +10,7 @@ pub use table::{Row, Verdict, render};
 
 use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
-use crate::record::{Ending, Outcome};
+use crate::record::{Ending, Outcome, counted};
 use crate::setup::Setup;
 use crate::trace::listen;
 use observe::PerTask;
@@ -33,19 +33,15 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
         let found = format!("{} runs of each iteration", jobs.len() / case.iterations as usize);
         return Err(Mistake::new(&Location::of(&case.name), found, "a case of one row"));
     }
-    let (mut runs, mut warnings) = (Vec::new(), Vec::new());
+    let (mut runs, mut told) = (Vec::new(), Vec::new());
     for job in &jobs {
         let Some((tasks, outcome)) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
         has_ended(case, outcome.end)?;
         runs.push(tasks);
-        // Seeds differ in the moment, which does not make it another warning.
-        let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-        for warning in outcome.warnings {
-            if !warnings.iter().any(|known: &String| words(known) == words(&warning)) {
-                warnings.push(warning);
-            }
-        }
+        told.push(outcome.warnings);
     }
+    let warnings =
+        counted(told.iter().map(Vec::as_slice)).into_iter().map(|(warning, _)| warning.to_string()).collect();
     let row = |figure: &Figure| {
         let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
         Ok::<Row, Mistake>(Row::new(case, figure, simulated))
