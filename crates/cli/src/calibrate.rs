@@ -56,7 +56,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     if !arguments.quiet {
         observed.unseen.iter().for_each(|unseen| say(&format!("not seen: {unseen}")));
     }
-    let calibration = make(&observed)?;
+    let calibration = make(&observed, &|| patience.is_over())?.ok_or_else(interrupted)?;
     if !arguments.quiet {
         calibration.notes.iter().for_each(|note| say(&format!("note: {note}")));
     }
@@ -95,6 +95,10 @@ fn quiet(computer: &Computer, waiting: Duration, patience: &Patience) -> u64 {
     }
 }
 
+fn interrupted() -> Failure {
+    Failure::Mistake("interrupted: nothing is written".to_string())
+}
+
 fn measure(
     arguments: &CalibrateArguments,
     computer: &Computer,
@@ -105,7 +109,6 @@ fn measure(
     let starter = starter()?;
     let bar = bar(arguments.quiet);
     let mut findings = Findings::default();
-    let interrupted = || Failure::Mistake("interrupted: nothing is written".to_string());
     for probe in PROBES {
         if patience.is_over() {
             bar.finish_and_clear();

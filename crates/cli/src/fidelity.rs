@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::files::Disk;
 use crate::output::{print, say};
 use lab::experiment::{Draft, Purpose};
-use lab::fidelity::{Row, check, render};
+use lab::fidelity::{Checked, Row, check, render};
 use std::path::{Path, PathBuf};
 
 /// Checks every case and prints one table. Fails when a figure is off that its case does not explain.
@@ -20,7 +20,7 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
         return Err(Failure::Mistake(format!("{found}; expected files that end in .toml, or folders of such files")));
     }
     let patience = Patience::watch();
-    let mut rows: Vec<Row> = Vec::new();
+    let (mut rows, mut warnings): (Vec<Row>, String) = (Vec::new(), String::new());
     for path in &cases {
         let path = path.display().to_string();
         let case = Draft::read(&path, &Disk)?.resolve(Purpose::Single, &Disk)?;
@@ -31,13 +31,15 @@ pub fn fidelity(arguments: &FidelityArguments) -> Result<(), Failure> {
         }
         if !arguments.quiet {
             say(&format!("running {path}"));
+            case.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
         }
-        match check(&case, &|| patience.is_over())? {
-            Some(more) => rows.extend(more),
-            None => return Err(Failure::Mistake("interrupted: nothing is kept of it".to_string())),
-        }
+        let Some(Checked { rows: more, warnings: told }) = check(&case, &|| patience.is_over())? else {
+            return Err(Failure::Mistake("interrupted: nothing is kept of it".to_string()));
+        };
+        rows.extend(more);
+        warnings.extend(told.into_iter().map(|warning| format!("warning  {path}: {warning}\n")));
     }
-    print(&render(&rows))?;
+    print(&(render(&rows) + &warnings))?;
     match rows.iter().filter(|row| !row.verdict().is_good()).count() {
         0 => Ok(()),
         bad => Err(Failure::Ours(format!("{bad} figures disagree with a real kernel without a reason given"))),

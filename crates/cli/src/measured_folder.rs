@@ -186,18 +186,22 @@ pub fn measured(folder: &str) -> Result<Measured, Failure> {
         std::io::ErrorKind::NotFound => Mistake::new(&at, "no folder of measurements", expected),
         _ => Mistake::new(&at, error.to_string(), expected),
     };
-    let mut found = Vec::new();
+    let list = fs::read_to_string(Path::new(folder).join(UNFINISHED)).unwrap_or_default();
+    let (mut found, mut unfinished) = (Vec::new(), Vec::new());
     for place in entries(&records, &|path| path.is_dir()).map_err(wrong)? {
+        let whole = !list.lines().any(|name| place.file_name().is_some_and(|place| place == name));
+        let before = found.len();
         for path in entries(&place, &is_record).map_err(wrong)? {
             let path = path.display().to_string();
             let text = Disk.text(&path).map_err(|error| Mistake::file(&path, error, "a measurement"))?;
             found.push(MeasuredRecord::parse(&text, &path)?);
         }
+        unfinished.extend(found[before..].first().filter(|_| !whole).map(|record| record.workload.clone()));
     }
     if found.is_empty() {
         return Err(Mistake::new(&at, "no measurement", expected).into());
     }
-    Ok(Measured { from: folder.to_string(), records: found })
+    Ok(Measured { from: folder.to_string(), records: found, unfinished })
 }
 
 #[cfg(test)]

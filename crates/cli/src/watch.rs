@@ -32,9 +32,18 @@ fn interrupted() -> Failure {
     Failure::Mistake("interrupted: nothing is kept of a single run".to_string())
 }
 
-fn watched(setup: &Setup, wanted: Wanted) -> Result<Run, Failure> {
-    guarded(setup, Keep::Aside, || run(setup, wanted, &Location::of("the experiment")).map_err(Failure::from))?
-        .ok_or_else(interrupted)
+fn watched(setup: &Setup, wanted: Wanted, selectors: &Selectors) -> Result<Run, Failure> {
+    let run = || run(setup, wanted, &Location::of("the experiment")).map_err(Failure::from);
+    let run = guarded(setup, Keep::Aside, run)?.ok_or_else(interrupted)?;
+    warn(&run, selectors);
+    Ok(run)
+}
+
+/// What is shown here has no place for them.
+fn warn(run: &Run, selectors: &Selectors) {
+    if !selectors.quiet {
+        run.outcome.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    }
 }
 
 /// `fairground profile`.
@@ -44,7 +53,8 @@ pub fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
         say("note: the cost model is off, so the kernel takes no time");
     }
     let patience = Patience::watch();
-    let run = watched(&setup, Wanted { profile: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    let wanted = Wanted { profile: true, interrupted: &|| patience.is_over(), ..Wanted::default() };
+    let run = watched(&setup, wanted, &arguments.selectors)?;
     let profile = run.profile.expect("a profile was asked for");
     print(&match arguments.format {
         ProfileFormat::Perf => profile.perf_report(),
@@ -60,7 +70,8 @@ pub fn lines(arguments: &LinesArguments) -> Result<(), Failure> {
         say("note: the cost model is off, so nobody touches a line");
     }
     let patience = Patience::watch();
-    let run = watched(&setup, Wanted { lines: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    let wanted = Wanted { lines: true, interrupted: &|| patience.is_over(), ..Wanted::default() };
+    let run = watched(&setup, wanted, &arguments.selectors)?;
     let lines = run.lines.expect("lines were asked for");
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     print(&match arguments.format {
@@ -77,7 +88,8 @@ pub fn schedstat(arguments: &WatchArguments) -> Result<(), Failure> {
         say("note: schedstats are off in this arm, so most counters stay zero: schedstats=enable");
     }
     let patience = Patience::watch();
-    let run = watched(&setup, Wanted { schedstat: true, interrupted: &|| patience.is_over(), ..Wanted::default() })?;
+    let wanted = Wanted { schedstat: true, interrupted: &|| patience.is_over(), ..Wanted::default() };
+    let run = watched(&setup, wanted, &arguments.selectors)?;
     print(&run.schedstat.expect("schedstat was asked for"))
 }
 
@@ -95,7 +107,7 @@ pub fn proc(arguments: &ProcArguments) -> Result<(), Failure> {
         interrupted: &|| patience.is_over(),
         ..Wanted::default()
     };
-    let run = watched(&setup, wanted)?;
+    let run = watched(&setup, wanted, &arguments.selectors)?;
     if let Some(at) = at
         && run.outcome.simulated_ns < at.0
     {
@@ -146,6 +158,7 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
     })?;
     let (writer, run, from, to) = traced.ok_or_else(interrupted)?;
     writer.keep().map_err(not_written)?;
+    warn(&run, &arguments.selectors);
     if !arguments.selectors.quiet {
         let ms = |ns: u64| ns as f64 / 1e6;
         let end = run.outcome.simulated_ns;

@@ -161,3 +161,43 @@ fn sensitivity_ranks_what_a_result_rests_on() {
     assert_eq!(value["iterations"], 2);
     assert!(value["figures"].as_array().unwrap().len() + value["without_influence"].as_array().unwrap().len() == 4);
 }
+
+/// Two changes of the timeline: one that comes in a run of a few milliseconds, and one that does not.
+const CASE: &str = "machine = \"core-i7-3770\"\n[[workload]]\nname = \"script\"\ntasks = \"task a: run 2ms\"\n\
+                    [[arm]]\nname = \"r\"\nkernel = \"v6.1\"\n[[timeline]]\nat = \"1ms\"\noffline = 1\n\
+                    [[timeline]]\nat = \"10s\"\nonline = 1\n";
+const LATE: &str = "timeline: `online=1` at 10000 ms did not come, the run had ended";
+
+#[test]
+fn whoever_looks_at_one_run_hears_its_warnings() {
+    let place = folder("warnings");
+    fs::write(place.join("x.toml"), CASE).unwrap();
+    for command in [
+        &["profile"][..],
+        &["lines"],
+        &["schedstat"],
+        &["proc", "--file", "/proc/schedstat"],
+        &["trace", "--format", "gantt", "--out", "-"],
+    ] {
+        let said = run_well(&place, &[command, &["x.toml"]].concat());
+        assert!(said.stderr.contains(&format!("warning: {LATE}\n")), "{command:?}: {}", said.stderr);
+        let quiet = run_well(&place, &[command, &["x.toml", "--quiet"]].concat());
+        assert_eq!((quiet.stderr.as_str(), quiet.stdout), ("", said.stdout), "{command:?}");
+    }
+    // What is asked for ends before.
+    let cut = run_well(&place, &["proc", "x.toml", "--file", "/proc/schedstat", "--at", "1"]);
+    assert!(!cut.stderr.contains("warning"), "{}", cut.stderr);
+}
+
+#[test]
+fn a_case_tells_what_its_runs_have_to_say() {
+    let place = folder("fidelity-warnings");
+    let figure = "[[figure]]\nof = \"a\"\nfigure = \"run_ms\"\nreal = 2\nwithin = 10\n";
+    fs::write(place.join("x.toml"), format!("{CASE}{figure}")).unwrap();
+    let said = run_well(&place, &["fidelity", "x.toml", "--quiet"]);
+    assert!(said.stdout.ends_with(&format!("0 gaps closed\nwarning  x.toml: {LATE}\n")), "{}", said.stdout);
+    // A topology alone borrows its prices, which is a notice.
+    fs::write(place.join("x.toml"), format!("{CASE}{figure}").replace("core-i7-3770", "core:4 pu:1")).unwrap();
+    let said = run_well(&place, &["fidelity", "x.toml"]);
+    assert!(said.stderr.contains("note: synthetic has no prices of its own"), "{}", said.stderr);
+}

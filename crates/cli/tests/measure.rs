@@ -59,6 +59,13 @@ fn real_runs_are_reported_stored_and_predicted() {
     let rows = document["measured"]["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 18);
     assert!(rows.iter().all(|row| row["predictions"][0]["difference_percent"].is_number()), "{rows:?}");
+    assert_eq!(document["measured"]["unfinished"], serde_json::json!([]));
+    // As an interrupted measurement leaves it.
+    let unfinished = record.split('/').nth(1).expect("the workload's folder");
+    std::fs::write(place.join("real/measured.unfinished"), format!("{unfinished}\n")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&run_well(&place, &arguments).stdout).expect("one document");
+    let unfinished = document["measured"]["unfinished"].as_array().expect("a list");
+    assert!(unfinished.len() == 1 && unfinished[0]["iterations"] == 2, "{unfinished:?}");
 
     // A measurement is no simulation, and cannot be replayed as one.
     let record = stored.iter().find(|name| name.ends_with("0000.json")).expect("a record");

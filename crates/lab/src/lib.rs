@@ -33,6 +33,7 @@ pub mod measured;
 pub mod measurements;
 pub mod mistake;
 pub mod mmtests;
+mod model;
 mod numbers;
 pub mod observed;
 pub mod prices;

@@ -180,6 +180,14 @@ fn samples(records: &[MeasuredRecord], of: &WorkloadTable, point: usize, row: us
     rows.filter(|samples| !samples.is_empty()).collect()
 }
 
+/// A workload as `--workload` takes it.
+fn option(of: &WorkloadSetup) -> String {
+    let values = of.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+    let file = of.file.iter().map(|file| format!("file={}", file.path));
+    let values: Vec<String> = file.chain(values).collect();
+    format!("{}:{}", of.name, values.join(","))
+}
+
 /// Whether both are of one workload; where its file lies does not matter, what stands in it does.
 fn same(a: &WorkloadSetup, b: &WorkloadSetup) -> bool {
     let text = |of: &WorkloadSetup| of.file.as_ref().map(|file| file.text.clone());
@@ -209,6 +217,8 @@ pub struct Measured {
     /// Where they were read.
     pub from: String,
     pub records: Vec<MeasuredRecord>,
+    /// What was being measured when it was interrupted: of its iterations a part is missing.
+    pub unfinished: Vec<WorkloadSetup>,
 }
 
 /// One row, measured and predicted.
@@ -232,8 +242,8 @@ pub struct PredictedRow {
 pub struct Prediction {
     pub arm: String,
     pub predicted: f64,
-    /// Of the prediction from the measurement, in per cent of the latter.
-    pub difference_percent: f64,
+    /// Of the prediction from the measurement, in per cent of the latter; of nothing there is no share.
+    pub difference_percent: Option<f64>,
 }
 
 impl Measured {
@@ -252,10 +262,7 @@ impl Measured {
             for point in 0..of.points.len() {
                 let wanted = of.workload(point);
                 if !self.records.iter().any(|record| same(&record.workload, &wanted)) {
-                    let values = wanted.parameters.iter().map(|(name, value)| format!("{name}={value}"));
-                    let file = wanted.file.iter().map(|file| format!("file={}", file.path));
-                    let values: Vec<String> = file.chain(values).collect();
-                    let workload = format!("{}:{}", wanted.name, values.join(","));
+                    let workload = option(&wanted);
                     let expected = format!("it there: fairground measure {workload} --out {}", self.from);
                     return Err(Mistake::new(&at, format!("no measurement of {workload}"), expected));
                 }
@@ -287,7 +294,7 @@ impl Measured {
                 let measured = mean(&series.arms[0]);
                 let prediction = |(arm, samples): (String, &Vec<f64>)| {
                     let predicted = mean(samples);
-                    let difference_percent = (predicted / measured - 1.0) * 100.0;
+                    let difference_percent = (measured != 0.0).then(|| (predicted / measured - 1.0) * 100.0);
                     Prediction { arm, predicted, difference_percent }
                 };
                 rows.push(PredictedRow {
@@ -302,12 +309,19 @@ impl Measured {
                 });
             }
         }
-        rows.retain(|row| row.measured > 0.0);
         rows
     }
 
+    /// Those workloads of the experiment that were not measured to the end, and how many iterations there are of each.
+    pub fn unfinished(&self, experiment: &Experiment) -> Vec<(String, usize)> {
+        let points = experiment.tables.iter().flat_map(|of| (0..of.points.len()).map(|point| of.workload(point)));
+        let of_these = points.filter(|wanted| self.unfinished.iter().any(|it| same(it, wanted)));
+        let count = |of: &WorkloadSetup| self.records.iter().filter(|record| same(&record.workload, of)).count();
+        of_these.map(|of| (option(&of), count(&of))).collect()
+    }
+
     /// The rows as text.
-    pub fn text(&self, rows: &[PredictedRow]) -> String {
+    pub fn text(&self, rows: &[PredictedRow], unfinished: &[(String, usize)]) -> String {
         let mut text = String::new();
         let host = self.records.first().map_or(String::new(), |record| record.host.summary());
         let _ = writeln!(text, "predicted against measured ({host}; {})", self.from);
@@ -323,16 +337,33 @@ impl Measured {
             let spread = format!("{:.4} .. {:.4} ({})", row.measured_low, row.measured_high, row.iterations);
             let _ = write!(text, "{:<width$} {:>12.4} {spread:>25}", label(row), row.measured);
             for (Prediction { predicted, difference_percent, .. }, width) in row.predictions.iter().zip(&widths) {
-                let _ = write!(text, "{predicted:>width$.4}{:>11}%", signed(*difference_percent, 1));
+                let difference = difference_percent.map_or("-".to_string(), |by| signed(by, 1) + "%");
+                let _ = write!(text, "{predicted:>width$.4}{difference:>12}");
             }
             text.push('\n');
+        }
+        for (workload, count) in unfinished {
+            let plural = if *count == 1 { "" } else { "s" };
+            let _ = writeln!(
+                text,
+                "unfinished: {workload} was interrupted after {count} iteration{plural}; this goes on with it: \
+                 fairground measure {workload} --out {}",
+                self.from
+            );
         }
         text
     }
 
     /// For the JSON document of a comparison.
-    pub fn to_json(&self, rows: &[PredictedRow]) -> serde_json::Value {
-        json!({ "from": self.from, "host": self.records.first().map(|record| &record.host), "rows": rows })
+    pub fn to_json(&self, rows: &[PredictedRow], unfinished: &[(String, usize)]) -> serde_json::Value {
+        let unfinished =
+            unfinished.iter().map(|(workload, count)| json!({ "workload": workload, "iterations": count }));
+        json!({
+            "from": self.from,
+            "host": self.records.first().map(|record| &record.host),
+            "rows": rows,
+            "unfinished": unfinished.collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -419,7 +450,8 @@ mod tests {
     #[test]
     fn predictions_stand_beside_measurements() {
         let experiment = experiment();
-        let measured = Measured { from: "there".to_string(), records: records(&experiment, 2) };
+        let mut measured =
+            Measured { from: "there".to_string(), records: records(&experiment, 2), unfinished: Vec::new() };
         measured.check(&experiment).unwrap();
         let outcome = |seconds: u64| Outcome {
             end: Ending::Finished,
@@ -436,26 +468,54 @@ mod tests {
         let rows = measured.rows(&experiment, &|job| Some(if job.point == 0 { &one } else { &two }));
         assert_eq!(rows.len(), 2);
         assert_eq!((rows[0].measured, rows[0].measured_low, rows[0].measured_high), (1.05, 1.0, 1.1));
-        let difference = rows[0].predictions[0].difference_percent;
+        let difference = rows[0].predictions[0].difference_percent.expect("a difference from something");
         assert!((difference - (1.0 / 1.05 - 1.0) * 100.0).abs() < 1e-9);
-        let text = measured.text(&rows);
+        let text = measured.text(&rows, &[]);
         assert!(text.contains("hackbench-pipes 4 (s)") && text.contains("-2.4%"), "{text}");
         // However long an arm's name, heads stand apart and above their columns.
         let mut long = rows.clone();
         long.iter_mut().for_each(|row| row.predictions[0].arm = "a".repeat(60));
-        let text = measured.text(&long);
+        let text = measured.text(&long, &[]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].ends_with(&format!("  {}  difference", "a".repeat(60))), "{text}");
         assert_eq!(lines[1].len(), lines[2].len(), "{text}");
+        // Nothing was measured, which is a measurement.
+        for record in measured.records.iter_mut().filter(|it| same(&it.workload, &experiment.tables[0].workload(0))) {
+            record.outcome.samples = vec![vec![0]];
+        }
+        let rows = measured.rows(&experiment, &|job| Some(if job.point == 0 { &one } else { &two }));
+        assert_eq!((rows.len(), rows[0].measured, rows[0].predictions[0].difference_percent), (2, 0.0, None));
+        let text = measured.text(&rows, &[]);
+        let zero = text.lines().nth(2).expect("the first row");
+        assert!(zero.contains(" 0.0000 .. 0.0000 (2) ") && zero.ends_with("1.0000           -"), "{text}");
         // A run that is missing leaves its row out.
         let rows = measured.rows(&experiment, &|job| (job.point == 0).then_some(&one));
         assert_eq!(rows.len(), 1);
     }
 
     #[test]
+    fn what_was_not_measured_to_the_end_is_told() {
+        let experiment = experiment();
+        let unfinished = vec![
+            experiment.tables[0].workload(1),
+            WorkloadSetup { name: "other".to_string(), ..experiment.tables[0].workload(1) },
+        ];
+        let measured = Measured { from: "there".to_string(), records: records(&experiment, 2), unfinished };
+        let unfinished = measured.unfinished(&experiment);
+        let four = "hackbench-pipes:groups=4,loops=10,messages=0,threads=0";
+        assert_eq!(unfinished, [(four.to_string(), 2)]);
+        let expected = format!(
+            "\nunfinished: {four} was interrupted after 2 iterations; this goes on with it: fairground measure {four} --out there\n"
+        );
+        let text = measured.text(&[], &unfinished);
+        assert!(text.ends_with(&expected), "{text}");
+        assert_eq!(measured.to_json(&[], &unfinished)["unfinished"][0]["iterations"], 2);
+    }
+
+    #[test]
     fn what_was_not_measured_is_asked_for() {
         let experiment = experiment();
-        let measured = Measured { from: "there".to_string(), records: records(&experiment, 1) };
+        let measured = Measured { from: "there".to_string(), records: records(&experiment, 1), unfinished: Vec::new() };
         let error = measured.check(&experiment).unwrap_err().to_string();
         let command = "fairground measure hackbench-pipes:groups=4,loops=10,messages=0,threads=0 --out there";
         assert!(
@@ -463,7 +523,7 @@ mod tests {
         );
         let mut two = records(&experiment, 2);
         two[1].host.cpus = "0-7".to_string();
-        let measured = Measured { from: "there".to_string(), records: two };
+        let measured = Measured { from: "there".to_string(), records: two, unfinished: Vec::new() };
         assert!(measured.check(&experiment).unwrap_err().to_string().contains("measurements of two hosts"));
     }
 }

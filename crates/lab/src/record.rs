@@ -5,6 +5,7 @@ use crate::observed::Observed;
 use crate::setup::{Engine, Setup};
 use machine::topology::Location;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The shape of stored records; another number is not read.
 pub const FORMAT: u32 = 1;
@@ -126,6 +127,30 @@ impl Outcome {
     }
 }
 
+/// Warnings of several runs, each with those of other runs that differ from it in nothing but a moment (`at 1.5 ms`), which is the seed's.
+pub fn counted<'o>(runs: impl Iterator<Item = &'o [String]>) -> Vec<(&'o str, Vec<&'o str>)> {
+    let mut kinds: BTreeMap<(String, usize), Vec<&str>> = BTreeMap::new();
+    for warnings in runs {
+        for (at, warning) in warnings.iter().enumerate() {
+            let kind = without_moments(warning);
+            // Two in one run are two.
+            let before = warnings[..at].iter().filter(|other| without_moments(other) == kind).count();
+            kinds.entry((kind, before)).or_default().push(warning);
+        }
+    }
+    kinds.into_values().map(|same| (same[0], same)).collect()
+}
+
+/// A warning, its times in milliseconds left out.
+fn without_moments(warning: &str) -> String {
+    let words: Vec<&str> = warning.split(' ').collect();
+    let is_moment = |at: usize| {
+        let unit = words.get(at + 1).is_some_and(|next| next.trim_end_matches([':', ',']) == "ms");
+        unit && at > 0 && words[at - 1] == "at" && words[at].parse::<f64>().is_ok()
+    };
+    (0..words.len()).filter(|&at| !is_moment(at)).map(|at| words[at]).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +167,25 @@ mod tests {
             warnings: Vec::new(),
             digest: "d".to_string(),
         }
+    }
+
+    #[test]
+    fn warnings_that_differ_in_their_moment_are_one() {
+        let runs = [
+            vec!["no CPUs at 1.5 ms: none is up".to_string(), "timeline: `x` at 10 ms did not come".to_string()],
+            vec!["no CPUs at 22 ms: none is up".to_string()],
+            vec!["no CPUs at 3.000 ms: none is up".to_string(), "no CPUs at 4 ms: none is up".to_string()],
+            vec!["no policy at 3 ms: none is up".to_string()],
+        ];
+        let counted = counted(runs.iter().map(Vec::as_slice));
+        let told: Vec<(&str, usize)> = counted.iter().map(|(warning, same)| (*warning, same.len())).collect();
+        let expected = [
+            ("no CPUs at 1.5 ms: none is up", 3),
+            ("no CPUs at 4 ms: none is up", 1),
+            ("no policy at 3 ms: none is up", 1),
+            ("timeline: `x` at 10 ms did not come", 1),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

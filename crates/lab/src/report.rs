@@ -14,7 +14,7 @@ use crate::mmtests::{figures, has_ratios, ratios, render};
 use crate::numbers::plain;
 use crate::observed::Observed;
 use crate::programs::application;
-use crate::record::{Ending, Outcome};
+use crate::record::{Ending, Outcome, counted};
 use crate::residency::{self, RunResidency};
 use crate::run::Run;
 use crate::samples::Samples;
@@ -22,7 +22,7 @@ use crate::setup::{FileSetup, Setup};
 use crate::statistics::Better;
 use crate::tables::Table;
 use machine::description::Description;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// How far the runs of an experiment are.
@@ -190,8 +190,9 @@ fn report(
     }
     if let Some(measured) = measured {
         let rows = measured.rows(experiment, outcome);
-        let _ = write!(text, "\n{}", measured.text(&rows));
-        document.measured = Some(measured.to_json(&rows));
+        let unfinished = measured.unfinished(experiment);
+        let _ = write!(text, "\n{}", measured.text(&rows, &unfinished));
+        document.measured = Some(measured.to_json(&rows, &unfinished));
     }
     let (json, csv) = (document.to_text(), csv::render(&document));
     let samples = Samples::of(experiment, jobs, outcome);
@@ -258,12 +259,11 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum::<usize>();
     let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
     let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {warnings}");
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for warning in done.iter().flat_map(|outcome| &outcome.warnings) {
-        *counts.entry(warning).or_default() += 1;
-    }
-    for (warning, count) in counts {
-        let _ = writeln!(text, "warning  {warning} (in {count} runs)");
+    for (warning, runs) in counted(done.iter().map(|outcome| outcome.warnings.as_slice())) {
+        let moments: BTreeSet<&str> = runs.iter().copied().collect();
+        let runs = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
+        let first = if moments.len() > 1 { "; the moment is the first one's" } else { "" };
+        let _ = writeln!(text, "warning  {warning} (in {runs}{first})");
     }
     text
 }

@@ -12,10 +12,10 @@ use crate::idle;
 use crate::kernels::Build;
 use crate::lines::{self, TouchedLines};
 use crate::mistake::Mistake;
+use crate::model::Model;
 use crate::observed::{Counts, HardwareTotals, Observed, core_frequencies};
 use crate::prices::prices;
 use crate::proc::{self, Reading};
-use crate::programs::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
 use crate::record::{Ending, Outcome};
 use crate::setup::Setup;
 use crate::timeline;
@@ -35,15 +35,11 @@ use sched::core::{Boot, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
-use sched::versions::Kernel;
-use sim::engine::{End, LinuxSim, Sample};
+use sim::engine::{End, LinuxSim};
 use sim::timeline::Change;
 use std::fmt::Write;
 use units::{CpuId, Ns, Prng, Ps};
-use workloads::rt_app::{self, Cores, RtApp, log_text};
-use workloads::script::Script;
-use workloads::trace::Playback;
-use workloads::{GroupError, GroupSpec, Groups, Instance, Values};
+use workloads::{GroupError, GroupSpec, Groups};
 
 /// The longest idle time before the first task.
 pub const LONGEST_START: Ns = Ns::from_ms(10);
@@ -163,106 +159,6 @@ fn governed(
     let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
     let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
     cpufreq::choose(machine, &setup.kernel.name, &build, setup.kernel.hz, &settings)
-}
-
-/// The workload of a setup.
-enum Model {
-    Registered(Box<dyn Instance>),
-    RtApp(Box<RtApp>),
-    Script(Script),
-    Trace(Playback),
-}
-
-impl Model {
-    fn of(setup: &Setup, nr_cpus: usize, ps_per_cycle: u64, prices: &Prices, at: &Location) -> Result<Model, Mistake> {
-        let Some(file) = &setup.workload.file else { return Ok(Model::Registered(registered(setup, at)?)) };
-        if setup.workload.name == SCRIPT && setup.workload.parameters.is_empty() {
-            return Ok(Model::Script(script(file)?));
-        }
-        if setup.workload.name == TRACE && setup.workload.parameters.is_empty() {
-            return Ok(Model::Trace(Playback::new(replay(file, nr_cpus)?, nr_cpus)));
-        }
-        if setup.workload.name != RT_APP || !setup.workload.parameters.is_empty() {
-            return Err(Mistake::new(
-                at,
-                format!("{} with a file", setup.workload.name),
-                "rt-app, script or trace, without parameters",
-            ));
-        }
-        let cores = Cores { nr_cpus, cycles_per_us: 1_000_000 / ps_per_cycle, caches: prices.into() };
-        Ok(Model::RtApp(Box::new(rt_app::instance(application(file)?, cores)?)))
-    }
-
-    fn instance(&self) -> &dyn Instance {
-        match self {
-            Model::Registered(instance) => instance.as_ref(),
-            Model::RtApp(app) => app.as_ref(),
-            Model::Script(script) => script,
-            Model::Trace(playback) => playback,
-        }
-    }
-
-    /// Samples of each row.
-    fn samples(&self, reported: &[Sample]) -> Vec<Vec<u64>> {
-        match self {
-            Model::Registered(instance) => instance.rows(reported),
-            Model::RtApp(app) => (0..app.operations().len()).map(|row| app.samples_of(row, reported)).collect(),
-            Model::Trace(playback) => playback.rows(reported),
-            Model::Script(script) => (0..script.tasks.len())
-                .map(|row| reported.iter().filter(|it| it.series as usize == row).map(|it| it.value).collect())
-                .collect(),
-        }
-    }
-
-    /// How many of what a user would count.
-    fn operations(&self, reported: &[Sample]) -> Option<(u64, &'static str)> {
-        match self {
-            Model::Registered(instance) => instance.operations(reported),
-            Model::RtApp(_) | Model::Script(_) | Model::Trace(_) => None,
-        }
-    }
-
-    fn warnings(&self, kernel: &Kernel, reported: &[Sample]) -> Vec<String> {
-        let app = match self {
-            Model::Registered(_) | Model::Trace(_) => return Vec::new(),
-            Model::RtApp(app) => app,
-            Model::Script(script) => {
-                return script.refused(kernel, reported).map(|refused| refusal(script, &refused)).collect();
-            }
-        };
-        let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
-        let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
-        let refused = app.refused(reported).map(|refused| refused.to_string());
-        let unmeasured = app.unmeasured(reported).into_iter().map(|task| {
-            let missing =
-                if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
-            format!("\"{}\" has no row: it {missing}", task.name)
-        });
-        gave_up.into_iter().chain(refused).chain(unmeasured).collect()
-    }
-
-    fn logs(&self, reported: &[Sample]) -> Vec<(u32, String, String)> {
-        let Model::RtApp(app) = self else { return Vec::new() };
-        app.logs(reported).iter().map(|log| (log.index, log.thread.clone(), log_text(log))).collect()
-    }
-}
-
-/// A workload by its name.
-fn registered(setup: &Setup, at: &Location) -> Result<Box<dyn Instance>, Mistake> {
-    let of = &setup.workload;
-    let Some(workload) = workloads::workload(&of.name) else {
-        return Err(Mistake::new(at, format!("the workload {}", of.name), "one that this program knows"));
-    };
-    let mut values = Values::defaults(workload);
-    for (name, &value) in &of.parameters {
-        let parameter = workload.parameters.iter().find(|parameter| parameter.name == name);
-        if parameter.is_none_or(|parameter| !(parameter.range.0..=parameter.range.1).contains(&value)) {
-            let found = format!("the parameter {name} = {value} of {}", of.name);
-            return Err(Mistake::new(at, found, "one that this program knows"));
-        }
-        values.set(name, value);
-    }
-    Ok((workload.build)(&values))
 }
 
 /// The task groups that a setup's workload creates.
@@ -458,7 +354,7 @@ fn simulate<const COSTS: bool>(
     }
     let shares = window.map(|window| window.rows(&|| profile(&sim, &setup.kernel.name, start)));
     Ok(Some(Run {
-        outcome: outcome(&sim, end, model, timeline::warnings(setup, &changes, &sim), shares),
+        outcome: outcome(&sim, end, model, warnings(setup, model, &changes, &sim, end), shares),
         logs: model.logs(&sim.samples),
         profile: wanted.profile.then(|| profile(&sim, &setup.kernel.name, start)),
         observed: before.map(|before| observed(&sim, setup, start, &before, profiled)),
@@ -519,11 +415,28 @@ fn read_all<const COSTS: bool>(
     wanted.files.iter().map(|file| proc::read(sim, file, formats, now)).collect()
 }
 
+/// What the user should know of a run, where it was not cut short by what was wanted of it.
+fn warnings<const COSTS: bool>(
+    setup: &Setup,
+    model: &Model,
+    changes: &[(Ns, Change)],
+    sim: &LinuxSim<COSTS>,
+    end: End,
+) -> Vec<String> {
+    let whole = end != End::Time || end_of(sim) >= Ns(setup.time_limit_ns);
+    let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples, &sim.refused_requests, whole);
+    warnings.extend(timeline::warnings(setup, changes, sim, whole));
+    if let End::Deadlock { sleeping } = end {
+        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));
+    }
+    warnings
+}
+
 fn outcome<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     end: End,
     model: &Model,
-    of_timeline: Vec<String>,
+    warnings: Vec<String>,
     shares: Option<Vec<Vec<u64>>>,
 ) -> Outcome {
     let end = match end {
@@ -531,11 +444,6 @@ fn outcome<const COSTS: bool>(
         End::Time => Ending::Time,
         End::Deadlock { sleeping } => Ending::Deadlock { sleeping: sleeping as u64 },
     };
-    let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples);
-    warnings.extend(of_timeline);
-    if let Ending::Deadlock { sleeping } = end {
-        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));
-    }
     Outcome {
         end,
         samples: model.samples(&sim.samples).into_iter().chain(shares.into_iter().flatten()).collect(),

@@ -149,6 +149,8 @@ const V6_12: &[Row] = &[
     ("stopper", PREFIX, "ret_from_fork_asm ret_from_fork kthread smpboot_thread_fn"),
     ("", "tick_sched_timer", "tick_nohz_handler* tick_sched_handle"),
     ("", "scheduler_tick", "sched_tick*"),
+    ("", "__do_softirq", "handle_softirqs*"),
+    ("dev_queue_xmit", "__do_softirq", "__local_bh_enable_ip do_softirq handle_softirqs*"),
     ("smp_apic_timer_interrupt", "__do_softirq", "irq_exit_rcu handle_softirqs*"),
     ("smp_reschedule_interrupt", "__do_softirq", "irq_exit_rcu handle_softirqs*"),
     ("", "run_rebalance_domains", "sched_balance_softirq*"),
@@ -409,6 +411,44 @@ mod tests {
     }
 
     #[test]
+    fn softirqs_bear_their_kernels_name_wherever_they_are_run() {
+        use paths::*;
+        let sender = kernel(1, &[DEV_QUEUE_XMIT, DO_SOFTIRQ]);
+        let own_stack = "__local_bh_enable_ip;do_softirq;do_softirq_own_stack;__do_softirq";
+        assert!(named("v4.15", &sender).ends_with(own_stack));
+        assert!(named("v6.1", &sender).ends_with("__local_bh_enable_ip;do_softirq;__do_softirq"));
+        assert!(named("v6.12", &sender).ends_with("__local_bh_enable_ip;do_softirq;handle_softirqs"));
+        // Whoever calls: transmission, an interrupt of a device, the thread, interrupts of the timer and of others.
+        for caller in [&[DEV_QUEUE_XMIT][..], &[NVME_IRQ], &[], &[SMP_APIC_TIMER_INTERRUPT]] {
+            let run = named("v6.12", &kernel(1, &[caller, &[DO_SOFTIRQ]].concat()));
+            assert!(run.ends_with("handle_softirqs") && !run.contains("__do_softirq"), "{run}");
+        }
+    }
+
+    #[test]
+    fn what_a_fork_takes_is_taken_by_copy_process() {
+        use crate::experiment::{Draft, Purpose};
+        use machine::topology::Location;
+        // Where the kernel may be preempted in the middle of it, too; processes and threads.
+        for (kernel, workload) in ["v4.15", "v6.12"].into_iter().flat_map(|of| [(of, "threads=0"), (of, "threads=1")]) {
+            let mut draft = Draft::default();
+            draft.machine_option("core-i7-3770");
+            draft.workload_option(&format!("perf-bench-pipe:loops=1,{workload}")).unwrap();
+            draft.arm_options(&[kernel.to_string()], true).unwrap();
+            let experiment = draft.resolve(Purpose::Watch, &crate::machines::tests::Table::default()).unwrap();
+            let wanted = crate::run::Wanted { profile: true, ..Default::default() };
+            let run = crate::run::run(&experiment.setup(&experiment.jobs()[0]), wanted, &Location::of("a test"));
+            let stacks = run.unwrap().expect("nobody interrupts it").profile.expect("it was asked for").stacks;
+            let own = |name: &str| {
+                let ends = stacks.iter().filter(|it| it.frames.last().is_some_and(|last| last == name));
+                ends.map(|it| it.time_ps).sum::<u64>()
+            };
+            let others: u64 = ["_do_fork", "kernel_clone", "clone_thread"].into_iter().map(own).sum();
+            assert!(own("copy_process") > 50 * others, "{kernel} {workload}: {others} of others");
+        }
+    }
+
+    #[test]
     fn inline_functions_are_part_of_their_callers() {
         let tick = kernel(1, &[Path::task_tick_fair, Path::entity_tick, Path::update_load_avg]);
         assert!(named("v4.5-rc1", &tick).ends_with("task_tick_fair"));
@@ -448,6 +488,8 @@ mod tests {
             // A caller, which has no price and so no other name.
             ("vfs_read", "v6.12", Some("vfs_read")),
             ("do_softirq_own_stack", "v6.1", None),
+            ("__do_softirq", "v6.12", Some("handle_softirqs")),
+            ("handle_softirqs", "v4.15", Some("__do_softirq")),
             // Part of its caller there.
             ("update_load_avg", "v4.5-rc1", None),
             ("update_load_avg", "v4.15", Some("update_load_avg")),

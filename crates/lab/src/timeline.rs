@@ -52,8 +52,13 @@ fn change_of(change: &ChangeKind, kernel: &Kernel, group: impl Fn(&str) -> Optio
     })
 }
 
-/// What the kernel refused, and what the run's end came before.
-pub fn warnings<const COSTS: bool>(setup: &Setup, changes: &[(Ns, Change)], sim: &LinuxSim<COSTS>) -> Vec<String> {
+/// What the kernel refused, and what the end of a `whole` run came before.
+pub fn warnings<const COSTS: bool>(
+    setup: &Setup,
+    changes: &[(Ns, Change)],
+    sim: &LinuxSim<COSTS>,
+    whole: bool,
+) -> Vec<String> {
     // They are tried in order, so the next that is the same is meant.
     let mut next = 0;
     let refused = sim.refused.iter().map(|refused| {
@@ -66,7 +71,7 @@ pub fn warnings<const COSTS: bool>(setup: &Setup, changes: &[(Ns, Change)], sim:
     let refused: Vec<String> = refused.collect();
     // What is left is the end of the list.
     let done = changes.len() - sim.ahead().count();
-    let missed = setup.timeline[done..].iter().map(|missed| {
+    let missed = setup.timeline[done..].iter().filter(|_| whole).map(|missed| {
         let at = milliseconds(Ns(missed.at_ns));
         format!("timeline: `{}` at {at} ms did not come, the run had ended", missed.change)
     });

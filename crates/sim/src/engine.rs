@@ -16,7 +16,7 @@ use os::Os;
 use sched::arch::Arch;
 use sched::autogroup::Session;
 use sched::core::Sched;
-use sched::errno::Answer;
+use sched::errno::{Answer, Refusal};
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use std::collections::BTreeMap;
@@ -57,6 +57,19 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
+    /// What it refused to tasks.
+    pub refused_requests: Vec<RefusedRequest>,
+}
+
+/// Something that a task asked for and did not get. Its program may look at the answer, or go on as if nothing had happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedRequest {
+    pub at: Ns,
+    /// Who asked.
+    pub comm: String,
+    /// What for, in words.
+    pub request: String,
+    pub refusal: Refusal,
 }
 
 /// A value that a program reported.
@@ -111,6 +124,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             timekeeping: Timekeeping::default(),
             unsettled: (0..nr_cpus).map(|_| None).collect(),
             refused: Vec::new(),
+            refused_requests: Vec::new(),
         };
         sim.os.tick_period = sim.tick_period;
         sim.sched.arch_mut().set_tick(sim.tick_period);

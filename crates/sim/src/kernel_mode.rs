@@ -6,6 +6,7 @@ use crate::task::Pending;
 use machine::hardware::Hardware;
 use os::preempt::{PIECES, PIECES_OF_CLONE, Preempt};
 use os::{Syscall, paths};
+use sched::access::Path;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::CpuId;
@@ -90,7 +91,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let (path, pieces) = (*path, *pieces);
         *left -= 1;
         let last = *left == 0;
-        self.sched.arch_mut().profile_stand(cpu, &[paths::ENTRY_SYSCALL]);
+        // A fork's work is that of a function that the one begins with of which the system call is made.
+        let caller: &[Path] =
+            if path == paths::DO_EXIT { &[paths::ENTRY_SYSCALL] } else { &[paths::ENTRY_SYSCALL, paths::DO_FORK] };
+        self.sched.arch_mut().profile_stand(cpu, caller);
         self.sched.arch_mut().work_piece(cpu, path, pieces);
         self.sched.arch_mut().profile_stand(cpu, &[]);
         if !last {

@@ -1,6 +1,6 @@
 //! A task's next step: its program's operations, turned into time and system calls.
 
-use crate::engine::{Sample, Sim};
+use crate::engine::{RefusedRequest, Sample, Sim};
 use crate::program::{AddressSpace, KernelLoop, Op, Outcome, Program, TaskSpec};
 use crate::timers::MIN_DELTA;
 use crate::user::Work;
@@ -21,10 +21,10 @@ use os::{Step, Syscall, paths};
 use sched::access::Path;
 use sched::autogroup::Session;
 use sched::core::TaskInit;
-use sched::errno::Answer;
+use sched::errno::{Answer, Refusal};
 use sched::sched::{ROOT_TASK_GROUP, TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
-use units::{CpuId, Cycles, Ns, Ps, unlikely};
+use units::{CpuId, CpuMask, Cycles, Ns, Ps, unlikely};
 
 /// What a task is in the middle of.
 #[derive(Clone, Copy)]
@@ -358,6 +358,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Fork(spec) => {
                 let forked = self.fork_task(cpu, Some(task), *spec, paid);
                 let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
+                self.note_refusal(cpu, task, forked.as_ref().err(), "another task");
                 let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
                 self.context(task).last.value = value;
                 true
@@ -372,21 +373,18 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.context(task).pending = Pending::Executed;
                 !self.sleeps_for_stopper(cpu)
             }
-            Op::SetAffinity(mask) => {
-                let answer = self.sched.set_cpus_allowed(cpu, task, mask);
-                self.answered(task, answer) && !self.sleeps_for_stopper(cpu)
-            }
+            Op::SetAffinity(mask) => self.set_affinity(cpu, task, mask),
             Op::SetNice(nice) => {
                 self.sched.set_user_nice(cpu, task, nice);
                 true
             }
             Op::SetPolicy { policy, priority } => {
                 let answer = self.sched.sched_setscheduler(cpu, task, policy, priority);
-                self.answered(task, answer)
+                self.answered(cpu, task, answer, "another policy")
             }
             Op::SetAttr(attr) => {
                 let answer = self.sched.sched_setattr(cpu, task, &attr);
-                self.answered(task, answer)
+                self.answered(cpu, task, answer, "another policy")
             }
             Op::Interrupt(sleeper) => {
                 self.interrupt(cpu, sleeper);
@@ -441,10 +439,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         true
     }
 
+    fn set_affinity(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
+        let request = format!("CPUs {}", mask.list());
+        let answer = self.sched.set_cpus_allowed(cpu, task, mask);
+        self.answered(cpu, task, answer, &request) && !self.sleeps_for_stopper(cpu)
+    }
+
     /// What a system call that may be refused returns to its program.
-    fn answered(&mut self, task: TaskId, answer: Answer) -> bool {
+    fn answered(&mut self, cpu: CpuId, task: TaskId, answer: Answer, request: &str) -> bool {
+        self.note_refusal(cpu, task, answer.as_ref().err(), request);
         self.context(task).last.value = answer.map_or_else(|refusal| refusal.value() as u64, |()| 0);
         true
+    }
+
+    /// Keeps what the kernel refused for whoever reads the run: the program may not look at the answer.
+    fn note_refusal(&mut self, cpu: CpuId, task: TaskId, refused: Option<&Refusal>, request: &str) {
+        let Some(&refusal) = refused else { return };
+        let number = self.context(task).comm;
+        let comm = self.comms[number as usize].clone();
+        let at = self.sched.arch().now(cpu).ns();
+        self.refused_requests.push(RefusedRequest { at, comm, request: request.to_string(), refusal });
     }
 
     /// A signal (kernel/signal.c: signal_wake_up()): a task in nanosleep() wakes early.

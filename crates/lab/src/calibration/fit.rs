@@ -52,16 +52,48 @@ pub struct Check {
 const PER_INSTRUCTION: (f64, f64) = (0.02, 50.0);
 /// Of leaving idle, in nanoseconds.
 const WAKE: (f64, f64) = (1.0, 5_000_000.0);
-/// Rounds of the shorter and the longer run, by whose difference a round is told.
-const ROUNDS: [u64; 2] = [100, 1_100];
-/// Times that prices which depend on each other are fitted.
-const PASSES: usize = 4;
+/// How much is simulated for a fit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Rounds of the shorter and the longer run, by whose difference a round is told.
+    pub rounds: [u64; 2],
+    /// Times that prices which depend on each other are fitted.
+    pub passes: usize,
+}
+
+impl Effort {
+    pub const FULL: Effort = Effort { rounds: [100, 1_100], passes: 4 };
+}
+
+/// Why there is no figure.
+pub(super) enum Stop {
+    Mistake(Mistake),
+    Interrupted,
+}
+
+impl From<Mistake> for Stop {
+    fn from(mistake: Mistake) -> Stop {
+        Stop::Mistake(mistake)
+    }
+}
+
+/// What every simulation of a fit has in common.
+#[derive(Clone, Copy)]
+pub(super) struct Bench<'a> {
+    pub observed: &'a Observed,
+    pub arm: &'a str,
+    pub effort: Effort,
+    /// Asked now and then; true ends the fit.
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
 /// Steps of a search, which seldom takes six.
 const STEPS: usize = 30;
 /// Share of the target within which a search has found it.
 const NEAR: f64 = 0.001;
 
-pub(super) fn fit(observed: &Observed, arm: &str, notes: &mut Vec<String>) -> Result<Fitted, Mistake> {
+pub(super) fn fit(bench: Bench, notes: &mut Vec<String>) -> Result<Fitted, Stop> {
+    let observed = bench.observed;
     let gigahertz = observed.gigahertz()?;
     let mut fitted = Fitted {
         paths: Range::exactly(0.5),
@@ -72,18 +104,18 @@ pub(super) fn fit(observed: &Observed, arm: &str, notes: &mut Vec<String>) -> Re
     let pipe = observed.needed("pipe_self")?;
     let same = observed.needed("futex_pair.same")?;
     fitted.os = solve(pipe, PER_INSTRUCTION, "instructions of [os]", notes, |value| {
-        simulate(observed, arm, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
+        simulate(bench, &Fitted { os: Range::exactly(value), ..fitted }, Experiment::PipeSelf)
     })?;
     // What one of the two takes has a small part in the other, so the first is looked at again.
     let mut doubts = Vec::new();
-    for _ in 0..PASSES {
+    for _ in 0..bench.effort.passes {
         doubts.clear();
         fitted.paths = solve(same, PER_INSTRUCTION, "instructions of [paths]", &mut doubts, |value| {
-            simulate(observed, arm, &Fitted { paths: Range::exactly(value), ..fitted }, Experiment::Pair([0, 0]))
+            simulate(bench, &Fitted { paths: Range::exactly(value), ..fitted }, Experiment::Pair([0, 0]))
         })?;
         if let Some((pair, cpus)) = crossing(observed) {
             fitted.wake = solve(pair, WAKE, "leaving idle", &mut doubts, |value| {
-                simulate(observed, arm, &Fitted { wake: Range::exactly(value), ..fitted }, Experiment::Pair(cpus))
+                simulate(bench, &Fitted { wake: Range::exactly(value), ..fitted }, Experiment::Pair(cpus))
             })?;
         }
     }
@@ -127,8 +159,8 @@ fn solve(
     bounds: (f64, f64),
     what: &str,
     notes: &mut Vec<String>,
-    simulated: impl Fn(f64) -> Result<f64, Mistake>,
-) -> Result<Range, Mistake> {
+    simulated: impl Fn(f64) -> Result<f64, Stop>,
+) -> Result<Range, Stop> {
     let Found { value, slope, reached } = search(measured.value, bounds, simulated)?;
     if !reached {
         notes.push(format!(
@@ -151,8 +183,8 @@ struct Found {
 }
 
 /// By false position (the Illinois rule): times grow with prices, and nearly in proportion.
-fn search(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<f64, Mistake>) -> Result<Found, Mistake> {
-    let off = |value: f64| Ok::<f64, Mistake>(simulated(value)? - target);
+fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<f64, E>) -> Result<Found, E> {
+    let off = |value: f64| Ok::<f64, E>(simulated(value)? - target);
     let ((mut low, mut high), mut below, mut above) = (bounds, off(bounds.0)?, off(bounds.1)?);
     let slope = ((above - below) / (high - low)).max(f64::MIN_POSITIVE);
     if below >= 0.0 || above <= 0.0 {
@@ -212,7 +244,8 @@ impl Experiment {
 }
 
 /// Nanoseconds of one round.
-fn simulate(observed: &Observed, arm: &str, fitted: &Fitted, experiment: Experiment) -> Result<f64, Mistake> {
+fn simulate(bench: Bench, fitted: &Fitted, experiment: Experiment) -> Result<f64, Stop> {
+    let Bench { observed, arm, effort: Effort { rounds, .. }, interrupted } = bench;
     let at = Location::of("calibrate");
     let text = machine_file(observed, fitted, arm, None)?;
     let machine = Machine::parse(&text, "the machine being calibrated").unwrap_or_else(|mistake| panic!("{mistake}"));
@@ -229,21 +262,22 @@ fn simulate(observed: &Observed, arm: &str, fitted: &Fitted, experiment: Experim
             time_limit_ns: 60_000_000_000,
             timeline: Vec::new(),
         };
-        let run = run(&setup, Wanted::default(), &at)?.expect("nobody interrupts it");
-        Ok::<u64, Mistake>(run.outcome.simulated_ns - run.start.0)
+        let run = run(&setup, Wanted { interrupted, ..Wanted::default() }, &at)?.ok_or(Stop::Interrupted)?;
+        Ok::<u64, Stop>(run.outcome.simulated_ns - run.start.0)
     };
-    let [short, long] = [took(ROUNDS[0])?, took(ROUNDS[1])?];
-    Ok(long.saturating_sub(short) as f64 / (ROUNDS[1] - ROUNDS[0]) as f64)
+    let [short, long] = [took(rounds[0])?, took(rounds[1])?];
+    Ok(long.saturating_sub(short) as f64 / (rounds[1] - rounds[0]) as f64)
 }
 
 /// Everything that can be simulated of what was measured, with the fitted prices.
-pub(super) fn checks(observed: &Observed, arm: &str, fitted: &Fitted) -> Result<Vec<Check>, Mistake> {
+pub(super) fn checks(bench: Bench, fitted: &Fitted) -> Result<Vec<Check>, Stop> {
+    let observed = bench.observed;
     let mut checks = Vec::new();
     let mut add = |measured: &Measurement, experiment: Experiment, share: f64, is_fitted: bool| {
-        let simulated = simulate(observed, arm, fitted, experiment)? * share;
+        let simulated = simulate(bench, fitted, experiment)? * share;
         let name = measured.name.clone();
         checks.push(Check { name, unit: "ns", measured: measured.value, simulated, fitted: is_fitted });
-        Ok::<(), Mistake>(())
+        Ok::<(), Stop>(())
     };
     add(observed.needed("pipe_self")?, Experiment::PipeSelf, 1.0, true)?;
     add(observed.needed("futex_pair.same")?, Experiment::Pair([0, 0]), 1.0, true)?;
@@ -263,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_search_finds_what_grows() {
-        let simulated = |value: f64| Ok(100.0 + 30.0 * value);
+        let simulated = |value: f64| Ok::<f64, ()>(100.0 + 30.0 * value);
         let Found { value, slope, reached } = search(400.0, (0.02, 50.0), simulated).unwrap();
         assert!(reached && (value - 10.0).abs() < 0.02 && (slope - 30.0).abs() < 1e-6, "{value} {slope}");
         for (target, nearest) in [(50.0, 0.02), (5_000.0, 50.0)] {
@@ -271,7 +305,7 @@ mod tests {
             assert_eq!((value, reached), (nearest, false));
         }
         // Steps and bends are searched as well.
-        let bent = |value: f64| Ok((value * value).floor());
+        let bent = |value: f64| Ok::<f64, ()>((value * value).floor());
         let Found { value, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
         assert!((19.9..20.1).contains(&value), "{value}");
     }

@@ -16,6 +16,7 @@ use crate::experiment::{Draft, resolve_arm};
 use crate::machines::Machine;
 use crate::measured::Host;
 use crate::mistake::{Location, Mistake};
+use fit::{Bench, Effort, Stop};
 use machine::topology::Topology;
 
 /// One measured price, as the host hands it out.
@@ -87,15 +88,24 @@ pub struct Calibration {
     pub notes: Vec<String>,
 }
 
-/// Makes the machine file.
+/// Makes the machine file. `interrupted` is asked now and then; once it is true, there is none.
 ///
 /// # Errors
 /// A figure without which there is none.
-pub fn calibrate(observed: &Observed) -> Result<Calibration, Mistake> {
+pub fn calibrate(observed: &Observed, interrupted: &dyn Fn() -> bool) -> Result<Option<Calibration>, Mistake> {
+    match with_effort(observed, Effort::FULL, interrupted) {
+        Ok(calibration) => Ok(Some(calibration)),
+        Err(Stop::Interrupted) => Ok(None),
+        Err(Stop::Mistake(mistake)) => Err(mistake),
+    }
+}
+
+fn with_effort(observed: &Observed, effort: Effort, interrupted: &dyn Fn() -> bool) -> Result<Calibration, Stop> {
     let arm = nearest_arm(&observed.host);
     let mut notes = Vec::new();
-    let fitted = fit::fit(observed, &arm, &mut notes)?;
-    let checks = fit::checks(observed, &arm, &fitted)?;
+    let bench = Bench { observed, arm: &arm, effort, interrupted };
+    let fitted = fit::fit(bench, &mut notes)?;
+    let checks = fit::checks(bench, &fitted)?;
     let text = write::machine_file(observed, &fitted, &arm, Some(&checks))?;
     // A file that we cannot read ourselves is our own fault.
     Machine::parse(&text, "the calibrated machine").unwrap_or_else(|mistake| panic!("{mistake}\n{text}"));

@@ -63,6 +63,34 @@ pub(crate) fn observed() -> Observed {
     }
 }
 
+/// As users get it.
+fn calibrate(observed: &Observed) -> Result<Calibration, Mistake> {
+    super::calibrate(observed, &|| false).map(|calibration| calibration.expect("nobody interrupts it"))
+}
+
+/// By runs that are shorter, where it does not matter how near the fit comes.
+fn roughly(observed: &Observed) -> Calibration {
+    match with_effort(observed, Effort { rounds: [10, 60], passes: 1 }, &|| false) {
+        Ok(calibration) => calibration,
+        Err(Stop::Mistake(mistake)) => panic!("{mistake}"),
+        Err(Stop::Interrupted) => panic!("nobody interrupts it"),
+    }
+}
+
+#[test]
+fn an_interrupted_fit_ends_in_the_middle_of_a_run() {
+    // Each simulation asks more than once.
+    for most in [0, 7] {
+        let asked = std::cell::Cell::new(0);
+        let interrupted = || {
+            asked.set(asked.get() + 1);
+            asked.get() > most
+        };
+        assert!(super::calibrate(&observed(), &interrupted).unwrap().is_none());
+        assert_eq!(asked.get(), most + 1);
+    }
+}
+
 #[test]
 fn a_calibrated_machine_takes_as_long_as_was_measured() {
     let calibration = calibrate(&observed()).unwrap();
@@ -95,7 +123,7 @@ fn memory_beyond_the_own_node_is_a_guess_at_every_distance() {
     let topology = "pack:1 group:2 [numa] l3:1 core:1 pu:1";
     observed.topology = from_synthetic(topology, "test", Numbering::LinuxX86).unwrap();
     observed.lines = vec![("package".to_string(), "line.0-1".to_string())];
-    let machine = Machine::parse(&calibrate(&observed).unwrap().text, "x").unwrap().description;
+    let machine = Machine::parse(&roughly(&observed).text, "x").unwrap().description;
     let package = machine.figure("memory.package").expect("the other node of the package");
     assert_eq!((package.value, package.how.name()), (132_000, "guess"), "a fifth more than 110 ns");
     assert!(machine.figure("memory.remote_1").is_none(), "there is no such distance");
@@ -126,7 +154,7 @@ fn idle_states_are_the_drivers() {
     observed.idle_states =
         vec![("POLL".to_string(), 0, 0), ("C1".to_string(), 2, 2), ("deep idle".to_string(), 133, 400)];
     observed.frequency = Some((1_200_000, 4_000_000, "schedutil".to_string()));
-    let calibration = calibrate(&observed).unwrap();
+    let calibration = roughly(&observed);
     let machine = Machine::parse(&calibration.text, "x").unwrap().description;
     let states = machine.idle_states();
     assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), ["POLL", "C1", "deep-idle"]);
@@ -152,7 +180,7 @@ fn one_cpu_is_a_computer_too() {
     observed
         .measurements
         .retain(|it| !it.name.starts_with("wake") && it.name != "futex_pair.llc" && it.name != "line.0-1");
-    calibrate(&observed).unwrap();
+    roughly(&observed);
 }
 
 #[test]
@@ -188,7 +216,7 @@ fn what_cannot_be_met_is_said() {
     for it in observed.measurements.iter_mut().filter(|it| it.name == "futex_pair.llc") {
         (it.value, it.low) = (10.0, 9.0);
     }
-    let calibration = calibrate(&observed).unwrap();
+    let calibration = roughly(&observed);
     assert!(calibration.notes[0].starts_with("futex_pair.llc: no price of leaving idle"), "{:?}", calibration.notes);
 }
 

@@ -78,5 +78,32 @@ pub fn rt_app_file(file: &FileSetup) -> Result<Application, Mistake> {
 fn read(draft: &DraftWorkload, folder: &str, files: &dyn Files) -> Result<FileSetup, Mistake> {
     let path = draft.path_of_file(folder, "its JSON description")?;
     let text = files.text(&path).map_err(|error| Mistake::file(&path, error, "an rt-app file (JSON)"))?;
+    // As of a script: some editors begin with a mark that nobody sees; columns count without it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     Ok(FileSetup { path, text: text.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::{Draft, Purpose};
+    use crate::machines::tests::Table;
+    use crate::mistake::Written;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_mark_before_the_text_of_a_file_is_no_part_of_it() {
+        let refusal = |text: &str| {
+            let files = Table(BTreeMap::from([("a.json", text.to_string())]));
+            let mut draft = Draft { machine: Some(Written::option("--machine", "1")), ..Draft::default() };
+            draft.arm_options(&["v6.12".to_string()], true).expect("an arm");
+            draft.workload_option("rt-app:file=a.json").expect("a workload");
+            draft.resolve(Purpose::Single, &files).err().map(|mistake| mistake.to_string())
+        };
+        assert_eq!(refusal("\u{feff}{\"tasks\": {\"a\": {\"loop\": 1, \"run\": 1000}}}"), None);
+        let wrong = refusal("\u{feff}{\"task\": {}}").expect("no such section");
+        assert!(wrong.starts_with("a.json:1:2: "), "{wrong}");
+        // Anywhere else it is a mistake that must be seen.
+        let wrong = refusal("{\u{feff}\"tasks\": {}}").expect("a mark within");
+        assert!(wrong.starts_with("a.json:1:2: ") && wrong.contains("a byte order mark"), "{wrong}");
+    }
 }

@@ -10,32 +10,44 @@ pub use table::{Row, Verdict, render};
 
 use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
-use crate::record::Ending;
+use crate::record::{Ending, Outcome, counted};
 use crate::setup::Setup;
 use crate::trace::listen;
 use observe::PerTask;
+
+/// What came of a case.
+#[derive(Debug)]
+pub struct Checked {
+    pub rows: Vec<Row>,
+    /// What the user should know of its runs, each line once.
+    pub warnings: Vec<String>,
+}
 
 /// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
 ///
 /// # Errors
 /// A figure of tasks that the runs did not have; a run that did not end; more than one row.
-pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<Row>>, Mistake> {
+pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option<Checked>, Mistake> {
     let jobs = case.jobs();
     if jobs.len() != case.iterations as usize {
         let found = format!("{} runs of each iteration", jobs.len() / case.iterations as usize);
         return Err(Mistake::new(&Location::of(&case.name), found, "a case of one row"));
     }
-    let mut runs = Vec::new();
+    let (mut runs, mut told) = (Vec::new(), Vec::new());
     for job in &jobs {
-        let Some((tasks, end)) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
-        has_ended(case, end)?;
+        let Some((tasks, outcome)) = simulate(&case.setup(job), interrupted)? else { return Ok(None) };
+        has_ended(case, outcome.end)?;
         runs.push(tasks);
+        told.push(outcome.warnings);
     }
+    let warnings =
+        counted(told.iter().map(Vec::as_slice)).into_iter().map(|(warning, _)| warning.to_string()).collect();
     let row = |figure: &Figure| {
         let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
-        Ok(Row::new(case, figure, simulated))
+        Ok::<Row, Mistake>(Row::new(case, figure, simulated))
     };
-    case.figures.iter().map(row).collect::<Result<_, _>>().map(Some)
+    let rows = case.figures.iter().map(row).collect::<Result<_, Mistake>>()?;
+    Ok(Some(Checked { rows, warnings }))
 }
 
 /// Of a part of what the real kernel did nothing can be said.
@@ -51,7 +63,7 @@ fn has_ended(case: &Experiment, end: Ending) -> Result<(), Mistake> {
     Err(Mistake::new(&Location::of(input), found, expected))
 }
 
-fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<(Tasks, Ending)>, Mistake> {
+fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<(Tasks, Outcome)>, Mistake> {
     let nr_cpus = setup.machine.nr_cpus()?;
     let at = Location::of("the case");
     let listened = listen(setup, PerTask::new(nr_cpus), false, None, interrupted, &at)?;
@@ -59,7 +71,7 @@ fn simulate(setup: &Setup, interrupted: &dyn Fn() -> bool) -> Result<Option<(Tas
         let tasks = sink.finish().into_iter().map(|(name, of)| (name, Values::from(&of)));
         let group =
             |(path, stat): (String, String)| (path, Values::of_group(&stat.split_whitespace().collect::<Vec<_>>()));
-        (tasks.chain(run.group_stats.into_iter().map(group)).collect(), run.outcome.end)
+        (tasks.chain(run.group_stats.into_iter().map(group)).collect(), run.outcome)
     }))
 }
 
@@ -70,13 +82,25 @@ mod tests {
     use crate::machines::tests::Table;
 
     fn checked(tasks: &str, of: &str) -> Result<Vec<Row>, String> {
+        checked_with(tasks, of, "").map(|checked| checked.rows)
+    }
+
+    fn checked_with(tasks: &str, of: &str, more: &str) -> Result<Checked, String> {
         let text = format!(
             "machine = \"1\"\ntime_limit_ms = 20\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"\n[[arm]]\nname = \"r\"\n\
-             kernel = \"v6.1\"\n[[figure]]\nof = \"{of}\"\nfigure = \"run_ms\"\nreal = 10\nwithin = 10\n"
+             kernel = \"v6.1\"\n[[figure]]\nof = \"{of}\"\nfigure = \"run_ms\"\nreal = 10\nwithin = 10\n{more}"
         );
         let case = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
-        let rows = case.and_then(|case| check(&case, &|| false)).map_err(|mistake| mistake.to_string())?;
-        Ok(rows.expect("nobody interrupts it"))
+        let checked = case.and_then(|case| check(&case, &|| false)).map_err(|mistake| mistake.to_string())?;
+        Ok(checked.expect("nobody interrupts it"))
+    }
+
+    #[test]
+    fn warnings_of_its_runs_are_part_of_what_came_of_a_case() {
+        let late = "[[timeline]]\nat = \"50ms\"\nfeatures = [\"NO_NEXT_BUDDY\"]\n";
+        let [warning] = &checked_with("task a: run 5ms\n", "a", late).unwrap().warnings[..] else { panic!("one") };
+        assert!(warning.starts_with("timeline: `NO_NEXT_BUDDY` at 50 ms did not come"), "{warning}");
+        assert!(checked_with("task a: run 5ms\n", "a", "").unwrap().warnings.is_empty());
     }
 
     #[test]

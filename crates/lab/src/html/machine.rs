@@ -5,6 +5,7 @@ use crate::experiment::Job;
 use crate::json::TableResult;
 use crate::numbers::signed;
 use crate::observed::{FunctionTime, Observed, share};
+use crate::symbols::called;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -53,13 +54,16 @@ pub(super) fn add(html: &mut String, page: &Page, index: usize, result: &TableRe
         return;
     }
     html.push_str("<h3>Where time went</h3>\n");
-    html.push_str("<p class=\"soft\">First iteration of the first, the middle and the last row: functions whose own share of the executed\ntime differs most from the first arm's, in percentage points.</p>\n");
+    html.push_str("<p class=\"soft\">First iteration of the first, the middle and the last row: functions whose own share of the executed\ntime differs most from the first arm's, in percentage points. A function that two kernels call by two names stands under both.</p>\n");
     let profiled = |of_arms: &[&Observed]| of_arms.iter().all(|observed| observed.profiled_ns > 0);
     for (point, of_arms) in known.iter().filter(|(_, of_arms)| profiled(of_arms)) {
         let summary = format!("{} {}", escaped(result.title()), escaped(label(*point)));
         let _ = writeln!(html, "<details><summary>{summary}</summary>");
-        for (name, other) in names.iter().zip(of_arms).skip(1) {
-            add_difference(html, (names[0], of_arms[0]), (name, other));
+        let sides: Vec<Side> = (0..arms)
+            .map(|arm| Side { arm: names[arm], kernel: &page.experiment.arms[arm].kernel, observed: of_arms[arm] })
+            .collect();
+        for other in &sides[1..] {
+            add_difference(html, &sides[0], other);
         }
         html.push_str("</details>\n");
     }
@@ -134,9 +138,19 @@ fn bar(shares: &[(String, f64)]) -> String {
     format!("{svg}{} {:.0}%", escaped(&largest.0), largest.1 * 100.0)
 }
 
+/// An arm, its kernel, and what one of its runs shows.
+struct Side<'a> {
+    arm: &'a str,
+    kernel: &'a str,
+    observed: &'a Observed,
+}
+
 /// One function in two profiles, in per cent of what was executed.
 struct Difference<'a> {
+    /// In the kernel of the one, or else of the other.
     name: &'a str,
+    /// In the kernel of the other, where that is another one.
+    renamed: Option<&'a str>,
     own: [f64; 2],
     children: [f64; 2],
 }
@@ -148,12 +162,16 @@ impl Difference<'_> {
 }
 
 /// Of all functions of either profile, those that differ most.
-fn differences<'a>(base: &'a Observed, other: &'a Observed) -> Vec<Difference<'a>> {
+fn differences<'a>(base: &Side<'a>, other: &Side<'a>) -> Vec<Difference<'a>> {
     let mut all: BTreeMap<&str, Difference> = BTreeMap::new();
-    for (side, observed) in [base, other].into_iter().enumerate() {
-        let percent = |ns: u64| 100.0 * share(ns, observed.profiled_ns);
-        for FunctionTime { name, self_ns, children_ns } in &observed.functions {
-            let entry = all.entry(name).or_insert(Difference { name, own: [0.0; 2], children: [0.0; 2] });
+    for (side, of) in [base, other].into_iter().enumerate() {
+        let percent = |ns: u64| 100.0 * share(ns, of.observed.profiled_ns);
+        for FunctionTime { name, self_ns, children_ns } in &of.observed.functions {
+            let was = if side == 1 { former(name, base, other) } else { None };
+            let key = was.unwrap_or(name);
+            let new = Difference { name: key, renamed: None, own: [0.0; 2], children: [0.0; 2] };
+            let entry = all.entry(key).or_insert(new);
+            entry.renamed = was.map(|_| name.as_str());
             (entry.own[side], entry.children[side]) = (percent(*self_ns), percent(*children_ns));
         }
     }
@@ -163,13 +181,19 @@ fn differences<'a>(base: &'a Observed, other: &'a Observed) -> Vec<Difference<'a
     all
 }
 
-fn add_difference(html: &mut String, base: (&str, &Observed), other: (&str, &Observed)) {
-    let all = differences(base.1, other.1);
+/// What the kernel of the one calls a function of the other's, where it is another name that stands for no other function there.
+fn former<'a>(name: &str, base: &Side, other: &Side) -> Option<&'a str> {
+    let was = called(name, base.kernel).filter(|was| *was != name)?;
+    (called(was, other.kernel) == Some(name)).then_some(was)
+}
+
+fn add_difference(html: &mut String, base: &Side, other: &Side) {
+    let all = differences(base, other);
     if all.is_empty() {
-        let _ = writeln!(html, "<p>{}: no function's share differs.</p>", escaped(other.0));
+        let _ = writeln!(html, "<p>{}: no function's share differs.</p>", escaped(other.arm));
         return;
     }
-    let [left, right] = [base.0, other.0].map(escaped);
+    let [left, right] = [base.arm, other.arm].map(escaped);
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>function</th>");
     let _ = writeln!(
         html,
@@ -183,7 +207,8 @@ fn add_difference(html: &mut String, base: (&str, &Observed), other: (&str, &Obs
         let bar = format!(
             "<svg viewBox=\"0 0 {BAR} 12\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"{class}\" x=\"{x:.2}\" y=\"1\" width=\"{width:.2}\" height=\"10\"/></svg>"
         );
-        let _ = write!(html, "<tr><td><code>{}</code></td>", escaped(it.name));
+        let renamed = it.renamed.map_or(String::new(), |name| format!(", <code>{}</code>", escaped(name)));
+        let _ = write!(html, "<tr><td><code>{}</code>{renamed}</td>", escaped(it.name));
         let signed = signed(points, 2);
         let _ = write!(html, "<td>{:.2}%</td><td>{:.2}%</td><td>{signed}</td><td>{bar}</td>", it.own[0], it.own[1]);
         let _ = writeln!(html, "<td>{:.2}%</td><td>{:.2}%</td></tr>", it.children[0], it.children[1]);
@@ -217,10 +242,29 @@ mod tests {
     #[test]
     fn differences_are_of_shares_and_the_largest_comes_first() {
         let (a, b) = (observed(&[("x", 100, 500), ("y", 10, 10)]), observed(&[("x", 130, 500), ("z", 100, 100)]));
+        let [a, b] = [&a, &b].map(|observed| Side { arm: "x", kernel: "v4.15", observed });
         let all = differences(&a, &b);
         let told: Vec<(&str, i64)> = all.iter().map(|it| (it.name, (it.points() * 10.0).round() as i64)).collect();
         assert_eq!(told, [("z", 100), ("x", 30), ("y", -10)]);
         assert!(differences(&a, &a).is_empty());
+    }
+
+    #[test]
+    fn a_function_that_was_renamed_is_compared_with_itself() {
+        let old = [("sys_read", 100, 100), ("__wake_up_sync_key", 50, 50), ("rebalance_domains", 10, 10)];
+        let new = [("ksys_read", 130, 130), ("psi_group_change", 40, 40), ("sched_balance_domains", 10, 10)];
+        let (old, new) = (observed(&old), observed(&new));
+        let old = Side { arm: "old", kernel: "v4.15", observed: &old };
+        let new = Side { arm: "new", kernel: "v6.12", observed: &new };
+        let told = |a: &Side, b: &Side| {
+            let line = |it: &Difference| format!("{} {} {:+.0}", it.name, it.renamed.unwrap_or("-"), it.points());
+            differences(a, b).iter().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&old, &new), ["__wake_up_sync_key - -5", "psi_group_change - +4", "sys_read ksys_read +3"]);
+        assert_eq!(told(&new, &old), ["__wake_up_sync_key - +5", "psi_group_change - -4", "ksys_read sys_read -3"]);
+        let mut html = String::new();
+        add_difference(&mut html, &old, &new);
+        assert!(html.contains("<td><code>sys_read</code>, <code>ksys_read</code></td>"), "{html}");
     }
 
     #[test]

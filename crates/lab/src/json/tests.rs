@@ -59,7 +59,8 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         "iterations": 3, "predictions": [{ "arm": "a", "predicted": 1.0, "difference_percent": 0.0 }]
     });
     document.adaptive = Some(AdaptiveResult { min: 2, max: 3, half_width: 1.5 });
-    document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted] }));
+    document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted],
+        "unfinished": [{ "workload": "pipetest", "iterations": 1 }] }));
     let states = vec![StateResidency { state: "C1".into(), ns: 900, entries: 3 }];
     let frequencies = vec![FrequencyResidency { khz: 2_000_000, ns: 1000 }];
     document.residency = vec![RunResidency {

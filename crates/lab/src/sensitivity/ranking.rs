@@ -3,9 +3,10 @@
 mod table;
 
 use super::{End, Plan, Results, Trial, Uncertain};
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Job};
 use crate::measurements::tables;
 use crate::numbers::{is_zero, signed};
+use crate::record::Outcome;
 use crate::statistics::student::two_sided_critical;
 use crate::statistics::{Better, Mean, amean, percent_change, sample_stddev};
 use serde::Serialize;
@@ -91,7 +92,7 @@ struct Row {
 impl Ranking {
     pub fn new(plan: &Plan, results: &Results) -> Ranking {
         let experiment = &plan.experiment;
-        let base = rows(experiment, None, results);
+        let base = rows(experiment, &|job| results.get(&Trial { variation: None, job: *job }));
         let mut figures: Vec<Ranked> = Vec::new();
         let (mut without_influence, mut not_tried) = (Vec::new(), Vec::new());
         for (index, uncertain) in plan.uncertain.iter().enumerate() {
@@ -104,7 +105,7 @@ impl Ranking {
             let ends = [low, high].map(|end| end.map(|(_, differs)| differs));
             if ends.contains(&Some(Some(true))) {
                 let moved = |end: Option<(usize, Option<bool>)>| match end {
-                    Some((of, Some(true))) => moved(&base, &rows(&plan.variations[of].experiment, Some(of), results)),
+                    Some((of, Some(true))) => paired(plan, of, results),
                     Some((_, None)) => Moved { not_tried: true, ..Moved::default() },
                     _ => Moved::default(),
                 };
@@ -230,9 +231,18 @@ fn ranked(uncertain: &Uncertain, low: Moved, high: Moved) -> Ranked {
     }
 }
 
-/// The rows that a variation's runs, or those of the machine as it is, make.
-fn rows(experiment: &Experiment, variation: Option<usize>, results: &Results) -> Vec<Row> {
-    let tables = tables(experiment, &|job| results.get(&Trial { variation, job: *job }));
+/// How far a variation moves the rows, by those runs that there are of it and of the machine as it is: of a part of them, too, each has its
+/// own seed's beside it.
+fn paired(plan: &Plan, of: usize, results: &Results) -> Moved {
+    let outcome = |variation: Option<usize>, job: &Job| results.get(&Trial { variation, job: *job });
+    let base = rows(&plan.experiment, &|job| outcome(Some(of), job).and_then(|_| outcome(None, job)));
+    let varied = |job: &Job| outcome(None, job).and_then(|_| outcome(Some(of), job));
+    moved(&base, &rows(&plan.variations[of].experiment, &varied))
+}
+
+/// The rows that some runs make.
+fn rows<'o>(experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Vec<Row> {
+    let tables = tables(experiment, outcome);
     let of = |table: &crate::tables::Table| {
         let (title, mean) = (table.title().to_string(), table.mean());
         let (unit, better) = (table.unit.clone(), table.better);
@@ -298,7 +308,8 @@ fn moved(base: &[Row], varied: &[Row]) -> Moved {
     moved
 }
 
-/// Keeps the move if it is farther than what is kept. A move that is no number (a mean of zero) is none.
+/// Keeps the move if it is farther than what is kept: of many rows one is beyond its noise by chance, so that is not looked at. A move that is
+/// no number (a mean of zero) is none.
 fn keep(kept: &mut Option<Move>, row: &Row, by: f64, each: Vec<f64>) {
     if by.is_finite() && kept.as_ref().is_none_or(|kept| by.abs() > kept.by.abs()) {
         *kept = Some(Move { row: row.title.clone(), by, noise: noise(&each) });
