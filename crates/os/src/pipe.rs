@@ -253,13 +253,14 @@ impl Pipe {
         sched.arch_mut().unlock(cpu, self.mutex);
     }
 
-    /// `rd_wait.lock` round the moving of head or tail, where that is so ([`PipeSlots`]).
+    /// `rd_wait.lock` round the moving of head or tail, where that is so ([`PipeSlots`]). It lies on the mutex's line, which whoever comes
+    /// here has.
     ///
-    /// Differs: it has a line of its own here, as all that is beside the mutex; the kernel's is on the mutex's.
+    /// Differs: nobody waits for it who meets a wakeup of readers, which holds it.
     #[inline(always)]
     fn lock_slots<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
         if unlikely(self.slots == PipeSlots::RdWait) {
-            self.wait.lock_and_unlock(sched, cpu);
+            sched.arch_mut().atomic(cpu, self.mutex);
         }
     }
 

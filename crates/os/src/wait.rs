@@ -42,13 +42,6 @@ impl WaitQueue {
         self.waiters.is_empty()
     }
 
-    /// The queue's lock, round something that takes next to no time.
-    #[inline(never)]
-    pub fn lock_and_unlock<S: Scheduler>(&self, sched: &mut S, cpu: CpuId) {
-        sched.arch_mut().lock(cpu, self.line);
-        sched.arch_mut().unlock(cpu, self.line);
-    }
-
     /// wait.c: prepare_to_wait() or prepare_to_wait_exclusive(): joins the queue and is about to sleep.
     pub fn prepare_to_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool) {
         self.prepare(sched, cpu, task, exclusive, TaskState::Interruptible);

@@ -256,8 +256,8 @@ fn latencytop_pays_for_itself_and_for_schedstats() {
     }
 }
 
-/// How many locks who writes three pages into a pipe and reads them again takes.
-fn locks_of_a_pipe(slots: PipeSlots) -> usize {
+/// How many locked instructions who writes three pages into a pipe and reads them again executes beside the mutex.
+fn locked_in_a_pipe(slots: PipeSlots) -> usize {
     let (mut sched, waker, _) = waker_and_wakee("v6.1", "tunable");
     let mut os = Os::new(OsRules { slots, ..OsRules::V6_1 });
     let pipe = os.create_pipe();
@@ -265,12 +265,12 @@ fn locks_of_a_pipe(slots: PipeSlots) -> usize {
     for mut call in [Syscall::Write, Syscall::Read].map(|call| call(PipeCall::new(pipe, 3 * PAGE_SIZE))) {
         assert_eq!(os.step(&mut sched, CpuId(0), waker, &mut call), Step::Done(3 * PAGE_SIZE));
     }
-    sched.arch.out.lines().filter(|line| line.trim_start().starts_with("lock")).count()
+    sched.arch.out.lines().filter(|line| line.trim_start().starts_with("atomic")).count()
 }
 
 #[test]
 fn a_pipes_slots_are_moved_under_the_readers_lock_from_v5_5_to_v6_6() {
-    let [before, between, after] = [PipeSlots::Mutex, PipeSlots::RdWait, PipeSlots::MutexAgain].map(locks_of_a_pipe);
+    let [before, between, after] = [PipeSlots::Mutex, PipeSlots::RdWait, PipeSlots::MutexAgain].map(locked_in_a_pipe);
     assert_eq!(between, before + 2 * 3, "for each page that is filled, and for each that is drained");
     assert_eq!(after, before);
 }
