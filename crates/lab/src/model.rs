@@ -109,24 +109,15 @@ impl Model {
 
 /// What the kernel refused to tasks whose programs do not look at its answers: a line for each request and answer.
 fn unheard(refused: &[RefusedRequest]) -> Vec<String> {
-    let mut told: Vec<(&RefusedRequest, usize)> = Vec::new();
-    for request in refused {
-        let same =
-            |it: &&mut (&RefusedRequest, usize)| (&it.0.request, it.0.refusal) == (&request.request, request.refusal);
-        match told.iter_mut().find(same) {
-            Some((_, times)) => *times += 1,
-            None => told.push((request, 1)),
-        }
-    }
-    let line = |(RefusedRequest { at, comm, request, refusal }, times): (&RefusedRequest, usize)| {
+    let line = |RefusedRequest { at, comm, request, refusal, times }: &RefusedRequest| {
         let (errno, meaning, why) = (refusal.errno.name(), refusal.errno.meaning(), refusal.why);
         let ms = at.0 as f64 / 1e6;
-        let more = if times > 1 { format!(", and {} more after it", times - 1) } else { String::new() };
+        let more = if *times > 1 { format!(", and {} more after it", times - 1) } else { String::new() };
         format!(
             "the kernel refused \"{comm}\" {request} with {errno} ({meaning}) at {ms:.3} ms{more}: {why}; it goes on without"
         )
     };
-    told.into_iter().map(line).collect()
+    refused.iter().map(line).collect()
 }
 
 /// A workload by its name.

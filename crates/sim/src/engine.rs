@@ -57,19 +57,22 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
     /// Changes of the machine that the kernel refused.
     pub refused: Vec<Refused>,
-    /// What it refused to tasks.
+    /// What it refused to tasks, in the order of the first of each kind.
     pub refused_requests: Vec<RefusedRequest>,
 }
 
-/// Something that a task asked for and did not get. Its program may look at the answer, or go on as if nothing had happened.
+/// Something that tasks asked for and did not get. Its program may look at the answer, or go on as if nothing had happened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedRequest {
+    /// When the first asked.
     pub at: Ns,
-    /// Who asked.
+    /// Who that was.
     pub comm: String,
     /// What for, in words.
     pub request: String,
     pub refusal: Refusal,
+    /// How often it was asked for and refused so.
+    pub times: u64,
 }
 
 /// A value that a program reported.

@@ -358,7 +358,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Op::Fork(spec) => {
                 let forked = self.fork_task(cpu, Some(task), *spec, paid);
                 let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
-                self.note_refusal(cpu, task, forked.as_ref().err(), "another task");
+                self.note_refusal(cpu, task, forked.as_ref().err(), || "another task".to_string());
                 let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
                 self.context(task).last.value = value;
                 true
@@ -380,11 +380,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Op::SetPolicy { policy, priority } => {
                 let answer = self.sched.sched_setscheduler(cpu, task, policy, priority);
-                self.answered(cpu, task, answer, "another policy")
+                self.answered(cpu, task, answer, || "another policy".to_string())
             }
             Op::SetAttr(attr) => {
                 let answer = self.sched.sched_setattr(cpu, task, &attr);
-                self.answered(cpu, task, answer, "another policy")
+                self.answered(cpu, task, answer, || "another policy".to_string())
             }
             Op::Interrupt(sleeper) => {
                 self.interrupt(cpu, sleeper);
@@ -440,25 +440,30 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     fn set_affinity(&mut self, cpu: CpuId, task: TaskId, mask: CpuMask) -> bool {
-        let request = format!("CPUs {}", mask.list());
-        let answer = self.sched.set_cpus_allowed(cpu, task, mask);
-        self.answered(cpu, task, answer, &request) && !self.sleeps_for_stopper(cpu)
+        let answer = self.sched.set_cpus_allowed(cpu, task, mask.clone());
+        self.answered(cpu, task, answer, || format!("CPUs {}", mask.list())) && !self.sleeps_for_stopper(cpu)
     }
 
     /// What a system call that may be refused returns to its program.
-    fn answered(&mut self, cpu: CpuId, task: TaskId, answer: Answer, request: &str) -> bool {
+    fn answered(&mut self, cpu: CpuId, task: TaskId, answer: Answer, request: impl FnOnce() -> String) -> bool {
         self.note_refusal(cpu, task, answer.as_ref().err(), request);
         self.context(task).last.value = answer.map_or_else(|refusal| refusal.value() as u64, |()| 0);
         true
     }
 
     /// Keeps what the kernel refused for whoever reads the run: the program may not look at the answer.
-    fn note_refusal(&mut self, cpu: CpuId, task: TaskId, refused: Option<&Refusal>, request: &str) {
+    fn note_refusal(&mut self, cpu: CpuId, task: TaskId, refused: Option<&Refusal>, request: impl FnOnce() -> String) {
         let Some(&refusal) = refused else { return };
+        let request = request();
+        let same = |it: &&mut RefusedRequest| it.refusal == refusal && it.request == request;
+        if let Some(told) = self.refused_requests.iter_mut().find(same) {
+            told.times += 1;
+            return;
+        }
         let number = self.context(task).comm;
         let comm = self.comms[number as usize].clone();
         let at = self.sched.arch().now(cpu).ns();
-        self.refused_requests.push(RefusedRequest { at, comm, request: request.to_string(), refusal });
+        self.refused_requests.push(RefusedRequest { at, comm, request, refusal, times: 1 });
     }
 
     /// A signal (kernel/signal.c: signal_wake_up()): a task in nanosleep() wakes early.
