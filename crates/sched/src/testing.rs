@@ -1,31 +1,130 @@
-//! What tests begin with that need no more of a machine than a clock.
+//! What the scheduler's tests begin with.
 
+use crate::access::Path;
 use crate::arch::Arch;
 use crate::core::{Boot, Sched, TaskInit};
 use crate::cpu_topology::CpuTopology;
-use crate::sched::TgId;
+use crate::layout::Line;
+use crate::sched::{TaskId, TgId};
 use crate::sysctl::Sysctl;
+use crate::trace::Event;
 use crate::versions::Kernel;
-use units::{CpuId, Ns};
+use units::{Capacity, CpuId, Ns};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// The time of all CPUs, in ns, which stands until a test moves it; nobody is told anything.
-pub(crate) struct Clock(pub u64);
+/// A machine set by hand, on which all is free and everything is written down: one for all tests of this room, for each would be a
+/// scheduler of its own to the compiler.
+#[derive(Default)]
+pub(crate) struct Hand {
+    /// The time of all CPUs, in ns, which stands until a test moves it ...
+    pub now: u64,
+    /// ... or each load lets so much pass.
+    pub ns_per_read: u64,
+    /// How fast each CPU runs, 1024 = full; others do.
+    pub freq: Vec<Capacity>,
+    /// Time in interrupts of each CPU in ns, 0 for others.
+    pub irq_time: Vec<u64>,
+    /// What a cpufreq driver can do, in kHz: all of it where there is none.
+    pub khz: Option<(u32, u32)>,
+    /// What it was asked for, in MHz.
+    pub mhz: Vec<u32>,
+    /// Reschedule interrupts: from, to.
+    pub interrupts: Vec<(CpuId, CpuId)>,
+    /// Stores to the flags of idle CPUs that poll: from, to.
+    pub stores: Vec<(CpuId, CpuId)>,
+    /// Lines that were loaded, stored to, or both at once.
+    pub touched: Vec<Line>,
+    /// Those of locks that were taken.
+    pub locked: Vec<Line>,
+    /// Functions that began.
+    pub paths: Vec<Path>,
+    /// Whether somebody listens to tracepoints, and what was heard.
+    pub tracing: bool,
+    pub events: Vec<Event>,
+}
 
-impl Arch for Clock {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.0)
+impl Hand {
+    /// At that time since boot, in ns.
+    pub fn at(now: u64) -> Hand {
+        Hand { now, ..Hand::default() }
     }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
+
+    /// Wakeups, in the order in which they were finished: who, and where.
+    pub fn woken(&self) -> Vec<(TaskId, CpuId)> {
+        let woken = |event: &Event| match event {
+            Event::SchedWakeup { task, target_cpu } => Some((*task, *target_cpu)),
+            _ => None,
+        };
+        self.events.iter().filter_map(woken).collect()
+    }
+}
+
+impl Arch for Hand {
+    fn sched_clock(&self, _cpu: CpuId) -> Ns {
+        Ns(self.now)
+    }
+
+    fn arch_scale_freq_capacity(&self, cpu: CpuId) -> Capacity {
+        self.freq.get(cpu.index()).copied().unwrap_or(1024)
+    }
+
+    fn irq_time(&self, cpu: CpuId) -> Ns {
+        Ns(self.irq_time.get(cpu.index()).copied().unwrap_or(0))
+    }
+
+    fn cpufreq_driver_resolve_freq(&self, _cpu: CpuId, khz: u32) -> u32 {
+        self.khz.map_or(khz, |(min, max)| khz.clamp(min, max))
+    }
+
+    fn cpufreq_driver_fast_switch(&mut self, _by: CpuId, _cpu: CpuId, khz: u32) -> u32 {
+        self.mhz.push(khz / 1_000);
+        khz
+    }
+
+    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
+        self.interrupts.push((from, to));
+    }
+
+    fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
+        self.stores.push((from, to));
+    }
+
+    fn read(&mut self, _by: CpuId, line: Line) {
+        self.now += self.ns_per_read;
+        self.touched.push(line);
+    }
+
+    fn write(&mut self, _by: CpuId, line: Line) {
+        self.touched.push(line);
+    }
+
+    fn atomic(&mut self, _by: CpuId, line: Line) {
+        self.touched.push(line);
+    }
+
+    fn lock(&mut self, _by: CpuId, line: Line) {
+        self.locked.push(line);
+    }
+
+    fn enter(&mut self, _by: CpuId, path: Path) {
+        self.paths.push(path);
+    }
+
+    fn tracing(&self) -> bool {
+        self.tracing
+    }
+
+    fn trace(&mut self, _by: CpuId, event: &Event) {
+        self.events.push(event.clone());
+    }
 }
 
 /// A second after boot: so many CPUs that share a cache, at 250 Hz.
-pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Clock> {
+pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
     let topology = CpuTopology::symmetric(1, 1, 1, cpus, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    Sched::new(Clock(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
+    Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 
 pub(crate) fn task_in(group: TgId, comm: &str) -> TaskInit {

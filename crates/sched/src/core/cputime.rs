@@ -38,13 +38,13 @@ mod tests {
     use super::*;
     use crate::core::cgroup::GroupFile;
     use crate::sched::{ROOT_TASK_GROUP, TaskId, TgId};
-    use crate::testing::{Clock, MS, machine, task_in};
+    use crate::testing::{Hand, MS, machine, task_in};
     use crate::versions::{Kernel, V4_15, V6_1, V6_12};
 
     const CPU0: CpuId = CpuId(0);
 
     /// A task in the inner one of two groups; the task, the outer group, the inner one.
-    fn nested(kernel: Kernel) -> (Sched<Clock>, TaskId, TgId, TgId) {
+    fn nested(kernel: Kernel) -> (Sched<Hand>, TaskId, TgId, TgId) {
         let mut s = machine(kernel, 1);
         let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);
         let inner = s.sched_create_group(outer, "inner", 1024);
@@ -58,8 +58,8 @@ mod tests {
     fn a_groups_run_time_is_divided_by_what_its_ticks_interrupted() {
         for (kernel, nice_time) in [(V4_15, None), (V6_1, None), (V6_12, Some("nice_usec 8000\n"))] {
             let (mut s, p, outer, inner) = nested(kernel);
-            let tick = |s: &mut Sched<Clock>, user_tick| {
-                s.arch.0 += 4 * MS;
+            let tick = |s: &mut Sched<Hand>, user_tick| {
+                s.arch.now += 4 * MS;
                 s.on_cpu(CPU0);
                 s.account_process_tick(CPU0, user_tick);
                 s.scheduler_tick();

@@ -126,26 +126,17 @@ mod tests {
     use super::*;
     use crate::core::Boot;
     use crate::cpu_topology::CpuTopology;
+    use crate::testing::Hand;
     use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
-    use units::{Ns, PerCpu};
+    use units::PerCpu;
 
-    struct Still;
-
-    impl Arch for Still {
-        fn sched_clock(&self, _cpu: CpuId) -> Ns {
-            Ns(1_000_000_000)
-        }
-        fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-        fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    }
-
-    fn machine(kernel: Kernel) -> Sched<Still> {
+    fn machine(kernel: Kernel) -> Sched<Hand> {
         machine_with(kernel, CpuTopology::symmetric(1, 1, 2, 1, 1))
     }
 
-    fn machine_with(kernel: Kernel, topology: CpuTopology) -> Sched<Still> {
+    fn machine_with(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
         let boot = Boot::new(kernel, topology, 250);
-        Sched::new(Still, boot)
+        Sched::new(Hand::at(1_000_000_000), boot)
     }
 
     fn refused(answer: Answer) -> Option<Errno> {
@@ -193,10 +184,10 @@ mod tests {
             topology.highest_perf = Some(PerCpu::from_fn(2, |cpu| perf[cpu.index()]));
             topology
         };
-        let packs = |s: &Sched<Still>| s.domains.sd_asym_packing[CpuId(0)].is_some();
+        let packs = |s: &Sched<Hand>| s.domains.sd_asym_packing[CpuId(0)].is_some();
         let mut s = machine_with(V6_1, topology([50, 40]));
         assert!(packs(&s));
-        let write = |s: &mut Sched<Still>, value| (s.sysctl_write(Tunable::sched_itmt_enabled, value), packs(s));
+        let write = |s: &mut Sched<Hand>, value| (s.sysctl_write(Tunable::sched_itmt_enabled, value), packs(s));
         assert_eq!(write(&mut s, 0), (Ok(()), false));
         assert_eq!(write(&mut s, 0), (Ok(()), false));
         assert_eq!(write(&mut s, 1), (Ok(()), true));

@@ -6,36 +6,19 @@ use crate::cpu_topology::CpuTopology;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
+use crate::testing::Hand;
 use crate::versions::{Kernel, V4_15, V4_16, V6_1, V6_12};
-use units::{CpuMask, Ns};
-
-/// Writes down what is charged.
-#[derive(Default)]
-struct Charges {
-    now: u64,
-    paths: Vec<Path>,
-}
-
-impl Arch for Charges {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.now)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    fn enter(&mut self, _by: CpuId, path: Path) {
-        self.paths.push(path);
-    }
-}
+use units::CpuMask;
 
 mod chosen;
 
 const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 
 /// Two CPUs in these policies.
-fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Charges> {
+fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Hand> {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Charges { now: 1_000_000_000, ..Charges::default() };
+    let arch = Hand::at(1_000_000_000);
     let boot = Boot { sysctl, ..Boot::new(kernel, topology, 250) };
     let mut sched = Sched::new(arch, boot);
     if let Some(policies) = policies {
@@ -110,7 +93,7 @@ fn cpus_without_a_policy_are_not_governed() {
 fn a_round_of_the_idle_loop_counts_where_it_would_stop_the_tick() {
     let mut sched = governed(V6_1, Some(&[&CPUS]));
     let cpu = CPUS[1];
-    let calls = |sched: &Sched<Charges>| sched.cpufreq.as_ref().expect("it governs").idle_calls[cpu];
+    let calls = |sched: &Sched<Hand>| sched.cpufreq.as_ref().expect("it governs").idle_calls[cpu];
     // The governor has the tick go on over a short idle: to schedutil the CPU has not idled.
     Scheduler::set_idle_state(&mut sched, cpu, Some(2));
     Scheduler::set_idle_state(&mut sched, cpu, None);

@@ -8,7 +8,7 @@ use crate::errno::Errno;
 use crate::hrtimer::SchedTimer;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
-use crate::testing::{Clock, MS, machine, task_in};
+use crate::testing::{Hand, MS, machine, task_in};
 use crate::topology::SdFlags;
 use crate::versions::{V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
 use units::CpuMask;
@@ -25,9 +25,9 @@ fn deadline(runtime_ms: u64, period_ms: u64) -> SchedAttr {
     }
 }
 
-impl Sched<Clock> {
+impl Sched<Hand> {
     fn later(&mut self, ms: u64) {
-        self.arch.0 += ms * MS;
+        self.arch.now += ms * MS;
     }
 
     fn starts(&mut self, cpu: CpuId, attr: SchedAttr) -> TaskId {
@@ -194,7 +194,7 @@ fn a_fair_server_waits_longer_by_what_fair_tasks_had_from_when_its_timer_expired
     let first = s.starts(CPU0, fifo);
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(first));
     s.later(1_500);
-    let begin = s.arch.0;
+    let begin = s.arch.now;
     let task = s.starts(CPU0, SchedAttr::NORMAL);
     assert_eq!(s.hrtimers.expires(timer) - begin, 950 * MS);
     s.sleeps(CPU0);

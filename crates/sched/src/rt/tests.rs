@@ -3,13 +3,13 @@
 use super::*;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Tunable;
-use crate::testing::{Clock, MS, machine, task_in};
+use crate::testing::{Hand, MS, machine, task_in};
 use crate::versions::{Kernel, V4_5_RC1 as V4_5, V4_15, V4_16, V6_1, V6_12};
 
 const CPU0: CpuId = CpuId(0);
 
 /// A CPU where a fair task runs and another one waits; which these are.
-fn one_waits(kernel: Kernel) -> (Sched<Clock>, TaskId, TaskId) {
+fn one_waits(kernel: Kernel) -> (Sched<Hand>, TaskId, TaskId) {
     let mut s = machine(kernel, 1);
     for comm in ["first", "second"] {
         let init = task_in(ROOT_TASK_GROUP, comm);
@@ -51,7 +51,7 @@ fn without_any_budget_nothing_is_throttled() {
             let (mut s, runs, _) = one_waits(kernel);
             s.sysctl_write(Tunable::sched_rt_runtime, budget).expect("nothing is reserved");
             s.sched_setscheduler(runs, Policy::Fifo, 10).expect("anybody may");
-            s.arch.0 += 960 * MS;
+            s.arch.now += 960 * MS;
             s.on_cpu(CPU0);
             s.scheduler_tick();
             assert_eq!(s.rt[CPU0].rt_throttled, throttled, "{}", kernel.name);

@@ -3,58 +3,22 @@
 use super::*;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
-use crate::layout::{Line, RqLine, TaskLine};
+use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
+use crate::testing::Hand;
 use crate::versions::{Kernel, V4_16, V6_1, V6_12};
-use units::{CpuMask, Ns};
-
-/// A machine on which nothing takes time, and everything is written down.
-#[derive(Default)]
-struct Notes {
-    now: u64,
-    woken: Vec<(TaskId, CpuId)>,
-    interrupts: Vec<CpuId>,
-    without_interrupt: Vec<CpuId>,
-    touched: Vec<Line>,
-    locked: Vec<Line>,
-}
-
-impl Arch for Notes {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.now)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
-        self.interrupts.push(to);
-    }
-    fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {
-        self.without_interrupt.push(to);
-    }
-    fn read(&mut self, _by: CpuId, line: Line) {
-        self.touched.push(line);
-    }
-    fn lock(&mut self, _by: CpuId, line: Line) {
-        self.locked.push(line);
-    }
-    fn tracing(&self) -> bool {
-        true
-    }
-    fn trace(&mut self, _by: CpuId, event: &Event) {
-        if let Event::SchedWakeup { task, target_cpu } = event {
-            self.woken.push((*task, *target_cpu));
-        }
-    }
-}
+use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
-fn machine(kernel: Kernel) -> Sched<Notes> {
+fn machine(kernel: Kernel) -> Sched<Hand> {
     let topology = CpuTopology::symmetric(2, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Notes { now: 1_000_000_000, ..Notes::default() };
+    let arch = Hand { tracing: true, ..Hand::at(1_000_000_000) };
     Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }
 
-impl Sched<Notes> {
+impl Sched<Hand> {
     /// A task bound to `cpu`, running there.
     fn running(&mut self, cpu: u16) -> TaskId {
         let cpu = CpuId(cpu);
@@ -73,7 +37,7 @@ impl Sched<Notes> {
         p
     }
 
-    fn sleeps(&mut self, cpu: u16) {
+    fn falls_asleep(&mut self, cpu: u16) {
         self.set_current_state(CpuId(cpu), TaskState::Interruptible);
         Scheduler::schedule(self, CpuId(cpu), false);
         self.arch.now += 1_000_000;
@@ -82,7 +46,7 @@ impl Sched<Notes> {
     /// A task bound to `cpu`, asleep.
     fn asleep(&mut self, cpu: u16) -> TaskId {
         let p = self.running(cpu);
-        self.sleeps(cpu);
+        self.falls_asleep(cpu);
         p
     }
 }
@@ -92,18 +56,18 @@ fn queued_wakeups_are_finished_newest_first_until_v5_8_and_oldest_first_since() 
     for (kernel, oldest_first) in [(V4_16, false), (V6_1, true), (V6_12, true)] {
         let mut s = machine(kernel);
         let tasks = [s.asleep(2), s.asleep(2), s.asleep(2)];
-        s.arch.woken.clear();
+        s.arch.events.clear();
         for p in tasks {
             assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
         }
-        assert!(s.arch.woken.is_empty(), "{}: they wait for their CPU", kernel.name);
-        assert_eq!(s.arch.interrupts, [CpuId(2)], "{}: one interrupt for all", kernel.name);
+        assert!(s.arch.woken().is_empty(), "{}: they wait for their CPU", kernel.name);
+        assert_eq!(s.arch.interrupts, [(CpuId(0), CpuId(2))], "{}: one interrupt for all", kernel.name);
         Scheduler::scheduler_ipi(&mut s, CpuId(2));
         let mut expected = tasks.map(|p| (p, CpuId(2)));
         if !oldest_first {
             expected.reverse();
         }
-        assert_eq!(s.arch.woken, expected, "{}", kernel.name);
+        assert_eq!(s.arch.woken(), expected, "{}", kernel.name);
         assert!(s.rq[CpuId(2)].wake_list.is_empty());
     }
 }
@@ -118,7 +82,7 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
         s.arch.interrupts.clear();
         assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
         assert_eq!(s.rq[CpuId(1)].wake_list.len(), usize::from(queued), "{}", kernel.name);
-        assert_eq!(s.arch.without_interrupt, [CpuId(1)], "{}: it polls", kernel.name);
+        assert_eq!(s.arch.stores, [(CpuId(0), CpuId(1))], "{}: it polls", kernel.name);
         assert!(s.arch.interrupts.is_empty() && s.need_resched(CpuId(1)));
         assert!(!s.idle_cpu(CpuId(1)), "{}: not any more", kernel.name);
         s.idle_loop_exit(CpuId(1));
@@ -175,10 +139,10 @@ fn who_wakes_itself_takes_no_lock_since_v5_3() {
         let p = s.running(0);
         s.set_current_state(CpuId(0), TaskState::Interruptible);
         s.arch.locked.clear();
-        s.arch.woken.clear();
+        s.arch.events.clear();
         assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
         assert_eq!(s.arch.locked.is_empty(), shortcut, "{}", kernel.name);
-        assert_eq!((s.task[p].state, &s.arch.woken[..]), (TaskState::Running, &[(p, CpuId(0))][..]));
+        assert_eq!((s.task[p].state, &s.arch.woken()[..]), (TaskState::Running, &[(p, CpuId(0))][..]));
         assert!(!s.wake(CpuId(0), p, WakeFlags::NONE), "{}: it does not sleep", kernel.name);
     }
 }

@@ -1,41 +1,18 @@
 //! Clamps of tasks, groups and the system, and what run queues make of them.
 
 use super::*;
-use crate::arch::Arch;
 use crate::attr::{ClampRequest, SchedAttr};
+use crate::core::TaskInit;
 use crate::core::cgroup::GroupFile;
-use crate::core::{Boot, TaskInit};
-use crate::cpu_topology::CpuTopology;
 use crate::errno::Errno;
-use crate::layout::{Line, RqLine};
+use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
-use crate::versions::{Kernel, V4_16, V6_1, V6_12};
-use units::{CpuMask, Ns};
+use crate::testing::{Hand, machine};
+use crate::versions::{V4_16, V6_1, V6_12};
+use units::CpuMask;
 
 const CPU0: CpuId = CpuId(0);
-
-#[derive(Default)]
-struct Hand {
-    written: Vec<Line>,
-}
-
-impl Arch for Hand {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(1_000_000_000)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    fn write(&mut self, _by: CpuId, line: Line) {
-        self.written.push(line);
-    }
-}
-
-fn machine(kernel: Kernel) -> Sched<Hand> {
-    let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
-    let sysctl = Sysctl::new(topology.nr_cpus);
-    Sched::new(Hand::default(), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
-}
 
 impl Sched<Hand> {
     /// A task of the group, queued on CPU 0.
@@ -76,7 +53,7 @@ fn buckets_are_a_fifth_of_the_capacity() {
 #[test]
 fn a_queues_clamps_are_the_greatest_of_its_tasks() {
     for kernel in [V6_1, V6_12] {
-        let mut s = machine(kernel);
+        let mut s = machine(kernel, 2);
         let [a, b] = [(); 2].map(|()| s.queued(ROOT_TASK_GROUP));
         s.clamp(a, 100, 500);
         // Nobody had asked when `b` came: it is not counted.
@@ -98,7 +75,7 @@ fn a_queues_clamps_are_the_greatest_of_its_tasks() {
 
 #[test]
 fn an_idle_queue_keeps_the_last_upper_clamp() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     assert_eq!((s.of_queue(), s.uclamp.uclamp_rq_is_idle(CPU0)), ((0, 1024), true));
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 200, 600);
@@ -116,7 +93,7 @@ fn an_idle_queue_keeps_the_last_upper_clamp() {
 
 #[test]
 fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     assert_eq!(s.uclamp_rq_util_with(CPU0, 700, None), 700, "nobody asked");
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 200, 600);
@@ -130,7 +107,7 @@ fn utilization_is_clamped_by_the_queue_and_by_who_comes() {
 
 #[test]
 fn groups_limit_what_their_tasks_ask_for() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     let outer = s.sched_create_group(ROOT_TASK_GROUP, "outer", 1024);
     let inner = s.sched_create_group(outer, "inner", 1024);
     let p = s.queued(inner);
@@ -159,7 +136,7 @@ fn groups_limit_what_their_tasks_ask_for() {
 
 #[test]
 fn the_system_limits_everybody() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 600, 900);
     let limit = |s: &mut Sched<Hand>, min, max| {
@@ -176,7 +153,7 @@ fn the_system_limits_everybody() {
 
 #[test]
 fn requests_that_make_no_sense_are_refused() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     let ask = |s: &mut Sched<Hand>, min, max| {
         s.sched_setattr(p, &SchedAttr::clamps(min, max)).map_err(|refusal| refusal.errno)
@@ -188,7 +165,7 @@ fn requests_that_make_no_sense_are_refused() {
     assert_eq!(ask(&mut s, ClampRequest::Set(501), ClampRequest::Keep), Err(Errno::EINVAL));
     assert_eq!(ask(&mut s, ClampRequest::Set(500), ClampRequest::Reset), Ok(()));
     assert_eq!(s.effective(p), (500, 1024));
-    let mut s = machine(V4_16);
+    let mut s = machine(V4_16, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     let refused = s.sched_setattr(p, &SchedAttr::clamps(ClampRequest::Set(1), ClampRequest::Keep));
     assert_eq!(refused.map_err(|refusal| refusal.errno), Err(Errno::E2BIG));
@@ -199,7 +176,7 @@ fn requests_that_make_no_sense_are_refused() {
 
 #[test]
 fn children_ask_for_what_their_parents_ask_for() {
-    let mut s = machine(V6_12);
+    let mut s = machine(V6_12, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 10, 20);
     assert_eq!(Scheduler::schedule(&mut s, CPU0, true), Some(p));
@@ -209,7 +186,7 @@ fn children_ask_for_what_their_parents_ask_for() {
 
 #[test]
 fn children_of_who_resets_on_fork_ask_for_nothing() {
-    let mut s = machine(V6_12);
+    let mut s = machine(V6_12, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 10, 20);
     s.task_cold[p].sched_reset_on_fork = true;
@@ -220,7 +197,7 @@ fn children_of_who_resets_on_fork_ask_for_nothing() {
 
 #[test]
 fn real_time_tasks_ask_for_a_whole_cpu_by_default() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     let p = s.queued(ROOT_TASK_GROUP);
     s.sched_setscheduler(p, Policy::Fifo, 5).expect("a priority");
     assert_eq!(s.effective(p), (1024, 1024));
@@ -238,7 +215,7 @@ fn real_time_tasks_ask_for_a_whole_cpu_by_default() {
 #[test]
 fn clamps_come_with_a_policy_or_alone() {
     for kernel in [V6_1, V6_12] {
-        let mut s = machine(kernel);
+        let mut s = machine(kernel, 2);
         let p = s.queued(ROOT_TASK_GROUP);
         let attr = SchedAttr { sched_util_max: ClampRequest::Set(400), ..SchedAttr::fair(Policy::Batch, 3) };
         s.sched_setattr(p, &attr).expect("a policy and a clamp");
@@ -253,11 +230,11 @@ fn clamps_come_with_a_policy_or_alone() {
 
 #[test]
 fn until_somebody_asks_nothing_is_touched() {
-    let mut s = machine(V6_1);
+    let mut s = machine(V6_1, 2);
     let line = s.layout.rq(CPU0, RqLine::Uclamp);
     s.queued(ROOT_TASK_GROUP);
-    assert!(!s.arch.written.contains(&line));
+    assert!(!s.arch.touched.contains(&line));
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 1, 2);
-    assert!(s.arch.written.contains(&line));
+    assert!(s.arch.touched.contains(&line));
 }

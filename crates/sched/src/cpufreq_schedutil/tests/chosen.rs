@@ -3,32 +3,6 @@
 use super::*;
 use crate::versions::Kernel;
 
-/// Writes down what the driver is asked for, in MHz.
-#[derive(Default)]
-struct Asked {
-    now: u64,
-    mhz: Vec<u32>,
-    updates: usize,
-}
-
-impl Arch for Asked {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.now)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    fn enter(&mut self, _by: CpuId, path: Path) {
-        self.updates += usize::from(path == Path::sugov_update);
-    }
-    fn cpufreq_driver_resolve_freq(&self, _cpu: CpuId, khz: u32) -> u32 {
-        khz.clamp(MIN, MAX)
-    }
-    fn cpufreq_driver_fast_switch(&mut self, _by: CpuId, _cpu: CpuId, khz: u32) -> u32 {
-        self.mhz.push(khz / 1_000);
-        khz
-    }
-}
-
 const MIN: u32 = 1_000_000;
 const MAX: u32 = 3_000_000;
 const CPU0: CpuId = CpuId(0);
@@ -36,13 +10,13 @@ const MS: u64 = 1_000_000;
 
 /// A CPU of 1.0 to 3.0 GHz, which a kernel that ticks each 4 ms runs at `cur`.
 struct Governed {
-    sched: Sched<Asked>,
+    sched: Sched<Hand>,
 }
 
 fn governed(kernel: Kernel, cur: u32, rate_limit_us: u32) -> Governed {
     let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
     let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Asked { now: 1_000 * MS, ..Asked::default() };
+    let arch = Hand { khz: Some((MIN, MAX)), ..Hand::at(1_000 * MS) };
     let mut sched = Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) });
     sched.sugov_start(vec![CpufreqPolicy {
         cpus: vec![CPU0],
@@ -168,9 +142,9 @@ fn blocked_load_is_told_of_when_a_whole_period_of_it_has_decayed() {
         Scheduler::schedule(&mut cpu.sched, CPU0, true);
         let after = |cpu: &mut Governed, us: u64| {
             cpu.sched.arch.now += us * 1_000;
-            let before = cpu.sched.arch.updates;
+            cpu.sched.arch.paths.clear();
             cpu.sched.update_blocked_averages(CPU0);
-            cpu.sched.arch.updates - before
+            cpu.sched.arch.paths.iter().filter(|&&path| path == Path::sugov_update).count()
         };
         after(&mut cpu, 5_000);
         let told: Vec<usize> = [100, 100, 100, 1_024, 100].map(|us| after(&mut cpu, us)).into();

@@ -8,20 +8,8 @@ use super::*;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::sched::ROOT_TASK_GROUP;
+use crate::testing::Hand;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
-use std::cell::Cell;
-use units::Ns;
-
-#[derive(Default)]
-struct Clock(Cell<u64>);
-
-impl Arch for Clock {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.0.get())
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-}
 
 /// Page tables in which everything is there; what was taken away is noted.
 #[derive(Default)]
@@ -37,20 +25,20 @@ impl PageTables for Tables {
 const MB: u64 = 256;
 
 /// Nodes of two CPUs each, those distances apart, and a task of a process that runs on CPU 0.
-fn machine(kernel: Kernel, distance: &[&[u32]]) -> (Sched<Clock>, TaskId) {
+fn machine(kernel: Kernel, distance: &[&[u32]]) -> (Sched<Hand>, TaskId) {
     let mut topology = CpuTopology::symmetric(distance.len(), 1, 1, 2, 1);
     topology.distance = distance.iter().map(|row| row.to_vec()).collect();
     let nr_cpus = topology.nr_cpus;
     let features = kernel.features;
     let sysctl = kernel.sysctl(nr_cpus);
     let boot = Boot { features, sysctl, ..Boot::new(kernel, topology, 250) };
-    let mut sched = Sched::new(Clock::default(), boot);
+    let mut sched = Sched::new(Hand::default(), boot);
     let p = thread(&mut sched, CpuId(0));
     (sched, p)
 }
 
 /// A thread of address space 1, running on `cpu`.
-fn thread(sched: &mut Sched<Clock>, cpu: CpuId) -> TaskId {
+fn thread(sched: &mut Sched<Hand>, cpu: CpuId) -> TaskId {
     sched.on_cpu(cpu);
     let attr = Some(SchedAttr::NORMAL);
     let cpus_allowed = Some(CpuMask::single(cpu));
@@ -79,8 +67,8 @@ fn fault(mem_node: u16, last: CpuPid) -> HintingFault {
 }
 
 /// Lets a task that runs on CPU 0 scan all of its memory, at `ms`.
-fn scan(sched: &mut Sched<Clock>, p: TaskId, ms: u64) -> Vec<(u32, u64, u64)> {
-    sched.arch.0.set(ms * 1_000_000);
+fn scan(sched: &mut Sched<Hand>, p: TaskId, ms: u64) -> Vec<(u32, u64, u64)> {
+    sched.arch.now = ms * 1_000_000;
     sched.numa.task[p].numa_work = true;
     let mut tables = Tables::default();
     sched.task_numa_work(&mut tables);
@@ -254,7 +242,7 @@ fn pages_move_when_a_node_finds_them_twice() {
     let (mut sched, p) = machine(V4_5_RC1, TWO);
     sched.numa_map(1, 256 * MB, 0);
     let pid = sched.task_cold[p].pid;
-    let moves = |sched: &mut Sched<Clock>, page: CpuPid| {
+    let moves = |sched: &mut Sched<Hand>, page: CpuPid| {
         let mut page = page;
         let moves = sched.should_numa_migrate_memory(p, &mut page, 1, CpuId(0));
         assert_eq!(page, CpuPid::new(CpuId(0), pid), "it is the last one now");

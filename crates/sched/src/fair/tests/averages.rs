@@ -79,17 +79,17 @@ fn small_changes_are_kept_from_the_group() {
         let shared = s.layout.task_group(group, TaskGroupField::LoadAvg);
         // A 64th of 1024 is 16: that much more is not worth a shared line, one more is.
         for (load_avg, told) in [(1040, 1024), (1041, 1041), (1042, 1041), (1020, 1020)] {
-            s.arch.lines.clear();
+            s.arch.touched.clear();
             let before = s.tg[group].load_avg;
             s.cfs_rq[cfs].avg.load_avg = load_avg;
             s.update_tg_load_avg(cfs);
             assert_eq!(s.tg[group].load_avg, told, "{}", kernel.name);
-            assert_eq!(s.arch.lines.contains(&shared), told != before);
+            assert_eq!(s.arch.touched.contains(&shared), told != before);
         }
         // The root's sum is read by nobody and not kept.
-        s.arch.lines.clear();
+        s.arch.touched.clear();
         s.update_tg_load_avg(s.rq[CPU0].cfs);
-        assert_eq!((s.tg[ROOT_TASK_GROUP].load_avg, s.arch.lines.len()), (0, 0));
+        assert_eq!((s.tg[ROOT_TASK_GROUP].load_avg, s.arch.touched.len()), (0, 0));
     }
 }
 
@@ -183,11 +183,11 @@ fn a_tick_reads_shares_where_the_other_cpu_adds_to_load_avg_only_if_they_share_a
                 s.reschedule(cpu);
             }
             s.pass(MS);
-            s.arch.lines.clear();
+            s.arch.touched.clear();
             s.on_cpu(CPU0);
             s.scheduler_tick();
             let of = |field| s.layout.task_group(group, field);
-            assert!(s.arch.lines.contains(&of(TaskGroupField::Shares)), "{}", kernel.name);
+            assert!(s.arch.touched.contains(&of(TaskGroupField::Shares)), "{}", kernel.name);
             let added = of(TaskGroupField::LoadAvg);
             assert_eq!(added == of(TaskGroupField::Shares), shared, "{}", kernel.name);
         }

@@ -13,78 +13,27 @@ mod rules;
 mod sched_idle;
 mod statistics;
 
-use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, Sched, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
+use crate::testing::Hand;
 use crate::trace::Event;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
-use units::{Capacity, CpuId, CpuMask, Ns};
+use units::{CpuId, CpuMask};
 
 const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
 const MS: u64 = 1_000_000;
 
-/// A machine with one clock for all CPUs, set by hand, that remembers what was touched.
-#[derive(Default)]
-struct Hand {
-    now: u64,
-    /// How fast each CPU runs, 1024 = full; others do.
-    freq: Vec<Capacity>,
-    /// Time in interrupts of each CPU in ns, 0 for others.
-    irq_time: Vec<u64>,
-    lines: Vec<Line>,
-    tracing: bool,
-    events: Vec<Event>,
-}
-
-impl Arch for Hand {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.now)
-    }
-
-    fn arch_scale_freq_capacity(&self, cpu: CpuId) -> Capacity {
-        self.freq.get(cpu.index()).copied().unwrap_or(1024)
-    }
-
-    fn irq_time(&self, cpu: CpuId) -> Ns {
-        Ns(self.irq_time.get(cpu.index()).copied().unwrap_or(0))
-    }
-
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-
-    fn read(&mut self, _by: CpuId, line: Line) {
-        self.lines.push(line);
-    }
-
-    fn write(&mut self, _by: CpuId, line: Line) {
-        self.lines.push(line);
-    }
-
-    fn atomic(&mut self, _by: CpuId, line: Line) {
-        self.lines.push(line);
-    }
-
-    fn tracing(&self) -> bool {
-        self.tracing
-    }
-
-    fn trace(&mut self, _by: CpuId, event: &Event) {
-        self.events.push(event.clone());
-    }
-}
-
 /// `cpus` cores that share a cache, tunables of a single CPU (latency 6 ms, shortest slice 0.75 ms, wakeup granularity
 /// 1 ms), one second after boot.
 fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
     let boot = Boot { sysctl: Sysctl::new(1), ..Boot::new(kernel, CpuTopology::symmetric(1, 1, 1, cpus, 1), 1000) };
-    Sched::new(Hand { now: 1_000 * MS, ..Hand::default() }, boot)
+    Sched::new(Hand::at(1_000 * MS), boot)
 }
 
 impl Sched<Hand> {

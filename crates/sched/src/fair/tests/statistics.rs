@@ -53,7 +53,7 @@ fn switched_off_nothing_is_counted_or_touched() {
     for kernel in [V4_15, V4_16] {
         let mut s = with_schedstats(kernel, 0);
         a_bit_of_everything(&mut s);
-        let touched: Vec<_> = s.arch.lines.iter().filter(|&&line| is_statistics(&s, line)).collect();
+        let touched: Vec<_> = s.arch.touched.iter().filter(|&&line| is_statistics(&s, line)).collect();
         assert_eq!(touched, Vec::<&Line>::new(), "{}", kernel.name);
         assert!(s.task_cold.iter().all(|(_, t)| t.statistics == SchedStatistics::default()));
         assert!(s.group_statistics.iter().all(|t| *t == SchedStatistics::default()));
@@ -68,8 +68,8 @@ fn switched_on_or_without_a_switch_they_are_touched() {
     for (kernel, on) in [(V4_5_RC1, 0), (V4_15, 1)] {
         let mut s = with_schedstats(kernel, on);
         a_bit_of_everything(&mut s);
-        assert!(s.arch.lines.iter().any(|&line| is_statistics(&s, line)), "{}", kernel.name);
-        assert!(s.arch.lines.contains(&s.layout.rq(CPU0, RqLine::Stats)));
+        assert!(s.arch.touched.iter().any(|&line| is_statistics(&s, line)), "{}", kernel.name);
+        assert!(s.arch.touched.contains(&s.layout.rq(CPU0, RqLine::Stats)));
     }
 }
 

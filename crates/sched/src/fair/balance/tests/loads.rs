@@ -23,14 +23,14 @@ fn a_task_in_a_group_weighs_its_share_of_the_share() {
     sched.se[entity].avg.load_avg = 0;
     sched.se[se].avg.load_avg = 512;
     assert_eq!(sched.task_h_load(p), 255);
-    sched.pass(1);
+    sched.pass_ms(1);
     assert_eq!(sched.task_h_load(p), 0);
 }
 
 #[test]
 fn a_task_weighs_something_in_the_very_first_jiffy() {
     let mut sched = flat(V4_5_RC1, 2);
-    sched.arch.now = Ns(0);
+    sched.arch.now = 0;
     let p = sched.hogs(CPU0, 1)[0];
     assert_eq!(sched.task_h_load(p), 1024 * 1024 / 1025);
 }
@@ -42,7 +42,7 @@ fn what_blocked_decays_and_later_kernels_forget_its_queue() {
         let group = sched.sched_create_group(ROOT_TASK_GROUP, "a", 1024);
         sched.hog_in(group, CPU0, CpuMask::all(2));
         let p = sched.run_something(CPU0);
-        sched.pass(100);
+        sched.pass_ms(100);
         sched.on_cpu(CPU0);
         sched.scheduler_tick();
         sched.task[p].state = TaskState::Interruptible;
@@ -52,13 +52,13 @@ fn what_blocked_decays_and_later_kernels_forget_its_queue() {
         let mut before = sched.cfs_rq[queue].avg.load_avg;
         for _ in 0..3 {
             // 32 periods of 2^20 ns.
-            sched.arch.now.0 += 32 << 20;
+            sched.arch.now += 32 << 20;
             sched.update_blocked_averages(CPU0);
             let now = sched.cfs_rq[queue].avg.load_avg;
             assert!(now.abs_diff(before / 2) <= 1, "half of it is left: {before} to {now}");
             before = now;
         }
-        sched.pass(5_000);
+        sched.pass_ms(5_000);
         sched.update_blocked_averages(CPU0);
         assert_eq!((sched.cfs_rq[queue].avg.load_avg, sched.tg[group].load_avg), (0, 0));
         assert_eq!(sched.cfs_rq[queue].on_list, listed, "{}", sched.kernel.name);
@@ -88,7 +88,7 @@ fn balancing_renews_capacities() {
     sched.rq[CPU0].rt_avg = 0;
     sched.balance(CPU0, core, CpuIdleType::NewlyIdle);
     assert_eq!(sched.capacity_of(CPU0), 441);
-    sched.pass(1000);
+    sched.pass_ms(1000);
     sched.balance(CPU0, core, CpuIdleType::NewlyIdle);
     assert_eq!(sched.capacity_of(CPU0), 589);
 }

@@ -11,40 +11,13 @@ use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
-use crate::layout::Line;
 use crate::sched::{Policy, ROOT_TASK_GROUP, TaskState, TgId};
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
+use crate::testing::Hand;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V6_1, V6_12};
 
-/// A machine whose time stands still unless told, or, with `ns_per_read`, passes with every line that is looked at.
-#[derive(Default)]
-struct Bench {
-    now: Ns,
-    ns_per_read: u64,
-    /// Reschedule interrupts: from, to.
-    interrupts: Vec<(CpuId, CpuId)>,
-}
-
-impl Arch for Bench {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        self.now
-    }
-
-    fn smp_send_reschedule(&mut self, from: CpuId, to: CpuId) {
-        self.interrupts.push((from, to));
-    }
-
-    fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
-        self.interrupts.push((from, to));
-    }
-
-    fn read(&mut self, _by: CpuId, _line: Line) {
-        self.now.0 += self.ns_per_read;
-    }
-}
-
-type Machine = Sched<Bench>;
+type Machine = Sched<Hand>;
 
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
@@ -53,8 +26,8 @@ const CPU1: CpuId = CpuId(1);
 fn machine(kernel: Kernel, topology: CpuTopology) -> Machine {
     let sysctl = Sysctl { sched_schedstats: 1, ..Sysctl::new(topology.nr_cpus) };
     let boot = Boot { sysctl, ..Boot::new(kernel, topology, 1000) };
-    let mut sched = Sched::new(Bench::default(), boot);
-    sched.pass(1000);
+    let mut sched = Sched::new(Hand::default(), boot);
+    sched.pass_ms(1000);
     sched
 }
 
@@ -68,8 +41,8 @@ fn cpus(list: &[u16]) -> CpuMask {
 }
 
 impl Machine {
-    fn pass(&mut self, ms: u64) {
-        self.arch.now.0 += ms * 1_000_000;
+    fn pass_ms(&mut self, ms: u64) {
+        self.arch.now += ms * 1_000_000;
     }
 
     /// A task that wants to run for ever, queued on `cpu` and allowed on `allowed`.
@@ -105,7 +78,7 @@ impl Machine {
 
     /// Makes every task look as if it had not run for long, and `cpu_load[]` as if all had been queued for ever.
     fn cool_down(&mut self) {
-        self.pass(1000);
+        self.pass_ms(1000);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             self.on_cpu(cpu);
             self.update_rq_clock(cpu);
@@ -117,7 +90,7 @@ impl Machine {
     /// One jiffy: ticks on all CPUs but those that idle without them, the softirqs and stoppers they lead to, and the
     /// interrupts that they send.
     fn jiffy(&mut self) {
-        self.pass(1);
+        self.pass_ms(1);
         for cpu in (0..self.nr_cpus()).map(CpuId::new) {
             if !self.rq[cpu].tick_stopped && Scheduler::scheduler_tick(self, cpu) {
                 Scheduler::run_rebalance_domains(self, cpu);

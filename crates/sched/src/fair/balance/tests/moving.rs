@@ -13,7 +13,7 @@ fn a_pile_of_hogs_spreads_over_idle_cpus() {
         // Each idle CPU in turn takes what brings it to the average, 2 tasks of 8.
         for cpu in [1, 2, 3].map(CpuId) {
             let sd = sched.lowest_domain(cpu);
-            sched.pass(1);
+            sched.pass_ms(1);
             assert_eq!(sched.balance(cpu, sd, CpuIdleType::NewlyIdle), 2, "{}", sched.kernel.name);
         }
         assert_eq!(sched.nr_running(), [2, 2, 2, 2]);
@@ -207,7 +207,7 @@ fn one_pass_is_limited() {
     // Half of 77 + 3 would be 37 more. But what a task weighs is a part of the queue's load as it was at the jiffy's
     // begin, over the load that is left: the sum of 77 / 77, 77 / 76, 77 / 75 ... reaches 37 with the 30th.
     sched.sysctl.sched_nr_migrate = 100;
-    sched.pass(1);
+    sched.pass_ms(1);
     assert_eq!(sched.balance(CPU1, sd, CpuIdleType::NewlyIdle), 30);
 }
 

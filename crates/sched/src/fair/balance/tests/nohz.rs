@@ -89,7 +89,7 @@ fn only_the_first_cpu_of_the_mask_is_asked() {
     sched.trigger_load_balance(CPU1);
     assert_eq!((sched.nohz.nr_cpus, sched.nohz.idle_cpus_mask.list().as_str()), (2, "2-3"));
     sched.on_cpu(CPU0);
-    sched.pass(1);
+    sched.pass_ms(1);
     sched.trigger_load_balance(CPU0);
     assert_eq!(sched.arch.interrupts, [(CPU0, CPU2)]);
 }
@@ -100,7 +100,7 @@ fn no_kick_before_its_time_or_without_need() {
     sched.on_cpu(CPU0);
     sched.nohz.next_balance = sched.jiffies() + 1;
     assert!(!sched.nohz_kick_needed(CPU0));
-    sched.pass(1);
+    sched.pass_ms(1);
     assert!(sched.nohz_kick_needed(CPU0));
     // One task alone is reason only while another CPU of the cache is busy.
     let mut sched = machine(V4_15, CpuTopology::symmetric(1, 1, 1, 4, 1));
@@ -154,7 +154,7 @@ fn time_without_ticks_is_caught_up_with_when_they_return() {
         sched.rq[CPU0].cpu_load = [1024; 5];
         sched.go_idle(CPU0);
         sched.rq[CPU0].last_load_update_tick = sched.jiffies();
-        sched.pass(3);
+        sched.pass_ms(3);
         sched.tick_nohz_idle_restart(CPU0);
         assert_eq!(sched.rq[CPU0].cpu_load, expected, "{}", sched.kernel.name);
         // Nothing is missed twice.
@@ -171,7 +171,7 @@ fn a_tick_amid_time_without_ticks() {
         sched.rq[CPU0].cpu_load = [1024; 5];
         sched.go_idle(CPU0);
         sched.rq[CPU0].last_load_update_tick = sched.jiffies();
-        sched.pass(3);
+        sched.pass_ms(3);
         sched.on_cpu(CPU0);
         sched.scheduler_tick();
         assert_eq!(sched.rq[CPU0].cpu_load[1], average, "{}", sched.kernel.name);

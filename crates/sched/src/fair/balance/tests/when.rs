@@ -228,17 +228,17 @@ fn levels_that_are_serialized_are_balanced_by_one_at_a_time() {
     let nodes = sched.domains[cache].parent.expect("two sockets");
     let counts = |sched: &Machine| [cache, nodes].map(|sd| sched.domains.stats(sd).lb_count[0]);
     sched.rq[CPU0].idle_balance = true;
-    let now = sched.arch.now;
+    let now = Ns(sched.arch.now);
     sched.balance.balancing = Balancing { from: now, until: now + Ns(1) };
     Scheduler::run_rebalance_domains(&mut sched, CPU0);
     assert_eq!(counts(&sched), [1, 0]);
-    sched.pass(100);
+    sched.pass_ms(100);
     sched.arch.ns_per_read = 1;
     Scheduler::run_rebalance_domains(&mut sched, CPU0);
     assert_eq!(counts(&sched), [2, 1]);
     // The lock was held while that level was balanced, which took its time.
     let Balancing { from, until } = sched.balance.balancing;
-    assert!(now < from && from < until && until <= sched.arch.now);
+    assert!(now < from && from < until && until.0 <= sched.arch.now);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn busy_cpus_balance_rarely_and_costs_decay() {
     assert_eq!(sched.domains[sd].next_decay_max_lb_cost, 2000);
     // Not due: nothing happens until then.
     let count = sched.domains.stats(sd).lb_count;
-    sched.pass(200);
+    sched.pass_ms(200);
     sched.run_rebalance_domains();
     assert_eq!(sched.domains.stats(sd).lb_count, count);
 }

@@ -184,7 +184,7 @@ fn energy_is_reckoned_with_where_everything_is_there_for_it() {
         assert!(!enabled(kernel, &threads), "threads share a core's energy");
         let sysctl = Sysctl { sched_energy_aware: 0, ..Sysctl::new(8) };
         let boot = Boot { sysctl, ..Boot::new(kernel, big_little(), 250) };
-        assert!(!Sched::new(Lines::default(), boot).sched_energy_enabled());
+        assert!(!Sched::new(Hand::default(), boot).sched_energy_enabled());
     }
     assert!(!enabled(V4_16, &|_| ()));
     assert!(!enabled(with(V4_16, "wake.energy", "by-performance"), &|_| ()), "v4.16 sees no unequal CPUs");

@@ -16,17 +16,16 @@ mod stacking;
 mod waker;
 
 use super::*;
-use crate::arch::Arch;
 use crate::attr::SchedAttr;
 use crate::core::{Boot, TaskInit};
 use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
-use crate::layout::Line;
 use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
+use crate::testing::Hand;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use std::ops::{Deref, DerefMut};
-use units::{CpuMask, Ns, PerCpu};
+use units::{CpuMask, PerCpu};
 
 const WAKE: SdFlags = SdFlags::SD_BALANCE_WAKE;
 const FORK: SdFlags = SdFlags::SD_BALANCE_FORK;
@@ -34,40 +33,17 @@ const EXEC: SdFlags = SdFlags::SD_BALANCE_EXEC;
 /// Load of a nice-0 task that always runs.
 const FULL: u64 = 1024;
 
-/// Time passes only by looking at cache lines.
-#[derive(Default)]
-struct Lines {
-    now: u64,
-    ns_per_read: u64,
-    touched: Vec<Line>,
-}
-
-impl Arch for Lines {
-    fn sched_clock(&self, _cpu: CpuId) -> Ns {
-        Ns(self.now)
-    }
-    fn smp_send_reschedule(&mut self, _from: CpuId, _to: CpuId) {}
-    fn wake_polling_idle(&mut self, _from: CpuId, _to: CpuId) {}
-    fn read(&mut self, _by: CpuId, line: Line) {
-        self.now += self.ns_per_read;
-        self.touched.push(line);
-    }
-    fn write(&mut self, _by: CpuId, line: Line) {
-        self.touched.push(line);
-    }
-}
-
-struct Machine(Sched<Lines>);
+struct Machine(Sched<Hand>);
 
 impl Deref for Machine {
-    type Target = Sched<Lines>;
-    fn deref(&self) -> &Sched<Lines> {
+    type Target = Sched<Hand>;
+    fn deref(&self) -> &Sched<Hand> {
         &self.0
     }
 }
 
 impl DerefMut for Machine {
-    fn deref_mut(&mut self) -> &mut Sched<Lines> {
+    fn deref_mut(&mut self) -> &mut Sched<Hand> {
         &mut self.0
     }
 }
@@ -101,7 +77,7 @@ impl Machine {
     fn new(kernel: Kernel, topology: CpuTopology) -> Machine {
         let sysctl = Sysctl::new(topology.nr_cpus);
         // Not at boot: a jiffy of 0 stands for "never" in some places.
-        let arch = Lines { now: 1_000_000_000, ..Lines::default() };
+        let arch = Hand::at(1_000_000_000);
         let mut m = Machine(Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) }));
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
