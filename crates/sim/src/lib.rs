@@ -12,6 +12,8 @@ pub mod timeline;
 mod timers;
 pub mod tournament;
 
+#[cfg(debug_assertions)]
+mod compiled;
 mod cpu;
 mod foresee;
 mod frequency;
