@@ -31,9 +31,11 @@ pub(crate) struct Hand {
     pub mhz: Vec<u32>,
     /// Reschedule interrupts: from, to.
     pub interrupts: Vec<(CpuId, CpuId)>,
-    /// Stores to the flags of idle CPUs that poll: from, to.
-    pub stores: Vec<(CpuId, CpuId)>,
-    /// Lines that were loaded, stored to, or both at once.
+    /// Stores to the flags of idle CPUs that poll, which interrupt nobody: from, to.
+    pub polled: Vec<(CpuId, CpuId)>,
+    /// Lines that were loaded, those that were stored to, and all of them with those of atomic operations in the order of time.
+    pub loaded: Vec<Line>,
+    pub stored: Vec<Line>,
     pub touched: Vec<Line>,
     /// Those of locks that were taken.
     pub locked: Vec<Line>,
@@ -87,15 +89,17 @@ impl Arch for Hand {
     }
 
     fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
-        self.stores.push((from, to));
+        self.polled.push((from, to));
     }
 
     fn read(&mut self, _by: CpuId, line: Line) {
         self.now += self.ns_per_read;
+        self.loaded.push(line);
         self.touched.push(line);
     }
 
     fn write(&mut self, _by: CpuId, line: Line) {
+        self.stored.push(line);
         self.touched.push(line);
     }
 
@@ -122,7 +126,11 @@ impl Arch for Hand {
 
 /// A second after boot: so many CPUs that share a cache, at 250 Hz.
 pub(crate) fn machine(kernel: Kernel, cpus: usize) -> Sched<Hand> {
-    let topology = CpuTopology::symmetric(1, 1, 1, cpus, 1);
+    machine_of(kernel, CpuTopology::symmetric(1, 1, 1, cpus, 1))
+}
+
+/// The same with those CPUs.
+pub(crate) fn machine_of(kernel: Kernel, topology: CpuTopology) -> Sched<Hand> {
     let sysctl = Sysctl::new(topology.nr_cpus);
     Sched::new(Hand::at(1_000 * MS), Boot { sysctl, ..Boot::new(kernel, topology, 250) })
 }

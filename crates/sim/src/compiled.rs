@@ -1,5 +1,6 @@
-//! Where the usual simulation is compiled in builds for tests: here, once. What is generic is otherwise compiled by each crate that uses it, and
-//! this is half of all the code there is. Optimised builds do not share such code between crates, so there it would be one more copy.
+//! Where the usual simulation is compiled in builds for tests: here, once, as long as that takes (about a minute). Otherwise each crate that uses
+//! it would, since what is generic is compiled where it is first asked for. Optimised builds do not share such code between crates, so there
+//! it would be one more copy.
 
 use crate::engine::{End, LinuxSim};
 use crate::program::TaskSpec;
@@ -11,8 +12,8 @@ use sched::errno::Answer;
 use sched::sched::TaskId;
 use units::{CpuId, Ns};
 
-/// What others call, and through it nearly all there is.
-#[allow(dead_code)]
+/// What others call, and through it nearly all there is. Nobody reads it: to be named is to be compiled.
+#[expect(dead_code)]
 struct Entries<const COSTS: bool> {
     boot: fn(Hardware<COSTS>, Boot) -> Sched<Hardware<COSTS>>,
     new: fn(Sched<Hardware<COSTS>>, Os, u32) -> LinuxSim<COSTS>,

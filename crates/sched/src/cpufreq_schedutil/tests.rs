@@ -1,12 +1,10 @@
 //! What schedutil takes of the CPUs that tell it of utilization.
 
 use super::*;
-use crate::core::{Boot, TaskInit};
-use crate::cpu_topology::CpuTopology;
+use crate::core::TaskInit;
 use crate::sched::ROOT_TASK_GROUP;
 use crate::scheduler::Scheduler;
-use crate::sysctl::Sysctl;
-use crate::testing::Hand;
+use crate::testing::{Hand, MS, machine, task_in};
 use crate::versions::{Kernel, V4_15, V4_16, V6_1, V6_12};
 use units::CpuMask;
 
@@ -16,11 +14,7 @@ const CPUS: [CpuId; 2] = [CpuId(0), CpuId(1)];
 
 /// Two CPUs in these policies.
 fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Hand> {
-    let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
-    let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Hand::at(1_000_000_000);
-    let boot = Boot { sysctl, ..Boot::new(kernel, topology, 250) };
-    let mut sched = Sched::new(arch, boot);
+    let mut sched = machine(kernel, 2);
     if let Some(policies) = policies {
         let policy = |cpus: &&[CpuId]| CpufreqPolicy {
             cpus: cpus.to_vec(),
@@ -41,19 +35,13 @@ fn governed(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> Sched<Hand> {
 fn charges(kernel: Kernel, policies: Option<&[&[CpuId]]>) -> [usize; 4] {
     let mut sched = governed(kernel, policies);
     for cpu in CPUS {
-        let init = TaskInit {
-            comm: String::from("test"),
-            attr: None,
-            cpus_allowed: Some(CpuMask::single(cpu)),
-            mm: 1,
-            group: ROOT_TASK_GROUP,
-        };
+        let init = TaskInit { cpus_allowed: Some(CpuMask::single(cpu)), ..task_in(ROOT_TASK_GROUP, "test") };
         let p = sched.fork(cpu, init).expect("a fair task");
         Scheduler::wake_up_new_task(&mut sched, cpu, p);
         Scheduler::schedule(&mut sched, cpu, true);
     }
     for _ in 0..25 {
-        sched.arch.now += 4_000_000;
+        sched.arch.now += 4 * MS;
         CPUS.iter().for_each(|&cpu| {
             Scheduler::scheduler_tick(&mut sched, cpu);
         });

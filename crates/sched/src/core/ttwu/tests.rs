@@ -1,34 +1,26 @@
 //! Who finishes a wakeup, in which order, and what a waker need not wait for.
 
 use super::*;
-use crate::core::{Boot, TaskInit};
+use crate::core::TaskInit;
 use crate::cpu_topology::CpuTopology;
 use crate::layout::{RqLine, TaskLine};
 use crate::scheduler::Scheduler;
-use crate::sysctl::Sysctl;
-use crate::testing::Hand;
+use crate::testing::{Hand, machine_of, task_in};
 use crate::versions::{Kernel, V4_16, V6_1, V6_12};
 use units::CpuMask;
 
 /// Two sockets of two CPUs each, a second after boot.
 fn machine(kernel: Kernel) -> Sched<Hand> {
-    let topology = CpuTopology::symmetric(2, 1, 1, 2, 1);
-    let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Hand { tracing: true, ..Hand::at(1_000_000_000) };
-    Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) })
+    let mut s = machine_of(kernel, CpuTopology::symmetric(2, 1, 1, 2, 1));
+    s.arch.tracing = true;
+    s
 }
 
 impl Sched<Hand> {
     /// A task bound to `cpu`, running there.
     fn running(&mut self, cpu: u16) -> TaskId {
         let cpu = CpuId(cpu);
-        let init = TaskInit {
-            comm: String::from("test"),
-            attr: None,
-            cpus_allowed: Some(CpuMask::single(cpu)),
-            mm: 1,
-            group: ROOT_TASK_GROUP,
-        };
+        let init = TaskInit { cpus_allowed: Some(CpuMask::single(cpu)), ..task_in(ROOT_TASK_GROUP, "test") };
         let p = self.fork(cpu, init).expect("a fair task");
         Scheduler::wake_up_new_task(self, cpu, p);
         self.arch.now += 1_000_000;
@@ -82,7 +74,7 @@ fn idle_cpus_finish_their_wakeups_themselves_since_v6_0() {
         s.arch.interrupts.clear();
         assert!(s.wake(CpuId(0), p, WakeFlags::NONE));
         assert_eq!(s.rq[CpuId(1)].wake_list.len(), usize::from(queued), "{}", kernel.name);
-        assert_eq!(s.arch.stores, [(CpuId(0), CpuId(1))], "{}: it polls", kernel.name);
+        assert_eq!(s.arch.polled, [(CpuId(0), CpuId(1))], "{}: it polls", kernel.name);
         assert!(s.arch.interrupts.is_empty() && s.need_resched(CpuId(1)));
         assert!(!s.idle_cpu(CpuId(1)), "{}: not any more", kernel.name);
         s.idle_loop_exit(CpuId(1));
@@ -151,10 +143,10 @@ fn who_wakes_itself_takes_no_lock_since_v5_3() {
 fn where_a_looker_learns_of_queued_wakeups_differs() {
     for (kernel, line) in [(V4_16, RqLine::WakeList), (V6_1, RqLine::Load)] {
         let mut s = machine(kernel);
-        s.arch.touched.clear();
+        s.arch.loaded.clear();
         assert!(s.idle_cpu(CpuId(1)));
         let pending = s.layout.rq(CpuId(1), line);
-        assert!(s.arch.touched.contains(&pending), "{}", kernel.name);
+        assert!(s.arch.loaded.contains(&pending), "{}", kernel.name);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::errno::Errno;
 use crate::layout::RqLine;
 use crate::scheduler::Scheduler;
 use crate::sysctl::Sysctl;
-use crate::testing::{Hand, machine};
+use crate::testing::{Hand, machine, task_in};
 use crate::versions::{V4_16, V6_1, V6_12};
 use units::CpuMask;
 
@@ -17,13 +17,7 @@ const CPU0: CpuId = CpuId(0);
 impl Sched<Hand> {
     /// A task of the group, queued on CPU 0.
     fn queued(&mut self, group: TgId) -> TaskId {
-        let init = TaskInit {
-            comm: String::from("test"),
-            attr: None,
-            cpus_allowed: Some(CpuMask::single(CPU0)),
-            mm: 1,
-            group,
-        };
+        let init = TaskInit { cpus_allowed: Some(CpuMask::single(CPU0)), ..task_in(group, "test") };
         let p = self.fork(CPU0, init).expect("a fair task");
         Scheduler::wake_up_new_task(self, CPU0, p);
         p
@@ -233,8 +227,8 @@ fn until_somebody_asks_nothing_is_touched() {
     let mut s = machine(V6_1, 2);
     let line = s.layout.rq(CPU0, RqLine::Uclamp);
     s.queued(ROOT_TASK_GROUP);
-    assert!(!s.arch.touched.contains(&line));
+    assert!(!s.arch.stored.contains(&line));
     let p = s.queued(ROOT_TASK_GROUP);
     s.clamp(p, 1, 2);
-    assert!(s.arch.touched.contains(&line));
+    assert!(s.arch.stored.contains(&line));
 }

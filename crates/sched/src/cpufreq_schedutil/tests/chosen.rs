@@ -6,7 +6,6 @@ use crate::versions::Kernel;
 const MIN: u32 = 1_000_000;
 const MAX: u32 = 3_000_000;
 const CPU0: CpuId = CpuId(0);
-const MS: u64 = 1_000_000;
 
 /// A CPU of 1.0 to 3.0 GHz, which a kernel that ticks each 4 ms runs at `cur`.
 struct Governed {
@@ -14,10 +13,8 @@ struct Governed {
 }
 
 fn governed(kernel: Kernel, cur: u32, rate_limit_us: u32) -> Governed {
-    let topology = CpuTopology::symmetric(1, 1, 1, 2, 1);
-    let sysctl = Sysctl::new(topology.nr_cpus);
-    let arch = Hand { khz: Some((MIN, MAX)), ..Hand::at(1_000 * MS) };
-    let mut sched = Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) });
+    let mut sched = machine(kernel, 2);
+    sched.arch.khz = Some((MIN, MAX));
     sched.sugov_start(vec![CpufreqPolicy {
         cpus: vec![CPU0],
         min: MIN,
@@ -130,13 +127,7 @@ fn a_cpu_that_has_not_idled_does_not_slow_down() {
 fn blocked_load_is_told_of_when_a_whole_period_of_it_has_decayed() {
     for kernel in [V6_1, V6_12] {
         let mut cpu = governed(kernel, MAX, 0);
-        let init = TaskInit {
-            comm: String::from("test"),
-            attr: None,
-            cpus_allowed: Some(CpuMask::single(CPU0)),
-            mm: 1,
-            group: ROOT_TASK_GROUP,
-        };
+        let init = TaskInit { cpus_allowed: Some(CpuMask::single(CPU0)), ..task_in(ROOT_TASK_GROUP, "test") };
         let p = cpu.sched.fork(CPU0, init).expect("a fair task");
         Scheduler::wake_up_new_task(&mut cpu.sched, CPU0, p);
         Scheduler::schedule(&mut cpu.sched, CPU0, true);

@@ -19,7 +19,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::layout::Line;
 use crate::sched::*;
 use crate::sysctl::Sysctl;
-use crate::testing::Hand;
+use crate::testing::{Hand, MS};
 use crate::trace::Event;
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use units::{CpuId, CpuMask};
@@ -27,7 +27,6 @@ use units::{CpuId, CpuMask};
 const KERNELS: [Kernel; 4] = [V4_5_RC1, V4_15, V4_16, V6_1];
 const CPU0: CpuId = CpuId(0);
 const CPU1: CpuId = CpuId(1);
-const MS: u64 = 1_000_000;
 
 /// `cpus` cores that share a cache, tunables of a single CPU (latency 6 ms, shortest slice 0.75 ms, wakeup granularity
 /// 1 ms), one second after boot.

@@ -22,7 +22,7 @@ use crate::cpu_topology::CpuTopology;
 use crate::features::Feature;
 use crate::pelt::SchedAvg;
 use crate::sysctl::Sysctl;
-use crate::testing::Hand;
+use crate::testing::{Hand, machine_of};
 use crate::versions::{Kernel, V4_5_RC1, V4_15, V4_16, V6_1, V6_12};
 use std::ops::{Deref, DerefMut};
 use units::{CpuMask, PerCpu};
@@ -75,10 +75,8 @@ fn with(kernel: Kernel, key: &str, value: &str) -> Kernel {
 
 impl Machine {
     fn new(kernel: Kernel, topology: CpuTopology) -> Machine {
-        let sysctl = Sysctl::new(topology.nr_cpus);
         // Not at boot: a jiffy of 0 stands for "never" in some places.
-        let arch = Hand::at(1_000_000_000);
-        let mut m = Machine(Sched::new(arch, Boot { sysctl, ..Boot::new(kernel, topology, 250) }));
+        let mut m = Machine(machine_of(kernel, topology));
         for on in 0..m.nr_cpus() {
             m.root_avg(on).last_update_time = 1;
         }
