@@ -15,8 +15,8 @@ struct Waiter {
     task: TaskId,
     /// One wakeup wakes one of these.
     exclusive: bool,
-    /// A poller: stays on the queue until it leaves by itself (`poll_freewait`).
-    poll: bool,
+    /// Stays on the queue until it leaves by itself: a poller (`poll_freewait`), or one of `woken_wake_function()`.
+    stays: bool,
 }
 
 /// A wait queue with its lock.
@@ -56,7 +56,7 @@ impl WaitQueue {
     fn prepare<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, exclusive: bool, state: TaskState) {
         sched.arch_mut().lock(cpu, self.line);
         if !self.waiters.iter().any(|w| w.task == task) {
-            let waiter = Waiter { task, exclusive, poll: false };
+            let waiter = Waiter { task, exclusive, stays: false };
             if exclusive {
                 self.waiters.insert(0, waiter);
             } else {
@@ -99,8 +99,15 @@ impl WaitQueue {
     /// fs/select.c: __pollwait(): a poller joins; it does not sleep yet.
     pub fn poll_wait<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         sched.arch_mut().lock(cpu, self.line);
-        self.waiters.push(Waiter { task, exclusive: false, poll: true });
+        self.waiters.push(Waiter { task, exclusive: false, stays: true });
         sched.arch_mut().unlock(cpu, self.line);
+    }
+
+    /// wait.c: add_wait_queue(), of a task that will sleep in wait_woken().
+    pub fn add_wait_queue<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        if !self.waiters.iter().any(|w| w.task == task) {
+            self.poll_wait(sched, cpu, task);
+        }
     }
 
     /// wait.c: __wake_up_common() under the queue's lock: wakes everybody up to and including `nr_exclusive` exclusive waiters
@@ -114,12 +121,12 @@ impl WaitQueue {
             while at > 0 {
                 at -= 1;
                 let waiter = self.waiters[at];
-                // autoremove_wake_function() takes a waiter off only if the wakeup did something; a poller stays.
+                // autoremove_wake_function() takes a waiter off only if the wakeup did something.
                 if !sched.wake(cpu, waiter.task, flags) {
                     continue;
                 }
                 woken += 1;
-                if !waiter.poll {
+                if !waiter.stays {
                     self.take_off(at);
                 }
                 if waiter.exclusive && nr_exclusive > 0 {

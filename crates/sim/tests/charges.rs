@@ -2,6 +2,7 @@
 //!
 //! The expected lists are `tests/charges/*.txt`; run with `UPDATE_CHARGES=1` to write what comes out, then read it.
 
+use os::net::{Buffers, NetCall, NetRules, Receive, Transport};
 use os::pipe::{PAGE_SIZE, PipeCall, PipeSlots};
 use os::{Os, OsRules, Step, Syscall};
 use sched::access::Path as Function;
@@ -273,4 +274,31 @@ fn a_pipes_slots_are_moved_under_the_readers_lock_from_v5_5_to_v6_6() {
     let [before, between, after] = [PipeSlots::Mutex, PipeSlots::RdWait, PipeSlots::MutexAgain].map(locked_in_a_pipe);
     assert_eq!(between, before + 2 * 3, "for each page that is filled, and for each that is drained");
     assert_eq!(after, before);
+}
+
+/// How often each of two sends to a reader who sleeps looks at the reader, who does not run meanwhile.
+fn looks_at_a_sleeping_reader(net: NetRules) -> [usize; 2] {
+    let (mut sched, waker, wakee) = waker_and_wakee("v4.15", "tunable");
+    let mut os = Os::new(OsRules { net, ..OsRules::V4_15 });
+    let (from, to) = os.connect(Transport::Tcp { nodelay: true }, Buffers::default());
+    sched.wake(CpuId(0), wakee, WakeFlags::NONE);
+    assert_eq!(Scheduler::schedule(&mut sched, CpuId(1), false), Some(wakee));
+    let mut read = Syscall::Net(NetCall::receive(to, 100, Receive::default()));
+    assert!(matches!(os.step(&mut sched, CpuId(1), wakee, &mut read), Step::Sleep { .. }));
+    assert_eq!(Scheduler::schedule(&mut sched, CpuId(1), false), None);
+    sched.arch.listening = true;
+    [(); 2].map(|()| {
+        sched.arch.out.clear();
+        let mut send = Syscall::Net(NetCall::send(from, 100));
+        while !matches!(os.step(&mut sched, CpuId(0), waker, &mut send), Step::Done(_)) {}
+        sched.arch.out.lines().filter(|line| line.trim_start().starts_with("try_to_wake_up()")).count()
+    })
+}
+
+#[test]
+fn a_woken_reader_stands_on_its_sockets_queue_until_it_runs_since_v4_10() {
+    assert_eq!(looks_at_a_sleeping_reader(NetRules::V4_5), [1, 0], "who wakes it takes it off");
+    for net in [NetRules::V4_15, NetRules::V6_1, NetRules::V6_12] {
+        assert_eq!(looks_at_a_sleeping_reader(net), [1, 1], "{net:?}");
+    }
 }

@@ -20,7 +20,11 @@ use units::{CpuId, Cycles, Ns, Prng};
 
 /// Two CPUs on which nothing takes time but what programs compute.
 fn machine(net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
-    let topology = from_synthetic("pack:1 l3:1 core:2 pu:1", "test", Numbering::LinuxX86).expect("a valid machine");
+    machine_of("pack:1 l3:1 core:2 pu:1", net, preempt, sink)
+}
+
+fn machine_of(cpus: &str, net: NetRules, preempt: Preempt, sink: Option<Box<dyn Sink>>) -> LinuxSim<false> {
+    let topology = from_synthetic(cpus, "test", Numbering::LinuxX86).expect("a valid machine");
     let kernel = V4_15;
     let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     if let Some(sink) = sink {
@@ -410,5 +414,49 @@ fn the_memory_of_datagrams_comes_back_when_a_batch_is_read() {
             sim.os.udp_drops(to)
         };
         assert_eq!([0, 2, 3].map(drops), dropped, "{udp_receive:?}");
+    }
+}
+
+/// Which CPUs tasks began to run on, in order.
+#[derive(Clone, Default)]
+struct Places(Rc<RefCell<Vec<(TaskId, CpuId)>>>);
+
+impl Sink for Places {
+    fn event(&mut self, _at: Ns, cpu: CpuId, event: &Event) {
+        if let Event::SchedSwitch { next: Some(task), .. } = event {
+            self.0.borrow_mut().push((*task, cpu));
+        }
+    }
+
+    fn task(&mut self, _task: TaskId, _pid: u32, _comm: &str, _prio: i32) {}
+}
+
+#[test]
+fn whoever_waits_is_told_of_an_end_without_the_hint_that_the_waker_sleeps_next() {
+    for net in VERSIONS {
+        for (ends, stays) in [(true, true), (false, false)] {
+            // Two CPUs without a common cache: a sync wakeup brings the reader to the CPU of who wakes it.
+            let places = Places::default();
+            let cpus = "pack:1 l3:2 core:1 pu:1";
+            let mut sim = machine_of(cpus, net, Preempt::None, Some(Box::new(places.clone())));
+            let (from, to) = sim.os.connect(TCP, Buffers::default());
+            let reads =
+                task("reader", move |step, _| if step == 0 { receive(to, 100) } else { Op::Work(Cycles(1_000)) });
+            let reader = sim.spawn(CpuId(1), reads);
+            sim.spawn(
+                CpuId(0),
+                task("sender", move |step, _| match step {
+                    0 => Op::SleepFor(Ns::from_ms(5)),
+                    2 if ends => Op::Shutdown { socket: from },
+                    2 => Op::Send { socket: from, bytes: 100 },
+                    1 => Op::Work(Cycles(3_000_000)),
+                    _ => Op::Exit,
+                }),
+            );
+            sim.run(Ns::from_ms(100));
+            let ran: Vec<CpuId> = places.0.borrow().iter().filter(|it| it.0 == reader).map(|it| it.1).collect();
+            assert!(ran.len() > 1, "{net:?}: it was woken");
+            assert_eq!(ran[0] == ran[1], stays, "{net:?}: {ran:?}");
+        }
     }
 }

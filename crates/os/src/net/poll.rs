@@ -159,8 +159,8 @@ impl Net {
     /// eventpoll.c: ep_poll_callback(), under the lock of the socket's wait queue.
     ///
     /// Differs: what comes is always what is waited for; no item is exclusive.
-    pub(super) fn ep_poll_callback<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, watch: Watch) {
-        let sync = self.rules.epoll_wakeup == EpollWakeup::Sync;
+    pub(super) fn ep_poll_callback<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, watch: Watch, flags: WakeFlags) {
+        let flags = if self.rules.epoll_wakeup == EpollWakeup::Sync { flags } else { WakeFlags::NONE };
         let ep = &mut self.epolls[watch.epoll as usize];
         within(sched, cpu, paths::EP_POLL_CALLBACK, |sched| {
             sched.arch_mut().lock(cpu, ep.base);
@@ -169,7 +169,7 @@ impl Net {
                 ep.ready.push_back(watch.item);
             }
             if !ep.wq.is_empty() {
-                ep.wq.wake_up(sched, cpu, if sync { WakeFlags::SYNC } else { WakeFlags::NONE }, 1);
+                ep.wq.wake_up(sched, cpu, flags, 1);
             }
             sched.arch_mut().unlock(cpu, ep.base);
         });

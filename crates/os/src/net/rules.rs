@@ -34,6 +34,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// How a task that sleeps in sk_wait_event() stands on its socket's queue.
+    pub enum WaitEvent = "sock.wait_event" {
+        Autoremove = "autoremove", since "v2.6", commit "", "who wakes it takes it off: what comes before it runs wakes nobody";
+        Woken = "woken", since "v4.10", commit "d9dc8b0f8b4e",
+            "until it runs and leaves by itself: whatever comes until then tries to wake it again";
+    }
+}
+
+behaviour! {
     /// The receive buffer of a connection that has not been given one.
     pub enum DefaultBuffer = "tcp.default_buffer" {
         Fixup = "fixup", since "v2.6", commit "", "what eight times two full segments take: 1 MB on loopback";
@@ -58,6 +67,7 @@ pub struct NetRules {
     pub prequeue: Prequeue,
     pub payload: Payload,
     pub send_backlog: SendBacklog,
+    pub wait_event: WaitEvent,
     pub default_buffer: DefaultBuffer,
     pub udp_receive: UdpReceive,
     pub epoll_wakeup: EpollWakeup,
@@ -68,6 +78,7 @@ impl NetRules {
         prequeue: Prequeue::Used,
         payload: Payload::Linear,
         send_backlog: SendBacklog::AtRelease,
+        wait_event: WaitEvent::Autoremove,
         default_buffer: DefaultBuffer::Fixup,
         udp_receive: UdpReceive::Locked,
         epoll_wakeup: EpollWakeup::Plain,
@@ -76,6 +87,7 @@ impl NetRules {
         prequeue: Prequeue::Gone,
         payload: Payload::FirstLinear,
         send_backlog: SendBacklog::PerSegment,
+        wait_event: WaitEvent::Woken,
         udp_receive: UdpReceive::Batched,
         ..NetRules::V4_5
     };
@@ -90,12 +102,13 @@ impl NetRules {
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 6] {
-        let NetRules { prequeue, payload, send_backlog, default_buffer, udp_receive, epoll_wakeup } = self;
+    pub fn settings(&self) -> [Setting; 7] {
+        let NetRules { prequeue, payload, send_backlog, wait_event, default_buffer, udp_receive, epoll_wakeup } = self;
         [
             prequeue.setting(),
             payload.setting(),
             send_backlog.setting(),
+            wait_event.setting(),
             default_buffer.setting(),
             udp_receive.setting(),
             epoll_wakeup.setting(),
@@ -108,6 +121,7 @@ impl NetRules {
             Prequeue::KEY => self.prequeue.switch(value),
             Payload::KEY => self.payload.switch(value),
             SendBacklog::KEY => self.send_backlog.switch(value),
+            WaitEvent::KEY => self.wait_event.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
             UdpReceive::KEY => self.udp_receive.switch(value),
             EpollWakeup::KEY => self.epoll_wakeup.switch(value),

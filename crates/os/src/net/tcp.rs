@@ -9,13 +9,13 @@ mod sendmsg;
 mod window;
 
 use super::poll::Watch;
-use super::rules::{self, Buffers, DefaultBuffer};
+use super::rules::{self, Buffers, DefaultBuffer, WaitEvent};
 use super::{Net, Socket, line};
 use crate::wait::WaitQueue;
-use crate::{Os, charge, paths, within};
+use crate::{Os, Step, charge, paths, within};
 use sched::arch::Arch;
 use sched::layout::Line;
-use sched::sched::{TaskId, WakeFlags};
+use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
 use std::collections::VecDeque;
 use units::{CpuId, Ns};
@@ -358,19 +358,57 @@ impl Net {
         }
     }
 
+    // include/net/sock.h: sk_wait_event(), in parts.
+
+    /// Joins the queue of `sk`'s events.
+    ///
+    /// Differs: who stands there still and sleeps for the socket's lock by now is woken by an event, too, and sleeps again.
+    fn join_for_event<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) {
+        let queue = &mut self.tcp[sk as usize].sk_wq;
+        match self.rules.wait_event {
+            WaitEvent::Autoremove => queue.prepare_to_wait(sched, cpu, task, false),
+            WaitEvent::Woken => queue.add_wait_queue(sched, cpu, task),
+        }
+    }
+
+    /// Sleeps there: wait.c: wait_woken(), until v4.9 with the state that prepare_to_wait() left.
+    fn sleep_for_event<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) -> Step {
+        if self.rules.wait_event == WaitEvent::Woken {
+            sched.set_current_state(cpu, TaskState::Interruptible);
+        }
+        Step::Sleep { until: self.tcp[sk as usize].icsk_ack.timeout }
+    }
+
+    /// Leaves it without having slept.
+    fn leave_awake<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, sk: u32) {
+        if self.rules.wait_event == WaitEvent::Autoremove {
+            sched.set_current_state(cpu, TaskState::Running);
+        }
+        self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
+    }
+
     /// sock.c: sock_def_readable(): whoever waits for data, in the hope that the waker sleeps next.
     fn tcp_data_ready<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        self.wake_at(sched, cpu, sk, WakeFlags::SYNC, 1);
+    }
+
+    /// sock.c: sock_def_wakeup(), where the connection's state has changed: all who wait, without that hope.
+    fn sock_def_wakeup<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        self.wake_at(sched, cpu, sk, WakeFlags::NONE, 0);
+    }
+
+    fn wake_at<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, flags: WakeFlags, nr_exclusive: usize) {
         within(sched, cpu, paths::SOCK_DEF_READABLE, |sched| {
             let tp = &mut self.tcp[sk as usize];
             sched.arch_mut().read(cpu, tp.line(SockLine::Wait));
             if !tp.sk_wq.is_empty() {
-                tp.sk_wq.wake_up(sched, cpu, WakeFlags::SYNC, 1);
+                tp.sk_wq.wake_up(sched, cpu, flags, nr_exclusive);
             }
             if let Some(watch) = tp.watch {
                 let queue = tp.line(SockLine::Wait);
                 within(sched, cpu, paths::WAKE_UP_SYNC_KEY, |sched| {
                     sched.arch_mut().lock(cpu, queue);
-                    self.ep_poll_callback(sched, cpu, watch);
+                    self.ep_poll_callback(sched, cpu, watch, flags);
                     sched.arch_mut().unlock(cpu, queue);
                 });
             }

@@ -115,13 +115,11 @@ impl Net {
             if direct < packet.len {
                 self.tcp_queue_rcv(sched, cpu, sk, &packet, direct);
             }
-            let tp = &mut self.tcp[sk as usize];
-            if packet.fin {
-                tp.rcv_nxt = packet.end_seq();
-                tp.fin_received = true;
-            }
             if packet.len > 0 {
                 self.tcp_event_data_recv(sched, cpu, sk, &packet);
+            }
+            if packet.fin {
+                self.tcp_fin(sched, cpu, sk, &packet);
             }
             self.tcp_data_ready(sched, cpu, sk);
             self.tcp_data_snd_check(sched, cpu, sk);
@@ -129,6 +127,20 @@ impl Net {
                 self.__tcp_ack_snd_check(sched, cpu, sk);
             }
         });
+    }
+
+    /// tcp_input.c: tcp_fin(): no more will come. Who may send still acknowledges it later; all who wait at the socket are woken.
+    fn tcp_fin<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, packet: &TcpPacket) {
+        let tp = &mut self.tcp[sk as usize];
+        tp.rcv_nxt = packet.end_seq();
+        tp.fin_received = true;
+        tp.icsk_ack.scheduled = true;
+        if tp.fin_sent {
+            self.tcp_send_ack(sched, cpu, sk);
+        } else {
+            tp.icsk_ack.pingpong = true;
+        }
+        self.sock_def_wakeup(sched, cpu, sk);
     }
 
     /// tcp_input.c: tcp_copy_to_iovec(), or the copy in tcp_data_queue(): past the receive queue, if the reader itself processes the

@@ -5,7 +5,7 @@ use crate::net::rules::Prequeue;
 use crate::net::{Net, NetCall, Receive, Stage};
 use crate::{Step, charge, paths, within};
 use sched::arch::Arch;
-use sched::sched::{TaskId, TaskState};
+use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
@@ -167,16 +167,15 @@ impl Net {
         call: &mut NetCall,
     ) -> Option<Step> {
         charge(sched, cpu, paths::SK_WAIT_DATA);
-        self.tcp[sk as usize].sk_wq.prepare_to_wait(sched, cpu, task, false);
+        self.join_for_event(sched, cpu, task, sk);
         self.release_sock(sched, cpu, sk);
         let tp = &mut self.tcp[sk as usize];
         let copied = tp.ucopy.as_ref().is_some_and(|ucopy| ucopy.task == task && ucopy.len < call.left);
         if tp.sk_receive_queue.is_empty() && tp.prequeue.is_empty() && !tp.fin_received && !copied {
             call.stage = Stage::Waiting;
-            return Some(Step::Sleep { until: tp.icsk_ack.timeout });
+            return Some(self.sleep_for_event(sched, cpu, sk));
         }
-        sched.set_current_state(cpu, TaskState::Running);
-        tp.sk_wq.finish_wait(sched, cpu, task);
+        self.leave_awake(sched, cpu, task, sk);
         let owner = self.lock_sock(sched, cpu, task, sk);
         assert!(owner, "nobody can have taken the socket");
         None

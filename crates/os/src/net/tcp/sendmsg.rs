@@ -6,7 +6,7 @@ use crate::net::rules::{Payload, SendBacklog};
 use crate::net::{Net, NetCall, Stage};
 use crate::{Step, charge, paths, within};
 use sched::arch::Arch;
-use sched::sched::{TaskId, TaskState};
+use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
 use units::CpuId;
 
@@ -174,16 +174,13 @@ impl Net {
         sk: u32,
     ) -> Option<Step> {
         charge(sched, cpu, paths::SK_STREAM_WAIT_MEMORY);
-        let tp = &mut self.tcp[sk as usize];
-        tp.nospace = true;
-        tp.sk_wq.prepare_to_wait(sched, cpu, task, false);
+        self.tcp[sk as usize].nospace = true;
+        self.join_for_event(sched, cpu, task, sk);
         self.release_sock(sched, cpu, sk);
-        let tp = &mut self.tcp[sk as usize];
-        if !tp.memory_free() {
-            return Some(Step::Sleep { until: tp.icsk_ack.timeout });
+        if !self.tcp[sk as usize].memory_free() {
+            return Some(self.sleep_for_event(sched, cpu, sk));
         }
-        sched.set_current_state(cpu, TaskState::Running);
-        tp.sk_wq.finish_wait(sched, cpu, task);
+        self.leave_awake(sched, cpu, task, sk);
         let owner = self.lock_sock(sched, cpu, task, sk);
         assert!(owner, "nobody can have taken the socket");
         None
