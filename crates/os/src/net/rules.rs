@@ -34,6 +34,25 @@ behaviour! {
 }
 
 behaviour! {
+    /// What a segment as long as the longest so far, with which a send ends, means to its reader.
+    pub enum FullSegment = "tcp.full_segment" {
+        Plain = "plain", since "v2.6", commit "", "nothing: every second one is acknowledged";
+        /// v6.1.y has it too.
+        Pushes = "pushes", since "v6.6", commit "4720852ed9af",
+            "what a shorter one does: an acknowledgement once all has been read, unless the reader answers";
+    }
+}
+
+behaviour! {
+    /// Which segments use up those acknowledgements that a connection sends at once in its beginning.
+    pub enum QuickAck = "tcp.quick_ack" {
+        Segments = "segments", since "v2.6", commit "", "all that leave";
+        /// v6.1.y has it too.
+        Acknowledging = "acknowledging", since "v6.6", commit "059217c18be6", "those with an acknowledgement that was due";
+    }
+}
+
+behaviour! {
     /// How a task that sleeps in sk_wait_event() stands on its socket's queue.
     pub enum WaitEvent = "sock.wait_event" {
         Autoremove = "autoremove", since "v2.6", commit "", "who wakes it takes it off: what comes before it runs wakes nobody";
@@ -67,6 +86,8 @@ pub struct NetRules {
     pub prequeue: Prequeue,
     pub payload: Payload,
     pub send_backlog: SendBacklog,
+    pub full_segment: FullSegment,
+    pub quick_ack: QuickAck,
     pub wait_event: WaitEvent,
     pub default_buffer: DefaultBuffer,
     pub udp_receive: UdpReceive,
@@ -78,6 +99,8 @@ impl NetRules {
         prequeue: Prequeue::Used,
         payload: Payload::Linear,
         send_backlog: SendBacklog::AtRelease,
+        full_segment: FullSegment::Plain,
+        quick_ack: QuickAck::Segments,
         wait_event: WaitEvent::Autoremove,
         default_buffer: DefaultBuffer::Fixup,
         udp_receive: UdpReceive::Locked,
@@ -93,6 +116,8 @@ impl NetRules {
     };
     pub const V6_1: NetRules = NetRules {
         payload: Payload::Pages,
+        full_segment: FullSegment::Pushes,
+        quick_ack: QuickAck::Acknowledging,
         default_buffer: DefaultBuffer::Initial,
         epoll_wakeup: EpollWakeup::Sync,
         ..NetRules::V4_15
@@ -102,12 +127,24 @@ impl NetRules {
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 7] {
-        let NetRules { prequeue, payload, send_backlog, wait_event, default_buffer, udp_receive, epoll_wakeup } = self;
+    pub fn settings(&self) -> [Setting; 9] {
+        let NetRules {
+            prequeue,
+            payload,
+            send_backlog,
+            full_segment,
+            quick_ack,
+            wait_event,
+            default_buffer,
+            udp_receive,
+            epoll_wakeup,
+        } = self;
         [
             prequeue.setting(),
             payload.setting(),
             send_backlog.setting(),
+            full_segment.setting(),
+            quick_ack.setting(),
             wait_event.setting(),
             default_buffer.setting(),
             udp_receive.setting(),
@@ -121,6 +158,8 @@ impl NetRules {
             Prequeue::KEY => self.prequeue.switch(value),
             Payload::KEY => self.payload.switch(value),
             SendBacklog::KEY => self.send_backlog.switch(value),
+            FullSegment::KEY => self.full_segment.switch(value),
+            QuickAck::KEY => self.quick_ack.switch(value),
             WaitEvent::KEY => self.wait_event.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
             UdpReceive::KEY => self.udp_receive.switch(value),

@@ -66,6 +66,8 @@ struct Skb {
     /// How many bytes of data its head has room for; 0 of one that nothing is added to.
     linear: u32,
     truesize: u32,
+    /// TCPHDR_PSH: a send ended with it.
+    psh: bool,
     /// Whose caches hold it; its reader has `touched` its structure.
     writer: CpuId,
     touched: bool,
@@ -86,6 +88,7 @@ pub(super) struct TcpPacket {
     /// How many bytes of data its head has room for.
     linear: u32,
     truesize: u32,
+    psh: bool,
     fin: bool,
     ack_seq: u64,
     window: u32,

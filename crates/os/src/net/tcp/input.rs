@@ -3,7 +3,7 @@
 use super::output::Nagle;
 use super::{Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock, Ucopy};
 use crate::net::Net;
-use crate::net::rules::{Payload, Prequeue};
+use crate::net::rules::{FullSegment, Payload, Prequeue};
 use crate::{charge, paths, within};
 use sched::arch::Arch;
 use sched::sched::WakeFlags;
@@ -191,6 +191,7 @@ impl Net {
             len: packet.len - taken,
             linear: packet.linear,
             truesize: packet.truesize,
+            psh: packet.psh,
             writer: packet.writer,
             touched: false,
         };
@@ -215,7 +216,7 @@ impl Net {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Ack));
         tp.icsk_ack.scheduled = true;
-        tp.tcp_measure_rcv_mss(packet.len);
+        tp.tcp_measure_rcv_mss(packet.len, packet.psh && self.rules.full_segment == FullSegment::Pushes);
         let ack = &mut tp.icsk_ack;
         if ack.ato == Ns::ZERO {
             ack.ato = TCP_ATO_MIN;
@@ -333,12 +334,13 @@ impl Skb {
 
 impl TcpSock {
     /// tcp_input.c: tcp_measure_rcv_mss(): what a full segment of the peer's seems to be; a smaller one calls for an acknowledgement when
-    /// it has been read.
-    fn tcp_measure_rcv_mss(&mut self, len: u32) {
+    /// it has been read, and so does a full one that `pushes`.
+    fn tcp_measure_rcv_mss(&mut self, len: u32, pushes: bool) {
         let ack = &mut self.icsk_ack;
         let lss = std::mem::take(&mut ack.last_seg_size);
         if len >= ack.rcv_mss {
             ack.rcv_mss = len;
+            ack.pushed |= pushes;
             return;
         }
         if len + TCP_HEADER >= TCP_MSS_DEFAULT + 20 {
@@ -358,7 +360,7 @@ impl TcpSock {
         let Some(&first) = self.sk_receive_queue.front() else { return };
         let truesize = crate::net::rules::truesize(len);
         self.sk_receive_queue.clear();
-        self.sk_receive_queue.push_back(Skb { seq: first.seq, len, linear: 0, truesize, writer: cpu, touched: true });
+        self.sk_receive_queue.push_back(Skb { len, linear: 0, truesize, writer: cpu, touched: true, ..first });
         self.sk_rmem_alloc = truesize;
     }
 }

@@ -1,6 +1,7 @@
 //! tcp_output.c: which segments leave, and when.
 
 use super::{LOOPBACK_MSS, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
+use crate::net::rules::QuickAck;
 use crate::net::{Net, Packet};
 use crate::{charge, paths, within};
 use sched::arch::Arch;
@@ -37,6 +38,14 @@ impl TcpSock {
             && (self.shutdown || self.tcp_nagle_test(skb.len, nonagle))
     }
 
+    /// tcp.c: tcp_mark_push(): a send ends with what was written last.
+    pub(super) fn tcp_mark_push(&mut self) {
+        self.pushed_seq = self.write_seq;
+        if let Some(skb) = self.sk_write_queue.back_mut() {
+            skb.psh = true;
+        }
+    }
+
     /// tcp_output.c: forced_push(): half of the largest window has been written since the last push.
     pub(super) fn forced_push(&self) -> bool {
         self.write_seq > self.pushed_seq + u64::from(self.max_window >> 1)
@@ -71,7 +80,11 @@ impl Net {
                     tp.snd_sml = skb.end_seq();
                 }
                 sent = true;
-                let packet = TcpPacket { linear: skb.linear, ..self.segment(cpu, sk, skb.seq, skb.len, skb.truesize) };
+                let packet = TcpPacket {
+                    linear: skb.linear,
+                    psh: skb.psh,
+                    ..self.segment(cpu, sk, skb.seq, skb.len, skb.truesize)
+                };
                 self.tcp_transmit_skb(sched, cpu, sk, packet);
                 if push_one {
                     break;
@@ -93,7 +106,8 @@ impl Net {
     /// A segment to the peer of `sk`; its acknowledgement and window are filled in when it leaves.
     fn segment(&self, cpu: CpuId, sk: u32, seq: u64, len: u32, truesize: u32) -> TcpPacket {
         let to = self.tcp[sk as usize].peer;
-        TcpPacket { to, seq, len, linear: 0, truesize, fin: false, ack_seq: 0, window: 0, writer: cpu }
+        let (linear, psh, fin) = (0, false, false);
+        TcpPacket { to, seq, len, linear, truesize, psh, fin, ack_seq: 0, window: 0, writer: cpu }
     }
 
     /// tcp_output.c: tcp_transmit_skb(): the header, with what the peer is to know, and down to the device.
@@ -107,9 +121,13 @@ impl Net {
             sched.arch_mut().atomic(cpu, tp.line(SockLine::Write));
             packet.window = tp.tcp_select_window();
             packet.ack_seq = tp.rcv_nxt;
-            // tcp_event_ack_sent().
+            // tcp_event_ack_sent(), tcp_dec_quickack_mode().
             let ack = &mut tp.icsk_ack;
-            ack.quick = ack.quick.saturating_sub(1);
+            let counts = ack.scheduled || self.rules.quick_ack == QuickAck::Segments;
+            if ack.quick == 1 && counts {
+                ack.ato = TCP_ATO_MIN;
+            }
+            ack.quick = ack.quick.saturating_sub(u32::from(counts));
             (ack.scheduled, ack.pushed, ack.pushed2, ack.timeout) = (false, false, false, None);
             // tcp_event_data_sent(): an answer to what has just come.
             if packet.len > 0 && now.0.saturating_sub(ack.lrcvtime.0) < ack.ato.0 {

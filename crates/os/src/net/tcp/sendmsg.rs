@@ -85,7 +85,7 @@ impl Net {
                 continue;
             }
             if tp.forced_push() {
-                tp.pushed_seq = tp.write_seq;
+                tp.tcp_mark_push();
                 self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, false);
             } else if tp.packets_out + 1 == tp.sk_write_queue.len() {
                 self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, true);
@@ -104,7 +104,7 @@ impl Net {
     fn tcp_push<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32, nonagle: Nagle) {
         let tp = &mut self.tcp[sk as usize];
         if tp.send_head().is_some() {
-            tp.pushed_seq = tp.write_seq;
+            tp.tcp_mark_push();
             self.tcp_write_xmit(sched, cpu, sk, nonagle, false);
         }
     }
@@ -117,7 +117,8 @@ impl Net {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Write));
         let truesize = payload.empty_truesize(linear);
-        tp.sk_write_queue.push_back(Skb { seq: tp.write_seq, len: 0, linear, truesize, writer: cpu, touched: false });
+        let (seq, len, psh) = (tp.write_seq, 0, false);
+        tp.sk_write_queue.push_back(Skb { seq, len, linear, truesize, psh, writer: cpu, touched: false });
         tp.sk_wmem_queued += truesize;
     }
 
@@ -140,6 +141,7 @@ impl Net {
         let paged = (skb.len + bytes).saturating_sub(skb.linear.max(skb.len));
         skb.len += bytes;
         skb.truesize += paged;
+        skb.psh &= call.done > 0;
         skb.writer = cpu;
         tp.sk_wmem_queued += paged;
         tp.write_seq += u64::from(bytes);
