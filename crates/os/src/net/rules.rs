@@ -70,6 +70,42 @@ behaviour! {
 }
 
 behaviour! {
+    /// By how much a receive buffer that nobody set grows when its reader takes more in a round trip than before.
+    pub enum RcvbufGrowth = "tcp.rcvbuf_growth" {
+        Steps = "steps", since "v3.13", commit "b0983d3c9b13",
+            "for twice that and 16 segments; half as much again if it is a quarter more, as much again if it is half more";
+        Proportional = "proportional", since "v4.16", commit "c3916ad9320e",
+            "the same, and twice the share by which it is more";
+    }
+}
+
+behaviour! {
+    /// Up to where the window that a receiver would offer grows with each segment that fits well.
+    pub enum GrowWindow = "tcp.grow_window" {
+        ToClamp = "to-clamp", since "v2.6", commit "", "to the most that it offers at all";
+        ToSpace = "to-space", since "v5.1", commit "50ce163a72d8", "to what of the buffer is free now, if that is less";
+    }
+}
+
+behaviour! {
+    /// What becomes of a receive queue that takes more memory than its buffer may, where nobody set that.
+    pub enum Prune = "tcp.prune" {
+        Collapses = "collapses", since "v2.6", commit "", "the buffer grows to it, and it is copied together";
+        Grows = "grows", since "v4.18", commit "f4a3313d8e2c", "the buffer grows to it; it is copied only where that is not enough";
+    }
+}
+
+behaviour! {
+    /// How much of a receive buffer is offered as a window.
+    pub enum WindowShare = "tcp.window_share" {
+        Half = "half", since "v3.4", commit "", "half, as net.ipv4.tcp_adv_win_scale says";
+        /// A quarter at first until v6.9; that the window follows the share of a buffer that was set is of v6.11.
+        Measured = "measured", since "v6.6", commit "dfa2f0483360",
+            "what data take of the memory of the longest segment so far, half at first";
+    }
+}
+
+behaviour! {
     /// How a UDP socket takes a datagram in.
     pub enum UdpReceive = "udp.receive" {
         Locked = "locked", since "v2.6", commit "", "under the socket's lock; dropped if the buffer was full before";
@@ -90,6 +126,10 @@ pub struct NetRules {
     pub quick_ack: QuickAck,
     pub wait_event: WaitEvent,
     pub default_buffer: DefaultBuffer,
+    pub rcvbuf_growth: RcvbufGrowth,
+    pub grow_window: GrowWindow,
+    pub prune: Prune,
+    pub window_share: WindowShare,
     pub udp_receive: UdpReceive,
     pub epoll_wakeup: EpollWakeup,
 }
@@ -103,6 +143,10 @@ impl NetRules {
         quick_ack: QuickAck::Segments,
         wait_event: WaitEvent::Autoremove,
         default_buffer: DefaultBuffer::Fixup,
+        rcvbuf_growth: RcvbufGrowth::Steps,
+        grow_window: GrowWindow::ToClamp,
+        prune: Prune::Collapses,
+        window_share: WindowShare::Half,
         udp_receive: UdpReceive::Locked,
         epoll_wakeup: EpollWakeup::Plain,
     };
@@ -119,15 +163,19 @@ impl NetRules {
         full_segment: FullSegment::Pushes,
         quick_ack: QuickAck::Acknowledging,
         default_buffer: DefaultBuffer::Initial,
+        rcvbuf_growth: RcvbufGrowth::Proportional,
+        grow_window: GrowWindow::ToSpace,
+        prune: Prune::Grows,
         epoll_wakeup: EpollWakeup::Sync,
         ..NetRules::V4_15
     };
-    pub const V6_12: NetRules = NetRules { payload: Payload::SmallHeads, ..NetRules::V6_1 };
+    pub const V6_12: NetRules =
+        NetRules { payload: Payload::SmallHeads, window_share: WindowShare::Measured, ..NetRules::V6_1 };
 }
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 9] {
+    pub fn settings(&self) -> [Setting; 13] {
         let NetRules {
             prequeue,
             payload,
@@ -136,6 +184,10 @@ impl NetRules {
             quick_ack,
             wait_event,
             default_buffer,
+            rcvbuf_growth,
+            grow_window,
+            prune,
+            window_share,
             udp_receive,
             epoll_wakeup,
         } = self;
@@ -147,6 +199,10 @@ impl NetRules {
             quick_ack.setting(),
             wait_event.setting(),
             default_buffer.setting(),
+            rcvbuf_growth.setting(),
+            grow_window.setting(),
+            prune.setting(),
+            window_share.setting(),
             udp_receive.setting(),
             epoll_wakeup.setting(),
         ]
@@ -162,6 +218,10 @@ impl NetRules {
             QuickAck::KEY => self.quick_ack.switch(value),
             WaitEvent::KEY => self.wait_event.switch(value),
             DefaultBuffer::KEY => self.default_buffer.switch(value),
+            RcvbufGrowth::KEY => self.rcvbuf_growth.switch(value),
+            GrowWindow::KEY => self.grow_window.switch(value),
+            Prune::KEY => self.prune.switch(value),
+            WindowShare::KEY => self.window_share.switch(value),
             UdpReceive::KEY => self.udp_receive.switch(value),
             EpollWakeup::KEY => self.epoll_wakeup.switch(value),
             _ => Switched::UnknownKey,
@@ -185,7 +245,7 @@ pub const SKB_SHARED_INFO: u32 = 320;
 /// include/net/tcp.h: MAX_TCP_HEADER.
 pub const MAX_TCP_HEADER: u32 = 320;
 /// include/net/sock.h: TCP_SKB_MIN_TRUESIZE.
-const TCP_SKB_MIN_TRUESIZE: u32 = 2048 + SKB;
+pub const TCP_SKB_MIN_TRUESIZE: u32 = 2048 + SKB;
 /// net.core.rmem_default and wmem_default: SKB_TRUESIZE(256) times 256.
 pub const SK_MEM_DEFAULT: u32 = 212_992;
 /// net.core.rmem_max and wmem_max, which cut what applications ask for.
@@ -228,11 +288,14 @@ impl Payload {
     }
 }
 
-/// tcp.h: tcp_win_from_space() with tcp_adv_win_scale = 1: half of a buffer is taken for overhead.
-///
-/// Differs: since v6.6 a ratio measured from what arrives decides, which for full segments comes to about the same.
-pub fn tcp_win_from_space(space: i64) -> i64 {
-    space - (space >> 1)
+impl WindowShare {
+    /// tcp.h: TCP_DEFAULT_SCALING_RATIO, of 256.
+    pub fn scaling_ratio(self) -> Option<u32> {
+        match self {
+            WindowShare::Half => None,
+            WindowShare::Measured => Some(128),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -246,7 +309,6 @@ mod tests {
         for (asked, send, receive) in cases {
             assert_eq!((sndbuf(asked), rcvbuf(asked)), (send, receive), "{asked}");
         }
-        assert_eq!(tcp_win_from_space(2304), 1152);
     }
 
     #[test]

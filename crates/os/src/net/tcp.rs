@@ -6,10 +6,11 @@ mod input;
 mod output;
 mod recvmsg;
 mod sendmsg;
+mod space;
 mod window;
 
 use super::poll::Watch;
-use super::rules::{self, Buffers, DefaultBuffer, WaitEvent};
+use super::rules::{self, Buffers, DefaultBuffer, NetRules, TCP_SKB_MIN_TRUESIZE, WaitEvent};
 use super::{Net, Socket, line};
 use crate::wait::WaitQueue;
 use crate::{Os, Step, charge, paths, within};
@@ -17,6 +18,7 @@ use sched::arch::Arch;
 use sched::layout::Line;
 use sched::sched::{TaskId, TaskState, WakeFlags};
 use sched::scheduler::Scheduler;
+use space::{RcvRttEst, RcvqSpace};
 use std::collections::VecDeque;
 use units::{CpuId, Ns};
 
@@ -90,6 +92,9 @@ pub(super) struct TcpPacket {
     truesize: u32,
     psh: bool,
     fin: bool,
+    /// Time stamps: of its sending, and of what its sender had received last.
+    tsval: u64,
+    tsecr: u64,
     ack_seq: u64,
     window: u32,
     writer: CpuId,
@@ -139,6 +144,9 @@ pub(crate) struct TcpSock {
     sk_backlog: VecDeque<TcpPacket>,
     sk_sndbuf: u32,
     sk_rcvbuf: u32,
+    /// SOCK_SNDBUF_LOCK, SOCK_RCVBUF_LOCK: an application has set them, and they stay.
+    sndbuf_locked: bool,
+    rcvbuf_locked: bool,
     sk_wmem_queued: u32,
     sk_rmem_alloc: u32,
     /// SOCK_NOSPACE, SOCK_QUEUE_SHRUNK.
@@ -172,6 +180,11 @@ pub(crate) struct TcpSock {
     rcv_ssthresh: u32,
     /// By how many bits the windows that it offers are scaled.
     rcv_wscale: u32,
+    /// How much of 256 bytes of buffer may be data, where that is measured.
+    scaling_ratio: Option<u32>,
+    rcv_rtt_est: RcvRttEst,
+    rcvq_space: RcvqSpace,
+    ts_recent: u64,
     prequeue: VecDeque<TcpPacket>,
     prequeue_memory: u32,
     ucopy: Option<Ucopy>,
@@ -206,11 +219,11 @@ impl TcpSock {
     }
 
     fn tcp_space(&self) -> i64 {
-        rules::tcp_win_from_space(i64::from(self.sk_rcvbuf) - i64::from(self.sk_rmem_alloc))
+        self.tcp_win_from_space(i64::from(self.sk_rcvbuf) - i64::from(self.sk_rmem_alloc))
     }
 
     fn tcp_full_space(&self) -> i64 {
-        rules::tcp_win_from_space(i64::from(self.sk_rcvbuf))
+        self.tcp_win_from_space(i64::from(self.sk_rcvbuf))
     }
 
     /// What of the window that the peer was told it may still use.
@@ -224,7 +237,7 @@ impl Os {
         let first = self.net.tcp.len() as u32;
         for (sk, peer) in [(first, first + 1), (first + 1, first)] {
             let base = self.allocate(LINES);
-            let sock = TcpSock::established(base, peer, nodelay, buffers, self.net.rules.default_buffer);
+            let sock = TcpSock::established(base, peer, nodelay, buffers, &self.net.rules);
             assert_eq!(self.net.tcp.len() as u32, sk);
             self.net.tcp.push(sock);
         }
@@ -234,27 +247,43 @@ impl Os {
 
 impl TcpSock {
     /// What connect() and accept() leave behind: tcp_init_buffer_space() and what the handshake told of windows.
-    fn established(base: Line, peer: u32, nodelay: bool, buffers: Buffers, default: DefaultBuffer) -> TcpSock {
-        let tcp_rmem_1 = match default {
+    fn established(base: Line, peer: u32, nodelay: bool, buffers: Buffers, rules: &NetRules) -> TcpSock {
+        let tcp_rmem_1 = match rules.default_buffer {
             DefaultBuffer::Fixup => 87_380,
             DefaultBuffer::Initial => 131_072,
         };
         let asked = buffers.receive.map(rules::rcvbuf);
-        let offered = rules::tcp_win_from_space(i64::from(asked.unwrap_or(tcp_rmem_1))) as u32;
-        let sk_rcvbuf = asked.unwrap_or(match default {
+        let mut sock = TcpSock::unconnected(base, peer, nodelay, buffers, rules);
+        sock.sk_rcvbuf = asked.unwrap_or(tcp_rmem_1);
+        // tcp_select_initial_window(): whole segments, where there is room for one.
+        let space = sock.tcp_full_space() as u32;
+        let offered = if space > LOOPBACK_MSS { space / LOOPBACK_MSS * LOOPBACK_MSS } else { space };
+        sock.rcv_wscale = rcv_wscale(asked.map_or(TCP_RMEM_MAX, |_| space));
+        // Both ends ask for the same buffers.
+        (sock.snd_wnd, sock.max_window, sock.rcv_wnd) = (offered, offered, offered);
+        if asked.is_none() && rules.default_buffer == DefaultBuffer::Fixup {
             // Two full segments, twice, times four.
-            DefaultBuffer::Fixup => {
-                let segment = LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB + rules::SKB_SHARED_INFO;
-                (2 * segment * 2 * 4).min(TCP_RMEM_MAX)
-            }
-            DefaultBuffer::Initial => tcp_rmem_1,
-        });
-        let sk_sndbuf = buffers.send.map_or_else(usual_sndbuf, rules::sndbuf);
-        let full_space = rules::tcp_win_from_space(i64::from(sk_rcvbuf)) as u32;
+            let segment = LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB + rules::SKB_SHARED_INFO;
+            sock.sk_rcvbuf = (2 * segment * 2 * 4).min(TCP_RMEM_MAX);
+        }
+        match buffers.send {
+            Some(asked) => sock.sk_sndbuf = rules::sndbuf(asked),
+            None => sock.tcp_sndbuf_expand(),
+        }
+        let full_space = sock.tcp_full_space() as u32;
         // One segment is kept in reserve, where there is room for it.
         let reserves = full_space > 2 * LOOPBACK_MSS;
-        let window_clamp = if reserves { (full_space - LOOPBACK_MSS).max(2 * LOOPBACK_MSS) } else { full_space };
-        let mut sock = TcpSock {
+        sock.window_clamp = if reserves { (full_space - LOOPBACK_MSS).max(2 * LOOPBACK_MSS) } else { full_space };
+        sock.rcv_ssthresh = offered.min(sock.window_clamp);
+        sock.rcvq_space.space = u64::from(offered.min(TCP_INIT_CWND * LOOPBACK_MSS));
+        sock.tcp_sync_mss();
+        // tcp_initialize_rcv_mss().
+        sock.icsk_ack.rcv_mss = sock.mss_cache.min(offered / 2).clamp(88, TCP_MSS_DEFAULT);
+        sock
+    }
+
+    fn unconnected(base: Line, peer: u32, nodelay: bool, buffers: Buffers, rules: &NetRules) -> TcpSock {
+        TcpSock {
             base,
             peer,
             sk_wq: WaitQueue::new(line(base, SockLine::Wait as u32)),
@@ -262,8 +291,10 @@ impl TcpSock {
             lock_wq: WaitQueue::new(line(base, SockLine::LockWait as u32)),
             owned: None,
             sk_backlog: VecDeque::new(),
-            sk_sndbuf,
-            sk_rcvbuf,
+            sk_sndbuf: 0,
+            sk_rcvbuf: 0,
+            sndbuf_locked: buffers.send.is_some(),
+            rcvbuf_locked: buffers.receive.is_some(),
             sk_wmem_queued: 0,
             sk_rmem_alloc: 0,
             nospace: false,
@@ -276,9 +307,8 @@ impl TcpSock {
             snd_una: 0,
             snd_nxt: 0,
             snd_sml: 0,
-            // Both ends ask for the same buffers.
-            snd_wnd: offered,
-            max_window: offered,
+            snd_wnd: 0,
+            max_window: 0,
             mss_cache: 0,
             snd_cwnd: TCP_INIT_CWND,
             is_cwnd_limited: false,
@@ -288,27 +318,21 @@ impl TcpSock {
             rcv_nxt: 0,
             rcv_wup: 0,
             copied_seq: 0,
-            rcv_wnd: offered,
-            window_clamp,
-            rcv_ssthresh: offered.min(window_clamp),
-            rcv_wscale: rcv_wscale(asked.map_or(TCP_RMEM_MAX, |_| full_space)),
+            rcv_wnd: 0,
+            window_clamp: 0,
+            rcv_ssthresh: 0,
+            rcv_wscale: 0,
+            scaling_ratio: rules.window_share.scaling_ratio(),
+            rcv_rtt_est: RcvRttEst::default(),
+            rcvq_space: RcvqSpace::default(),
+            ts_recent: 0,
             prequeue: VecDeque::new(),
             prequeue_memory: 0,
             ucopy: None,
             icsk_ack: Ack::default(),
             fin_received: false,
-        };
-        sock.tcp_sync_mss();
-        // tcp_initialize_rcv_mss().
-        sock.icsk_ack.rcv_mss = sock.mss_cache.min(offered / 2).clamp(88, TCP_MSS_DEFAULT);
-        sock
+        }
     }
-}
-
-/// What tcp_sndbuf_expand() makes of a send buffer that nobody set: twice ten segments, each in memory of a power of two.
-fn usual_sndbuf() -> u32 {
-    let segment = (LOOPBACK_MSS + rules::MAX_TCP_HEADER + rules::SKB_SHARED_INFO).next_power_of_two();
-    (2 * TCP_INIT_CWND * (segment + rules::SKB)).min(TCP_WMEM_MAX)
 }
 
 /// tcp_output.c: tcp_select_initial_window(): how a window of up to `space` is scaled into 16 bits.

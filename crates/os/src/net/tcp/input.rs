@@ -3,7 +3,7 @@
 use super::output::Nagle;
 use super::{Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock, Ucopy};
 use crate::net::Net;
-use crate::net::rules::{FullSegment, Payload, Prequeue};
+use crate::net::rules::{FullSegment, Payload, Prequeue, Prune};
 use crate::{charge, paths, within};
 use sched::arch::Arch;
 use sched::sched::WakeFlags;
@@ -79,11 +79,17 @@ impl Net {
     pub(super) fn tcp_v4_do_rcv<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, packet: TcpPacket) {
         within(sched, cpu, paths::TCP_RCV_ESTABLISHED, |sched| {
             let sk = packet.to;
-            let tp = &self.tcp[sk as usize];
+            let now = sched.arch().sched_clock(cpu);
+            let tp = &mut self.tcp[sk as usize];
+            if tp.rcv_nxt == tp.rcv_wup {
+                // tcp_store_ts_recent()
+                tp.ts_recent = packet.tsval;
+            }
             let predicted = packet.window == tp.snd_wnd && !packet.fin;
             sched.arch_mut().read(cpu, tp.line(SockLine::Send));
             sched.arch_mut().read(cpu, tp.line(SockLine::Receive));
             if packet.len == 0 && !packet.fin {
+                tp.rcv_rtt_est.last_tsecr = packet.tsecr;
                 self.tcp_ack(sched, cpu, sk, packet);
                 charge(sched, cpu, paths::KFREE_SKB);
                 self.tcp_data_snd_check(sched, cpu, sk);
@@ -93,6 +99,7 @@ impl Net {
                 return;
             }
             assert_eq!(packet.seq, tp.rcv_nxt, "a loopback segment out of order");
+            tp.tcp_rcv_rtt_measure_ts(now, &packet);
             if predicted {
                 let direct = self.direct_copy(cpu, sched, sk, &packet, true);
                 if direct < packet.len {
@@ -166,6 +173,7 @@ impl Net {
         Net::fetch_skb(sched, cpu, packet.writer, chunk);
         charge(sched, cpu, paths::SKB_COPY_DATAGRAM);
         sched.arch_mut().copy(cpu, u64::from(chunk));
+        tp.tcp_rcv_space_adjust(sched.arch().sched_clock(cpu), self.rules.rcvbuf_growth);
         if chunk == packet.len {
             charge(sched, cpu, paths::KFREE_SKB);
         }
@@ -180,8 +188,12 @@ impl Net {
         sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
         sched.arch_mut().write(cpu, tp.line(SockLine::Receive));
         if !tp.sk_receive_queue.is_empty() && tp.sk_rmem_alloc > tp.sk_rcvbuf {
-            charge(sched, cpu, paths::TCP_COLLAPSE);
-            tp.tcp_collapse(cpu);
+            // tcp_prune_queue()
+            tp.tcp_clamp_window();
+            if self.rules.prune == Prune::Collapses || tp.sk_rmem_alloc > tp.sk_rcvbuf {
+                charge(sched, cpu, paths::TCP_COLLAPSE);
+                tp.tcp_collapse(cpu);
+            }
         }
         let acked = self.tcp[self.tcp[sk as usize].peer as usize].snd_una;
         let payload = self.rules.payload;
@@ -216,7 +228,9 @@ impl Net {
         let tp = &mut self.tcp[sk as usize];
         sched.arch_mut().write(cpu, tp.line(SockLine::Ack));
         tp.icsk_ack.scheduled = true;
+        tp.measure_scaling_ratio(packet);
         tp.tcp_measure_rcv_mss(packet.len, packet.psh && self.rules.full_segment == FullSegment::Pushes);
+        tp.tcp_rcv_rtt_measure(now);
         let ack = &mut tp.icsk_ack;
         if ack.ato == Ns::ZERO {
             ack.ato = TCP_ATO_MIN;
@@ -233,7 +247,7 @@ impl Net {
         }
         ack.lrcvtime = now;
         if packet.len >= 128 {
-            tp.tcp_grow_window(packet.truesize, packet.len);
+            tp.tcp_grow_window(packet.truesize, packet.len, self.rules.grow_window);
         }
     }
 
@@ -299,6 +313,9 @@ impl Net {
         let tp = &mut self.tcp[sk as usize];
         if !std::mem::take(&mut tp.queue_shrunk) || !tp.nospace {
             return;
+        }
+        if tp.tcp_should_expand_sndbuf() {
+            tp.tcp_sndbuf_expand();
         }
         within(sched, cpu, paths::SK_STREAM_WRITE_SPACE, |sched| {
             let wspace = tp.sk_sndbuf.saturating_sub(tp.sk_wmem_queued);

@@ -1,5 +1,6 @@
 //! tcp_output.c: which segments leave, and when.
 
+use super::space::tcp_time_stamp;
 use super::{LOOPBACK_MSS, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
 use crate::net::rules::QuickAck;
 use crate::net::{Net, Packet};
@@ -103,11 +104,11 @@ impl Net {
         });
     }
 
-    /// A segment to the peer of `sk`; its acknowledgement and window are filled in when it leaves.
+    /// A segment to the peer of `sk`; its time stamps, acknowledgement and window are filled in when it leaves.
     fn segment(&self, cpu: CpuId, sk: u32, seq: u64, len: u32, truesize: u32) -> TcpPacket {
         let to = self.tcp[sk as usize].peer;
         let (linear, psh, fin) = (0, false, false);
-        TcpPacket { to, seq, len, linear, truesize, psh, fin, ack_seq: 0, window: 0, writer: cpu }
+        TcpPacket { to, seq, len, linear, truesize, psh, fin, tsval: 0, tsecr: 0, ack_seq: 0, window: 0, writer: cpu }
     }
 
     /// tcp_output.c: tcp_transmit_skb(): the header, with what the peer is to know, and down to the device.
@@ -121,6 +122,7 @@ impl Net {
             sched.arch_mut().atomic(cpu, tp.line(SockLine::Write));
             packet.window = tp.tcp_select_window();
             packet.ack_seq = tp.rcv_nxt;
+            (packet.tsval, packet.tsecr) = (tcp_time_stamp(now), tp.ts_recent);
             // tcp_event_ack_sent(), tcp_dec_quickack_mode().
             let ack = &mut tp.icsk_ack;
             let counts = ack.scheduled || self.rules.quick_ack == QuickAck::Segments;

@@ -125,6 +125,7 @@ impl Net {
         tp.copied_seq += u64::from(used);
         call.left -= used;
         call.done += used;
+        tp.tcp_rcv_space_adjust(sched.arch().sched_clock(cpu), self.rules.rcvbuf_growth);
         if offset + used == skb.len {
             // sk_eat_skb().
             charge(sched, cpu, paths::KFREE_SKB);

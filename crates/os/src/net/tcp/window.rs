@@ -1,7 +1,7 @@
 //! The window that a receiver offers: tcp_output.c and tcp_input.c.
 
 use super::{LOOPBACK_MSS, TCP_RMEM_MAX, TcpSock};
-use crate::net::rules::tcp_win_from_space;
+use crate::net::rules::GrowWindow;
 
 impl TcpSock {
     /// tcp_output.c: __tcp_select_window(): what could be offered now.
@@ -44,26 +44,30 @@ impl TcpSock {
     }
 
     /// tcp_input.c: tcp_grow_window(): a segment that fits well lets the window grow.
-    pub(super) fn tcp_grow_window(&mut self, truesize: u32, len: u32) {
-        if self.rcv_ssthresh >= self.window_clamp || i64::from(self.rcv_ssthresh) >= self.tcp_space() {
+    ///
+    /// Differs: since v5.19 the head of one whose data lie in pages alone does not count.
+    pub(super) fn tcp_grow_window(&mut self, truesize: u32, len: u32, grows: GrowWindow) {
+        let clamp = i64::from(self.window_clamp);
+        let most = clamp.min(self.tcp_space());
+        if i64::from(self.rcv_ssthresh) >= most {
             return;
         }
-        let incr = if tcp_win_from_space(i64::from(truesize)) <= i64::from(len) {
+        let incr = if self.tcp_win_from_space(i64::from(truesize)) <= i64::from(len) {
             2 * LOOPBACK_MSS
         } else {
             self.__tcp_grow_window(truesize, len)
         };
         if incr > 0 {
-            let incr = incr.max(2 * len);
-            self.rcv_ssthresh = (self.rcv_ssthresh + incr).min(self.window_clamp);
+            let most = if grows == GrowWindow::ToSpace { most } else { clamp };
+            self.rcv_ssthresh = (self.rcv_ssthresh + incr.max(2 * len)).min(most as u32);
             self.icsk_ack.quick |= 1;
         }
     }
 
     /// tcp_input.c: __tcp_grow_window(): by how much, if the segment would fit with half the overhead for each halving of the window.
     fn __tcp_grow_window(&self, truesize: u32, len: u32) -> u32 {
-        let mut truesize = tcp_win_from_space(i64::from(truesize)) >> 1;
-        let mut window = tcp_win_from_space(i64::from(TCP_RMEM_MAX)) >> 1;
+        let mut truesize = self.tcp_win_from_space(i64::from(truesize)) >> 1;
+        let mut window = self.tcp_win_from_space(i64::from(TCP_RMEM_MAX)) >> 1;
         while i64::from(self.rcv_ssthresh) <= window {
             if truesize <= i64::from(len) {
                 return 2 * self.icsk_ack.rcv_mss;

@@ -1,0 +1,247 @@
+//! How much of its buffers a connection may use, and how those that nobody set grow: tcp_input.c.
+
+use super::{LOOPBACK_MSS, TCP_INIT_CWND, TCP_RMEM_MAX, TCP_WMEM_MAX, TcpPacket, TcpSock};
+use crate::net::rules::{MAX_TCP_HEADER, RcvbufGrowth, SKB, SKB_SHARED_INFO};
+use units::Ns;
+
+/// tcp_sock.rcv_rtt_est: what a round trip takes, by the receiver. `rtt`: eight times, in us; 0 before the first sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RcvRttEst {
+    rtt: u64,
+    seq: u64,
+    time: Option<Ns>,
+    /// rcv_rtt_last_tsecr.
+    pub last_tsecr: u64,
+}
+
+/// tcp_sock.rcvq_space: how much the reader took in a round trip, and since when the next one is measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RcvqSpace {
+    pub space: u64,
+    seq: u64,
+    time: Ns,
+}
+
+/// A time stamp in a segment's header: ms.
+pub(super) fn tcp_time_stamp(now: Ns) -> u64 {
+    now.0 / 1_000_000
+}
+
+/// SKB_TRUESIZE() of a full segment with its header.
+const FULL_SEGMENT: u64 = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB + SKB_SHARED_INFO) as u64;
+
+impl TcpSock {
+    /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came, of which the least counts.
+    ///
+    /// Differs: v6.16 and v6.1.y keep the least of the other samples, too.
+    fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool) {
+        let rtt = &mut self.rcv_rtt_est.rtt;
+        *rtt = match (*rtt, window) {
+            (0, _) => sample_us << 3,
+            (_, true) => (*rtt).min(sample_us << 3),
+            (_, false) => *rtt - (*rtt >> 3) + sample_us,
+        };
+    }
+
+    /// tcp_input.c: tcp_rcv_rtt_measure(): how long the data of a whole window take to come.
+    ///
+    /// Differs: until v4.12 times were measured in jiffies.
+    pub(super) fn tcp_rcv_rtt_measure(&mut self, now: Ns) {
+        if let Some(since) = self.rcv_rtt_est.time {
+            if self.rcv_nxt < self.rcv_rtt_est.seq {
+                return;
+            }
+            self.tcp_rcv_rtt_update(((now.0 - since.0) / 1_000).max(1), true);
+        }
+        self.rcv_rtt_est.seq = self.rcv_nxt + u64::from(self.rcv_wnd);
+        self.rcv_rtt_est.time = Some(now);
+    }
+
+    /// tcp_input.c: tcp_rcv_rtt_measure_ts(): how long ago left what the sender had seen last when it sent a full segment.
+    ///
+    /// Differs: v4.14 and older take an echo that comes again for a sample, too.
+    pub(super) fn tcp_rcv_rtt_measure_ts(&mut self, now: Ns, packet: &TcpPacket) {
+        if packet.tsecr == self.rcv_rtt_est.last_tsecr {
+            return;
+        }
+        self.rcv_rtt_est.last_tsecr = packet.tsecr;
+        if packet.len >= self.icsk_ack.rcv_mss {
+            self.tcp_rcv_rtt_update(tcp_time_stamp(now).saturating_sub(packet.tsecr).max(1) * 1_000, false);
+        }
+    }
+
+    /// tcp_input.c: tcp_rcv_space_adjust(), after each copy to the reader: a buffer that nobody set grows with what the reader takes in a
+    /// round trip.
+    pub(super) fn tcp_rcv_space_adjust(&mut self, now: Ns, growth: RcvbufGrowth) {
+        let rtt = self.rcv_rtt_est.rtt;
+        if rtt == 0 || (now.0 - self.rcvq_space.time.0) / 1_000 < rtt >> 3 {
+            return;
+        }
+        let (copied, space) = (self.copied_seq - self.rcvq_space.seq, self.rcvq_space.space);
+        if copied > space {
+            if !self.rcvbuf_locked {
+                self.grow_rcvbuf(copied, space, growth);
+            }
+            self.rcvq_space.space = copied;
+        }
+        self.rcvq_space.seq = self.copied_seq;
+        self.rcvq_space.time = now;
+    }
+
+    /// `copied` bytes were read in a round trip, and `space` in the last one that counted.
+    fn grow_rcvbuf(&mut self, copied: u64, space: u64, growth: RcvbufGrowth) {
+        let mss = u64::from(LOOPBACK_MSS);
+        let mut rcvwin = 2 * copied + 16 * mss;
+        match growth {
+            RcvbufGrowth::Steps if copied >= space + (space >> 1) => rcvwin *= 2,
+            RcvbufGrowth::Steps if copied >= space + (space >> 2) => rcvwin += rcvwin >> 1,
+            RcvbufGrowth::Steps => {}
+            RcvbufGrowth::Proportional => rcvwin += 2 * (rcvwin * (copied - space) / space.max(1)),
+        }
+        let rcvbuf = match self.scaling_ratio {
+            Some(ratio) => (rcvwin << 8) / u64::from(ratio),
+            // As many segments, each with what lets half of it be a full one.
+            None => rcvwin / mss * (FULL_SEGMENT + (2 * mss - 1 - FULL_SEGMENT).next_multiple_of(128)),
+        };
+        let rcvbuf = rcvbuf.min(u64::from(TCP_RMEM_MAX)) as u32;
+        if rcvbuf > self.sk_rcvbuf {
+            self.sk_rcvbuf = rcvbuf;
+            self.window_clamp = match growth {
+                // What was wanted, even if that is more than the buffer may be.
+                RcvbufGrowth::Steps => u32::try_from(rcvwin).unwrap_or(u32::MAX),
+                RcvbufGrowth::Proportional => self.tcp_full_space() as u32,
+            };
+        }
+    }
+
+    /// tcp_input.c: tcp_clamp_window(): more waits to be read than the buffer may hold.
+    pub(super) fn tcp_clamp_window(&mut self) {
+        self.icsk_ack.quick = 0;
+        if !self.rcvbuf_locked && self.sk_rcvbuf < TCP_RMEM_MAX {
+            self.sk_rcvbuf = self.sk_rmem_alloc.min(TCP_RMEM_MAX);
+        }
+        if self.sk_rmem_alloc > self.sk_rcvbuf {
+            self.rcv_ssthresh = self.window_clamp.min(2 * LOOPBACK_MSS);
+        }
+    }
+
+    /// tcp_input.c: tcp_sndbuf_expand(): a send buffer that nobody set holds two congestion windows of full segments, each in memory of a
+    /// power of two.
+    pub(super) fn tcp_sndbuf_expand(&mut self) {
+        let segment = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB_SHARED_INFO).next_power_of_two() + SKB;
+        let sndmem = u64::from(self.snd_cwnd.max(TCP_INIT_CWND)) * 2 * u64::from(segment);
+        self.sk_sndbuf = self.sk_sndbuf.max(sndmem.min(u64::from(TCP_WMEM_MAX)) as u32);
+    }
+
+    /// tcp_input.c: tcp_should_expand_sndbuf().
+    pub(super) fn tcp_should_expand_sndbuf(&self) -> bool {
+        !self.sndbuf_locked && (self.packets_out as u32) < self.snd_cwnd
+    }
+
+    /// tcp.h: tcp_win_from_space(): how much of a buffer may be data.
+    pub(super) fn tcp_win_from_space(&self, space: i64) -> i64 {
+        match self.scaling_ratio {
+            Some(ratio) => (space * i64::from(ratio)) >> 8,
+            None => space - (space >> 1),
+        }
+    }
+
+    /// In tcp_input.c: tcp_measure_rcv_mss(): what share of its memory a segment's data take, of one as long as none before.
+    pub(super) fn measure_scaling_ratio(&mut self, packet: &TcpPacket) {
+        if self.scaling_ratio.is_none() || packet.len <= self.icsk_ack.rcv_mss {
+            return;
+        }
+        let ratio = Some((((u64::from(packet.len)) << 8) / u64::from(packet.truesize)).max(1) as u32);
+        if std::mem::replace(&mut self.scaling_ratio, ratio) != ratio {
+            self.tcp_set_window_clamp(self.tcp_full_space() as u32);
+            self.rcvq_space.space = self.rcvq_space.space.min(u64::from(self.window_clamp));
+        }
+    }
+
+    /// tcp.c: tcp_set_window_clamp(): what is offered at most; the present offer follows it.
+    fn tcp_set_window_clamp(&mut self, val: u32) {
+        let clamp = val.max(super::TCP_SKB_MIN_TRUESIZE / 2);
+        match clamp.cmp(&self.window_clamp) {
+            std::cmp::Ordering::Less => self.rcv_ssthresh = self.rcv_ssthresh.min(clamp),
+            std::cmp::Ordering::Equal => return,
+            std::cmp::Ordering::Greater => self.rcv_ssthresh = self.rcv_ssthresh.max(self.rcv_wnd.min(clamp)),
+        }
+        self.window_clamp = clamp;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Buffers, NetRules};
+    use super::*;
+    use sched::layout::{Line, Region};
+
+    fn sock(rules: &NetRules, receive: Option<u32>) -> TcpSock {
+        let mut sock = TcpSock::established(
+            Line { region: Region::Os, index: 0 },
+            0,
+            true,
+            Buffers { send: None, receive },
+            rules,
+        );
+        sock.tcp_rcv_rtt_update(1_000, false);
+        sock
+    }
+
+    /// What the buffer and the window's limit are after round trips of a millisecond in which so many bytes were read.
+    fn after(sock: &mut TcpSock, growth: RcvbufGrowth, trips: &[u64]) -> (u32, u32) {
+        for copied in trips {
+            sock.copied_seq += copied;
+            let now = sock.rcvq_space.time + Ns(999_999);
+            sock.tcp_rcv_space_adjust(now, growth);
+            assert_ne!(sock.rcvq_space.time, now, "the round trip is not over");
+            sock.tcp_rcv_space_adjust(now + Ns(1), growth);
+        }
+        (sock.sk_rcvbuf, sock.window_clamp)
+    }
+
+    // By hand, from twice what was read and 16 segments of 65483, in 131019 bytes each where half a buffer is a window.
+    #[test]
+    fn a_buffer_grows_with_what_is_read_in_a_round_trip() {
+        let rules = NetRules::V4_15;
+        // Of 43690 before: as much again. Then not a quarter more, which is less than it has.
+        let grown = (38 * 131_019, 2_495_456);
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), grown);
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000, 110_000]), grown);
+        // A limit stands above all; what was wanted becomes the window's.
+        let (rcvbuf, clamp) = after(&mut sock(&rules, None), rules.rcvbuf_growth, &[1_000_000]);
+        assert_eq!((rcvbuf, clamp), (TCP_RMEM_MAX, 2 * (2_000_000 + 16 * 65_483)));
+        // Of 65483 before, 34517 more: 2 * 657694 for that.
+        let wanted = 1_247_728 + 2 * 657_694;
+        let rules = NetRules::V6_1;
+        let rcvbuf = wanted / 65_483 * 131_019;
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (rcvbuf, rcvbuf - rcvbuf / 2));
+        let rules = NetRules::V6_12;
+        assert_eq!(after(&mut sock(&rules, None), rules.rcvbuf_growth, &[100_000]), (2 * wanted, wanted));
+    }
+
+    #[test]
+    fn a_buffer_that_was_set_stays() {
+        for rules in [NetRules::V4_5, NetRules::V6_1, NetRules::V6_12] {
+            let mut sock = sock(&rules, Some(100_000));
+            let before = (sock.sk_rcvbuf, sock.window_clamp);
+            assert_eq!(after(&mut sock, rules.rcvbuf_growth, &[200_000, 400_000]), before);
+        }
+    }
+
+    #[test]
+    fn the_share_of_data_in_the_longest_segment_becomes_the_windows() {
+        let mut sock = sock(&NetRules::V6_12, Some(100_000));
+        assert_eq!(sock.tcp_full_space(), 100_000);
+        let segment = |len, truesize| {
+            let (linear, psh, fin, tsval, tsecr, ack_seq, window) = (0, false, false, 0, 0, 0, 0);
+            let writer = units::CpuId(0);
+            TcpPacket { to: 0, seq: 0, len, linear, truesize, psh, fin, tsval, tsecr, ack_seq, window, writer }
+        };
+        // No longer than a full segment is thought to be.
+        sock.measure_scaling_ratio(&segment(sock.icsk_ack.rcv_mss, 4_096));
+        assert_eq!(sock.tcp_full_space(), 100_000);
+        sock.measure_scaling_ratio(&segment(3_000, 4_000));
+        assert_eq!((sock.tcp_full_space(), sock.window_clamp), (150_000, 150_000));
+    }
+}
