@@ -9,9 +9,9 @@
 //! the data, and from there on. What arrives between them finds the socket owned.
 //!
 //! Connections are there from the start: handshakes are absent, and so is what loopback never needs (loss, retransmission,
-//! reordering, congestion but the initial window of ten packets and its growth). A receive buffer does not grow by what its reader takes
-//! (`tcp_rcv_space_adjust()`); a queue over its limit is collapsed, and nothing of TCP is dropped. The timer of a delayed
-//! acknowledgement fires only while its socket's owner sleeps in a receive, and wakes it to send it.
+//! reordering, congestion but the initial window of ten packets and its growth). A receive queue over its limit is collapsed where its
+//! buffer may not grow, and nothing of TCP is dropped. The timer of a delayed acknowledgement fires only while its socket's owner sleeps in
+//! a receive, and wakes it to send it.
 //!
 //! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.4) leave it what loopback sends as well: it
 //! receives 64 packets at a time. What follows to the same socket from another CPU waits behind them.
