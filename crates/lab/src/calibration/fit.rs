@@ -152,8 +152,8 @@ fn crossing(observed: &Observed) -> Option<(&Measurement, [usize; 2])> {
     None
 }
 
-/// The value between `bounds` at which `simulated` is what was measured; it grows with it. Where no value is, the nearest bound of
-/// those that make sense, and a note.
+/// The value between `bounds` at which `simulated` is what was measured; it grows with it. Where none is found, the nearest of those that were
+/// tried, and a note.
 fn solve(
     measured: &Measurement,
     bounds: (f64, f64),
@@ -161,25 +161,47 @@ fn solve(
     notes: &mut Vec<String>,
     simulated: impl Fn(f64) -> Result<f64, Stop>,
 ) -> Result<Range, Stop> {
-    let Found { value, slope, reached } = search(measured.value, bounds, simulated)?;
-    if !reached {
-        notes.push(format!(
-            "{}: no price of {what} within {} and {} makes the simulation take the measured {:.0} ns; the nearest was taken",
-            measured.name, bounds.0, bounds.1, measured.value
-        ));
-    }
-    let at = |target: f64| (value + (target - measured.value) / slope).clamp(bounds.0, bounds.1);
-    Ok(Range { value, low: at(measured.low), high: at(measured.high) }.ordered())
+    let found = search(measured.value, bounds, simulated)?;
+    notes.extend(found.doubt(measured, bounds, what));
+    let at = |target: f64| (found.value + (target - measured.value) / found.slope).clamp(bounds.0, bounds.1);
+    Ok(Range { value: found.value, low: at(measured.low), high: at(measured.high) }.ordered())
 }
 
 /// Where a search ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Found {
     value: f64,
+    /// What comes out with it.
+    simulated: f64,
     /// Simulated time per unit of the value, thereabouts.
     slope: f64,
-    /// The target lies within the bounds.
-    reached: bool,
+    end: End,
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Reached,
+    /// The target does not lie within the bounds.
+    Beyond,
+    /// All steps were taken, and none came near.
+    OutOfSteps,
+}
+
+impl Found {
+    /// What is to be said of a search that did not reach what was measured.
+    fn doubt(&self, measured: &Measurement, bounds: (f64, f64), what: &str) -> Option<String> {
+        let tried = match self.end {
+            End::Reached => return None,
+            End::Beyond => format!("no price of {what} within {} and {} makes", bounds.0, bounds.1),
+            End::OutOfSteps => format!("none of {STEPS} prices of {what} that were tried makes"),
+        };
+        let Measurement { name, value, .. } = measured;
+        Some(format!(
+            "{name}: {tried} the simulation take the measured {value:.0} ns; the nearest was taken, {:.4}, with which it takes {:.0} ns",
+            self.value, self.simulated
+        ))
+    }
 }
 
 /// By false position (the Illinois rule): times grow with prices, and nearly in proportion.
@@ -187,16 +209,20 @@ fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<
     let off = |value: f64| Ok::<f64, E>(simulated(value)? - target);
     let ((mut low, mut high), mut below, mut above) = (bounds, off(bounds.0)?, off(bounds.1)?);
     let slope = ((above - below) / (high - low)).max(f64::MIN_POSITIVE);
+    let ended = |(value, off): (f64, f64), end: End| Found { value, simulated: target + off, slope, end };
+    let mut nearest = if below.abs() <= above.abs() { (low, below) } else { (high, above) };
     if below >= 0.0 || above <= 0.0 {
-        let value = if below >= 0.0 { low } else { high };
-        return Ok(Found { value, slope, reached: false });
+        return Ok(ended(nearest, End::Beyond));
     }
     let mut last_was_low = None;
     for _ in 0..STEPS {
         let value = low - below * (high - low) / (above - below);
         let found = off(value)?;
+        if found.abs() < nearest.1.abs() {
+            nearest = (value, found);
+        }
         if found.abs() <= NEAR * target {
-            return Ok(Found { value, slope, reached: true });
+            return Ok(ended(nearest, End::Reached));
         }
         let is_low = found < 0.0;
         // The bound that stays put for the second time counts for half.
@@ -208,7 +234,7 @@ fn search<E>(target: f64, bounds: (f64, f64), simulated: impl Fn(f64) -> Result<
         }
         last_was_low = Some(is_low);
     }
-    Ok(Found { value: (low + high) / 2.0, slope, reached: true })
+    Ok(ended(nearest, End::OutOfSteps))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -298,15 +324,33 @@ mod tests {
     #[test]
     fn a_search_finds_what_grows() {
         let simulated = |value: f64| Ok::<f64, ()>(100.0 + 30.0 * value);
-        let Found { value, slope, reached } = search(400.0, (0.02, 50.0), simulated).unwrap();
-        assert!(reached && (value - 10.0).abs() < 0.02 && (slope - 30.0).abs() < 1e-6, "{value} {slope}");
+        let Found { value, slope, end, .. } = search(400.0, (0.02, 50.0), simulated).unwrap();
+        assert!((value - 10.0).abs() < 0.02 && (slope - 30.0).abs() < 1e-6, "{value} {slope}");
+        assert_eq!(end, End::Reached);
         for (target, nearest) in [(50.0, 0.02), (5_000.0, 50.0)] {
-            let Found { value, reached, .. } = search(target, (0.02, 50.0), simulated).unwrap();
-            assert_eq!((value, reached), (nearest, false));
+            let Found { value, end, .. } = search(target, (0.02, 50.0), simulated).unwrap();
+            assert_eq!((value, end), (nearest, End::Beyond));
         }
         // Steps and bends are searched as well.
         let bent = |value: f64| Ok::<f64, ()>((value * value).floor());
-        let Found { value, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
+        let Found { value, end, .. } = search(400.0, (0.02, 50.0), bent).unwrap();
         assert!((19.9..20.1).contains(&value), "{value}");
+        assert_eq!(end, End::Reached);
+    }
+
+    #[test]
+    fn a_search_out_of_steps_has_not_reached_its_target() {
+        // At 10 it leaps over what is looked for.
+        let leap = |value: f64| Ok::<f64, ()>(if value < 10.0 { 100.0 + value } else { 1_000.0 + value });
+        let bounds = (0.02, 50.0);
+        let found = search(400.0, bounds, leap).unwrap();
+        assert_eq!(found.end, End::OutOfSteps);
+        // The nearest is this side of the leap, where a search halves its way to.
+        assert!((9.9..10.0).contains(&found.value) && (109.9..110.0).contains(&found.simulated), "{found:?}");
+        let (name, unit, ran) = ("pipe_self".to_string(), "ns".to_string(), String::new());
+        let measured = Measurement { name, unit, value: 400.0, low: 390.0, high: 410.0, bursts: 9, ran };
+        let said = found.doubt(&measured, bounds, "instructions of [os]").expect("a doubt");
+        let begin = "pipe_self: none of 30 prices of instructions of [os] that were tried makes the simulation take the measured 400 ns; the nearest";
+        assert!(said.starts_with(begin) && said.ends_with("with which it takes 110 ns"), "{said}");
     }
 }
