@@ -4,16 +4,16 @@ mod table;
 
 use super::{End, Plan, Results, Trial, Uncertain};
 use crate::experiment::{Experiment, Job};
+use crate::json::verdict::METHOD;
 use crate::measurements::tables;
 use crate::numbers::{is_zero, signed};
 use crate::record::Outcome;
-use crate::statistics::student::two_sided_critical;
-use crate::statistics::{Better, Mean, amean, percent_change, sample_stddev};
+use crate::statistics::interval::MISS;
+use crate::statistics::student::{two_sided_critical, two_sided_p};
+use crate::statistics::{Better, Mean, amean, benjamini_hochberg, percent_change, sample_stddev};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// The confidence of the noise that is printed.
-const TAIL: f64 = 0.05;
 /// Digits after the point of a move and of its noise.
 const DECIMALS: usize = 2;
 
@@ -26,9 +26,13 @@ pub struct Move {
     pub by: f64,
     /// Half the width of its interval at 95%, from the pairs of runs of equal seed; `None` for a single pair.
     pub noise: Option<f64>,
+    /// How often chance alone moves a row so far, by Student's t; `None` for a single pair, of which nothing is known.
+    pub p: Option<f64>,
+    /// It is more than chance brings among all rows of all figures' ends: see [`judge`]. So is what nothing is known of.
+    pub beyond_noise: bool,
 }
 
-/// What one end of a figure's range does, to the rows that it moves farthest.
+/// What one end of a figure's range does, to the rows that it moves farthest of those that it surely moves, or else of all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Moved {
     /// The change between the arms; `None` for one arm.
@@ -67,6 +71,9 @@ pub struct Ranking {
     pub not_tried: Vec<String>,
     /// What could not be run.
     pub impossible: Vec<String>,
+    /// How false moves are kept few, and among how many: rows of ends, times arms but the first.
+    pub method: &'static str,
+    pub comparisons: usize,
     /// Some runs are missing.
     pub partial: bool,
 }
@@ -93,7 +100,7 @@ impl Ranking {
     pub fn new(plan: &Plan, results: &Results) -> Ranking {
         let experiment = &plan.experiment;
         let base = rows(experiment, &|job| results.get(&Trial { variation: None, job: *job }));
-        let mut figures: Vec<Ranked> = Vec::new();
+        let mut figures: Vec<(&Uncertain, [Moves; 2])> = Vec::new();
         let (mut without_influence, mut not_tried) = (Vec::new(), Vec::new());
         for (index, uncertain) in plan.uncertain.iter().enumerate() {
             // `None` for an end that is the value, or at which there is no machine.
@@ -106,16 +113,20 @@ impl Ranking {
             if ends.contains(&Some(Some(true))) {
                 let moved = |end: Option<(usize, Option<bool>)>| match end {
                     Some((of, Some(true))) => paired(plan, of, results),
-                    Some((_, None)) => Moved { not_tried: true, ..Moved::default() },
-                    _ => Moved::default(),
+                    Some((_, None)) => Moves { not_tried: true, ..Moves::default() },
+                    _ => Moves::default(),
                 };
-                figures.push(ranked(uncertain, moved(low), moved(high)));
+                figures.push((uncertain, [moved(low), moved(high)]));
             } else if ends.contains(&Some(None)) {
                 not_tried.push(uncertain.name.clone());
             } else if ends.contains(&Some(Some(false))) {
                 without_influence.push(uncertain.name.clone());
             }
         }
+        let levels = judge(figures.iter_mut().flat_map(|(_, ends)| ends).flat_map(|end| &mut end.level).collect());
+        let changes = judge(figures.iter_mut().flat_map(|(_, ends)| ends).flat_map(|end| &mut end.change).collect());
+        let ranked = |(of, [low, high]): (&Uncertain, [Moves; 2])| ranked(of, low.farthest(), high.farthest());
+        let mut figures: Vec<Ranked> = figures.into_iter().map(ranked).collect();
         figures.sort_by(|a, b| b.farthest().partial_cmp(&a.farthest()).expect("moves are finite"));
         let runs = plan.first().len() + plan.rest(results).len();
         Ranking {
@@ -127,6 +138,8 @@ impl Ranking {
             without_influence,
             not_tried,
             impossible: plan.impossible.clone(),
+            method: METHOD,
+            comparisons: if experiment.arms.len() > 1 { changes } else { levels },
             partial: results.len() < runs,
         }
     }
@@ -163,7 +176,7 @@ impl Ranking {
         let shown = &self.figures[..top.min(self.figures.len())];
         text.push('\n');
         if !shown.is_empty() {
-            text.push_str(&table::text(shown, arms));
+            text.push_str(&table::text(shown, arms, self.comparisons));
             text.push('\n');
         }
         if self.figures.len() > shown.len() {
@@ -196,10 +209,10 @@ enum Sure {
 
 impl Move {
     fn sure(&self) -> Sure {
-        match self.noise {
+        match self.beyond_noise {
             _ if is_zero(self.by, DECIMALS) => Sure::Zero,
-            Some(noise) if self.by.abs() <= noise => Sure::WithinNoise,
-            _ => Sure::Beyond,
+            false => Sure::WithinNoise,
+            true => Sure::Beyond,
         }
     }
 }
@@ -233,7 +246,7 @@ fn ranked(uncertain: &Uncertain, low: Moved, high: Moved) -> Ranked {
 
 /// How far a variation moves the rows, by those runs that there are of it and of the machine as it is: of a part of them, too, each has its
 /// own seed's beside it.
-fn paired(plan: &Plan, of: usize, results: &Results) -> Moved {
+fn paired(plan: &Plan, of: usize, results: &Results) -> Moves {
     let outcome = |variation: Option<usize>, job: &Job| results.get(&Trial { variation, job: *job });
     let base = rows(&plan.experiment, &|job| outcome(Some(of), job).and_then(|_| outcome(None, job)));
     let varied = |job: &Job| outcome(None, job).and_then(|_| outcome(Some(of), job));
@@ -285,9 +298,37 @@ impl Row {
     }
 }
 
+/// How far one end of a figure's range moves every row.
+#[derive(Debug, Default, PartialEq)]
+struct Moves {
+    change: Vec<Move>,
+    level: Vec<Move>,
+    not_tried: bool,
+}
+
+impl Moves {
+    /// The rows that it is told by.
+    fn farthest(self) -> Moved {
+        let farthest = |moves: Vec<Move>| {
+            let of = |it: &Move| (it.sure(), it.by.abs());
+            moves.into_iter().reduce(|kept, it| if of(&it) > of(&kept) { it } else { kept })
+        };
+        Moved { change: farthest(self.change), level: farthest(self.level), not_tried: self.not_tried }
+    }
+}
+
+/// Tells which moves are more than chance brings among so many, as a comparison's verdict tells it of its rows: of those that are said to be,
+/// one in twenty may be none. The number of moves that were judged.
+fn judge(moves: Vec<&mut Move>) -> usize {
+    let (tested, p_values): (Vec<&mut Move>, Vec<f64>) =
+        moves.into_iter().filter_map(|it| it.p.map(|p| (it, p))).unzip();
+    let beyond = benjamini_hochberg(&p_values, MISS);
+    tested.into_iter().zip(beyond).map(|(it, beyond)| it.beyond_noise = beyond).count()
+}
+
 /// How far the rows of a variation are from those of the machine as it is.
-fn moved(base: &[Row], varied: &[Row]) -> Moved {
-    let mut moved = Moved::default();
+fn moved(base: &[Row], varied: &[Row]) -> Moves {
+    let mut moved = Moves::default();
     for row in varied {
         let Some(before) = base.iter().find(|before| before.title == row.title) else { continue };
         let pairs = row.pairs(before);
@@ -296,23 +337,31 @@ fn moved(base: &[Row], varied: &[Row]) -> Moved {
         }
         if let (Some(level), Some(was)) = (row.mean.of(&row.arms[0]), row.mean.of(&before.arms[0])) {
             let each = (0..pairs).map(|i| 100.0 * (row.arms[0][i] / before.arms[0][i] - 1.0)).collect();
-            keep(&mut moved.level, row, 100.0 * (level / was - 1.0), each);
+            moved.level.extend(Move::of(row, 100.0 * (level / was - 1.0), each));
         }
         for arm in 1..row.arms.len() {
             if let (Some(change), Some(was)) = (row.change(arm), before.change(arm)) {
                 let each = (0..pairs).map(|i| row.change_of(arm, i) - before.change_of(arm, i)).collect();
-                keep(&mut moved.change, row, change - was, each);
+                moved.change.extend(Move::of(row, change - was, each));
             }
         }
     }
     moved
 }
 
-/// Keeps the move if it is farther than what is kept: of many rows one is beyond its noise by chance, so that is not looked at. A move that is
-/// no number (a mean of zero) is none.
-fn keep(kept: &mut Option<Move>, row: &Row, by: f64, each: Vec<f64>) {
-    if by.is_finite() && kept.as_ref().is_none_or(|kept| by.abs() > kept.by.abs()) {
-        *kept = Some(Move { row: row.title.clone(), by, noise: noise(&each) });
+impl Move {
+    /// A move, and those of the single pairs; `None` of what is no number (a mean of zero). Alone it is not beyond its noise yet.
+    fn of(row: &Row, by: f64, each: Vec<f64>) -> Option<Move> {
+        let noise = noise(&each);
+        let p = match each.len() {
+            1 => None,
+            // Where no seed alters it, it is certain.
+            pairs => Some(noise.filter(|_| by != 0.0).map_or(1.0, |noise| {
+                let critical = two_sided_critical(MISS, pairs - 1);
+                two_sided_p(by / noise * critical, pairs - 1)
+            })),
+        };
+        by.is_finite().then(|| Move { row: row.title.clone(), by, noise, p, beyond_noise: p.is_none() })
     }
 }
 
@@ -321,7 +370,7 @@ fn noise(each: &[f64]) -> Option<f64> {
     debug_assert!(amean(each).is_some());
     let deviation = sample_stddev(each).filter(|deviation| deviation.is_finite())?;
     let n = each.len();
-    Some(two_sided_critical(TAIL, n - 1) * deviation / (n as f64).sqrt())
+    Some(two_sided_critical(MISS, n - 1) * deviation / (n as f64).sqrt())
 }
 
 #[cfg(test)]
@@ -338,25 +387,61 @@ mod tests {
         }
     }
 
+    /// What is told of one end, nothing else being tried.
+    fn told(base: &[Row], varied: &[Row]) -> Moved {
+        let mut moves = moved(base, varied);
+        judge(moves.level.iter_mut().collect());
+        judge(moves.change.iter_mut().collect());
+        moves.farthest()
+    }
+
     #[test]
-    fn a_variation_is_told_by_the_row_that_it_moves_farthest() {
+    fn a_variation_is_told_by_the_row_that_it_surely_moves_farthest() {
         let base = [row("a", &[&[10.0, 20.0], &[9.0, 18.0]]), row("b", &[&[10.0, 10.0], &[10.0, 10.0]])];
         // Row a: 10 % better stays 10 %. Row b: from no change to 20 % better; its level doubles, to 18 and 22.
         let varied = [row("a", &[&[11.0, 22.0], &[9.9, 19.8]]), row("b", &[&[18.0, 22.0], &[14.4, 17.6]])];
-        let moved = moved(&base, &varied);
-        let (change, level) = (moved.change.expect("two arms"), moved.level.expect("a level"));
-        assert_eq!((change.row.as_str(), level.row.as_str()), ("b", "b"));
+        let both = told(&base, &varied);
+        let (change, level) = (both.change.expect("two arms"), both.level.expect("a level"));
+        // Of b's level two pairs say nothing, however far it is.
+        assert_eq!((change.row.as_str(), level.row.as_str()), ("b", "a"));
         assert!((change.by - 20.0).abs() < 1e-9 && change.noise.expect("two pairs") < 1e-9, "{change:?}");
+        assert!((level.by - 10.0).abs() < 1e-9 && level.beyond_noise, "{level:?}");
         // Levels of 80 % and 120 % more, mean 100; t of one degree of freedom at 95% is 12.706, the error of the mean 20.
+        let level = told(&base[1..], &varied[1..]).level.expect("a level");
         assert!(
             (level.by - 100.0).abs() < 1e-9 && (level.noise.expect("two pairs") - 254.12).abs() < 0.01,
             "{level:?}"
         );
-        let one = super::moved(&base[..1], &[row("a", &[&[11.0], &[9.9]])]);
-        assert!(one.level.is_some_and(|level| level.noise.is_none()));
-        let alone = super::moved(&[row("a", &[&[4.0]])], &[row("a", &[&[5.0]])]);
+        // P(|T| >= 5) of one degree of freedom: 1 - 2 atan(5) / pi.
+        assert!((level.p.expect("two pairs") - 0.125_666).abs() < 1e-6 && !level.beyond_noise, "{level:?}");
+        let one = told(&base[..1], &[row("a", &[&[11.0], &[9.9]])]);
+        assert!(one.level.is_some_and(|level| level.noise.is_none() && level.p.is_none() && level.beyond_noise));
+        let alone = told(&[row("a", &[&[4.0]])], &[row("a", &[&[5.0]])]);
         assert_eq!((alone.change, alone.level.map(|level| level.by)), (None, Some(25.0)));
-        assert_eq!(super::moved(&base, &[row("c", &[&[1.0], &[1.0]])]), Moved::default());
+        assert_eq!(told(&base, &[row("c", &[&[1.0], &[1.0]])]), Moved::default());
+    }
+
+    #[test]
+    fn of_many_rows_one_is_beyond_its_own_noise_by_chance() {
+        // The first row's move has p = 0.03; the others move to and fro by nothing.
+        let titles: Vec<String> = (0..20).map(|at| format!("r{at}")).collect();
+        let base: Vec<Row> = titles.iter().map(|title| row(title, &[&[100.0; 4]])).collect();
+        let varied: Vec<Row> = titles
+            .iter()
+            .enumerate()
+            .map(|(at, title)| {
+                let by = if at == 0 { [1.0, 2.0, 0.5, 1.5] } else { [0.2, -0.1, 0.1, -0.2] };
+                row(title, &[&by.map(|by| 100.0 + by)])
+            })
+            .collect();
+        let level = |rows: usize| told(&base[..rows], &varied[..rows]).level.expect("a level");
+        let (one, all) = (level(1), level(20));
+        assert_eq!((one.row.as_str(), one.sure()), ("r0", Sure::Beyond));
+        assert!(
+            one.by > one.noise.expect("four pairs") && one.p.is_some_and(|p| (0.03..0.031).contains(&p)),
+            "{one:?}"
+        );
+        assert_eq!(all, Move { beyond_noise: false, ..one });
     }
 
     #[test]
@@ -372,6 +457,8 @@ mod tests {
             without_influence: Vec::new(),
             not_tried: Vec::new(),
             impossible: Vec::new(),
+            method: METHOD,
+            comparisons: 0,
             partial: false,
         };
         let text = ranking.to_text(1);
@@ -383,8 +470,8 @@ mod tests {
     #[test]
     fn zeros_come_after_what_is_unclear() {
         let moved = |by: f64, noise: f64| {
-            let change = Some(Move { row: "b".to_string(), by, noise: Some(noise) });
-            let level = Some(Move { row: "b".to_string(), by: 3.0, noise: None });
+            let change = table::tests::to("b", by, Some(noise));
+            let level = table::tests::to("b", 3.0, None);
             Moved { change, level, not_tried: false }
         };
         let figure =

@@ -1,6 +1,6 @@
 //! A ranking's lines.
 
-use super::{DECIMALS, Move, Moved, Ranked, Sure};
+use super::{DECIMALS, METHOD, Move, Moved, Ranked};
 use crate::numbers::{plain, signed};
 use std::fmt::Write;
 
@@ -34,9 +34,7 @@ fn by(end: &Moved, arms: bool) -> Option<String> {
         return Some("?".to_string());
     }
     let it = of(end, arms)?;
-    // A zero may be within the noise, too.
-    let within = it.sure() != Sure::Beyond && it.noise.is_some_and(|noise| it.by.abs() <= noise);
-    Some(format!("{}{}", if within { "~" } else { "" }, signed(it.by, DECIMALS)))
+    Some(format!("{}{}", if it.beyond_noise { "" } else { "~" }, signed(it.by, DECIMALS)))
 }
 
 fn noise(end: &Moved, arms: bool) -> Option<String> {
@@ -49,13 +47,15 @@ fn level(end: &Moved, arms: bool) -> Option<String> {
     Some(format!("{}%", signed(level.by, 1)))
 }
 
-/// The title, the head and a line for each figure; `arms`: whether there are several.
-pub fn text(figures: &[Ranked], arms: bool) -> String {
+/// The title, the head and a line for each figure; `arms`: whether there are several; `comparisons`: moves among which those beyond the noise
+/// were told.
+pub fn text(figures: &[Ranked], arms: bool, comparisons: usize) -> String {
     let what = if arms { "the change between arms, in points" } else { "the level, in per cent" };
     let mut text = format!("How far each uncertain figure moves {what}, at the ends of its range");
     let ends = || figures.iter().flat_map(|figure| [&figure.low, &figure.high]);
     if ends().any(|end| noise(end, arms).is_some()) {
-        text.push_str(", +- the noise of each; ~ is within it, and after the others");
+        text.push_str(", +- the noise of each; ~ may be noise alone");
+        let _ = write!(text, " ({METHOD} over {comparisons}), and stands after the others");
     }
     text.push_str(if ends().any(|end| end.not_tried) { "; ? is not tried yet\n\n" } else { "\n\n" });
     let wide = |head: &str, cell: &dyn Fn(&Ranked) -> String| {
@@ -138,13 +138,21 @@ pub(super) mod tests {
         }
     }
 
-    fn to(row: &str, by: f64, noise: Option<f64>) -> Option<Move> {
-        Some(Move { row: row.to_string(), by, noise })
+    /// A move that is judged by its own noise.
+    pub fn to(row: &str, by: f64, noise: Option<f64>) -> Option<Move> {
+        let beyond_noise = noise.is_none_or(|noise| by.abs() > noise);
+        Some(Move {
+            row: row.to_string(),
+            by,
+            noise,
+            p: noise.map(|_| if beyond_noise { 0.0 } else { 1.0 }),
+            beyond_noise,
+        })
     }
 
     /// The head and the line, without their padding.
     fn lines(figure: Ranked, arms: bool) -> [String; 2] {
-        let text = text(&[figure], arms);
+        let text = text(&[figure], arms, 4);
         let of = |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         [of(2), of(3)]
     }
