@@ -473,7 +473,7 @@ pub fn records() -> Vec<String> {
             context_switches: 2,
             wakeups: 3,
             simulated_ns: 4,
-            warnings: vec!["a word".to_string()],
+            warnings: vec!["a word".to_string().into(), lab::warning::Warning::timed("at ", units::Ns(5), ": there")],
             digest: "d".to_string(),
         };
         Record::new(setup, Some(outcome), 7).to_json()

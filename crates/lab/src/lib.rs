@@ -53,6 +53,7 @@ pub mod symbols;
 pub mod tables;
 pub mod timeline;
 pub mod trace;
+pub mod warning;
 pub mod window;
 
 /// What the program calls its version.

@@ -3,6 +3,7 @@
 use crate::mistake::Mistake;
 use crate::programs::{RT_APP, SCRIPT, TRACE, application, refusal, replay, script};
 use crate::setup::Setup;
+use crate::warning::Warning;
 use machine::prices::Prices;
 use machine::topology::Location;
 use sched::versions::Kernel;
@@ -82,7 +83,7 @@ impl Model {
         reported: &[Sample],
         refused: &[RefusedRequest],
         whole: bool,
-    ) -> Vec<String> {
+    ) -> Vec<Warning> {
         let app = match self {
             Model::Registered(_) | Model::Trace(_) => return unheard(refused),
             Model::RtApp(app) => app,
@@ -91,12 +92,16 @@ impl Model {
             }
         };
         let gave_up = app.fork_limit_reached(reported).map(|task| &app.application().tasks[task.index()].name);
-        let gave_up = gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up"));
-        let refused = app.refused(reported).map(|refused| refused.to_string());
+        let gave_up =
+            gave_up.map(|task| format!("\"{task}\" was forked as often as rt-app can, where it gives up").into());
+        let refused = app.refused(reported).map(|refused| {
+            let [before, after] = refused.around();
+            Warning::timed(before, refused.at, after)
+        });
         let unmeasured = app.unmeasured(reported).into_iter().filter(|_| whole).map(|task| {
             let missing =
                 if task.has_timers() { "slept for none of its timers" } else { "ended no round of its phases" };
-            format!("\"{}\" has no row: it {missing}", task.name)
+            format!("\"{}\" has no row: it {missing}", task.name).into()
         });
         gave_up.into_iter().chain(refused).chain(unmeasured).collect()
     }
@@ -108,14 +113,12 @@ impl Model {
 }
 
 /// What the kernel refused to tasks whose programs do not look at its answers: a line for each request and answer.
-fn unheard(refused: &[RefusedRequest]) -> Vec<String> {
+fn unheard(refused: &[RefusedRequest]) -> Vec<Warning> {
     let line = |RefusedRequest { at, comm, request, refusal, times }: &RefusedRequest| {
         let (errno, meaning, why) = (refusal.errno.name(), refusal.errno.meaning(), refusal.why);
-        let ms = at.0 as f64 / 1e6;
         let more = if *times > 1 { format!(", and {} more after it", times - 1) } else { String::new() };
-        format!(
-            "the kernel refused \"{comm}\" {request} with {errno} ({meaning}) at {ms:.3} ms{more}: {why}; it goes on without"
-        )
+        let before = format!("the kernel refused \"{comm}\" {request} with {errno} ({meaning}) at ");
+        Warning::timed(before, *at, format!("{more}: {why}; it goes on without"))
     };
     refused.iter().map(line).collect()
 }
@@ -155,7 +158,8 @@ mod tests {
         let experiment =
             parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default())).unwrap();
         let setup = experiment.setup(&experiment.jobs()[0]);
-        run(&setup, Wanted { until, ..Wanted::default() }, &Location::of("x.toml")).unwrap().unwrap().outcome.warnings
+        let run = run(&setup, Wanted { until, ..Wanted::default() }, &Location::of("x.toml")).unwrap().unwrap();
+        run.outcome.warnings.iter().map(ToString::to_string).collect()
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::mistake::{Location, Mistake};
 use crate::setup::FileSetup;
+use crate::warning::Warning;
 use workloads::rt_app::{Application, Duplicates, RtAppError, parse};
 use workloads::script::{Refused, Script};
 use workloads::trace::{self, Replay};
@@ -25,15 +26,15 @@ pub fn script(file: &FileSetup) -> Result<Script, Mistake> {
 }
 
 /// What the kernel refused of a script's task, as a warning.
-pub fn refusal(script: &Script, refused: &Refused) -> String {
+pub fn refusal(script: &Script, refused: &Refused) -> Warning {
     let task = &script.tasks[refused.task];
     let (name, line) = (&task.name, task.place.0);
     let Refused { request, errno, why, .. } = refused;
-    let (errno, meaning, ms) = (errno.name(), errno.meaning(), refused.at.0 as f64 / 1e6);
+    let (errno, meaning) = (errno.name(), errno.meaning());
     let lost = if refused.step.is_some() { "ended early" } else { "has no row" };
-    format!(
-        "\"{name}\" of line {line} {lost}: the kernel refused its {request} with {errno} ({meaning}) at {ms:.3} ms: {why}"
-    )
+    let before =
+        format!("\"{name}\" of line {line} {lost}: the kernel refused its {request} with {errno} ({meaning}) at ");
+    Warning::timed(before, refused.at, format!(": {why}"))
 }
 
 /// The scripts that are stored of a recording.

@@ -3,9 +3,9 @@
 use crate::mistake::Mistake;
 use crate::observed::Observed;
 use crate::setup::{Engine, Setup};
+use crate::warning::Warning;
 use machine::topology::Location;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The shape of stored records; another number is not read.
 pub const FORMAT: u32 = 1;
@@ -42,7 +42,7 @@ pub struct Outcome {
     pub wakeups: u64,
     pub simulated_ns: u64,
     /// What a kernel, or the benchmark, would have complained about.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// SHA-256 over the samples and the state in which the run ended: see [`crate::run`].
     pub digest: String,
 }
@@ -101,9 +101,15 @@ impl Outcome {
         serde_json::to_string(self).expect("an outcome of plain values serialises")
     }
 
-    /// In what another outcome of the same setup differs, for the user's eyes; `None` where the bytes agree.
+    /// In what another outcome of the same setup differs, for the user's eyes; `None` where the bytes agree, but for warnings' moments, which
+    /// older records have in their text.
     pub fn difference(&self, other: &Outcome) -> Option<String> {
-        if self.to_json() == other.to_json() {
+        let texts = |of: &Outcome| of.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
+        let same_form = |of: &Outcome| {
+            let warnings = texts(of).into_iter().map(Warning::Plain).collect();
+            Outcome { warnings, ..of.clone() }.to_json()
+        };
+        if same_form(self) == same_form(other) {
             return None;
         }
         let mut lines = Vec::new();
@@ -122,33 +128,10 @@ impl Outcome {
         if let Some(at) = recorded.iter().zip(&now).position(|(a, b)| a != b) {
             compare(&format!("sample {at}"), recorded[at].to_string(), now[at].to_string());
         }
+        compare("warnings", format!("{:?}", texts(self)), format!("{:?}", texts(other)));
         compare("digest", self.digest.clone(), other.digest.clone());
         Some(lines.join("\n"))
     }
-}
-
-/// Warnings of several runs, each with those of other runs that differ from it in nothing but a moment (`at 1.5 ms`), which is the seed's.
-pub fn counted<'o>(runs: impl Iterator<Item = &'o [String]>) -> Vec<(&'o str, Vec<&'o str>)> {
-    let mut kinds: BTreeMap<(String, usize), Vec<&str>> = BTreeMap::new();
-    for warnings in runs {
-        for (at, warning) in warnings.iter().enumerate() {
-            let kind = without_moments(warning);
-            // Two in one run are two.
-            let before = warnings[..at].iter().filter(|other| without_moments(other) == kind).count();
-            kinds.entry((kind, before)).or_default().push(warning);
-        }
-    }
-    kinds.into_values().map(|same| (same[0], same)).collect()
-}
-
-/// A warning, its times in milliseconds left out.
-fn without_moments(warning: &str) -> String {
-    let words: Vec<&str> = warning.split(' ').collect();
-    let is_moment = |at: usize| {
-        let unit = words.get(at + 1).is_some_and(|next| next.trim_end_matches([':', ',']) == "ms");
-        unit && at > 0 && words[at - 1] == "at" && words[at].parse::<f64>().is_ok()
-    };
-    (0..words.len()).filter(|&at| !is_moment(at)).map(|at| words[at]).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -170,25 +153,6 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_differ_in_their_moment_are_one() {
-        let runs = [
-            vec!["no CPUs at 1.5 ms: none is up".to_string(), "timeline: `x` at 10 ms did not come".to_string()],
-            vec!["no CPUs at 22 ms: none is up".to_string()],
-            vec!["no CPUs at 3.000 ms: none is up".to_string(), "no CPUs at 4 ms: none is up".to_string()],
-            vec!["no policy at 3 ms: none is up".to_string()],
-        ];
-        let counted = counted(runs.iter().map(Vec::as_slice));
-        let told: Vec<(&str, usize)> = counted.iter().map(|(warning, same)| (*warning, same.len())).collect();
-        let expected = [
-            ("no CPUs at 1.5 ms: none is up", 3),
-            ("no CPUs at 4 ms: none is up", 1),
-            ("no policy at 3 ms: none is up", 1),
-            ("timeline: `x` at 10 ms did not come", 1),
-        ];
-        assert_eq!(told, expected);
-    }
-
-    #[test]
     fn outcomes_survive_their_text() {
         let text = outcome().to_json();
         let again: Outcome = serde_json::from_str(&text).unwrap();
@@ -201,6 +165,18 @@ mod tests {
         assert_eq!(outcome().difference(&outcome()), None);
         let other = Outcome { samples: vec![vec![10, 21]], events: 9, ..outcome() };
         assert_eq!(outcome().difference(&other).unwrap(), "events: recorded 1, now 9\nsample 1: recorded 20, now 21");
+    }
+
+    #[test]
+    fn a_warning_is_the_same_however_its_record_holds_the_moment() {
+        let with = |warning: Warning| Outcome { warnings: vec![warning], ..outcome() };
+        let moment = |us: u64| with(Warning::timed("moved at ", units::Ns(us * 1_000), "; it goes on"));
+        // As records had it that are older than moments.
+        let older = with(Warning::Plain("moved at 1.500 ms; it goes on".to_string()));
+        assert_eq!(older.difference(&moment(1_500)), None);
+        let expected =
+            "warnings: recorded [\"moved at 1.500 ms; it goes on\"], now [\"moved at 1.501 ms; it goes on\"]";
+        assert_eq!(older.difference(&moment(1_501)).as_deref(), Some(expected));
     }
 
     #[test]

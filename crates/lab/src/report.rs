@@ -14,15 +14,15 @@ use crate::mmtests::{figures, has_ratios, ratios, render};
 use crate::numbers::plain;
 use crate::observed::Observed;
 use crate::programs::application;
-use crate::record::{Ending, Outcome, counted};
+use crate::record::{Ending, Outcome};
 use crate::residency::{self, RunResidency};
 use crate::run::Run;
 use crate::samples::Samples;
 use crate::setup::{FileSetup, Setup};
 use crate::statistics::Better;
 use crate::tables::Table;
+use crate::warning::counted;
 use machine::description::Description;
-use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// How far the runs of an experiment are.
@@ -259,11 +259,10 @@ fn head(experiment: &Experiment, done: &[&Outcome]) -> String {
     let warnings = done.iter().map(|outcome| outcome.warnings.len()).sum::<usize>();
     let costs = if experiment.costs { "on" } else { "off: paths, cache lines and wakeups are free" };
     let _ = writeln!(text, "runs     {iterations}, seed {seed}, cost model {costs}, warnings {warnings}");
-    for (warning, runs) in counted(done.iter().map(|outcome| outcome.warnings.as_slice())) {
-        let moments: BTreeSet<&str> = runs.iter().copied().collect();
-        let runs = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
-        let first = if moments.len() > 1 { "; the moment is the first one's" } else { "" };
-        let _ = writeln!(text, "warning  {warning} (in {runs}{first})");
+    for same in counted(done.iter().map(|outcome| outcome.warnings.as_slice())) {
+        let runs = if same.len() == 1 { "1 run".to_string() } else { format!("{} runs", same.len()) };
+        let first = if same.iter().all(|other| *other == same[0]) { "" } else { "; the moment is the first one's" };
+        let _ = writeln!(text, "warning  {} (in {runs}{first})", same[0]);
     }
     text
 }

@@ -19,6 +19,7 @@ use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
 use crate::setup::Setup;
 use crate::timeline;
+use crate::warning::Warning;
 use crate::window::{Window, end_of, executed, profile};
 use machine::description::Description;
 use machine::energy::Power;
@@ -422,12 +423,12 @@ fn warnings<const COSTS: bool>(
     changes: &[(Ns, Change)],
     sim: &LinuxSim<COSTS>,
     end: End,
-) -> Vec<String> {
+) -> Vec<Warning> {
     let whole = end != End::Time || end_of(sim) >= Ns(setup.time_limit_ns);
     let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples, &sim.refused_requests, whole);
     warnings.extend(timeline::warnings(setup, changes, sim, whole));
     if let End::Deadlock { sleeping } = end {
-        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them"));
+        warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them").into());
     }
     warnings
 }
@@ -436,7 +437,7 @@ fn outcome<const COSTS: bool>(
     sim: &LinuxSim<COSTS>,
     end: End,
     model: &Model,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     shares: Option<Vec<Vec<u64>>>,
 ) -> Outcome {
     let end = match end {

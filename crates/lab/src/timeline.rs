@@ -2,6 +2,7 @@
 
 use crate::mistake::Mistake;
 use crate::setup::{ChangeKind, ChangeSetup, Setup};
+use crate::warning::Warning;
 use machine::topology::{Location, parse_list};
 use sched::core::cgroup::GroupFile;
 use sched::features::Feature;
@@ -58,7 +59,7 @@ pub fn warnings<const COSTS: bool>(
     changes: &[(Ns, Change)],
     sim: &LinuxSim<COSTS>,
     whole: bool,
-) -> Vec<String> {
+) -> Vec<Warning> {
     // They are tried in order, so the next that is the same is meant.
     let mut next = 0;
     let refused = sim.refused.iter().map(|refused| {
@@ -75,7 +76,7 @@ pub fn warnings<const COSTS: bool>(
         let at = milliseconds(Ns(missed.at_ns));
         format!("timeline: `{}` at {at} ms did not come, the run had ended", missed.change)
     });
-    refused.into_iter().chain(missed).collect()
+    refused.into_iter().chain(missed).map(Warning::Plain).collect()
 }
 
 /// As few digits as there are.
@@ -147,7 +148,7 @@ mod tests {
             "timeline: `offline=1` at 10000 ms did not come, the run had ended",
             "timeline: `NO_SIS_PROP` at 10000 ms did not come, the run had ended",
         ];
-        assert_eq!(run.outcome.warnings, expected);
+        assert_eq!(run.outcome.warnings, expected.map(|text| Warning::Plain(text.to_string())));
         assert_eq!(milliseconds(Ns(1_500_001)), "1.500001");
     }
 
@@ -174,3 +175,4 @@ mod tests {
         }
     }
 }
+            let told = told.to_string();

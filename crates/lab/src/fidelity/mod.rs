@@ -10,9 +10,10 @@ pub use table::{Row, Verdict, render};
 
 use crate::experiment::{Experiment, Tasks, Values};
 use crate::mistake::{Location, Mistake};
-use crate::record::{Ending, Outcome, counted};
+use crate::record::{Ending, Outcome};
 use crate::setup::Setup;
 use crate::trace::listen;
+use crate::warning::{Warning, counted};
 use observe::PerTask;
 
 /// What came of a case.
@@ -20,7 +21,7 @@ use observe::PerTask;
 pub struct Checked {
     pub rows: Vec<Row>,
     /// What the user should know of its runs, each line once.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Runs a case, as often as it says, each time from another seed, and compares every figure. `None` when interrupted.
@@ -40,8 +41,7 @@ pub fn check(case: &Experiment, interrupted: &dyn Fn() -> bool) -> Result<Option
         runs.push(tasks);
         told.push(outcome.warnings);
     }
-    let warnings =
-        counted(told.iter().map(Vec::as_slice)).into_iter().map(|(warning, _)| warning.to_string()).collect();
+    let warnings = counted(told.iter().map(Vec::as_slice)).into_iter().map(|same| same[0].clone()).collect();
     let row = |figure: &Figure| {
         let simulated = runs.iter().map(|run| figure.of_tasks(run)).collect::<Result<Vec<f64>, Mistake>>()?;
         Ok::<Row, Mistake>(Row::new(case, figure, simulated))
@@ -99,7 +99,7 @@ mod tests {
     fn warnings_of_its_runs_are_part_of_what_came_of_a_case() {
         let late = "[[timeline]]\nat = \"50ms\"\nfeatures = [\"NO_NEXT_BUDDY\"]\n";
         let [warning] = &checked_with("task a: run 5ms\n", "a", late).unwrap().warnings[..] else { panic!("one") };
-        assert!(warning.starts_with("timeline: `NO_NEXT_BUDDY` at 50 ms did not come"), "{warning}");
+        assert!(warning.to_string().starts_with("timeline: `NO_NEXT_BUDDY` at 50 ms did not come"), "{warning}");
         assert!(checked_with("task a: run 5ms\n", "a", "").unwrap().warnings.is_empty());
     }
 

@@ -45,7 +45,7 @@ fn made_up(job: &Job, rows: usize) -> Outcome {
         context_switches: 0,
         wakeups: 0,
         simulated_ns: 1,
-        warnings: vec!["a <warning> & more".to_string()],
+        warnings: vec!["a <warning> & more".to_string().into()],
         digest: String::new(),
     }
 }

@@ -33,13 +33,22 @@ pub struct Refused {
     pub why: &'static str,
 }
 
+impl Refused {
+    /// What is to be said before and after the moment.
+    pub fn around(&self) -> [String; 2] {
+        let Refused { file, position, task, request, errno, why, .. } = self;
+        let (name, meaning) = (errno.name(), errno.meaning());
+        let place = format!("{file}:{}:{}", position.line, position.column);
+        let before = format!("{place}: the kernel refused {request} of \"{task}\" with {name} ({meaning}) at ");
+        [before, format!(": {why}; rt-app ends there")]
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refused { file, position, task, request, errno, why, .. } = self;
-        let (name, meaning, us) = (errno.name(), errno.meaning(), self.at.0 / 1_000);
-        write!(f, "{file}:{}:{}: the kernel refused {request} of \"{task}\"", position.line, position.column)?;
-        write!(f, " with {name} ({meaning}) at {}.{:03} ms", us / 1_000, us % 1_000)?;
-        write!(f, ": {why}; rt-app ends there")
+        let [before, after] = self.around();
+        let us = self.at.0 / 1_000;
+        write!(f, "{before}{}.{:03} ms{after}", us / 1_000, us % 1_000)
     }
 }
 

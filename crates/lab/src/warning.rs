@@ -1,0 +1,113 @@
+//! What the user should know of a run, in a sentence, and of several runs without saying it for each.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use units::Ns;
+
+/// A sentence, and the moment that it tells where it tells one: that is the seed's, so runs that differ in it alone say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Warning {
+    /// Without a moment; of records that are older than moments here, with it in the text.
+    Plain(String),
+    Timed(Timed),
+}
+
+/// A sentence around its moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Timed {
+    pub before: String,
+    /// Of the simulation's clock.
+    pub at_ns: u64,
+    pub after: String,
+}
+
+impl Warning {
+    /// `before` and `after` stand around the moment in milliseconds: `"x was refused at "`, `"; it goes on"`.
+    pub fn timed(before: impl Into<String>, at: Ns, after: impl Into<String>) -> Warning {
+        Warning::Timed(Timed { before: before.into(), at_ns: at.0, after: after.into() })
+    }
+
+    /// All of it but the moment.
+    fn kind(&self) -> (&str, Option<&str>) {
+        match self {
+            Warning::Plain(text) => (text, None),
+            Warning::Timed(Timed { before, after, .. }) => (before, Some(after)),
+        }
+    }
+}
+
+impl From<String> for Warning {
+    fn from(text: String) -> Warning {
+        Warning::Plain(text)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Plain(text) => f.write_str(text),
+            Warning::Timed(Timed { before, at_ns, after }) => write!(f, "{before}{:.3} ms{after}", *at_ns as f64 / 1e6),
+        }
+    }
+}
+
+/// Warnings of several runs, each with those of other runs that differ from it in nothing but the moment.
+pub fn counted<'o>(runs: impl Iterator<Item = &'o [Warning]>) -> Vec<Vec<&'o Warning>> {
+    let mut kinds: BTreeMap<_, Vec<&Warning>> = BTreeMap::new();
+    for warnings in runs {
+        for (at, warning) in warnings.iter().enumerate() {
+            let kind = warning.kind();
+            // Two in one run are two.
+            let before = warnings[..at].iter().filter(|other| other.kind() == kind).count();
+            kinds.entry((kind, before)).or_default().push(warning);
+        }
+    }
+    kinds.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_that_differ_in_their_moment_are_one() {
+        let no_cpus = |us: u64| Warning::timed("no CPUs at ", Ns(us * 1_000), ": none is up");
+        let plain = |text: &str| Warning::Plain(text.to_string());
+        let runs = [
+            vec![no_cpus(1_500), plain("timeline: `x` at 10 ms did not come")],
+            vec![no_cpus(22_000)],
+            vec![no_cpus(3_000), no_cpus(4_000), plain("timeline: `x` at 20 ms did not come")],
+            // What is no moment of the run is part of what is said, whatever it looks like.
+            vec![
+                Warning::timed("\"a at 5 ms\" moved at ", Ns(7), ""),
+                Warning::timed("\"a at 6 ms\" moved at ", Ns(7), ""),
+            ],
+        ];
+        let counted = counted(runs.iter().map(Vec::as_slice));
+        let told: Vec<(String, usize)> = counted.iter().map(|same| (same[0].to_string(), same.len())).collect();
+        let expected = [
+            ("\"a at 5 ms\" moved at 0.000 ms", 1),
+            ("\"a at 6 ms\" moved at 0.000 ms", 1),
+            ("no CPUs at 1.500 ms: none is up", 3),
+            ("no CPUs at 4.000 ms: none is up", 1),
+            ("timeline: `x` at 10 ms did not come", 1),
+            ("timeline: `x` at 20 ms did not come", 1),
+        ];
+        assert_eq!(told, expected.map(|(text, runs)| (text.to_string(), runs)));
+    }
+
+    #[test]
+    fn a_record_holds_the_moment_as_a_number() {
+        let text = r#"["as it was at 3.000 ms",{"before":"at ","at_ns":1500000,"after":": none"}]"#;
+        let warnings: Vec<Warning> = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            warnings,
+            [Warning::Plain("as it was at 3.000 ms".into()), Warning::timed("at ", Ns(1_500_000), ": none")]
+        );
+        assert_eq!(serde_json::to_string(&warnings).unwrap(), text);
+        assert!(serde_json::from_str::<Warning>(r#"{"before":"","at_ns":1,"after":"","more":1}"#).is_err());
+    }
+}
