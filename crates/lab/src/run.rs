@@ -32,7 +32,7 @@ use observe::proc::Formats;
 use os::Os;
 use os::irq::IrqTime;
 use sched::arch::Arch;
-use sched::core::{Boot, Sched};
+use sched::core::{Boot, NoLongerAffine, Sched};
 use sched::errno::Refusal;
 use sched::profile::ProfileType;
 use sched::trace::{Event, Sink};
@@ -426,11 +426,22 @@ fn warnings<const COSTS: bool>(
 ) -> Vec<Warning> {
     let whole = end != End::Time || end_of(sim) >= Ns(setup.time_limit_ns);
     let mut warnings = model.warnings(&sim.sched.kernel, &sim.samples, &sim.refused_requests, whole);
+    warnings.extend(sim.sched.affinity.no_longer_affine.iter().map(no_longer_affine));
     warnings.extend(timeline::warnings(setup, changes, sim, whole));
     if let End::Deadlock { sleeping } = end {
         warnings.push(format!("{sleeping} tasks sleep, and nothing will ever wake them").into());
     }
     warnings
+}
+
+/// As the kernel's log has it of a task that lost its last CPU, and what that means.
+fn no_longer_affine(NoLongerAffine { comm, cpu, at, times }: &NoLongerAffine) -> Warning {
+    let more = if *times > 1 { format!(", and {} more after it", times - 1) } else { String::new() };
+    Warning::timed(
+        format!("process \"{comm}\" is no longer affine to CPU {cpu} since "),
+        *at,
+        format!("{more}: no CPU of its affinity was up, so it may use all"),
+    )
 }
 
 fn outcome<const COSTS: bool>(

@@ -153,6 +153,32 @@ mod tests {
     }
 
     #[test]
+    fn tasks_that_lose_their_last_cpu_are_told_of() {
+        // It sleeps or runs on CPU 1 each time that it goes; who may use CPU 0 too, moves there as it may.
+        let tasks = "task bound cpus=1: 10 x (run 1ms; sleep 1ms); until 40ms; cpus 1; run 30ms\ntask free cpus=0-1: run 30ms\n";
+        let text = format!(
+            "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n{tasks}\"\"\"\n\
+             [[timeline]]\nat = \"10ms\"\noffline = 1\n[[timeline]]\nat = \"20ms\"\nonline = 1\n\
+             [[timeline]]\nat = \"50ms\"\noffline = 1\n"
+        );
+        for kernel in ["v4.5-rc1", "v4.15", "v6.12"] {
+            let text = format!("{text}[[arm]]\nname = \"a\"\nkernel = \"{kernel}\"\n");
+            let experiment = parse(&text, "x.toml").and_then(|draft| draft.resolve(Purpose::Single, &Table::default()));
+            let experiment = experiment.unwrap();
+            let setup = experiment.setup(&experiment.jobs()[0]);
+            let run = run(&setup, Wanted::default(), &Location::of("x.toml")).unwrap().expect("nobody interrupted");
+            let [Warning::Timed(told)] = &run.outcome.warnings[..] else { panic!("{:?}", run.outcome.warnings) };
+            assert_eq!(told.before, "process \"bound\" is no longer affine to CPU 1 since ", "{kernel}");
+            let begun = told.at_ns - run.start.0;
+            assert!((10_000_000..13_000_000).contains(&begun), "{kernel}: {begun}");
+            assert_eq!(
+                told.after, ", and 1 more after it: no CPU of its affinity was up, so it may use all",
+                "{kernel}"
+            );
+        }
+    }
+
+    #[test]
     fn tasks_whose_cpus_the_timeline_took_are_refused() {
         let text = "machine = \"pack:1 core:2 pu:1\"\n[[workload]]\nname = \"script\"\ntasks = \"\"\"\n\
                     task a cpus=0: 20 x (run 1ms; sleep 1ms)\ntask b cpus=1 at=20ms: run 1ms\n\
@@ -171,8 +197,8 @@ mod tests {
                 "a runtime fits before its deadline",
             ),
         ] {
+            let told = told.to_string();
             assert!(told.starts_with(refused) && told.contains(why), "{told}");
         }
     }
 }
-            let told = told.to_string();

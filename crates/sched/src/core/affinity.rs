@@ -9,7 +9,7 @@ use crate::stop_task::StopWork;
 use crate::topology::SdFlags;
 use fentry::fentry;
 use std::sync::Arc;
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, Ns};
 
 behaviour! {
     /// On which CPUs a task may be placed while some come or go.
@@ -35,6 +35,26 @@ behaviour! {
         Dropped = "dropped", since "v2.6.24", commit "", "they leave the mask, and do not come back to it with the CPU";
         Kept = "kept", since "v6.2", commit "3fb906e7fabb", "they stay in it";
     }
+}
+
+/// What is kept of tasks' masks beside them.
+#[derive(Clone, Debug, Default)]
+pub struct AffinityState {
+    /// Where the last task may run that was told.
+    last_mask: Arc<CpuMask>,
+    /// What select_fallback_rq() says in the kernel's log, in the order of the first of each kind.
+    pub no_longer_affine: Vec<NoLongerAffine>,
+}
+
+/// Tasks of one name that lost the last CPU that they might use, and may use all since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoLongerAffine {
+    pub comm: String,
+    /// Where they were.
+    pub cpu: CpuId,
+    /// When the first was moved.
+    pub at: Ns,
+    pub times: u64,
 }
 
 impl<A: Arch> Sched<A> {
@@ -81,7 +101,7 @@ impl<A: Arch> Sched<A> {
     /// core.c: select_fallback_rq(). A CPU for a task that cannot stay on `cpu`: of the same node if possible. Where there is
     /// none that it may use, it may use all from now on.
     ///
-    /// Differs: the kernel asks the task's cpuset first, and says so in its log.
+    /// Differs: the kernel asks the task's cpuset first, which is all CPUs for those of the top one (v4.5 to v4.16: those that are up).
     pub(crate) fn select_fallback_rq(&mut self, cpu: CpuId, p: TaskId) -> CpuId {
         let node = self.topology.node[cpu];
         let fits = |sched: &Self, dest: CpuId| sched.rq[dest].hotplug.is_active() && sched.is_cpu_allowed(p, dest);
@@ -95,7 +115,24 @@ impl<A: Arch> Sched<A> {
         }
         let possible = CpuMask::all(self.nr_cpus());
         self.do_set_cpus_allowed(p, possible);
+        self.note_no_longer_affine(p, cpu);
         allowed(self).expect("a CPU is up")
+    }
+
+    /// What the log gets of a task that lost its affinity, however often (the kernel limits the rate): nothing of one without an address space,
+    /// a kernel thread or one that exits, which never sees user mode again.
+    fn note_no_longer_affine(&mut self, p: TaskId, cpu: CpuId) {
+        let cold = &self.task_cold[p];
+        if self.task[p].mm == 0 || cold.exiting {
+            return;
+        }
+        let log = &mut self.affinity.no_longer_affine;
+        if let Some(same) = log.iter_mut().find(|told| told.cpu == cpu && told.comm == cold.comm) {
+            same.times += 1;
+            return;
+        }
+        let at = self.arch.sched_clock(self.this_cpu);
+        log.push(NoLongerAffine { comm: cold.comm.clone(), cpu, at, times: 1 });
     }
 
     /// core.c: do_set_cpus_allowed(), of a task that its caller has locked. A queued one is off its queue meanwhile.
@@ -109,10 +146,10 @@ impl<A: Arch> Sched<A> {
 
     /// The mask that the last task was given, if it is this one.
     pub(super) fn shared_mask(&mut self, mask: CpuMask) -> Arc<CpuMask> {
-        if *self.last_mask != mask {
-            self.last_mask = Arc::new(mask);
+        if *self.affinity.last_mask != mask {
+            self.affinity.last_mask = Arc::new(mask);
         }
-        self.last_mask.clone()
+        self.affinity.last_mask.clone()
     }
 
     /// core.c: set_cpus_allowed_common(), and what the deadline class does before it.

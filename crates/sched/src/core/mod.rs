@@ -20,7 +20,7 @@ mod sysctl_write;
 mod ttwu;
 mod uclamp;
 
-pub use affinity::{AffinityDest, AffinityOffline, CpuAllowed};
+pub use affinity::{AffinityDest, AffinityOffline, AffinityState, CpuAllowed, NoLongerAffine};
 pub(crate) use average::update_avg;
 pub use boot::Boot;
 pub use hotplug::{Hotplug, HotplugState};
@@ -54,7 +54,6 @@ use crate::trace::{Event, Interrupt};
 use crate::versions::Kernel;
 use cgroup::Hierarchy;
 use fentry::fentry;
-use std::sync::Arc;
 use units::{CpuId, CpuMask, Divisor, Ns, PerCpu, unlikely};
 
 /// The scheduler of one simulated machine: all of its state, and its door outwards.
@@ -144,8 +143,8 @@ pub struct Sched<A: Arch> {
     /// Tasks that were given another CPU, since boot.
     pub nr_migrations: u64,
     next_pid: u32,
-    /// Where the last task may run that was told.
-    last_mask: Arc<CpuMask>,
+    /// Of the tasks' masks.
+    pub affinity: AffinityState,
     pub arch: A,
 }
 
@@ -245,7 +244,7 @@ impl<A: Arch> Sched<A> {
             nr_wakeups: 0,
             nr_migrations: 0,
             next_pid: 1,
-            last_mask: Arc::default(),
+            affinity: AffinityState::default(),
             kernel: boot.kernel,
         };
         // What is set at boot is written before anything runs.
