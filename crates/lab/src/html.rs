@@ -3,11 +3,13 @@
 //! It is well-formed XML too, refers to nothing outside itself, and has no script. Texts of the user pass through [`escaped`].
 
 mod machine;
+mod measured;
 pub mod overview;
 mod plot;
 
 use crate::experiment::{Experiment, Job};
 use crate::json::{ArmResult, Change, Document, TableResult, level_percent};
+use crate::measured::Beside;
 use crate::numbers::{plain, signed};
 use crate::observed::Observed;
 use crate::statistics::Better;
@@ -29,6 +31,8 @@ pub struct Page<'a, 'o> {
     pub tables: &'a [(Option<usize>, &'a Table, &'a str)],
     /// The lines at the top of the report.
     pub head: &'a str,
+    /// What was measured on a real computer, and what the arms predict of it.
+    pub measured: Option<&'a Beside<'a>>,
     /// Of the first iteration of a run, where it is known.
     pub observed: &'a dyn Fn(&Job) -> Option<&'o Observed>,
 }
@@ -70,6 +74,9 @@ impl Page<'_, '_> {
         for (number, result) in self.document.tables.iter().enumerate() {
             self.add_table(&mut html, number, result);
         }
+        if let Some(beside) = self.measured {
+            measured::add(&mut html, beside);
+        }
         self.add_replay(&mut html);
         let version = escaped(&self.document.fairground);
         let _ = write!(html, "<footer>Simulated by Fairground {version}.</footer>\n</body>\n</html>\n");
@@ -101,6 +108,9 @@ impl Page<'_, '_> {
                 .collect();
             let said = if result.most_pairs() < 2 { "no verdict".to_string() } else { counts.join("; ") };
             let _ = writeln!(html, "<li><a href=\"#table-{number}\">{}</a>: {said}</li>", escaped(result.title()));
+        }
+        if let Some(beside) = self.measured {
+            measured::add_to_contents(html, beside);
         }
         html.push_str("</ul>\n");
     }

@@ -236,6 +236,21 @@ pub struct PredictedRow {
     pub predictions: Vec<Prediction>,
 }
 
+impl PredictedRow {
+    /// What it is called where rows of several workloads stand together.
+    pub fn title(&self) -> String {
+        format!("{} {} ({})", self.workload, self.label, self.unit)
+    }
+}
+
+/// Predictions beside measurements, for the forms of a report.
+pub struct Beside<'m> {
+    pub measured: &'m Measured,
+    pub rows: Vec<PredictedRow>,
+    /// As of [`Measured::unfinished`].
+    pub unfinished: Vec<(String, usize)>,
+}
+
 /// What an arm predicts of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -320,13 +335,35 @@ impl Measured {
         of_these.map(|of| (option(&of), count(&of))).collect()
     }
 
+    /// Rows and what is unfinished.
+    pub fn beside<'o>(&self, experiment: &Experiment, outcome: &dyn Fn(&Job) -> Option<&'o Outcome>) -> Beside<'_> {
+        Beside { measured: self, rows: self.rows(experiment, outcome), unfinished: self.unfinished(experiment) }
+    }
+
+    /// On what it was measured, and where that was read.
+    pub fn place(&self) -> String {
+        let host = self.records.first().map_or(String::new(), |record| record.host.summary());
+        format!("{host}; {}", self.from)
+    }
+
+    /// A line for each workload that is unfinished, with the command that goes on.
+    pub fn going_on(&self, unfinished: &[(String, usize)]) -> Vec<String> {
+        let line = |(workload, count): &(String, usize)| {
+            let plural = if *count == 1 { "" } else { "s" };
+            format!(
+                "unfinished: {workload} was interrupted after {count} iteration{plural}; this goes on with it: \
+                 fairground measure {workload} --out {}",
+                self.from
+            )
+        };
+        unfinished.iter().map(line).collect()
+    }
+
     /// The rows as text.
     pub fn text(&self, rows: &[PredictedRow], unfinished: &[(String, usize)]) -> String {
         let mut text = String::new();
-        let host = self.records.first().map_or(String::new(), |record| record.host.summary());
-        let _ = writeln!(text, "predicted against measured ({host}; {})", self.from);
-        let label = |row: &PredictedRow| format!("{} {} ({})", row.workload, row.label, row.unit);
-        let width = rows.iter().map(|row| label(row).chars().count()).max().unwrap_or(0);
+        let _ = writeln!(text, "predicted against measured ({})", self.place());
+        let width = rows.iter().map(|row| row.title().chars().count()).max().unwrap_or(0);
         let arms: Vec<&str> = rows.first().iter().flat_map(|row| &row.predictions).map(|it| it.arm.as_str()).collect();
         // Two blanks at least before each head.
         let widths: Vec<usize> = arms.iter().map(|arm| (arm.chars().count() + 2).max(14)).collect();
@@ -335,21 +372,15 @@ impl Measured {
         let _ = writeln!(text, "{:<width$} {:>12}{:>26}{heads}", "row", "measured", "least .. greatest");
         for row in rows {
             let spread = format!("{:.4} .. {:.4} ({})", row.measured_low, row.measured_high, row.iterations);
-            let _ = write!(text, "{:<width$} {:>12.4} {spread:>25}", label(row), row.measured);
+            let _ = write!(text, "{:<width$} {:>12.4} {spread:>25}", row.title(), row.measured);
             for (Prediction { predicted, difference_percent, .. }, width) in row.predictions.iter().zip(&widths) {
                 let difference = difference_percent.map_or("-".to_string(), |by| signed(by, 1) + "%");
                 let _ = write!(text, "{predicted:>width$.4}{difference:>12}");
             }
             text.push('\n');
         }
-        for (workload, count) in unfinished {
-            let plural = if *count == 1 { "" } else { "s" };
-            let _ = writeln!(
-                text,
-                "unfinished: {workload} was interrupted after {count} iteration{plural}; this goes on with it: \
-                 fairground measure {workload} --out {}",
-                self.from
-            );
+        for line in self.going_on(unfinished) {
+            let _ = writeln!(text, "{line}");
         }
         text
     }

@@ -7,7 +7,7 @@ use crate::experiment::{Adaptive, Experiment, Job, Plan, Source};
 use crate::html::Page;
 use crate::json::changes;
 use crate::json::{ArmDefinition, Document, Level, Subject, TableResult, level_percent};
-use crate::measured::Measured;
+use crate::measured::{Beside, Measured};
 use crate::measurements::{generator, numbered_tables};
 use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{figures, has_ratios, ratios, render};
@@ -139,12 +139,14 @@ pub fn comparison(experiment: &Experiment, measured: Option<&Measured>, plan: &P
             format!("{text}{}\n{}{intervals}", verdict(table, result), changes::text(result))
         }
     };
-    let (mut report, tables) = report(experiment, measured, &jobs, runs, text);
+    let beside = measured.map(|measured| measured.beside(experiment, runs.outcome));
+    let (mut report, tables) = report(experiment, beside.as_ref(), &jobs, runs, text);
     let tables: Vec<(Option<usize>, &Table, &str)> =
         tables.iter().map(|(place, table, text)| (*place, table, text.as_str())).collect();
     let done: Vec<&Outcome> = jobs.iter().filter_map(runs.outcome).collect();
     let (document, head) = (&report.document, &head(experiment, &done));
-    report.html = Some(Page { experiment, document, tables: &tables, head, observed: runs.observed }.render());
+    let page = Page { experiment, document, tables: &tables, head, measured: beside.as_ref(), observed: runs.observed };
+    report.html = Some(page.render());
     report
 }
 
@@ -166,7 +168,7 @@ pub fn single<'o>(
 /// The report, and of each table its place in the experiment and its text.
 fn report(
     experiment: &Experiment,
-    measured: Option<&Measured>,
+    beside: Option<&Beside>,
     jobs: &[Job],
     runs: &Runs,
     table_text: impl Fn(&Table, &TableResult) -> String,
@@ -188,11 +190,9 @@ fn report(
         let _ = write!(text, "\n{own}");
         text.push_str(&beside_published(table, result));
     }
-    if let Some(measured) = measured {
-        let rows = measured.rows(experiment, outcome);
-        let unfinished = measured.unfinished(experiment);
-        let _ = write!(text, "\n{}", measured.text(&rows, &unfinished));
-        document.measured = Some(measured.to_json(&rows, &unfinished));
+    if let Some(Beside { measured, rows, unfinished }) = beside {
+        let _ = write!(text, "\n{}", measured.text(rows, unfinished));
+        document.measured = Some(measured.to_json(rows, unfinished));
     }
     let (json, csv) = (document.to_text(), csv::render(&document));
     let samples = Samples::of(experiment, jobs, outcome);

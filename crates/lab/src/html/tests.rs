@@ -3,8 +3,9 @@
 use super::*;
 use crate::experiment::{Plan, Purpose, parse};
 use crate::machines::tests::Table as NoFiles;
+use crate::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord};
 use crate::record::{Ending, Outcome};
-use crate::report::{Runs, comparison};
+use crate::report::{Report, Runs, comparison};
 use roxmltree::{Document as Xml, Node, ParsingOptions};
 use std::collections::BTreeMap;
 
@@ -74,15 +75,50 @@ fn page() -> String {
 
 /// The page when these runs are done.
 fn page_of(done: &dyn Fn(&Job) -> bool) -> String {
-    let experiment =
-        parse(TEXT, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &NoFiles::default())).unwrap();
+    report_of(done, None).html.expect("a comparison has a page")
+}
+
+fn experiment() -> Experiment {
+    parse(TEXT, "x.toml").and_then(|draft| draft.resolve(Purpose::Comparison, &NoFiles::default())).unwrap()
+}
+
+fn report_of(done: &dyn Fn(&Job) -> bool, measured: Option<&Measured>) -> Report {
+    let experiment = experiment();
     let plan = Plan::first(&experiment);
     let jobs: Vec<Job> = plan.jobs(&experiment).into_iter().filter(done).collect();
     let rows = |job: &Job| experiment.tables[job.table].points[job.point].operations.len();
     let outcomes: BTreeMap<Job, Outcome> = jobs.iter().map(|job| (*job, made_up(job, rows(job)))).collect();
     let seen: BTreeMap<Job, Observed> = jobs.iter().map(|job| (*job, observed(job))).collect();
     let runs = Runs { outcome: &|job| outcomes.get(job), observed: &|job| seen.get(job), cpu_seconds: 1.0 };
-    comparison(&experiment, None, &plan, &runs).html.expect("a comparison has a page")
+    comparison(&experiment, measured, &plan, &runs)
+}
+
+/// hackbench's first two rows, of which the second was not measured to the end.
+fn measurements() -> Measured {
+    let host = Host {
+        cpu_model: "A <b>CPU</b>".to_string(),
+        kernel: "6.1.0 #1".to_string(),
+        cpus: "0-1".to_string(),
+        virtual_machine: false,
+        hz: Some(250),
+        preempt: None,
+        idle: None,
+        halt_poll_ns: None,
+    };
+    let experiment = experiment();
+    let record = |point: usize| {
+        let outcome = MeasuredOutcome {
+            samples: vec![vec![500_000 * (point as u64 + 1)]],
+            elapsed_ns: 5,
+            began: "2026-01-01 00:00".to_string(),
+            others_busy_permille: None,
+            stolen_permille: None,
+            differs: String::new(),
+        };
+        MeasuredRecord::new(host.clone(), experiment.tables[1].workload(point), 0, outcome)
+    };
+    let unfinished = vec![experiment.tables[1].workload(1)];
+    Measured { from: "there".to_string(), records: vec![record(0), record(1)], unfinished }
 }
 
 pub(crate) fn read(page: &str) -> Xml<'_> {
@@ -139,6 +175,31 @@ fn a_row_of_one_pair_does_not_silence_its_table() {
     assert!(lines[1].contains("b: 3 gain, 0 lose, 1 noise"), "{lines:?}");
     let lines = contents(page_of(&|job| job.iteration == 0));
     assert!(lines[1].ends_with(": no verdict"), "{lines:?}");
+}
+
+#[test]
+fn predictions_beside_measurements_are_the_texts() {
+    let report = report_of(&|_| true, Some(&measurements()));
+    let page = report.html.expect("a comparison has a page");
+    let xml = read(&page);
+    let root = xml.root_element();
+    let section = root.descendants().find(|it| it.attribute("id") == Some("measured")).expect("a section");
+    assert!(words(section).contains("A <b>CPU</b>, CPUs 0-1, Linux 6.1.0 #1; there"), "{}", words(section));
+    assert!(named(root, "a").iter().any(|link| link.attribute("href") == Some("#measured")));
+    let beside = report.text.split_once("predicted against measured").expect("below the tables").1;
+    let rows = named(named(section, "tbody")[0], "tr");
+    assert_eq!((rows.len(), beside.lines().count()), (2, 2 + 2 + 1), "{beside}");
+    for (row, line) in rows.into_iter().zip(beside.lines().skip(2)) {
+        for cell in named(row, "td")
+            .into_iter()
+            .map(words)
+            .flat_map(|cell| cell.split(" to ").map(String::from).collect::<Vec<_>>())
+        {
+            assert!(line.contains(&cell), "{cell} of {line}");
+        }
+    }
+    assert!(words(section).contains(beside.lines().last().expect("what is unfinished")));
+    assert!(!self::page().contains("id=\"measured\""));
 }
 
 #[test]
