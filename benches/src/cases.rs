@@ -201,7 +201,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
         Frequencies::IntelPstate => sched.cpufreq_add_update_util_hook(),
         Frequencies::Fixed | Frequencies::Hardware => {}
     }
-    LinuxSim::new(sched, Os::new(build.os), HZ)
+    LinuxSim::new(sched, Os::new(build.os, HZ))
 }
 
 fn scheduling_events<const COSTS: bool>(sim: &LinuxSim<COSTS>) -> u64 {

@@ -280,14 +280,14 @@ fn boot<const COSTS: bool>(
             Mistake::new(at, format!("the parameter profile: {refused}"), "a record of this version")
         })?;
     }
-    let mut os = Os::new(build.os);
+    let mut os = Os::new(build.os, setup.kernel.hz);
     os.irq.rules = build.irq;
     os.fs_rules = build.fs;
     if build.irq.time == IrqTime::On {
         sched.arch.set_irq_accounting();
     }
     os.set_seed(setup.seed);
-    let mut sim = LinuxSim::<COSTS>::new(sched, os, setup.kernel.hz);
+    let mut sim = LinuxSim::<COSTS>::new(sched, os);
     sim.start_cpufreq_threads();
     if setup.kernel.parameters.get("noise").is_some_and(|value| value == "1") {
         sim.start_noise(setup.seed, None);

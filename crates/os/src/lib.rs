@@ -93,8 +93,8 @@ pub struct Os {
     pub irq: irq::Irqs,
     rcu: rcu::Rcu,
     seed: u64,
-    /// 1 / HZ.
-    pub tick_period: Ps,
+    /// 1 / HZ: everybody's.
+    tick_period: Ps,
     net: Net,
     next_line: u32,
     /// What lies on lines that have names, from which one on: the name of each.
@@ -166,7 +166,8 @@ pub enum Step {
 }
 
 impl Os {
-    pub fn new(rules: OsRules) -> Os {
+    /// `hz` is the frequency of the tick.
+    pub fn new(rules: OsRules, hz: u32) -> Os {
         let mut os = Os {
             rules,
             pipes: Slots::new(),
@@ -180,7 +181,7 @@ impl Os {
             irq: irq::Irqs::default(),
             rcu: rcu::Rcu::default(),
             seed: 0,
-            tick_period: Ps::from_ns(4_000_000),
+            tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
             net: Net::new(rules.net),
             next_line: 0,
             line_names: Vec::new(),
@@ -200,6 +201,11 @@ impl Os {
     pub(crate) fn jiffies(&self, now: Ns) -> u64 {
         (now.0 * 1_000 + 999) / self.tick_period.0
     }
+    /// 1 / HZ.
+    pub fn tick_period(&self) -> Ps {
+        self.tick_period
+    }
+
 
     /// time.c: msecs_to_jiffies(), which rounds up.
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {

@@ -330,7 +330,7 @@ mod tests {
     /// Two CPUs whose unbound pool has two workers that have not run; the second is the first idle one.
     fn machine() -> (Sched<Still>, Os, PoolId, [TaskId; 2]) {
         let mut sched = Sched::new(Still, Boot::new(V4_15, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
-        let mut os = Os::new(OsRules::V4_15);
+        let mut os = Os::new(OsRules::V4_15, 250);
         let specs = os.workqueue_init(&[[CPU, CpuId(1)].into_iter().collect()]);
         let pool = specs.last().expect("unbound workers come last").pool;
         let workers = ["first", "second"].map(|comm| {

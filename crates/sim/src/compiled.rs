@@ -16,7 +16,7 @@ use units::{CpuId, Ns};
 #[expect(dead_code)]
 struct Entries<const COSTS: bool> {
     boot: fn(Hardware<COSTS>, Boot) -> Sched<Hardware<COSTS>>,
-    new: fn(Sched<Hardware<COSTS>>, Os, u32) -> LinuxSim<COSTS>,
+    new: fn(Sched<Hardware<COSTS>>, Os) -> LinuxSim<COSTS>,
     at: fn(&mut LinuxSim<COSTS>, Ns, Change),
     spawn: fn(&mut LinuxSim<COSTS>, CpuId, TaskSpec) -> TaskId,
     try_spawn: fn(&mut LinuxSim<COSTS>, CpuId, TaskSpec) -> Answer<TaskId>,

@@ -32,8 +32,7 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) cpus: PerCpu<Cpu>,
     pub(crate) queue: Tournament,
     pub(crate) tasks: Slots<Option<TaskContext>>,
-    pub(crate) tick_period: Ps,
-    /// Division by `tick_period`.
+    /// Division by the tick's period, which is the kernel's ([`Os::tick_period`]).
     pub(crate) ticks: Divisor,
     /// What the timers of sleeping fair tasks may be late, to fire together (`prctl(PR_SET_TIMERSLACK)`, 50 us by default).
     pub(crate) timer_slack: Ps,
@@ -101,17 +100,16 @@ const STOPPER_LOOK: Ps = Ps::from_ns(1000);
 const TIMER_SLACK: Ns = Ns(50_000);
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// A machine that has just booted: every CPU idle. `hz` is the frequency of the tick.
-    pub fn new(sched: S, os: Os, hz: u32) -> Sim<COSTS, S> {
-        let nr_cpus = sched.nr_cpus();
+    /// A machine that has just booted: every CPU idle.
+    pub fn new(sched: S, os: Os) -> Sim<COSTS, S> {
+        let (nr_cpus, tick_period) = (sched.nr_cpus(), os.tick_period());
         let mut sim = Sim {
             sched,
             os,
             cpus: PerCpu::from_fn(nr_cpus, |_| Cpu::new()),
             queue: Tournament::new(nr_cpus),
             tasks: Slots::new(),
-            tick_period: Ps(1_000_000_000_000 / u64::from(hz)),
-            ticks: Divisor::new(1_000_000_000_000 / u64::from(hz)),
+            ticks: Divisor::new(tick_period.0),
             timer_slack: TIMER_SLACK.into(),
             samples: Vec::new(),
             live_tasks: 0,
@@ -129,15 +127,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             refused: Vec::new(),
             refused_requests: Vec::new(),
         };
-        sim.os.tick_period = sim.tick_period;
-        sim.sched.arch_mut().set_tick(sim.tick_period);
+        sim.sched.arch_mut().set_tick(tick_period);
         for cpu in (0..nr_cpus).map(CpuId::new) {
             sim.sched.arch_mut().bring_up(cpu);
             sim.sched.idle_loop_enter(cpu);
             sim.sched.set_polling(cpu, true);
             // What booting took is over.
             sim.sched.arch_mut().begin(cpu, Ps::ZERO);
-            sim.cpus[cpu].tick_at = sim.tick_period;
+            sim.cpus[cpu].tick_at = tick_period;
             let outlook = sim.outlook(cpu, true);
             sim.sched.arch_mut().choose_idle(cpu, &outlook);
             sim.requeue(cpu);

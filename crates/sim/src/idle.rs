@@ -86,7 +86,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let until = |at: Ps| at.saturating_sub(this.idle_entrytime).ns().0.min(FAR_NS);
         let sleep_length_ns = match self.sched.arch().idle_rules().tick {
             // It is written as the tick stops, which has not happened here since ticks began to come one by one: a period.
-            TickStop::Always if keeps_time => self.tick_period.ns().0,
+            TickStop::Always if keeps_time => self.os.tick_period().ns().0,
             _ if may_stop && !keeps_time => until(timer),
             _ => until(timer.min(this.tick_at)),
         };
@@ -278,7 +278,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Ticks of all CPUs fall on the same multiples of the period, as exactly as the machine's timers are.
     pub(crate) fn next_tick(&self, cpu: CpuId, now: Ps) -> Ps {
         let tick = self.ticks.of(now.0) + 1;
-        let at = Ps(tick * self.tick_period.0);
+        let at = Ps(tick * self.os.tick_period().0);
         let jitter = self.sched.arch().prices.tick_jitter;
         if !COSTS || jitter == Ps::ZERO {
             return at;

@@ -190,9 +190,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// timer.c: schedule_timeout(): when a timeout of so many jiffies fires that is asked for on `cpu` now.
     pub(crate) fn timeout(&self, cpu: CpuId, jiffies: u64) -> Ps {
         let now = self.ticks.of(self.sched.arch().now(cpu).0);
-        let hz = (1_000_000_000_000 / self.tick_period.0) as u32;
+        let hz = (1_000_000_000_000 / self.os.tick_period().0) as u32;
         let at = schedule_timeout(self.os.irq.rules.wheel, now, jiffies, hz);
-        Ps(at * self.tick_period.0)
+        Ps(at * self.os.tick_period().0)
     }
 
     /// Runs `body` as the kernel function `path` on `cpu`.

@@ -96,12 +96,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         for source in SOURCES {
             let cpus = if source.per_cpu { nr_cpus } else { 1 };
             let all = Ns::from_ms(source.period_ms);
-            let jiffies = |time: Ns| Period::Jiffies((time.0 / self.tick_period.ns().0).max(1));
+            let jiffies = |time: Ns| Period::Jiffies((time.0 / self.os.tick_period().ns().0).max(1));
             let (period, haste) = match haste {
                 None => (jiffies(all), None),
                 Some(Haste { often, over }) => {
                     let short = Ns(all.0 / often);
-                    let period = if short < self.tick_period.ns() { Period::Time(short) } else { jiffies(short) };
+                    let period = if short < self.os.tick_period().ns() { Period::Time(short) } else { jiffies(short) };
                     (period, Some((over.clone(), jiffies(all))))
                 }
             };

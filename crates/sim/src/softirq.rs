@@ -190,7 +190,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.softirq_enter(cpu);
         self.within(cpu, paths::DO_SOFTIRQ, |sim| {
             let jiffies = |sim: &Self| sim.ticks.of(sim.sched.arch().now(cpu).0);
-            let end = jiffies(sim) + MAX_SOFTIRQ_TIME.0.div_ceil(sim.tick_period.0);
+            let end = jiffies(sim) + MAX_SOFTIRQ_TIME.0.div_ceil(sim.os.tick_period().0);
             let mut max_restart = MAX_SOFTIRQ_RESTART;
             loop {
                 for vector in sim.os.irq.take_pending(cpu) {

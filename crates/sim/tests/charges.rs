@@ -260,7 +260,7 @@ fn latencytop_pays_for_itself_and_for_schedstats() {
 /// How many locked instructions who writes three pages into a pipe and reads them again executes beside the mutex.
 fn locked_in_a_pipe(slots: PipeSlots) -> usize {
     let (mut sched, waker, _) = waker_and_wakee("v6.1", "tunable");
-    let mut os = Os::new(OsRules { slots, ..OsRules::V6_1 });
+    let mut os = Os::new(OsRules { slots, ..OsRules::V6_1 }, 250);
     let pipe = os.create_pipe();
     sched.arch.listening = true;
     for mut call in [Syscall::Write, Syscall::Read].map(|call| call(PipeCall::new(pipe, 3 * PAGE_SIZE))) {
@@ -279,7 +279,7 @@ fn a_pipes_slots_are_moved_under_the_readers_lock_from_v5_5_to_v6_6() {
 /// How often each of two sends to a reader who sleeps looks at the reader, who does not run meanwhile.
 fn looks_at_a_sleeping_reader(net: NetRules) -> [usize; 2] {
     let (mut sched, waker, wakee) = waker_and_wakee("v4.15", "tunable");
-    let mut os = Os::new(OsRules { net, ..OsRules::V4_15 });
+    let mut os = Os::new(OsRules { net, ..OsRules::V4_15 }, 250);
     let (from, to) = os.connect(Transport::Tcp { nodelay: true }, Buffers::default());
     sched.wake(CpuId(0), wakee, WakeFlags::NONE);
     assert_eq!(Scheduler::schedule(&mut sched, CpuId(1), false), Some(wakee));

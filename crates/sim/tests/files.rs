@@ -101,7 +101,7 @@ fn mounted_at(
     let mut hardware = Hardware::new(topology.clone(), Prices::free(), kernel.layout(), IdleRules::V4_15, 1);
     hardware.set_sink(Box::new(sleeps.clone()));
     let boot = Boot::new(kernel, topology.cpu_topology(), hz);
-    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(os), hz);
+    let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(os, hz));
     sim.os.fs_rules = rules;
     sim.os.irq.rules = IrqRules { wheel, ..IrqRules::V6_1 };
     let (write, flush) = (Ns(50_000), Ns(200_000));

@@ -82,9 +82,9 @@ pub fn machine_of(
         hardware.set_irq_accounting();
     }
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    let mut os = Os::new(OsRules { preempt: Preempt::None, ..OsRules::V6_1 });
+    let mut os = Os::new(OsRules { preempt: Preempt::None, ..OsRules::V6_1 }, 250);
     os.irq.rules = rules;
-    Sim::new(Sched::new(hardware, boot), os, 250)
+    Sim::new(Sched::new(hardware, boot), os)
 }
 
 pub fn finish(sim: &mut LinuxSim<true>) {

@@ -44,7 +44,7 @@ fn machine(topology: &Topology, prices: Prices) -> LinuxSim<true> {
     let hardware = Hardware::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
     let boot = Boot::new(V6_1, topology.cpu_topology(), 250);
     let rules = OsRules { preempt: Preempt::None, ..OsRules::V6_1 };
-    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
+    Sim::new(Sched::new(hardware, boot), Os::new(rules, 250))
 }
 
 /// A task that works for `ms` milliseconds on its CPU.

@@ -32,5 +32,5 @@ fn booted<const COSTS: bool>(shape: &str, prices: Prices, rules: OsRules) -> Lin
     let topology = from_synthetic(shape, "test", Numbering::LinuxX86).expect("a valid machine");
     let hardware = Hardware::new(topology.clone(), prices, V6_1.layout(), IdleRules::V4_15, 1);
     let boot = Boot::new(V6_1, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
+    Sim::new(Sched::new(hardware, boot), Os::new(rules, 250))
 }

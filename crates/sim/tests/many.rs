@@ -32,7 +32,7 @@ fn more_tasks_than_the_hosts_caches_hold_run_to_their_end() {
         let hardware = Hardware::<true>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
         let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
         let rules = OsRules { preempt: Preempt::None, ..OsRules::V6_12 };
-        let mut sim: LinuxSim<true> = Sim::new(Sched::new(hardware, boot), Os::new(rules), 250);
+        let mut sim: LinuxSim<true> = Sim::new(Sched::new(hardware, boot), Os::new(rules, 250));
         for _ in 0..MANY_TASKS / 2 + 10 {
             let (there, back) = (sim.os.create_pipe(), sim.os.create_pipe());
             sim.spawn(CpuId(0), player(back, there, true));
@@ -51,7 +51,7 @@ fn each_of_many_names_is_one_in_profiles() {
     let topology = from_synthetic("pack:1 l3:1 core:1 pu:1", "test", Numbering::LinuxX86).expect("valid");
     let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
     let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
-    let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12), 250);
+    let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12, 250));
     let ends = || Steps([Op::Exit].into_iter());
     for name in 1..NAMES {
         sim.spawn(CpuId(0), TaskSpec::new(&format!("task{name}"), ends()));
@@ -70,7 +70,7 @@ fn who_wants_to_look_meanwhile_is_let_though_no_time_passes() {
     let build = || {
         let hardware = Hardware::<false>::new(topology.clone(), Prices::free(), V6_12.layout(), IdleRules::V6_12, 1);
         let boot = Boot::new(V6_12, topology.cpu_topology(), 250);
-        let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12), 250);
+        let mut sim: LinuxSim<false> = Sim::new(Sched::new(hardware, boot), Os::new(OsRules::V6_12, 250));
         let cpus = |cpu| Some(units::CpuMask::single(CpuId(cpu)));
         for cpu in [0, 0, 1] {
             let yields = (0..10_000).map(|_| Op::Yield).chain([Op::WorkFor(Ns::from_ms(1))]);

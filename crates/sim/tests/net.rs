@@ -31,7 +31,7 @@ fn machine_of(cpus: &str, net: NetRules, preempt: Preempt, sink: Option<Box<dyn 
         hardware.set_sink(sink);
     }
     let boot = Boot::new(kernel, topology.cpu_topology(), 250);
-    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { preempt, net, ..OsRules::V4_15 }), 250)
+    Sim::new(Sched::new(hardware, boot), Os::new(OsRules { preempt, net, ..OsRules::V4_15 }, 250))
 }
 
 /// A program made of a closure: the number of its step, and the last outcome.

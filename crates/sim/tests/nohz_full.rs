@@ -64,7 +64,7 @@ fn machine_of(kernel: Kernel, prices: Prices, idle: IdleRules, sink: Option<Box<
     let mut sched = Sched::new(hardware, boot);
     sched.tick_nohz_full_setup(&[CpuId(0), CPU1, CpuId(2), CpuId(3)].into_iter().collect());
     assert!(!sched.tick_nohz_full_cpu(CPU0), "who boots keeps the time");
-    Sim::new(sched, Os::new(OsRules::V4_5), HZ as u32)
+    Sim::new(sched, Os::new(OsRules::V4_5, HZ as u32))
 }
 
 /// Ticks of the second CPU in ten seconds of these policies, each a task that never sleeps.

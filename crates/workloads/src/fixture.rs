@@ -190,5 +190,5 @@ fn boot_by<const COSTS: bool>(
         hardware.set_sink(sink);
     }
     let boot = Boot { sysctl: Sysctl::new(cpus), ..Boot::new(kernel, topology.cpu_topology(), 250) };
-    Sim::new(Sched::new(hardware, boot), Os::new(rules), 250)
+    Sim::new(Sched::new(hardware, boot), Os::new(rules, 250))
 }

@@ -434,15 +434,17 @@ impl Case {
         let preempt = administration.map_or(Preempt::None, |it| it.preempt);
         let mut sim = Sim::new(
             sched,
-            Os::new(OsRules {
-                pipe: self.pipes,
-                preempt,
-                migration_limit,
-                net: NetRules::V4_5,
-                pi: PiRules::V4_5,
-                ..OsRules::V4_5
-            }),
-            self.hz,
+            Os::new(
+                OsRules {
+                    pipe: self.pipes,
+                    preempt,
+                    migration_limit,
+                    net: NetRules::V4_5,
+                    pi: PiRules::V4_5,
+                    ..OsRules::V4_5
+                },
+                self.hz,
+            ),
         );
         let mut features = kernel.features;
         for &(at, switch) in administration.iter().flat_map(|it| &it.changes) {

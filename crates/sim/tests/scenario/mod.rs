@@ -267,7 +267,7 @@ impl Scenario {
         };
         let mut sched = Sched::new(hardware, boot);
         sched.tick_nohz_full_setup(&self.nohz_full);
-        Sim::new(sched, Os::new(os), self.hz)
+        Sim::new(sched, Os::new(os, self.hz))
     }
 }
 

@@ -47,15 +47,17 @@ impl<const COSTS: bool> Ran<COSTS> {
         let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), 250) };
         let mut sim = Sim::new(
             Sched::new(hardware, boot),
-            Os::new(OsRules {
-                pipe: PipeRules::Single,
-                preempt: Preempt::None,
-                migration_limit: MigrationLimit::None,
-                net: NetRules::V4_5,
-                pi: os::sync::rtmutex::PiRules::V4_15,
-                ..OsRules::V4_5
-            }),
-            250,
+            Os::new(
+                OsRules {
+                    pipe: PipeRules::Single,
+                    preempt: Preempt::None,
+                    migration_limit: MigrationLimit::None,
+                    net: NetRules::V4_5,
+                    pi: os::sync::rtmutex::PiRules::V4_15,
+                    ..OsRules::V4_5
+                },
+                250,
+            ),
         );
         let rt_app = instance(application, cores).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {
