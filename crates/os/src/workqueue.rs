@@ -8,8 +8,8 @@
 //! When a worker sleeps in the middle of its work and its bound pool has more to do, another one of the pool takes over.
 //!
 //! Modelled: two workers for each bound pool of normal priority, where one kind of work sleeps, one for each of high priority, whose work never
-//! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, limits of queues (`max_active`), pods that change as CPUs go and
-//! come.
+//! does, and [`UNBOUND_WORKERS`] for each pod. Absent: the creation of workers on demand, rescuers, CPU-intensive work, limits of queues (`max_active`) but
+//! for that of one ([`Workqueues::conversion_active`]), pods that change as CPUs go and come.
 
 use crate::block::BioId;
 use crate::kthread::driver_waits;
@@ -137,6 +137,12 @@ pub struct Workqueues {
     pools: Vec<Pool>,
     /// Of which pod each CPU is.
     pod_of: Vec<u32>,
+    /// The queue of ext4's conversions, of which one is done at a time (fs/ext4/super.c: its `max_active` is 1): whether one is under way or in a
+    /// pool, and those that wait for it.
+    ///
+    /// Differs: since v6.9 each node does one at a time.
+    conversion_active: bool,
+    inactive_conversions: VecDeque<BioId>,
 }
 
 impl Workqueues {
@@ -215,6 +221,29 @@ impl Os {
         sched.arch_mut().unlock(cpu, pool.line);
     }
 
+    /// The same of a conversion of ext4's: while one is active, it comes to no pool.
+    #[doc(alias = "__queue_work")]
+    pub(crate) fn queue_conversion<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, bio: BioId) {
+        if !std::mem::replace(&mut self.workqueues.conversion_active, true) {
+            return self.queue_work(sched, cpu, Queue::Unbound, Work::ConvertUnwritten(bio));
+        }
+        let id = self.workqueues.id(Queue::Unbound, cpu);
+        let line = self.workqueues.pool(id).line;
+        charge(sched, cpu, paths::QUEUE_WORK);
+        sched.arch_mut().lock(cpu, line);
+        self.workqueues.inactive_conversions.push_back(bio);
+        sched.arch_mut().unlock(cpu, line);
+    }
+
+    /// workqueue.c: pwq_dec_nr_in_flight() of that queue, at the end of a conversion: the next one comes to the pool of the worker, who looks
+    /// there at once.
+    fn conversion_done(&mut self, pool: PoolId) {
+        match self.workqueues.inactive_conversions.pop_front() {
+            Some(bio) => self.workqueues.pool(pool).items.push_back(Work::ConvertUnwritten(bio)),
+            None => self.workqueues.conversion_active = false,
+        }
+    }
+
     /// workqueue.c: worker_thread(): does what there is to do, and sleeps.
     pub(crate) fn worker_thread<S: Scheduler>(
         &mut self,
@@ -236,6 +265,9 @@ impl Os {
                 work => (work, self.fs_work(sched, cpu, task, work)),
             };
             if let Step::Done(_) = step {
+                if let Work::ConvertUnwritten(_) = work {
+                    self.conversion_done(worker.pool);
+                }
                 continue;
             }
             worker.work = Some(work);
@@ -357,6 +389,29 @@ mod tests {
         assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), Some(Work::Requeue));
         assert_eq!(os.next_work(&mut sched, CPU, first, &mut worker), None);
         assert_eq!(os.workqueues.pool(pool).idle, [next, first], "whoever becomes idle is the first to be asked");
+    }
+
+    #[test]
+    fn conversions_of_ext4_are_done_one_at_a_time() {
+        let (mut sched, mut os, pool, [other, first]) = machine();
+        let [one, two, three] = [0, 1, 2].map(BioId);
+        for bio in [one, two, three] {
+            os.queue_conversion(&mut sched, CPU, bio);
+        }
+        let mut workers = [Worker::new(pool), Worker::new(pool)];
+        assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), Some(Work::ConvertUnwritten(one)));
+        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), None, "though it sleeps there");
+        for bio in [two, three] {
+            os.conversion_done(pool);
+            assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), Some(Work::ConvertUnwritten(bio)));
+        }
+        // Other queues' work is done meanwhile.
+        os.queue_work(&mut sched, CPU, Queue::Unbound, Work::Requeue);
+        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), Some(Work::Requeue));
+        os.conversion_done(pool);
+        assert_eq!(os.next_work(&mut sched, CPU, first, &mut workers[0]), None);
+        os.queue_conversion(&mut sched, CPU, one);
+        assert_eq!(os.next_work(&mut sched, CPU, other, &mut workers[1]), Some(Work::ConvertUnwritten(one)));
     }
 
     #[test]

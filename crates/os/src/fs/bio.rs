@@ -264,7 +264,7 @@ impl Os {
         match bio.kind {
             // ext4/page-io.c: ext4_add_complete_io()
             BioKind::Data { fresh: true, .. } if !xfs && unwritten => {
-                self.queue_work(sched, cpu, Queue::Unbound, Work::ConvertUnwritten(id));
+                self.queue_conversion(sched, cpu, id);
             }
             BioKind::Data { fresh: true, .. } if xfs => {
                 self.queue_work(sched, cpu, Queue::Bound, Work::EndIo(id));
