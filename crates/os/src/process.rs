@@ -83,7 +83,7 @@ impl Os {
             charge(sched, cpu, work);
         }
         sched.exit_signals(cpu);
-        self.sync.exit(task);
+        self.futex_exit_release(sched, cpu, task);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
         if let Some(parent) = process.parent

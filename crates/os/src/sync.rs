@@ -155,18 +155,15 @@ impl SyncCall {
     }
 }
 
-impl Sync {
-    /// A task ends.
-    pub(crate) fn exit(&mut self, task: TaskId) {
-        let plain = self.mutexes.iter_mut().map(|mutex| &mut mutex.owner);
-        let pi = self.pi_mutexes.iter_mut().map(|mutex| &mut mutex.owner);
-        for owner in plain.chain(pi).filter(|owner| **owner == Some(task)) {
-            *owner = Some(GONE);
+impl Os {
+    /// futex/core.c: futex_exit_release(): what a task holds when it ends stays taken, but for what others wait for in the kernel.
+    pub(crate) fn futex_exit_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        self.exit_pi_state_list(sched, cpu, task);
+        for mutex in self.sync.mutexes.iter_mut().filter(|mutex| mutex.owner == Some(task)) {
+            mutex.owner = Some(GONE);
         }
     }
-}
 
-impl Os {
     pub fn create_mutex(&mut self) -> MutexId {
         let line = self.allocate_named(&["mutex: word, waiters"]);
         self.sync.mutexes.push(Mutex { line, owner: None, contended: false, waiters: FutexQueue::default() });

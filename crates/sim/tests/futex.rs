@@ -118,3 +118,23 @@ fn what_a_task_held_when_it_ended_is_not_its_numbers_next_owners() {
         assert!(sim.samples[0].at < Ns::from_ms(100), "inherits: {inherits}: {:?}", sim.samples[0].at);
     }
 }
+
+#[test]
+fn a_mutex_that_lends_priority_goes_to_its_first_waiter_when_the_owner_ends() {
+    for inherits in [false, true] {
+        let mut sim = machine();
+        let mutex = if inherits { sim.os.create_pi_mutex() } else { sim.os.create_mutex() };
+        spawn(&mut sim, 0, SchedAttr::NORMAL, [lock(mutex), Op::SleepUntil(Ns::from_ms(20))]);
+        for (series, attr) in [(1, SchedAttr::NORMAL), (2, fifo(20))] {
+            let report = Op::Report { series, value: 0 };
+            spawn(&mut sim, u64::from(series), attr, [lock(mutex), report, unlock(mutex)]);
+        }
+        let end = sim.run(Ns::from_ms(1_000));
+        if inherits {
+            assert_eq!((end, order(&sim)), (End::Finished, vec![2, 1]));
+            assert!(sim.samples[0].at >= Ns::from_ms(20), "{:?}", sim.samples);
+        } else {
+            assert_eq!(end, End::Deadlock { sleeping: 2 });
+        }
+    }
+}

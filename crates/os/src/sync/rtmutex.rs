@@ -281,10 +281,17 @@ impl Os {
             return Step::Done(0);
         }
         charge(sched, cpu, paths::FUTEX_WAKE);
+        self.rt_mutex_futex_unlock(sched, cpu, task, lock);
+        Step::Done(0)
+    }
+
+    /// rtmutex_api.c: rt_mutex_futex_unlock(): the first waiter is woken, if there is one still.
+    fn rt_mutex_futex_unlock<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId, lock: usize) {
+        let mutex = &mut self.sync.pi_mutexes[lock];
         mutex.owner = None;
         let Some(next) = mutex.rt_mutex_top_waiter() else {
             mutex.contended = false;
-            return Step::Done(0);
+            return;
         };
         match self.rules.pi.deboost {
             Deboost::WakeFirst => {
@@ -296,6 +303,24 @@ impl Os {
                 sched.wake(cpu, next, WakeFlags::NONE);
             }
         }
-        Step::Done(0)
+    }
+
+    /// futex/core.c: exit_pi_state_list(), of a task that ends: mutexes that others wait for go to the first of them. Of one that nobody waits for
+    /// the kernel knows nothing, and it stays taken.
+    ///
+    /// Differs: FUTEX_OWNER_DIED, which the next owner finds in the word, is not there: its program goes on.
+    pub(super) fn exit_pi_state_list<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        for lock in 0..self.sync.pi_mutexes.len() {
+            let mutex = &mut self.sync.pi_mutexes[lock];
+            if mutex.owner != Some(task) {
+                continue;
+            }
+            if mutex.waiters.is_empty() {
+                mutex.owner = Some(GONE);
+                continue;
+            }
+            charge(sched, cpu, paths::FUTEX_WAKE);
+            self.rt_mutex_futex_unlock(sched, cpu, task, lock);
+        }
     }
 }
