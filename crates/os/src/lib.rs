@@ -132,6 +132,10 @@ pub enum Syscall {
     Wait {
         queued: bool,
     },
+    /// The end of vfork().
+    Vfork {
+        child: TaskId,
+    },
     Sync(SyncCall),
     Fs(fs::FsCall),
     /// A worker's turns, which never end.
@@ -197,15 +201,15 @@ impl Os {
         self.memory.set_seed(seed);
     }
 
-    /// `jiffies` at a time of the simulated clock: its nanoseconds are rounded down, and a jiffy may begin in the middle of one.
-    pub(crate) fn jiffies(&self, now: Ns) -> u64 {
-        (now.0 * 1_000 + 999) / self.tick_period.0
-    }
     /// 1 / HZ.
     pub fn tick_period(&self) -> Ps {
         self.tick_period
     }
 
+    /// `jiffies` at a time of the simulated clock: its nanoseconds are rounded down, and a jiffy may begin in the middle of one.
+    pub(crate) fn jiffies(&self, now: Ns) -> u64 {
+        (now.0 * 1_000 + 999) / self.tick_period.0
+    }
 
     /// time.c: msecs_to_jiffies(), which rounds up.
     pub(crate) fn msecs_to_jiffies(&self, ms: u64) -> u64 {
@@ -257,6 +261,7 @@ impl Os {
             Syscall::Timeout { .. } => return &[SCHEDULE_TIMEOUT],
             Syscall::BlockIo { .. } => return &[ENTRY_SYSCALL, SYS_READ, BLKDEV_DIRECT_IO],
             Syscall::Wait { .. } => return &[ENTRY_SYSCALL, SYS_WAIT4],
+            Syscall::Vfork { .. } => return &[ENTRY_SYSCALL, DO_FORK],
             Syscall::Sync(_) if asleep => return &[FUTEX_WAIT],
             Syscall::Fs(_) => return &[ENTRY_SYSCALL],
             Syscall::Worker(_) | Syscall::Kjournald2(_) | Syscall::Xfsaild(_) | Syscall::Sugov(_) => return &[],
@@ -282,6 +287,7 @@ impl Os {
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
+            Syscall::Vfork { child } => self.wait_for_vfork_done(sched, cpu, task, *child),
             Syscall::Sync(call) => self.sync_call(sched, cpu, task, call),
             Syscall::Fs(call) => self.fs_call(sched, cpu, task, call),
             Syscall::Worker(worker) => self.worker_thread(sched, cpu, task, worker),

@@ -8,6 +8,7 @@ use sched::layout::{Line, Region};
 use sched::sched::{TaskId, WakeFlags};
 use sched::scheduler::Scheduler;
 use sched::trace::Event;
+use std::collections::BTreeMap;
 use units::CpuId;
 
 /// One process as its relatives see it.
@@ -18,6 +19,17 @@ struct Process {
     /// Dead children nobody has waited for.
     zombies: u32,
     wait_chldexit: WaitQueue,
+    /// `vfork_done`: its parent waits until it executes another program or exits.
+    vfork_done: Option<TaskId>,
+}
+
+/// Whose a new task is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Relation {
+    /// A process or a thread, for whose end its parent waits where it wants to.
+    Child,
+    /// A process that has its parent's memory until it executes another program or exits, for which that one waits (`CLONE_VFORK`).
+    Vfork,
 }
 
 /// The process tree, by task number.
@@ -26,12 +38,18 @@ pub struct Processes {
     processes: Vec<Option<Process>>,
     /// The line of each number's wait queue: a new process takes over the memory of the last one of its number.
     lines: Vec<Line>,
+    /// Completions for which parents wait in vfork(): the child, and who sleeps there.
+    vforks: Vec<(TaskId, WaitQueue)>,
+    /// Where those lie, on the stack of each number that has called it.
+    stacks: BTreeMap<TaskId, Line>,
     pub(crate) tasklist_lock: Line,
 }
 
 impl Default for Processes {
     fn default() -> Processes {
-        Processes { processes: Vec::new(), lines: Vec::new(), tasklist_lock: Line { region: Region::Os, index: 0 } }
+        let tasklist_lock = Line { region: Region::Os, index: 0 };
+        let (vforks, stacks) = (Vec::new(), BTreeMap::new());
+        Processes { processes: Vec::new(), lines: Vec::new(), vforks, stacks, tasklist_lock }
     }
 }
 
@@ -56,7 +74,7 @@ impl Os {
         sched: &mut S,
         cpu: CpuId,
         parent: Option<TaskId>,
-        child: TaskId,
+        (child, relation): (TaskId, Relation),
         work: Option<Path>,
     ) {
         if let Some(parent) = parent {
@@ -73,7 +91,51 @@ impl Os {
             self.processes.processes.push(None);
         }
         let wait_chldexit = WaitQueue::new(self.processes.lines[child.index()]);
-        self.processes.processes[child.index()] = Some(Process { parent, children: 0, zombies: 0, wait_chldexit });
+        let vfork_done = parent.filter(|_| relation == Relation::Vfork);
+        if let Some(parent) = vfork_done {
+            let line = match self.processes.stacks.get(&parent) {
+                Some(&line) => line,
+                None => self.allocate_named(&["vfork(): completion"]),
+            };
+            self.processes.stacks.insert(parent, line);
+            self.processes.vforks.push((child, WaitQueue::new(line)));
+        }
+        self.processes.processes[child.index()] =
+            Some(Process { parent, children: 0, zombies: 0, wait_chldexit, vfork_done });
+    }
+
+    /// kernel/fork.c: wait_for_vfork_done(), which no signal but a deadly one ends. The outcome is the child's number.
+    pub(crate) fn wait_for_vfork_done<S: Scheduler>(
+        &mut self,
+        sched: &mut S,
+        cpu: CpuId,
+        task: TaskId,
+        child: TaskId,
+    ) -> Step {
+        let line = self.processes.stacks[&task];
+        match self.processes.vforks.iter_mut().find(|(of, _)| *of == child) {
+            Some((_, completion)) => {
+                completion.prepare_uninterruptible(sched, cpu, task, true);
+                Step::Sleep { until: None }
+            }
+            None => {
+                // do_wait_for_common(), which looks again under the lock.
+                sched.arch_mut().lock(cpu, line);
+                sched.arch_mut().unlock(cpu, line);
+                Step::Done(child.0.into())
+            }
+        }
+    }
+
+    /// kernel/fork.c: mm_release(), of who executes another program or exits: complete_vfork_done(), whose wakeup is not a sync one.
+    ///
+    /// Differs: who joins a thread is not woken here, by its futex, but as a parent is.
+    pub fn mm_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
+        if self.processes.get(task).vfork_done.take().is_some() {
+            let at = self.processes.vforks.iter().position(|(of, _)| *of == task).expect("it was begun");
+            let (_, mut completion) = self.processes.vforks.swap_remove(at);
+            completion.wake_up(sched, cpu, WakeFlags::NONE, 1);
+        }
     }
 
     /// kernel/exit.c: do_exit() up to the end of exit_notify(): the running task becomes a zombie and its parent is woken if it waits.
@@ -84,6 +146,7 @@ impl Os {
         }
         sched.exit_signals(cpu);
         self.futex_exit_release(sched, cpu, task);
+        self.mm_release(sched, cpu, task);
         sched.arch_mut().lock(cpu, self.processes.tasklist_lock);
         let process = self.processes.processes[task.index()].take().expect("a task exits once");
         if let Some(parent) = process.parent

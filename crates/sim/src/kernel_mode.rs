@@ -71,7 +71,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             return Err(op);
         }
         let (path, pieces) = match &op {
-            Op::Fork(spec) if spec.memory == AddressSpace::Parent => (paths::DO_CLONE_THREAD, PIECES_OF_CLONE),
+            Op::Fork(spec) if matches!(spec.memory, AddressSpace::Parent | AddressSpace::Borrowed) => {
+                (paths::DO_CLONE_THREAD, PIECES_OF_CLONE)
+            }
             Op::Fork(_) => (paths::DO_FORK, PIECES),
             Op::Exit => (paths::DO_EXIT, PIECES),
             _ => return Err(op),

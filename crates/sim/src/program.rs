@@ -191,6 +191,10 @@ pub enum AddressSpace {
     Own,
     /// A thread of the task that starts it.
     Parent,
+    /// Its parent's until it executes another program ([`Op::Exec`]) or exits, for which that one waits: vfork(), and what posix_spawn() does.
+    ///
+    /// Differs: the two switch as if they had two.
+    Borrowed,
     /// That of the others with the same number: clone(CLONE_VM) by one of them, whoever its relatives are.
     Joined(u32),
     /// None: a kernel thread.

@@ -14,6 +14,7 @@ use os::kthread::Sugov;
 use os::net::NetCall;
 use os::net::poll::EpollCall;
 use os::pipe::PipeCall;
+use os::process::Relation;
 use os::sync::SyncCall;
 use os::timer_wheel::TimerSlack;
 use os::workqueue::Worker;
@@ -124,8 +125,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if let Some(session) = session {
             self.sched.set_session(cpu, task, session);
         }
-        let work = if leader.is_some() { paths::DO_CLONE_THREAD } else { paths::DO_FORK };
-        self.os.fork(&mut self.sched, cpu, leader.or(parent), task, (!paid).then_some(work));
+        let borrows = spec.memory == AddressSpace::Borrowed;
+        let relation = if borrows { Relation::Vfork } else { Relation::Child };
+        let work = if borrows || leader.is_some() { paths::DO_CLONE_THREAD } else { paths::DO_FORK };
+        self.os.fork(&mut self.sched, cpu, leader.or(parent), (task, relation), (!paid).then_some(work));
         self.os.memory.mpol_dup(parent, task);
         self.tasks.grow_with(task.index() + 1, || None);
         let last = self.started(cpu);
@@ -235,6 +238,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::Dying => self.finish_exit(cpu, task),
             Pending::Executed => {
                 self.context(task).pending = Pending::Nothing;
+                self.os.mm_release(&mut self.sched, cpu, task);
                 self.sched.executed(cpu);
                 return self.step_task(cpu, task);
             }
@@ -353,14 +357,23 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         goes_on
     }
 
+    /// A task starts another, and waits for it where that has its memory.
+    fn forked(&mut self, cpu: CpuId, task: TaskId, spec: TaskSpec, paid: bool) {
+        let borrows = spec.memory == AddressSpace::Borrowed;
+        let forked = self.fork_task(cpu, Some(task), spec, paid);
+        let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
+        self.note_refusal(cpu, task, forked.as_ref().err(), || "another task".to_string());
+        let value = forked.as_ref().map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
+        self.context(task).last.value = value;
+        if let Some(child) = forked.ok().filter(|_| borrows) {
+            self.context(task).pending = Pending::Syscall(Syscall::Vfork { child });
+        }
+    }
+
     fn acted(&mut self, cpu: CpuId, task: TaskId, op: Op, paid: bool) -> bool {
         match op {
             Op::Fork(spec) => {
-                let forked = self.fork_task(cpu, Some(task), *spec, paid);
-                let forked = forked.inspect(|&child| self.sched.wake_up_new_task(cpu, child));
-                self.note_refusal(cpu, task, forked.as_ref().err(), || "another task".to_string());
-                let value = forked.map_or_else(|refusal| refusal.value() as u64, |child| child.0.into());
-                self.context(task).last.value = value;
+                self.forked(cpu, task, *spec, paid);
                 true
             }
             Op::Yield => {

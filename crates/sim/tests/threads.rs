@@ -1,4 +1,4 @@
-//! Threads whose process's first one is gone.
+//! Threads and processes, and who waits for them.
 
 use crate::booted;
 use machine::prices::Prices;
@@ -41,4 +41,29 @@ fn a_thread_that_outlives_the_first_starts_others_and_waits_for_them() {
         assert_eq!(sim.run(Ns::from_ms(100)), End::Finished, "another: {another}");
         assert_eq!(sim.samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [1], "another: {another}");
     }
+}
+
+/// What `starter` reports at the end of each of its steps, in ms.
+fn reports(steps: Vec<Op>) -> Vec<u64> {
+    let mut sim = machine();
+    let steps = steps.into_iter().flat_map(|step| [step, Op::Report { series: 0, value: 0 }]).collect::<Vec<_>>();
+    sim.spawn(CpuId(0), TaskSpec::new("starter", Steps(steps.into_iter())));
+    assert_eq!(sim.run(Ns::from_ms(100)), End::Finished);
+    sim.samples.iter().map(|sample| sample.at.0 / 1_000_000).collect()
+}
+
+#[test]
+fn who_calls_vfork_waits_for_another_program_or_the_end() {
+    let child = |memory, steps: Vec<Op>| {
+        Op::Fork(Box::new(TaskSpec { memory, ..TaskSpec::new("child", Steps(steps.into_iter())) }))
+    };
+    let ms = |ms| Op::WorkFor(Ns::from_ms(ms));
+    let executes = || vec![ms(5), Op::Exec, ms(3)];
+    assert_eq!(reports(vec![child(AddressSpace::Own, executes()), Op::Wait]), [0, 8]);
+    assert_eq!(reports(vec![child(AddressSpace::Borrowed, executes()), Op::Wait]), [5, 8]);
+    // Without another program; it waits in its turn, and is waited for.
+    let grandchild = child(AddressSpace::Borrowed, vec![ms(2)]);
+    assert_eq!(reports(vec![child(AddressSpace::Borrowed, vec![ms(1), grandchild, ms(1)]), Op::Wait]), [4, 4]);
+    // Again and again by one.
+    assert_eq!(reports((0..3).map(|_| child(AddressSpace::Borrowed, executes())).collect()), [5, 10, 15]);
 }
