@@ -157,6 +157,8 @@ impl SyncCall {
 
 impl Os {
     /// futex/core.c: futex_exit_release(): what a task holds when it ends stays taken, but for what others wait for in the kernel.
+    ///
+    /// Differs: no mutex is robust.
     pub(crate) fn futex_exit_release<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, task: TaskId) {
         self.exit_pi_state_list(sched, cpu, task);
         for mutex in self.sync.mutexes.iter_mut().filter(|mutex| mutex.owner == Some(task)) {
