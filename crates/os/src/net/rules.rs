@@ -266,8 +266,8 @@ pub fn truesize(head: u32) -> u32 {
     (head + SKB_SHARED_INFO).next_power_of_two() + SKB
 }
 
-/// skbuff.h: SKB_SMALL_HEAD_SIZE: a head for MAX_TCP_HEADER and no data, from its own slab.
-const SMALL_HEAD: u32 = MAX_TCP_HEADER + SKB_SHARED_INFO;
+/// skbuff.c: SKB_SMALL_HEAD_SIZE: a head for GRO_MAX_HEAD_PAD and no data, from its own slab (6.12.y, since 14ad6ed30a10; MAX_TCP_HEADER before).
+const SMALL_HEAD: u32 = 384 + SKB_SHARED_INFO;
 
 impl Payload {
     /// skb->truesize of a segment that is still empty, with room for `linear` bytes of data in its head.

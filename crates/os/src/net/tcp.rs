@@ -30,6 +30,8 @@ const TCP_INIT_CWND: u32 = 10;
 const TCP_MSS_DEFAULT: u32 = 536;
 /// TCP_ATO_MIN and TCP_DELACK_MIN: HZ / 25.
 const TCP_ATO_MIN: Ns = Ns::from_ms(40);
+/// HZ / 5.
+const TCP_RTO_MIN: Ns = Ns::from_ms(200);
 /// tcp_rmem[2] and tcp_wmem[2], as a machine with some GB of memory sets them.
 const TCP_RMEM_MAX: u32 = 6 << 20;
 const TCP_WMEM_MAX: u32 = 4 << 20;
@@ -189,6 +191,9 @@ pub(crate) struct TcpSock {
     prequeue_memory: u32,
     ucopy: Option<Ucopy>,
     icsk_ack: Ack,
+    /// ICSK_TIME_PROBE0: when the window is probed that has no room for the next segment, and by how many bits longer that takes each time.
+    probe0: Option<Ns>,
+    icsk_backoff: u32,
     /// RCV_SHUTDOWN: the peer's FIN has come.
     fin_received: bool,
 }
@@ -330,6 +335,8 @@ impl TcpSock {
             prequeue_memory: 0,
             ucopy: None,
             icsk_ack: Ack::default(),
+            probe0: None,
+            icsk_backoff: 0,
             fin_received: false,
         }
     }
@@ -403,7 +410,10 @@ impl Net {
         if self.rules.wait_event == WaitEvent::Woken {
             sched.set_current_state(cpu, TaskState::Interruptible);
         }
-        Step::Sleep { until: self.tcp[sk as usize].icsk_ack.timeout }
+        let tp = &self.tcp[sk as usize];
+        Step::Sleep {
+            until: [tp.icsk_ack.timeout, tp.probe0, self.tcp[tp.peer as usize].probe0].into_iter().flatten().min(),
+        }
     }
 
     /// Leaves it without having slept.

@@ -1,7 +1,7 @@
 //! tcp_ipv4.c and tcp_input.c: what becomes of a segment that arrives.
 
 use super::output::Nagle;
-use super::{Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock, Ucopy};
+use super::{Ack, Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TCP_RTO_MIN, TcpPacket, TcpSock, Ucopy};
 use crate::net::Net;
 use crate::net::rules::{FullSegment, Payload, Prequeue, Prune};
 use crate::{charge, paths, within};
@@ -234,15 +234,16 @@ impl Net {
         let ack = &mut tp.icsk_ack;
         if ack.ato == Ns::ZERO {
             ack.ato = TCP_ATO_MIN;
-            // tcp_incr_quickack().
-            let quickacks = (tp.rcv_wnd / (2 * ack.rcv_mss)).clamp(2, TCP_MAX_QUICKACKS);
-            ack.quick = ack.quick.max(quickacks);
+            ack.tcp_incr_quickack(tp.rcv_wnd);
         } else {
             let gap = Ns(now.0.saturating_sub(ack.lrcvtime.0));
             if gap.0 <= TCP_ATO_MIN.0 / 2 {
                 ack.ato = Ns(ack.ato.0 / 2 + TCP_ATO_MIN.0 / 2);
             } else if gap < ack.ato {
                 ack.ato = Ns(ack.ato.0 / 2) + gap;
+            } else if gap > TCP_RTO_MIN {
+                // Its sender seems to be at the beginning again.
+                ack.tcp_incr_quickack(tp.rcv_wnd);
             }
         }
         ack.lrcvtime = now;
@@ -346,6 +347,17 @@ impl Skb {
         self.len += from.len;
         self.truesize += added;
         Some(added)
+    }
+}
+
+impl Ack {
+    /// tcp_input.c: tcp_incr_quickack(): one for each two segments of the window.
+    fn tcp_incr_quickack(&mut self, rcv_wnd: u32) {
+        let quickacks = match rcv_wnd / (2 * self.rcv_mss) {
+            0 => 2,
+            pairs => pairs.min(TCP_MAX_QUICKACKS),
+        };
+        self.quick = self.quick.max(quickacks);
     }
 }
 

@@ -1,13 +1,19 @@
 //! tcp_output.c: which segments leave, and when.
 
 use super::space::tcp_time_stamp;
-use super::{LOOPBACK_MSS, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
-use crate::net::rules::QuickAck;
+use super::{LOOPBACK_MSS, Skb, SockLine, TCP_ATO_MIN, TCP_MSS_DEFAULT, TcpPacket, TcpSock};
+use crate::net::rules::{Payload, QuickAck};
 use crate::net::{Net, Packet};
 use crate::{charge, paths, within};
 use sched::arch::Arch;
+use sched::sched::WakeFlags;
 use sched::scheduler::Scheduler;
-use units::CpuId;
+use units::{CpuId, Ns};
+
+/// tcp_probe0_base(): the least time of a retransmission, which TCP_RTO_MIN and a short round trip come to in ticks of 4 ms.
+const PROBE0_BASE: Ns = Ns::from_ms(204);
+/// By how many bits a probe's time grows at most, to TCP_RTO_MAX and more: two minutes.
+const MAX_BACKOFF: u32 = 10;
 
 /// tp->nonagle of a push: the socket's own, or TCP_NAGLE_PUSH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +53,41 @@ impl TcpSock {
         }
     }
 
+    /// tcp.h: tcp_check_probe_timer(), and tcp_input.c: tcp_ack_probe(): nothing is on its way, and the window has no room for what is to leave.
+    /// Returns whether it will be probed, and would not have been before.
+    fn tcp_check_probe_timer(&mut self, now: Ns) -> bool {
+        if self.packets_out > 0 || self.send_head().is_none() {
+            (self.probe0, self.icsk_backoff) = (None, 0);
+            return false;
+        }
+        let arms = self.probe0.is_none();
+        if arms {
+            self.probe0 = Some(now + Ns(PROBE0_BASE.0 << self.icsk_backoff));
+        }
+        arms
+    }
+
+    /// tcp_output.c: tcp_fragment(): cuts the segment that is to leave next off where the window ends. Whether anything of it may leave.
+    fn tcp_fragment_at_window(&mut self, payload: Payload) -> bool {
+        let window_end = self.snd_una + u64::from(self.snd_wnd);
+        let at = self.packets_out;
+        let Some(skb) = self.sk_write_queue.get_mut(at) else { return false };
+        if skb.seq >= window_end {
+            return false;
+        }
+        let first = (window_end - skb.seq) as u32;
+        if first < skb.len {
+            let mut rest = Skb { seq: skb.seq + u64::from(first), len: skb.len - first, linear: 0, ..*skb };
+            let empty = payload.empty_truesize(0);
+            rest.truesize = empty + rest.len;
+            skb.truesize -= rest.len;
+            (skb.len, skb.psh) = (first, true);
+            self.sk_wmem_queued += empty;
+            self.sk_write_queue.insert(at + 1, rest);
+        }
+        true
+    }
+
     /// tcp_output.c: forced_push(): half of the largest window has been written since the last push.
     pub(super) fn forced_push(&self) -> bool {
         self.write_seq > self.pushed_seq + u64::from(self.max_window >> 1)
@@ -56,7 +97,7 @@ impl TcpSock {
 impl Net {
     /// tcp_output.c: __tcp_push_pending_frames(), tcp_write_xmit(): sends what may be sent. `push_one`: at most one segment.
     ///
-    /// Differs: a segment never is more than one MSS, as it is on loopback; zero windows are not probed.
+    /// Differs: a segment never is more than one MSS, as it is on loopback.
     pub(super) fn tcp_write_xmit<S: Scheduler>(
         &mut self,
         sched: &mut S,
@@ -101,7 +142,46 @@ impl Net {
                 self.tcp[sk as usize].snd_nxt += 1;
                 self.tcp_transmit_skb(sched, cpu, sk, fin);
             }
+            let now = sched.arch().sched_clock(cpu);
+            if self.tcp[sk as usize].tcp_check_probe_timer(now) {
+                // A reader who has read all there is sleeps longer than that otherwise.
+                let peer = self.tcp[sk as usize].peer;
+                let peer = &mut self.tcp[peer as usize];
+                let unread = peer.owned.is_some() || !peer.sk_receive_queue.is_empty() || !peer.prequeue.is_empty();
+                if !unread && !peer.sk_wq.is_empty() {
+                    peer.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 0);
+                }
+            }
         });
+    }
+
+    /// tcp_timer.c: tcp_probe_timer() of `sk`, which the caller owns, and of its peer.
+    ///
+    /// Differs: it fires only while a task sleeps in a call of one of the two, and wakes it.
+    pub(super) fn tcp_probe_timers<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        self.tcp_send_probe0(sched, cpu, sk);
+        let peer = self.tcp[sk as usize].peer;
+        if self.tcp[peer as usize].owned.is_none() {
+            self.tcp_send_probe0(sched, cpu, peer);
+        }
+    }
+
+    /// tcp_output.c: tcp_send_probe0() and tcp_write_wakeup(), if it is time: as much of the next segment leaves as there is room for.
+    ///
+    /// Differs: of a window that is closed altogether, which opens as soon as all has been read, it does not ask.
+    fn tcp_send_probe0<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let now = sched.arch().sched_clock(cpu);
+        let tp = &mut self.tcp[sk as usize];
+        if tp.probe0.is_none_or(|due| due > now) {
+            return;
+        }
+        tp.icsk_backoff = (tp.icsk_backoff + 1).min(MAX_BACKOFF);
+        tp.probe0 = None;
+        if tp.tcp_fragment_at_window(self.rules.payload) {
+            self.tcp_write_xmit(sched, cpu, sk, Nagle::Push, true);
+        } else {
+            tp.tcp_check_probe_timer(now);
+        }
     }
 
     /// A segment to the peer of `sk`; its time stamps, acknowledgement and window are filled in when it leaves.

@@ -35,6 +35,7 @@ impl Net {
                 charge(sched, cpu, paths::SK_WAIT_DATA);
                 self.tcp[sk as usize].sk_wq.finish_wait(sched, cpu, task);
                 self.tcp_delack_timer(sched, cpu, sk);
+                self.tcp_probe_timers(sched, cpu, sk);
                 self.copied_for_reader(sk, call);
                 self.process_prequeue(sched, cpu, sk, call);
                 self.take(sched, cpu, task, sk, how, call)

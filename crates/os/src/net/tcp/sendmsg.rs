@@ -37,6 +37,7 @@ impl Net {
                 }
                 charge(sched, cpu, paths::SK_STREAM_WAIT_MEMORY);
                 self.tcp_delack_timer(sched, cpu, sk);
+                self.tcp_probe_timers(sched, cpu, sk);
                 if !self.tcp[sk as usize].memory_free() {
                     return self.sk_stream_wait_memory(sched, cpu, task, sk).unwrap_or(Step::Continues);
                 }
