@@ -266,14 +266,16 @@ pub fn truesize(head: u32) -> u32 {
     (head + SKB_SHARED_INFO).next_power_of_two() + SKB
 }
 
-/// skbuff.c: SKB_SMALL_HEAD_SIZE: a head for GRO_MAX_HEAD_PAD and no data, from its own slab (6.12.y, since 14ad6ed30a10; MAX_TCP_HEADER before).
-const SMALL_HEAD: u32 = 384 + SKB_SHARED_INFO;
+/// skbuff.c: GRO_MAX_HEAD_PAD, in whole lines: what a head from its own slab has room for (SKB_SMALL_HEAD_SIZE, without its shared information).
+///
+/// Differs: that is 6.12.y's; v6.12 itself has MAX_TCP_HEADER.
+const SMALL_HEAD: u32 = 384;
 
 impl Payload {
     /// skb->truesize of a segment that is still empty, with room for `linear` bytes of data in its head.
     pub fn empty_truesize(self, linear: u32) -> u32 {
         match self {
-            Payload::SmallHeads if linear == 0 => SMALL_HEAD + SKB,
+            Payload::SmallHeads if linear == 0 => SMALL_HEAD + SKB_SHARED_INFO + SKB,
             _ => truesize(MAX_TCP_HEADER + linear),
         }
     }
@@ -282,7 +284,7 @@ impl Payload {
     /// part of that slab).
     pub fn truesize(self, head: u32) -> u32 {
         match self {
-            Payload::SmallHeads if head <= MAX_TCP_HEADER => SMALL_HEAD + SKB,
+            Payload::SmallHeads if head <= SMALL_HEAD => SMALL_HEAD + SKB_SHARED_INFO + SKB,
             _ => truesize(head),
         }
     }
@@ -315,11 +317,11 @@ mod tests {
     fn heads_take_what_the_slab_has() {
         assert_eq!(truesize(MAX_TCP_HEADER + 1408), 2304);
         assert_eq!(truesize(MAX_TCP_HEADER), 1280);
-        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.empty_truesize(0)), [1280, 896]);
+        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.empty_truesize(0)), [1280, 960]);
         assert_eq!(Payload::Linear.empty_truesize(1408), 2304);
         // A message of 100 bytes in an AF_UNIX socket, and in a datagram; one that is too long for a small head.
         assert_eq!(truesize(100), 768);
-        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.truesize(100)), [768, 896]);
-        assert_eq!(Payload::SmallHeads.truesize(MAX_TCP_HEADER + 1), truesize(MAX_TCP_HEADER + 1));
+        assert_eq!([Payload::Pages, Payload::SmallHeads].map(|of| of.truesize(100)), [768, 960]);
+        assert_eq!(Payload::SmallHeads.truesize(SMALL_HEAD + 1), truesize(SMALL_HEAD + 1));
     }
 }

@@ -33,7 +33,7 @@ const FULL_SEGMENT: u64 = (LOOPBACK_MSS + MAX_TCP_HEADER + SKB + SKB_SHARED_INFO
 impl TcpSock {
     /// tcp_input.c: tcp_rcv_rtt_update(). `window`: the sample is the time in which a window's data came, of which the least counts.
     ///
-    /// Differs: v6.16 and v6.1.y keep the least of the other samples, too.
+    /// Differs: v6.16, 6.12.y and 6.1.y take any other sample as it is, too, that is less than what is known.
     fn tcp_rcv_rtt_update(&mut self, sample_us: u64, window: bool) {
         let rtt = &mut self.rcv_rtt_est.rtt;
         *rtt = match (*rtt, window) {
