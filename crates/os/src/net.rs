@@ -21,6 +21,7 @@
 //!
 //! [decision 3]: ../../../../docs/decisions/0003-paths-are-atomic.md
 
+mod defer;
 pub mod poll;
 pub mod rules;
 pub mod tcp;
@@ -151,6 +152,7 @@ pub struct Net {
     ksoftirqd_running: bool,
     /// softnet_data.input_pkt_queue of all CPUs while they are left to ksoftirqd, in the order of sending.
     left: VecDeque<(CpuId, Packet)>,
+    deferred: defer::Deferred,
 }
 
 /// dev.c: dev_rx_weight: packets that a call of net_rx_action() takes from a CPU's queue.
@@ -168,6 +170,7 @@ impl Net {
             bh_disabled: false,
             ksoftirqd_running: false,
             left: VecDeque::new(),
+            deferred: defer::Deferred::default(),
         }
     }
 
@@ -216,9 +219,11 @@ impl Net {
         self.bh_disabled = true;
         within(sched, cpu, paths::DO_SOFTIRQ, |sched| {
             within(sched, cpu, paths::NET_RX_ACTION, |sched| {
+                self.skb_defer_free_flush(sched, cpu);
                 while let Some(packet) = self.input_pkt_queue.pop_front() {
                     self.netif_receive_skb(sched, cpu, packet);
                 }
+                self.skb_defer_free_flush(sched, cpu);
             });
         });
         self.bh_disabled = false;
@@ -281,6 +286,7 @@ impl Os {
         task: TaskId,
         call: &mut NetCall,
     ) -> Step {
+        self.allocate_softnet(sched.nr_cpus());
         self.net.ksoftirqd_running = self.irq.ksoftirqd_running(cpu);
         let step = self.net.step(sched, cpu, task, call);
         if unlikely(!self.net.left.is_empty()) {
@@ -291,16 +297,27 @@ impl Os {
         step
     }
 
-    /// dev.c: net_rx_action(), of what loopback has left on `cpu`.
+    /// dev.c: net_rx_action(), of what loopback and others have left on `cpu`.
     #[inline]
     pub fn net_rx_action<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        self.net.skb_defer_free_flush(sched, cpu);
         if unlikely(!self.net.left.is_empty()) && self.net.process_backlog(sched, cpu) {
+            self.irq.raise_bare(cpu, SoftIrq::NetRx);
+        }
+    }
+
+    /// kernel/smp.c: what others have asked `cpu` to do for them: to end requests, and to free segments.
+    #[inline]
+    pub fn flush_smp_call_function_queue(&mut self, cpu: CpuId) {
+        self.trigger_softirq(cpu);
+        if unlikely(self.net.trigger_rx_softirq(cpu)) {
             self.irq.raise_bare(cpu, SoftIrq::NetRx);
         }
     }
 
     /// dev.c: dev_cpu_dead(): what waited on a CPU that went offline waits on `heir`.
     pub fn dev_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
+        self.net.trigger_rx_softirq(offline);
         for (at, _) in self.net.left.iter_mut().filter(|(at, _)| *at == offline) {
             *at = heir;
         }

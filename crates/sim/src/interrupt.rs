@@ -39,7 +39,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 last = paths::SMP_RESCHEDULE_INTERRUPT;
                 softirq |= self.within(cpu, paths::SMP_RESCHEDULE_INTERRUPT, |sim| {
                     let softirq = sim.sched.scheduler_ipi(cpu);
-                    sim.os.trigger_softirq(cpu);
+                    sim.os.flush_smp_call_function_queue(cpu);
                     while let Some(policy) = sim.sched.dbs_work(cpu) {
                         sim.os.queue_dbs_work(&mut sim.sched, cpu, policy);
                     }

@@ -165,7 +165,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// The tail of the idle loop: what others left for `cpu` while it polled, and the softirqs of that. `rebalance`: the scheduler's is among them.
     #[inline(always)]
     pub(crate) fn flush_idle_calls(&mut self, cpu: CpuId, rebalance: bool) {
-        self.os.trigger_softirq(cpu);
+        self.os.flush_smp_call_function_queue(cpu);
         if unlikely(self.os.irq.local_softirq_pending(cpu)) {
             if rebalance {
                 self.os.irq.raise_bare(cpu, SoftIrq::Sched);

@@ -67,7 +67,7 @@ impl Os {
 
     /// blk-softirq.c: trigger_softirq(), of all that were sent to `cpu`: what others have left for it.
     #[inline]
-    pub fn trigger_softirq(&mut self, cpu: CpuId) {
+    pub(crate) fn trigger_softirq(&mut self, cpu: CpuId) {
         let Some(completions) = self.fs.as_mut().map(|fs| &mut fs.completions) else { return };
         let Some(called) = completions.called.get_mut(cpu.index()).filter(|called| !called.is_empty()) else { return };
         let called = std::mem::take(called);

@@ -106,6 +106,15 @@ behaviour! {
 }
 
 behaviour! {
+    /// Where a segment is freed that its reader has read whole.
+    pub enum DeferFree = "skb.defer_free" {
+        Reader = "reader", since "v2.6", commit "", "where it was read";
+        Allocator = "allocator", since "v5.19", commit "68822bdf76f1",
+            "on the CPU that allocated it, in its next receive softirq";
+    }
+}
+
+behaviour! {
     /// How a UDP socket takes a datagram in.
     pub enum UdpReceive = "udp.receive" {
         Locked = "locked", since "v2.6", commit "", "under the socket's lock; dropped if the buffer was full before";
@@ -130,6 +139,7 @@ pub struct NetRules {
     pub grow_window: GrowWindow,
     pub prune: Prune,
     pub window_share: WindowShare,
+    pub defer_free: DeferFree,
     pub udp_receive: UdpReceive,
     pub epoll_wakeup: EpollWakeup,
 }
@@ -147,6 +157,7 @@ impl NetRules {
         grow_window: GrowWindow::ToClamp,
         prune: Prune::Collapses,
         window_share: WindowShare::Half,
+        defer_free: DeferFree::Reader,
         udp_receive: UdpReceive::Locked,
         epoll_wakeup: EpollWakeup::Plain,
     };
@@ -166,6 +177,7 @@ impl NetRules {
         rcvbuf_growth: RcvbufGrowth::Proportional,
         grow_window: GrowWindow::ToSpace,
         prune: Prune::Grows,
+        defer_free: DeferFree::Allocator,
         epoll_wakeup: EpollWakeup::Sync,
         ..NetRules::V4_15
     };
@@ -175,7 +187,7 @@ impl NetRules {
 
 impl NetRules {
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [Setting; 13] {
+    pub fn settings(&self) -> [Setting; 14] {
         let NetRules {
             prequeue,
             payload,
@@ -188,6 +200,7 @@ impl NetRules {
             grow_window,
             prune,
             window_share,
+            defer_free,
             udp_receive,
             epoll_wakeup,
         } = self;
@@ -203,6 +216,7 @@ impl NetRules {
             grow_window.setting(),
             prune.setting(),
             window_share.setting(),
+            defer_free.setting(),
             udp_receive.setting(),
             epoll_wakeup.setting(),
         ]
@@ -222,6 +236,7 @@ impl NetRules {
             GrowWindow::KEY => self.grow_window.switch(value),
             Prune::KEY => self.prune.switch(value),
             WindowShare::KEY => self.window_share.switch(value),
+            DeferFree::KEY => self.defer_free.switch(value),
             UdpReceive::KEY => self.udp_receive.switch(value),
             EpollWakeup::KEY => self.epoll_wakeup.switch(value),
             _ => Switched::UnknownKey,

@@ -1,0 +1,143 @@
+//! skbuff.c and dev.c: segments that are given back to the CPU that allocated them.
+
+use super::Net;
+use super::rules::DeferFree;
+use crate::{Os, charge, paths};
+use sched::arch::Arch;
+use sched::layout::{Line, Region};
+use sched::scheduler::Scheduler;
+use units::{CpuId, Slots, unlikely};
+
+/// net.core.skb_defer_max.
+const SKB_DEFER_MAX: u32 = 64;
+
+/// softnet_data of one CPU: what others have left for it to free.
+#[derive(Clone, Copy, Default, Debug)]
+struct SoftNet {
+    defer_count: u32,
+    defer_ipi_scheduled: bool,
+}
+
+/// That of every CPU.
+#[derive(Default)]
+pub(super) struct Deferred {
+    /// The line of CPU 0's `defer_lock`, `defer_count` and `defer_list`; the others' follow.
+    base: Option<Line>,
+    of: Slots<SoftNet>,
+}
+
+impl Deferred {
+    fn line(&self, cpu: CpuId) -> Option<Line> {
+        self.base.map(|base| Line { region: Region::Os, index: base.index + cpu.index() as u32 })
+    }
+}
+
+impl Net {
+    /// skbuff.c: skb_attempt_defer_free(), of a segment that has been read whole.
+    ///
+    /// Differs: its own lines, which its sender has to fetch again, are in the price of freeing it.
+    pub(super) fn skb_attempt_defer_free<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, alloc_cpu: CpuId) {
+        let line = self.deferred.line(alloc_cpu).filter(|_| alloc_cpu != cpu && sched.is_online(alloc_cpu));
+        let Some(line) = line else { return charge(sched, cpu, paths::KFREE_SKB) };
+        sched.arch_mut().read(cpu, line);
+        let sd = &mut self.deferred.of[alloc_cpu.index()];
+        if sd.defer_count >= SKB_DEFER_MAX {
+            return charge(sched, cpu, paths::KFREE_SKB);
+        }
+        sched.arch_mut().lock(cpu, line);
+        let kick = sd.defer_count == SKB_DEFER_MAX / 2;
+        sd.defer_count += 1;
+        sched.arch_mut().unlock(cpu, line);
+        if unlikely(kick) && !std::mem::replace(&mut sd.defer_ipi_scheduled, true) {
+            sched.smp_call_function_single_async(cpu, alloc_cpu);
+        }
+    }
+
+    /// dev.c: skb_defer_free_flush(), at the beginning and the end of a receive softirq.
+    pub(super) fn skb_defer_free_flush<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId) {
+        let Some(line) = self.deferred.line(cpu) else { return };
+        sched.arch_mut().read(cpu, line);
+        let sd = &mut self.deferred.of[cpu.index()];
+        if sd.defer_count == 0 {
+            return;
+        }
+        sched.arch_mut().lock(cpu, line);
+        let count = std::mem::take(&mut sd.defer_count);
+        sched.arch_mut().unlock(cpu, line);
+        for _ in 0..count {
+            charge(sched, cpu, paths::KFREE_SKB);
+        }
+    }
+
+    /// dev.c: trigger_rx_softirq(), if somebody has asked `cpu` for that. Whether its receive softirq is to run.
+    #[inline]
+    pub(super) fn trigger_rx_softirq(&mut self, cpu: CpuId) -> bool {
+        self.deferred.of.get_mut(cpu.index()).is_some_and(|sd| std::mem::take(&mut sd.defer_ipi_scheduled))
+    }
+}
+
+impl Os {
+    /// The CPUs' lists, where a kernel has them, once there is a packet.
+    #[inline]
+    pub(super) fn allocate_softnet(&mut self, nr_cpus: usize) {
+        if unlikely(self.net.rules.defer_free == DeferFree::Allocator && self.net.deferred.base.is_none()) {
+            self.net.deferred.base = Some(self.allocate(nr_cpus as u32));
+            self.net.deferred.of.grow_with(nr_cpus, SoftNet::default);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OsRules;
+    use sched::core::{Boot, Sched};
+    use sched::cpu_topology::CpuTopology;
+    use sched::versions::V6_1;
+    use units::Ns;
+
+    /// Time stands still; who is interrupted is kept.
+    #[derive(Default)]
+    struct Still {
+        interrupted: Vec<CpuId>,
+    }
+
+    impl Arch for Still {
+        fn sched_clock(&self, _cpu: CpuId) -> Ns {
+            Ns::from_ms(1_000)
+        }
+        fn smp_send_reschedule(&mut self, _from: CpuId, to: CpuId) {
+            self.interrupted.push(to);
+        }
+        fn wake_polling_idle(&mut self, _from: CpuId, to: CpuId) {
+            self.interrupted.push(to);
+        }
+    }
+
+    #[test]
+    fn segments_wait_for_the_cpu_that_allocated_them() {
+        let [sender, reader] = [CpuId(0), CpuId(1)];
+        let mut sched = Sched::new(Still::default(), Boot::new(V6_1, CpuTopology::symmetric(1, 1, 1, 2, 1), 250));
+        let mut os = Os::new(OsRules::V6_1, 250);
+        os.allocate_softnet(2);
+        let waiting = |os: &Os| os.net.deferred.of[sender.index()].defer_count;
+        os.net.skb_attempt_defer_free(&mut sched, sender, sender);
+        assert_eq!(waiting(&os), 0, "its own are freed at once");
+        for _ in 0..33 {
+            assert_eq!(sched.arch.interrupted, [], "it is not told of the first half");
+            os.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        }
+        assert_eq!((waiting(&os), sched.arch.interrupted.as_slice()), (33, [sender].as_slice()));
+        for _ in 0..40 {
+            os.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        }
+        assert_eq!((waiting(&os), sched.arch.interrupted.len()), (64, 1), "what is more is freed where it was read");
+        assert!(os.net.trigger_rx_softirq(sender) && !os.net.trigger_rx_softirq(sender));
+        os.net.skb_defer_free_flush(&mut sched, sender);
+        assert_eq!(waiting(&os), 0);
+        let mut before = Os::new(OsRules::V4_15, 250);
+        before.allocate_softnet(2);
+        before.net.skb_attempt_defer_free(&mut sched, reader, sender);
+        assert!(before.net.deferred.line(sender).is_none());
+    }
+}
