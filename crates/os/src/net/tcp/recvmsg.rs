@@ -129,10 +129,11 @@ impl Net {
         tp.tcp_rcv_space_adjust(sched.arch().sched_clock(cpu), self.rules.rcvbuf_growth);
         if offset + used == skb.len {
             // sk_eat_skb(), tcp_eat_recv_skb().
+            self.skb_attempt_defer_free(sched, cpu, skb.writer);
+            let tp = &mut self.tcp[sk as usize];
             sched.arch_mut().write(cpu, tp.line(SockLine::Lock));
             tp.sk_receive_queue.pop_front();
             tp.sk_rmem_alloc -= skb.truesize;
-            self.skb_attempt_defer_free(sched, cpu, skb.writer);
         } else if let Some(skb) = tp.sk_receive_queue.front_mut() {
             // What is left of it is in this CPU's caches but for the data.
             skb.seq = tp.copied_seq;
