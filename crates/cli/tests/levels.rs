@@ -39,7 +39,7 @@ fn stream(kernel: &str, size: u64, buffers: u64) -> Stream {
     }
 }
 
-/// By what factor a figure is off, for a message of `size` bytes.
+/// A figure for a message is at most by this factor off what was counted, either way.
 fn near(ours: f64, counted: f64, factor: f64, what: &str) {
     assert!(ours < counted * factor && ours * factor > counted, "{what} {ours:.5} times for a message, not {counted}");
 }

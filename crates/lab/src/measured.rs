@@ -399,13 +399,13 @@ impl Measured {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::experiment::{Draft, Purpose};
     use crate::machines::tests::Table as NoFiles;
     use crate::record::Ending;
 
-    fn host() -> Host {
+    pub fn host() -> Host {
         Host {
             cpu_model: "A CPU".to_string(),
             kernel: "6.1.0 #1".to_string(),

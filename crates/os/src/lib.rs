@@ -221,6 +221,13 @@ impl Os {
         Prng::stream(self.seed, purpose, owner)
     }
 
+    /// kernel/smp.c: flush_smp_call_function_queue(), of what others have asked `cpu` to do for them: to end requests, and to free segments.
+    #[inline]
+    pub fn flush_smp_call_function_queue(&mut self, cpu: CpuId) {
+        self.trigger_softirq(cpu);
+        self.trigger_rx_softirq(cpu);
+    }
+
     /// `lines` fresh cache lines of kernel memory.
     pub(crate) fn allocate(&mut self, lines: u32) -> Line {
         let index = self.next_line;

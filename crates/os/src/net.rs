@@ -10,8 +10,8 @@
 //!
 //! Connections are there from the start: handshakes are absent, and so is what loopback never needs (loss, retransmission,
 //! reordering, congestion but the initial window of ten packets and its growth). A receive queue over its limit is collapsed where its
-//! buffer may not grow, and nothing of TCP is dropped. The timer of a delayed acknowledgement fires only while its socket's owner sleeps in
-//! a receive, and wakes it to send it.
+//! buffer may not grow, and nothing of TCP is dropped. The timers of a delayed acknowledgement, and of a window that has no room for the next
+//! segment, fire only while a task sleeps in a call of the connection, and wake it to send.
 //!
 //! Kernels that leave softirqs to a runnable ksoftirqd (`softirq.ksoftirqd`, v4.9 to v6.4) leave it what loopback sends as well: it
 //! receives 64 packets at a time. What follows to the same socket from another CPU waits behind them.
@@ -306,18 +306,17 @@ impl Os {
         }
     }
 
-    /// kernel/smp.c: what others have asked `cpu` to do for them: to end requests, and to free segments.
+    /// dev.c: trigger_rx_softirq(), if another CPU has asked `cpu` for it: to free what waits there.
     #[inline]
-    pub fn flush_smp_call_function_queue(&mut self, cpu: CpuId) {
-        self.trigger_softirq(cpu);
-        if unlikely(self.net.trigger_rx_softirq(cpu)) {
+    pub(crate) fn trigger_rx_softirq(&mut self, cpu: CpuId) {
+        if unlikely(self.net.takes_defer_ipi(cpu)) {
             self.irq.raise_bare(cpu, SoftIrq::NetRx);
         }
     }
 
-    /// dev.c: dev_cpu_dead(): what waited on a CPU that went offline waits on `heir`.
+    /// dev.c: dev_cpu_dead(): what waited on a CPU that went offline waits on `heir`, but for what it is to free, which waits until it is back.
     pub fn dev_cpu_dead(&mut self, offline: CpuId, heir: CpuId) {
-        self.net.trigger_rx_softirq(offline);
+        self.net.takes_defer_ipi(offline);
         for (at, _) in self.net.left.iter_mut().filter(|(at, _)| *at == offline) {
             *at = heir;
         }

@@ -525,3 +525,37 @@ fn segments_with_nothing_to_acknowledge_use_up_acknowledgements_sent_at_once_unt
     assert_eq!(after_an_answer(QuickAck::Segments), 100, "the second waits until the first is acknowledged");
     assert_eq!(after_an_answer(QuickAck::Acknowledging), 200);
 }
+
+/// When a reader who looks after a millisecond has got this many messages of 64 bytes over a buffer of 2304, and their sender's end, in ms.
+fn small_window(net: NetRules, messages: u32) -> u64 {
+    let mut sim = machine(net, Preempt::None, None);
+    let small = Buffers { send: Some(320), receive: Some(320) };
+    let (from, to) = sim.os.connect(Transport::Tcp { nodelay: false }, small);
+    sim.spawn(
+        CpuId(0),
+        task("sender", move |step, _| match step {
+            _ if step < messages => Op::Send { socket: from, bytes: 64 },
+            _ if step == messages => Op::Shutdown { socket: from },
+            _ => Op::Exit,
+        }),
+    );
+    let reads = move |step, last: Outcome| match step {
+        0 => Op::SleepFor(Ns::from_ms(1)),
+        2.. if last.value == 0 => Op::Exit,
+        _ => receive(to, 64),
+    };
+    sim.spawn(CpuId(1), task("reader", reads));
+    assert_eq!(sim.run(Ns::from_ms(5_000)), End::Finished, "{messages}");
+    sim.now().0 / 1_000_000
+}
+
+#[test]
+fn a_window_without_room_for_the_next_segment_is_probed() {
+    // 64, 64 and 576 bytes come before anything is read, and leave 448 of 1152 for the next 576. Once all is read half of the buffer makes that
+    // 1152 again; of the 864 that the measured share allows, a window becomes 576 only if it is 288 or less. Whoever is left then: the reader
+    // alone, or a sender who sleeps for room.
+    for messages in [20, 100] {
+        assert_eq!(small_window(NetRules::V6_1, messages), 1, "{messages}");
+        assert_eq!(small_window(NetRules::V6_12, messages), 205, "{messages}");
+    }
+}

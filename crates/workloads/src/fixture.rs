@@ -139,7 +139,7 @@ pub fn boot<const COSTS: bool>(cpus: usize, kernel: Kernel, sink: Option<Box<dyn
 }
 
 /// What the rest of the kernel does where a test does not say.
-const RULES: OsRules = OsRules {
+pub const RULES: OsRules = OsRules {
     pipe: PipeRules::Single,
     preempt: Preempt::None,
     migration_limit: MigrationLimit::None,

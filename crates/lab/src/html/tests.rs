@@ -3,7 +3,7 @@
 use super::*;
 use crate::experiment::{Plan, Purpose, parse};
 use crate::machines::tests::Table as NoFiles;
-use crate::measured::{Host, Measured, MeasuredOutcome, MeasuredRecord};
+use crate::measured::{self, Host, Measured, MeasuredOutcome, MeasuredRecord};
 use crate::record::{Ending, Outcome};
 use crate::report::{Report, Runs, comparison};
 use roxmltree::{Document as Xml, Node, ParsingOptions};
@@ -95,16 +95,7 @@ fn report_of(done: &dyn Fn(&Job) -> bool, measured: Option<&Measured>) -> Report
 
 /// hackbench's first two rows, of which the second was not measured to the end.
 fn measurements() -> Measured {
-    let host = Host {
-        cpu_model: "A <b>CPU</b>".to_string(),
-        kernel: "6.1.0 #1".to_string(),
-        cpus: "0-1".to_string(),
-        virtual_machine: false,
-        hz: Some(250),
-        preempt: None,
-        idle: None,
-        halt_poll_ns: None,
-    };
+    let host = Host { cpu_model: "A <b>CPU</b>".to_string(), ..measured::tests::host() };
     let experiment = experiment();
     let record = |point: usize| {
         let outcome = MeasuredOutcome {

@@ -69,9 +69,9 @@ impl Net {
         }
     }
 
-    /// dev.c: trigger_rx_softirq(), if somebody has asked `cpu` for that. Whether its receive softirq is to run.
+    /// Whether another CPU has called `cpu`, which is answered by that.
     #[inline]
-    pub(super) fn trigger_rx_softirq(&mut self, cpu: CpuId) -> bool {
+    pub(super) fn takes_defer_ipi(&mut self, cpu: CpuId) -> bool {
         self.deferred.of.get_mut(cpu.index()).is_some_and(|sd| std::mem::take(&mut sd.defer_ipi_scheduled))
     }
 }
@@ -132,7 +132,7 @@ mod tests {
             os.net.skb_attempt_defer_free(&mut sched, reader, sender);
         }
         assert_eq!((waiting(&os), sched.arch.interrupted.len()), (64, 1), "what is more is freed where it was read");
-        assert!(os.net.trigger_rx_softirq(sender) && !os.net.trigger_rx_softirq(sender));
+        assert!(os.net.takes_defer_ipi(sender) && !os.net.takes_defer_ipi(sender));
         os.net.skb_defer_free_flush(&mut sched, sender);
         assert_eq!(waiting(&os), 0);
         let mut before = Os::new(OsRules::V4_15, 250);

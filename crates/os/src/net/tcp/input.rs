@@ -393,3 +393,20 @@ impl TcpSock {
         self.sk_rmem_alloc = truesize;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_young_connection_acknowledges_one_segment_at_once_for_two_of_its_window() {
+        for (rcv_wnd, quick) in [(0, 2), (1_071, 2), (1_072, 1), (1_152, 1), (5_360, 5), (1 << 20, 16)] {
+            let mut ack = Ack { rcv_mss: 536, ..Ack::default() };
+            ack.tcp_incr_quickack(rcv_wnd);
+            assert_eq!(ack.quick, quick, "{rcv_wnd}");
+            ack.quick = 30;
+            ack.tcp_incr_quickack(rcv_wnd);
+            assert_eq!(ack.quick, 30, "it takes none away");
+        }
+    }
+}

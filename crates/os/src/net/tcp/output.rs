@@ -12,7 +12,9 @@ use units::{CpuId, Ns};
 
 /// tcp_probe0_base(): the least time of a retransmission, which TCP_RTO_MIN and a short round trip come to in ticks of 4 ms.
 const PROBE0_BASE: Ns = Ns::from_ms(204);
-/// By how many bits a probe's time grows at most, to TCP_RTO_MAX and more: two minutes.
+/// The longest: 120 HZ.
+const TCP_RTO_MAX: Ns = Ns::from_ms(120_000);
+/// By how many bits a probe's time grows at most: tcp_probe0_when().
 const MAX_BACKOFF: u32 = 10;
 
 /// tp->nonagle of a push: the socket's own, or TCP_NAGLE_PUSH.
@@ -62,7 +64,7 @@ impl TcpSock {
         }
         let arms = self.probe0.is_none();
         if arms {
-            self.probe0 = Some(now + Ns(PROBE0_BASE.0 << self.icsk_backoff));
+            self.probe0 = Some(now + Ns(PROBE0_BASE.0 << self.icsk_backoff).min(TCP_RTO_MAX));
         }
         arms
     }
@@ -144,15 +146,19 @@ impl Net {
             }
             let now = sched.arch().sched_clock(cpu);
             if self.tcp[sk as usize].tcp_check_probe_timer(now) {
-                // A reader who has read all there is sleeps longer than that otherwise.
-                let peer = self.tcp[sk as usize].peer;
-                let peer = &mut self.tcp[peer as usize];
-                let unread = peer.owned.is_some() || !peer.sk_receive_queue.is_empty() || !peer.prequeue.is_empty();
-                if !unread && !peer.sk_wq.is_empty() {
-                    peer.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 0);
-                }
+                self.watch_probe_timer(sched, cpu, sk);
             }
         });
+    }
+
+    /// Who sleeps at the peer because all has been read did not know of the probe: it is woken, to sleep until then.
+    fn watch_probe_timer<S: Scheduler>(&mut self, sched: &mut S, cpu: CpuId, sk: u32) {
+        let peer = self.tcp[sk as usize].peer;
+        let peer = &mut self.tcp[peer as usize];
+        let read = peer.owned.is_none() && peer.sk_receive_queue.is_empty() && peer.prequeue.is_empty();
+        if read && !peer.sk_wq.is_empty() {
+            peer.sk_wq.wake_up(sched, cpu, WakeFlags::NONE, 0);
+        }
     }
 
     /// tcp_timer.c: tcp_probe_timer() of `sk`, which the caller owns, and of its peer.

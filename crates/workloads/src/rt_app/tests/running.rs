@@ -3,15 +3,12 @@
 
 use super::*;
 use crate::Instance;
+use crate::fixture::RULES;
 use machine::hardware::Hardware;
 use machine::idle::IdleRules;
 use machine::prices::Prices;
 use machine::topology::{Numbering, from_synthetic};
-use os::memory::MigrationLimit;
-use os::net::NetRules;
-use os::pipe::PipeRules;
-use os::preempt::Preempt;
-use os::{Os, OsRules};
+use os::Os;
 use sched::core::{Boot, Sched};
 use sched::sysctl::Sysctl;
 use sim::engine::{End, LinuxSim, Sample, Sim};
@@ -45,20 +42,7 @@ impl<const COSTS: bool> Ran<COSTS> {
         let hardware = Hardware::new(topology.clone(), prices, kernel.layout(), IdleRules::V4_15, 1);
         let sysctl = Sysctl::new(cpus);
         let boot = Boot { sysctl, ..Boot::new(kernel, topology.cpu_topology(), 250) };
-        let mut sim = Sim::new(
-            Sched::new(hardware, boot),
-            Os::new(
-                OsRules {
-                    pipe: PipeRules::Single,
-                    preempt: Preempt::None,
-                    migration_limit: MigrationLimit::None,
-                    net: NetRules::V4_5,
-                    pi: os::sync::rtmutex::PiRules::V4_15,
-                    ..OsRules::V4_5
-                },
-                250,
-            ),
-        );
+        let mut sim = Sim::new(Sched::new(hardware, boot), Os::new(RULES, 250));
         let rt_app = instance(application, cores).unwrap_or_else(|error| panic!("{error}"));
         for task in crate::start(&rt_app, &mut sim) {
             sim.spawn(CpuId(0), task);
