@@ -253,7 +253,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     fn charge(&mut self, time: Ps) {
         if COSTS {
             self.executing.clock += time;
-            if self.profile.is_some() {
+            if unlikely(self.profile.is_some()) {
                 self.book(time);
             }
         }
@@ -402,7 +402,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         if !COSTS {
             return;
         }
-        if self.profile.is_some() {
+        if unlikely(self.profile.is_some()) {
             return lines.for_each(|line| {
                 self.path(by, path);
                 self.read(by, line);
@@ -493,7 +493,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
             self.executing.clock += self.work_of(path);
-            if self.profile.is_some() {
+            if unlikely(self.profile.is_some()) {
                 self.enter_profile(path);
                 self.book(self.work_of(path));
             }
@@ -502,7 +502,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     #[inline(always)]
     fn leave(&mut self, _by: CpuId) {
-        if COSTS && self.profile.is_some() {
+        if COSTS && unlikely(self.profile.is_some()) {
             self.leave_profile();
         }
     }
@@ -512,7 +512,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         if COSTS {
             debug_assert_eq!(by, self.executing.cpu, "only the CPU that executes is charged");
             self.executing.clock += self.work_of(path);
-            if self.profile.is_some() {
+            if unlikely(self.profile.is_some()) {
                 self.enter_profile(path);
                 self.book(self.work_of(path));
                 self.leave_profile();

@@ -6,6 +6,7 @@
 
 use crate::behaviour;
 use crate::sched::{LoadWeight, MAX_RT_PRIO, Policy};
+use units::unlikely;
 
 /// Scale of shown weights: 2^10 = 1024 = nice 0 (`SCHED_FIXEDPOINT_SHIFT`).
 pub const SCHED_FIXEDPOINT_SHIFT: u32 = 10;
@@ -140,12 +141,11 @@ impl LoadWeight {
     /// fair.c: __update_inv_weight().
     #[inline]
     pub fn __update_inv_weight(&mut self, resolution: LoadResolution) {
-        if self.inv_weight != 0 {
-            return;
+        if unlikely(self.inv_weight == 0) {
+            let weight = resolution.scale_load_down(self.weight);
+            // Of no weight the largest inverse, of one beyond 32 bits the smallest.
+            self.inv_weight = WMULT_CONST.checked_div(weight).map_or(u32::MAX, |inverse| inverse.max(1) as u32);
         }
-        let weight = resolution.scale_load_down(self.weight);
-        // Of no weight the largest inverse, of one beyond 32 bits the smallest.
-        self.inv_weight = WMULT_CONST.checked_div(weight).map_or(u32::MAX, |inverse| inverse.max(1) as u32);
     }
 }
 

@@ -25,7 +25,7 @@ use crate::core::cgroup::Hierarchy;
 use crate::errno::{Answer, Errno, Refusal};
 use crate::sched::*;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 behaviour! {
     /// Whether pressure is accounted, and what that takes.
@@ -440,11 +440,12 @@ impl<A: Arch> Sched<A> {
     /// Differs: called after the class's own, as since v6.12, and knows of delayed sleepers always.
     #[inline]
     pub(crate) fn psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.psi.enabled && !flags.save_restore {
+        if unlikely(self.psi.enabled) && !flags.save_restore {
             self.count_psi_enqueue(p, flags);
         }
     }
 
+    #[inline(never)]
     fn count_psi_enqueue(&mut self, p: TaskId, flags: QueueFlags) {
         let task = &self.task[p];
         let waits = if task.in_iowait { TSK_IOWAIT } else { 0 };
@@ -463,7 +464,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_dequeue().
     #[inline]
     pub(crate) fn psi_dequeue(&mut self, p: TaskId, flags: QueueFlags) {
-        if self.psi.enabled && !flags.save_restore && !flags.sleep {
+        if unlikely(self.psi.enabled) && !flags.save_restore && !flags.sleep {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -471,7 +472,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_ttwu_dequeue(). A sleeper wakes on another CPU: what it waited for is no longer waited for on the old one.
     #[inline]
     pub(crate) fn psi_ttwu_dequeue(&mut self, p: TaskId) {
-        if self.psi.enabled && self.task[p].psi_flags != 0 {
+        if unlikely(self.psi.enabled) && self.task[p].psi_flags != 0 {
             self.psi_task_change(p, self.task[p].psi_flags, 0);
         }
     }
@@ -479,7 +480,7 @@ impl<A: Arch> Sched<A> {
     /// stats.h: psi_sched_switch().
     #[inline]
     pub(crate) fn psi_sched_switch(&mut self, cpu: CpuId, prev: Option<TaskId>, next: Option<TaskId>) {
-        if self.psi.enabled {
+        if unlikely(self.psi.enabled) {
             let sleep = prev.is_some_and(|p| {
                 let task = &self.task[p];
                 task.on_rq != OnRq::Queued || self.se[task.se].sched_delayed

@@ -302,7 +302,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if !self.sched.arch_mut().outbox().is_empty() {
             self.deliver();
         }
-        if !self.os.irq.raised.is_empty() {
+        if unlikely(!self.os.irq.raised.is_empty()) {
             self.deliver_irqs();
         }
     }
@@ -440,7 +440,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             self.sched.arch_mut().profile_stand(cpu, &[]);
         }
         match next {
-            None if !self.sched.is_online(cpu) => self.go_offline(cpu),
+            None if unlikely(!self.sched.is_online(cpu)) => self.go_offline(cpu),
             None => self.begin_idle(cpu),
             Some(_) => self.pause(cpu),
         }
@@ -461,7 +461,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if let Some(task) = prev {
             self.sched.arch_mut().switch_out(cpu, task);
         }
-        if self.sched.arch().profiling() {
+        if unlikely(self.sched.arch().profiling()) {
             let comm = next.map_or(0, |task| self.comm_of(cpu, task));
             self.sched.arch_mut().profile_run(cpu, comm);
         }
@@ -470,10 +470,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Some(Some(context)) => (context.set, context.kind, context.fetches),
             _ => (WorkingSet::default(), WorkKind::Compute, Fetches::default()),
         };
-        if kind != self.sched.arch().work_kind(cpu) {
+        if unlikely(kind != self.sched.arch().work_kind(cpu)) {
             self.share_core(cpu, now, |hardware| hardware.set_work_kind(cpu, kind));
         }
-        if fetches.lines > 0 || self.sched.arch().demands(cpu) {
+        if unlikely(fetches.lines > 0 || self.sched.arch().demands(cpu)) {
             let demand = next.filter(|_| fetches.lines > 0).map(|task| self.demand_of(task, fetches));
             self.share_memory(cpu, now, demand);
         }

@@ -9,7 +9,7 @@ use os::{Syscall, paths};
 use sched::access::Path;
 use sched::sched::TaskId;
 use sched::scheduler::Scheduler;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// Whether who runs may be preempted between two of its steps: always on the way to user mode, which kernel threads never are.
@@ -39,7 +39,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// begins again.
     #[inline]
     pub(crate) fn track_context(&mut self, cpu: CpuId) {
-        if self.sched.tick_nohz_full_enabled() && self.sched.tick_nohz_full_cpu(cpu) {
+        if unlikely(self.sched.tick_nohz_full_enabled()) && self.sched.tick_nohz_full_cpu(cpu) {
             self.within(cpu, paths::CONTEXT_TRACKING, |_| ());
         }
     }

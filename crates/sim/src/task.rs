@@ -221,7 +221,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         match self.context(task).pending {
             Pending::Syscall(_) => return true,
             Pending::Work(_) | Pending::RunFor(_) | Pending::SpinUntil(_) => {
-                if self.os.memory.is_used() && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
+                if unlikely(self.os.memory.is_used()) && self.os.exit_to_user_mode(&mut self.sched, cpu, task) {
                     if self.os.memory.has_moved() {
                         self.refresh_demands(cpu);
                     }
@@ -494,7 +494,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let Self { sched, os, tasks, .. } = self;
         let context = tasks[task.index()].as_mut().expect("the current task has a program");
         let Pending::Syscall(call) = &mut context.pending else { unreachable!("a system call is pending") };
-        if sched.arch().profiling() {
+        if unlikely(sched.arch().profiling()) {
             sched.arch_mut().profile_stand(cpu, os.frames(call, false));
         }
         match os.step(sched, cpu, task, call) {
@@ -505,10 +505,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.pause(cpu);
             }
             Step::Sleep { until } => {
-                if sched.arch().profiling() {
+                if unlikely(sched.arch().profiling()) {
                     sched.arch_mut().profile_stand(cpu, os.frames(call, true));
                 }
-                if sched.keeps_wait_channels() {
+                if unlikely(sched.keeps_wait_channels()) {
                     sched.set_wait_channel(task, os.frames(call, true));
                 }
                 match until {

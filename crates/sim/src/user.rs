@@ -23,7 +23,7 @@ impl Work {
 
     /// A cycle takes that long now: the one that is begun is as far as it was.
     fn at(&mut self, ps_per_cycle: u64) {
-        if self.cycle.0 != ps_per_cycle {
+        if unlikely(self.cycle.0 != ps_per_cycle) {
             if self.begun > Ps::ZERO {
                 self.begun.0 = (u128::from(self.begun.0) * u128::from(ps_per_cycle) / u128::from(self.cycle.0)) as u64;
             }
@@ -57,10 +57,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         self.sched.arch_mut().profile_user(cpu, spent);
         let ps_per_cycle = self.sched.arch().user_ps_per_cycle(cpu);
         let task = self.sched.current(cpu).expect("user mode belongs to a task");
-        if self.os.memory.is_used() {
+        if unlikely(self.os.memory.is_used()) {
             self.os.memory.ran(task, spent);
         }
-        if self.sched.arch().demands(cpu) {
+        if unlikely(self.sched.arch().demands(cpu)) {
             self.sched.arch_mut().streamed(cpu, spent);
         }
         let context = self.context(task);
@@ -104,7 +104,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Pending::SpinUntil(end) => end.saturating_sub(now),
             _ => Ps::ZERO,
         };
-        if self.os.memory.is_used() {
+        if unlikely(self.os.memory.is_used()) {
             length = length.min(self.os.memory.next_touch(task).unwrap_or(length));
         }
         let this = &mut self.cpus[cpu];

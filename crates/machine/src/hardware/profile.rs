@@ -35,7 +35,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// One of `pieces` of a long function's straight-line work, with nothing below it.
     pub fn work_piece(&mut self, cpu: CpuId, path: Path, pieces: u32) {
         if COSTS {
-            if self.profile.is_some() {
+            if unlikely(self.profile.is_some()) {
                 self.enter_profile(path);
             }
             let cycles = self.paths[path.0 as usize].0 / u64::from(pieces);

@@ -9,7 +9,7 @@ use crate::stop_task::StopWork;
 use crate::topology::SdFlags;
 use fentry::fentry;
 use std::sync::Arc;
-use units::{CpuId, CpuMask, Ns};
+use units::{CpuId, CpuMask, Ns, unlikely};
 
 behaviour! {
     /// On which CPUs a task may be placed while some come or go.
@@ -88,11 +88,11 @@ impl<A: Arch> Sched<A> {
         let mut cpu = cpu;
         if self.task[p].nr_cpus_allowed > 1 {
             cpu = self.class_select_task_rq(p, cpu, sd_flag, flags);
-        } else if !self.cpumask_test(cpu, p) {
+        } else if unlikely(!self.cpumask_test(cpu, p)) {
             // cpumask_any(): the one it is bound to, which may be on its way down.
             cpu = self.task[p].cpus_allowed.first().unwrap_or(cpu);
         }
-        if !self.is_cpu_allowed(p, cpu) {
+        if unlikely(!self.is_cpu_allowed(p, cpu)) {
             cpu = self.select_fallback_rq(self.task[p].cpu, p);
         }
         cpu

@@ -408,7 +408,7 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     #[fentry]
     pub(crate) fn activate_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
-        if self.task[p].sched_contributes_to_load && flags.wakeup {
+        if unlikely(self.task[p].sched_contributes_to_load) && flags.wakeup {
             self.rq[cpu].nr_uninterruptible -= 1;
         }
         let migrated = flags.migrated || self.task[p].on_rq == OnRq::Migrating;
@@ -439,10 +439,10 @@ impl<A: Arch> Sched<A> {
     pub(crate) fn __block_task(&mut self, cpu: CpuId, p: TaskId) {
         let task = &mut self.task[p];
         let rq = &mut self.rq[cpu];
-        if task.state == TaskState::Uninterruptible {
+        if unlikely(task.state == TaskState::Uninterruptible) {
             rq.nr_uninterruptible += 1;
         }
-        if task.in_iowait && self.kernel.core.iowait_count == IowaitCount::UntilWoken {
+        if unlikely(task.in_iowait) && self.kernel.core.iowait_count == IowaitCount::UntilWoken {
             rq.nr_iowait += 1;
         }
         task.on_rq = OnRq::No;

@@ -14,7 +14,7 @@ use crate::load_weight::calc_delta_fair;
 use crate::sched::*;
 use crate::trace::Event;
 use fentry::fentry;
-use units::{CpuId, Ns};
+use units::{CpuId, Ns, unlikely};
 
 impl MinVruntimeDequeue {
     /// Whether a dequeue with these flags does.
@@ -434,7 +434,7 @@ impl<A: Arch> Sched<A> {
     /// runtime goes back in between.
     #[inline(always)]
     fn normalise_vruntime(&mut self, cfs: CfsRqId, se: SeId, flags: QueueFlags) {
-        if !flags.sleep {
+        if unlikely(!flags.sleep) {
             self.se[se].vruntime = self.se[se].vruntime.wrapping_sub(self.cfs_rq[cfs].min_vruntime);
         }
         self.return_cfs_rq_runtime(cfs);

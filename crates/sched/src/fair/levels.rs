@@ -10,6 +10,7 @@ use super::rules::Pick;
 use crate::arch::Arch;
 use crate::core::Sched;
 use crate::sched::*;
+use units::unlikely;
 
 /// What a task that comes or leaves changes in the counts of the queues above it.
 #[derive(Clone, Copy)]
@@ -297,7 +298,7 @@ impl<A: Arch> Sched<A> {
         }
         self.cfs_rq[cfs].count_dequeue(&mut walk.change);
         let empty = self.cfs_rq[cfs].load.weight == 0;
-        if self.cfs_rq_throttled(cfs) {
+        if unlikely(self.cfs_rq_throttled(cfs)) {
             return Left::Throttled;
         }
         walk.level = self.se[se].parent;

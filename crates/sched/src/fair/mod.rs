@@ -53,7 +53,7 @@ use crate::sched::*;
 use crate::syscalls::AloneChanged;
 use fentry::fentry;
 use rules::{IdleLeft, Pick, SleeperVruntime, TaskList};
-use units::CpuId;
+use units::{CpuId, unlikely};
 use wake::RecordWakee;
 
 /// What came of `dequeue_entities()`.
@@ -76,16 +76,16 @@ impl<A: Arch> Sched<A> {
         if !self.util_est_stays(p, flags) {
             self.util_est_enqueue(cpu, p);
         }
-        if flags.delayed {
+        if unlikely(flags.delayed) {
             self.requeue_delayed_entity(se);
             return;
         }
-        if self.cpufreq.is_some() && self.task[p].in_iowait {
+        if unlikely(self.task[p].in_iowait) && self.cpufreq.is_some() {
             self.cpufreq_update_util(cpu, UpdateFlags::IOWAIT);
         }
-        let first = self.has_fair_server() && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
+        let first = unlikely(self.has_fair_server()) && self.cfs_rq[self.rq[cpu].cfs].h_nr_running == 0;
         if self.enqueue_levels(p, flags) {
-            if first {
+            if unlikely(first) {
                 self.fair_server_wakes(cpu);
             }
             self.add_nr_running(cpu, 1);
@@ -117,7 +117,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     fn util_est_stays(&self, p: TaskId, flags: QueueFlags) -> bool {
         let task = &self.task[p];
-        self.se[task.se].sched_delayed && (task.on_rq == OnRq::Migrating || flags.save_restore)
+        unlikely(self.se[task.se].sched_delayed) && (task.on_rq == OnRq::Migrating || flags.save_restore)
     }
 
     /// fair.c: dequeue_entities(). Takes a task off its queue, with the groups that it leaves empty; or a group whose dequeue was
@@ -134,7 +134,7 @@ impl<A: Arch> Sched<A> {
             Dequeued::Whole => {
                 self.sub_nr_running(cpu, u32::from(p.is_some()));
                 let idle_left = !was_sched_idle && self.sched_idle_rq(cpu);
-                if idle_left && self.kernel.entity.idle_left == IdleLeft::BalanceSoon {
+                if unlikely(idle_left) && self.kernel.entity.idle_left == IdleLeft::BalanceSoon {
                     self.write_rq_curr(cpu);
                     self.rq[cpu].next_balance = self.jiffies();
                 }
@@ -162,6 +162,7 @@ impl<A: Arch> Sched<A> {
         }
     }
 
+    #[inline(never)]
     #[fentry(task_waking_fair)]
     fn task_waking_relative(&mut self, p: TaskId) {
         let se = self.task[p].se;
