@@ -3,7 +3,7 @@
 use super::checker::waits_for_budget;
 use machine::hardware::Hardware;
 use sched::core::Sched;
-use sched::deadline::changes::DlPrioChanged;
+use sched::deadline::changes::{DlPrioChanged, DlSwitchedTo};
 use sched::fair::rules::Pick;
 use sched::fair::timeline::entity_before;
 use sched::sched::{CfsRqId, OnRq, SchedClass, SchedEntity, SeId, TaskId, TaskState};
@@ -176,14 +176,19 @@ fn is_stranded<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>, p: TaskId, str
     *known
 }
 
-/// Whether a deadline task waits on a CPU that idles, to which a deadline was lent while it was throttled there. Until v6.2 nobody tells the
-/// CPU (prio_changed_dl(); 7ea98dfa4491, "Add more reschedule cases to prio_changed_dl()", has this very case): it idles on until something
-/// else has it look, and who waits for the task's mutex waits as long.
+/// Whether a deadline task waits on a CPU that idles and that nobody tells: it idles on until something else has it look, and who waits for
+/// the task's mutex waits as long. Two kernels' faults come to this.
+///
+/// - A deadline was lent to it while it was throttled there, until v6.2 (prio_changed_dl(); 7ea98dfa4491, "Add more reschedule cases to
+///   prio_changed_dl()", has this very case).
+/// - A deadline was lent to a fair task whose group was throttled there, by which it came to the class, in v4.5 (switched_to_dl()).
 pub fn is_overlooked<const COSTS: bool>(sched: &Sched<Hardware<COSTS>>) -> bool {
+    let rules = &sched.kernel.dl;
+    let silent = rules.prio_changed == DlPrioChanged::EarliestHere || rules.switched_to == DlSwitchedTo::PushOnly;
     let waits =
         |p: TaskId, cpu: CpuId| sched.on_dl_rq(p) && sched.dl_se[p].pi_se.is_some() && sched.rq[cpu].curr.is_none();
     let mut tasks = sched.task.iter().filter(|(_, task)| task.alive);
-    sched.kernel.dl.prio_changed == DlPrioChanged::EarliestHere && tasks.any(|(p, task)| waits(p, task.cpu))
+    silent && tasks.any(|(p, task)| waits(p, task.cpu))
 }
 
 /// A group's load is the sum of what its queues said they contribute.
