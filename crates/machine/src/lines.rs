@@ -7,6 +7,7 @@
 //! Modelled: states modified and shared, by core (the two threads of a core share its caches). Absent: eviction, so a line stays
 //! with its last users however much they run; prefetching; the ring's or mesh's own load.
 
+mod berths;
 mod disputed;
 mod entry;
 pub mod record;
@@ -16,6 +17,7 @@ mod tests;
 mod ways;
 
 use crate::topology::{Cpu, Distance, Topology};
+use berths::Berths;
 use disputed::Disputed;
 use entry::{Entry, Holder, MODIFIED, SPREAD, mark_of};
 use sched::layout::{Line, Region};
@@ -27,7 +29,7 @@ use ways::{Places, Ways};
 /// and the kernel's mutex spinners all need these three; queued ones touch the next waiter's own line besides.)
 const CONTENDED_HANDOVER: u64 = 3;
 
-/// Cores per word of a sharer set.
+/// [Berths](Berths) per word of a sharer set.
 const WORD: usize = 64;
 
 /// What each way a line can travel costs, indexed by [`Distance::index`](crate::topology::Distance::index). Picoseconds.
@@ -79,6 +81,7 @@ impl Fought {
 pub struct Seat {
     /// How a line's holder reads that this CPU's core holds alone.
     alone: Holder,
+    /// The number of this CPU's core: its [berth](Berths).
     core: u16,
     /// Its last level cache.
     llc: u16,
@@ -121,6 +124,7 @@ pub struct Directory {
     /// not looked at.
     sharers: [Table<u64>; Region::ALL.len()],
     words: usize,
+    berths: Berths,
     ways: Ways,
     prices: LinePrices,
     /// The shares of a miss that the core cannot hide.
@@ -146,22 +150,24 @@ pub struct Directory {
 /// else; and all cases. What the latter two return is how long the core stalls.
 impl Directory {
     pub fn new(topology: &Topology, prices: LinePrices, seed: u64) -> Directory {
-        let places = Places::new(topology);
-        let cores = topology.cores().len();
-        let words = cores.max(1).div_ceil(WORD);
+        let berths = Berths::new(topology);
+        let places = Places::new(topology, &berths);
+        let words = berths.len().max(1).div_ceil(WORD);
+        let berth = |cpu: &Cpu| berths.of_core[cpu.core as usize];
         let mut llc_cores = vec![0; topology.llcs().len() * words];
         for (_, cpu) in topology.cpus() {
-            llc_cores[cpu.llc as usize * words + cpu.core as usize / WORD] |= 1 << (cpu.core as usize % WORD);
+            let core = berth(cpu) as usize;
+            llc_cores[cpu.llc as usize * words + core / WORD] |= 1 << (core % WORD);
         }
         let seat = |cpu: &Cpu| {
-            let (core, word) = (cpu.core as usize, cpu.core as usize / WORD);
+            let (core, word) = (berth(cpu) as usize, berth(cpu) as usize / WORD);
             let own_llc = &llc_cores[cpu.llc as usize * words..][..words];
             Seat {
-                alone: MODIFIED | Holder::from(cpu.core),
-                core: cpu.core,
+                alone: MODIFIED | Holder::from(berth(cpu)),
+                core: berth(cpu),
                 llc: cpu.llc,
-                row: places.of_core[core] as u32 * cores as u32,
-                mark: mark_of(cpu.core),
+                row: places.of_berth[core] as u32 * berths.len() as u32,
+                mark: mark_of(berth(cpu)),
                 word: word as u8,
                 whole: own_llc.iter().enumerate().all(|(i, &cores)| i == word || cores == 0),
                 bit: 1 << (core % WORD),
@@ -173,8 +179,8 @@ impl Directory {
             sharers: Default::default(),
             words,
             seats: topology.cpus().map(|(_, cpu)| seat(cpu)).collect(),
-            cores: topology.cpus().map(|(_, cpu)| cpu.core).collect(),
-            ways: Ways::new(topology, &places, &prices, seed),
+            cores: topology.cpus().map(|(_, cpu)| berth(cpu)).collect(),
+            ways: Ways::new(topology, &berths, &places, &prices, seed),
             llc_cores,
             fought: Fought::new(&prices),
             read_stall: Permille::new(prices.read_stall),
@@ -184,6 +190,7 @@ impl Directory {
             stalled: Ps::ZERO,
             queued: Ps::ZERO,
             true_seats: Slots::new(),
+            berths,
         }
     }
 
@@ -281,16 +288,17 @@ impl Directory {
         }
         let sharers =
             self.sharers[line.region as usize].get_mut(line.index as usize * self.words + by.word as usize)?;
-        let way = match *sharers & by.near {
+        let clean = self.ways.clean?;
+        let nearest = match *sharers & by.near {
             0 => {
-                let way = self.ways.known(entry.owner(), by)?;
+                let way = self.ways.nearest(entry.owner(), by)?;
                 entry.holder |= SPREAD;
                 way
             }
-            _ => self.prices.llc_hit,
+            _ => clean,
         };
         *sharers |= by.bit;
-        let way = self.ways.by_slice(line, way);
+        let way = self.ways.travel_from(nearest, line);
         Some(self.read_stalls(wait + way))
     }
 
@@ -397,7 +405,7 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn write_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_shared(by, line, now)?;
+        let (_, way) = self.take_shared::<false>(by, line, now)?;
         Some(self.write_stalls(way))
     }
 
@@ -437,15 +445,15 @@ impl Directory {
     /// The same of a line that others share.
     #[inline(always)]
     pub fn atomic_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_shared(by, line, now)?;
+        let (_, way) = self.take_shared::<false>(by, line, now)?;
         Some(self.stalls(way))
     }
 
-    /// The taking of a lock on such a line.
+    /// The taking of a lock on such a line, and with its queue: who looks before he takes a lock has asked for the line just before.
     #[inline(always)]
     pub fn lock_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
-        let way = self.take_shared(by, line, now)?;
-        Some(self.taken(line, now, Ps::ZERO, way))
+        let (wait, way) = self.take_shared::<true>(by, line, now)?;
+        Some(self.taken(line, now, wait, way))
     }
 
     /// Takes a lock that nobody holds, on a line that is here: whether it is.
@@ -502,11 +510,12 @@ impl Directory {
         Some(way)
     }
 
-    /// The same of a line that others share.
+    /// The same of a line that others share, nobody moving it or `QUEUED`: how long that waits for others, and how long the line travels then.
     #[inline(always)]
-    fn take_shared(&mut self, by: &Seat, line: Line, now: Ps) -> Option<Ps> {
+    fn take_shared<const QUEUED: bool>(&mut self, by: &Seat, line: Line, now: Ps) -> Option<(Ps, Ps)> {
         let entry = self.regions[line.region as usize].get_mut(line.index as usize)?;
-        if now < entry.free_at || !entry.is_shared() || !by.whole {
+        let late = if QUEUED { entry.wait(now) > self.disputed.patience } else { now < entry.free_at };
+        if late || !entry.is_shared() || !by.whole {
             return None;
         }
         let outside = self.ways.outside?;
@@ -522,9 +531,14 @@ impl Directory {
             Ps::ZERO
         };
         let way = self.ways.by_slice(line, way);
-        entry.occupy(now, way);
         entry.holder = by.alone;
-        Some(way)
+        if !QUEUED {
+            entry.occupy(now, way);
+            return Some((Ps::ZERO, way));
+        }
+        let (wait, way) = entry.queue(now, way);
+        self.queued += wait;
+        Some((wait, way))
     }
 
     /// Makes `by` the only holder; returns how long it waits for others, and how long the line travels then.

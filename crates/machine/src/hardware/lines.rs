@@ -51,12 +51,15 @@ impl<const COSTS: bool> Hardware<COSTS> {
     pub(super) fn look_line(&mut self, line: Line, now: Ps) -> Ps {
         match self.lines.read_shared(&self.executing.seat, line, now) {
             Some(stall) => now + stall,
-            None => {
-                self.executing.clock = now;
-                self.read_line(line);
-                self.executing.clock
-            }
+            None => self.look_unshared_line(line, now),
         }
+    }
+
+    #[inline(never)]
+    fn look_unshared_line(&mut self, line: Line, now: Ps) -> Ps {
+        self.executing.clock = now;
+        self.read_line(line);
+        self.executing.clock
     }
 
     #[inline(never)]
@@ -184,6 +187,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_shared_line(&mut self, line: Line) {
+        self.lines.bears_lock(line);
         match self.lines.lock_shared(&self.executing.seat, line, self.executing.clock) {
             Some(stall) => self.charge(stall),
             None => self.lock_any_line(line),
@@ -192,7 +196,6 @@ impl<const COSTS: bool> Hardware<COSTS> {
 
     #[inline(never)]
     fn lock_any_line(&mut self, line: Line) {
-        self.lines.bears_lock(line);
         if self.touched.is_some() {
             return self.watch_line(Access::Lock, line);
         }

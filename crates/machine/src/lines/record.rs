@@ -183,28 +183,27 @@ impl Directory {
 
     /// Where a line is, for who wants it so.
     fn supply(&self, topology: &Topology, access: Access, by: CpuId, seat: &Seat, line: Line) -> Supply {
-        let cpu_of = |core: usize| topology.cores()[core].cpus.first().expect("a core has a CPU");
-        let away = |core: usize| topology.distance(cpu_of(core), by);
+        let away = |core: u16| topology.distance(self.berths.cpu(core), by);
         let Some(entry) = self.entry(line).filter(|entry| entry.holder & MODIFIED != 0 || entry.is_shared()) else {
             return Supply::Memory;
         };
-        let owner = usize::from(entry.owner());
+        let owner = entry.owner();
         if entry.holder & MODIFIED != 0 {
-            return if entry.owner() == seat.core { Supply::Here } else { Supply::Modified(away(owner)) };
+            return if owner == seat.core { Supply::Here } else { Supply::Modified(away(owner)) };
         }
         if access == Access::Load && self.reads_here(seat, line) {
             return Supply::Here;
         }
         let first = line.index as usize * self.words;
-        let in_set = |core: usize| {
-            self.sharers[line.region as usize][first + core / super::WORD] & 1 << (core % super::WORD) != 0
+        let in_set = |core: u16| {
+            let (word, bit) = (core as usize / super::WORD, core as usize % super::WORD);
+            self.sharers[line.region as usize][first + word] & 1 << bit != 0
         };
-        let has = |&core: &usize| {
-            let shares =
-                if entry.has_set() { in_set(core) } else { core == owner || core == usize::from(entry.second()) };
-            core != usize::from(seat.core) && shares
+        let has = |&core: &u16| {
+            let shares = if entry.has_set() { in_set(core) } else { core == owner || core == entry.second() };
+            core != seat.core && shares
         };
-        let others = (0..topology.cores().len()).filter(has).map(away);
+        let others = self.berths.of_core.iter().copied().filter(has).map(away);
         match access {
             // The nearest one answers: the own cache, where somebody has it there.
             Access::Load => others.min().map_or(Supply::Here, Supply::Shared),

@@ -334,7 +334,10 @@ fn the_directory_comes_to_what_plain_rules_come_to() {
         if !table {
             directory.ways.forget_table(&topology);
         }
-        let mut ways = Ways::new(&topology, &Places::new(&topology), &prices, 1);
+        let mut ways = {
+            let berths = Berths::new(&topology);
+            Ways::new(&topology, &berths, &Places::new(&topology, &berths), &prices, 1)
+        };
         let by_slice = &mut |line: Line, way: Ps| ways.by_slice(line, way);
         let lines = vec![PlainLine::default(); 16 * Region::ALL.len()];
         let mut plain = Plain { topology: &topology, prices: &prices, lines, by_slice };

@@ -1,17 +1,18 @@
 //! How far lines travel between cores.
 
+use super::berths::Berths;
 use super::{LinePrices, Seat, WORD};
-use crate::topology::{Distance, Part, Topology};
+use crate::topology::{Distance, Topology};
 use sched::layout::Line;
 use units::{CpuId, Ps};
 
 /// How long a modified line travels between two cores, and how far its slice is.
 pub(super) struct Ways {
-    /// In picoseconds, from each core to another one, by the nearest slice: `[seat.row + from]`.
+    /// In picoseconds, from each [berth](Berths) to another one, by the nearest slice: `[seat.row + from]`.
     table: Vec<u32>,
     /// What serves in place of the table on machines for which it would be larger than [`LARGEST_TABLE`], or that have ways shorter than
     /// slices are apart or too long for it.
-    topology: Option<Topology>,
+    distances: Option<(Topology, Berths)>,
     transfer: Vec<Ps>,
     /// How much nearer or farther than the mean a slice may be, in picoseconds; and how many such distances there are.
     slice_spread: u64,
@@ -20,6 +21,8 @@ pub(super) struct Ways {
     pub(super) near: Ps,
     /// A transfer that leaves it, if all that leave one are equally long, and so are all within one.
     pub(super) outside: Option<Ps>,
+    /// A clean line's way within one, by the nearest slice, if it is longer than slices are apart.
+    pub(super) clean: Option<Ps>,
     /// The longest one of the machine.
     longest: Ps,
     /// What the seed makes of an address.
@@ -33,8 +36,8 @@ const LARGEST_TABLE: usize = 1 << 20;
 
 /// Cores of one place are equally far from every core elsewhere, and from each other.
 pub(super) struct Places {
-    /// The place of each core.
-    pub(super) of_core: Vec<u16>,
+    /// The place of the core of each berth; of a free one any.
+    pub(super) of_berth: Vec<u16>,
     /// One CPU of each.
     cpus: Vec<CpuId>,
     /// Between two cores of one place.
@@ -42,13 +45,13 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(topology: &Topology) -> Places {
+    pub(super) fn new(topology: &Topology, berths: &Berths) -> Places {
         let clustered = topology.clusters().len() < topology.cores().len();
         // What tells cores apart, seen from others: last level cache, NUMA node and, where they hold several, cluster.
         let mut keys: Vec<(u16, u16, u16)> = Vec::new();
         let mut cpus = Vec::new();
-        let place = |core: &Part| {
-            let first = core.cpus.first().expect("a core has a CPU");
+        let place = |first: Option<CpuId>| {
+            let Some(first) = first else { return 0 };
             let cpu = topology.cpu(first);
             let key = (cpu.llc, cpu.node, if clustered { cpu.cluster } else { 0 });
             let known = keys.iter().position(|&k| k == key);
@@ -58,23 +61,23 @@ impl Places {
                 keys.len() - 1
             }) as u16
         };
-        let of_core = topology.cores().iter().map(place).collect();
-        Places { of_core, cpus, within: if clustered { Distance::Cluster } else { Distance::Llc } }
+        let of_berth = berths.cpus().map(place).collect();
+        Places { of_berth, cpus, within: if clustered { Distance::Cluster } else { Distance::Llc } }
     }
 
-    /// From each core to each place, by `[place * cores + core]`.
+    /// From each berth to each place, by `[place * berths + berth]`.
     fn distances(&self, topology: &Topology) -> impl Iterator<Item = Distance> {
         let distance = |from: u16, to: usize| match from as usize == to {
             true => self.within,
             false => topology.distance(self.cpus[from as usize], self.cpus[to]),
         };
-        (0..self.cpus.len()).flat_map(move |to| self.of_core.iter().map(move |&from| distance(from, to)))
+        (0..self.cpus.len()).flat_map(move |to| self.of_berth.iter().map(move |&from| distance(from, to)))
     }
 }
 
 impl Ways {
-    pub(super) fn new(topology: &Topology, places: &Places, prices: &LinePrices, seed: u64) -> Ways {
-        let fits = places.cpus.len() * places.of_core.len() <= LARGEST_TABLE;
+    pub(super) fn new(topology: &Topology, berths: &Berths, places: &Places, prices: &LinePrices, seed: u64) -> Ways {
+        let fits = places.cpus.len() * places.of_berth.len() <= LARGEST_TABLE;
         let near = prices.transfer[Distance::Llc.index()];
         let distances = topology.distances();
         let leaving = || distances.iter().copied().filter(|&distance| distance > Distance::Llc);
@@ -85,34 +88,47 @@ impl Ways {
             |distance: Distance| price(distance).0.checked_sub(slice_spread).and_then(|way| u32::try_from(way).ok());
         let table: Option<Vec<u32>> = if fits { places.distances(topology).map(nearest).collect() } else { None };
         Ways {
-            topology: table.is_none().then(|| topology.clone()),
+            distances: table.is_none().then(|| (topology.clone(), berths.clone())),
             table: table.unwrap_or_default(),
             transfer: prices.transfer.clone(),
             slice_spread,
             slices: 2 * slice_spread + 1,
             near,
             outside: even.then(|| leaving().map(price).next().unwrap_or(near)),
+            clean: prices.llc_hit.0.checked_sub(slice_spread).map(Ps),
             longest: distances.iter().copied().map(price).max().unwrap_or(near),
             salt: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             travelled: 0,
         }
     }
 
-    /// From core `from` to another one, where `to` sits, if there is a table.
+    /// From berth `from` to another one, where `to` sits, if there is a table.
     #[inline(always)]
     pub(super) fn known(&self, from: u16, to: &Seat) -> Option<Ps> {
-        self.table.get(to.row as usize + from as usize).map(|&way| Ps(u64::from(way) + self.slice_spread))
+        self.nearest(from, to).map(|way| Ps(way.0 + self.slice_spread))
+    }
+
+    /// The same by the nearest slice.
+    #[inline(always)]
+    pub(super) fn nearest(&self, from: u16, to: &Seat) -> Option<Ps> {
+        self.table.get(to.row as usize + from as usize).map(|&way| Ps(way.into()))
     }
 
     /// The same way as a line goes it, by its slice.
     #[inline(always)]
     pub(super) fn travel(&mut self, line: Line, from: u16, to: &Seat) -> Option<Ps> {
-        let nearest = u64::from(*self.table.get(to.row as usize + from as usize)?);
-        self.travelled += 1;
-        Some(Ps(nearest + self.offset(line)))
+        let nearest = self.nearest(from, to)?;
+        Some(self.travel_from(nearest, line))
     }
 
-    /// From core `from` to another one, where `to` sits.
+    /// A way that takes so long by the nearest slice, as a line goes it.
+    #[inline(always)]
+    pub(super) fn travel_from(&mut self, nearest: Ps, line: Line) -> Ps {
+        self.travelled += 1;
+        Ps(nearest.0 + self.offset(line))
+    }
+
+    /// From berth `from` to another one, where `to` sits.
     #[inline(always)]
     pub(super) fn between(&self, from: u16, to: &Seat) -> Ps {
         self.known(from, to).unwrap_or_else(|| self.by_distance(from, to.core))
@@ -122,15 +138,14 @@ impl Ways {
     #[cfg(test)]
     pub(super) fn forget_table(&mut self, topology: &Topology) {
         self.table.clear();
-        self.topology = Some(topology.clone());
+        self.distances = Some((topology.clone(), Berths::new(topology)));
     }
 
     #[cold]
     #[inline(never)]
     pub(super) fn by_distance(&self, from: u16, to: u16) -> Ps {
-        let topology = self.topology.as_ref().expect("a table holds the ways between all cores");
-        let cpu = |core: u16| topology.cores()[core as usize].cpus.first().expect("a core has a CPU");
-        self.transfer[topology.distance(cpu(from), cpu(to)).index()]
+        let (topology, berths) = self.distances.as_ref().expect("a table holds the ways between all cores");
+        self.transfer[topology.distance(berths.cpu(from), berths.cpu(to)).index()]
     }
 
     /// How far the farthest copy is that another core than `to`'s has: a write takes the line from all of them. Nothing if there is
