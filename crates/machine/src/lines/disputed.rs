@@ -14,7 +14,7 @@ use super::entry::{Entry, Holder, UNTOUCHED};
 use super::record::{Access, Outcome};
 use crate::topology::Topology;
 use sched::layout::{Line, Region};
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 /// Nobody holds it, as far as those can see who look at its entry only.
 const DISPUTED: Holder = UNTOUCHED - 2;
@@ -95,10 +95,16 @@ impl Directory {
     }
 
     /// A lock is to be taken on a line; it is never disputed then. (The first time that one is, comes to this.)
-    #[inline]
+    #[inline(always)]
     pub fn bears_lock(&mut self, line: Line) {
-        let disputes = self.disputed.queue != u64::MAX;
-        if disputes && is_everybodys(line) && !self.disputed.locks.contains(&line) {
+        if unlikely(self.disputed.queue != u64::MAX && is_everybodys(line)) {
+            self.note_lock(line);
+        }
+    }
+
+    #[inline(never)]
+    fn note_lock(&mut self, line: Line) {
+        if !self.disputed.locks.contains(&line) {
             self.disputed.locks.push(line);
             if let Some(number) = self.disputed.number(line) {
                 let (_, entry) = self.disputed.entries.swap_remove(number);
