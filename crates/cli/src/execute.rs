@@ -101,14 +101,15 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
     result
 }
 
-/// A bar on stderr, if that is a terminal and the user wants one.
-pub fn progress(runs: usize, done: usize, quiet: bool) -> ProgressBar {
-    if quiet || done == runs || !io::stderr().is_terminal() {
+/// A bar on stderr that counts `what`, if that is a terminal and the user wants one.
+pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
+    if quiet || done == all || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs  {elapsed} passed, {eta} to go")
-        .unwrap_or_else(|_| ProgressStyle::default_bar());
+    let bar = ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::stderr());
+    let style =
+        ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}  {{elapsed}} passed, {{eta}} to go"))
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style);
     bar.set_position(done as u64);
     bar.reset_eta();

@@ -39,7 +39,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
         say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
     }
     let starter = starter()?;
-    let bar = progress(all, records.len(), arguments.quiet);
+    let bar = progress("runs", all, records.len(), arguments.quiet);
     // By iteration, so that slow changes of the computer fall on all rows alike.
     let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
     let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {

@@ -7,6 +7,7 @@ use crate::output::{print, say};
 use crate::select::{experiment, threads};
 use crate::store::Store;
 use crate::trials::Trials;
+use indicatif::ProgressBar;
 use lab::experiment::Purpose;
 use lab::mistake::{Location, Written};
 use lab::record::Outcome;
@@ -27,9 +28,19 @@ pub fn sensitivity(arguments: &SensitivityArguments) -> Result<(), Failure> {
     let experiment = experiment(&arguments.selectors, Purpose::Prediction)?;
     let threads = threads(&arguments.selectors)?;
     let patterns: Vec<Written> = arguments.figures.iter().map(|text| Written::option("--figures", text)).collect();
-    // There are hundreds of machines to make.
     let patience = Patience::watch();
-    let plan = Plan::new(experiment, &patterns)?;
+    // There are hundreds of machines to make, which takes longer than many a run.
+    let mut bar = ProgressBar::hidden();
+    let mut go_on = |done: usize, all: usize| {
+        if done == 0 {
+            bar = progress("figures", all, done, quiet);
+        }
+        bar.set_position(done as u64);
+        !patience.is_over()
+    };
+    let plan = Plan::new(experiment, &patterns, &mut go_on)?;
+    bar.finish_and_clear();
+    let Some(plan) = plan else { return Err(nothing_done()) };
     if !quiet {
         let (figures, variations) = (plan.uncertain.len(), plan.variations());
         let begin = plan.first().len();
@@ -71,7 +82,7 @@ fn run_missing(
     results: &mut Results,
     quiet: bool,
 ) -> Result<(), Failure> {
-    let bar = progress(missing.len(), 0, quiet);
+    let bar = progress("runs", missing.len(), 0, quiet);
     let work =
         |trial: &Trial, give_up: &dyn Fn() -> bool| {
             let setup = plan.setup(trial);
@@ -98,6 +109,10 @@ fn run_missing(
     ended
 }
 
+fn nothing_done() -> Failure {
+    Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string())
+}
+
 /// Stores and prints the ranking, which may be of a part.
 fn finish(
     ranking: &Ranking,
@@ -107,7 +122,7 @@ fn finish(
     arguments: &SensitivityArguments,
 ) -> Result<(), Failure> {
     if done == 0 {
-        return Err(Failure::Mistake("interrupted: no run was finished, so nothing is kept".to_string()));
+        return Err(nothing_done());
     }
     let (text, json) = (ranking.to_text(top), ranking.to_json());
     trials.report(ranking.partial, &text, &json)?;

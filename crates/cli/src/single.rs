@@ -38,7 +38,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), Failure> {
     if let (Some(store), false, false) = (&store, results.is_empty(), quiet) {
         say(&format!("note: {} of {} runs are taken from {}", results.len(), jobs.len(), store.folder().display()));
     }
-    let bar = progress(jobs.len(), results.len(), quiet);
+    let bar = progress("runs", jobs.len(), results.len(), quiet);
     let work = |job: &Job, give_up: &dyn Fn() -> bool| {
         let setup = experiment.setup(job);
         let place = store.as_ref().map(|store| store.record_path(&experiment, job));

@@ -64,20 +64,29 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// `patterns` choose among the figures that have room in their range (`line.*`); none chooses those that are uncertain.
+    /// `patterns` choose among the figures that have room in their range (`line.*`); none chooses those that are uncertain. Each end is a
+    /// machine to make, which takes a while where there are hundreds: `go_on` is told how many figures are done, of how many, and may end
+    /// it; then there is no plan.
     ///
     /// # Errors
     /// If a pattern fits no figure with room.
-    pub fn new(experiment: Experiment, patterns: &[Written]) -> Result<Plan, Mistake> {
+    pub fn new(
+        experiment: Experiment,
+        patterns: &[Written],
+        go_on: &mut dyn FnMut(usize, usize) -> bool,
+    ) -> Result<Option<Plan>, Mistake> {
         let description = experiment.machine.description.clone();
         let uncertain = choose(&experiment, patterns)?;
         let mut plan = Plan { experiment, uncertain, variations: Vec::new(), impossible: Vec::new() };
         for index in 0..plan.uncertain.len() {
+            if !go_on(index, plan.uncertain.len()) {
+                return Ok(None);
+            }
             for end in [End::Low, End::High] {
                 plan.vary(&description, index, end);
             }
         }
-        Ok(plan)
+        Ok(Some(plan))
     }
 
     fn vary(&mut self, description: &Description, index: usize, end: End) {
@@ -252,7 +261,7 @@ mod tests {
         draft.iterations = Some(Written::option("--iterations", "3"));
         let experiment = draft.resolve(Purpose::Prediction, &Table::default()).unwrap();
         let patterns: Vec<Written> = patterns.iter().map(|text| Written::option("--figures", text)).collect();
-        Plan::new(experiment, &patterns)
+        Ok(Plan::new(experiment, &patterns, &mut |_, _| true)?.expect("nobody interrupted"))
     }
 
     fn run_all(plan: &Plan) -> Results {
@@ -359,7 +368,8 @@ mod tests {
         draft.workload_option("pipetest:batches=1,loops=1").unwrap();
         draft.arm_options(&["only=v6.12".to_string()], false).unwrap();
         let experiment = draft.resolve(Purpose::Prediction, &Table::default()).unwrap();
-        let plan = Plan::new(experiment, &[Written::option("--figures", "*distance*")]).unwrap();
+        let patterns = [Written::option("--figures", "*distance*")];
+        let plan = Plan::new(experiment.clone(), &patterns, &mut |_, _| true).unwrap().expect("nobody interrupted");
         let names: Vec<&str> = plan.uncertain.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["topology.distances.17", "topology.distances.19"]);
         let at = |variation: &Variation| {
@@ -369,6 +379,14 @@ mod tests {
         let ends: Vec<_> = plan.variations.iter().map(at).collect();
         assert_eq!(ends, [(12, 19, 19), (18, 19, 19), (17, 18, 18), (17, 60, 60)]);
         assert!(plan.impossible.is_empty());
+        // Who interrupts it between two figures has no plan, and has been told how far it was.
+        let mut told = Vec::new();
+        let mut interrupt = |done, all| {
+            told.push((done, all));
+            done < 1
+        };
+        assert!(Plan::new(experiment, &patterns, &mut interrupt).unwrap().is_none());
+        assert_eq!(told, [(0, 2), (1, 2)]);
     }
 
     #[test]

@@ -205,8 +205,11 @@ impl Directory {
         };
         let others = self.berths.of_core.iter().copied().filter(has).map(away);
         match access {
-            // The nearest one answers: the own cache, where somebody has it there.
-            Access::Load => others.min().map_or(Supply::Here, Supply::Shared),
+            // The own last level cache answers where somebody has it there, else who had the line first, wherever the others are.
+            Access::Load => {
+                let nearest = others.min().map(|nearest| if nearest <= Distance::Llc { nearest } else { away(owner) });
+                nearest.map_or(Supply::Here, Supply::Shared)
+            }
             _ => others.max().map_or(Supply::Here, Supply::Shared),
         }
     }
@@ -236,6 +239,22 @@ mod tests {
         assert_eq!(supply(watch(&mut d, &topology, Access::Load, 4, 6)), Supply::Shared(Distance::Remote(1)));
         assert_eq!(supply(watch(&mut d, &topology, Access::Atomic, 0, 7)), Supply::Shared(Distance::Remote(1)));
         assert_eq!(supply(watch(&mut d, &topology, Access::Lock, 5, 8)), Supply::Modified(Distance::Remote(1)));
+    }
+
+    #[test]
+    fn a_clean_line_is_told_to_come_from_whom_its_way_is_charged() {
+        // Two caches a package. The line is CPU 0's; CPU 4, in the other package, has a copy when CPU 6 asks, whose cache has none.
+        let topology = from_synthetic("pack:2 l3:2 core:2 pu:1", "test", Numbering::AsListed).expect("valid");
+        let mut d = two_sockets_of(&topology);
+        d.blindfold();
+        watch(&mut d, &topology, Access::Store, 0, 1);
+        let far = watch(&mut d, &topology, Access::Load, 4, 2);
+        assert_eq!(far.supply, Supply::Modified(Distance::Remote(1)));
+        let other_cache = watch(&mut d, &topology, Access::Load, 6, 3);
+        assert_eq!((other_cache.supply, other_cache.stall), (Supply::Shared(Distance::Remote(1)), far.stall));
+        let same_cache = watch(&mut d, &topology, Access::Load, 7, 4);
+        assert_eq!(same_cache.supply, Supply::Shared(Distance::Llc));
+        assert!(same_cache.stall < other_cache.stall);
     }
 
     #[test]
