@@ -298,9 +298,9 @@ fn up_to_8192_cpus_and_eight_threads() {
 fn memory_has_a_limit_on_every_machine() {
     for (name, _) in builtin() {
         let machine = shipped(name);
-        // Picoseconds for 1024 bytes: from 460 GB/s of a node with twelve channels down to a phone's 30.
+        // Picoseconds for 1024 bytes: from 460 GB/s at most of a node with twelve channels down to a desktop's 25.6, of which four fifths are delivered.
         let delivery = machine.memory_ps_per_kib();
-        assert!((2_200..50_000).contains(&delivery), "{name}: {delivery} ps/KiB");
+        assert!((2_200..52_000).contains(&delivery), "{name}: {delivery} ps/KiB");
     }
 }
 

@@ -336,7 +336,7 @@ mod tests {
             let file = super::super::shipped(name).expect("it ships");
             parse(&file.text, &file.file).unwrap_or_else(|error| panic!("{error}"))
         };
-        assert_eq!(flushing(&shipped("core-i7-3770")), ["C3", "C6", "C7"]);
+        assert_eq!(flushing(&shipped("core-i7-3770")), ["C3", "C6"]);
         assert!(flushing(&shipped("cloud-vm-2")).is_empty(), "what the host does is not known");
         let phone = shipped("snapdragon-845");
         assert_eq!(flushing(&phone), ["rail-off"]);
