@@ -96,13 +96,15 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
 }
 
 fn machines(command: &MachinesCommand) -> Result<(), Failure> {
-    let choose = |command: &str, name: &str| Machine::choose(&Written::option(command, name), "", &Disk);
+    let choose = |command: &str, name: &str| {
+        let machine = Machine::choose(&Written::option(command, name), "", &Disk);
+        machine.inspect(|machine| machine.notices.iter().for_each(|notice| say(&format!("note: {notice}"))))
+    };
     match command {
         MachinesCommand::List => print(&listing::machines()),
         MachinesCommand::Show { name } => print(&listing::machine(&choose("machines show", name)?)),
         MachinesCommand::Import { file } => {
             let machine = choose("machines import", file)?;
-            machine.notices.iter().for_each(|notice| say(&format!("note: {notice}")));
             // What it extends is written out, so that the file stands alone.
             if machine.bases.is_empty() { print(&machine.text) } else { print(&machine.description.to_toml()) }
         }

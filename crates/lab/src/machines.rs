@@ -3,8 +3,10 @@
 use crate::hash::sha256;
 use crate::mistake::{Mistake, Unreadable, Written, excerpt};
 use crate::prices;
-use machine::description::{self, Base, Description, How, builtin, default_prices, prices_of_processor, with_prices};
-use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs};
+use machine::description::{
+    self, Base, Description, How, builtin, default_prices, prices_of_processor, prices_of_shape, with_prices,
+};
+use machine::topology::{Numbering, from_hwloc_xml, from_synthetic, from_sysfs, processor_of_hwloc_xml};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +51,8 @@ impl Machine {
         let description = description::parse_over(text, file, &bases)?;
         prices::check(&description)?;
         let name = description.name().to_string();
-        Ok(Machine { name, text: text.into(), bases: bases.into(), description, notices: Vec::new() })
+        let notices = description.topology().notices().to_vec();
+        Ok(Machine { name, text: text.into(), bases: bases.into(), description, notices })
     }
 
     /// SHA-256 of its file and of those that this extends.
@@ -65,18 +68,10 @@ impl Machine {
         Some(machine.unwrap_or_else(|mistake| panic!("{mistake}")))
     }
 
-    /// A topology from `source` without prices: those of the machine that ships and is most like it, which is one with the same processor
-    /// (as Linux calls it) where that is known.
-    pub fn of_topology(name: &str, topology: Topology, source: &str, how: How, processor: Option<&str>) -> Machine {
+    /// A topology from `source` without prices: those of a machine that ships, by what is known of its `processor`.
+    pub fn of_topology(name: &str, topology: Topology, source: &str, how: How, processor: &Processor) -> Machine {
         let mut notices = topology.notices().to_vec();
-        let same = processor.and_then(|processor| prices_of_processor(processor, &topology));
-        let shape = "the most like it in packages and last level caches";
-        let why = match (same, processor) {
-            (Some(_), Some(processor)) => format!("which has the same processor, {processor}"),
-            (None, Some(processor)) => format!("{shape}: no machine that ships has its processor, {processor}"),
-            _ => shape.to_string(),
-        };
-        let prices = same.unwrap_or_else(|| default_prices(&topology));
+        let (prices, why) = processor.prices(&topology);
         let description = with_prices(prices, name, topology, source, how);
         notices.push(format!("{name} has no prices of its own: {}, {why}", description.about().trim_end_matches('.')));
         let text = description.to_toml();
@@ -90,9 +85,9 @@ impl Machine {
         let text = written.text.trim();
         if text == "host" {
             let topology = host_topology(&|path| files.sysfs(path))?;
-            let processor = files.text("/proc/cpuinfo").ok().and_then(|info| processor(&info));
-            let source = "sysfs of this computer";
-            return Ok(Machine::of_topology("host", topology, source, How::Measured, processor.as_deref()));
+            let processor =
+                files.text("/proc/cpuinfo").map_or_else(|_| Processor::default(), |info| Processor::of(&info));
+            return Ok(Machine::of_topology("host", topology, "sysfs of this computer", How::Measured, &processor));
         }
         if let Some(machine) = Machine::named(text) {
             return Ok(machine);
@@ -102,7 +97,13 @@ impl Machine {
         }
         if text.contains([' ', ':']) || text.starts_with(|c: char| c.is_ascii_digit()) {
             let source = format!("as given: {}", excerpt(text, 200));
-            return Ok(Machine::of_topology("synthetic", synthetic(written)?, &source, How::Guess, None));
+            return Ok(Machine::of_topology(
+                "synthetic",
+                synthetic(written)?,
+                &source,
+                How::Guess,
+                &Processor::default(),
+            ));
         }
         let there = within(folder, text);
         if !text.is_empty() && (files.bytes(&there).is_ok() || sysfs_below(&there, files).is_some()) {
@@ -131,7 +132,7 @@ impl Machine {
                 topology,
                 &format!("a copy of sysfs, {}", excerpt(path, 200)),
                 How::Measured,
-                None,
+                &Processor::default(),
             ));
         }
         let text = files.text(path).map_err(|error| {
@@ -141,7 +142,9 @@ impl Machine {
         if text.trim_start().starts_with('<') || path.to_ascii_lowercase().ends_with(".xml") {
             let topology = from_hwloc_xml(&text, path)?;
             let source = format!("hwloc's XML, {}", excerpt(path, 200));
-            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology, &source, How::Measured, None));
+            let model = processor_of_hwloc_xml(&text).map(|model| excerpt(model.trim(), 80));
+            let processor = Processor { model, virtual_machine: false };
+            return Ok(Machine::of_topology(&excerpt(&stem(path), 80), topology, &source, How::Measured, &processor));
         }
         let find = |written: &str, file: &str| {
             let folder = Path::new(file).parent().map_or(String::new(), |folder| match folder.to_str() {
@@ -181,11 +184,45 @@ pub fn host_topology(sysfs: &dyn Fn(&str) -> Option<String>) -> Result<Topology,
     Ok(from_sysfs(sysfs).map_err(|error| error.below("", "/"))?)
 }
 
-/// What /proc/cpuinfo calls the processor: on x86 `model name`, on POWER and SPARC `cpu`, on arm `Hardware` where there is one.
-fn processor(info: &str) -> Option<String> {
-    let lines = || info.lines().filter_map(|line| line.split_once(':'));
-    let named = |key: &str| lines().find(|(name, _)| name.trim() == key).map(|(_, value)| excerpt(value.trim(), 80));
-    ["model name", "cpu", "Hardware"].into_iter().find_map(named).filter(|name| !name.is_empty())
+/// The machine that ships whose idle states and interrupts are a hypervisor's.
+const VIRTUAL: &str = "cloud-vm-2";
+
+/// What a computer tells of its processor.
+#[derive(Clone, Debug, Default)]
+pub struct Processor {
+    /// As Linux calls it.
+    pub model: Option<String>,
+    /// A hypervisor is below.
+    pub virtual_machine: bool,
+}
+
+impl Processor {
+    /// From /proc/cpuinfo, where it is called `model name` on x86, on POWER and SPARC `cpu`, on arm `Hardware` where there is one.
+    fn of(info: &str) -> Processor {
+        let lines = || info.lines().filter_map(|line| line.split_once(':'));
+        let named =
+            |key: &str| lines().find(|(name, _)| name.trim() == key).map(|(_, value)| excerpt(value.trim(), 80));
+        let model = ["model name", "cpu", "Hardware"].into_iter().find_map(named).filter(|name| !name.is_empty());
+        let flags = lines().find(|(name, _)| name.trim() == "flags").map_or("", |(_, flags)| flags);
+        Processor { model, virtual_machine: flags.split_whitespace().any(|flag| flag == "hypervisor") }
+    }
+
+    /// The machine that ships whose prices suit it, and why.
+    fn prices(&self, topology: &Topology) -> (&'static str, String) {
+        let model = self.model.as_deref();
+        if let Some((model, prices)) = model.and_then(|model| Some((model, prices_of_processor(model, topology)?))) {
+            return (prices, format!("which has the same processor, {model}"));
+        }
+        let (prices, why) = if self.virtual_machine {
+            (VIRTUAL, "which is a virtual machine as it is")
+        } else if let Some(prices) = prices_of_shape(topology) {
+            (prices, "which has as many packages, nodes, last level caches, cores and CPUs")
+        } else {
+            (default_prices(topology), "chosen by the number of packages and of CPUs that share a last level cache")
+        };
+        let unknown = model.map(|model| format!(": no machine that ships has its processor, {model}"));
+        (prices, format!("{why}{}", unknown.unwrap_or_default()))
+    }
 }
 
 /// The folder at `path` or in it that holds `devices/system/cpu` of some computer.
@@ -336,7 +373,9 @@ pub(crate) mod tests {
         let (about, said) = note(&files);
         assert!(about.ends_with(" Prices of skylake-uma-8."), "{about}");
         assert!(
-            said.ends_with("Prices of skylake-uma-8, the most like it in packages and last level caches"),
+            said.ends_with(
+                "Prices of skylake-uma-8, chosen by the number of packages and of CPUs that share a last level cache"
+            ),
             "{said}"
         );
         let info = |model: &str| format!("processor\t: 0\nmodel\t\t: 106\nmodel name\t: {model}\ncpu MHz\t\t: 2900\n");
@@ -346,7 +385,22 @@ pub(crate) mod tests {
         let same = "8375c-2s, which has the same processor, Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz";
         assert!(said.ends_with(same), "{said}");
         files.0.insert("/proc/cpuinfo", info("Some CPU"));
-        assert!(note(&files).1.ends_with("caches: no machine that ships has its processor, Some CPU"));
+        assert!(note(&files).1.ends_with("cache: no machine that ships has its processor, Some CPU"));
+        // A virtual machine leaves idleness and sends interrupts as one, whatever its shape.
+        files.0.insert("/proc/cpuinfo", format!("{}flags\t\t: fpu hypervisor lahf_lm\n", info("Some CPU")));
+        let (about, said) = note(&files);
+        assert!(about.ends_with(" Prices of cloud-vm-2.") && said.contains("which is a virtual machine"), "{said}");
+        // What lstopo writes may name the processor, and a topology that is written down has the shape of a machine.
+        let xml = include_str!("../../machine/tests/fixtures/two-packages-v3.xml");
+        let named = "<object type=\"Package\"><info name=\"CPUModel\" value=\"AMD EPYC 7742 64-Core Processor\"/>";
+        assert_eq!(processor_of_hwloc_xml(named), None, "it ends in the middle");
+        assert_eq!(
+            processor_of_hwloc_xml(&format!("{named}</object>")).as_deref(),
+            Some("AMD EPYC 7742 64-Core Processor")
+        );
+        assert!(from_hwloc_xml(xml, "x").is_ok());
+        let rome = Machine::choose(&Written::option("--machine", "pack:2 [numa] l3:16 l2:4 core:1 pu:2"), "", &files);
+        assert!(rome.unwrap().notices[0].contains("Prices of epyc-7742-2s-nps1, which has as many packages"));
     }
 
     #[test]

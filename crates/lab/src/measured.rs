@@ -135,16 +135,8 @@ pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredR
     let host = &records.first().expect("something was measured").host;
     let iterations = records.iter().map(|record| record.iteration + 1).max().unwrap_or(1);
     let mut text = format!("measured {}\n", host.summary());
-    let busiest = records.iter().filter_map(|record| record.outcome.others_busy_permille).max();
-    let stolen = records.iter().filter_map(|record| record.outcome.stolen_permille).max();
     let times = if iterations == 1 { "1 iteration".to_string() } else { format!("{iterations} iterations") };
-    let share = |permille: Option<u64>| permille.map_or("an unknown share".to_string(), percent_text);
-    let _ = writeln!(
-        text,
-        "runs     {times} on the real kernel; others used up to {} of the CPUs before a run, a hypervisor took up to {}",
-        share(busiest),
-        share(stolen)
-    );
+    let _ = writeln!(text, "runs     {times} on the real kernel; {}", disturbance(records));
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for record in records {
         let of = (record.workload.name.as_str(), record.outcome.differs.as_str());
@@ -164,6 +156,15 @@ pub fn report(tables: &[WorkloadTable], records: &[MeasuredRecord]) -> MeasuredR
     let mut json = serde_json::to_string_pretty(&document).expect("plain values serialise");
     json.push('\n');
     MeasuredReport { text, json }
+}
+
+/// What was in the way of measurements, in one line.
+fn disturbance(records: &[MeasuredRecord]) -> String {
+    let busiest = records.iter().filter_map(|record| record.outcome.others_busy_permille).max();
+    let stolen = records.iter().filter_map(|record| record.outcome.stolen_permille).max();
+    let share = |permille: Option<u64>| permille.map_or("an unknown share".to_string(), percent_text);
+    let (others, hypervisor) = (share(busiest), share(stolen));
+    format!("others used up to {others} of the CPUs before a run, a hypervisor took up to {hypervisor}")
 }
 
 fn percent_text(permille: u64) -> String {
@@ -346,6 +347,11 @@ impl Measured {
         format!("{host}; {}", self.from)
     }
 
+    /// What was in the way of the measurements, in one line.
+    pub fn disturbance(&self) -> String {
+        disturbance(&self.records)
+    }
+
     /// A line for each workload that is unfinished, with the command that goes on.
     pub fn going_on(&self, unfinished: &[(String, usize)]) -> Vec<String> {
         let line = |(workload, count): &(String, usize)| {
@@ -363,6 +369,7 @@ impl Measured {
     pub fn text(&self, rows: &[PredictedRow], unfinished: &[(String, usize)]) -> String {
         let mut text = String::new();
         let _ = writeln!(text, "predicted against measured ({})", self.place());
+        let _ = writeln!(text, "measured while {}", self.disturbance());
         let width = rows.iter().map(|row| row.title().chars().count()).max().unwrap_or(0);
         let arms: Vec<&str> = rows.first().iter().flat_map(|row| &row.predictions).map(|it| it.arm.as_str()).collect();
         // Two blanks at least before each head.

@@ -18,7 +18,9 @@ pub(super) fn add_to_contents(html: &mut String, beside: &Beside) {
 pub(super) fn add(html: &mut String, beside: &Beside) {
     let _ = writeln!(html, "<section id=\"measured\">\n<h2>{HEADING}</h2>");
     let where_and_when = escaped(&beside.measured.place());
+    let disturbance = beside.measured.disturbance();
     let _ = writeln!(html, "<p class=\"soft\">{where_and_when}; differences in per cent of what was measured</p>");
+    let _ = writeln!(html, "<p class=\"soft\">measured while {disturbance}</p>");
     html.push_str(
         "<div class=\"scroll\"><table>\n<thead><tr><th>row</th><th>n</th><th>measured</th><th>least to greatest</th>",
     );

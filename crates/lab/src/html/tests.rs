@@ -179,8 +179,12 @@ fn predictions_beside_measurements_are_the_texts() {
     assert!(named(root, "a").iter().any(|link| link.attribute("href") == Some("#measured")));
     let beside = report.text.split_once("predicted against measured").expect("below the tables").1;
     let rows = named(named(section, "tbody")[0], "tr");
-    assert_eq!((rows.len(), beside.lines().count()), (2, 2 + 2 + 1), "{beside}");
-    for (row, line) in rows.into_iter().zip(beside.lines().skip(2)) {
+    assert_eq!((rows.len(), beside.lines().count()), (2, 3 + 2 + 1), "{beside}");
+    // What was in the way stands above the rows, in both.
+    let disturbed = beside.lines().nth(1).expect("a line");
+    assert!(disturbed.starts_with("measured while others used up to "), "{disturbed}");
+    assert!(words(section).contains(disturbed), "{}", words(section));
+    for (row, line) in rows.into_iter().zip(beside.lines().skip(3)) {
         for cell in named(row, "td")
             .into_iter()
             .map(words)

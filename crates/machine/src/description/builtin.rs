@@ -1,5 +1,7 @@
 //! The machine files that ship with the library.
 
+use super::toml_text::{Table, Text};
+use super::topology_table::read_topology;
 use super::{Description, How, parse};
 use crate::topology::Topology;
 
@@ -42,7 +44,33 @@ pub const BASES: &[(&str, &str)] = &[
     ("linux-x86", include_str!("../../../../machines/bases/linux-x86.toml")),
 ];
 
-/// The machine that ships whose prices suit a topology best: by its number of packages, and for one package by the
+/// The topology of a machine that ships, which its file gives itself.
+fn topology_of(name: &str, text: &str) -> Topology {
+    let read = || {
+        let document = Text::new(name, text, 0).parse()?;
+        let root = Table::new("", &document).expect("a document is a table");
+        let topology = root.table("topology")?.unwrap_or_else(|| panic!("{name} extends another's topology"));
+        read_topology(&topology)
+    };
+    read().unwrap_or_else(|error| panic!("{error}")).0
+}
+
+/// The machine that ships and has as many packages, NUMA nodes, last level caches, cores and CPUs; of several the one that
+/// [`default_prices`] names, else the first.
+///
+/// # Panics
+/// As [`for_topology`].
+pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
+    let shape =
+        |of: &Topology| [of.packages().len(), of.nodes().len(), of.llcs().len(), of.cores().len(), of.nr_cpus()];
+    let own = shape(topology);
+    let same = builtin().iter().filter(|(name, text)| shape(&topology_of(name, text)) == own).map(|&(name, _)| name);
+    let same: Vec<&str> = same.collect();
+    let usual = default_prices(topology);
+    if same.contains(&usual) { Some(usual) } else { same.first().copied() }
+}
+
+/// The machine that ships whose prices are taken where none has a topology's shape: by its number of packages, and for one package by the
 /// width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's).
 pub fn default_prices(topology: &Topology) -> &'static str {
     let widest = topology.llcs().iter().map(|llc| llc.weight()).max().unwrap_or(1);
@@ -84,12 +112,13 @@ pub fn prices_of_processor(model: &str, topology: &Topology) -> Option<&'static 
     same().find(|it| it.2 == nodes).or(same().next()).map(|it| it.0)
 }
 
-/// A machine for a topology that comes without prices from `source`: those of [`default_prices`], all of them marked as guesses.
+/// A machine for a topology that comes without prices from `source`: those of [`prices_of_shape`], else of [`default_prices`], all of them
+/// marked as guesses.
 ///
 /// # Panics
 /// If a machine file that ships does not load, which the tests exclude.
 pub fn for_topology(name: &str, topology: Topology, source: &str, how: How) -> Description {
-    let prices = default_prices(&topology);
+    let prices = prices_of_shape(&topology).unwrap_or_else(|| default_prices(&topology));
     with_prices(prices, name, topology, source, how)
 }
 

@@ -9,6 +9,7 @@
 //! Numbers are kept as exact integers: picoseconds, hertz, cycles, bytes, thousandths. Nothing here is a float.
 
 mod builtin;
+mod cache_rules;
 mod disk_table;
 mod distance_rules;
 mod distance_table;
@@ -33,7 +34,7 @@ mod topology_table;
 mod usual;
 mod write;
 
-pub use builtin::{BASES, builtin, default_prices, for_topology, prices_of_processor, with_prices};
+pub use builtin::{BASES, builtin, default_prices, for_topology, prices_of_processor, prices_of_shape, with_prices};
 pub use error::DescriptionError;
 pub use extends::{Base, FindBase, bases, shipped};
 pub use figure::{Dimension, Figure, How, ScaleError, UNITS, Unit, scaled};
@@ -209,26 +210,11 @@ impl Description {
     /// machine as source.
     pub fn with_topology(self, topology: Topology, source: &str, how: How) -> Description {
         let from = self.name;
-        let biggest = topology.biggest_cpu();
         let told_by = Fact { value: topology.summary(), source: source.to_string(), how };
-        let caches = [
-            ("cache.l1d_size", topology.cache_bytes(biggest, 1)),
-            ("cache.l2_size", topology.cache_bytes(biggest, 2)),
-            ("cache.llc_size", topology.llc_bytes(biggest)),
-        ];
         let borrowed = |named: NamedFigure| {
             let bounds = key_of(&named.name).map_or((0, u64::MAX), |key| key.bounds);
-            let told = caches.iter().find(|(name, _)| *name == named.name).and_then(|&(_, bytes)| bytes);
-            let figure = match told {
-                Some(value) => Figure {
-                    value,
-                    range: (value, value),
-                    how: told_by.how,
-                    source: told_by.source.clone(),
-                    ..named.figure
-                },
-                None => named.figure.borrowed(&from, bounds),
-            };
+            let told = cache_rules::told_size(&named.name, &named.figure, &topology, &told_by);
+            let figure = told.unwrap_or_else(|| named.figure.borrowed(&from, bounds));
             NamedFigure { figure, ..named }
         };
         let fact = |named: NamedFact| {
@@ -241,14 +227,14 @@ impl Description {
         let distances = distance_table::Told::by_user(&topology, &told_by, &self.file);
         let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
+        // These were told of the machine's own CPUs and of no others.
+        let taken = self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed);
+        let figures = distances.chain(taken).collect();
         let mut machine = Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: told_by.clone(),
             topology,
-            // These were told of the machine's own CPUs and of no others.
-            figures: distances
-                .chain(self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed))
-                .collect(),
+            figures,
             facts: self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact).collect(),
             name: format!("{from}-prices"),
             energy: Vec::new(),

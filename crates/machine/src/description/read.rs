@@ -1,6 +1,7 @@
 //! Machine files: TOML in, [`Description`] out.
 
 use super::Description;
+use super::cache_rules::{check_caches, take_told_sizes};
 use super::distance_rules::{check_distances, needed};
 use super::energy_table::read_energy;
 use super::entry::{Bounds, RULE_COMPLETE, RULE_NAMES, push_figure, read_fact};
@@ -40,11 +41,11 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
 
     let name = one_line(&root, "name", RULE_NAME)?.to_string();
     let about = root.string("description", "a machine is described in a sentence")?.trim().to_string();
-    let Some(topology) = root.table("topology")? else {
+    let Some(topology_table) = root.table("topology")? else {
         let expected = "[topology] with synthetic = \"pack:2 l3:1 core:12 pu:2\" or with lists of CPUs";
         return Err(root.error("no [topology]", expected, RULE_COMPLETE));
     };
-    let (topology, topology_fact, distances) = read_topology(&topology)?;
+    let (topology, topology_fact, distances) = read_topology(&topology_table)?;
     let mut description = Description {
         name,
         about,
@@ -62,6 +63,8 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
             read_figures(&table, &mut description, &|name| key_of(name))?;
         }
     }
+    let (told_at, depth) = (topology_table.source.at(topology_table.span.start), topology_table.source.depth);
+    take_told_sizes(&mut description, &told_at, depth);
     if description.fact(MAKE).is_some_and(|fact| fact.value == AMD_ZEN) {
         description.topology = description.topology.with_node_reclaim_distance(ZEN_RECLAIM_DISTANCE);
     }
@@ -73,6 +76,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     check_distances(&description)?;
     check_frequencies(&description)?;
     check_tick(&description)?;
+    check_caches(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.
     description.figures.sort_by_key(|named| (named.depth, named.at.line, named.at.column));
     Ok(description)

@@ -128,6 +128,14 @@ fn a_users_topology_borrows_prices_as_guesses() {
     assert_eq!(default_prices(&topology("pack:8 core:2 pu:1")), "ivybridge-ex-16s");
     assert_eq!(default_prices(&topology("core:4 pu:2")), "skylake-uma-8");
     assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")), "xeon-e5-2670v3-2s");
+    // The shape of a machine that ships is that machine's; of a desktop's there are two.
+    for (name, text) in builtin() {
+        let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+        let desktop = ["core-i7-3770", "skylake-uma-8"].contains(name);
+        assert_eq!(prices_of_shape(machine.topology()), Some(if desktop { "skylake-uma-8" } else { name }));
+    }
+    assert_eq!(prices_of_shape(&topology("pack:2 [numa] l3:16 l2:4 core:1 pu:2")), Some("epyc-7742-2s-nps1"));
+    assert_eq!(prices_of_shape(&topology("pack:2 [numa] l3:16 l2:3 core:1 pu:2")), None);
 
     let mine = for_topology(
         "mine",

@@ -82,6 +82,7 @@ fn read_synthetic(table: &Table) -> Result<(Topology, Option<Told>), Description
 fn read_listed(table: &Table) -> Result<(Topology, Option<Told>), DescriptionError> {
     let mut draft = Draft::new(table.source.file);
     draft.at = table.source.at(table.span.start);
+    draft.by_hand = true;
     let Some(count) = table.get("cpus") else {
         let expected = "synthetic = \"...\", or cpus = a number, with lists of packages, cores ...";
         return Err(table.error("a topology without `synthetic` and without `cpus`", expected, RULE));

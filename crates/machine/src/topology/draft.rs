@@ -57,6 +57,8 @@ pub(crate) struct Draft {
     pub capacity: BTreeMap<CpuId, Capacity>,
     /// Distances between NUMA nodes: the nodes' numbers, then a row for each, all in that order.
     pub distance: Option<DraftDistance>,
+    /// It was written down by somebody, who is told where it contradicts itself; what a real machine tells is taken as far as it goes.
+    pub by_hand: bool,
     pub notices: Vec<String>,
     /// The machine's number of each CPU, by its final one; filled by [`Draft::finish`].
     numbers: Vec<CpuId>,
@@ -83,6 +85,7 @@ impl Draft {
             kinds: Vec::new(),
             capacity: BTreeMap::new(),
             distance: None,
+            by_hand: false,
             notices: Vec::new(),
             numbers: Vec::new(),
         }
@@ -125,6 +128,7 @@ impl Draft {
         let core_masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
         self.require_whole("core", &core_masks, "packages", &package_of)?;
         self.require_whole("core", &core_masks, "NUMA nodes", &node_of)?;
+        self.require_whole_caches(&core_masks, &package_of, &core_of)?;
         let caches = self.sorted_caches();
         let clusters = self.place_clusters(&core_masks, &caches);
         self.require_whole("cluster", &clusters, "packages", &package_of)?;
@@ -266,10 +270,14 @@ impl Draft {
         Ok((nodes, homes))
     }
 
-    fn place_cores(&self, nr_cpus: usize) -> (Vec<Part>, Vec<u16>) {
+    fn place_cores(&mut self, nr_cpus: usize) -> (Vec<Part>, Vec<u16>) {
         let mut cores = sorted_parts(&self.cores);
         let mut alone = self.cpus.clone();
         cores.iter().flat_map(|core| core.cpus.iter()).for_each(|cpu| alone.clear(cpu));
+        if self.by_hand && !cores.is_empty() && !alone.is_empty() {
+            self.notices
+                .push(format!("CPUs {} are in no core, though others are: each is taken for one", alone.list()));
+        }
         cores.extend(alone.iter().map(|cpu| Part { os_index: None, cpus: CpuMask::single(cpu) }));
         cores.sort_by_key(|core| core.cpus.first());
         let masks: Vec<CpuMask> = cores.iter().map(|core| core.cpus.clone()).collect();
@@ -309,6 +317,45 @@ impl Draft {
                 return Err(TopologyError::new(at, found, format!("a {what} inside one of the {of}")));
             }
         }
+        Ok(())
+    }
+
+    /// That no cache of data has a part of a core, or CPUs of several packages.
+    fn require_whole_caches(
+        &mut self,
+        cores: &[CpuMask],
+        package_of: &[u16],
+        core_of: &[u16],
+    ) -> Result<(), TopologyError> {
+        let mut notices = Vec::new();
+        for cache in self.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
+            let Some(first) = cache.cpus.first() else { continue };
+            let number = |cpu: CpuId| self.numbers[cpu.index()];
+            let elsewhere = cache.cpus.iter().find(|cpu| package_of[cpu.index()] != package_of[first.index()]);
+            let missing =
+                |cpu: CpuId| cores[usize::from(core_of[cpu.index()])].iter().find(|&it| !cache.cpus.contains(it));
+            let cut = || cache.cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?)));
+            let (found, expected) = match (elsewhere, cut()) {
+                (Some(other), _) => {
+                    (format!("CPUs {} and {} of two packages", number(first), number(other)), "CPUs of one package")
+                }
+                (None, Some((cpu, other))) => {
+                    (format!("CPU {} without CPU {}, a thread of its core", number(cpu), number(other)), "whole cores")
+                }
+                (None, None) => continue,
+            };
+            let level = cache.level;
+            if self.by_hand {
+                let found = format!("a level-{level} cache of {found}");
+                return Err(TopologyError::new(cache.at.clone(), found, format!("a cache of {expected}")));
+            }
+            let notice =
+                format!("a level-{level} cache is told to be of {found}: caches of data are of {expected} here");
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+        self.notices.extend(notices);
         Ok(())
     }
 

@@ -24,14 +24,24 @@ pub fn from_hwloc_xml(text: &str, file: &str) -> Result<Topology, TopologyError>
         let at = lines.locate(file, offset);
         return Err(TopologyError::new(at, "an entity declaration", "XML without entities, as hwloc writes it"));
     }
-    let options = ParsingOptions { allow_dtd: true, nodes_limit: NODES_LIMIT, ..ParsingOptions::default() };
     let document =
-        Document::parse_with_options(text, options).map_err(|error| does_not_parse(&error, text, file, &lines))?;
+        Document::parse_with_options(text, options()).map_err(|error| does_not_parse(&error, text, file, &lines))?;
     let root = document.root_element();
     let mut reader =
         Reader { file, lines, draft: Draft::new(file), open: Vec::new(), version: 1, offline: CpuMask::default() };
     reader.topology(root)?;
     reader.draft.finish()
+}
+
+fn options<'t>() -> ParsingOptions<'t> {
+    ParsingOptions { allow_dtd: true, nodes_limit: NODES_LIMIT, ..ParsingOptions::default() }
+}
+
+/// What a file that [`from_hwloc_xml`] reads calls the processor (`CPUModel`, of the first package that says), as Linux calls it.
+pub fn processor_of_hwloc_xml(text: &str) -> Option<String> {
+    let document = Document::parse_with_options(text, options()).ok()?;
+    let model = document.descendants().find(|node| node.attribute("name") == Some("CPUModel"))?;
+    model.attribute("value").map(String::from)
 }
 
 /// Where and why. The parser names no place for what is missing: there the text ends.

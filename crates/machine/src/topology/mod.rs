@@ -26,7 +26,7 @@ pub use decimal::{Decimal, DecimalError};
 pub use distance::Distance;
 pub(crate) use error::Lines;
 pub use error::{Location, TopologyError, excerpt, line_and_column};
-pub use hwloc_xml::from_hwloc_xml;
+pub use hwloc_xml::{from_hwloc_xml, processor_of_hwloc_xml};
 pub use synthetic::from_synthetic;
 pub use sysfs::from_sysfs;
 

@@ -1,0 +1,126 @@
+//! What `[cache]` of a machine file must be, and what its topology says of it.
+
+use super::error::DescriptionError;
+use super::{Description, Fact, Figure, NamedFigure};
+use crate::topology::{Location, Topology};
+
+const RULE_LINE: &str = "a cache line is a power of two of bytes, as all processors have it";
+const RULE_LEVELS: &str = "a cache is no smaller than the one above it";
+
+/// The figures of caches' sizes, the innermost first.
+const SIZES: [&str; 3] = ["cache.l1d_size", "cache.l2_size", "cache.llc_size"];
+
+/// What a topology tells of the biggest CPUs' caches, in bytes, in the order of [`SIZES`].
+fn told(topology: &Topology) -> [(&'static str, Option<u64>); 3] {
+    let biggest = topology.biggest_cpu();
+    let bytes = [topology.cache_bytes(biggest, 1), topology.cache_bytes(biggest, 2), topology.llc_bytes(biggest)];
+    [0, 1, 2].map(|level| (SIZES[level], bytes[level]))
+}
+
+/// The size that a topology tells, as `by` has it, in place of a figure of that name.
+pub(super) fn told_size(name: &str, figure: &Figure, topology: &Topology, by: &Fact) -> Option<Figure> {
+    let (_, bytes) = told(topology).into_iter().find(|(told, _)| *told == name)?;
+    let value = bytes?;
+    Some(Figure { value, range: (value, value), how: by.how, source: by.source.clone(), ..figure.clone() })
+}
+
+/// Sizes that `[topology]` tells stand for those of the files that its own extends: they are of other caches. `at` and `depth` are the
+/// topology's.
+pub(super) fn take_told_sizes(machine: &mut Description, at: &Location, depth: usize) {
+    let (topology, by) = (&machine.topology, &machine.topology_fact);
+    let inherited = |named: &NamedFigure| named.depth > depth && SIZES.contains(&named.name.as_str());
+    for named in machine.figures.iter_mut().filter(|named| inherited(named)) {
+        if let Some(figure) = told_size(&named.name, &named.figure, topology, by) {
+            (named.figure, named.at, named.depth) = (figure, at.clone(), depth);
+        }
+    }
+}
+
+/// Refuses lines and sizes that no processor has.
+pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError> {
+    let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
+    let wrong = |of: &NamedFigure, expected: String, rule: &str| {
+        let found = format!("{} = {}", of.name, of.figure);
+        Err(DescriptionError { at: of.at.clone(), found, expected, rule: rule.to_string() })
+    };
+    let line = named("cache.line_size");
+    if let Some(line) = line.filter(|line| !line.figure.bytes().is_power_of_two()) {
+        return wrong(line, "64 B, perhaps".to_string(), RULE_LINE);
+    }
+    for pair in SIZES.windows(2) {
+        let (Some(inner), Some(outer)) = (named(pair[0]), named(pair[1])) else { continue };
+        if inner.figure.bytes() > outer.figure.bytes() {
+            // The one that the nearer file gives is the one to change.
+            let (of, than, other) =
+                if outer.depth < inner.depth { (outer, "at least", inner) } else { (inner, "at most", outer) };
+            return wrong(
+                of,
+                format!("{than} {}, which is {} (at {})", other.name, other.figure, other.at),
+                RULE_LEVELS,
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{builtin, parse};
+
+    fn own(rest: &str) -> Result<crate::description::Description, String> {
+        let text = format!("name = \"own\"\nextends = \"xeon-e5-2670v3-2s\"\ndescription = \"Ours.\"\n{rest}");
+        parse(&text, "own.toml").map_err(|error| error.to_string())
+    }
+
+    fn size(name: &str, value: &str, unit: &str) -> String {
+        format!(
+            "{name} = {{ value = {value}, unit = \"{unit}\", range = [{value}, {value}], how = \"guess\", source = \"s\" }}\n"
+        )
+    }
+
+    const TOPOLOGY: &str = "[topology]\nsynthetic = \"pack:1 [numa] l3:1(size=64MiB) core:8 pu:2\"\nhow = \"measured\"\nsource = \"lstopo there\"\n";
+
+    #[test]
+    fn a_topology_of_ones_own_tells_the_sizes_of_its_caches() {
+        let machine = own(TOPOLOGY).expect("a machine");
+        let llc = machine.figure("cache.llc_size").expect("it is required");
+        assert_eq!((llc.bytes(), llc.range, llc.source.as_str()), (64 << 20, (64 << 20, 64 << 20), "lstopo there"));
+        assert_eq!(machine.llc_bytes(), [64 << 20]);
+        // It says nothing of level 2, which stays what it was.
+        assert_eq!(machine.figure("cache.l2_size").map(|figure| figure.bytes()), Some(256 << 10));
+        // What [cache] of the same file says comes first, and so does a nearer file's.
+        let said = format!("{TOPOLOGY}[cache]\n{}", size("llc_size", "48", "MiB"));
+        assert_eq!(own(&said).expect("a machine").llc_bytes(), [48 << 20]);
+        // Of a machine that ships nothing is another for it.
+        for (name, text) in builtin() {
+            let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+            let again = parse(&machine.to_toml(), name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(machine.llc_bytes(), again.llc_bytes(), "{name}");
+        }
+    }
+
+    #[test]
+    fn caches_that_no_processor_has() {
+        let refused = |rest: &str| own(rest).expect_err("no such cache");
+        assert_eq!(
+            refused(&format!("[cache]\n{}", size("line_size", "48", "B"))),
+            "own.toml:5:13: found cache.line_size = 48 B; expected 64 B, perhaps (rule: a cache line is a power of two of bytes, as all processors have it)"
+        );
+        let large = refused(&format!("[cache]\n{}", size("l1d_size", "64", "MiB")));
+        assert!(
+            large.starts_with(
+                "own.toml:5:12: found cache.l1d_size = 64 MiB; expected at most cache.l2_size, which is 256 KiB"
+            ),
+            "{large}"
+        );
+        let small = refused(&format!("[cache]\n{}", size("llc_size", "1", "KiB")));
+        assert!(
+            small.starts_with(
+                "own.toml:5:12: found cache.llc_size = 1 KiB; expected at least cache.l2_size, which is 256 KiB"
+            ),
+            "{small}"
+        );
+        let told = refused(&TOPOLOGY.replace("64MiB", "64KiB"));
+        assert!(told.starts_with("own.toml:") && told.contains("expected at least cache.l2_size"), "{told}");
+    }
+}
