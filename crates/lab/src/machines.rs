@@ -74,6 +74,9 @@ impl Machine {
         let (prices, why) = processor.prices(&topology);
         let description = with_prices(prices, name, topology, source, how);
         notices.push(format!("{name} has no prices of its own: {}, {why}", description.about().trim_end_matches('.')));
+        if let Some(alike) = kinds_alike(description.topology()) {
+            notices.push(alike);
+        }
         let text = description.to_toml();
         let machine =
             Machine::parse(&text, name).unwrap_or_else(|mistake| panic!("a machine as we write it: {mistake}"));
@@ -174,6 +177,22 @@ impl Machine {
             "sha256": self.sha256(),
         })
     }
+}
+
+/// What there is to say of kinds of CPUs that a topology tells apart, but not by what they do.
+fn kinds_alike(topology: &Topology) -> Option<String> {
+    let mut speeds = topology.cpus().map(|(_, of)| of.speed);
+    let first = speeds.next()?;
+    let kinds: Vec<&str> = topology.kinds().iter().map(|kind| kind.name.as_str()).collect();
+    let alike = kinds.len() > 1 && speeds.all(|speed| speed == first);
+    let said = || {
+        format!(
+            "CPUs of the kinds {} run alike, as nothing tells their speeds: [kind.{}] of a machine file does",
+            kinds.join(", "),
+            kinds[0]
+        )
+    };
+    alike.then(said)
 }
 
 /// The topology of this computer, from its sysfs.
@@ -390,6 +409,12 @@ pub(crate) mod tests {
         files.0.insert("/proc/cpuinfo", format!("{}flags\t\t: fpu hypervisor lahf_lm\n", info("Some CPU")));
         let (about, said) = note(&files);
         assert!(about.ends_with(" Prices of cloud-vm-2.") && said.contains("which is a virtual machine"), "{said}");
+        // Kinds of which nothing but the names is known.
+        files.0.insert("/proc/cpuinfo", info("Some CPU"));
+        files.0.insert("sys/devices/cpu_core/cpus", "0\n".to_string());
+        files.0.insert("sys/devices/cpu_atom/cpus", "1\n".to_string());
+        let kinds = note(&files).1;
+        assert!(kinds.starts_with("CPUs of the kinds ") && kinds.contains(" run alike"), "{kinds}");
         // What lstopo writes may name the processor, and a topology that is written down has the shape of a machine.
         let xml = include_str!("../../machine/tests/fixtures/two-packages-v3.xml");
         let named = "<object type=\"Package\"><info name=\"CPUModel\" value=\"AMD EPYC 7742 64-Core Processor\"/>";

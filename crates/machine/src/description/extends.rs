@@ -163,6 +163,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_a_kind_stands_beside_what_the_extended_file_says_of_it() {
+        let base = "{ value = 2, unit = \"GHz\", range = [2, 2], how = \"guess\", source = \"s\" }";
+        let rest = format!("extends = \"core-i9-12900k\"\n[kind.E-core]\nbase = {base}\n");
+        let own = parse(&file(&rest), "own.toml").unwrap();
+        let theirs = parse(&shipped("core-i9-12900k").unwrap().text, "i9").unwrap();
+        let of = |name: &str| (own.figure(name).map(|it| it.value), theirs.figure(name).map(|it| it.value));
+        assert_ne!(of("kind.E-core.base").0, of("kind.E-core.base").1);
+        for name in ["kind.E-core.speed", "kind.E-core.max"] {
+            let (own, theirs) = of(name);
+            assert!(own.is_some() && own == theirs, "{name}");
+        }
+    }
+
+    #[test]
     fn instructions_cost_what_the_machine_says() {
         let cpi = "{ value = 1.5, unit = \"cycles/instruction\", source = \"s\", how = \"guess\", range = [1, 2] }";
         let count = "{ value = 25, unit = \"instructions\", source = \"s\", how = \"guess\", range = [1, 50] }";

@@ -160,6 +160,22 @@ fn a_users_topology_borrows_prices_as_guesses() {
 }
 
 #[test]
+fn threads_of_cores_without_numbers_are_written_too() {
+    let xml = include_str!("../../tests/fixtures/two-packages-v3.xml");
+    let numbered = crate::topology::from_hwloc_xml(xml, "x").unwrap();
+    let plain: Vec<&str> = xml.split("<object type=\"Core\" os_index=").collect();
+    assert!(plain.len() > 2, "the fixture numbers its cores");
+    let strip = |rest: &str| rest.split_once(' ').expect("more attributes").1.to_string();
+    let rest: String = plain[1..].iter().map(|rest| format!("<object type=\"Core\" {}", strip(rest))).collect();
+    let topology = crate::topology::from_hwloc_xml(&format!("{}{rest}", plain[0]), "x").unwrap();
+    assert!(topology.cores().iter().all(|core| core.os_index.is_none()));
+    let text = for_topology("x", topology, "there", How::Measured).to_toml();
+    let again = parse(&text, "x").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.topology().cores().len(), numbered.cores().len());
+    assert!(again.topology().cores().len() < again.topology().nr_cpus());
+}
+
+#[test]
 fn prices_are_those_of_the_machine_with_the_same_processor() {
     let topology = |text: &str| from_synthetic(text, "t", Numbering::AsListed).unwrap();
     let prices = |model: &str| prices_of_processor(model, &topology("pack:2 [numa] l3:1 core:4 pu:2"));

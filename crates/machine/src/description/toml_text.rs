@@ -161,30 +161,31 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// This document over the one that it extends: what it says holds, section by section and there name by name; what
-    /// it does not say is as below. `alone` sections and names come from one document only.
+    /// This document over the one that it extends: what it says holds, section by section, in sections within one too, and there name by
+    /// name; what it does not say is as below. `alone` sections and names come from one document only.
     pub fn over(self, below: Node<'a>, alone: &[&str]) -> Node<'a> {
         let Node { source, span, value } = self;
         let (Value::Table(mut own), Value::Table(below)) = (value, below.value) else {
             unreachable!("documents are tables");
         };
-        for entry in below {
-            let Some(mine) = own.iter_mut().find(|mine| mine.name == entry.name) else {
-                own.push(entry);
-                continue;
-            };
-            if let (Value::Table(mine), Value::Table(theirs)) = (&mut mine.node.value, entry.node.value)
-                && !alone.contains(&entry.name.as_str())
-                && !is_figure(mine)
-            {
-                theirs.into_iter().for_each(|entry| {
-                    if mine.iter().all(|mine| mine.name != entry.name) {
-                        mine.push(entry);
-                    }
-                });
-            }
-        }
+        lay_over(&mut own, below, alone);
         Node { source, span, value: Value::Table(own) }
+    }
+}
+
+/// As [`Node::over`] says, of two tables' entries.
+fn lay_over<'a>(own: &mut Vec<Entry<'a>>, below: Vec<Entry<'a>>, alone: &[&str]) {
+    for entry in below {
+        let Some(mine) = own.iter_mut().find(|mine| mine.name == entry.name) else {
+            own.push(entry);
+            continue;
+        };
+        if let (Value::Table(mine), Value::Table(theirs)) = (&mut mine.node.value, entry.node.value)
+            && !alone.contains(&entry.name.as_str())
+            && !is_figure(mine)
+        {
+            lay_over(mine, theirs, alone);
+        }
     }
 }
 

@@ -84,8 +84,8 @@ fn topology_text(topology: &Topology, fact: &Fact, told: Option<&Told>, out: &mu
     }
     writeln!(out, "nodes = {}", list(topology.nodes().iter().map(|node| Set(&node.cpus))))?;
     writeln!(out, "clusters = {}", list(topology.clusters().iter().map(Set)))?;
-    // Cores that nobody has listed are single CPUs.
-    if topology.cores().iter().any(|core| core.os_index.is_some()) {
+    // Single CPUs that nobody has listed are cores anyway.
+    if topology.cores().iter().any(|core| core.os_index.is_some() || core.cpus.weight() > 1) {
         writeln!(out, "cores = {}", parts(topology.cores()))?;
     }
     writeln!(out, "caches = [")?;

@@ -82,7 +82,7 @@ impl Reader<'_> {
         for path in paths {
             let Some(text) = self.line(path) else { continue };
             let is_list = path.ends_with("list") || path.ends_with("online") || path.ends_with("present");
-            let is_list = is_list || path.ends_with("possible") || path.ends_with("cpus");
+            let is_list = is_list || path.ends_with("possible") || path.ends_with("/cpus");
             let parsed = if is_list { parse_list(&text) } else { parse_mask(&text) };
             return match parsed {
                 Ok(set) => Ok(Some((set, path.clone()))),

@@ -469,15 +469,22 @@ fn a_sysfs_tree_reads_as_the_kernel_sees_it() {
 }
 
 #[test]
-fn old_kernels_masks_will_do() {
+fn masks_will_do_where_there_are_no_lists() {
+    for (core, package) in [("thread_siblings", "core_siblings"), ("core_cpus", "package_cpus")] {
+        only_masks_will_do(core, package);
+    }
+}
+
+/// With the names that the kernel gives the masks of a core's CPUs and of a package's.
+fn only_masks_will_do(core: &str, package: &str) {
     let mut files = sysfs_tree();
     files.insert("sys/devices/system/cpu/online".to_string(), "0-3\n".to_string());
     for cpu in 0..7 {
         let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
         files.remove(&format!("{topology}/core_cpus_list"));
         files.remove(&format!("{topology}/package_cpus_list"));
-        files.insert(format!("{topology}/thread_siblings"), format!("{:08x}\n\0\0", 1 << cpu));
-        files.insert(format!("{topology}/core_siblings"), if cpu < 2 { "00000003" } else { "0000000c" }.to_string());
+        files.insert(format!("{topology}/{core}"), format!("{:08x}\n\0\0", 1 << cpu));
+        files.insert(format!("{topology}/{package}"), if cpu < 2 { "00000003" } else { "0000000c" }.to_string());
         (0..4).for_each(|index| {
             files.remove(&format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}/level"));
         });
