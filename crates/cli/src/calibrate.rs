@@ -8,10 +8,11 @@ use crate::measure::{facts, starter};
 use crate::output::{NewFile, print, say};
 use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
 use host::probe::{Bench, Effort, Findings, PROBES, Placement, placements};
+use host::starter::Starter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
-use lab::machines::{Files, host_topology};
+use lab::machines::{Files, Topology, host_topology};
 use lab::mistake::Written;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -36,7 +37,8 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let file = file.transpose()?;
     let computer = Computer::this()?;
     let topology = host_topology(&|path| Disk.sysfs(path))?;
-    let patience = Patience::watch();
+    let starter = starter()?;
+    let patience = Patience::watch_beside(&starter);
     let pairs = placements(&computer.allowed);
     let since = Instant::now();
     let waiting = if arguments.quick { Duration::from_secs(5) } else { Duration::from_secs(30) };
@@ -51,7 +53,12 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     if let Some(quota) = computer.quota.filter(|&quota| quota < computer.allowed.len() as u64 * 1_000) {
         findings.unseen.push(format!("a whole computer: a cgroup's quota leaves {quota} thousandths of a CPU"));
     }
-    findings.append(measure(arguments, &computer, &pairs, &patience, since)?);
+    findings.append(measure(
+        arguments,
+        &Subject { computer: &computer, pairs: &pairs, starter: &starter },
+        &patience,
+        since,
+    )?);
     let observed = observed(name, &computer, topology, &pairs, findings);
     if !arguments.quiet {
         observed.unseen.iter().for_each(|unseen| say(&format!("not seen: {unseen}")));
@@ -99,14 +106,19 @@ fn interrupted() -> Failure {
     Failure::Mistake("interrupted: nothing is written".to_string())
 }
 
+/// What is measured, and how it is started as another process.
+struct Subject<'a> {
+    computer: &'a Computer,
+    pairs: &'a [Placement],
+    starter: &'a Starter,
+}
+
 fn measure(
     arguments: &CalibrateArguments,
-    computer: &Computer,
-    pairs: &[Placement],
+    subject: &Subject,
     patience: &Patience,
     since: Instant,
 ) -> Result<Findings, Failure> {
-    let starter = starter()?;
     let bar = bar(arguments.quiet);
     let mut findings = Findings::default();
     for probe in PROBES {
@@ -115,9 +127,12 @@ fn measure(
             return Err(interrupted());
         }
         bar.set_message(probe.name);
+        // No thread moves it: that would share this process's table of files, which makes what is measured dearer.
+        bar.tick();
         let short = arguments.quick || since.elapsed() > LONG;
         let effort = if short { Effort::QUICK } else { Effort::FULL };
-        let bench = Bench { computer, placements: pairs, effort, starter: &starter };
+        let Subject { computer, pairs: placements, starter } = *subject;
+        let bench = Bench { computer, placements, effort, starter };
         // A terminal's Ctrl-C ends the processes of a probe, too, which then says that they failed.
         let found = (probe.run)(&bench).map_err(|error| if patience.is_over() { interrupted() } else { error.into() });
         findings.append(found?);
@@ -136,17 +151,10 @@ fn bar(quiet: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}  {elapsed} passed")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style);
-    bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 
-fn observed(
-    name: &str,
-    computer: &Computer,
-    topology: lab::machines::Topology,
-    pairs: &[Placement],
-    findings: Findings,
-) -> Observed {
+fn observed(name: &str, computer: &Computer, topology: Topology, pairs: &[Placement], findings: Findings) -> Observed {
     let measurement = |figure: host::probe::Figure| Measurement {
         name: figure.name,
         unit: figure.unit.to_string(),

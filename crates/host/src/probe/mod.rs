@@ -22,7 +22,7 @@ pub use placement::{Nearness, Placement, placements};
 pub use process::child;
 
 use crate::Error;
-use crate::bench::Starter;
+use crate::starter::Starter;
 use crate::computer::Computer;
 use crate::statistics::Spread;
 use std::thread;
