@@ -33,7 +33,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let file = arguments
         .out
         .as_ref()
-        .map(|out| NewFile::create(Path::new(out)).map_err(|error| Failure::of_writing(error, out)));
+        .map(|out| NewFile::named(Path::new(out)).map_err(|error| Failure::of_writing(error, out)));
     let file = file.transpose()?;
     let computer = Computer::this()?;
     let topology = host_topology(&|path| Disk.sysfs(path))?;
