@@ -7,17 +7,19 @@ use crate::files::Disk;
 use crate::measure::{facts, starter};
 use crate::output::{NewFile, print, say};
 use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
-use host::probe::{Bench, Effort, Findings, PROBES, Placement, placements};
+use host::probe::{Bench, Effort, Findings, Nearness, PROBES, Placement, placements};
 use host::starter::Starter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
-use lab::machines::{Files, Topology, host_topology};
+use lab::machines::{Distance, Files, Topology, host_topology};
 use lab::mistake::Written;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use units::CpuId;
 
 /// Others may use this much of the CPUs' time, in thousandths, before we wait for them.
 const QUIET: u64 = 150;
@@ -39,7 +41,7 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let topology = host_topology(&|path| Disk.sysfs(path))?;
     let starter = starter()?;
     let patience = Patience::watch_beside(&starter);
-    let pairs = placements(&computer.allowed);
+    let pairs = placements(&computer.allowed, nearness(&topology));
     let since = Instant::now();
     let waiting = if arguments.quick { Duration::from_secs(5) } else { Duration::from_secs(30) };
     let mut findings = Findings::default();
@@ -89,6 +91,19 @@ fn name(given: &str) -> Result<&str, Failure> {
     let written = Written::option("--name", given);
     let expected = format!("1 to 60 letters (a to z), digits, -, . and _, such as `{plain}`");
     Err(written.mistake(format!("the machine's name {}", written.quoted()), expected).into())
+}
+
+/// How near two CPUs are, by the system's numbers. One of which the topology says nothing shares nothing.
+fn nearness(topology: &Topology) -> impl Fn(usize, usize) -> Nearness {
+    let known: BTreeMap<usize, CpuId> = topology.cpus().map(|(cpu, it)| (it.os_index as usize, cpu)).collect();
+    move |a, b| match known.get(&a).zip(known.get(&b)).map(|(&a, &b)| topology.distance(a, b)) {
+        Some(Distance::Same | Distance::Smt) => Nearness::Smt,
+        Some(Distance::Cluster) => Nearness::Cluster,
+        Some(Distance::Llc) => Nearness::Llc,
+        Some(Distance::Package) => Nearness::Package,
+        Some(Distance::Remote(hops)) => Nearness::Remote(hops),
+        None => Nearness::Remote(1),
+    }
 }
 
 /// Waits for others to go, but hears Ctrl-C meanwhile. Returns what they use of the CPUs at the end, in thousandths.
@@ -165,7 +180,7 @@ fn observed(name: &str, computer: &Computer, topology: Topology, pairs: &[Placem
         ran: figure.ran,
     };
     let state = |state: &host::computer::IdleState| (state.name.clone(), state.latency_us, state.residency_us);
-    let line = |pair: &Placement| (pair.nearness.name().to_string(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
+    let line = |pair: &Placement| (pair.nearness.name(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
     Observed {
         name: name.to_string(),
         host: facts(computer),

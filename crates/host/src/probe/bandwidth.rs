@@ -5,7 +5,7 @@
 
 use super::{Bench, Figure, Findings};
 use crate::Error;
-use crate::pinning::Pinned;
+use crate::pinning::{Pinned, list};
 use crate::statistics::Spread;
 use std::fs;
 use std::hint::black_box;
@@ -60,7 +60,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
 fn node_of_first(allowed: &[usize]) -> Vec<usize> {
     let lists =
         (0..1024).map_while(|node| fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok());
-    let mut nodes = lists.map(|list| super::placement::list(list.trim()));
+    let mut nodes = lists.map(|text| list(text.trim()));
     let own = nodes.find(|cpus| cpus.contains(&allowed[0]));
     allowed.iter().copied().filter(|cpu| own.as_ref().is_none_or(|own| own.contains(cpu))).collect()
 }

@@ -18,12 +18,12 @@ mod placement;
 mod process;
 mod smt;
 
-pub use placement::{Nearness, Placement, placements};
+pub use placement::{Nearness, Placement, placements, usual};
 pub use process::child;
 
 use crate::Error;
-use crate::starter::Starter;
 use crate::computer::Computer;
+use crate::starter::Starter;
 use crate::statistics::Spread;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn every_probe_has_its_figures() {
         let computer = Computer::this().unwrap();
-        let placements = placements(&computer.allowed);
+        let nearness = |a, b| if placement::siblings(a).contains(&b) { Nearness::Smt } else { Nearness::Llc };
+        let placements = placements(&computer.allowed, nearness);
         let starter = Starter { program: "/bin/true".into(), words: Vec::new() };
         let bench = Bench { computer: &computer, placements: &placements, effort: Effort::LEAST, starter: &starter };
         let mut all = Findings::default();
