@@ -1,5 +1,6 @@
 //! Which computer this is, and how busy it is.
 
+use crate::cgroup::folders;
 use crate::statistics::median;
 use crate::{Error, pinning};
 use rustix::time::{ClockId, clock_getres};
@@ -71,7 +72,7 @@ impl Computer {
             idle,
             idle_states: idle_states(first),
             frequency: cpufreq(first),
-            quota: quota(&own_cgroup()),
+            quota: quota(&folders(&read("/proc/self/cgroup").unwrap_or_default(), None, "/sys/fs/cgroup")),
             allowed,
         })
     }
@@ -149,20 +150,6 @@ fn cpufreq(cpu: usize) -> Option<(u64, u64, String)> {
         number(&format!("{folder}/cpuinfo_max_freq"))?,
         word(&format!("{folder}/scaling_governor"))?,
     ))
-}
-
-/// The folders from our cgroup (version 2) up to the root's.
-fn own_cgroup() -> Vec<String> {
-    let text = read("/proc/self/cgroup").unwrap_or_default();
-    let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let mut folders = vec![format!("/sys/fs/cgroup{}", own.trim_end_matches('/'))];
-    while let Some((above, _)) = folders.last().and_then(|last| last.rsplit_once('/')) {
-        if above.len() < "/sys/fs/cgroup".len() {
-            break;
-        }
-        folders.push(above.to_string());
-    }
-    folders
 }
 
 /// The tightest `cpu.max` among them.

@@ -9,8 +9,10 @@
 //! Works without privileges. Every wait on another thread or process ends: a benchmark whose partner dies reports an [`Error`].
 
 pub mod bench;
+mod cgroup;
 pub mod child;
 pub mod computer;
+mod memory;
 pub mod pinning;
 pub mod probe;
 pub mod starter;
