@@ -3,7 +3,7 @@
 use crate::starter::end_with;
 use crate::{Error, bench, probe};
 use rustix::process::Pid;
-use std::io::{Read, Write};
+use std::io::{BufRead, Write};
 
 /// By the words it was started with, behind those of its [`Starter`](crate::starter::Starter): waits to be told to end, for a probe, or is a
 /// benchmark's process. It ends with its parent.
@@ -14,7 +14,7 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     let unknown = || bench::unknown(&words.iter().map(String::as_str).collect::<Vec<_>>());
     let [parent, words @ ..] = words else { return Err(unknown()) };
     if words == [HERALD] {
-        return herald(std::io::stdin(), std::io::stderr());
+        return herald(std::io::stdin().lock(), std::io::stderr());
     }
     let parent = parent.parse().ok().filter(|&parent: &i32| parent > 0).and_then(Pid::from_raw);
     end_with(parent.ok_or_else(unknown)?)?;
@@ -25,7 +25,7 @@ pub fn child(words: &[String]) -> Result<(), Error> {
 pub const HERALD: &str = "herald";
 
 /// Hears of each signal that its parent gets, a byte for each, and says that the second has ended it. It ends with what it reads, so after its parent.
-fn herald(from: impl Read, mut to: impl Write) -> Result<(), Error> {
+fn herald(from: impl BufRead, mut to: impl Write) -> Result<(), Error> {
     if from.bytes().map_while(Result::ok).nth(1).is_some() {
         let line = "error: interrupted twice: ended at once; what was stored before is kept";
         // Whether anybody hears it does not matter.

@@ -164,7 +164,7 @@ fn bandwidth(bench: &Bench, findings: &mut Findings) {
     let may = Left::now().is_none_or(|left| 2 * COPY_BYTES <= left.allowance());
     let buffers = may.then(|| filled(1u8, COPY_BYTES).zip(filled(2u8, COPY_BYTES))).flatten();
     let Some((from, mut to)) = buffers else {
-        let mib = 2 * COPY_BYTES >> 20;
+        let mib = (2 * COPY_BYTES) >> 20;
         findings.unseen.push(format!("memory that is copied: {mib} MiB for it would be too much"));
         return;
     };
