@@ -7,16 +7,19 @@ use crate::files::Disk;
 use crate::measure::{facts, starter};
 use crate::output::{NewFile, print, say};
 use host::computer::{Computer, now_seconds, utc, wait_for_quiet};
-use host::probe::{Bench, Effort, Findings, PROBES, Placement, placements};
+use host::probe::{Bench, Effort, Findings, Nearness, PROBES, Placement, placements};
+use host::starter::Starter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::calibration::{Calibration, Measurement, Observed, calibrate as make};
 use lab::experiment::file_name;
-use lab::machines::{Files, host_topology};
+use lab::machines::{Distance, Files, Topology, host_topology};
 use lab::mistake::Written;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use units::CpuId;
 
 /// Others may use this much of the CPUs' time, in thousandths, before we wait for them.
 const QUIET: u64 = 150;
@@ -32,12 +35,13 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     let file = arguments
         .out
         .as_ref()
-        .map(|out| NewFile::create(Path::new(out)).map_err(|error| Failure::of_writing(error, out)));
+        .map(|out| NewFile::named(Path::new(out)).map_err(|error| Failure::of_writing(error, out)));
     let file = file.transpose()?;
     let computer = Computer::this()?;
     let topology = host_topology(&|path| Disk.sysfs(path))?;
-    let patience = Patience::watch();
-    let pairs = placements(&computer.allowed);
+    let starter = starter()?;
+    let patience = Patience::watch_beside(&starter);
+    let pairs = placements(&computer.allowed, nearness(&topology));
     let since = Instant::now();
     let waiting = if arguments.quick { Duration::from_secs(5) } else { Duration::from_secs(30) };
     let mut findings = Findings::default();
@@ -51,7 +55,12 @@ pub fn calibrate(arguments: &CalibrateArguments) -> Result<(), Failure> {
     if let Some(quota) = computer.quota.filter(|&quota| quota < computer.allowed.len() as u64 * 1_000) {
         findings.unseen.push(format!("a whole computer: a cgroup's quota leaves {quota} thousandths of a CPU"));
     }
-    findings.append(measure(arguments, &computer, &pairs, &patience, since)?);
+    findings.append(measure(
+        arguments,
+        &Subject { computer: &computer, pairs: &pairs, starter: &starter },
+        &patience,
+        since,
+    )?);
     let observed = observed(name, &computer, topology, &pairs, findings);
     if !arguments.quiet {
         observed.unseen.iter().for_each(|unseen| say(&format!("not seen: {unseen}")));
@@ -84,6 +93,19 @@ fn name(given: &str) -> Result<&str, Failure> {
     Err(written.mistake(format!("the machine's name {}", written.quoted()), expected).into())
 }
 
+/// How near two CPUs are, by the system's numbers. One of which the topology says nothing shares nothing.
+fn nearness(topology: &Topology) -> impl Fn(usize, usize) -> Nearness {
+    let known: BTreeMap<usize, CpuId> = topology.cpus().map(|(cpu, it)| (it.os_index as usize, cpu)).collect();
+    move |a, b| match known.get(&a).zip(known.get(&b)).map(|(&a, &b)| topology.distance(a, b)) {
+        Some(Distance::Same | Distance::Smt) => Nearness::Smt,
+        Some(Distance::Cluster) => Nearness::Cluster,
+        Some(Distance::Llc) => Nearness::Llc,
+        Some(Distance::Package) => Nearness::Package,
+        Some(Distance::Remote(hops)) => Nearness::Remote(hops),
+        None => Nearness::Remote(1),
+    }
+}
+
 /// Waits for others to go, but hears Ctrl-C meanwhile. Returns what they use of the CPUs at the end, in thousandths.
 fn quiet(computer: &Computer, waiting: Duration, patience: &Patience) -> u64 {
     let since = Instant::now();
@@ -99,14 +121,19 @@ fn interrupted() -> Failure {
     Failure::Mistake("interrupted: nothing is written".to_string())
 }
 
+/// What is measured, and how it is started as another process.
+struct Subject<'a> {
+    computer: &'a Computer,
+    pairs: &'a [Placement],
+    starter: &'a Starter,
+}
+
 fn measure(
     arguments: &CalibrateArguments,
-    computer: &Computer,
-    pairs: &[Placement],
+    subject: &Subject,
     patience: &Patience,
     since: Instant,
 ) -> Result<Findings, Failure> {
-    let starter = starter()?;
     let bar = bar(arguments.quiet);
     let mut findings = Findings::default();
     for probe in PROBES {
@@ -115,9 +142,12 @@ fn measure(
             return Err(interrupted());
         }
         bar.set_message(probe.name);
+        // No thread moves it: that would share this process's table of files, which makes what is measured dearer.
+        bar.tick();
         let short = arguments.quick || since.elapsed() > LONG;
         let effort = if short { Effort::QUICK } else { Effort::FULL };
-        let bench = Bench { computer, placements: pairs, effort, starter: &starter };
+        let Subject { computer, pairs: placements, starter } = *subject;
+        let bench = Bench { computer, placements, effort, starter };
         // A terminal's Ctrl-C ends the processes of a probe, too, which then says that they failed.
         let found = (probe.run)(&bench).map_err(|error| if patience.is_over() { interrupted() } else { error.into() });
         findings.append(found?);
@@ -136,17 +166,10 @@ fn bar(quiet: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}  {elapsed} passed")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     bar.set_style(style);
-    bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 
-fn observed(
-    name: &str,
-    computer: &Computer,
-    topology: lab::machines::Topology,
-    pairs: &[Placement],
-    findings: Findings,
-) -> Observed {
+fn observed(name: &str, computer: &Computer, topology: Topology, pairs: &[Placement], findings: Findings) -> Observed {
     let measurement = |figure: host::probe::Figure| Measurement {
         name: figure.name,
         unit: figure.unit.to_string(),
@@ -157,7 +180,7 @@ fn observed(
         ran: figure.ran,
     };
     let state = |state: &host::computer::IdleState| (state.name.clone(), state.latency_us, state.residency_us);
-    let line = |pair: &Placement| (pair.nearness.name().to_string(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
+    let line = |pair: &Placement| (pair.nearness.name(), format!("line.{}-{}", pair.cpus[0], pair.cpus[1]));
     Observed {
         name: name.to_string(),
         host: facts(computer),

@@ -2,14 +2,20 @@
 
 use crate::failure::Failure;
 use crate::output::{say, write_file_and_folders};
+use host::child::HERALD;
+use host::starter::Starter;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::record::Record;
 use lab::setup::Setup;
 use std::any::Any;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -43,6 +49,25 @@ impl Patience {
             }
         }
         Patience(asked)
+    }
+
+    /// The same for a process that measures itself: what a second Ctrl-C ends is told by another one. A thread that waited for it would share
+    /// this one's table of files, which makes every read and write dearer.
+    pub fn watch_beside(starter: &Starter) -> Patience {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        use signal_hook::low_level::pipe::register;
+        // It is told of each signal before that may end this process.
+        let told = UnixStream::pair().and_then(|(here, there)| {
+            register(SIGINT, here.try_clone()?)?;
+            register(SIGTERM, here)?;
+            let mut herald = starter.command(&[HERALD.to_string()]);
+            // A group of its own: a terminal's Ctrl-C is for those that it ends.
+            herald.stdin(OwnedFd::from(there)).stdout(Stdio::null()).process_group(0).spawn()
+        });
+        if let Err(error) = told {
+            say(&format!("a second Ctrl-C will end this without a word: {error}"));
+        }
+        Patience::watch()
     }
 
     pub fn is_over(&self) -> bool {
@@ -103,6 +128,15 @@ pub fn execute<J: Copy + Send + Sync, T: Send>(
 
 /// A bar on stderr that counts `what`, if that is a terminal and the user wants one.
 pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
+    let bar = still_progress(what, all, done, quiet);
+    if !bar.is_hidden() {
+        bar.enable_steady_tick(Duration::from_millis(500));
+    }
+    bar
+}
+
+/// The same without a thread that keeps it moving, for a process that measures itself: it moves with each run.
+pub fn still_progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar {
     if quiet || done == all || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -113,7 +147,6 @@ pub fn progress(what: &str, all: usize, done: usize, quiet: bool) -> ProgressBar
     bar.set_style(style);
     bar.set_position(done as u64);
     bar.reset_eta();
-    bar.enable_steady_tick(Duration::from_millis(500));
     bar
 }
 

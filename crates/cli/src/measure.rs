@@ -1,14 +1,15 @@
 //! `measure`: real benchmarks on this computer's kernel.
 
 use crate::arguments::{MeasureArguments, MeasureFormat};
-use crate::execute::{Patience, progress};
+use crate::execute::{Patience, still_progress};
 use crate::failure::Failure;
 use crate::files::Disk;
 use crate::measured_folder::Folder;
 use crate::output::{print, say};
 use crate::real_rt_app::RtApp;
-use host::bench::{BENCHMARKS, Benchmark, Request, Starter, benchmark};
+use host::bench::{BENCHMARKS, Benchmark, Request, benchmark};
 use host::computer::{Computer, CpuTimes, now_seconds, others_busy_permille, utc};
+use host::starter::Starter;
 use lab::experiment::{Draft, MOST_ITERATIONS, WorkloadTable};
 use lab::listing::runs;
 use lab::measured::{Host, MeasuredOutcome, MeasuredRecord, MeasuredReport, report};
@@ -30,7 +31,8 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     let host = facts(&computer);
     let workloads: Vec<&WorkloadSetup> = plan.iter().map(|(_, workload)| workload).collect();
     // Before the folder is there, which an interruption must not leave behind empty.
-    let patience = Patience::watch();
+    let starter = starter()?;
+    let patience = Patience::watch_beside(&starter);
     let out = arguments.out.as_ref().map(Path::new);
     let opened = out.map(|out| Folder::open(out, &workloads, &host, iterations as u32)).transpose()?;
     let (folder, mut records) = opened.map_or((None, Vec::new()), |(folder, records)| (Some(folder), records));
@@ -38,8 +40,7 @@ pub fn measure(arguments: &MeasureArguments) -> Result<(), Failure> {
     if let (Some(folder), false, false) = (&folder, records.is_empty(), arguments.quiet) {
         say(&format!("note: {} of {all} runs are taken from {}", records.len(), folder.path().display()));
     }
-    let starter = starter()?;
-    let bar = progress("runs", all, records.len(), arguments.quiet);
+    let bar = still_progress("runs", all, records.len(), arguments.quiet);
     // By iteration, so that slow changes of the computer fall on all rows alike.
     let order = (0..iterations as u32).flat_map(|iteration| plan.iter().map(move |row| (iteration, row)));
     let ended = order.take_while(|_| !patience.is_over()).try_for_each(|(iteration, (real, workload))| {

@@ -1,6 +1,7 @@
 //! Writing: to stdout, which may close; to stderr; and to files, whole or not at all.
 
 use crate::failure::Failure;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -34,6 +35,17 @@ pub struct NewFile {
 }
 
 impl NewFile {
+    /// One that the user has named, in a folder that is the user's: what programs that were killed have left half written of this very file goes
+    /// away, and nothing else.
+    pub fn named(path: &Path) -> io::Result<NewFile> {
+        let new = NewFile::create(path)?;
+        if let (Some(name), Some(folder)) = (new.path.file_name().and_then(OsStr::to_str), folder_of(&new.path)) {
+            let parts_of_it = |path: &Path| unfinished_by(path).is_some_and(|(of, _)| of == name);
+            sweep_files(folder, &parts_of_it);
+        }
+        Ok(new)
+    }
+
     pub fn create(path: &Path) -> io::Result<NewFile> {
         // Where the name is a link, what it leads to is what shall change.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
@@ -88,11 +100,7 @@ impl Drop for NewFile {
 /// Removes what programs that were killed have left half written in a folder, and in those of its folders that are `ours` with all below them.
 /// What else lies in the folder is the user's.
 pub fn sweep(folder: &Path, ours: &[&str]) {
-    // Where nobody says which programs run, none is known to be gone.
-    if !Path::new("/proc/self").exists() {
-        return;
-    }
-    sweep_files(folder);
+    sweep_files(folder, &|_| true);
     for name in ours {
         sweep_below(&folder.join(name));
     }
@@ -100,29 +108,40 @@ pub fn sweep(folder: &Path, ours: &[&str]) {
 
 /// Sweeps a folder and those below it.
 fn sweep_below(folder: &Path) {
-    for below in sweep_files(folder) {
+    for below in sweep_files(folder, &|_| true) {
         sweep_below(&below);
     }
 }
 
-/// Sweeps the files of a folder; returns the folders in it.
-fn sweep_files(folder: &Path) -> Vec<PathBuf> {
+/// Sweeps those files of a folder that are wanted gone; returns the folders in it.
+fn sweep_files(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut folders = Vec::new();
+    // Where nobody says which programs run, none is known to be gone.
+    if !Path::new("/proc/self").exists() {
+        return folders;
+    }
+    let is_gone = |process: u32| !Path::new(&format!("/proc/{process}")).exists();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             folders.push(path);
-        } else if unfinished_by(&path).is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+        } else if wanted(&path) && unfinished_by(&path).is_some_and(|(_, process)| is_gone(process)) {
             let _ = fs::remove_file(&path);
         }
     }
     folders
 }
 
-/// The process that writes, or wrote, an unfinished file of [`NewFile`].
-fn unfinished_by(path: &Path) -> Option<u32> {
+/// The name that an unfinished file of [`NewFile`] is to have, and the process that writes, or wrote, it.
+fn unfinished_by(path: &Path) -> Option<(&str, u32)> {
     let name = path.file_name()?.to_str()?.strip_prefix('.')?.strip_suffix(PART)?;
-    name.rsplit_once('.')?.1.parse().ok()
+    let (name, process) = name.rsplit_once('.')?;
+    Some((name, process.parse().ok()?))
+}
+
+/// Where a file lies.
+fn folder_of(path: &Path) -> Option<&Path> {
+    path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
 /// The folders that are not there of those that lead to `path`, itself with them, the outermost first.
@@ -190,6 +209,21 @@ mod tests {
         sweep(&place, &["records", "logs"]);
         assert_eq!(gone.map(|file| place.join(file).exists()), [false; 3]);
         assert_eq!(stay.map(|file| place.join(file).exists()), [true; 6]);
+        fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn what_was_left_of_a_file_goes_with_the_next_one_of_its_name() {
+        let place = std::env::temp_dir().join(format!("fairground-parts-{}", std::process::id()));
+        let alive = format!(".a.toml.{}.fairground-part", std::os::unix::process::parent_id());
+        let [gone, other, backup] =
+            [".a.toml.4194999.fairground-part", ".b.toml.4194999.fairground-part", ".a.toml.4194999"];
+        for file in [gone, other, backup, &alive, "a.toml"] {
+            write_file_and_folders(&place.join(file), "x").unwrap();
+        }
+        NewFile::named(&place.join("a.toml")).unwrap().keep().unwrap();
+        let there = [gone, other, backup, &alive, "a.toml"].map(|file| place.join(file).exists());
+        assert_eq!(there, [false, true, true, true, true]);
         fs::remove_dir_all(&place).unwrap();
     }
 

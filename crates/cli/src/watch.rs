@@ -144,7 +144,7 @@ pub fn write_trace(arguments: &TraceArguments) -> Result<(), Failure> {
     let not_written = |error| Failure::of_writing(error, out);
     let writer = match arguments.out.as_str() {
         "-" => Target::Stdout(Held { stdout: io::stdout(), held: Some(Vec::new()) }),
-        path => Target::File(NewFile::create(Path::new(path)).map_err(not_written)?),
+        path => Target::File(NewFile::named(Path::new(path)).map_err(not_written)?),
     };
     if let Some(warning) = events.and_then(|it| trace::schedstat_required(it, arm.collects_schedstats()))
         && !arguments.selectors.quiet

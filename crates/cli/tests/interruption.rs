@@ -162,7 +162,50 @@ fn a_signal_to_the_process_alone_lets_the_run_end_that_it_meets() {
     let since = Instant::now();
     let stopped = interrupt(child);
     assert_eq!((stopped.code, stopped.stdout.as_str()), (2, ""), "{}", stopped.stderr);
+    assert_eq!(stopped.stderr, "error: interrupted twice: ended at once; what was stored before is kept\n");
     assert!(since.elapsed() < Duration::from_secs(1) && place.join(first).exists());
+}
+
+/// The processes that a measurement has started and that are still there.
+fn children_of(process: u32) -> Vec<u32> {
+    let of = |entry: fs::DirEntry| {
+        let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let is_one = words.contains("host-child") && words.contains(&process.to_string());
+        entry.file_name().to_str()?.parse().ok().filter(|_| is_one)
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
+}
+
+#[test]
+fn a_benchmarks_processes_end_with_the_measurement_however_that_ends() {
+    for (test, signals) in [("insisted", &["INT", "INT"][..]), ("killed", &["KILL"])] {
+        let place = folder(&format!("orphans-{test}"));
+        // Some minutes of work for forty processes, of which none has a reason to end.
+        let workload = "hackbench-pipes:groups=1,loops=1000000";
+        let mut command = heedful(&place);
+        command.args(["measure", workload, "--iterations", "1", "--quiet"]).stderr(Stdio::null());
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let until = |what: &str, is: &dyn Fn() -> bool| {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while !is() {
+                assert!(Instant::now() < deadline, "{test}: {what} after a minute: {:?}", children_of(child.id()));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        until("not all processes are there", &|| children_of(child.id()).len() >= 40);
+        for signal in signals {
+            send(signal, &child);
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        child.wait().unwrap();
+        let since = Instant::now();
+        while !children_of(child.id()).is_empty() && since.elapsed() < Duration::from_secs(5) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let left = children_of(child.id());
+        left.iter().for_each(|process| drop(Command::new("kill").args(["-KILL", &process.to_string()]).status()));
+        assert_eq!(left, [0; 0], "{test}: they are still there");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which computer this is, and how busy it is.
 
+use crate::cgroup::folders;
 use crate::statistics::median;
 use crate::{Error, pinning};
 use rustix::time::{ClockId, clock_getres};
@@ -60,8 +61,7 @@ impl Computer {
             cpu_model: cpu_model(&info).unwrap_or_else(|| words(uname.machine())),
             kernel: format!("{} {}", words(uname.release()), words(uname.version())),
             online: info.lines().filter(|line| line.starts_with("processor")).count().max(allowed.len()),
-            virtual_machine: info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
-                || read("/sys/hypervisor/type").is_some(),
+            virtual_machine: virtual_machine(&info, &read),
             tick_hertz: tick_hertz(clock_getres(ClockId::MonotonicCoarse).tv_nsec),
             preempt: preempt(&read("/sys/kernel/debug/sched/preempt").unwrap_or_default(), &words(uname.version())),
             halt_poll_ns: idle
@@ -71,7 +71,7 @@ impl Computer {
             idle,
             idle_states: idle_states(first),
             frequency: cpufreq(first),
-            quota: quota(&own_cgroup()),
+            quota: quota(&folders(&read("/proc/self/cgroup").unwrap_or_default(), None, "/sys/fs/cgroup")),
             allowed,
         })
     }
@@ -107,6 +107,41 @@ fn cpu_model(info: &str) -> Option<String> {
         }
         _ => Some(model),
     }
+}
+
+/// What firmware calls the computers of hypervisors (`sys_vendor` or `product_name` of DMI), as systemd's table of them has it.
+const HYPERVISORS: [&str; 18] = [
+    "Alibaba Cloud ECS",
+    "Amazon EC2",
+    "Apple Virtualization",
+    "Bochs",
+    "BHYVE",
+    "DigitalOcean",
+    "Google Compute Engine",
+    "KVM",
+    "KubeVirt",
+    "OpenStack",
+    "Parallels",
+    "QEMU",
+    "VMW",
+    "VMware",
+    "Virtual Machine",
+    "VirtualBox",
+    "Xen",
+    "innotek GmbH",
+];
+
+/// x86 has a flag; others have firmware's word, or a device tree's.
+fn virtual_machine(info: &str, read: &dyn Fn(&str) -> Option<String>) -> bool {
+    let firmware =
+        ["sys_vendor", "product_name"].map(|file| read(&format!("/sys/class/dmi/id/{file}")).unwrap_or_default());
+    // The same vendor lends whole computers as well.
+    let whole = firmware[1].trim().ends_with(".metal");
+    let named = firmware.iter().any(|name| HYPERVISORS.iter().any(|known| name.starts_with(known)));
+    info.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
+        || read("/sys/hypervisor/type").is_some()
+        || read("/proc/device-tree/hypervisor/compatible").is_some()
+        || named && !whole
 }
 
 /// The coarse clocks advance once a tick: their resolution is its length.
@@ -149,20 +184,6 @@ fn cpufreq(cpu: usize) -> Option<(u64, u64, String)> {
         number(&format!("{folder}/cpuinfo_max_freq"))?,
         word(&format!("{folder}/scaling_governor"))?,
     ))
-}
-
-/// The folders from our cgroup (version 2) up to the root's.
-fn own_cgroup() -> Vec<String> {
-    let text = read("/proc/self/cgroup").unwrap_or_default();
-    let own = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
-    let mut folders = vec![format!("/sys/fs/cgroup{}", own.trim_end_matches('/'))];
-    while let Some((above, _)) = folders.last().and_then(|last| last.rsplit_once('/')) {
-        if above.len() < "/sys/fs/cgroup".len() {
-            break;
-        }
-        folders.push(above.to_string());
-    }
-    folders
 }
 
 /// The tightest `cpu.max` among them.
@@ -300,6 +321,25 @@ mod tests {
         assert_eq!(cpu_model(info).unwrap(), "Some CPU (family 6, model 63, stepping 2)");
         assert_eq!(cpu_model("cpu\t: POWER9\n").unwrap(), "POWER9");
         assert_eq!(cpu_model("processor : 0\n"), None);
+    }
+
+    #[test]
+    fn a_virtual_machine_is_told_by_its_flag_or_by_its_firmware() {
+        let told = |info: &str, files: &[(&str, &str)]| {
+            virtual_machine(info, &|path| {
+                files.iter().find(|file| path.ends_with(file.0)).map(|file| file.1.to_string())
+            })
+        };
+        assert!(told("flags\t\t: fpu hypervisor lahf_lm\n", &[]));
+        assert!(told("", &[("/sys/hypervisor/type", "xen\n")]));
+        let arm = "processor\t: 0\nFeatures\t: fp asimd\n";
+        assert!(told(arm, &[("id/sys_vendor", "QEMU\n"), ("id/product_name", "KVM Virtual Machine\n")]));
+        assert!(told(arm, &[("id/sys_vendor", "Microsoft Corporation\n"), ("id/product_name", "Virtual Machine\n")]));
+        assert!(told(arm, &[("device-tree/hypervisor/compatible", "linux,kvm\0")]));
+        assert!(told(arm, &[("id/sys_vendor", "Amazon EC2\n"), ("id/product_name", "m7g.large\n")]));
+        assert!(!told(arm, &[("id/sys_vendor", "Amazon EC2\n"), ("id/product_name", "m7g.metal\n")]));
+        assert!(!told(arm, &[("id/sys_vendor", "Microsoft Corporation\n"), ("id/product_name", "Surface\n")]));
+        assert!(!told(arm, &[]));
     }
 
     #[test]

@@ -3,16 +3,19 @@
 //!
 //! - [`computer`]: which computer this is, which of its CPUs we may use, how busy they are.
 //! - [`probe`]: small experiments that measure one price each, for `fairground calibrate`.
-//! - [`child`]: what a second process of this program does for either.
+//! - [`child`]: what a second process of this program does for either; [`starter`]: how it is started, and ends.
 //! - [`mod@bench`]: real benchmarks with the parameters and figures of the simulated ones, for `fairground measure`.
 //!
 //! Works without privileges. Every wait on another thread or process ends: a benchmark whose partner dies reports an [`Error`].
 
 pub mod bench;
+mod cgroup;
 pub mod child;
 pub mod computer;
+mod memory;
 pub mod pinning;
 pub mod probe;
+pub mod starter;
 pub mod statistics;
 
 use std::fmt;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 
-pub use machine::topology::Topology;
+pub use machine::topology::{Distance, Topology};
 
 /// Where texts come from: the caller owns files, this crate does not.
 pub trait Files {

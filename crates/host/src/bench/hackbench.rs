@@ -4,8 +4,9 @@
 //! a shared pipe and polls another; the time begins before the one byte that starts them all and ends when the last has exited.
 
 use super::plumbing::{Children, Pipe, address, allow_files, open, poll_in, read_all, write_all};
-use super::{Benchmark, Request, Starter, unknown};
+use super::{Benchmark, Request, unknown};
 use crate::Error;
+use crate::starter::Starter;
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::Arc;

@@ -15,15 +15,8 @@ pub mod rt_app;
 mod schbench;
 
 use crate::Error;
+use crate::starter::Starter;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-
-/// How to start this program as a child of itself: [`child`](crate::child::child) is then called with the words that follow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Starter {
-    pub program: PathBuf,
-    pub words: Vec<String>,
-}
 
 /// What a benchmark is to do.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +76,7 @@ pub fn child(words: &[String]) -> Result<(), Error> {
     }
 }
 
-fn unknown(words: &[&str]) -> Error {
+pub(crate) fn unknown(words: &[&str]) -> Error {
     Error::new(
         "being a benchmark's child",
         words.join(" "),

@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 
 pub const TCP: Benchmark = Benchmark {
     name: "netperf-tcp",
-    differs: "no control connection; kernels since 4.7 or so may stall on windows of one message (buffers=256) until a delayed \
-              acknowledgement",
+    differs: "no control connection; kernels since v6.6 may stall for 200 ms in the beginning, on the tiny windows of buffers=256",
     run: |request| run(request, false),
 };
 

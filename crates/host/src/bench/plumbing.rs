@@ -1,12 +1,13 @@
 //! Pipes, and processes at their ends.
 
-use super::Starter;
 use crate::Error;
+use crate::starter::Starter;
 use rustix::io::{Errno, read, write};
 use rustix::process::{Resource, Rlimit, WaitOptions, getrlimit, setrlimit, wait};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 /// The two ends of a pipe.
@@ -96,9 +97,8 @@ pub struct Children(Vec<Child>);
 impl Children {
     pub fn start(&mut self, starter: &Starter, words: &[String], ends: [Stdio; 2]) -> Result<(), Error> {
         let [stdin, stdout] = ends;
-        let started = Command::new(&starter.program)
-            .args(&starter.words)
-            .args(words)
+        let started = starter
+            .command(words)
             .stdin(stdin)
             .stdout(stdout)
             .spawn()
@@ -132,20 +132,18 @@ impl Children {
         Ok(false)
     }
 
-    /// Waits for all, in the order in which they end. They must be this process's only children.
+    /// Waits for all, in the order in which they end. Another child of this process may be alive, and may end.
     pub fn wait(mut self) -> Result<(), Error> {
         let mut failed = 0;
-        for _ in 0..self.0.len() {
-            let ended = loop {
-                match wait(WaitOptions::empty()) {
-                    Err(Errno::INTR) => {}
-                    ended => {
-                        break ended
-                            .map_err(|error| Error::of_system("waiting for the benchmark's children", error))?;
-                    }
+        let mut left: BTreeSet<u32> = self.0.iter().map(Child::id).collect();
+        while !left.is_empty() {
+            match wait(WaitOptions::empty()) {
+                Ok(Some((child, status))) if left.remove(&child.as_raw_nonzero().get().unsigned_abs()) => {
+                    failed += usize::from(status.exit_status() != Some(0));
                 }
-            };
-            failed += usize::from(ended.is_none_or(|(_, status)| status.exit_status() != Some(0)));
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(Error::of_system("waiting for the benchmark's children", error)),
+            }
         }
         self.0.clear();
         if failed > 0 {

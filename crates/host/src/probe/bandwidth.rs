@@ -5,7 +5,8 @@
 
 use super::{Bench, Figure, Findings};
 use crate::Error;
-use crate::pinning::Pinned;
+use crate::memory::{Left, reserved};
+use crate::pinning::{Pinned, list};
 use crate::statistics::Spread;
 use std::fs;
 use std::hint::black_box;
@@ -17,31 +18,39 @@ use std::time::{Duration, Instant};
 const MOST_BYTES: usize = 1 << 30;
 const LEAST_EACH: usize = 16 << 20;
 const MOST_EACH: usize = 128 << 20;
-/// Share of the memory that is available which may be used for it.
-const PART_OF_AVAILABLE: u64 = 4;
 /// A burst; it begins when all threads are surely up; the pause after it.
 const BURST: Duration = Duration::from_millis(2);
 const NOTICE: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_millis(8);
 /// Words between two looks at the clock.
 const BLOCK: usize = 8 << 10;
+/// Bytes of a thread's stack.
+const STACK: usize = 64 << 10;
 
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let mut findings = Findings::default();
     let all = node_of_first(&bench.computer.allowed);
     let bursts = (bench.effort.bursts / 20).max(3);
-    let least = (LEAST_EACH * all.len()) as u64;
-    if available().is_some_and(|available| least > available / PART_OF_AVAILABLE) {
-        let mib = least >> 20;
-        findings.unseen.push(format!("what all CPUs together draw from memory: {mib} MiB for it would be too much"));
+    let too_much = |bytes: usize, than: &str| {
+        format!("memory that all CPUs draw from together: {} MiB for it would be more than {than}", bytes >> 20)
+    };
+    let left = Left::now();
+    let each = each(all.len(), left.map(Left::allowance));
+    if let (None, Some(left)) = (each, left) {
+        findings.unseen.push(too_much(LEAST_EACH * all.len(), &left.to_string()));
         return Ok(findings);
     }
-    let each = (MOST_BYTES / all.len()).clamp(LEAST_EACH, MOST_EACH);
+    let each = each.unwrap_or(LEAST_EACH);
     for (name, cpus) in [("bandwidth.half", &all[..all.len() / 2]), ("bandwidth.all", &all[..])] {
         if cpus.is_empty() {
             continue;
         }
-        let rates = read(cpus, each, bursts)?;
+        let buffers: Option<Vec<_>> = cpus.iter().map(|_| reserved(each / size_of::<u64>())).collect();
+        let Some(buffers) = buffers else {
+            findings.unseen.push(too_much(each * cpus.len(), "the system gives"));
+            break;
+        };
+        let rates = read(cpus, buffers, bursts)?;
         let ran = match cpus.len() {
             1 => format!("CPU {} reads {} MiB of its node's memory", cpus[0], each >> 20),
             n => {
@@ -60,32 +69,32 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
 fn node_of_first(allowed: &[usize]) -> Vec<usize> {
     let lists =
         (0..1024).map_while(|node| fs::read_to_string(format!("/sys/devices/system/node/node{node}/cpulist")).ok());
-    let mut nodes = lists.map(|list| super::placement::list(list.trim()));
+    let mut nodes = lists.map(|text| list(text.trim()));
     let own = nodes.find(|cpus| cpus.contains(&allowed[0]));
     allowed.iter().copied().filter(|cpu| own.as_ref().is_none_or(|own| own.contains(cpu))).collect()
 }
 
-/// Bytes of memory that can be had without swapping.
-fn available() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
+/// Bytes that each of so many CPUs reads in turn, where all together may use that much; `None` where that is too little.
+fn each(cpus: usize, allowance: Option<usize>) -> Option<usize> {
+    let wanted = (MOST_BYTES / cpus).clamp(LEAST_EACH, MOST_EACH);
+    let most = allowance.map_or(wanted, |allowance| wanted.min(allowance / cpus));
+    (most >= LEAST_EACH).then_some(most)
 }
 
-/// Bytes a nanosecond that these CPUs read together in each burst.
-fn read(cpus: &[usize], each: usize, bursts: usize) -> Result<Vec<f64>, Error> {
+/// Bytes a nanosecond that these CPUs read together in each burst, each from a buffer that nobody has touched.
+fn read(cpus: &[usize], buffers: Vec<Vec<u64>>, bursts: usize) -> Result<Vec<f64>, Error> {
     thread::scope(|scope| {
         let (ready, readied) = channel();
         let (counted, counts) = channel();
-        let orders: Vec<Sender<Instant>> = cpus
-            .iter()
-            .map(|&cpu| {
-                let (order, ordered) = channel();
-                let (ready, counted) = (ready.clone(), counted.clone());
-                scope.spawn(move || reader(cpu, each, &ready, &ordered, &counted));
-                order
-            })
-            .collect();
+        let start = |(&cpu, buffer): (&usize, Vec<u64>)| {
+            let (order, ordered) = channel();
+            let (ready, counted) = (ready.clone(), counted.clone());
+            let work = move || reader(cpu, buffer, &ready, &ordered, &counted);
+            let started = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+            started.map(|_| order).map_err(|error| Error::of_system("starting a thread for each CPU", error))
+        };
+        // Those that were started end with their orders.
+        let orders: Vec<Sender<Instant>> = cpus.iter().zip(buffers).map(start).collect::<Result<_, _>>()?;
         drop((ready, counted));
         for _ in cpus {
             readied.recv().expect("each thread says whether it is ready")?;
@@ -108,13 +117,13 @@ fn read(cpus: &[usize], each: usize, bursts: usize) -> Result<Vec<f64>, Error> {
 /// One thread: reads from each moment that it is told for [`BURST`], and says how much that was.
 fn reader(
     cpu: usize,
-    bytes: usize,
+    mut words: Vec<u64>,
     ready: &Sender<Result<(), Error>>,
     orders: &Receiver<Instant>,
     counted: &Sender<usize>,
 ) {
     let pinned = Pinned::to(cpu);
-    let words = vec![cpu as u64 | 1; bytes / size_of::<u64>()];
+    words.resize(words.capacity(), cpu as u64 | 1);
     let (_pinned, answer) = match pinned {
         Ok(pinned) => (Some(pinned), Ok(())),
         Err(error) => (None, Err(error)),
@@ -144,15 +153,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn buffers_are_as_large_as_they_may_be() {
+        assert_eq!(each(2, None), Some(MOST_EACH));
+        assert_eq!(each(2, Some(100 << 20)), Some(50 << 20));
+        assert_eq!(each(2, Some(31 << 20)), None);
+        // Many CPUs: the least of each, where that may be.
+        assert_eq!(each(128, Some(4 << 30)), Some(LEAST_EACH));
+        assert_eq!(each(128, Some(1 << 30)), None);
+    }
+
+    #[test]
     fn all_read_at_the_same_time() {
         let allowed = crate::pinning::allowed().expect("the system tells");
         let cpus = node_of_first(&allowed);
         assert!(cpus.contains(&allowed[0]) && cpus.iter().all(|cpu| allowed.contains(cpu)), "{cpus:?} of {allowed:?}");
-        let rates = read(&cpus, LEAST_EACH, 3).expect("these CPUs may be used");
+        let buffers = |count: usize| (0..count).map(|_| Vec::with_capacity(LEAST_EACH / 8)).collect::<Vec<_>>();
+        let rates = read(&cpus, buffers(cpus.len()), 3).expect("these CPUs may be used");
         assert_eq!(rates.len(), 3);
         // Any memory since the last century's.
         assert!(rates.iter().all(|rate| rate.is_finite() && *rate >= 0.0), "{rates:?}");
         assert!(rates.iter().any(|rate| *rate > 0.1), "{rates:?}");
-        assert!(read(&[1_023], LEAST_EACH, 1).is_err(), "a CPU that there is not");
+        assert!(read(&[1_023], buffers(1), 1).is_err(), "a CPU that there is not");
     }
 }

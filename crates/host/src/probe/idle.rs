@@ -1,7 +1,7 @@
 //! What it takes to wake a thread on an idle CPU, by how long that CPU has been idle.
 
 use super::pair::Semaphore;
-use super::{Bench, Findings};
+use super::{Bench, Findings, usual};
 use crate::Error;
 use crate::pinning::Pinned;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +26,7 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
                 .to_string(),
         );
     }
-    let Some(pair) = bench.placements.iter().max_by_key(|pair| pair.nearness) else {
+    let Some(pair) = usual(bench.placements) else {
         findings.unseen.push("wakeups from idle: this process may use one CPU only".to_string());
         return Ok(findings);
     };

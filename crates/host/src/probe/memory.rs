@@ -2,6 +2,7 @@
 
 use super::{Bench, Findings};
 use crate::Error;
+use crate::memory::{Left, filled, reserved};
 use crate::pinning::Pinned;
 use crate::statistics::Spread;
 use std::fs;
@@ -43,15 +44,60 @@ pub fn run(bench: &Bench) -> Result<Findings, Error> {
         ("load.l2", (l1 + l2) / 2),
         // Far beyond the second level; of a cache that others fill as well a small part only.
         ("load.llc", (l2 * 3).min((l2 + llc) / 2)),
-        ("load.memory", (llc * 4).clamp(8 << 20, MOST_BYTES)),
     ];
     for (name, bytes) in levels {
-        let bursts = chase(bench, bytes);
-        let ran = format!("each load gives the address of the next, at random over {} KiB, on CPU {cpu}", bytes >> 10);
-        findings.add(name, "ns", &bursts, ran);
+        match chase(bench, bytes) {
+            Some(bursts) => findings.add(name, "ns", &bursts, ran(bytes, cpu)),
+            None => {
+                findings.unseen.push(format!("memory for {name}: {} KiB are more than the system gives", bytes >> 10))
+            }
+        }
     }
+    main_memory(bench, &mut findings, [l2, llc]);
     bandwidth(bench, &mut findings);
     Ok(findings)
+}
+
+fn ran(bytes: usize, cpu: usize) -> String {
+    format!("each load gives the address of the next, at random over {} KiB, on CPU {cpu}", bytes >> 10)
+}
+
+/// Loads from beyond all caches, as far beyond as this process may go.
+fn main_memory(bench: &Bench, findings: &mut Findings, [l2, llc]: [usize; 2]) {
+    let wanted = (llc * 4).clamp(8 << 20, MOST_BYTES);
+    let left = Left::now();
+    let mut bytes = left.map_or(wanted, |left| wanted.min(chain_bytes(left.allowance())));
+    let bursts = loop {
+        // Within the second level it would be no figure of memory at all.
+        if bytes <= 2 * l2 {
+            break None;
+        }
+        match chase(bench, bytes) {
+            Some(bursts) => break Some(bursts),
+            None => bytes /= 2,
+        }
+    };
+    let limit = left.map_or("the system gives".to_string(), |left| left.to_string());
+    let [have, want] = [bytes >> 20, wanted >> 20];
+    match bursts {
+        Some(bursts) => {
+            if bytes < wanted && bytes <= 2 * llc {
+                let llc = llc >> 20;
+                findings.unseen.push(format!(
+                    "memory far beyond the {llc} MiB of the last level cache: {want} MiB for it would be more than {limit}; its figures are of {have} MiB"
+                ));
+            }
+            findings.add("load.memory", "ns", &bursts, ran(bytes, bench.computer.allowed[0]));
+        }
+        None => findings
+            .unseen
+            .push(format!("memory: {want} MiB for it would be more than {limit}, and {have} MiB are in a cache")),
+    }
+}
+
+/// Bytes of the longest chain that fits into so many, with the order that it is made from.
+fn chain_bytes(allowance: usize) -> usize {
+    allowance / (STRIDE + size_of::<u32>()) * STRIDE
 }
 
 /// Bytes of the first, the second and the last data cache of a CPU.
@@ -82,13 +128,14 @@ fn bytes(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_shl(shift as u32)
 }
 
-/// Nanoseconds per load of each burst, through a chain of so many bytes.
-fn chase(bench: &Bench, bytes: usize) -> Vec<f64> {
+/// Nanoseconds per load of each burst, through a chain of so many bytes; `None` where there is no room for it.
+fn chase(bench: &Bench, bytes: usize) -> Option<Vec<f64>> {
     let words = STRIDE / size_of::<u32>();
     let elements = (bytes / STRIDE).max(2);
-    let mut chain = vec![0u32; elements * words];
+    let mut chain = filled(0u32, elements * words)?;
     // One cycle through all elements (Sattolo), by a generator of our own: the same for everybody.
-    let mut order: Vec<u32> = (0..elements as u32).collect();
+    let mut order: Vec<u32> = reserved(elements)?;
+    order.extend(0..elements as u32);
     let mut state = 0x2545_f491_4f6c_dd1du64;
     for last in (1..elements).rev() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -100,7 +147,7 @@ fn chase(bench: &Bench, bytes: usize) -> Vec<f64> {
     let mut at = 0u32;
     // A cache that others have used meanwhile is filled again before it is timed.
     let warm = if bytes <= WARMED { elements } else { 0 };
-    bench.effort.repeat(|| {
+    Some(bench.effort.repeat(|| {
         for _ in 0..warm {
             at = chain[at as usize];
         }
@@ -110,12 +157,17 @@ fn chase(bench: &Bench, bytes: usize) -> Vec<f64> {
         }
         black_box(at);
         since.elapsed().as_nanos() as f64 / LOADS as f64
-    })
+    }))
 }
 
 fn bandwidth(bench: &Bench, findings: &mut Findings) {
-    let from = vec![1u8; COPY_BYTES];
-    let mut to = vec![2u8; COPY_BYTES];
+    let may = Left::now().is_none_or(|left| 2 * COPY_BYTES <= left.allowance());
+    let buffers = may.then(|| filled(1u8, COPY_BYTES).zip(filled(2u8, COPY_BYTES))).flatten();
+    let Some((from, mut to)) = buffers else {
+        let mib = (2 * COPY_BYTES) >> 20;
+        findings.unseen.push(format!("memory that is copied: {mib} MiB for it would be too much"));
+        return;
+    };
     let times = (bench.effort.bursts / 20).max(3);
     let bursts: Vec<f64> = (0..times)
         .map(|_| {
@@ -135,6 +187,18 @@ fn bandwidth(bench: &Bench, findings: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_that_there_is_no_room_for_is_none() {
+        let computer = crate::computer::Computer::this().unwrap();
+        let starter = crate::starter::Starter { program: "/bin/true".into(), words: Vec::new() };
+        let bench =
+            Bench { computer: &computer, placements: &[], effort: crate::probe::Effort::LEAST, starter: &starter };
+        assert_eq!(chase(&bench, 16 << 10).map(|bursts| bursts.len()), Some(3));
+        assert_eq!(chase(&bench, 1 << 50), None);
+        let bytes = chain_bytes(100 << 20);
+        assert!(bytes / STRIDE * 4 + bytes <= 100 << 20 && bytes > 96 << 20);
+    }
 
     #[test]
     fn sizes_are_read_with_their_units() {

@@ -18,12 +18,12 @@ mod placement;
 mod process;
 mod smt;
 
-pub use placement::{Nearness, Placement, placements};
+pub use placement::{Nearness, Placement, placements, usual};
 pub use process::child;
 
 use crate::Error;
-use crate::bench::Starter;
 use crate::computer::Computer;
+use crate::starter::Starter;
 use crate::statistics::Spread;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn every_probe_has_its_figures() {
         let computer = Computer::this().unwrap();
-        let placements = placements(&computer.allowed);
+        let nearness = |a, b| if placement::siblings(a).contains(&b) { Nearness::Smt } else { Nearness::Llc };
+        let placements = placements(&computer.allowed, nearness);
         let starter = Starter { program: "/bin/true".into(), words: Vec::new() };
         let bench = Bench { computer: &computer, placements: &placements, effort: Effort::LEAST, starter: &starter };
         let mut all = Findings::default();
@@ -211,6 +212,32 @@ mod tests {
             assert!(all.figure("wake.1000").is_some());
             assert!(all.figure("bandwidth.half").is_some() || computer.allowed.len() > 2, "{:?}", all.unseen);
         }
+    }
+
+    /// A kernel ends whoever takes more than a limit says, and an allocation that is taken for granted ends the program.
+    #[test]
+    fn a_limit_of_memory_is_heeded() {
+        const LIMITED: &str = "FAIRGROUND_TEST_LIMITED";
+        if std::env::var_os(LIMITED).is_none() {
+            // Limits are a process's: the same test in one of its own, of 300 MB.
+            let run =
+                "ulimit -v 300000 && exec \"$0\" --exact probe::tests::a_limit_of_memory_is_heeded --test-threads=1";
+            let this = std::env::current_exe().unwrap();
+            let said = std::process::Command::new("sh").args(["-c", run]).arg(this).env(LIMITED, "").output().unwrap();
+            let text = [said.stdout, said.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+            assert!(said.status.success() && text.contains("1 passed"), "{}: {text}", said.status);
+            return;
+        }
+        let computer = Computer::this().unwrap();
+        let starter = Starter { program: "/bin/true".into(), words: Vec::new() };
+        let bench = Bench { computer: &computer, placements: &[], effort: Effort::LEAST, starter: &starter };
+        let mut all = memory::run(&bench).unwrap();
+        all.append(bandwidth::run(&bench).unwrap());
+        assert!(all.figure("load.memory").is_some(), "{:?}", all.unseen);
+        let untold = ["bandwidth", "bandwidth.all"].map(|name| all.figure(name).is_none());
+        let told = ["memory that is copied", "memory that all CPUs draw from"];
+        let told = told.map(|begin| all.unseen.iter().any(|unseen| unseen.starts_with(begin)));
+        assert_eq!(untold, told, "{:?}", all.unseen);
     }
 
     #[test]

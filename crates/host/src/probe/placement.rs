@@ -1,9 +1,10 @@
 //! Pairs of CPUs by how near they are to each other.
 
+use crate::pinning::list;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// What two CPUs share.
+/// What two CPUs share. From near to far.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Nearness {
     /// The core.
@@ -14,24 +15,21 @@ pub enum Nearness {
     Llc,
     /// The package.
     Package,
-    /// The computer.
-    Remote,
+    /// The computer: the distance of their packages, counted from 1.
+    Remote(u8),
 }
 
 impl Nearness {
-    /// As machine files call it; the nearest remote distance stands for all.
-    pub fn name(self) -> &'static str {
+    /// As machine files call it.
+    pub fn name(self) -> String {
         match self {
-            Nearness::Smt => "smt",
-            Nearness::Cluster => "cluster",
-            Nearness::Llc => "llc",
-            Nearness::Package => "package",
-            Nearness::Remote => "remote_1",
+            Nearness::Smt => "smt".to_string(),
+            Nearness::Cluster => "cluster".to_string(),
+            Nearness::Llc => "llc".to_string(),
+            Nearness::Package => "package".to_string(),
+            Nearness::Remote(hops) => format!("remote_{hops}"),
         }
     }
-
-    pub const ALL: [Nearness; 5] =
-        [Nearness::Smt, Nearness::Cluster, Nearness::Llc, Nearness::Package, Nearness::Remote];
 }
 
 /// Two CPUs, the lower number first.
@@ -41,145 +39,212 @@ pub struct Placement {
     pub nearness: Nearness,
 }
 
-/// CPUs of which pairs are measured: of a large computer some of each sort suffice.
-const MOST_CPUS: usize = 16;
-
-/// Every pair of these CPUs, or of some that are spread over them; the nearest first.
-pub fn placements(cpus: &[usize]) -> Vec<Placement> {
-    let some = spread(cpus, MOST_CPUS);
-    let seats: BTreeMap<usize, Seat> = some.iter().map(|&cpu| (cpu, Seat::of(cpu))).collect();
-    let mut pairs: Vec<Placement> = Vec::new();
-    for (index, &a) in some.iter().enumerate() {
-        for &b in &some[index + 1..] {
-            pairs.push(Placement { cpus: [a, b], nearness: seats[&a].nearness(&seats[&b]) });
-        }
+impl Placement {
+    fn of(a: usize, b: usize, nearness: &impl Fn(usize, usize) -> Nearness) -> Placement {
+        let cpus = [a.min(b), a.max(b)];
+        Placement { cpus, nearness: nearness(cpus[0], cpus[1]) }
     }
+}
+
+/// CPUs of which pairs are measured: of a large computer some of each sort suffice. There are more only where every nearness could not be
+/// had otherwise.
+const MOST_CPUS: usize = 16;
+/// Of these as many are spread over all of them.
+const SPREAD: usize = MOST_CPUS / 2;
+/// Pairs of each nearness that suffice.
+const ENOUGH: usize = 4;
+
+/// Every pair of these CPUs, or of some among which there is every nearness; the nearest first. The computer's topology says which is which.
+pub fn placements(cpus: &[usize], nearness: impl Fn(usize, usize) -> Nearness) -> Vec<Placement> {
+    let some = if cpus.len() <= MOST_CPUS { cpus.to_vec() } else { chosen(cpus, &nearness) };
+    let mut pairs: Vec<Placement> = pairs(&some, &nearness).collect();
     pairs.sort_by_key(|pair| (pair.nearness, pair.cpus));
     pairs
 }
 
-/// The first half of them from the beginning, where siblings of one core and neighbours are, the rest spread over all.
-fn spread(cpus: &[usize], most: usize) -> Vec<usize> {
-    if cpus.len() <= most {
-        return cpus.to_vec();
+/// The pair that stands for wakeups across CPUs: two that share the most of what is no core, as the fit of a calibration takes it.
+pub fn usual(pairs: &[Placement]) -> Option<&Placement> {
+    let order = |pair: &&Placement| match pair.nearness {
+        Nearness::Llc => 0,
+        Nearness::Cluster => 1,
+        Nearness::Package => 2,
+        Nearness::Remote(hops) => 2 + usize::from(hops),
+        Nearness::Smt => usize::MAX,
+    };
+    pairs.iter().min_by_key(order)
+}
+
+fn pairs<'a>(
+    cpus: &'a [usize],
+    nearness: &'a impl Fn(usize, usize) -> Nearness,
+) -> impl Iterator<Item = Placement> + 'a {
+    let from = move |index: usize| cpus[index + 1..].iter().map(move |&b| Placement::of(cpus[index], b, nearness));
+    (0..cpus.len()).flat_map(from)
+}
+
+/// Some that are spread over all, and with them what a nearness lacks. Which that are depends on the machine's numbers: of a computer whose
+/// parts are powers of two a regular step may meet one CPU of each last level cache, or one thread of each core.
+fn chosen(cpus: &[usize], nearness: &impl Fn(usize, usize) -> Nearness) -> Vec<usize> {
+    // Of each nearness that exists its first pair.
+    let mut there: BTreeMap<Nearness, [usize; 2]> = BTreeMap::new();
+    for pair in pairs(cpus, nearness) {
+        there.entry(pair.nearness).or_insert(pair.cpus);
     }
-    let step = cpus.len() as f64 / (most / 2) as f64;
-    let mut some: Vec<usize> = (0..most / 2).map(|index| cpus[(index as f64 * step) as usize]).collect();
-    for &first in &some.clone() {
-        // With each a sibling or a neighbour.
-        let near = siblings(first).into_iter().chain([first + 1]).find(|near| *near != first && cpus.contains(near));
-        some.extend(near);
+    let mut some: Vec<usize> = (0..SPREAD).map(|index| cpus[index * cpus.len() / SPREAD]).collect();
+    let count = |some: &[usize], wanted: Nearness| pairs(some, nearness).filter(|it| it.nearness == wanted).count();
+    for (&wanted, first) in &there {
+        if count(&some, wanted) == 0 {
+            match partner(cpus, &some, wanted, nearness) {
+                Some(cpu) => some.push(cpu),
+                None => some.extend(first.iter().filter(|cpu| !some.contains(cpu)).copied().collect::<Vec<_>>()),
+            }
+        }
+    }
+    // What is rare comes first; what nobody can be added to is as frequent as it gets.
+    let mut rare: Vec<Nearness> = there.into_keys().collect();
+    while some.len() < MOST_CPUS {
+        rare.retain(|&wanted| count(&some, wanted) < ENOUGH);
+        let Some(&wanted) = rare.iter().min_by_key(|&&wanted| count(&some, wanted)) else { break };
+        match partner(cpus, &some, wanted, nearness) {
+            Some(cpu) => some.push(cpu),
+            None => rare.retain(|&other| other != wanted),
+        }
     }
     some.sort_unstable();
-    some.dedup();
     some
 }
 
-fn siblings(cpu: usize) -> Vec<usize> {
-    list(&topology(cpu, "thread_siblings_list").unwrap_or_default())
+/// Another CPU that is so near to one of `some`, and to as few of them as can be: so that what comes together lies in several places.
+fn partner(
+    cpus: &[usize],
+    some: &[usize],
+    wanted: Nearness,
+    nearness: &impl Fn(usize, usize) -> Nearness,
+) -> Option<usize> {
+    let others = cpus.iter().filter(|cpu| !some.contains(cpu));
+    let with =
+        |cpu: usize| some.iter().filter(|&&other| Placement::of(cpu, other, nearness).nearness == wanted).count();
+    others.map(|&cpu| (with(cpu), cpu)).filter(|&(pairs, _)| pairs > 0).min().map(|(_, cpu)| cpu)
 }
 
-/// Whether the system shows other threads of its core.
-pub fn has_sibling(cpu: usize) -> bool {
-    siblings(cpu).iter().any(|&other| other != cpu)
-}
-
-fn topology(cpu: usize, file: &str) -> Option<String> {
-    let text = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{file}")).ok()?;
-    Some(text.trim().to_string())
-}
-
-/// What a CPU shares with whom; empty where the system does not say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seat {
-    core: String,
-    /// Of the second-level cache; of the last level cache.
-    l2: String,
-    llc: String,
-    package: String,
-}
-
-impl Seat {
-    fn of(cpu: usize) -> Seat {
-        let cache = |level: &dyn Fn(u64) -> bool| {
-            let folder = |index: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
-            let read = |index: usize, file: &str| fs::read_to_string(format!("{}/{file}", folder(index))).ok();
-            let caches = (0..16).map_while(|index| {
-                let number = read(index, "level")?.trim().parse::<u64>().ok()?;
-                let data = read(index, "type").is_none_or(|kind| kind.trim() != "Instruction");
-                Some((number, data, read(index, "shared_cpu_list")?.trim().to_string()))
-            });
-            let found = caches.filter(|(number, data, _)| *data && level(*number)).max_by_key(|cache| cache.0);
-            found.map(|cache| cache.2).unwrap_or_default()
-        };
-        Seat {
-            core: topology(cpu, "thread_siblings_list").unwrap_or_default(),
-            l2: cache(&|level| level == 2),
-            llc: cache(&|level| level >= 2),
-            package: topology(cpu, "package_cpus_list")
-                .or_else(|| topology(cpu, "core_siblings_list"))
-                .unwrap_or_default(),
-        }
-    }
-
-    fn nearness(&self, other: &Seat) -> Nearness {
-        let shared = |of: fn(&Seat) -> &String| !of(self).is_empty() && of(self) == of(other);
-        if shared(|seat| &seat.core) {
-            Nearness::Smt
-        } else if shared(|seat| &seat.l2) {
-            Nearness::Cluster
-        } else if shared(|seat| &seat.llc) {
-            Nearness::Llc
-        } else if shared(|seat| &seat.package) {
-            Nearness::Package
-        } else {
-            Nearness::Remote
-        }
-    }
-}
-
-/// The kernel's lists of CPUs: `0-3,8`.
-pub(super) fn list(text: &str) -> Vec<usize> {
-    let range = |part: &str| {
-        let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-        Some(first.parse().ok()?..=last.parse().ok()?)
-    };
-    text.split(',').filter_map(range).flat_map(|range: std::ops::RangeInclusive<usize>| range).collect()
+/// The threads of a CPU's core that the system shows, which this process need not be allowed to use.
+pub fn siblings(cpu: usize) -> Vec<usize> {
+    let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    list(&fs::read_to_string(file).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Nearness::{Cluster, Llc, Package, Remote, Smt};
+    use std::collections::BTreeSet;
 
-    fn seat(core: &str, l2: &str, llc: &str, package: &str) -> Seat {
-        let [core, l2, llc, package] = [core, l2, llc, package].map(str::to_string);
-        Seat { core, l2, llc, package }
+    /// A computer as Linux numbers it on x86: first every core's first thread, package by package, then the second ones.
+    #[derive(Clone, Copy)]
+    struct Computer {
+        packages: usize,
+        llcs: usize,
+        cores: usize,
+        threads: usize,
+        /// Cores that share a second-level cache.
+        cluster: usize,
+    }
+
+    impl Computer {
+        const fn new(packages: usize, llcs: usize, cores: usize, threads: usize) -> Computer {
+            Computer { packages, llcs, cores, threads, cluster: 1 }
+        }
+
+        fn cpus(self) -> Vec<usize> {
+            (0..self.packages * self.llcs * self.cores * self.threads).collect()
+        }
+
+        fn nearness(self, a: usize, b: usize) -> Nearness {
+            let all = self.packages * self.llcs * self.cores;
+            let (a, b) = (a % all, b % all);
+            let package = |core: usize| core / (self.llcs * self.cores);
+            match () {
+                () if a == b => Smt,
+                () if a / self.cores == b / self.cores
+                    && a % self.cores / self.cluster == b % self.cores / self.cluster =>
+                {
+                    Cluster
+                }
+                () if a / self.cores == b / self.cores => Llc,
+                () if package(a) == package(b) => Package,
+                // A ring of packages.
+                () => Remote(if (package(a) + package(b)) % 2 == 1 { 1 } else { 2 }),
+            }
+        }
+    }
+
+    /// Every nearness that two of the CPUs have is among the pairs.
+    fn check(name: &str, cpus: &[usize], nearness: impl Fn(usize, usize) -> Nearness) -> Vec<Placement> {
+        let there: BTreeSet<Nearness> = pairs(cpus, &nearness).map(|pair| pair.nearness).collect();
+        let found = placements(cpus, &nearness);
+        let seen: BTreeSet<Nearness> = found.iter().map(|pair| pair.nearness).collect();
+        assert_eq!(seen, there, "{name}");
+        let used: BTreeSet<usize> = found.iter().flat_map(|pair| pair.cpus).collect();
+        assert!((2..=MOST_CPUS).contains(&used.len()) && used.iter().all(|cpu| cpus.contains(cpu)), "{name}: {used:?}");
+        assert_eq!(found, placements(cpus, &nearness), "{name}: twice the same");
+        assert!(found.is_sorted_by_key(|pair| (pair.nearness, pair.cpus)), "{name}");
+        found
     }
 
     #[test]
-    fn cpus_are_as_near_as_what_they_share() {
-        let this = seat("0,8", "0,8", "0-3,8-11", "0-15");
-        assert_eq!(this.nearness(&this), Nearness::Smt);
-        assert_eq!(this.nearness(&seat("1,9", "0,8", "0-3,8-11", "0-15")), Nearness::Cluster);
-        assert_eq!(this.nearness(&seat("1,9", "1,9", "0-3,8-11", "0-15")), Nearness::Llc);
-        assert_eq!(this.nearness(&seat("4,12", "4,12", "4-7,12-15", "0-15")), Nearness::Package);
-        assert_eq!(this.nearness(&seat("16", "16", "16", "16-31")), Nearness::Remote);
-        // A system that says nothing shares nothing.
-        assert_eq!(Seat::default().nearness(&Seat::default()), Nearness::Remote);
+    fn every_nearness_of_a_large_computer_is_measured() {
+        for (name, computer) in [
+            ("2x EPYC 7742", Computer::new(2, 16, 4, 2)),
+            ("2x EPYC 7763", Computer::new(2, 8, 8, 2)),
+            ("2x EPYC 9654", Computer::new(2, 12, 8, 2)),
+            ("2x EPYC 7302", Computer::new(2, 8, 2, 2)),
+            ("Ryzen 5950X", Computer::new(1, 2, 8, 2)),
+            ("2x Xeon 8480+", Computer::new(2, 1, 56, 2)),
+            ("4 packages in a ring", Computer::new(4, 2, 8, 2)),
+            ("no threads", Computer::new(2, 1, 64, 1)),
+            ("clusters of four", Computer { cluster: 4, ..Computer::new(2, 1, 64, 1) }),
+            ("one core for each cache", Computer::new(2, 16, 1, 2)),
+        ] {
+            let cpus = computer.cpus();
+            let found = check(name, &cpus, |a, b| computer.nearness(a, b));
+            // What taskset leaves: without second threads, a part in the middle, each third.
+            let part = |keep: &dyn Fn(usize) -> bool| cpus.iter().copied().filter(|&cpu| keep(cpu)).collect::<Vec<_>>();
+            check(name, &part(&|cpu| cpu < cpus.len() / 2), |a, b| computer.nearness(a, b));
+            check(name, &part(&|cpu| cpu % 3 == 1), |a, b| computer.nearness(a, b));
+            check(name, &part(&|cpu| cpu > 5 && cpu < cpus.len() - 3), |a, b| computer.nearness(a, b));
+            for wanted in [Smt, Llc, Package, Remote(1)] {
+                let pairs = found.iter().filter(|pair| pair.nearness == wanted).count();
+                assert!(pairs == 0 || pairs >= 2, "{name}: {pairs} of {wanted:?}");
+            }
+        }
     }
 
     #[test]
-    fn lists_of_cpus() {
-        assert_eq!(list("0-2,8\n"), [0, 1, 2, 8]);
-        assert_eq!(list("5"), [5]);
-        assert_eq!(list(""), Vec::<usize>::new());
+    fn a_nearness_in_one_corner_is_found() {
+        // Two threads of one core among four hundred cores, far from where a step of fifty falls.
+        let nearness = |a: usize, b: usize| if (a, b) == (391, 392) { Smt } else { Llc };
+        let cpus: Vec<usize> = (0..400).collect();
+        let found = check("one core with threads", &cpus, nearness);
+        assert_eq!(found[0], Placement { cpus: [391, 392], nearness: Smt });
+        assert!(found.last().is_some_and(|pair| pair.cpus[1] >= 350), "they are spread over all");
     }
 
     #[test]
-    fn a_large_computer_is_sampled() {
-        let many: Vec<usize> = (0..400).collect();
-        let some = spread(&many, 16);
-        assert!((8..=16).contains(&some.len()) && some[0] == 0 && some.last().is_some_and(|&last| last >= 300));
-        assert_eq!(spread(&[3, 4], 16), [3, 4]);
+    fn few_cpus_are_all_measured() {
+        let computer = Computer::new(1, 2, 2, 2);
+        assert_eq!(check("small", &computer.cpus(), |a, b| computer.nearness(a, b)).len(), 8 * 7 / 2);
+        assert_eq!(placements(&[3], |_, _| Smt), []);
+        assert_eq!(placements(&[3, 4], |_, _| Package), [Placement { cpus: [3, 4], nearness: Package }]);
+    }
+
+    #[test]
+    fn the_usual_pair_shares_a_cache_and_no_core() {
+        let usual = |found: &[Placement]| usual(found).map(|pair| pair.nearness);
+        let computer = Computer::new(2, 2, 2, 2);
+        let found = placements(&computer.cpus(), |a, b| computer.nearness(a, b));
+        assert_eq!(usual(&found), Some(Llc));
+        assert_eq!(usual(&placements(&[0, 4], |_, _| Remote(2))), Some(Remote(2)));
+        assert_eq!(usual(&placements(&[0, 4], |_, _| Smt)), Some(Smt));
+        assert_eq!(usual(&[]), None);
     }
 }

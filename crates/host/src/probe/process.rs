@@ -4,7 +4,7 @@ use super::{Bench, Findings};
 use crate::Error;
 use crate::pinning::Pinned;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
@@ -28,9 +28,9 @@ fn exits(bench: &Bench, findings: &mut Findings) -> Result<(), Error> {
     let failed = |error| Error::of_system("starting and ending processes", error);
     let mut bursts = Vec::new();
     for _ in 0..(bench.effort.bursts / 8).max(3) {
-        let mut child = Command::new(&bench.starter.program)
-            .args(&bench.starter.words)
-            .arg("wait")
+        let mut child = bench
+            .starter
+            .command(&["wait".to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -3,7 +3,7 @@
 //! The simulation's work is the kernel's, for the most part. Chains of dependent operations would not do: two of them leave each other all that
 //! they need.
 
-use super::placement::has_sibling;
+use super::placement::siblings;
 use super::{Bench, Effort, Figure, Findings, Nearness};
 use crate::Error;
 use crate::pinning::Pinned;
@@ -23,7 +23,7 @@ const TURNS: u32 = 8;
 pub fn run(bench: &Bench) -> Result<Findings, Error> {
     let mut findings = Findings::default();
     let Some(pair) = bench.placements.iter().find(|pair| pair.nearness == Nearness::Smt) else {
-        let shown = bench.computer.allowed.iter().any(|&cpu| has_sibling(cpu));
+        let shown = bench.computer.allowed.iter().any(|&cpu| siblings(cpu).iter().any(|&other| other != cpu));
         findings.unseen.extend(unseen(shown, bench.computer.virtual_machine).map(str::to_string));
         return Ok(findings);
     };

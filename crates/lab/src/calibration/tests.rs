@@ -98,7 +98,7 @@ fn a_calibrated_machine_takes_as_long_as_was_measured() {
     assert_eq!(calibration.notes, Vec::<String>::new());
     for check in &calibration.checks {
         let off = (check.simulated / check.measured - 1.0).abs();
-        assert!(off < if check.fitted { 0.01 } else { 1.0 }, "{check:?}");
+        assert!(off < if check.fitted { fit::FITTED } else { 1.0 }, "{check:?}");
     }
     let machine = Machine::parse(&calibration.text, "x").unwrap().description;
     assert_eq!(machine.fixed_hertz(), 4_000_000_000);
@@ -269,6 +269,29 @@ fn unfitted(observed: &Observed) -> machine::description::Description {
     let fitted = fit::Fitted { paths: exactly(0.5), os: exactly(1.5), wake: exactly(1_000.0), send: exactly(400.0) };
     let text = write::machine_file(observed, &fitted, "v6.12", None).expect("every figure is there");
     Machine::parse(&text, "x").unwrap_or_else(|mistake| panic!("{mistake}")).description
+}
+
+#[test]
+fn the_pair_that_idleness_is_fitted_to_is_the_one_that_is_named() {
+    let mut observed = observed();
+    let pair = observed.measurements.iter().find(|it| it.name == "futex_pair.llc").expect("it is there");
+    let pair = |name: &str| Measurement { name: name.to_string(), ran: format!("on two of {name}"), ..pair.clone() };
+    let pairs = ["smt", "llc", "package", "remote_1", "remote_2"].map(|name| pair(&format!("futex_pair.{name}")));
+    observed.measurements.retain(|it| it.name != "futex_pair.llc");
+    observed.measurements.extend(pairs);
+    for (topology, named) in [
+        ("pack:2 [numa] l3:2 core:2 pu:2", "llc"),
+        ("pack:2 [numa] l3:2 core:1 pu:2", "package"),
+        ("pack:2 [numa] l3:1 core:1 pu:2", "remote_1"),
+        ("pack:1 [numa] l3:1 core:1 pu:2", "smt"),
+    ] {
+        observed.topology = from_synthetic(topology, "test", Numbering::LinuxX86).unwrap();
+        let [paths, os, wake, send] = [0.5, 1.5, 1_000.0, 400.0].map(fit::Range::exactly);
+        let text = write::machine_file(&observed, &fit::Fitted { paths, os, wake, send }, "v6.12", None)
+            .unwrap_or_else(|mistake| panic!("{mistake}"));
+        assert_eq!(text.matches("on two of futex_pair.").count(), 1, "{topology}");
+        assert!(text.contains(&format!("on two of futex_pair.{named};")), "{topology}: {text}");
+    }
 }
 
 #[test]

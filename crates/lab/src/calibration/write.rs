@@ -1,6 +1,6 @@
 //! The machine file itself. It extends what every Linux on x86-64 shares (`machines/bases/linux-x86.toml`) and gives everything else.
 
-use super::fit::{Check, Fitted, Range};
+use super::fit::{Check, Fitted, Range, crossing};
 use super::lines::Line;
 use super::{Measurement, Observed};
 use crate::boot::is_hz;
@@ -339,10 +339,7 @@ fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
     }
     let halt = [("HLT".to_string(), 0, 0)];
     let states = if observed.idle_states.is_empty() { &halt[..] } else { &observed.idle_states };
-    let nearest = observed
-        .measurements
-        .iter()
-        .find(|measurement| measurement.name.starts_with("futex_pair.") && measurement.name != "futex_pair.same");
+    let crossing = crossing(observed).map(|(pair, _)| pair);
     for (name, latency_us, residency_us) in states {
         // Machine files have plain names: "haltpoll idle" becomes haltpoll-idle.
         let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
@@ -358,7 +355,7 @@ fn idle(observed: &Observed, fitted: &Fitted, kernel: &str, out: &mut String) {
         }
         let (more, after) = beyond(observed, *residency_us);
         let wake = Range { value: fitted.wake.value + more, low: fitted.wake.low, high: fitted.wake.high + more };
-        match nearest {
+        match crossing {
             Some(pair) => {
                 let source =
                     format!("so that the simulation of {kernel} takes {:.0} ns: {}{after}", pair.value, ran(pair));

@@ -323,7 +323,7 @@ impl Matrices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Starter;
+    use crate::starter::Starter;
     use std::collections::BTreeMap;
 
     fn printed_with(rps: u64) -> Printed {

@@ -139,7 +139,7 @@ fn worker(shared: &Shared, (team, place): (usize, usize)) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Starter;
+    use crate::starter::Starter;
     use std::collections::BTreeMap;
 
     #[test]
