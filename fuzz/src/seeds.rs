@@ -362,7 +362,7 @@ pub fn scripts() -> Vec<String> {
 pub const SCRIPT: &[&str] = &[
     "task", "run", "spin", "sleep", "until", "every", "yield", "read", "write", "x", "(", ")", ";", ":", "nice=",
     "cpus=", "on=", "at=", "group=", "count=", "ns", "us", "ms", "s", "/", "memory", "touch", "leave", "process=",
-    "node=", "pinned", "MB", "GB/s",
+    "node=", "pinned", "KB", "MB", "GB/s", "set=", "lines=",
 ];
 
 /// One recording as ftrace, perf and trace-cmd's plugins print it, as Perfetto packs it, and as scripts.

@@ -8,14 +8,17 @@
 //! Modelled: averages over a segment of work, as if each task's misses were spread evenly. Absent: prefetching, writing back, what kernel
 //! code misses, links between packages as limits of their own.
 
+mod queue;
+mod room;
+
 use crate::prices::Prices;
 use crate::topology::Topology;
+use queue::{Waiter, stretch_of, stretched};
+use room::{Claim, Shared, held, join};
 use units::{CpuId, Ps};
 
 /// Nodes' latencies depend on each other where tasks have memory on several; after so many rounds they hardly move.
 const ROUNDS: usize = 3;
-/// A node stretches its latency this many times at most, in thousandths.
-const MOST_STRETCH: u64 = 1_000_000;
 
 /// How a task's work waits for the lines that it fetches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,8 +46,21 @@ pub struct Fetches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
     pub fetches: Fetches,
-    /// Where they lie: nodes and shares, which need not add up to anything. Empty: on the node it runs on.
+    /// Where they lie: nodes, each once, and shares, which need not add up to anything. Empty: on the node it runs on.
     pub nodes: Vec<(u16, u64)>,
+    /// The memories that its set is a part of. Empty: in one of its own.
+    pub memories: Vec<InMemory>,
+}
+
+/// What of a set lies in a memory that others may have theirs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InMemory {
+    /// The same for all who have it.
+    pub memory: u32,
+    /// Of the whole memory.
+    pub bytes: u64,
+    /// Of the set; shares need not add up to anything.
+    pub share: u64,
 }
 
 /// One CPU's part of the calculation, for 1000 cycles of its task's work.
@@ -58,18 +74,29 @@ struct Asked {
     ahead: bool,
     /// What of them the last level cache has, in thousandths.
     held: u64,
-    /// What comes from memory: thousandths of lines.
-    milli_lines: u64,
-    /// Of each node: picoseconds of latency while nobody is in the way, and of the node's time.
+    /// Of each node: picoseconds of latency while nobody is in the way, and 1024ths of picoseconds of the node's time.
     far: Vec<(u16, u64, u64)>,
 }
 
 impl Asked {
+    /// What it waits for lines of all nodes but one.
+    fn waits(&self, stretch: &[u64], but: Option<u16>) -> u64 {
+        let far = self.far.iter().filter(|(node, ..)| Some(*node) != but);
+        self.near + far.map(|&(node, latency, _)| stretched(latency, stretch[usize::from(node)])).sum::<u64>()
+    }
+
     fn time(&self, stretch: &[u64]) -> u64 {
-        let far = self.far.iter().map(|&(node, latency, _)| latency * stretch[usize::from(node)] / 1000);
-        let waits = self.near + far.sum::<u64>();
-        let all = if self.ahead { self.work.max(waits) } else { self.work + waits };
-        all.max(1)
+        let waits = self.waits(stretch, None);
+        if self.ahead { self.work.max(waits) } else { self.work + waits }
+    }
+
+    /// What it is to a node from which it has lines, the others' stretch being as it is.
+    fn waiter(&self, stretch: &[u64], node: u16) -> Option<Waiter> {
+        let &(_, latency, delivery) = self.far.iter().find(|(of, _, delivery)| *of == node && *delivery > 0)?;
+        let waits = self.waits(stretch, Some(node));
+        let (least, rest) = if self.ahead { (self.work, waits) } else { (0, self.work + waits) };
+        // Whoever has lines from there waits for them, were it for no whole picosecond.
+        Some(Waiter { least: least.max(1), rest, latency: latency.max(1), delivery })
     }
 }
 
@@ -128,23 +155,29 @@ impl MemoryLoad {
         }
     }
 
-    /// How much of the lines that each last level cache is asked for it holds, in thousandths: as much as it has room for the sets of
-    /// those who run there.
+    /// How much of the lines that each of those who run asks its last level cache for that holds, in thousandths.
     fn held(&self, topology: &Topology, prices: &Prices) -> Vec<u64> {
-        let mut sets = vec![0u64; topology.llcs().len()];
-        for Running { cpu, demand, .. } in &self.running {
-            sets[topology.cpu(*cpu).llc as usize] += demand.fetches.working_set;
-        }
-        let held = |(llc, sets): (usize, u64)| match prices.llc_bytes_of(llc) {
-            room if sets <= room => 1000,
-            room => (u128::from(room) * 1000 / u128::from(sets)) as u64,
+        let claim = |Running { cpu, demand, .. }: &Running| Claim {
+            llc: topology.cpu(*cpu).llc as usize,
+            set: demand.fetches.working_set,
+            lines: demand.fetches.lines.into(),
         };
-        sets.into_iter().enumerate().map(held).collect()
+        let mut claims: Vec<Claim> = self.running.iter().map(claim).collect();
+        let mut shared = Vec::new();
+        for (claim, Running { demand, .. }) in self.running.iter().enumerate() {
+            let all = demand.memories.iter().map(|of| u128::from(of.share)).sum::<u128>().max(1);
+            for &InMemory { memory, bytes, share } in &demand.memories {
+                let part = u128::from(demand.fetches.working_set) * u128::from(share) / all;
+                shared.push(Shared { claim, memory, bytes, part: part as u64 });
+            }
+        }
+        join(&mut claims, &shared);
+        let room: Vec<u64> = (0..topology.llcs().len()).map(|llc| prices.llc_bytes_of(llc)).collect();
+        held(&claims, &room)
     }
 
-    fn asked(topology: &Topology, prices: &Prices, held: &[u64], running: &Running, ps_per_cycle: u64) -> Asked {
+    fn asked(topology: &Topology, prices: &Prices, held: u64, running: &Running, ps_per_cycle: u64) -> Asked {
         let Running { cpu, ref demand, .. } = *running;
-        let held = held[topology.cpu(cpu).llc as usize];
         let Fetches { lines, order, .. } = demand.fetches;
         let lines = u64::from(lines);
         let parallel = if order == Order::Chained { 1 } else { prices.refill_parallel };
@@ -158,31 +191,43 @@ impl MemoryLoad {
             let latency = prices.memory_load(topology.memory_distance(cpu, node)).0;
             let far = topology.nodes()[usize::from(node)].cpus.is_empty();
             let ps_per_kib = if far { prices.far_memory_ps_per_kib } else { prices.memory_ps_per_kib };
-            let delivery = milli_lines * prices.line_bytes * ps_per_kib / 1024 / 1000;
+            let delivery = milli_lines * prices.line_bytes * ps_per_kib / 1000;
             (node, milli_lines * latency / 1000 / parallel, delivery)
         };
         let (work, ahead) = (1000 * ps_per_cycle, order == Order::Ahead);
-        Asked { cpu, work, near, ahead, held, milli_lines, far: nodes.iter().map(of_node).collect() }
+        Asked { cpu, work, near, ahead, held, far: nodes.iter().map(of_node).collect() }
     }
 
     /// What CPUs get that is not what they got so far, in order of [`MemoryLoad::cpus`]; each is to be told of it by [`MemoryLoad::take`].
     /// `ps_per_cycle`: what a cycle takes without lines.
     pub fn settle(&mut self, topology: &Topology, prices: &Prices, ps_per_cycle: impl Fn(CpuId) -> u64) -> Vec<Share> {
         let held = self.held(topology, prices);
-        let asked = |of: &Running| MemoryLoad::asked(topology, prices, &held, of, ps_per_cycle(of.cpu));
-        let asked: Vec<Asked> = self.running.iter().map(asked).collect();
-        self.stretch.fill(1000);
-        for _ in 0..ROUNDS {
-            for node in 0..self.stretch.len() {
-                self.stretch[node] = stretch_of(&asked, &self.stretch, node);
-            }
-        }
+        let asked = |(of, held): (&Running, u64)| MemoryLoad::asked(topology, prices, held, of, ps_per_cycle(of.cpu));
+        let asked: Vec<Asked> = self.running.iter().zip(held).map(asked).collect();
+        self.stretch_nodes(&asked);
         let share = |asked: &Asked| {
             let longer = Ps(asked.time(&self.stretch).saturating_sub(asked.work) / 1000);
             Share { cpu: asked.cpu, longer, held: asked.held }
         };
         let settled = asked.iter().map(share).zip(&self.running);
         settled.filter(|(share, running)| running.share != Some(*share)).map(|(share, _)| share).collect()
+    }
+
+    fn stretch_nodes(&mut self, asked: &[Asked]) {
+        self.stretch.fill(1000);
+        let mut waiters = Vec::new();
+        for _ in 0..ROUNDS {
+            let mut changed = false;
+            for node in 0..self.stretch.len() {
+                waiters.clear();
+                waiters.extend(asked.iter().filter_map(|asked| asked.waiter(&self.stretch, node as u16)));
+                let stretch = stretch_of(&waiters);
+                changed |= std::mem::replace(&mut self.stretch[node], stretch) != stretch;
+            }
+            if !changed {
+                break;
+            }
+        }
     }
 
     /// A CPU gets this from now on.
@@ -205,31 +250,6 @@ impl MemoryLoad {
 pub(crate) fn in_time(of_1000_cycles: u64, spent: Ps, ps_per_cycle: u64) -> u64 {
     let (whole, part) = (spent.0 / ps_per_cycle, spent.0 % ps_per_cycle);
     (whole * of_1000_cycles + part * of_1000_cycles / ps_per_cycle) / 1000
-}
-
-/// The least stretch of a node's latency, in thousandths, at which it delivers what it is asked for; the others' being as they are.
-fn stretch_of(asked: &[Asked], others: &[u64], node: usize) -> u64 {
-    let mut stretch = others.to_vec();
-    // Thousandths of its time that the node is busy.
-    let mut busy = |of_node: u64| -> u64 {
-        stretch[node] = of_node;
-        let here = asked.iter().filter(|asked| asked.milli_lines > 0);
-        let of_cpu = |asked: &Asked| {
-            let delivery: u64 =
-                asked.far.iter().filter(|(of, ..)| usize::from(*of) == node).map(|(_, _, time)| time).sum();
-            delivery * 1000 / asked.time(&stretch)
-        };
-        here.map(of_cpu).sum()
-    };
-    if busy(1000) <= 1000 {
-        return 1000;
-    }
-    let (mut low, mut high) = (1000, MOST_STRETCH);
-    while high - low > 1 {
-        let middle = low.midpoint(high);
-        *(if busy(middle) <= 1000 { &mut high } else { &mut low }) = middle;
-    }
-    high
 }
 
 #[cfg(test)]
@@ -257,7 +277,8 @@ mod tests {
     }
 
     fn in_order(order: Order, mib: u64, nodes: &[(u16, u64)]) -> Demand {
-        Demand { fetches: Fetches { lines: 50, working_set: mib << 20, order }, nodes: nodes.to_vec() }
+        let fetches = Fetches { lines: 50, working_set: mib << 20, order };
+        Demand { fetches, nodes: nodes.to_vec(), memories: Vec::new() }
     }
 
     /// Picoseconds longer for a cycle, of each CPU.
@@ -329,6 +350,44 @@ mod tests {
         let longer = settled(demands);
         assert!(longer[8].abs_diff(499) <= 1, "{longer:?}");
         assert!(longer[9] > longer[0], "the same queue, from farther away: {longer:?}");
+    }
+
+    #[test]
+    fn however_many_wait_they_get_what_the_node_delivers() {
+        let (_, mut prices) = setup();
+        prices.llc_bytes = 0;
+        let cores = |count: usize| format!("pack:1 [numa] l3:1 core:{count} pu:1");
+        for (count, lines) in [(3, 50), (7, 40), (192, 24), (192, 1), (1000, 3), (2048, 1), (8192, 1), (8192, 1000)] {
+            let topology = from_synthetic(&cores(count), "test", Numbering::LinuxX86).expect("valid");
+            let mut load = MemoryLoad::new(&topology);
+            let fetches = Fetches { lines, working_set: 1 << 33, order: Order::Mixed };
+            let demand = Demand { fetches, nodes: Vec::new(), memories: Vec::new() };
+            (0..count).for_each(|cpu| load.set(CpuId::new(cpu), Some(demand.clone())));
+            let settled = load.settle(&topology, &prices, |_| 1000);
+            // Bytes in a ms; 8 in each ns, where they ask for as much.
+            let bytes = u64::from(lines) * 64 * 1_000_000;
+            let delivered: u64 = settled.iter().map(|of| bytes / (1000 + of.longer.0)).sum();
+            let asked = count as u64 * bytes / (1000 + u64::from(lines) * 10);
+            assert!(delivered.abs_diff(asked.min(8_000_000)) <= 80_000, "{count} of {lines} lines: {delivered}");
+        }
+    }
+
+    #[test]
+    fn room_goes_by_lines_and_the_data_of_several_counts_once() {
+        let of = |lines, mib: u64, memories: &[InMemory]| Demand {
+            fetches: Fetches { lines, working_set: mib << 20, order: Order::Mixed },
+            nodes: Vec::new(),
+            memories: memories.to_vec(),
+        };
+        // In 16 MiB: who asks for few lines of much leaves the other what he asks for often.
+        assert_eq!(settled(vec![(0, of(50, 15, &[])), (1, of(1, 200, &[]))])[0], 100);
+        assert!(settled(vec![(0, of(50, 15, &[])), (1, of(50, 200, &[]))])[0] > 250);
+        // Four who go through the same 15 MiB, or each through its own; or through half of it and something of their own.
+        let four = |memories: &[InMemory]| settled((0..4).map(|cpu| (cpu, of(50, 15, memories))).collect());
+        let shared = |memory: u32, bytes: u64| InMemory { memory, bytes: bytes << 20, share: 7 };
+        assert_eq!(four(&[shared(3, 15)]), [100; 4]);
+        assert!(four(&[])[0] > 350);
+        assert_eq!(four(&[shared(3, 8), shared(4, 8)]), [100; 4]);
     }
 
     #[test]

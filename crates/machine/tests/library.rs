@@ -218,6 +218,8 @@ fn memory_has_a_price_at_every_distance() {
     assert_eq!((slow.memory_ps_per_kib(), slow.far_memory_ps_per_kib()), (machine.memory_ps_per_kib(), 16 * 1024));
     let again = parse(&slow.to_toml(), "again").unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(again.far_memory_ps_per_kib(), 16 * 1024);
+    let error = memory(&format!("{far}{}", figure("delivery_far", 11, "ns/B"))).unwrap_err();
+    assert!(error.starts_with("own.toml:16:26: found the value 11 ns/B; expected from"), "{error}");
 }
 
 #[test]

@@ -59,6 +59,7 @@ struct Batch {
 
 #[derive(Clone, Debug)]
 struct Region {
+    bytes: u64,
     batches: Vec<Batch>,
     /// Batches that are not there yet, and how many are on which node.
     absent: usize,
@@ -166,6 +167,7 @@ impl Memory {
     pub fn create_region(&mut self, spec: RegionSpec) -> RegionId {
         let batches = spec.bytes.div_ceil(BATCH_BYTES).max(1) as usize;
         let mut region = Region {
+            bytes: spec.bytes,
             batches: vec![Batch { node: spec.node, last_cpupid: CpuPid::UNSET }; batches],
             absent: if spec.node.is_some() { 0 } else { batches },
             on: Vec::new(),
@@ -204,6 +206,15 @@ impl Memory {
         let all = nodes.iter().map(|(_, touched)| touched).sum::<u128>().max(1);
         let share = |(node, touched): (u16, u128)| (node, (touched * 1000 / all) as u64);
         nodes.into_iter().map(share).filter(|(_, share)| *share > 0).collect()
+    }
+
+    /// What a task touches: regions, bytes that each has, and what it touches of it in a second.
+    pub fn touched_by(&self, task: TaskId) -> impl Iterator<Item = (RegionId, u64, u64)> + '_ {
+        let of = self.tasks.get(task.index()).and_then(Option::as_deref);
+        of.into_iter().flat_map(|of| &of.sweeps).map(|sweep| {
+            let region = self.areas[sweep.area as usize].region;
+            (region, self.regions[region.0 as usize].bytes, sweep.bytes_per_second())
+        })
     }
 
     /// Whether pages have come to a node since this was asked: [`Memory::nodes_of`] may say something else.

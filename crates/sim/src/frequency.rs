@@ -5,7 +5,7 @@ use crate::cpu::Run;
 use crate::engine::Sim;
 use machine::frequency::Change;
 use machine::hardware::Hardware;
-use machine::memory::{Demand, Fetches};
+use machine::memory::{Demand, Fetches, InMemory};
 use machine::smt::Beside;
 use machine::smt::WorkKind;
 use sched::sched::TaskId;
@@ -128,7 +128,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 
     /// What a task asks for that fetches this.
     pub(crate) fn demand_of(&self, task: TaskId, fetches: Fetches) -> Demand {
-        Demand { fetches, nodes: self.os.memory.nodes_of(task) }
+        let touched = self.os.memory.touched_by(task);
+        let memories = touched.map(|(region, bytes, share)| InMemory { memory: region.0, bytes, share }).collect();
+        Demand { fetches, nodes: self.os.memory.nodes_of(task), memories }
     }
 
     /// The work of a task that runs on `cpu` is of this kind, and fetches this, from now on.

@@ -230,6 +230,24 @@ fn work_is_as_fast_as_the_last_level_cache_has_room_for_its_data() {
 }
 
 #[test]
+fn those_who_go_through_the_same_memory_have_it_in_the_cache_once() {
+    let (topology, prices) = with_memory();
+    // Four through 12 MiB of one memory, or each of its own, in 16 MiB: 1.1 ns a cycle, or two thirds of the lines from memory.
+    for (memories, expected) in [(1, 11_000), (4, 13_668)] {
+        let mut sim = machine(&topology, prices.clone());
+        let spec = RegionSpec { bytes: 12 << 20, node: Some(0), pinned: true };
+        let regions: Vec<_> = (0..memories).map(|_| sim.os.memory.create_region(spec)).collect();
+        let task = |n: usize| {
+            let touch = Some((regions[n % memories], 1 << 30));
+            let program = Worker { series: n as u32, touch, work: Some(Ns::from_ms(10)), began: None };
+            TaskSpec { program: Box::new(program), ..fetcher(n as u32, n, 10, 12) }
+        };
+        let took = took(sim, (0..4).map(task).collect());
+        assert!(took.iter().all(|&took| near(took, expected)), "{memories}: {took:?}");
+    }
+}
+
+#[test]
 fn work_far_from_its_memory_takes_longer() {
     let (topology, prices) = with_memory();
     for (node, expected) in [(0, 15_000), (1, 17_500)] {

@@ -17,6 +17,8 @@ pub struct Key {
 
 const SECOND: u64 = 1_000_000_000_000;
 const TIME: (u64, u64) = (0, SECOND);
+/// No slower than 100 MB/s: what thousands of CPUs wait for each other is then a time that all sums hold.
+const MEMORY: (u64, u64) = (1, 10_240_000);
 const CYCLES: (u64, u64) = (0, 1_000_000_000);
 const HERTZ: (u64, u64) = (1_000_000, 20_000_000_000);
 const BYTES: (u64, u64) = (1, 1 << 40);
@@ -92,8 +94,8 @@ keys! {
     "memory.local" required Time TIME, "a line from the own NUMA node's memory";
     "memory.package" optional Time TIME, "a line from the memory of another NUMA node of the package";
     "memory.remote_N" optional Time TIME, "a line from memory at the Nth distance between packages";
-    "memory.delivery" optional TimePerBytes (1, SECOND), "what a node's memory takes to deliver, at its fastest and all CPUs together; no limit where not given";
-    "memory.delivery_far" optional TimePerBytes (1, SECOND), "the same of a node without CPUs; as memory.delivery where not given";
+    "memory.delivery" optional TimePerBytes MEMORY, "what a node's memory takes to deliver, at its fastest and all CPUs together; no limit where not given";
+    "memory.delivery_far" optional TimePerBytes MEMORY, "the same of a node without CPUs; as memory.delivery where not given";
     "ipi.send" required Cycles CYCLES, "work of sending an interrupt to another CPU";
     "ipi.delivery" required Time TIME, "from sending to the first instruction on a running CPU of the same package";
     "ipi.delivery_remote" optional Time TIME, "the same, to another package; as ipi.delivery where not given";

@@ -38,11 +38,11 @@
 //! `hog0`, `hog1`, and so on. `policy=` is `normal`, `batch`, `idle`, or `fifo/N` or `rr/N` with a priority from 1 to 99, or
 //! `deadline/RUNTIME/DEADLINE/PERIOD` (no period: the deadline), or `reclaim/...` for the same with SCHED_FLAG_RECLAIM. `group=` is
 //! the task group it begins in, `work=memory` says that its work waits for memory most of the time, `set=8MB lines=20` that it uses so much
-//! again and again and fetches so many lines of it from beyond its core's caches in 1000 cycles, `session=` the session of that name, which the first task of it begins as `setsid` does.
+//! again and again and fetches so many lines of it from beyond its core's caches in 1000 cycles (without `set=` of all that it touches), `session=` the session of that name, which the first task of it begins as `setsid` does.
 //!
 //! A `memory NAME SIZE` line is memory that tasks touch. Its pages lie where they were touched first, or with `node=N` on that node
 //! from the start; `pinned`: they cannot be moved. `process=NAME` makes tasks threads of one process; memory that several processes
-//! touch is shared between them. Sizes are whole numbers with `MB` or `GB`, rates the same with `/s`.
+//! touch is shared between them. Sizes are whole numbers with `KB`, `MB` or `GB`, rates the same with `/s`.
 //!
 //! A `mutex NAME` line is a mutex that tasks share; with `inherit` its waiters lend their priority to whoever holds it, as
 //! PTHREAD_PRIO_INHERIT has it (a deadline task lends nothing).
@@ -51,6 +51,7 @@
 //! that group if it is not there. A task can `enter` only what is made in one of these ways, or lies above it.
 
 mod groups;
+mod keys;
 mod listing;
 mod parse;
 mod reader;

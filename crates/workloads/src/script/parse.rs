@@ -1,8 +1,9 @@
 //! The text of a script.
 
-use super::groups::{all_are_made, group, made_group, named_group};
+use super::groups::{all_are_made, group, named_group};
+use super::keys::{affinity, attribute, lines_of_a_set, twice};
 use super::reader::Reader;
-use super::{Affinity, Mutex, Region, Script, Step, Task};
+use super::{Mutex, Region, Script, Step, Task};
 use machine::description::nearest_name;
 use machine::smt::WorkKind;
 use os::memory::RegionSpec;
@@ -100,8 +101,13 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         steps: Arc::from([]),
     };
     let mut count = None;
+    let mut keys: Vec<(&str, &str)> = Vec::new();
     while !reader.rest.starts_with(':') {
-        attribute(reader, script, &mut task, &mut count)?;
+        let (key, word) = attribute(reader, script, &mut task, &mut count)?;
+        if keys.iter().any(|&(known, _)| known == key) {
+            return Err(twice(reader, key, word));
+        }
+        keys.push((key, word));
     }
     reader.skip(1);
     let mut steps = Vec::new();
@@ -112,6 +118,9 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
         let expected = "a process: a kernel thread has no memory of its own";
         return Err(reader.wrong_at(name, format!("the kernel thread `{name}` that touches memory"), expected));
     }
+    if let Some((_, lines)) = keys.iter().find(|(key, _)| *key == "lines").filter(|_| task.lines > 0) {
+        lines_of_a_set(reader, lines, &steps, script, &mut task)?;
+    }
     task.steps = Arc::from(steps);
     let Some(count) = count else {
         script.tasks.push(task);
@@ -119,90 +128,6 @@ fn task(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     };
     script.tasks.extend((0..count).map(|number| Task { name: format!("{}{number}", task.name), ..task.clone() }));
     Ok(())
-}
-
-/// One `key=value` of a task.
-fn attribute(
-    reader: &mut Reader,
-    script: &mut Script,
-    task: &mut Task,
-    count: &mut Option<i64>,
-) -> Result<(), ScriptError> {
-    let word = reader.word();
-    if word.is_empty() {
-        return Err(reader.wrong("the end of the line".to_string(), "a colon, and the task's steps after it"));
-    }
-    let Some((key, value)) = word.split_once('=') else {
-        return Err(reader.wrong_at(word, format!("`{word}`"), "key=value, or a colon"));
-    };
-    match key {
-        "nice" => task.attr.sched_nice = reader.number(value, -20, 19)? as i32,
-        "policy" => {
-            let asked = reader.policy(value, task.attr.sched_nice)?;
-            // A slice that was asked for before stays, but for a policy with a runtime of its own.
-            let slice = if asked.sched_runtime == 0 { task.attr.sched_runtime } else { asked.sched_runtime };
-            task.attr = SchedAttr { sched_runtime: slice, ..asked };
-        }
-        "slice" => task.attr.sched_runtime = reader.time(value, 0)?.0,
-        "cpus" => {
-            let affinity = affinity(reader, value)?;
-            task.cpus = Some(affinity.cpus);
-            task.place = affinity.place;
-        }
-        "on" => task.on = CpuId::new(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as usize),
-        "at" => task.at = reader.time(value, 0)?,
-        "group" => {
-            made_group(reader, value, script)?;
-            task.group = Some(value.to_string());
-        }
-        "session" if value.is_empty() => {
-            return Err(reader.wrong_at(value, "no session".to_string(), "a session's name"));
-        }
-        "session" => {
-            let known = script.sessions.iter().position(|session| session == value);
-            task.session = Some(known.unwrap_or_else(|| {
-                script.sessions.push(value.to_string());
-                script.sessions.len() - 1
-            }) as u32);
-        }
-        "process" => task.memory = AddressSpace::Joined(process(reader, value, script)?),
-        "kind" => {
-            let kinds = [("process", AddressSpace::Own), ("kthread", AddressSpace::Kernel)];
-            task.memory = one_of(reader, value, &kinds, "process or kthread")?;
-        }
-        "work" => {
-            let kinds = [("compute", WorkKind::Compute), ("memory", WorkKind::Memory)];
-            task.kind = one_of(reader, value, &kinds, "compute or memory")?;
-        }
-        "set" => task.working_set = reader.bytes(value, "")?,
-        "lines" => task.lines = reader.number(value, 0, 1000)? as u32,
-        "count" => *count = Some(reader.number(value, 1, 10_000)?),
-        _ => {
-            let expected =
-                "nice, policy, slice, cpus, on, at, group, session, process, kind, work, set, lines or count";
-            return Err(reader.wrong_at(word, format!("`{key}`"), expected));
-        }
-    }
-    Ok(())
-}
-
-/// What the word `value` stands for.
-fn one_of<T: Copy>(reader: &Reader, value: &str, words: &[(&str, T)], expected: &str) -> Result<T, ScriptError> {
-    let known = words.iter().find(|(word, _)| *word == value).map(|(_, meaning)| *meaning);
-    known.ok_or_else(|| reader.wrong_at(value, format!("`{value}`"), expected))
-}
-
-/// The number of the process of that name.
-fn process(reader: &Reader, name: &str, script: &mut Script) -> Result<u32, ScriptError> {
-    if name.is_empty() {
-        return Err(reader.wrong_at(name, "no process".to_string(), "a process's name"));
-    }
-    let known = script.processes.iter().position(|process| process == name);
-    let place = known.unwrap_or_else(|| {
-        script.processes.push(name.to_string());
-        script.processes.len() - 1
-    });
-    Ok(place as u32)
 }
 
 /// `NAME SIZE [node=N] [pinned]`
@@ -220,6 +145,8 @@ fn memory(reader: &mut Reader, script: &mut Script) -> Result<(), ScriptError> {
     while !reader.rest.is_empty() {
         let word = reader.word();
         match word.split_once('=') {
+            Some(("node", _)) if spec.node.is_some() => return Err(twice(reader, "node", word)),
+            None if word == "pinned" && spec.pinned => return Err(twice(reader, word, word)),
             Some(("node", value)) => {
                 spec.node = Some(reader.number(value, 0, units::NR_CPUS as i64 - 1)? as u16);
                 place = (reader.line, reader.column(word));
@@ -281,16 +208,6 @@ fn named_pipe(reader: &mut Reader, word: &str, script: &mut Script) -> Result<u3
         script.pipes.len() - 1
     });
     Ok(place as u32)
-}
-
-/// A list of CPUs, of which there must be some.
-fn affinity(reader: &Reader, list: &str) -> Result<Affinity, ScriptError> {
-    let cpus =
-        machine::topology::parse_list(list).map_err(|error| reader.wrong_at(list, error.found, &error.expected))?;
-    if cpus.is_empty() {
-        return Err(reader.wrong_at(list, "no CPUs".to_string(), "a list of CPUs such as 0-3,8"));
-    }
-    Ok(Affinity { cpus, place: (reader.line, reader.column(list)) })
 }
 
 pub(super) fn excerpt(text: &str) -> String {
@@ -528,13 +445,21 @@ mod tests {
             ("group /a: cpu.max ; cpu.weight 3", "4:19: found nothing for cpu.max"),
             ("group /: cpu.weight 3", "4:7: found `/`; expected another group"),
             ("task a process=: run 1ms", "4:16: found no process; expected a process's name"),
-            ("memory heap 12", "4:13: found `12`; expected so much as 512MB or 2GB"),
+            ("memory heap 12", "4:13: found `12`; expected so much as 256KB, 512MB or 2GB"),
+            ("memory heap 1MB node=0 node=1", "4:24: found `node` for the second time; expected each key once"),
+            ("memory heap 1MB pinned pinned", "4:24: found `pinned` for the second time; expected each key once"),
+            ("task a set=8MB set=9MB: run 1ms", "4:16: found `set` for the second time; expected each key once"),
+            ("task a nice=1 at=1ms nice=1: run 1ms", "4:22: found `nice` for the second time; expected each key once"),
+            (
+                "memory heap 1MB\ntask a lines=5: leave heap; run 1ms",
+                "5:8: found `lines=5` of nothing; expected set=SIZE, of which they are, or a step that touches memory",
+            ),
             ("memory heap 0MB", "4:13: found `0MB`; expected so much"),
             ("memory heap 1MB nod=1", "4:17: found `nod=1`; expected node=N or pinned"),
             ("memory heap 1MB\nmemory heap 1MB", "5:8: found the memory `heap` for the second time"),
             ("memory heap 1MB\ntask a: touch hep 1GB/s", "5:15: found `hep`; expected `heap`, perhaps"),
             ("task a: touch heap 1GB/s", "4:15: found `heap`; expected the name of a line `memory NAME SIZE` above"),
-            ("memory heap 1MB\ntask a: touch heap 1GB", "5:20: found `1GB`; expected so much as 512MB/s"),
+            ("memory heap 1MB\ntask a: touch heap 1GB", "5:20: found `1GB`; expected so much as 256KB/s, 512MB/s"),
             ("memory heap 1MB\ntask a kind=kthread: touch heap 1GB/s", "5:6: found the kernel thread `a` that"),
             ("mutex m inhrit", "4:9: found `inhrit`; expected inherit, or nothing"),
             ("mutex m\nmutex m", "5:7: found `m`; expected mutex NAME, each name once"),
@@ -551,22 +476,6 @@ mod tests {
         ] {
             let error = Script::parse(text, 4).unwrap_err().to_string();
             assert!(error.starts_with(message), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn what_work_asks_of_the_machine_is_read_and_mistakes_are_told() {
-        let script = parse("task a work=memory set=8MB lines=20: work 5ms", 1).expect("a script");
-        let task = &script.tasks[0];
-        assert_eq!((task.kind, task.working_set, task.lines), (WorkKind::Memory, 8 << 20, 20));
-        assert_eq!(task.steps[..], [Step::Work(Ns::from_ms(5))]);
-        for (text, part) in [
-            ("task a work=disk: run 1ms", "compute or memory"),
-            ("task a lines=2000: run 1ms", "from 0 to 1000"),
-            ("task a set=8: run 1ms", "512MB"),
-        ] {
-            let error = parse(text, 1).expect_err(text).to_string();
-            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

@@ -8,7 +8,7 @@ use units::Ns;
 /// Longest time: an hour.
 const LONGEST: Ns = Ns(3_600_000_000_000);
 /// Most bytes of memory, and touched in a second.
-const MOST_MEMORY: u64 = 1 << 40;
+pub(super) const MOST_MEMORY: u64 = 1 << 40;
 
 /// A line, and how far it was read.
 pub(super) struct Reader<'a> {
@@ -73,7 +73,8 @@ impl<'a> Reader<'a> {
     pub fn bytes(&self, text: &str, behind: &str) -> Result<u64, ScriptError> {
         let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
         let scale = match unit.strip_suffix(behind) {
-            Some("MB") => Some(1u64 << 20),
+            Some("KB") => Some(1u64 << 10),
+            Some("MB") => Some(1 << 20),
             Some("GB") => Some(1 << 30),
             _ => None,
         };
@@ -81,7 +82,8 @@ impl<'a> Reader<'a> {
         match bytes {
             Some(bytes) if (1..=MOST_MEMORY).contains(&bytes) => Ok(bytes),
             _ => {
-                let expected = format!("so much as 512MB{behind} or 2GB{behind}, at most 1024GB{behind}");
+                let expected =
+                    format!("so much as 256KB{behind}, 512MB{behind} or 2GB{behind}, at most 1024GB{behind}");
                 Err(self.wrong_at(text, format!("`{text}`"), &expected))
             }
         }
