@@ -55,6 +55,11 @@ struct Machine {
 /// Two small cores (CPUs 0, 1) and two big ones, a clock for each two, all in one package that takes 100 mW beside them. A small core takes 100
 /// mW at 1 GHz and 200 at 1.4 GHz, a big one 300 mW at 1 GHz, 500 at 1.5 GHz, 1000 at 2 GHz; idle 10 mW.
 fn machine() -> Machine {
+    machine_of(Driver::Scmi)
+}
+
+/// The same under another driver.
+fn machine_of(driver: Driver) -> Machine {
     let topology = from_synthetic("pack:1 core:4 pu:1", "test", Numbering::AsListed).expect("a valid machine");
     let cpus = |range: std::ops::Range<u16>| range.map(CpuId).collect::<CpuMask>();
     let point = |khz| OperatingPoint { khz, inefficient: false };
@@ -84,7 +89,7 @@ fn machine() -> Machine {
         full_speed: None,
         fast_switch: None,
     };
-    let policy = Policy::new(&model, Driver::Scmi, Governor::Performance, FrequencyRules::V6_12, 250);
+    let policy = Policy::new(&model, driver, Governor::Performance, FrequencyRules::V6_12, 250);
     let domain = |cpus: CpuMask, executing: &[(u64, u64)]| DomainPower {
         cpus,
         executing: executing.to_vec(),
@@ -201,6 +206,24 @@ fn who_never_reaches_the_limit_never_looks() {
         let mut machine = machine();
         let limiter = limiter(&mut machine, limit_uw, BeginsAt::Limit);
         assert_eq!((machine.frequency.next(), limiter.sleeps(0)), (at, false));
+    }
+}
+
+/// Counters see what power allows; what was asked for last does not.
+#[test]
+fn load_tracking_is_told_by_counters_alone() {
+    for (driver, scale) in [(Driver::Scmi, 1024), (Driver::CpufreqDt, 1024), (Driver::CppcCpufreq, 512)] {
+        let mut machine = machine_of(driver);
+        let mut limiter = limiter(&mut machine, 900_000, BeginsAt::Limit);
+        machine.frequency.step(&mut Vec::new());
+        limiter.review(0, ms(1), Ps::ZERO, &machine.meter, &mut machine.frequency);
+        machine.follow();
+        assert_eq!(machine.frequency.khz(CpuId(2)), 1_000_000, "{}", driver.name());
+        // A tick at the change, and one of which all lies behind it: 1 GHz of 2.
+        machine.frequency.scale_freq_tick(CpuId(2), Ps(1_100_000_000));
+        assert_eq!(machine.frequency.scale(CpuId(2)), 1024);
+        machine.frequency.scale_freq_tick(CpuId(2), ms(5));
+        assert_eq!(machine.frequency.scale(CpuId(2)), scale, "{}", driver.name());
     }
 }
 
