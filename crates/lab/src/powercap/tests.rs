@@ -7,8 +7,8 @@ use machine::description::{builtin, parse};
 use std::collections::BTreeMap;
 use units::Ns;
 
-/// More tasks than a phone has CPUs.
-const LOAD: &str = "task all count=9: run 200ms\n";
+/// As many tasks as a phone has CPUs.
+const LOAD: &str = "task all count=8: run 200ms\n";
 /// Four at a time, for 3 ms in 5.
 const BURSTS: &str = "task some count=4: 60 x (run 3ms; sleep 2ms)\n";
 /// A CPU for half a millisecond in twenty.
@@ -49,7 +49,8 @@ fn result(run: &Run) -> PowerLimitResult {
 fn a_loaded_phone_settles_at_its_limit() {
     for governor in ["schedutil", "performance", "ondemand"] {
         let free = format!("{GOVERNED},cpufreq.governor={governor}");
-        let (free, limited) = (phone(&free, LOAD), phone(&format!("{free}{LIMITED}"), LOAD));
+        let loaded = |arm: &str| phone_until(arm, LOAD, Some(Ns::from_ms(150)));
+        let (free, limited) = (loaded(&free), loaded(&format!("{free}{LIMITED}")));
         let taken = free.energy.as_ref().expect("powers").taken.clone();
         assert!(taken.total_aj() / u128::from(taken.duration.0) > 5_000_000, "{governor}: a load is one");
         let after = result(&limited);
