@@ -150,12 +150,11 @@ fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model),
     Ok((machine, prices, model))
 }
 
+/// The hardware's frequencies, who governs them, and what limits power.
+type Governed = (machine::frequency::Model, Policy, Option<PowerLimit>);
+
 /// How the frequencies of a run are governed, and what limits its packages' power; `None`: they are fixed.
-fn governed(
-    setup: &Setup,
-    machine: &Description,
-    at: &Location,
-) -> Result<Option<(machine::frequency::Model, Policy, Option<PowerLimit>)>, Mistake> {
+fn governed(setup: &Setup, machine: &Description, at: &Location) -> Result<Option<Governed>, Mistake> {
     if !setup.costs {
         return Ok(None);
     }
@@ -228,6 +227,30 @@ fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, machine: &Descripti
     }
 }
 
+/// Lets frequencies move where they are governed, reckons with energy where powers are known, and limits those where they are limited.
+/// Returns who governs.
+fn power<const COSTS: bool>(
+    hardware: &mut Hardware<COSTS>,
+    machine: &Description,
+    governed: Option<Governed>,
+) -> Option<Governor> {
+    let (governor, limit) = match governed {
+        Some((model, policy, limit)) => {
+            let governor = policy.governor;
+            hardware.set_frequency(Frequency::new(machine.topology(), model, policy));
+            (Some(governor), limit)
+        }
+        None => (None, None),
+    };
+    if let Some(power) = Power::of(machine) {
+        hardware.set_power(power);
+    }
+    if let Some(limit) = limit {
+        hardware.set_power_limit(limit);
+    }
+    governor
+}
+
 /// A machine that has just booted.
 fn boot<const COSTS: bool>(
     setup: &Setup,
@@ -246,18 +269,7 @@ fn boot<const COSTS: bool>(
     hardware.java = Some(machine.java());
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, machine, &build.idle, polls, at)?);
-    let governed = governed(setup, machine, at)?;
-    let governor = governed.as_ref().map(|(_, policy, _)| policy.governor);
-    let limit = governed.as_ref().and_then(|(.., limit)| *limit);
-    if let Some((model, policy, _)) = governed {
-        hardware.set_frequency(Frequency::new(topology, model, policy));
-    }
-    if let Some(power) = Power::of(machine) {
-        hardware.set_power(power);
-    }
-    if let Some(limit) = limit {
-        hardware.set_power_limit(limit);
-    }
+    let governor = power(&mut hardware, machine, governed(setup, machine, at)?);
     // Before the scheduler is born: it announces its own tasks.
     listen(&mut hardware, machine, wanted);
     let mut cpu_topology = topology.cpu_topology();

@@ -55,7 +55,8 @@ fn a_loaded_phone_settles_at_its_limit() {
         assert!(taken.total_aj() / u128::from(taken.duration.0) > 5_000_000, "{governor}: a load is one");
         let after = result(&limited);
         let whole = limited.hardware.idle.duration.ns().0;
-        assert!(after.packages[0].held_ns * 10 > whole * 9, "{governor}: {after:?} of {whole}");
+        // ondemand takes 20 ms before it asks for anything.
+        assert!(after.packages[0].held_ns * 10 > whole * 8, "{governor}: {after:?} of {whole}");
         // From one operating point to the next there are up to half a watt; the mean lies between two.
         let [at_last] = limited.hardware.power_limit.as_ref().expect("a limit").packages[..] else {
             panic!("a package")
