@@ -242,6 +242,10 @@ fn examples_of_files_are_taken() {
     )
     .unwrap();
     run_well(&place, &["run", "c.toml", "--iterations", "1"]);
+    let limited = block(&text("docs/frequency.md"), "[[arm]]\nname = \"two-watts").to_string();
+    let load = "workload = [{ name = \"pipetest\", batches = 1, loops = 2 }]\n";
+    fs::write(place.join("d.toml"), format!("machine = \"snapdragon-845\"\n{load}{limited}")).unwrap();
+    run_well(&place, &["run", "d.toml", "--iterations", "1"]);
     let machines = text("docs/machines.md");
     for begins in ["name = \"my-xeon\"", "name = \"desktop-nvme\""] {
         fs::write(place.join("m.toml"), block(&machines, begins)).unwrap();

@@ -71,6 +71,12 @@ fn documents_of_every_command_follow_the_schema() {
     assert_eq!(energy["from_start"]["each"]["operation"], "loop");
     let stored = valid(&fs::read_to_string(place.join("phone/report.json")).unwrap());
     assert_eq!(&stored["residency"][0]["energy"], energy);
+    // And what a limit did to that.
+    let limit = "v6.12,cpufreq.driver=scmi,powercap.constraint_0_power_limit_uw=2000000,powercap.constraint_0_time_window_us=100000";
+    let limited =
+        json(&[&["run", "--machine", "snapdragon-845", "--workload", "pipetest:batches=1,loops=20", "--arm", limit]]);
+    let limited = &limited["residency"][0]["power_limit"];
+    assert_eq!((limited["limit_uw"].as_u64(), limited["packages"][0]["held_ns"].as_u64()), (Some(2_000_000), Some(0)));
     let server = json(&[&["run", "--machine", "xeon-gold-6148-2s"], &short]);
     let server = &server["residency"][0];
     assert_eq!((server["packages"].as_array().unwrap().len(), server.get("energy")), (2, None));

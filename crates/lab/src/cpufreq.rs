@@ -102,7 +102,8 @@ pub fn choose(
     Ok(Some((model, policy)))
 }
 
-fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a Written> {
+/// What is set of that name.
+pub fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a Written> {
     settings.iter().find(|setting| setting.0.text == name).map(|setting| &setting.1)
 }
 

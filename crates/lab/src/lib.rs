@@ -36,6 +36,7 @@ pub mod mmtests;
 mod model;
 mod numbers;
 pub mod observed;
+pub mod powercap;
 pub mod prices;
 pub mod proc;
 pub mod programs;

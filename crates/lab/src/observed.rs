@@ -6,6 +6,7 @@ use crate::idle::IdleTimes;
 use machine::energy::EnergyUse;
 use machine::frequency::{Counters, FrequencyTime};
 use machine::hardware::Hardware;
+use machine::power_limit::{LimitTotals, PowerLimiter};
 use machine::topology::Part;
 use observe::Profile;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,8 @@ pub struct HardwareTotals {
     pub frequencies: Vec<CoreFrequency>,
     /// `None`: the machine file does not tell what every CPU draws in every state, or the cost model is off.
     pub energy: Option<EnergyUse>,
+    /// `None`: nothing limits what packages draw.
+    pub power_limit: Option<LimitTotals>,
 }
 
 /// How a core was clocked over a run, from boot on.
@@ -48,6 +51,7 @@ impl HardwareTotals {
             idle: IdleTimes::of(hardware, end),
             frequencies: core_frequencies(hardware, end),
             energy: hardware.energy(end),
+            power_limit: hardware.power_limiter().map(PowerLimiter::totals),
         }
     }
 }
@@ -224,7 +228,14 @@ mod tests {
             cpus: idle_ms.map(cpu).into(),
             package_states: Vec::new(),
         };
-        HardwareTotals { line_transfers: 0, line_stalls: Ps::ZERO, idle, frequencies: Vec::new(), energy: None }
+        HardwareTotals {
+            line_transfers: 0,
+            line_stalls: Ps::ZERO,
+            idle,
+            frequencies: Vec::new(),
+            energy: None,
+            power_limit: None,
+        }
     }
 
     fn stack(frames: &[&str], us: u64) -> Stack {

@@ -13,6 +13,7 @@ use crate::mistake::{Location, Mistake, excerpt};
 use crate::mmtests::{figures, has_ratios, ratios, render};
 use crate::numbers::plain;
 use crate::observed::Observed;
+use crate::powercap;
 use crate::programs::application;
 use crate::record::{Ending, Outcome};
 use crate::residency::{self, RunResidency};
@@ -283,6 +284,7 @@ pub fn hardware_text(setup: &Setup, machine: &Description, run: &Run) -> String 
     text.push_str(&residency::frequency_text(&totals.frequencies, machine, setup.costs));
     let (states, samples) = (&totals.idle.states, &run.outcome.samples);
     text.push_str(&energy::text(setup, states, totals.energy.as_ref(), run.energy.as_ref(), samples));
+    text.push_str(&powercap::text(totals));
     let outcome = &run.outcome;
     let _ = writeln!(text, "\n{} engine events, digest {}", outcome.events, &outcome.digest[..16]);
     text

@@ -4,6 +4,7 @@
 use crate::cpu_rows::{by_cpu, width_by_cpu};
 use crate::energy::EnergyResult;
 use crate::observed::CoreFrequency;
+use crate::powercap::PowerLimitResult;
 use crate::run::Run;
 use crate::setup::Setup;
 use machine::description::Description;
@@ -32,6 +33,9 @@ pub struct RunResidency {
     /// Absent where nobody reckons with energy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy: Option<EnergyResult>,
+    /// Absent where nothing limits what packages draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_limit: Option<PowerLimitResult>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +122,7 @@ impl RunResidency {
             clock,
             cores,
             energy: EnergyResult::of(setup, states, energy, of_run, &run.outcome.samples),
+            power_limit: PowerLimitResult::of(totals),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::lines::{self, TouchedLines};
 use crate::mistake::Mistake;
 use crate::model::Model;
 use crate::observed::{Counts, HardwareTotals, Observed, core_frequencies};
+use crate::powercap;
 use crate::prices::prices;
 use crate::proc::{self, Reading};
 use crate::record::{Ending, Outcome};
@@ -25,6 +26,7 @@ use machine::description::Description;
 use machine::energy::Power;
 use machine::frequency::{Frequency, Governor, Policy, fixed_khz};
 use machine::hardware::Hardware;
+use machine::power_limit::PowerLimit;
 use machine::prices::Prices;
 use machine::topology::Location;
 use observe::Profile;
@@ -141,25 +143,27 @@ fn prepare(setup: &Setup, at: &Location) -> Result<(Description, Prices, Model),
     let prices = if setup.costs { prices(&machine) } else { Prices::free() };
     // Work that is told in microseconds is of the highest frequency.
     let ps_per_cycle = match governed(setup, &machine, at)? {
-        Some((model, _)) => 1_000_000_000 / u64::from(model.max_khz()),
+        Some((model, ..)) => 1_000_000_000 / u64::from(model.max_khz()),
         None => prices.ps_per_cycle,
     };
     let model = Model::of(setup, machine.topology().nr_cpus(), ps_per_cycle, &prices, at)?;
     Ok((machine, prices, model))
 }
 
-/// How the frequencies of a run are governed; `None`: they are fixed.
-fn governed(
-    setup: &Setup,
-    machine: &Description,
-    at: &Location,
-) -> Result<Option<(machine::frequency::Model, Policy)>, Mistake> {
+/// The hardware's frequencies, who governs them, and what limits power.
+type Governed = (machine::frequency::Model, Policy, Option<PowerLimit>);
+
+/// How the frequencies of a run are governed, and what limits its packages' power; `None`: they are fixed.
+fn governed(setup: &Setup, machine: &Description, at: &Location) -> Result<Option<Governed>, Mistake> {
     if !setup.costs {
         return Ok(None);
     }
     let (build, ..) = setup.kernel.build(machine.topology().nr_cpus(), at)?;
     let settings = cpufreq::settings_of(&setup.kernel.cpufreq, at);
-    cpufreq::choose(machine, &setup.kernel.name, &build, setup.kernel.hz, &settings)
+    let governed = cpufreq::choose(machine, &setup.kernel.name, &build, setup.kernel.hz, &settings)?;
+    let limits = cpufreq::settings_of(&setup.kernel.powercap, at);
+    let limit = powercap::choose(machine, governed.is_some(), &limits)?;
+    Ok(governed.map(|(model, policy)| (model, policy, limit)))
 }
 
 /// The task groups that a setup's workload creates.
@@ -223,6 +227,30 @@ fn listen<const COSTS: bool>(hardware: &mut Hardware<COSTS>, machine: &Descripti
     }
 }
 
+/// Lets frequencies move where they are governed, reckons with energy where powers are known, and limits those where they are limited.
+/// Returns who governs.
+fn power<const COSTS: bool>(
+    hardware: &mut Hardware<COSTS>,
+    machine: &Description,
+    governed: Option<Governed>,
+) -> Option<Governor> {
+    let (governor, limit) = match governed {
+        Some((model, policy, limit)) => {
+            let governor = policy.governor;
+            hardware.set_frequency(Frequency::new(machine.topology(), model, policy));
+            (Some(governor), limit)
+        }
+        None => (None, None),
+    };
+    if let Some(power) = Power::of(machine) {
+        hardware.set_power(power);
+    }
+    if let Some(limit) = limit {
+        hardware.set_power_limit(limit);
+    }
+    governor
+}
+
 /// A machine that has just booted.
 fn boot<const COSTS: bool>(
     setup: &Setup,
@@ -241,14 +269,7 @@ fn boot<const COSTS: bool>(
     hardware.java = Some(machine.java());
     let polls = !COSTS || hardware.prices.idle_states.first().is_some_and(|state| state.polling);
     hardware.set_idle_options(&idle::options(setup, machine, &build.idle, polls, at)?);
-    let governed = governed(setup, machine, at)?;
-    let governor = governed.as_ref().map(|(_, policy)| policy.governor);
-    if let Some((model, policy)) = governed {
-        hardware.set_frequency(Frequency::new(topology, model, policy));
-    }
-    if let Some(power) = Power::of(machine) {
-        hardware.set_power(power);
-    }
+    let governor = power(&mut hardware, machine, governed(setup, machine, at)?);
     // Before the scheduler is born: it announces its own tasks.
     listen(&mut hardware, machine, wanted);
     let mut cpu_topology = topology.cpu_topology();

@@ -120,6 +120,9 @@ pub struct KernelSetup {
     /// Files below `/sys/devices/system/cpu/cpufreq` that are set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cpufreq: BTreeMap<String, String>,
+    /// Files of packages below `/sys/class/powercap` that are set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub powercap: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -113,6 +113,33 @@ impl CoreEnergy {
     }
 }
 
+/// The same in short.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreDraw {
+    pub executing: Ps,
+    pub executing_aj: u128,
+    pub idle_aj: u128,
+    /// A thread executes, or is about to.
+    pub awake: bool,
+}
+
+impl CoreDraw {
+    /// What it did since `before`, which becomes what was done by now. What ran beside an idle that was counted already, and is less than
+    /// was thought then, comes off what follows.
+    pub fn since(&self, before: &mut CoreDraw) -> CoreDraw {
+        let done = CoreDraw {
+            executing: self.executing.saturating_sub(before.executing),
+            executing_aj: self.executing_aj.saturating_sub(before.executing_aj),
+            idle_aj: self.idle_aj.saturating_sub(before.idle_aj),
+            awake: self.awake,
+        };
+        before.executing += done.executing;
+        before.executing_aj += done.executing_aj;
+        before.idle_aj += done.idle_aj;
+        done
+    }
+}
+
 /// One thread of a core.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
@@ -179,6 +206,35 @@ impl Core {
     /// The shallowest of its threads' states; `None`, which comes before all states: one of them executes.
     fn state(&self) -> Option<usize> {
         self.threads.iter().map(|thread| thread.state).min().flatten().map(usize::from)
+    }
+
+    /// What it will have done by `end`, if nothing else happens to it meanwhile; what was counted beyond that already counts.
+    fn until(&self, end: Ps, idle_uw: &[Vec<u64>]) -> CoreDraw {
+        let mut draw = CoreDraw {
+            executing: self.energy.executing.iter().fold(Ps::ZERO, |sum, (_, time)| sum + time),
+            executing_aj: self.energy.executing_aj,
+            idle_aj: self.energy.idle_aj.iter().sum(),
+            awake: self.threads.iter().any(|thread| thread.state.is_none() || thread.leaves < Ps::NEVER),
+        };
+        let mut from = self.since;
+        while from < end {
+            let leave = self.threads.iter().map(|thread| thread.leaves).filter(|&leaves| leaves > from).min();
+            let to = leave.unwrap_or(end).min(end);
+            let executes = |thread: &&Thread| thread.state.is_none() || thread.leaves <= from;
+            let time = to - from;
+            match self.threads.iter().find(executes) {
+                Some(_) => {
+                    draw.executing += time;
+                    draw.executing_aj += u128::from(time.0) * u128::from(self.executing_uw);
+                }
+                None => {
+                    let state = self.state().expect("none of them executes");
+                    draw.idle_aj += u128::from(time.0) * u128::from(idle_uw[self.domain][state]);
+                }
+            }
+            from = to;
+        }
+        draw
     }
 
     fn execute(&mut self, time: Ps) {
@@ -289,6 +345,31 @@ impl Meter {
         self.cores.iter().map(until).collect()
     }
 
+    /// The cores of a package, and what each has done by `end`, in the order of the topology. Nothing is counted by that.
+    pub fn package_cores(&self, package: usize, end: Ps) -> impl Iterator<Item = (usize, CoreDraw)> + '_ {
+        let of = move |&core: &u16| (usize::from(core), self.cores[usize::from(core)].until(end, &self.idle_uw));
+        self.package_cores[package].iter().map(of)
+    }
+
+    /// What a package takes beside its cores by `end`, of which it was `slept` in its own idle state.
+    pub fn package_own_aj(&self, end: Ps, slept: Ps) -> u128 {
+        let (awake_uw, asleep_uw) = self.power.package;
+        let own = |time: Ps, uw: u64| u128::from(time.0) * u128::from(uw);
+        own(end.saturating_sub(slept), awake_uw) + own(slept.min(end), asleep_uw)
+    }
+
+    /// What a package draws with all its cores in the deepest idle state, and asleep, if it can be.
+    pub fn package_idle_uw(&self, package: usize) -> u64 {
+        let deepest = |&core: &u16| self.idle_uw[self.cores[usize::from(core)].domain].last().copied().unwrap_or(0);
+        self.package_cores[package].iter().map(deepest).sum::<u64>() + self.power.package.1
+    }
+
+    /// What it draws with all its cores executing at their highest frequencies.
+    pub fn package_most_uw(&self, package: usize) -> u64 {
+        let most = |&core: &u16| self.power.domains[self.cores[usize::from(core)].domain].executing_uw(u32::MAX);
+        self.package_cores[package].iter().map(most).sum::<u64>() + self.power.package.0
+    }
+
     /// Everything up to `end`. `asleep`: what each package did in its own idle state; nothing where they have none.
     pub fn read(&self, end: Ps, asleep: &[PackageResidency]) -> EnergyUse {
         let cores = self.cores(end);
@@ -305,12 +386,10 @@ impl Meter {
             domain.idle_aj.iter_mut().zip(&energy.idle_aj).for_each(|(sum, aj)| *sum += aj);
         }
         let package = |(number, of): (usize, &Vec<u16>)| {
-            let slept = asleep.get(number).map_or(Ps::ZERO, |package| package.idle).min(end);
-            let (awake_uw, asleep_uw) = self.power.package;
-            let own = |time: Ps, uw: u64| u128::from(time.0) * u128::from(uw);
+            let slept = asleep.get(number).map_or(Ps::ZERO, |package| package.idle);
             PackageEnergy {
                 cores_aj: of.iter().map(|&core| cores[usize::from(core)].total_aj()).sum(),
-                own_aj: own(end.saturating_sub(slept), awake_uw) + own(slept, asleep_uw),
+                own_aj: self.package_own_aj(end, slept),
             }
         };
         EnergyUse { duration: end, domains, packages: self.package_cores.iter().enumerate().map(package).collect() }

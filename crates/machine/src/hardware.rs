@@ -6,6 +6,7 @@ mod frequency;
 mod idle;
 mod lines;
 mod memory;
+mod power_limit;
 mod profile;
 mod put_off;
 mod smt;
@@ -21,6 +22,7 @@ use crate::java::Java;
 use crate::lines::record::LineRecord;
 use crate::lines::{Directory, Seat};
 use crate::memory::MemoryLoad;
+use crate::power_limit::PowerLimiter;
 use crate::prices::{NR_PATHS, Prices};
 use crate::profile::CallTree;
 use crate::smt::{Siblings, SmtPrices, WorkKind};
@@ -125,6 +127,8 @@ pub struct Hardware<const COSTS: bool> {
     frequency_told: Ps,
     /// `None`: nobody knows what this machine draws.
     meter: Option<Box<Meter>>,
+    /// `None`: nobody limits it.
+    power_limiter: Option<Box<PowerLimiter>>,
 }
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -174,6 +178,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
             frequency: None,
             frequency_told: Ps::NEVER,
             meter: None,
+            power_limiter: None,
             topology,
             prices,
             disk: None,

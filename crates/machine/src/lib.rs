@@ -12,6 +12,7 @@ pub mod idle;
 pub mod java;
 pub mod lines;
 pub mod memory;
+pub mod power_limit;
 pub mod prices;
 pub mod profile;
 pub mod smt;

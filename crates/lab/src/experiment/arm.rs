@@ -7,6 +7,7 @@ use crate::cpufreq;
 use crate::kernels::{self, Build};
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
+use crate::powercap;
 use crate::setup::{ChangeSetup, KernelSetup};
 use machine::description::nearest_name;
 use machine::idle::Governor;
@@ -20,26 +21,31 @@ use units::CpuMask;
 
 /// What settings of frequencies begin with, where they stand among others.
 const CPUFREQ: &str = "cpufreq.";
+/// And those of what packages draw.
+const POWERCAP: &str = "powercap.";
 
-/// The name of a file of cpufreq, with or without what tells it from other settings.
-fn bare(key: &str) -> &str {
-    key.strip_prefix(CPUFREQ).unwrap_or(key)
+/// The name of a file of cpufreq or powercap, with or without what tells it from other settings.
+fn bare<'k>(prefix: &str, key: &'k str) -> &'k str {
+    key.strip_prefix(prefix).unwrap_or(key)
 }
 
-/// What an arm sets in cpufreq, with places.
-fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
+/// What an arm sets of a kind whose names begin so, with places.
+fn files_of(draft: &DraftArm, kind: SettingKind, prefix: &str) -> Vec<(Written, Written)> {
     let of = |setting: &DraftSetting| {
-        let named = setting.key.text.starts_with(CPUFREQ) && setting.kind.is_none();
-        let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(SettingKind::Cpufreq))?;
-        let key = Written { text: bare(&setting.key.text).to_string(), at: setting.key.at.clone() };
+        let named = setting.key.text.starts_with(prefix) && setting.kind.is_none();
+        let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(kind))?;
+        let key = Written { text: bare(prefix, &setting.key.text).to_string(), at: setting.key.at.clone() };
         Some((key, value.clone()))
     };
     draft.settings.iter().filter_map(of).collect()
 }
 
-/// What of it depends on the machine: its frequencies, and ranks of cores, without which the kernel makes no `kernel.sched_itmt_enabled`.
+/// What of it depends on the machine: its frequencies, what limits its power, and ranks of cores, without which the kernel makes no `kernel.sched_itmt_enabled`.
 pub fn check_on(arm: &Arm, draft: &DraftArm, machine: &Machine) -> Result<(), Mistake> {
-    cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &cpufreq_of(draft))?;
+    let files = |kind, prefix| files_of(draft, kind, prefix);
+    let settings = files(SettingKind::Cpufreq, CPUFREQ);
+    let governed = cpufreq::choose(&machine.description, &arm.kernel, &arm.build, arm.hz, &settings)?;
+    powercap::choose(&machine.description, governed.is_some(), &files(SettingKind::Powercap, POWERCAP))?;
     let itmt = |setting: &&DraftSetting| short_name(&setting.key.text) == "sched_itmt_enabled";
     match draft.settings.iter().find(itmt) {
         Some(setting) if !machine.description.topology().cpu_topology().ranks_cores() => {
@@ -75,6 +81,8 @@ pub struct Arm {
     pub isolcpus: CpuMask,
     /// What is set below `/sys/devices/system/cpu/cpufreq`, by the names of [`crate::cpufreq::FILES`].
     pub cpufreq: BTreeMap<String, String>,
+    /// What is set below `/sys/class/powercap`, by the names of [`crate::powercap::FILES`].
+    pub powercap: BTreeMap<String, String>,
     /// What changes while it runs.
     pub timeline: Vec<ChangeSetup>,
     /// What was set, in the user's words.
@@ -104,6 +112,7 @@ pub fn resolve(draft: &DraftArm, nr_cpus: usize, hz: u32) -> Result<Arm, Mistake
         nohz_full: CpuMask::default(),
         isolcpus: CpuMask::default(),
         cpufreq: BTreeMap::new(),
+        powercap: BTreeMap::new(),
         timeline: Vec::new(),
         said: Vec::new(),
         complaints: Vec::new(),
@@ -140,6 +149,7 @@ fn order(kind: SettingKind) -> u8 {
         SettingKind::Sysctl => 3,
         SettingKind::Feature => 4,
         SettingKind::Cpufreq => 5,
+        SettingKind::Powercap => 6,
     }
 }
 
@@ -160,6 +170,8 @@ fn kind_of(setting: &DraftSetting, arm: &Arm) -> Result<SettingKind, Mistake> {
         Ok(SettingKind::Hz)
     } else if key.starts_with(CPUFREQ) {
         Ok(SettingKind::Cpufreq)
+    } else if key.starts_with(POWERCAP) {
+        Ok(SettingKind::Powercap)
     } else if key.starts_with("CONFIG_") {
         Ok(SettingKind::Config)
     } else if boot::names().any(|name| name == key) {
@@ -192,7 +204,8 @@ fn refuse_repeats(settings: &[(SettingKind, &DraftSetting)], build: &Build) -> R
             build.sched.tunable(&setting.key.text).map_or(setting.key.text.as_str(), |(name, _)| name).to_string()
         }
         SettingKind::Feature => setting.key.text.trim_start_matches("NO_").to_string(),
-        SettingKind::Cpufreq => bare(&setting.key.text).to_string(),
+        SettingKind::Cpufreq => bare(CPUFREQ, &setting.key.text).to_string(),
+        SettingKind::Powercap => bare(POWERCAP, &setting.key.text).to_string(),
         // They are one choice.
         SettingKind::Config => "preempt".to_string(),
         _ => setting.key.text.clone(),
@@ -238,9 +251,14 @@ impl Arm {
             SettingKind::Sysctl => self.set_sysctl(key, value)?,
             SettingKind::Hz => (self.hz, self.says_hz) = (read_hz(value)?, true),
             SettingKind::Config => self.set_config(key, value)?,
-            SettingKind::Cpufreq => {
-                self.cpufreq.insert(bare(&key.text).to_string(), value.text.clone());
-                self.said.push(format!("{CPUFREQ}{}={}", bare(&key.text), value.text));
+            SettingKind::Cpufreq | SettingKind::Powercap => {
+                let (prefix, files) = match kind {
+                    SettingKind::Cpufreq => (CPUFREQ, &mut self.cpufreq),
+                    _ => (POWERCAP, &mut self.powercap),
+                };
+                let name = bare(prefix, &key.text);
+                files.insert(name.to_string(), value.text.clone());
+                self.said.push(format!("{prefix}{name}={}", value.text));
                 return Ok(());
             }
             SettingKind::Feature => unreachable!("handled above"),
@@ -429,6 +447,7 @@ impl KernelSetup {
             parameters: arm.parameters.clone(),
             nohz_full: (!arm.nohz_full.is_empty()).then(|| arm.nohz_full.list()),
             cpufreq: arm.cpufreq.clone(),
+            powercap: arm.powercap.clone(),
             isolcpus: (!arm.isolcpus.is_empty()).then(|| arm.isolcpus.list()),
             preempt: (own != Some(preempt)).then(|| preempt.name().to_string()),
         }

@@ -138,6 +138,8 @@ pub enum SettingKind {
     Parameter,
     /// `/sys/devices/system/cpu/cpufreq`.
     Cpufreq,
+    /// `/sys/class/powercap`.
+    Powercap,
     /// The source: a behaviour of a version, switched alone.
     Behaviour,
     /// The build: CONFIG_HZ.

@@ -28,7 +28,7 @@ pub(super) const TOP: &[&str] = &[
     "figure",
 ];
 pub(super) const ARM: &[&str] =
-    &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour", "cpufreq"];
+    &["name", "kernel", "hz", "config", "cmdline", "sysctl", "features", "behaviour", "cpufreq", "powercap"];
 pub(super) const FIGURE: &[&str] = &["of", "figure", "among", "over", "real", "within", "within_percent", "gap"];
 pub(super) const MOMENT: &[&str] = &["at", "arms", "sysctl", "features", "offline", "online", "partitions", "cgroup"];
 /// What cannot change while a kernel runs.
@@ -205,8 +205,12 @@ fn arm(table: &Table) -> Result<DraftArm, Mistake> {
     let name = table.required("name", "the arm's name, such as name = \"4.5.0-rc1-vanilla\"")?;
     let kernel = table.required("kernel", "the arm's kernel, such as kernel = \"v4.15\"")?;
     let mut settings = Vec::new();
-    let sections =
-        [("behaviour", SettingKind::Behaviour), ("sysctl", SettingKind::Sysctl), ("cpufreq", SettingKind::Cpufreq)];
+    let sections = [
+        ("behaviour", SettingKind::Behaviour),
+        ("sysctl", SettingKind::Sysctl),
+        ("cpufreq", SettingKind::Cpufreq),
+        ("powercap", SettingKind::Powercap),
+    ];
     for (section, kind) in sections {
         let Some(inner) = table.table(section)? else { continue };
         for (names, value) in inner.leaves()? {

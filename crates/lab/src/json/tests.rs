@@ -6,6 +6,7 @@ use super::schema::{errors_in, schema};
 use super::*;
 use crate::energy::{DomainResult, Each, EnergyResult, FromStart, PackageResult, StateResult};
 use crate::experiment::{Draft, resolve_arm};
+use crate::powercap::{PackageLimitResult, PowerLimitResult};
 use crate::residency::{Clock, CoreResidency, CpuResidency, FrequencyResidency, PackageTimes, StateResidency};
 use crate::tables::Published;
 use crate::tables::fixtures::{generator, hackbench, pipetest, throughput};
@@ -71,6 +72,11 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
         packages: vec![PackageTimes { idle_ns: 800, entries: 1 }],
         cores: vec![CoreResidency { cpu: 0, busy_khz: 2_000_000, changes: 0, frequencies }],
         energy: Some(energy()),
+        power_limit: Some(PowerLimitResult {
+            limit_uw: 2_000_000,
+            window_us: 1000,
+            packages: vec![PackageLimitResult { held_ns: 1000, mean_uw: 1_990_000 }],
+        }),
     }];
     let value: Value = serde_json::from_str(&document.to_text()).unwrap();
     assert_eq!(errors_in(&value), [] as [String; 0]);

@@ -22,6 +22,7 @@ mod frequency_rules;
 mod idle_table;
 mod java_table;
 mod kind_table;
+mod limit_rules;
 mod names;
 mod nearest;
 mod power_table;
@@ -222,7 +223,9 @@ impl Description {
             NamedFact { fact: Fact { source, how: How::Guess, ..named.fact }, ..named }
         };
         let of_topology = |name: &str| {
-            ["energy.", "kind.", "processor.", "topology."].iter().any(|section| name.starts_with(section))
+            ["energy.", "frequency.power_", "kind.", "processor.", "topology."]
+                .iter()
+                .any(|section| name.starts_with(section))
         };
         let distances = distance_table::Told::by_user(&topology, &told_by, &self.file);
         let distances = distances.unwrap_or_else(|| distance_table::Told::nothing(Location::of(&self.file), 0));

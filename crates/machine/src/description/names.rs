@@ -57,6 +57,9 @@ keys! {
     "frequency.max" required Frequency HERTZ, "the highest turbo frequency, with one core active";
     "frequency.turbo_N" optional Frequency HERTZ, "the highest frequency with up to N cores active, for the N that are known";
     "frequency.cap" optional Frequency HERTZ, "what power or temperature allow for long, whatever is asked for";
+    "frequency.power_limit" optional Power (1, 10_000_000_000), "what a package may draw, as a moving mean";
+    "frequency.power_window" optional Time (1, 10_000 * SECOND), "the time constant of that mean";
+    "frequency.power_interval" optional Time (10_000_000, SECOND), "so often a package looks at what it drew; 1 ms where not given, and no more often than its clocks can follow";
     "frequency.step" optional Frequency HERTZ, "distance between two frequencies that can be asked for";
     "frequency.transition_latency" optional Time TIME, "from a request to the new frequency";
     "frequency.hold_off" optional Time TIME, "the least time between two changes of one clock";

@@ -11,6 +11,7 @@ use super::figure::Dimension;
 use super::frequency_rules::check_frequencies;
 use super::idle_table::read_idle;
 use super::kind_table::read_kinds;
+use super::limit_rules::check_power_limit;
 use super::names::{AMD_ZEN, FACTS, KEYS, Key, MAKE, OPTIONAL_FACTS, WORK, ZEN_RECLAIM_DISTANCE, key_of};
 use super::tick_rules::check_tick;
 use super::toml_text::Table;
@@ -75,6 +76,7 @@ pub fn parse_over(text: &str, file_name: &str, chain: &[Base]) -> Result<Descrip
     require_all(&root, &description)?;
     check_distances(&description)?;
     check_frequencies(&description)?;
+    check_power_limit(&description)?;
     check_tick(&description)?;
     check_caches(&description)?;
     // A reader of the files expects their order, the machine's own before what it extends.

@@ -4,13 +4,13 @@
 //! model.rs         the hardware, as plain integers     clock.rs      counters and residency of a CPU and a domain
 //! policy.rs        drivers, governors, their settings  rules.rs      what differs between kernels
 //! governed.rs      from governors to the hardware      dbs.rs        ondemand and conservative
-//! hwp_boost.rs     waits for devices, there
+//! hwp_boost.rs     waits for devices, there            ceiling.rs    what a package's power allows
 //! intel_pstate.rs  Intel's driver where it chooses     autonomous.rs hardware that chooses by itself
 //! ```
 //!
 //! Each CPU *votes* for a frequency: its governor's choice, or what autonomous hardware finds right. CPUs that share a clock are a
 //! *domain*, which runs at the highest vote of those that are not in a deep idle state, but no faster than the turbo limits, for
-//! the cores that are active, of the packages that it has CPUs in. A change is seen `transition` after it was asked for, and
+//! the cores that are active, and the ceilings, by what they draw, of the packages that it has CPUs in. A change is seen `transition` after it was asked for, and
 //! `hold_off` after the last one.
 //!
 //! Nothing happens in a domain whose votes stay as they are, and nothing at all on CPUs that idle: a change is one event, and
@@ -20,6 +20,7 @@
 //! counts at the frequency that it began with.
 
 mod autonomous;
+mod ceiling;
 mod clock;
 mod dbs;
 mod governed;
@@ -64,6 +65,8 @@ enum What {
     Package(usize),
     /// Autonomous hardware looks at a core.
     Window(usize),
+    /// A package looks at what it drew.
+    Power(usize),
 }
 
 /// CPUs that share a clock.
@@ -90,6 +93,8 @@ struct Package {
     active_cores: Vec<u32>,
     /// By band.
     limit_khz: Vec<u32>,
+    /// What its power allows, by band; [`u32::MAX`]: everything.
+    ceiling_khz: Vec<u32>,
     reviewed: Ps,
     due: bool,
 }
@@ -173,14 +178,20 @@ impl Domain {
 
 impl Package {
     /// One without CPUs.
-    fn new(nr_kinds: usize) -> Package {
-        let active_cores = vec![0; nr_kinds];
-        Package { domains: Vec::new(), active_cores, limit_khz: Vec::new(), reviewed: Ps::ZERO, due: false }
+    fn new(nr_kinds: usize, nr_bands: usize) -> Package {
+        let (active_cores, ceiling_khz) = (vec![0; nr_kinds], vec![u32::MAX; nr_bands]);
+        let (domains, limit_khz) = (Vec::new(), Vec::new());
+        Package { domains, active_cores, limit_khz, ceiling_khz, reviewed: Ps::ZERO, due: false }
     }
 
-    /// What its active cores allow, by band.
+    /// What its active cores allow in a band.
+    fn by_cores(&self, model: &Model, band: usize, turbo: bool) -> u32 {
+        model.limit_khz(band, self.active_cores[model.bands[band].kind], turbo)
+    }
+
+    /// What its active cores and its power allow, by band.
     fn limits(&self, model: &Model, turbo: bool) -> impl Iterator<Item = u32> {
-        let limit = move |number| model.limit_khz(number, self.active_cores[model.bands[number].kind], turbo);
+        let limit = move |band| self.by_cores(model, band, turbo).min(self.ceiling_khz[band]);
         (0..model.bands.len()).map(limit)
     }
 }
@@ -217,7 +228,7 @@ impl Frequency {
         let nr_kinds = 1 + model.bands.iter().map(|band| band.kind).max().unwrap_or(0);
         let nr_packages = topology.packages().len().max(1);
         let mut packages: Vec<Package> = Vec::new();
-        packages.resize_with(nr_packages, || Package::new(nr_kinds));
+        packages.resize_with(nr_packages, || Package::new(nr_kinds, model.bands.len()));
         let mut cpus = Vec::new();
         let mut awake_threads = vec![0; topology.cores().len()];
         let mut threads = vec![Vec::new(); topology.cores().len()];
@@ -322,9 +333,10 @@ impl Frequency {
         self.cpus[cpu.index()].clock.read(now, self.khz(cpu))
     }
 
-    /// Does what is due first, and says which domains change their frequency with it. They have not yet: see [`Frequency::apply`].
-    pub fn step(&mut self, changes: &mut Vec<Change>) {
-        let Some(Reverse(event)) = self.events.pop() else { return };
+    /// Does what is due first, and says which domains change their frequency with it. They have not yet: see [`Frequency::apply`]. Returns
+    /// the package that is to look at what it drew until then.
+    pub fn step(&mut self, changes: &mut Vec<Change>) -> Option<(usize, Ps)> {
+        let Reverse(event) = self.events.pop()?;
         match event.what {
             What::Domain(domain) => {
                 self.domains[domain].due = false;
@@ -345,7 +357,9 @@ impl Frequency {
                 }
             }
             What::Window(core) => self.window_ends(core, event.at),
+            What::Power(package) => return Some((package, event.at)),
         }
+        None
     }
 
     fn look(&mut self, domain: usize, changes: &mut Vec<Change>) {
@@ -368,10 +382,14 @@ impl Frequency {
     /// What a domain's votes and limits make of it.
     fn target(&self, domain: usize) -> u32 {
         let this = &self.domains[domain];
+        self.voted(domain).min(this.limit_khz(&self.packages)).max(self.model.bands[this.band].min_khz)
+    }
+
+    /// The highest of a domain's votes. Where all sleep, the clock stands: what it shows does not matter.
+    fn voted(&self, domain: usize) -> u32 {
+        let this = &self.domains[domain];
         let votes = this.cpus.iter().map(|cpu| &self.cpus[cpu.index()]).filter(|cpu| cpu.awake).map(|cpu| cpu.vote);
-        // Where all sleep, the clock stands: what it shows does not matter.
-        let voted = votes.max().unwrap_or(this.khz);
-        voted.min(this.limit_khz(&self.packages)).max(self.model.bands[this.band].min_khz)
+        votes.max().unwrap_or(this.khz)
     }
 
     fn plan(&mut self, at: Ps, what: What) {

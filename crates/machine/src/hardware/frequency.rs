@@ -5,7 +5,7 @@ use crate::frequency::{Change, Frequency, Wish};
 use sched::access::Path;
 use sched::arch::Arch;
 use sched::trace::Event;
-use units::{CpuId, Ns, Ps};
+use units::{CpuId, Ns, Ps, unlikely};
 
 impl<const COSTS: bool> Hardware<COSTS> {
     /// Lets the CPUs' frequencies change, from boot on. With the cost model off, time is not a matter of frequency: nothing happens.
@@ -133,8 +133,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
     /// Does what is due. Domains that change their frequency now are to be handed to [`Hardware::change_frequency`], after what their
     /// CPUs did until now was accounted.
     pub fn frequency_step(&mut self, changes: &mut Vec<Change>) {
-        if let Some(frequency) = &mut self.frequency {
-            frequency.step(changes);
+        let due = self.frequency.as_mut().and_then(|frequency| frequency.step(changes));
+        if let Some((package, at)) = due {
+            self.review_power(package, at);
         }
     }
 
@@ -195,6 +196,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
         if let Some(frequency) = &mut self.frequency {
             frequency.stop_idle(cpu, first, iowait);
             frequency.resume(cpu, first);
+            if unlikely(self.power_limiter.is_some()) {
+                self.wake_limiter(cpu, first);
+            }
             self.tell_frequency();
         }
     }

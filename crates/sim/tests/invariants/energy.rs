@@ -79,6 +79,16 @@ pub fn check<const COSTS: bool>(sim: &LinuxSim<COSTS>) {
             assert!(sum(&energy.idle) <= sum(&of_thread), "a core idles no longer than its thread {thread}");
         }
     }
+    for package in 0..topology.packages().len() {
+        for (core, draw) in meter.package_cores(package, end) {
+            let (idle, energy) = (cores[core].idle_aj.iter().sum::<u128>(), &cores[core]);
+            assert_eq!(
+                (draw.executing_aj, draw.idle_aj),
+                (energy.executing_aj, idle),
+                "what core {core} took, in short"
+            );
+        }
+    }
     let all = hardware.energy(end).expect("it is reckoned");
     let sum: u128 = cores.iter().map(CoreEnergy::total_aj).sum();
     assert_eq!(all.domains.iter().map(|domain| domain.total_aj()).sum::<u128>(), sum, "domains hold their cores");

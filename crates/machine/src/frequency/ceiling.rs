@@ -1,0 +1,79 @@
+//! What a package's power allows its clocks: a ceiling, one frequency for all of them, which each obeys as far as it goes so low.
+//!
+//! Who finds it is [`crate::power_limit`]; here it comes to the clocks as turbo limits do.
+
+use super::{Frequency, What};
+use units::{CpuId, Ps};
+
+impl Frequency {
+    /// A package looks at what it drew at that time: [`Frequency::step`] will say so.
+    pub fn plan_power(&mut self, package: usize, at: Ps) {
+        self.plan(at, What::Power(package));
+    }
+
+    /// The package that a CPU is in.
+    pub fn package_of(&self, cpu: CpuId) -> usize {
+        self.cpus[cpu.index()].package
+    }
+
+    /// The domain that a CPU's clock is in.
+    pub fn domain_of(&self, cpu: CpuId) -> usize {
+        self.cpus[cpu.index()].domain
+    }
+
+    pub fn nr_domains(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// What a domain's clock would show if no power held it back: its votes, within the turbo limits.
+    pub fn unheld_khz(&self, domain: usize) -> u32 {
+        let this = &self.domains[domain];
+        let turbo = self.policy.limits.turbo;
+        let by_cores = |package: usize| self.packages[package].by_cores(&self.model, this.band, turbo);
+        let limit = this.other_packages.iter().fold(by_cores(this.package), |least, &other| least.min(by_cores(other)));
+        self.voted(domain).min(limit).max(self.model.bands[this.band].min_khz)
+    }
+
+    /// What it shows then under a ceiling.
+    pub fn held_khz(&self, domain: usize, ceiling_khz: u32) -> u32 {
+        let band = self.domains[domain].band;
+        self.unheld_khz(domain).min(self.ceiling_of_band(band, ceiling_khz))
+    }
+
+    /// What a ceiling leaves to a band: the highest that its clocks can be set to and that is not above it, else their lowest.
+    fn ceiling_of_band(&self, band: usize, ceiling_khz: u32) -> u32 {
+        let of = &self.model.bands[band];
+        if ceiling_khz == u32::MAX {
+            return ceiling_khz;
+        }
+        let points = self.policy.driver.freq_table(of);
+        let highest = points.iter().rev().map(|point| point.khz).find(|&khz| khz <= ceiling_khz);
+        highest.unwrap_or(if points.is_empty() { ceiling_khz } else { of.min_khz }).max(of.min_khz)
+    }
+
+    /// Every ceiling that makes a difference to a package, ascending, without the one above all: where a driver has a table its
+    /// frequencies, elsewhere multiples of the step.
+    pub fn ceilings(&self, package: usize) -> Vec<u32> {
+        let mut all = Vec::new();
+        for &domain in &self.packages[package].domains {
+            let band = &self.model.bands[self.domains[domain].band];
+            let step = self.model.step_khz.max(1);
+            match self.policy.driver.freq_table(band) {
+                [] => all
+                    .extend((band.min_khz.div_ceil(step)..).map(|n| n * step).take_while(|&khz| khz < band.max_khz())),
+                points => all.extend(points.iter().map(|point| point.khz)),
+            }
+            all.push(band.min_khz);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// A package's power allows no more from `now` on ([`u32::MAX`]: everything): its clocks follow as they follow turbo limits.
+    pub fn set_ceiling(&mut self, package: usize, ceiling_khz: u32, now: Ps) {
+        let bands: Vec<u32> = (0..self.model.bands.len()).map(|band| self.ceiling_of_band(band, ceiling_khz)).collect();
+        self.packages[package].ceiling_khz = bands;
+        self.active_changed(package, now);
+    }
+}
