@@ -1,7 +1,7 @@
 //! The cases: machines and loads whose cost per event is worth watching.
 
 use lab::kernels::Build;
-use lab::machines::Machine;
+use lab::machines::{Machine, Processor};
 use machine::description::How;
 use machine::frequency::{Autonomous, Driver, Frequency, Governor, Model, Policy};
 use machine::hardware::Hardware;
@@ -170,7 +170,7 @@ fn boot<const COSTS: bool>(case: &Case) -> LinuxSim<COSTS> {
     const HZ: u32 = 250;
     let frequencies = case.frequency;
     let topology = from_synthetic(case.topology, "benchmark", Numbering::LinuxX86).expect("a valid topology");
-    let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess, None);
+    let machine = Machine::of_topology("benchmark", topology, "a benchmark", How::Guess, &Processor::default());
     let prices = if COSTS { lab::prices::prices(&machine.description) } else { Prices::free() };
     let topology = machine.description.topology().clone();
     let build = Build::named(case.kernel).expect("a kernel that is built");

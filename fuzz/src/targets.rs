@@ -3,7 +3,7 @@
 use crate::{Target, seeds};
 use lab::experiment::{Draft, Experiment, Purpose, parse as parse_experiment};
 use lab::kernels::Build;
-use lab::machines::{Files, Machine};
+use lab::machines::{Files, Machine, Processor};
 use lab::measured::MeasuredRecord;
 use lab::mistake::{Location, Mistake, Unreadable, Written};
 use lab::proc::ProcFile;
@@ -119,7 +119,7 @@ pub fn synthetic(data: &[u8]) {
 fn used(topology: Topology) {
     assert!(topology.nr_cpus() > 0);
     if topology.nr_cpus() <= FEW {
-        let machine = Machine::of_topology("fuzz", topology, "the fuzzer", How::Guess, None);
+        let machine = Machine::of_topology("fuzz", topology, "the fuzzer", How::Guess, &Processor::default());
         again(&machine, machine.description.topology());
     }
 }
