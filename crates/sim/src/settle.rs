@@ -24,7 +24,7 @@ pub(crate) struct Unsettled {
     done: usize,
     /// What they stalled.
     stalled: Ps,
-    /// What it sent, the earliest last.
+    /// What it sent after the first of those, the first last.
     messages: Vec<Message>,
 }
 
@@ -55,11 +55,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         if this.run == Run::Idle {
             return;
         }
-        // Timers and frequencies are set already; only who sets them knows when.
-        let (mut messages, others): (Vec<_>, Vec<_>) =
-            arch.outbox().drain(..).partition(|message| matches!(message.notice, Notice::Reschedule | Notice::Monitor));
+        // Timers and frequencies are set already, only who sets them knows when; and what was sent before the first request is on its way.
+        let (mut messages, others): (Vec<_>, Vec<_>) = arch
+            .outbox()
+            .drain(..)
+            .partition(|message| message.after > 0 && matches!(message.notice, Notice::Reschedule | Notice::Monitor));
         *arch.outbox() = others;
-        messages.sort_by_key(|message| std::cmp::Reverse(message.at));
+        messages.reverse();
         let (run, at, end) = (this.run, this.at, arch.now(cpu));
         let unsettled = Unsettled { run, at, end, put_off, done: 0, stalled: Ps::ZERO, messages };
         this.run = Run::Unsettled;
@@ -82,7 +84,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             at = unsettled.next().unwrap_or(Ps::NEVER);
         }
         // What was sent before the next request is on its way for certain.
-        while let Some(message) = unsettled.messages.pop_if(|message| message.at + unsettled.stalled <= at) {
+        while let Some(message) = unsettled.messages.pop_if(|message| message.after <= unsettled.done) {
             let at = message.at + unsettled.stalled;
             self.sched.arch_mut().outbox().push(Message { at, ..message });
         }
@@ -99,5 +101,96 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let this = &mut self.cpus[cpu];
         this.run = run;
         this.at = at + stalled;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::LinuxSim;
+    use machine::idle::IdleRules;
+    use machine::prices::Prices;
+    use machine::topology::{Numbering, from_synthetic};
+    use os::{Os, OsRules};
+    use sched::arch::Arch;
+    use sched::core::{Boot, Sched};
+    use sched::layout::{Line, Region};
+    use sched::versions::V6_1;
+
+    const SUM: Line = Line { region: Region::TaskGroup, index: 2 };
+    const SENDER: CpuId = CpuId(1);
+
+    fn us(time: u64) -> Ps {
+        Ps::from_ns(1_000 * time)
+    }
+
+    /// Four CPUs that idle, and one line that takes 40 ns from each to each and that they have fought over. Interrupts take 700 ns to arrive.
+    fn disputed() -> LinuxSim<true> {
+        let topology = from_synthetic("pack:1 l3:1 core:4 pu:1", "test", Numbering::LinuxX86).expect("valid");
+        let mut prices = Prices::free();
+        prices.lines.transfer = vec![Ps::from_ns(40); 5];
+        prices.ipi_delivery = Ps::from_ns(700);
+        let hardware = Hardware::new(topology.clone(), prices, V6_1.layout(), IdleRules::V6_1, 1);
+        let sched = Sched::new(hardware, Boot::new(V6_1, topology.cpu_topology(), 250));
+        let mut sim = LinuxSim::<true>::new(sched, Os::new(OsRules::V6_1, 250));
+        sim.idle(units::Ns(1_000_000));
+        let arch = sim.sched.arch_mut();
+        arch.dispute_from(1);
+        for cpu in (0..4).cycle().take(8).map(CpuId::new) {
+            arch.begin(cpu, us(1_001));
+            arch.atomic(cpu, SUM);
+        }
+        assert_eq!(arch.disputed_lines(), 1);
+        arch.take_put_off();
+        arch.outbox().clear();
+        sim
+    }
+
+    /// Lets CPU 2 ask for the line at that time, first of all.
+    fn taken_at(sim: &mut LinuxSim<true>, at: Ps) {
+        let arch = sim.sched.arch_mut();
+        arch.begin(CpuId(2), at);
+        arch.atomic(CpuId(2), SUM);
+        for put_off in arch.take_put_off() {
+            arch.answer(CpuId(2), &put_off, at);
+        }
+    }
+
+    #[test]
+    fn a_message_moves_back_by_what_stalled_before_it_was_sent() {
+        let mut sim = disputed();
+        taken_at(&mut sim, us(2_000));
+        let arch = sim.sched.arch_mut();
+        arch.begin(SENDER, us(2_000));
+        for to in [0, 2, 3] {
+            arch.smp_send_reschedule(SENDER, CpuId(to));
+            arch.stall(Ps::from_ns(10));
+            arch.atomic(SENDER, SUM);
+        }
+        let unmoved: Vec<Ps> = arch.outbox().iter().map(|message| message.at).collect();
+        assert_eq!(unmoved, [0, 10, 20].map(|ns| us(2_000) + Ps::from_ns(700 + ns)));
+        (sim.cpus[SENDER].run, sim.cpus[SENDER].at) = (Run::Kernel, us(2_000) + Ps::from_ns(30));
+        sim.begin_settling(SENDER);
+        let mut sent = Vec::new();
+        loop {
+            sent.extend(sim.sched.arch_mut().outbox().drain(..).map(|message| (message.to, message.at)));
+            if sim.unsettled[SENDER.index()].is_none() {
+                break;
+            }
+            let at = sim.cpus[SENDER].at;
+            sim.now = at;
+            // Before its second request another CPU takes the line.
+            if sent.len() == 2 {
+                taken_at(&mut sim, at - Ps::from_ns(1));
+            }
+            sim.settle(SENDER, at);
+        }
+        let delays: Vec<u64> =
+            (0..).zip(&sent).map(|(n, (_, at))| (at.0 - us(2_000).0) / 1_000 - 700 - 10 * n).collect();
+        assert_eq!(sent.iter().map(|(to, _)| to.0).collect::<Vec<_>>(), [0, 2, 3]);
+        // The first was sent before anything was asked for, the others after the first and the second request.
+        assert_eq!(delays[0], 0);
+        assert!(0 < delays[1] && delays[1] < delays[2], "{delays:?}");
+        assert!(sim.cpus[SENDER].at >= us(2_000) + Ps::from_ns(30 + delays[2]), "the path ends behind its last request");
     }
 }
