@@ -5,9 +5,11 @@
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use crate::task::Pending;
 use machine::hardware::Hardware;
 use os::paths;
 use sched::access::Path;
+use sched::autogroup::Session;
 use sched::scheduler::Scheduler;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -53,11 +55,18 @@ enum Period {
 }
 
 impl Period {
-    /// All of it, or up to the end of a part of it.
-    fn sleep(self, chance: Option<&mut Prng>) -> Op {
+    /// Up to the end of a part of it.
+    fn part(self, chance: &mut Prng) -> Period {
         match self {
-            Period::Jiffies(all) => Op::ScheduleTimeout(chance.map_or(all, |chance| 1 + chance.below(all))),
-            Period::Time(all) => Op::SleepFor(chance.map_or(all, |chance| Ns(1 + chance.below(all.0)))),
+            Period::Jiffies(all) => Period::Jiffies(1 + chance.below(all)),
+            Period::Time(all) => Period::Time(Ns(1 + chance.below(all.0))),
+        }
+    }
+
+    fn sleep(self) -> Op {
+        match self {
+            Period::Jiffies(jiffies) => Op::ScheduleTimeout(jiffies),
+            Period::Time(time) => Op::SleepFor(time),
         }
     }
 }
@@ -79,17 +88,19 @@ impl Program for Noise {
         if !self.works {
             return Op::Execute(self.work);
         }
-        let begun = std::mem::replace(&mut self.begun, true);
+        let mut begun = std::mem::replace(&mut self.begun, true);
         if self.haste.as_ref().is_some_and(|(over, _)| over.get()) {
             (_, self.period) = self.haste.take().expect("it is there");
-            return self.period.sleep(Some(&mut self.chance));
+            begun = false;
         }
-        self.period.sleep((!begun).then_some(&mut self.chance))
+        let sleeps = if begun { self.period } else { self.period.part(&mut self.chance) };
+        sleeps.sleep()
     }
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts the kernel's own threads. They are there until the end, which does not wait for them.
+    /// Starts the kernel's own threads. They are there until the end, which does not wait for them. Without haste they have been there
+    /// since boot, and sleep; a benchmark that is in haste starts them, all at once as its own processes.
     pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
         let nr_cpus = self.sched.nr_cpus();
         let mut number = 0;
@@ -106,22 +117,44 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
             };
             for cpu in (0..cpus).map(CpuId::new) {
+                let mut chance = Prng::stream(seed, "noise", number);
+                number += 1;
+                let asleep = haste.is_none().then(|| period.part(&mut chance));
                 let program = Noise {
                     period,
                     haste: haste.clone(),
                     work: source.work,
-                    chance: Prng::stream(seed, "noise", number),
-                    begun: false,
-                    works: false,
+                    chance,
+                    begun: asleep.is_some(),
+                    works: asleep.is_some(),
                 };
-                number += 1;
                 let comm = match source.per_cpu {
                     true => format!("{}/{}", source.comm, cpu.index()),
                     false => source.comm.to_string(),
                 };
                 let cpus = source.per_cpu.then(|| CpuMask::single(cpu));
-                self.spawn_daemon(TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) });
+                let spec = TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) };
+                match asleep {
+                    Some(Period::Jiffies(jiffies)) => self.fork_asleep(cpu, spec, jiffies),
+                    _ => _ = self.spawn_daemon(spec),
+                }
             }
         }
+    }
+
+    /// A thread that has slept in schedule_timeout() since before the run, for so many jiffies more.
+    ///
+    /// Were they awake to begin with, every CPU would have two tasks at once and look for more over the whole machine as each goes to sleep,
+    /// which takes the cube of the number of CPUs.
+    fn fork_asleep(&mut self, cpu: CpuId, spec: TaskSpec, jiffies: u64) {
+        let task = self.beside(cpu, |sim| {
+            let task = sim.fork_task(cpu, None, spec, true).expect("an ordinary task is never refused");
+            sim.sched.set_session(cpu, task, Session::Init);
+            task
+        });
+        self.live_tasks -= 1;
+        self.context(task).pending = Pending::Unborn;
+        self.arm_timeout(cpu, task, jiffies);
+        self.requeue(cpu);
     }
 }

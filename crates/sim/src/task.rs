@@ -36,6 +36,8 @@ pub(crate) enum Pending {
     RunFor(Ps),
     SpinUntil(Ps),
     Syscall(Syscall),
+    /// It was there before the run began, asleep, and has not begun itself: a timer starts it.
+    Unborn,
     /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to
     /// ([`TaskContext::after_long`]).
     Long {
@@ -236,6 +238,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Pending::Long { .. } => self.step_long(cpu, task),
             Pending::Dying => self.finish_exit(cpu, task),
+            Pending::Unborn => {
+                self.context(task).pending = Pending::Nothing;
+                return self.step_task(cpu, task);
+            }
             Pending::Executed => {
                 self.context(task).pending = Pending::Nothing;
                 self.os.mm_release(&mut self.sched, cpu, task);
@@ -550,7 +556,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The same of a sleep in schedule_timeout().
-    fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64) {
+    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64) {
         self.sleeps += 1;
         let sleep = self.sleeps;
         self.context(task).sleep = sleep;

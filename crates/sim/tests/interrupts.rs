@@ -571,3 +571,26 @@ fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
     // In three seconds: a hundred looks of rcu_sched, three of each CPU's kworker. Each is a switch there and one back.
     assert!(noisy.2 > quiet.2 + 2 * 100, "{} {}", quiet.2, noisy.2);
 }
+
+#[test]
+fn noise_was_there_before_the_run_and_begins_asleep() {
+    let switches = Rc::new(RefCell::new(Vec::new()));
+    struct Switches(Rc<RefCell<Vec<(u64, CpuId)>>>);
+    impl Sink for Switches {
+        fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
+            if matches!(event, Event::SchedSwitch { .. }) {
+                self.0.borrow_mut().push((time.0 / 1_000_000, cpu));
+            }
+        }
+    }
+    let mut sim = machine(IrqRules::V4_5, IdleRules::V6_1, Some(Box::new(Switches(switches.clone()))));
+    sim.start_noise(1, None);
+    sim.idle(Ns::from_ms(12_000));
+    let switches = switches.borrow();
+    // Eleven threads, of which the three of no CPU begin within 5 s and the others within 1 s and 4 s.
+    assert!(switches.iter().filter(|&&(ms, _)| ms < 3).count() <= 2, "{:?}", &switches[..10]);
+    for cpu in (0..4).map(CpuId::new) {
+        let own = switches.iter().filter(|&&(ms, at)| at == cpu && ms >= 2_000).count();
+        assert!(own >= 2 * (10 + 2), "{cpu:?} has its kworker and its watchdog: {own}");
+    }
+}
