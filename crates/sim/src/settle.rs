@@ -51,9 +51,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let this = &mut self.cpus[cpu];
         let arch = self.sched.arch_mut();
         let put_off = arch.take_put_off();
-        // One that sleeps, or polls, takes nothing up before something wakes it: nobody waits for the answers.
         if this.run == Run::Idle {
-            return;
+            return self.settle_polling(cpu, &put_off);
         }
         // Timers and frequencies are set already, only who sets them knows when; and what was sent before the first request is on its way.
         let (mut messages, others): (Vec<_>, Vec<_>) = arch
@@ -67,6 +66,26 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         this.run = Run::Unsettled;
         this.at = unsettled.next().expect("something was put off").max(self.now);
         self.unsettled[cpu.index()] = Some(Box::new(unsettled));
+    }
+
+    /// A CPU that polls has taken an interrupt in its loop, and goes on there.
+    ///
+    /// Differs: nothing of its own waits for the answers, so they are given at once, ahead of requests that others make before their time comes.
+    fn settle_polling(&mut self, cpu: CpuId, put_off: &[PutOff]) {
+        let arch = self.sched.arch_mut();
+        let mut stalled = vec![Ps::ZERO];
+        for put_off in put_off {
+            let before = stalled[stalled.len() - 1];
+            stalled.push(before + arch.answer(cpu, put_off, put_off.at + before));
+        }
+        for message in arch.outbox() {
+            if matches!(message.notice, Notice::Reschedule | Notice::Monitor) {
+                message.at += stalled[message.after];
+            }
+        }
+        let all = stalled[put_off.len()];
+        arch.end_at(cpu, arch.now(cpu) + all);
+        arch.interrupted_polling(cpu, all);
     }
 
     /// The time of the next request has come.
@@ -157,6 +176,32 @@ mod tests {
     }
 
     #[test]
+    fn what_a_polling_cpu_asks_for_in_an_interrupt_reaches_the_directory() {
+        let mut sim = disputed();
+        taken_at(&mut sim, us(2_000));
+        let arch = sim.sched.arch_mut();
+        arch.begin(SENDER, us(2_000));
+        arch.smp_send_reschedule(SENDER, CpuId(0));
+        arch.atomic(SENDER, SUM);
+        arch.smp_send_reschedule(SENDER, CpuId(3));
+        sim.cpus[SENDER].run = Run::Idle;
+        sim.begin_settling(SENDER);
+        let arch = sim.sched.arch_mut();
+        let stalled = arch.now(SENDER) - us(2_000);
+        assert!(stalled >= Ps::from_ns(40), "CPU 2 had the line: {stalled:?}");
+        let arrive: Vec<Ps> = arch.outbox().drain(..).map(|message| message.at - us(2_000)).collect();
+        assert_eq!(arrive, [Ps::from_ns(700), Ps::from_ns(700) + stalled]);
+        assert!(sim.cpus[SENDER].run == Run::Idle && sim.unsettled[SENDER.index()].is_none());
+        // Who asks meanwhile waits until the line has come to it.
+        let arch = sim.sched.arch_mut();
+        arch.begin(CpuId(3), us(2_000) + Ps::from_ns(1));
+        arch.atomic(CpuId(3), SUM);
+        let put_off = arch.take_put_off();
+        let waits = arch.answer(CpuId(3), &put_off[0], put_off[0].at);
+        assert!(waits > stalled, "{waits:?} after {stalled:?}");
+    }
+
+    #[test]
     fn a_message_moves_back_by_what_stalled_before_it_was_sent() {
         let mut sim = disputed();
         taken_at(&mut sim, us(2_000));
@@ -191,6 +236,9 @@ mod tests {
         // The first was sent before anything was asked for, the others after the first and the second request.
         assert_eq!(delays[0], 0);
         assert!(0 < delays[1] && delays[1] < delays[2], "{delays:?}");
-        assert!(sim.cpus[SENDER].at >= us(2_000) + Ps::from_ns(30 + delays[2]), "the path ends behind its last request");
+        assert!(
+            sim.cpus[SENDER].at >= us(2_000) + Ps::from_ns(30 + delays[2]),
+            "the path ends behind its last request"
+        );
     }
 }
