@@ -4,6 +4,7 @@ use machine::hardware::Hardware;
 use machine::idle::{IdleOptions, IdleRules, TickUnchosen, Way};
 use machine::prices::{IdleState, Prices};
 use machine::topology::{Numbering, from_synthetic};
+use os::background::{Softlockup, VmstatTimer};
 use os::irq::{Cause, IrqRules, KsoftirqdRunning, SoftIrq, SoftWork};
 use os::net::{Buffers, Receive, Transport};
 use os::preempt::Preempt;
@@ -593,4 +594,58 @@ fn noise_was_there_before_the_run_and_begins_asleep() {
         let own = switches.iter().filter(|&&(ms, at)| at == cpu && ms >= 2_000).count();
         assert!(own >= 2 * (10 + 2), "{cpu:?} has its kworker and its watchdog: {own}");
     }
+}
+
+/// Six seconds of an idle machine with noise, then six in which CPU 1 alone is busy: how often each CPU's kworker had a turn in the first and in
+/// all, and how often its stopper had one.
+fn twelve_seconds(rules: IrqRules) -> [Vec<u64>; 3] {
+    let mut sim = machine(rules, IdleRules::V6_1, None);
+    sim.start_noise(1, None);
+    let cpus = || (0..4).map(CpuId::new);
+    let turns = |sim: &LinuxSim<true>, task: TaskId| sim.sched.task[task].nvcsw;
+    let stopper = |sim: &LinuxSim<true>, cpu: CpuId| sim.sched.rq[cpu].stop.expect("every CPU has one");
+    // They are the first that are created after the stoppers.
+    let kworker = |sim: &LinuxSim<true>, cpu: CpuId| {
+        let task = TaskId(stopper(sim, CpuId(3)).0 + 1 + u32::from(cpu.0));
+        assert_eq!(*sim.sched.cpus_allowed(task), CpuMask::single(cpu));
+        turns(sim, task)
+    };
+    sim.idle(Ns::from_ms(6_000));
+    let idle = cpus().map(|cpu| kworker(&sim, cpu)).collect();
+    sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(6_000))]));
+    assert_eq!(sim.run(Ns::from_ms(14_000)), End::Finished);
+    [idle, cpus().map(|cpu| kworker(&sim, cpu)).collect(), cpus().map(|cpu| turns(&sim, stopper(&sim, cpu))).collect()]
+}
+
+#[test]
+fn a_stopper_shows_that_its_cpu_is_not_stuck_since_v4_19_and_a_thread_before() {
+    let [.., stoppers] = twelve_seconds(IrqRules::V6_1);
+    assert!(stoppers.iter().all(|&turns| (2..=4).contains(&turns)), "one in four seconds: {stoppers:?}");
+    let threads = IrqRules { softlockup: Softlockup::Threads, ..IrqRules::V6_1 };
+    assert_eq!(twelve_seconds(threads)[2], [0; 4]);
+}
+
+#[test]
+fn counters_of_memory_wake_no_cpu_that_idles_without_ticks_since_v4_7() {
+    let [idle, all, _] = twelve_seconds(IrqRules::V6_1);
+    // What else is due on a CPU takes them along: some CPU has rcu_sched's timeouts.
+    assert!(idle.iter().filter(|&&turns| turns == 0).count() >= 2, "{idle:?}");
+    assert!(all[1] - idle[1] >= 5, "CPU 1 ticked for six seconds: {idle:?} {all:?}");
+    let [idle, ..] = twelve_seconds(IrqRules { vmstat: VmstatTimer::Standard, ..IrqRules::V6_1 });
+    assert!(idle.iter().all(|&turns| turns >= 5), "{idle:?}");
+}
+
+#[test]
+fn a_watchdog_is_off_with_its_cpu_and_on_again() {
+    let mut sim = machine(IrqRules::V6_1, IdleRules::V6_1, None);
+    sim.start_noise(1, None);
+    let stopper = sim.sched.rq[CPU2].stop.expect("every CPU has one");
+    sim.at(Ns::from_ms(5_000), Change::CpuOffline(CPU2));
+    sim.idle(Ns::from_ms(6_000));
+    let before = sim.sched.task[stopper].nvcsw;
+    sim.at(Ns::from_ms(20_000), Change::CpuOnline(CPU2));
+    sim.idle(Ns::from_ms(23_000));
+    assert_eq!(sim.sched.task[stopper].nvcsw, before, "it is off");
+    sim.idle(Ns::from_ms(29_000));
+    assert_eq!(sim.sched.task[stopper].nvcsw, before + 2);
 }
