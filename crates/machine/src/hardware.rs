@@ -56,6 +56,8 @@ pub struct Message {
     pub at: Ps,
     pub to: CpuId,
     pub notice: Notice,
+    /// How much its sender's path had put off before: what that stalls, the message is sent later.
+    pub after: usize,
 }
 
 struct Cpu {
@@ -352,11 +354,11 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         self.charge(work);
         let way = if COSTS { self.prices.ipi_delivery(self.topology.distance(from, to)) } else { Ps::ZERO };
         let at = self.now(from) + way;
-        self.outbox.push(Message { at, to, notice: Notice::Reschedule });
+        self.send(at, to, Notice::Reschedule);
     }
 
     fn clockevents_program_event(&mut self, by: CpuId, cpu: CpuId) {
-        self.outbox.push(Message { at: self.now(by), to: cpu, notice: Notice::Timer });
+        self.send(self.now(by), cpu, Notice::Timer);
     }
 
     fn wake_polling_idle(&mut self, from: CpuId, to: CpuId) {
@@ -368,7 +370,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
         if COSTS {
             self.fetch_back(to, self.layout.idle_thread_info(to));
         }
-        self.outbox.push(Message { at: self.now(from) + way, to, notice: Notice::Monitor });
+        self.send(self.now(from) + way, to, Notice::Monitor);
     }
 
     #[inline(always)]

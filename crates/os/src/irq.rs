@@ -4,6 +4,7 @@
 //! raises which line and what that means ([`Irqs::raise`]); the clock brings it to the CPU. What a softirq does is a list of
 //! [`SoftWork`]: rounds of polling, each a call of the vector's action, that may end by waking a task.
 
+use crate::background::{Softlockup, VmstatTimer};
 use crate::block::BioId;
 use crate::paths;
 use crate::timer_wheel::{TimerSlack, TimerWheel};
@@ -38,6 +39,8 @@ pub struct IrqRules {
     pub time: IrqTime,
     pub wheel: TimerWheel,
     pub slack: TimerSlack,
+    pub softlockup: Softlockup,
+    pub vmstat: VmstatTimer,
 }
 
 impl IrqRules {
@@ -46,15 +49,28 @@ impl IrqRules {
         time: IrqTime::Off,
         wheel: TimerWheel::Cascading,
         slack: TimerSlack::ByClass,
+        softlockup: Softlockup::Threads,
+        vmstat: VmstatTimer::Standard,
     };
-    pub const V4_15: IrqRules =
-        IrqRules { ksoftirqd: KsoftirqdRunning::Yields, wheel: TimerWheel::Levels, ..Self::V4_5 };
-    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, ..Self::V4_15 };
+    pub const V4_15: IrqRules = IrqRules {
+        ksoftirqd: KsoftirqdRunning::Yields,
+        wheel: TimerWheel::Levels,
+        vmstat: VmstatTimer::Deferrable,
+        ..Self::V4_5
+    };
+    pub const V6_1: IrqRules = IrqRules { slack: TimerSlack::Kept, softlockup: Softlockup::Stopper, ..Self::V4_15 };
     pub const V6_12: IrqRules = IrqRules { ksoftirqd: KsoftirqdRunning::Removed, ..Self::V6_1 };
 
     /// Every behaviour, as a kernel has it.
-    pub fn settings(&self) -> [Setting; 4] {
-        [self.ksoftirqd.setting(), self.time.setting(), self.wheel.setting(), self.slack.setting()]
+    pub fn settings(&self) -> [Setting; 6] {
+        [
+            self.ksoftirqd.setting(),
+            self.time.setting(),
+            self.wheel.setting(),
+            self.slack.setting(),
+            self.softlockup.setting(),
+            self.vmstat.setting(),
+        ]
     }
 
     /// Switches one alone.
@@ -64,6 +80,8 @@ impl IrqRules {
             IrqTime::KEY => self.time.switch(value),
             TimerWheel::KEY => self.wheel.switch(value),
             TimerSlack::KEY => self.slack.switch(value),
+            Softlockup::KEY => self.softlockup.switch(value),
+            VmstatTimer::KEY => self.vmstat.switch(value),
             _ => Switched::UnknownKey,
         }
     }

@@ -4,6 +4,7 @@
 //! A system call is a small state machine ([`Syscall`]): [`Os::step`] runs it until it is done or must sleep, and again when its
 //! task has been woken and runs. [`preempt`] says when a task in the middle of a call gives way.
 
+pub mod background;
 mod block;
 pub mod fs;
 pub mod irq;
@@ -121,6 +122,7 @@ pub enum Syscall {
     /// schedule_timeout() of a kernel thread.
     Timeout {
         jiffies: u64,
+        deferrable: bool,
         armed: bool,
     },
     /// A read of a block device that takes it `time` to answer; `until`: when it will have.
@@ -161,8 +163,9 @@ pub enum Step {
     Done(u64),
     /// Its task sleeps; a timer wakes it at `until`, if nobody did before.
     Sleep { until: Option<Ns> },
-    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before.
-    Timeout { jiffies: u64 },
+    /// It sleeps in schedule_timeout(): the timer wheel wakes it so many jiffies from now, if nobody did before; if `deferrable`, when its CPU
+    /// has its next tick then.
+    Timeout { jiffies: u64, deferrable: bool },
     /// It is preempted where it stands, and goes on there.
     Preempted,
     /// It goes on; what other CPUs do meanwhile finds it in the middle.
@@ -290,7 +293,9 @@ impl Os {
             Syscall::Read(read) => self.pipe_read(sched, cpu, task, read),
             Syscall::Write(write) => self.pipe_write(sched, cpu, task, write),
             Syscall::Poll { pipe, registered } => self.pipe_poll(sched, cpu, task, *pipe, registered),
-            Syscall::Timeout { jiffies, armed } => schedule_timeout(sched, cpu, *jiffies, armed),
+            Syscall::Timeout { jiffies, deferrable, armed } => {
+                schedule_timeout(sched, cpu, (*jiffies, *deferrable), armed)
+            }
             Syscall::Sleep { until, armed } => hrtimer_nanosleep(sched, cpu, *until, armed),
             Syscall::BlockIo { time, until } => block::blkdev_direct_io(sched, cpu, *time, until),
             Syscall::Wait { queued } => self.wait4(sched, cpu, task, queued),
@@ -327,13 +332,18 @@ fn hrtimer_nanosleep<S: Scheduler>(sched: &mut S, cpu: CpuId, until: Ns, armed: 
 }
 
 /// kernel/time/timer.c: schedule_timeout(): of one sleep, whoever ends it.
-fn schedule_timeout<S: Scheduler>(sched: &mut S, cpu: CpuId, jiffies: u64, armed: &mut bool) -> Step {
+fn schedule_timeout<S: Scheduler>(
+    sched: &mut S,
+    cpu: CpuId,
+    (jiffies, deferrable): (u64, bool),
+    armed: &mut bool,
+) -> Step {
     if std::mem::replace(armed, true) {
         return Step::Done(0);
     }
     charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
     sched.set_current_state(cpu, TaskState::Interruptible);
-    Step::Timeout { jiffies }
+    Step::Timeout { jiffies, deferrable }
 }
 
 /// A function's price, with nothing below it.

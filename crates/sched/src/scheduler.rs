@@ -17,13 +17,13 @@ use crate::latencytop::WaitChannel;
 use crate::leave::LeavesToOthers;
 use crate::profile::ProfileType;
 use crate::sched::{DEFAULT_PRIO, Policy, SchedClass, TaskId, TaskState, TgId, WakeFlags};
-use crate::stop_task::WaitsForStopper;
+use crate::stop_task::AsksStopper;
 use crate::sysctl::Tunable;
 use crate::trace::{Event, Interrupt};
 use units::{CpuId, CpuMask, Ns, unlikely};
 
 /// A scheduler. `cpu` is always the CPU that executes the call; its charges go to that CPU's clock.
-pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + WaitsForStopper {
+pub trait Scheduler: CpufreqThreads + Foresee + LeavesToOthers + AsksStopper {
     type Arch: Arch;
 
     fn arch(&self) -> &Self::Arch;

@@ -34,17 +34,30 @@ pub enum StopWork {
     MigrateTo(TaskId, CpuId),
     /// migrate_swap_stop(), as multi_cpu_stop() on both CPUs: two tasks change places. The number of the swap.
     Swap(u32),
+    /// watchdog.c: softlockup_fn(): the time stamp of this CPU is touched.
+    Softlockup,
 }
 
-/// What a task meets that has asked the stopper of its own CPU for something.
-pub trait WaitsForStopper {
+/// What others ask of a CPU's stopper, and what a task meets that has asked that of its own CPU for something.
+pub trait AsksStopper {
+    /// The watchdog's timer on `cpu` has its stopper touch the time stamp (softlockup_fn()).
+    fn stop_for_softlockup(&mut self, _cpu: CpuId) {}
+
     /// Nothing preempts the task that runs on `cpu` in the kernel. Whether it sleeps now until the CPU's stopper is through.
     fn wait_for_stopper(&mut self, _cpu: CpuId) -> bool {
         false
     }
 }
 
-impl<A: Arch> WaitsForStopper for Sched<A> {
+impl<A: Arch> AsksStopper for Sched<A> {
+    fn stop_for_softlockup(&mut self, cpu: CpuId) {
+        self.on_cpu(cpu);
+        // softlockup_completion: the last one has come to its turn.
+        if !self.balance.stop_work[cpu.index()].contains(&StopWork::Softlockup) {
+            self.stop_one_cpu(cpu, StopWork::Softlockup);
+        }
+    }
+
     fn wait_for_stopper(&mut self, cpu: CpuId) -> bool {
         self.wait_for_completion(cpu)
     }
@@ -147,7 +160,7 @@ impl<A: Arch> Sched<A> {
                 return false;
             }
             match self.balance.stop_work[cpu.index()].remove(0) {
-                StopWork::Swap(_) => {}
+                StopWork::Swap(_) | StopWork::Softlockup => {}
                 StopWork::MigrateTo(p, dest_cpu) => self.migrate_task_to_stop(p, dest_cpu),
                 StopWork::ActiveBalance => self.active_load_balance_cpu_stop(cpu),
                 StopWork::Migrate(p, dest_cpu) => self.migration_cpu_stop(p, dest_cpu),

@@ -1,6 +1,7 @@
 //! The run loop: takes the CPU whose time comes next and lets it execute one path.
 
 use crate::cpu::{Cpu, Run};
+use crate::noise::Watchdog;
 use crate::program::{Outcome, TaskSpec};
 use crate::settle::Unsettled;
 use crate::softirq::Devices;
@@ -51,6 +52,8 @@ pub struct Sim<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> {
     pub(crate) now: Ps,
     pub(crate) timeline: Timeline,
     pub(crate) devices: Devices,
+    /// By CPU; none where nobody asked for noise, or threads do it.
+    pub(crate) watchdogs: Vec<Watchdog>,
     pub(crate) timekeeping: Timekeeping,
     /// Of each CPU whose last path waits for the answers to its requests.
     pub(crate) unsettled: Slots<Option<Box<Unsettled>>>,
@@ -122,6 +125,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             now: Ps::ZERO,
             timeline: Timeline::default(),
             devices: Devices::new(nr_cpus),
+            watchdogs: Vec::new(),
             timekeeping: Timekeeping::default(),
             unsettled: (0..nr_cpus).map(|_| None).collect(),
             refused: Vec::new(),

@@ -3,6 +3,7 @@
 use crate::cpu::Run;
 use crate::engine::Sim;
 use crate::task::Pending;
+use crate::timers::Timers;
 use machine::hardware::Hardware;
 use os::irq::{SoftIrq, SoftWork};
 use os::timer_wheel::schedule_timeout;
@@ -124,11 +125,13 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                         sim.reprogram(cpu);
                     } else if let Some(timer) = sim.cpus[cpu].timers.expire(now) {
                         sim.within(cpu, paths::HRTIMER_WAKEUP, |sim| sim.timer_expired(cpu, timer));
+                    } else if sim.cpus[cpu].timers.watchdog() <= now {
+                        sim.watchdog_timer_fn(cpu, now);
                     } else {
                         break;
                     }
                 }
-                sim.run_local_timers(cpu, now);
+                sim.run_local_timers(cpu, now, ticks);
                 let softirq = ticks && sim.tick(cpu, now, Ps(misses.0 * 2 / TICK_PARTS));
                 // tick_program_event()
                 sim.ktime_get(cpu);
@@ -173,12 +176,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
     }
 
-    /// timer.c: run_local_timers(): timeouts of the wheel that are due are left to their softirq.
+    /// timer.c: run_local_timers(): timeouts of the wheel that are due are left to their softirq; deferrable ones only in a tick, or
+    /// where it runs for others.
     ///
     /// Differs: where the tick is stopped, the kernel's timer that fires for them is the tick's: it does what else a tick does, and governors
     /// hear of a tick.
-    fn run_local_timers(&mut self, cpu: CpuId, now: Ps) {
-        while let Some(timer) = self.cpus[cpu].timers.expire_wheel(now) {
+    fn run_local_timers(&mut self, cpu: CpuId, now: Ps, ticks: bool) {
+        let runs = ticks || self.cpus[cpu].timers.wheel() <= now;
+        let expire = |timers: &mut Timers| {
+            timers.expire_wheel(now).or_else(|| if runs { timers.expire_deferrable(now) } else { None })
+        };
+        while let Some(timer) = expire(&mut self.cpus[cpu].timers) {
             let Some(Some(context)) = self.tasks.get(timer.task.index()) else { continue };
             if context.sleep == timer.sleep {
                 let work = SoftWork { vector: SoftIrq::Timer, rounds: 1, wake: Some(timer.task) };

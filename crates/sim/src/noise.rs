@@ -2,16 +2,20 @@
 //!
 //! Each thread sleeps by the timer wheel and then executes a function of the kernel, whose price stands in the machine file. Periods are
 //! those of the sources; where each begins, and which of the unbound threads' rounds are longer, is chance, from a stream of its own.
+//! What differs between kernels is in [`os::background`].
 
 use crate::engine::Sim;
 use crate::program::{AddressSpace, Op, Outcome, Program, TaskSpec};
+use crate::task::Pending;
 use machine::hardware::Hardware;
+use os::background::{Softlockup, VmstatTimer};
 use os::paths;
 use sched::access::Path;
+use sched::autogroup::Session;
 use sched::scheduler::Scheduler;
 use std::cell::Cell;
 use std::rc::Rc;
-use units::{CpuId, CpuMask, Ns, Prng};
+use units::{CpuId, CpuMask, Ns, Prng, Ps};
 
 /// A thread that the kernel runs by itself.
 struct Source {
@@ -21,21 +25,32 @@ struct Source {
     /// Between its rounds.
     period_ms: u64,
     work: Path,
+    timer: By,
+}
+
+/// What its rounds wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Wheel,
+    /// As [`VmstatTimer`] has it.
+    Vmstat,
+    /// As [`Softlockup`] has it.
+    Watchdog,
 }
 
 /// Who they are, how often, and where that is said.
 const SOURCES: &[Source] = &[
     // mm/vmstat.c: sysctl_stat_interval, one second; the work of its CPU's kworker.
-    Source { comm: "kworker", per_cpu: true, period_ms: 1_000, work: paths::VMSTAT_UPDATE },
+    Source { comm: "kworker", per_cpu: true, period_ms: 1_000, work: paths::VMSTAT_UPDATE, timer: By::Vmstat },
     // kernel/watchdog.c: sample_period, two fifths of watchdog_thresh (10 s).
-    Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG },
+    Source { comm: "watchdog", per_cpu: true, period_ms: 4_000, work: paths::WATCHDOG, timer: By::Watchdog },
     // mm/page-writeback.c: dirty_writeback_interval, five seconds.
-    Source { comm: "kworker/u", per_cpu: false, period_ms: 5_000, work: paths::WB_WORKFN },
+    Source { comm: "kworker/u", per_cpu: false, period_ms: 5_000, work: paths::WB_WORKFN, timer: By::Wheel },
     // include/linux/jbd2.h: JBD2_DEFAULT_MAX_COMMIT_AGE, five seconds; with nothing written a look.
-    Source { comm: "jbd2", per_cpu: false, period_ms: 5_000, work: paths::KJOURNALD2 },
+    Source { comm: "jbd2", per_cpu: false, period_ms: 5_000, work: paths::KJOURNALD2, timer: By::Wheel },
     // kernel/rcu/tree.c: a grace period looks for quiescent states one to three jiffies after it began; a machine with little to free has
     // some tens of them in a second (a guess).
-    Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD },
+    Source { comm: "rcu_sched", per_cpu: false, period_ms: 30, work: paths::RCU_GP_KTHREAD, timer: By::Wheel },
 ];
 
 /// For a short warm-up that stands for a long one: how many times as often as they do the threads run until it is over.
@@ -49,15 +64,26 @@ pub struct Haste {
 #[derive(Clone, Copy)]
 enum Period {
     Jiffies(u64),
+    /// The same, and until the CPU's next tick.
+    Deferrable(u64),
     Time(Ns),
 }
 
 impl Period {
-    /// All of it, or up to the end of a part of it.
-    fn sleep(self, chance: Option<&mut Prng>) -> Op {
+    /// Up to the end of a part of it.
+    fn part(self, chance: &mut Prng) -> Period {
         match self {
-            Period::Jiffies(all) => Op::ScheduleTimeout(chance.map_or(all, |chance| 1 + chance.below(all))),
-            Period::Time(all) => Op::SleepFor(chance.map_or(all, |chance| Ns(1 + chance.below(all.0)))),
+            Period::Jiffies(all) => Period::Jiffies(1 + chance.below(all)),
+            Period::Deferrable(all) => Period::Deferrable(1 + chance.below(all)),
+            Period::Time(all) => Period::Time(Ns(1 + chance.below(all.0))),
+        }
+    }
+
+    fn sleep(self) -> Op {
+        match self {
+            Period::Jiffies(jiffies) => Op::ScheduleTimeout(jiffies),
+            Period::Deferrable(jiffies) => Op::DeferrableTimeout(jiffies),
+            Period::Time(time) => Op::SleepFor(time),
         }
     }
 }
@@ -79,24 +105,51 @@ impl Program for Noise {
         if !self.works {
             return Op::Execute(self.work);
         }
-        let begun = std::mem::replace(&mut self.begun, true);
+        let mut begun = std::mem::replace(&mut self.begun, true);
         if self.haste.as_ref().is_some_and(|(over, _)| over.get()) {
             (_, self.period) = self.haste.take().expect("it is there");
-            return self.period.sleep(Some(&mut self.chance));
+            begun = false;
         }
-        self.period.sleep((!begun).then_some(&mut self.chance))
+        let sleeps = if begun { self.period } else { self.period.part(&mut self.chance) };
+        sleeps.sleep()
+    }
+}
+
+/// watchdog.c: `watchdog_hrtimer` of a CPU, where no thread sleeps for it.
+pub(crate) struct Watchdog {
+    period: Ps,
+    haste: Option<(Rc<Cell<bool>>, Ps)>,
+    chance: Prng,
+}
+
+impl Watchdog {
+    /// hrtimer_forward_now(): when it fires next that was to fire at `at`.
+    fn forward(&mut self, at: Ps, now: Ps) -> Ps {
+        if self.haste.as_ref().is_some_and(|(over, _)| over.get()) {
+            (_, self.period) = self.haste.take().expect("it is there");
+            return now + Ps(1 + self.chance.below(self.period.0));
+        }
+        at + Ps(self.period.0 * (1 + now.saturating_sub(at).0 / self.period.0))
     }
 }
 
 impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
-    /// Starts the kernel's own threads. They are there until the end, which does not wait for them.
+    /// Starts the kernel's own threads. They are there until the end, which does not wait for them. Without haste they have been there
+    /// since boot, and sleep; a benchmark that is in haste starts them, all at once as its own processes.
     pub fn start_noise(&mut self, seed: u64, haste: Option<&Haste>) {
         let nr_cpus = self.sched.nr_cpus();
         let mut number = 0;
         for source in SOURCES {
             let cpus = if source.per_cpu { nr_cpus } else { 1 };
             let all = Ns::from_ms(source.period_ms);
-            let jiffies = |time: Ns| Period::Jiffies((time.0 / self.os.tick_period().ns().0).max(1));
+            let stopper = source.timer == By::Watchdog && self.os.irq.rules.softlockup == Softlockup::Stopper;
+            let deferrable = source.timer == By::Vmstat && self.os.irq.rules.vmstat == VmstatTimer::Deferrable;
+            let jiffies = |time: Ns| {
+                let jiffies = (time.0 / self.os.tick_period().ns().0).max(1);
+                if deferrable { Period::Deferrable(jiffies) } else { Period::Jiffies(jiffies) }
+            };
+            let often = haste.map_or(1, |haste| haste.often);
+            let over = haste.map(|haste| haste.over.clone());
             let (period, haste) = match haste {
                 None => (jiffies(all), None),
                 Some(Haste { often, over }) => {
@@ -106,22 +159,77 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
             };
             for cpu in (0..cpus).map(CpuId::new) {
+                let mut chance = Prng::stream(seed, "noise", number);
+                number += 1;
+                if stopper {
+                    let haste = over.clone().map(|over| (over, all.into()));
+                    self.start_watchdog(cpu, Watchdog { period: Ns(all.0 / often).into(), haste, chance });
+                    continue;
+                }
+                let asleep = haste.is_none().then(|| period.part(&mut chance));
                 let program = Noise {
                     period,
                     haste: haste.clone(),
                     work: source.work,
-                    chance: Prng::stream(seed, "noise", number),
-                    begun: false,
-                    works: false,
+                    chance,
+                    begun: asleep.is_some(),
+                    works: asleep.is_some(),
                 };
-                number += 1;
                 let comm = match source.per_cpu {
                     true => format!("{}/{}", source.comm, cpu.index()),
                     false => source.comm.to_string(),
                 };
                 let cpus = source.per_cpu.then(|| CpuMask::single(cpu));
-                self.spawn_daemon(TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) });
+                let spec = TaskSpec { cpus, memory: AddressSpace::Kernel, ..TaskSpec::new(&comm, program) };
+                match asleep {
+                    Some(Period::Jiffies(jiffies)) => self.fork_asleep(cpu, spec, jiffies, false),
+                    Some(Period::Deferrable(jiffies)) => self.fork_asleep(cpu, spec, jiffies, true),
+                    Some(Period::Time(_)) | None => _ = self.spawn_daemon(spec),
+                }
             }
         }
+    }
+
+    /// A thread that has slept in schedule_timeout() since before the run, for so many jiffies more.
+    ///
+    /// Were they awake to begin with, every CPU would have two tasks at once and look for more over the whole machine as each goes to sleep,
+    /// which takes the cube of the number of CPUs.
+    fn fork_asleep(&mut self, cpu: CpuId, spec: TaskSpec, jiffies: u64, deferrable: bool) {
+        let task = self.beside(cpu, |sim| {
+            let task = sim.fork_task(cpu, None, spec, true).expect("an ordinary task is never refused");
+            sim.sched.set_session(cpu, task, Session::Init);
+            task
+        });
+        self.live_tasks -= 1;
+        self.context(task).pending = Pending::Unborn;
+        self.arm_timeout(cpu, task, jiffies, deferrable);
+        self.requeue(cpu);
+    }
+
+    /// `cpu`'s timer goes since before the run; they begin one after the other.
+    fn start_watchdog(&mut self, cpu: CpuId, mut watchdog: Watchdog) {
+        debug_assert_eq!(cpu.index(), self.watchdogs.len());
+        let first = Ps(1 + watchdog.chance.below(watchdog.period.0));
+        self.watchdogs.push(watchdog);
+        self.cpus[cpu].timers.set_watchdog(self.now + first);
+        self.requeue(cpu);
+    }
+
+    /// watchdog.c: watchdog_enable(): the timer of a CPU that has come back.
+    pub(crate) fn watchdog_enable(&mut self, cpu: CpuId) {
+        if let Some(watchdog) = self.watchdogs.get(cpu.index()) {
+            self.cpus[cpu].timers.set_watchdog(self.now + watchdog.period);
+            self.requeue(cpu);
+        }
+    }
+
+    /// watchdog.c: watchdog_timer_fn(): the CPU's stopper is to show that it gets its turn.
+    ///
+    /// Differs: it fires after the other timers of high resolution that are due with it.
+    pub(crate) fn watchdog_timer_fn(&mut self, cpu: CpuId, now: Ps) {
+        self.within(cpu, paths::WATCHDOG, |sim| sim.sched.stop_for_softlockup(cpu));
+        let at = self.cpus[cpu].timers.watchdog();
+        let next = self.watchdogs[cpu.index()].forward(at, now);
+        self.cpus[cpu].timers.set_watchdog(next);
     }
 }

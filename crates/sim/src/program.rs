@@ -85,6 +85,8 @@ pub enum Op {
     MightSleep,
     /// schedule_timeout() of a kernel thread, in jiffies.
     ScheduleTimeout(u64),
+    /// The same by a deferrable timer: nobody wakes an idle CPU for it, it fires with the CPU's next tick.
+    DeferrableTimeout(u64),
     /// A kernel thread executes that function.
     Execute(Path),
     /// A turn of ksoftirqd: its CPU's softirqs, or a sleep until they are raised.

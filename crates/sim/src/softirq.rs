@@ -214,7 +214,12 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         self.within(cpu, vector.action(), |sim| {
             if let Some(task) = sim.os.irq.action(cpu, vector) {
-                sim.sched.wake(cpu, task, WakeFlags::NONE);
+                let context = sim.tasks.get(task.index()).and_then(Option::as_ref);
+                if context.is_some_and(|context| matches!(context.pending, Pending::Unborn)) {
+                    sim.sched.wake_up_new_task(cpu, task);
+                } else {
+                    sim.sched.wake(cpu, task, WakeFlags::NONE);
+                }
             }
             if vector == SoftIrq::NetRx {
                 sim.os.net_rx_action(&mut sim.sched, cpu);

@@ -36,6 +36,8 @@ pub(crate) enum Pending {
     RunFor(Ps),
     SpinUntil(Ps),
     Syscall(Syscall),
+    /// It was there before the run began, asleep, and has not begun itself: a timer starts it.
+    Unborn,
     /// A long function of the kernel, of which so many pieces are left; then the operation that it belongs to
     /// ([`TaskContext::after_long`]).
     Long {
@@ -236,6 +238,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             Pending::Long { .. } => self.step_long(cpu, task),
             Pending::Dying => self.finish_exit(cpu, task),
+            Pending::Unborn => {
+                self.context(task).pending = Pending::Nothing;
+                return self.step_task(cpu, task);
+            }
             Pending::Executed => {
                 self.context(task).pending = Pending::Nothing;
                 self.os.mm_release(&mut self.sched, cpu, task);
@@ -316,8 +322,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 self.within(cpu, path, |_| ());
                 true
             }
-            Op::ScheduleTimeout(jiffies) => {
-                self.context(task).pending = Pending::Syscall(Syscall::Timeout { jiffies, armed: false });
+            Op::ScheduleTimeout(jiffies) | Op::DeferrableTimeout(jiffies) => {
+                let deferrable = matches!(op, Op::DeferrableTimeout(_));
+                self.context(task).pending = Pending::Syscall(Syscall::Timeout { jiffies, deferrable, armed: false });
                 true
             }
             other => match self.long_part(cpu, task, other) {
@@ -518,8 +525,8 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
                 }
                 self.switch(cpu, false);
             }
-            Step::Timeout { jiffies } => {
-                self.arm_timeout(cpu, task, jiffies);
+            Step::Timeout { jiffies, deferrable } => {
+                self.arm_timeout(cpu, task, jiffies, deferrable);
                 self.switch(cpu, false);
             }
             Step::Preempted => self.switch(cpu, true),
@@ -550,12 +557,17 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     }
 
     /// The same of a sleep in schedule_timeout().
-    fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64) {
+    pub(crate) fn arm_timeout(&mut self, cpu: CpuId, task: TaskId, jiffies: u64, deferrable: bool) {
         self.sleeps += 1;
         let sleep = self.sleeps;
         self.context(task).sleep = sleep;
         let at = self.timeout(cpu, jiffies);
-        self.cpus[cpu].timers.arm_wheel(at, task, sleep);
+        let timers = &mut self.cpus[cpu].timers;
+        if deferrable {
+            timers.arm_deferrable(at, task, sleep);
+        } else {
+            timers.arm_wheel(at, task, sleep);
+        }
     }
 
     /// hrtimer.c: switch_hrtimer_base(): where a timer waits that is armed on `cpu`. Not elsewhere if it would be the first there: that CPU's

@@ -119,6 +119,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             Change::CpuOnline(cpu) => {
                 self.sched.cpu_up(by, *cpu)?;
                 self.unpark_ksoftirqd(by, *cpu);
+                self.watchdog_enable(*cpu);
                 Ok(())
             }
             Change::Partitions(partitions) => self.sched.set_partitions(by, partitions),
@@ -165,6 +166,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         for timer in self.cpus[cpu].timers.leave_wheel() {
             self.cpus[to].timers.arm_wheel(timer.hard, timer.task, timer.sleep);
         }
+        for timer in self.cpus[cpu].timers.leave_deferrable() {
+            self.cpus[to].timers.arm_deferrable(timer.hard, timer.task, timer.sleep);
+        }
+        self.cpus[cpu].timers.set_watchdog(Ps::NEVER);
         self.requeue(to);
         self.migrate_irqs(cpu);
         self.hand_over_do_timer(cpu, to);

@@ -32,7 +32,11 @@ pub struct Timers {
     device: Ps,
     /// The first timeout of the timer wheel.
     wheel: Ps,
+    /// When the CPU's watchdog looks next.
+    watchdog: Ps,
     timeouts: BinaryHeap<Reverse<Timer>>,
+    /// The wheel's timeouts for which nobody interrupts: a tick looks at them, or who comes for others.
+    deferrable: BinaryHeap<Reverse<Timer>>,
     heap: BinaryHeap<Reverse<Timer>>,
     sequence: u64,
 }
@@ -45,7 +49,9 @@ impl Default for Timers {
             sched: Ps::NEVER,
             device: Ps::NEVER,
             wheel: Ps::NEVER,
+            watchdog: Ps::NEVER,
             timeouts: BinaryHeap::new(),
+            deferrable: BinaryHeap::new(),
             heap: BinaryHeap::new(),
             sequence: 0,
         }
@@ -68,7 +74,40 @@ impl Timers {
     /// When the local timer is to interrupt.
     #[inline]
     pub fn next_timer(&self) -> Ps {
-        self.sleeper.min(self.sched).min(self.wheel)
+        self.sleeper.min(self.sched).min(self.wheel).min(self.watchdog)
+    }
+
+    /// The watchdog's timer fires at `at`.
+    pub fn set_watchdog(&mut self, at: Ps) {
+        self.watchdog = at;
+        self.next = self.next_timer().min(self.device);
+    }
+
+    #[inline]
+    pub fn watchdog(&self) -> Ps {
+        self.watchdog
+    }
+
+    /// A deferrable timeout of the wheel.
+    pub fn arm_deferrable(&mut self, at: Ps, task: TaskId, sleep: u64) {
+        self.sequence += 1;
+        self.deferrable.push(Reverse(Timer { hard: at, sequence: self.sequence, soft: at, task, sleep }));
+    }
+
+    /// timer.c: run_timer_softirq(), the base of deferrable timers: the next one that is due at `now`.
+    #[inline]
+    pub fn expire_deferrable(&mut self, now: Ps) -> Option<Timer> {
+        if self.deferrable.peek()?.0.hard > now {
+            return None;
+        }
+        self.deferrable.pop().map(|timer| timer.0)
+    }
+
+    /// Takes the deferrable timeouts out.
+    pub fn leave_deferrable(&mut self) -> Vec<Timer> {
+        let mut timers: Vec<Timer> = std::mem::take(&mut self.deferrable).into_iter().map(|timer| timer.0).collect();
+        timers.sort_unstable();
+        timers
     }
 
     /// A timeout of the wheel, at a jiffy.
@@ -203,5 +242,12 @@ mod tests {
         assert_eq!(timers.expire_wheel(us(36)).map(|timer| timer.task), Some(TaskId(2)));
         assert_eq!(timers.leave_wheel().len(), 1);
         assert_eq!(timers.next(), Ps::NEVER);
+        timers.set_watchdog(us(50));
+        timers.arm_deferrable(us(45), TaskId(3), 7);
+        timers.arm_deferrable(us(44), TaskId(4), 8);
+        assert_eq!((timers.next(), timers.next_timer()), (us(50), us(50)), "nobody comes for a deferrable one");
+        assert_eq!(timers.expire_deferrable(us(43)), None);
+        assert_eq!(timers.expire_deferrable(us(50)).map(|timer| timer.task), Some(TaskId(4)));
+        assert_eq!(timers.leave_deferrable().len(), 1);
     }
 }

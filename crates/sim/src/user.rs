@@ -85,7 +85,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
             }
             // It was done when the sibling's coming or going changed its speed.
             Pending::Nothing => {}
-            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying => {
+            Pending::Syscall(_) | Pending::Long { .. } | Pending::Executed | Pending::Dying | Pending::Unborn => {
                 unreachable!("user mode is no system call")
             }
         }

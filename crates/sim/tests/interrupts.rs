@@ -539,35 +539,3 @@ fn a_timeout_within_the_next_jiffy_keeps_the_tick() {
     assert!(ticks(1) >= 49, "{}", ticks(1));
     assert!(ticks(4) < 10, "{}", ticks(4));
 }
-
-/// When CPUs left idle states.
-#[derive(Clone, Default)]
-struct Wakes(Rc<RefCell<Vec<(CpuId, Ns)>>>);
-
-impl Sink for Wakes {
-    fn event(&mut self, time: Ns, cpu: CpuId, event: &Event) {
-        if matches!(event, Event::CpuIdle { state: None }) {
-            self.0.borrow_mut().push((cpu, time));
-        }
-    }
-}
-
-#[test]
-fn noise_is_there_only_where_it_is_asked_for_and_the_same_for_the_same_seed() {
-    let run = |seed: Option<u64>| {
-        let wakes = Wakes::default();
-        let mut sim = machine(IrqRules::V4_15, IdleRules::V6_1, Some(Box::new(wakes.clone())));
-        if let Some(seed) = seed {
-            sim.start_noise(seed, None);
-        }
-        sim.spawn(CpuId(0), pinned("hog", CPU1, [Op::RunFor(Ns::from_ms(3_000))]));
-        finish(&mut sim);
-        let switches: u64 = sim.sched.rq.iter().map(|(_, rq)| rq.nr_switches).sum();
-        (wakes.0.borrow().clone(), sim.events, switches)
-    };
-    let (quiet, noisy) = (run(None), run(Some(1)));
-    assert_eq!(noisy, run(Some(1)));
-    assert_ne!(noisy.0, run(Some(2)).0);
-    // In three seconds: a hundred looks of rcu_sched, three of each CPU's kworker. Each is a switch there and one back.
-    assert!(noisy.2 > quiet.2 + 2 * 100, "{} {}", quiet.2, noisy.2);
-}

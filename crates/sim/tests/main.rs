@@ -10,6 +10,7 @@ mod locality;
 mod many;
 mod net;
 mod nohz_full;
+mod noise;
 mod numa;
 mod pipe;
 mod preempt;

@@ -8,8 +8,8 @@ use crate::topology::{Distance, Location, Topology};
 const RULE: &str = "prices of distances are in order: nothing far is nearer than what is near";
 
 /// Refuses memory that is nearer than the own, and lines and memory whose prices fall from one distance between packages to the
-/// next, or from the package's last level cache to beyond, of the distances that the machine has. What is nearer than that has
-/// the rules of [`check_near`].
+/// next, or from the package's last level cache to beyond, of the distances that the machine has; and interrupts that are sooner in another
+/// package, where there is one. What is nearer than that has the rules of [`check_near`].
 pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionError> {
     let lines = machine.topology.distances().into_iter().filter(|distance| *distance >= Distance::Llc);
     let lines = lines.map(|distance| format!("line.{}", distance.name())).collect();
@@ -17,7 +17,9 @@ pub(super) fn check_distances(machine: &Description) -> Result<(), DescriptionEr
         Distance::Same => "memory.local".to_string(),
         distance => format!("memory.{}", distance.name()),
     });
-    for names in [lines, memory.collect::<Vec<String>>()] {
+    let remote = machine.topology.distances().iter().any(|distance| matches!(distance, Distance::Remote(_)));
+    let interrupts = ["ipi.delivery", "ipi.delivery_remote"].map(String::from).into_iter().filter(|_| remote);
+    for names in [lines, memory.collect::<Vec<String>>(), interrupts.collect()] {
         let figures: Vec<&NamedFigure> =
             names.iter().filter_map(|name| machine.figures.iter().find(|named| named.name == *name)).collect();
         for pair in figures.windows(2) {
@@ -221,6 +223,16 @@ mod tests {
             )
         );
         assert!(refused("line", "remote_2", 200).contains("found line.remote_2 = 200 ns below line.remote_1 = 250 ns"));
+        let message = refused("ipi", "delivery_remote", 499);
+        let start = "own.toml:5:19: found ipi.delivery_remote = 499 ns below ipi.delivery = 500 ns (machines/ivybridge";
+        assert!(message.starts_with(start), "{message}");
+        let message = refused("ipi", "delivery", 701);
+        let start = "own.toml:5:12: found ipi.delivery = 701 ns above ipi.delivery_remote = 700 ns (machines/ivybridge";
+        assert!(message.starts_with(start), "{message}");
+        // Nobody is in another package of a machine with one.
+        let text = "name = \"own\"\nextends = \"skylake-uma-8\"\ndescription = \"d\"\n[ipi]\ndelivery = { value = 1, unit = \"us\", \
+                    source = \"s\", how = \"guess\", range = [0.5, 2] }\n";
+        parse(text, "own.toml").expect("one package");
         // Another node of the same package is nowhere on this machine.
         let text = "name = \"own\"\nextends = \"ivybridge-ex-16s\"\ndescription = \"d\"\n[memory]\npackage = { value = 1, \
                     unit = \"ns\", source = \"s\", how = \"guess\", range = [1, 9] }\n";

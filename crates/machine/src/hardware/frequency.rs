@@ -1,6 +1,6 @@
 //! Frequencies that change: what the run loop does at [`Hardware::frequency_due`], and what idle states do to clocks.
 
-use super::{Hardware, Message, Notice};
+use super::{Hardware, Notice};
 use crate::frequency::{Change, Frequency, Wish};
 use sched::access::Path;
 use sched::arch::Arch;
@@ -126,7 +126,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
         let due = self.frequency_due();
         if due != self.frequency_told {
             self.frequency_told = due;
-            self.outbox.push(Message { at: due, to: CpuId(0), notice: Notice::Frequency });
+            self.send(due, CpuId(0), Notice::Frequency);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests for disputed lines: put off in a path, answered when their time has come.
 
-use super::Hardware;
+use super::{Hardware, Message, Notice};
 use crate::lines::record::Access;
 use crate::profile::{Frame, Place};
 use sched::layout::Line;
@@ -39,6 +39,11 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(always)]
     pub fn has_put_off(&self) -> bool {
         COSTS && !self.put_off.is_empty()
+    }
+
+    /// The path that executes tells another CPU something, which arrives at `at` if nothing that it has put off stalls.
+    pub(super) fn send(&mut self, at: Ps, to: CpuId, notice: Notice) {
+        self.outbox.push(Message { at, to, notice, after: self.put_off.len() });
     }
 
     /// Hands over what the last path put off, in its order.

@@ -197,7 +197,7 @@ impl Os {
                     if ms > 0 {
                         charge(sched, cpu, paths::SCHEDULE_TIMEOUT);
                         sched.set_current_state(cpu, TaskState::Interruptible);
-                        return Step::Timeout { jiffies: self.msecs_to_jiffies(ms) };
+                        return Step::Timeout { jiffies: self.msecs_to_jiffies(ms), deferrable: false };
                     }
                 }
                 Turn::Rested => {
