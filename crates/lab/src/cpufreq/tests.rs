@@ -1,5 +1,6 @@
 mod shipped;
 mod threads;
+mod words;
 
 use super::*;
 use crate::experiment::{Draft, Purpose};
@@ -48,10 +49,11 @@ fn fact(name: &str, value: &str) -> String {
 /// What comes of a kernel and settings such as `driver=intel_pstate no_turbo=1`.
 fn chosen(lines: &str, kernel: &str, settings: &str) -> Result<Option<Policy>, String> {
     let machine = parse(&machine_text(lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
-    let written = |text: &str| Written::option("--arm", text);
+    let written =
+        |text: &str| Written::option("--arm", if text == "intel_pstate" { command_line::SETTING } else { text });
     let settings: Vec<(Written, Written)> = settings
         .split_whitespace()
-        .map(|setting| setting.split_once('=').map(|(name, value)| (written(name), written(value))))
+        .map(|setting| setting.split_once('=').map(|(name, value)| (written(name), Written::option("--arm", value))))
         .collect::<Option<_>>()
         .expect("name=value");
     let build = Build::named(kernel).expect("a kernel");
@@ -125,7 +127,7 @@ fn wrong_settings_are_named() {
     refused(&intel, "v4.15", "boost=0", "found cpufreq.boost under the driver intel_pstate; expected cpufreq.no_turbo");
     refused(&intel, "v4.5-rc1", "energy_performance_preference=power", "which v4.5-rc1 does not have");
     refused(&intel, "v4.15", "energy_performance_preference=balance", "`balance_power`, perhaps");
-    refused(&intel, "v4.15", "energy_performance_preference=256", "a whole number from 0 to 255");
+    refused(&intel, "v6.1", "energy_performance_preference=256", "a whole number from 0 to 255");
     refused(&intel, "v4.15", "scaling_setspeed=1000000", "expected cpufreq.governor=userspace beside it");
     refused(&intel, "v4.5-rc1", "driver=acpi-cpufreq governor=schedutil", "schedutil, which v4.5-rc1 does not have");
     refused(
@@ -157,6 +159,34 @@ fn what_is_set_holds() {
     let policy = chosen(&intel, "v6.12", settings).expect("fine").expect("governed");
     assert_eq!(policy.preference, Preference(255));
     assert_eq!(policy.limits, Limits { min_khz: 1_200_000, max_khz: 3_000_000, turbo: false });
+}
+
+#[test]
+fn preferences_that_a_kernel_refuses_are_refused() {
+    let (intel, amd) = (fact("driver", "intel_pstate"), fact("driver", "amd-pstate-epp"));
+    let preference = |lines: &str, kernel: &str, value: &str, more: &str| {
+        let settings = format!("energy_performance_preference={value} {more}");
+        chosen(lines, kernel, &settings).map(|policy| policy.expect("governed").preference.0)
+    };
+    for (lines, kernel) in [(&intel, "v6.1"), (&intel, "v6.12"), (&amd, "v6.12")] {
+        for value in ["power", "default"] {
+            let busy = preference(lines, kernel, value, "governor=performance").unwrap_err();
+            let found = format!("_preference = `{value}` with the governor performance, which overrides it (EBUSY)");
+            assert!(busy.contains(&found), "{kernel}: {busy}");
+        }
+        assert_eq!(preference(lines, kernel, "performance", "governor=performance"), Ok(0), "{kernel}");
+        assert_eq!(preference(lines, kernel, "power", ""), Ok(255), "{kernel}");
+    }
+    assert!(preference(&intel, "v6.1", "1", "governor=performance").unwrap_err().contains("(EBUSY)"));
+    assert_eq!(preference(&intel, "v6.1", "0", "governor=performance"), Ok(0));
+    assert_eq!(preference(&intel, "v6.1", "77", ""), Ok(77));
+    // Kernels of 4.x do not look at the governor.
+    assert_eq!(preference(&intel, "v4.15", "power", "governor=performance"), Ok(255));
+    for (lines, kernel) in [(&intel, "v4.15"), (&intel, "v4.16"), (&amd, "v6.12")] {
+        let number = preference(lines, kernel, "77", "").unwrap_err();
+        assert!(number.contains("_preference = 77, a number to the driver "), "{kernel}: {number}");
+        assert!(number.contains("(EINVAL); expected one of default, performance, "), "{kernel}: {number}");
+    }
 }
 
 /// A run of a task that rt-app describes, on that machine with `lines`, by an arm such as `v4.15,cpufreq.no_turbo=1`.

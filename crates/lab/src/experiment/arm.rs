@@ -3,7 +3,7 @@
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
 use crate::boot::{self, is_hz};
-use crate::cpufreq;
+use crate::cpufreq::{self, command_line};
 use crate::kernels::{self, Build};
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
@@ -29,6 +29,10 @@ fn bare(key: &str) -> &str {
 /// What an arm sets in cpufreq, with places.
 fn cpufreq_of(draft: &DraftArm) -> Vec<(Written, Written)> {
     let of = |setting: &DraftSetting| {
+        if setting.key.text == command_line::PARAMETER && matches!(setting.kind, None | Some(SettingKind::Parameter)) {
+            let key = Written { text: command_line::SETTING.to_string(), at: setting.key.at.clone() };
+            return Some((key, setting.value.clone()?));
+        }
         let named = setting.key.text.starts_with(CPUFREQ) && setting.kind.is_none();
         let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(SettingKind::Cpufreq))?;
         let key = Written { text: bare(&setting.key.text).to_string(), at: setting.key.at.clone() };

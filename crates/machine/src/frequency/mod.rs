@@ -37,7 +37,7 @@ pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fix
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
     AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, NoTurbo, PassiveHwp,
-    PstateIowait, PstateTarget, Sampling, StepFloor, TransitionDelay,
+    PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TransitionDelay,
 };
 
 use crate::topology::Topology;
