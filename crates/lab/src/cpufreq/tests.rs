@@ -7,6 +7,7 @@ use crate::experiment::{Draft, Purpose};
 use crate::machines::Machine;
 use crate::machines::tests::Table;
 use crate::observed::CoreFrequency;
+use crate::residency::{RunResidency, frequency_text};
 use crate::run::{Run, Wanted, run};
 use crate::setup::Setup;
 use crate::trace::{Cut, TraceFormat, Wish, trace};
@@ -235,7 +236,45 @@ fn work_done_is_work_asked_at_every_frequency() {
         for core in &run.hardware.frequencies {
             let sum: u64 = core.time.iter().map(|entry| entry.1.0).sum();
             assert_eq!(sum / 1_000, run.outcome.simulated_ns, "{arm}: frequencies of core {} sum up", core.cpu);
+            assert_eq!(core.executed.whole(), core.counters.unhalted, "{arm}: core {} executed", core.cpu);
         }
+    }
+}
+
+#[test]
+fn shares_of_frequencies_are_of_the_time_that_was_executed() {
+    // It ramps to the highest, which the clock shows while all sleep.
+    let lines = fact("driver", "intel_pstate");
+    let run = run_of(&lines, "v6.12", "\"cpus\": [0], \"loop\": 2, \"run\": 60000, \"sleep\": 500000");
+    let machine = parse(&machine_text(&lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    let text = frequency_text(&run.hardware.frequencies, &machine, true);
+    let numbers = |line: &str| -> Vec<f64> {
+        line.split_whitespace().map(|word| if word == "-" { 0.0 } else { word.parse().unwrap_or(f64::NAN) }).collect()
+    };
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}"));
+    let (head, _) = line("CPUs").split_once("  (MHz, % of the time that it executed)").expect("what it is");
+    // CPUs, busy MHz, changes; CPUs "0,4", busy MHz, changes.
+    let (mhz, row) = (&numbers(head)[4..], numbers(line("0,4")));
+    let mean: f64 = mhz.iter().zip(&row[3..]).map(|(mhz, share)| mhz * share / 100.0).sum();
+    assert!((mean - row[1]).abs() < row[1] / 100.0, "{mean} MHz by shares, {} by counters\n{text}", row[1]);
+    let at = |time: &machine::frequency::FrequencyTime| time.at(4_000_000).0 * 100 / time.whole().0;
+    let core = core(&run, 0);
+    assert!(at(&core.executed) + 10 < at(&core.time), "{} and {}", at(&core.executed), at(&core.time));
+}
+
+#[test]
+fn a_steady_clock_shows_its_frequency_to_the_kilohertz() {
+    let arm = "v6.12,cpufreq.driver=acpi-cpufreq,cpufreq.governor=powersave";
+    let setup =
+        setup_of(&fact("driver", "intel_pstate"), arm, "\"cpus\": [0], \"loop\": 3, \"run\": 33, \"sleep\": 777");
+    let run = run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
+    let machine = parse(&machine_text(&fact("driver", "intel_pstate")), "m.toml").unwrap();
+    let residency = RunResidency::of(String::new(), &setup, &machine, &run);
+    assert!(!residency.cores.is_empty());
+    for core in &residency.cores {
+        assert!([0, 800_000].contains(&core.busy_khz), "{core:?}");
+        let executed: u64 = core.frequencies.iter().filter_map(|at| at.executed_ns).sum();
+        assert!(core.frequencies.iter().all(|at| at.executed_ns.is_some()) && (executed == 0) == (core.busy_khz == 0));
     }
 }
 
