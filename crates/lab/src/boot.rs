@@ -1,5 +1,6 @@
 //! What a kernel is built and booted with beside its version: CONFIG_HZ, and the parameters of its command line.
 
+use crate::cpufreq::command_line;
 use crate::kernels::Build;
 use machine::idle::TickStop;
 use sched::profile::SleepProfile;
@@ -116,6 +117,12 @@ pub const PARAMETERS: &[Parameter] = &[
         has: |build| build.idle.tick == TickStop::Governor,
     },
     Parameter {
+        name: "intel_pstate",
+        values: command_line::WORDS,
+        meaning: "in which mode Intel's driver of cpufreq works, or that it does not, and without hardware P-states; several words joined by +",
+        has: |_| true,
+    },
+    Parameter {
         name: "cpu_dma_latency",
         values: &["0..2000000000"],
         meaning: "not of the command line: what a process holds in /dev/cpu_dma_latency, the exit latency that is allowed, in us",
@@ -155,7 +162,9 @@ impl Parameter {
     /// Those of its values that a kernel knows.
     pub fn values_of<'a>(&'a self, build: &'a Build) -> impl Iterator<Item = &'static str> + Clone + 'a {
         let no_sleep = self.name == "profile" && build.sched.sleep_profile == SleepProfile::Absent;
-        self.values.iter().copied().filter(move |&value| !(no_sleep && value == "sleep"))
+        let of_pstate = self.name == command_line::PARAMETER;
+        let absent = move |value| no_sleep && value == "sleep" || of_pstate && !command_line::has(build, value);
+        self.values.iter().copied().filter(move |&value| !absent(value))
     }
 
     /// The numbers that it takes, if it takes numbers.

@@ -1,11 +1,13 @@
 //! Which driver and governor a machine's frequencies have under a kernel, and what an arm sets in sysfs.
 //!
-//! The driver is what the arm says (`cpufreq.driver=`), else what the machine file says (`driver` in `[frequency]`); with neither,
+//! The driver is what the arm says (`cpufreq.driver=`, or `intel_pstate=` of the kernel's command line), else what the machine file says (`driver` in `[frequency]`); with neither,
 //! all CPUs run at the file's one frequency, `fixed`. The governor is what the arm says (`cpufreq.governor=`), else the machine
 //! file's, if the driver has it, else the kernel's: `powersave` under drivers with a policy of their own (`intel_pstate`,
 //! `amd-pstate-epp`), under others `ondemand` in kernels of 4.x and `schedutil` from v6.1 on.
 //!
 //! With the cost model off every CPU runs at 1 GHz, whatever is set here.
+
+pub mod command_line;
 
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, listed};
@@ -83,13 +85,22 @@ pub fn choose(
     hz: u32,
     settings: &Settings,
 ) -> Result<Option<(Model, Policy)>, Mistake> {
-    for (name, _) in settings {
+    for (name, _) in settings.iter().filter(|setting| setting.0.text != command_line::SETTING) {
         if !FILES.iter().any(|file| file.0 == name.text) {
             return Err(name.unknown("file of cpufreq", FILES.iter().map(|file| file.0)));
         }
     }
-    let Some(driver) = driver(machine, kernel, build, settings)? else { return Ok(None) };
+    check_governed(machine, settings)?;
+    let booted = command_line::chosen(machine, kernel, build, settings)?;
+    let driver = match &booted {
+        Some(booted) => Some(booted.driver),
+        None => driver(machine, kernel, build, settings)?,
+    };
+    let Some(driver) = driver else { return Ok(None) };
     let mut model = model(machine, settings)?;
+    if booted.is_some_and(|booted| booted.no_hwp) {
+        model.autonomous = None;
+    }
     model.em_cpufreq_update_efficiencies(machine.topology(), build.sched.wake.energy);
     if driver == Driver::AmdPstateEpp {
         // The same hardware obeys under other drivers.
@@ -111,6 +122,24 @@ pub fn value<'a>(settings: &'a Settings, name: &str) -> Option<&'a Written> {
 fn place(settings: &Settings, name: &str, machine: &Description) -> machine::topology::Location {
     let of_file = || machine::topology::Location::of(&format!("{}, [frequency]", machine.name()));
     value(settings, name).map_or_else(of_file, |written| written.at.clone())
+}
+
+/// Refuses settings of a guest that sees no frequencies.
+fn check_governed(machine: &Description, settings: &Settings) -> Result<(), Mistake> {
+    match settings.first() {
+        Some((name, value)) if machine.host_governs_frequencies() => {
+            let what = match name.text.as_str() {
+                command_line::SETTING => format!("{}{}", name.text, value.text),
+                _ => format!("cpufreq.{} = {}", name.text, value.quoted()),
+            };
+            let found = format!(
+                "{what} on {}, a guest that does not see its host's frequencies (`governed_by`)",
+                machine.name()
+            );
+            Err(name.mistake(found, "a machine whose kernel governs them"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn driver(machine: &Description, kernel: &str, build: &Build, settings: &Settings) -> Result<Option<Driver>, Mistake> {
@@ -196,6 +225,35 @@ fn governor(
     }
 }
 
+/// intel_pstate.c: store_energy_performance_preference(), intel_pstate_set_energy_pref_index(); amd-pstate.c: the same of amd-pstate-epp,
+/// which takes no numbers.
+fn preference(value: &Written, policy: &Policy, kernel: &str) -> Result<Preference, Mistake> {
+    const WHAT: &str = "cpufreq.energy_performance_preference";
+    let names = || Preference::NAMES.iter().map(|known| known.0);
+    let of_amd = policy.driver == Driver::AmdPstateEpp;
+    let preference = match Preference::from_name(&value.text) {
+        Some(preference) => preference,
+        None if !value.text.starts_with(|c: char| c.is_ascii_digit()) => {
+            return Err(value.unknown("preference", names()));
+        }
+        None if of_amd || !policy.rules.preference_numbers => {
+            let found = format!(
+                "{WHAT} = {}, a number to the driver {} of {kernel} (EINVAL)",
+                value.text,
+                policy.driver.name()
+            );
+            return Err(value.mistake(found, format!("one of {}", listed(names()))));
+        }
+        None => Preference(value.whole(WHAT, 0, 255)? as u8),
+    };
+    let checks = of_amd || policy.rules.preference_numbers;
+    if checks && preference.0 > 0 && policy.governor == Governor::Performance {
+        let found = format!("{WHAT} = {} with the governor performance, which overrides it (EBUSY)", value.quoted());
+        return Err(value.mistake(found, "performance, or cpufreq.governor=powersave beside it"));
+    }
+    Ok(preference)
+}
+
 /// Sets what is neither driver nor governor.
 struct Setter<'a> {
     model: &'a Model,
@@ -266,18 +324,13 @@ impl Setter<'_> {
                     return Err(name.mistake(found, "a later kernel"));
                 }
                 if !policy.is_autonomous() {
-                    let found = format!("{what} under the driver {}, where governors choose", policy.driver.name());
+                    let who = if policy.driver.is_active() { "the driver itself chooses" } else { "governors choose" };
+                    let found = format!("{what} under the driver {}, where {who}", policy.driver.name());
                     return Err(
                         name.mistake(found, "hardware that chooses by itself, under intel_pstate or amd-pstate-epp")
                     );
                 }
-                policy.preference = match Preference::from_name(&value.text) {
-                    Some(preference) => preference,
-                    None if value.text.starts_with(|c: char| c.is_ascii_digit()) => {
-                        Preference(value.whole(&what, 0, 255)? as u8)
-                    }
-                    None => return Err(value.unknown("preference", Preference::NAMES.iter().map(|known| known.0))),
-                };
+                policy.preference = preference(value, policy, self.kernel)?;
             }
             _ => {}
         }

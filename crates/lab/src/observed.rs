@@ -37,6 +37,8 @@ pub struct CoreFrequency {
     pub cpu: CpuId,
     /// Time at each frequency, busy or not.
     pub time: FrequencyTime,
+    /// Of it that in which its threads executed, of all of them together: the unhalted time of `counters`.
+    pub executed: FrequencyTime,
     /// Of all its threads together.
     pub counters: Counters,
 }
@@ -66,7 +68,9 @@ pub(crate) fn core_frequencies<const COSTS: bool>(hardware: &Hardware<COSTS>, en
             unhalted: sum.unhalted + it.unhalted,
             cycles: sum.cycles + it.cycles,
         });
-        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), counters })
+        let mut executed = FrequencyTime::default();
+        core.cpus.iter().for_each(|cpu| executed.merge(&frequency.executed(cpu, end)));
+        Some(CoreFrequency { cpu, time: frequency.time(cpu, end), executed, counters })
     };
     hardware.topology.cores().iter().filter_map(core).collect()
 }

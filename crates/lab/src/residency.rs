@@ -88,7 +88,11 @@ pub struct CoreResidency {
 #[serde(deny_unknown_fields)]
 pub struct FrequencyResidency {
     pub khz: u32,
+    /// In deep idle states too, where the clock stands at what it showed last.
     pub ns: u64,
+    /// What its threads executed meanwhile, or polled, the sum of all; absent where clocks are fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executed_ns: Option<u64>,
 }
 
 impl RunResidency {
@@ -128,10 +132,14 @@ impl RunResidency {
 }
 
 fn governed_core(core: &CoreFrequency) -> CoreResidency {
-    let at = |(khz, time): (u32, Ps)| FrequencyResidency { khz, ns: time.ns().0 };
+    let at = |(khz, time): (u32, Ps)| FrequencyResidency {
+        khz,
+        ns: time.ns().0,
+        executed_ns: Some(core.executed.at(khz).ns().0),
+    };
     CoreResidency {
         cpu: core.cpu.0.into(),
-        busy_khz: (core.busy_mhz() * 1e3).round() as u64,
+        busy_khz: core.busy_khz(),
         changes: core.time.changes(),
         frequencies: core.time.iter().map(at).collect(),
     }
@@ -143,7 +151,7 @@ fn fixed_cores(machine: &Description, costs: bool, duration: Ps) -> Vec<CoreResi
     let firsts = machine.topology().cores().iter().filter_map(|core| core.cpus.iter().next());
     let core = |cpu: CpuId| {
         let khz = khz[cpu.index()];
-        let frequencies = vec![FrequencyResidency { khz, ns: duration.ns().0 }];
+        let frequencies = vec![FrequencyResidency { khz, ns: duration.ns().0, executed_ns: None }];
         CoreResidency { cpu: cpu.0.into(), busy_khz: khz.into(), changes: 0, frequencies }
     };
     firsts.map(core).collect()
@@ -155,10 +163,11 @@ fn fixed(machine: &Description, costs: bool) -> Vec<u32> {
 }
 
 impl CoreFrequency {
-    /// The mean while it executed.
-    fn busy_mhz(&self) -> f64 {
-        // Cycles in a picosecond are millions of MHz.
-        self.counters.cycles as f64 / self.counters.unhalted.0.max(1) as f64 * 1e6
+    /// The mean while it executed, to the nearest: of frequencies and not of cycles, of which short times show no fractions.
+    fn busy_khz(&self) -> u64 {
+        let whole = u128::from(self.executed.whole().0);
+        let sum: u128 = self.executed.iter().map(|(khz, time)| u128::from(khz) * u128::from(time.0)).sum();
+        (sum + whole / 2).checked_div(whole).unwrap_or(0) as u64
     }
 }
 
@@ -167,12 +176,13 @@ fn mhz(khz: u32) -> String {
     format!("{:.0}", f64::from(khz) / 1e3)
 }
 
-/// Share of time at each frequency, by the CPUs of each core, from boot on, and how fast it was while it executed; one line where clocks are fixed.
+/// Share of the time that each core executed at each frequency, from boot on, and how fast it was then; one line where clocks are fixed.
 pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: bool) -> String {
-    let mut all: Vec<u32> = cores.iter().flat_map(|core| core.time.iter().map(|entry| entry.0)).collect();
+    let executed = cores.iter().flat_map(|core| core.executed.iter().filter(|entry| entry.1 > Ps::ZERO));
+    let mut all: Vec<u32> = executed.map(|entry| entry.0).collect();
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() {
+    if cores.is_empty() {
         return format!("\n{}\n", fixed_text(machine, costs));
     }
     let topology = machine.topology();
@@ -183,12 +193,12 @@ pub fn frequency_text(cores: &[CoreFrequency], machine: &Description, costs: boo
     for khz in &all {
         let _ = write!(text, "{:>9}", mhz(*khz));
     }
-    let _ = writeln!(text, "  (MHz, % of time)");
+    let _ = writeln!(text, "  (MHz, % of the time that it executed)");
     let rows = cores.iter().map(|core| {
-        let mut cells = format!("{:>12.0}{:>12}", core.busy_mhz(), core.time.changes());
-        let whole: u64 = core.time.iter().map(|entry| entry.1.0).sum();
+        let mut cells = format!("{:>12.0}{:>12}", core.busy_khz() as f64 / 1e3, core.time.changes());
+        let whole = core.executed.whole().0;
         for khz in &all {
-            let time = core.time.iter().find(|entry| entry.0 == *khz).map_or(0, |entry| entry.1.0);
+            let time = core.executed.at(*khz).0;
             let share = time as f64 * 100.0 / whole.max(1) as f64;
             let cell = if time == 0 { "-".to_string() } else { format!("{share:.1}") };
             let _ = write!(cells, "{cell:>9}");

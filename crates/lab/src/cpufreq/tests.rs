@@ -1,11 +1,13 @@
 mod shipped;
 mod threads;
+mod words;
 
 use super::*;
 use crate::experiment::{Draft, Purpose};
 use crate::machines::Machine;
 use crate::machines::tests::Table;
 use crate::observed::CoreFrequency;
+use crate::residency::{RunResidency, frequency_text};
 use crate::run::{Run, Wanted, run};
 use crate::setup::Setup;
 use crate::trace::{Cut, TraceFormat, Wish, trace};
@@ -48,10 +50,11 @@ fn fact(name: &str, value: &str) -> String {
 /// What comes of a kernel and settings such as `driver=intel_pstate no_turbo=1`.
 fn chosen(lines: &str, kernel: &str, settings: &str) -> Result<Option<Policy>, String> {
     let machine = parse(&machine_text(lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
-    let written = |text: &str| Written::option("--arm", text);
+    let written =
+        |text: &str| Written::option("--arm", if text == "intel_pstate" { command_line::SETTING } else { text });
     let settings: Vec<(Written, Written)> = settings
         .split_whitespace()
-        .map(|setting| setting.split_once('=').map(|(name, value)| (written(name), written(value))))
+        .map(|setting| setting.split_once('=').map(|(name, value)| (written(name), Written::option("--arm", value))))
         .collect::<Option<_>>()
         .expect("name=value");
     let build = Build::named(kernel).expect("a kernel");
@@ -125,7 +128,7 @@ fn wrong_settings_are_named() {
     refused(&intel, "v4.15", "boost=0", "found cpufreq.boost under the driver intel_pstate; expected cpufreq.no_turbo");
     refused(&intel, "v4.5-rc1", "energy_performance_preference=power", "which v4.5-rc1 does not have");
     refused(&intel, "v4.15", "energy_performance_preference=balance", "`balance_power`, perhaps");
-    refused(&intel, "v4.15", "energy_performance_preference=256", "a whole number from 0 to 255");
+    refused(&intel, "v6.1", "energy_performance_preference=256", "a whole number from 0 to 255");
     refused(&intel, "v4.15", "scaling_setspeed=1000000", "expected cpufreq.governor=userspace beside it");
     refused(&intel, "v4.5-rc1", "driver=acpi-cpufreq governor=schedutil", "schedutil, which v4.5-rc1 does not have");
     refused(
@@ -157,6 +160,34 @@ fn what_is_set_holds() {
     let policy = chosen(&intel, "v6.12", settings).expect("fine").expect("governed");
     assert_eq!(policy.preference, Preference(255));
     assert_eq!(policy.limits, Limits { min_khz: 1_200_000, max_khz: 3_000_000, turbo: false });
+}
+
+#[test]
+fn preferences_that_a_kernel_refuses_are_refused() {
+    let (intel, amd) = (fact("driver", "intel_pstate"), fact("driver", "amd-pstate-epp"));
+    let preference = |lines: &str, kernel: &str, value: &str, more: &str| {
+        let settings = format!("energy_performance_preference={value} {more}");
+        chosen(lines, kernel, &settings).map(|policy| policy.expect("governed").preference.0)
+    };
+    for (lines, kernel) in [(&intel, "v6.1"), (&intel, "v6.12"), (&amd, "v6.12")] {
+        for value in ["power", "default"] {
+            let busy = preference(lines, kernel, value, "governor=performance").unwrap_err();
+            let found = format!("_preference = `{value}` with the governor performance, which overrides it (EBUSY)");
+            assert!(busy.contains(&found), "{kernel}: {busy}");
+        }
+        assert_eq!(preference(lines, kernel, "performance", "governor=performance"), Ok(0), "{kernel}");
+        assert_eq!(preference(lines, kernel, "power", ""), Ok(255), "{kernel}");
+    }
+    assert!(preference(&intel, "v6.1", "1", "governor=performance").unwrap_err().contains("(EBUSY)"));
+    assert_eq!(preference(&intel, "v6.1", "0", "governor=performance"), Ok(0));
+    assert_eq!(preference(&intel, "v6.1", "77", ""), Ok(77));
+    // Kernels of 4.x do not look at the governor.
+    assert_eq!(preference(&intel, "v4.15", "power", "governor=performance"), Ok(255));
+    for (lines, kernel) in [(&intel, "v4.15"), (&intel, "v4.16"), (&amd, "v6.12")] {
+        let number = preference(lines, kernel, "77", "").unwrap_err();
+        assert!(number.contains("_preference = 77, a number to the driver "), "{kernel}: {number}");
+        assert!(number.contains("(EINVAL); expected one of default, performance, "), "{kernel}: {number}");
+    }
 }
 
 /// A run of a task that rt-app describes, on that machine with `lines`, by an arm such as `v4.15,cpufreq.no_turbo=1`.
@@ -205,7 +236,45 @@ fn work_done_is_work_asked_at_every_frequency() {
         for core in &run.hardware.frequencies {
             let sum: u64 = core.time.iter().map(|entry| entry.1.0).sum();
             assert_eq!(sum / 1_000, run.outcome.simulated_ns, "{arm}: frequencies of core {} sum up", core.cpu);
+            assert_eq!(core.executed.whole(), core.counters.unhalted, "{arm}: core {} executed", core.cpu);
         }
+    }
+}
+
+#[test]
+fn shares_of_frequencies_are_of_the_time_that_was_executed() {
+    // It ramps to the highest, which the clock shows while all sleep.
+    let lines = fact("driver", "intel_pstate");
+    let run = run_of(&lines, "v6.12", "\"cpus\": [0], \"loop\": 2, \"run\": 60000, \"sleep\": 500000");
+    let machine = parse(&machine_text(&lines), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+    let text = frequency_text(&run.hardware.frequencies, &machine, true);
+    let numbers = |line: &str| -> Vec<f64> {
+        line.split_whitespace().map(|word| if word == "-" { 0.0 } else { word.parse().unwrap_or(f64::NAN) }).collect()
+    };
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{text}"));
+    let (head, _) = line("CPUs").split_once("  (MHz, % of the time that it executed)").expect("what it is");
+    // CPUs, busy MHz, changes; CPUs "0,4", busy MHz, changes.
+    let (mhz, row) = (&numbers(head)[4..], numbers(line("0,4")));
+    let mean: f64 = mhz.iter().zip(&row[3..]).map(|(mhz, share)| mhz * share / 100.0).sum();
+    assert!((mean - row[1]).abs() < row[1] / 100.0, "{mean} MHz by shares, {} by counters\n{text}", row[1]);
+    let at = |time: &machine::frequency::FrequencyTime| time.at(4_000_000).0 * 100 / time.whole().0;
+    let core = core(&run, 0);
+    assert!(at(&core.executed) + 10 < at(&core.time), "{} and {}", at(&core.executed), at(&core.time));
+}
+
+#[test]
+fn a_steady_clock_shows_its_frequency_to_the_kilohertz() {
+    let arm = "v6.12,cpufreq.driver=acpi-cpufreq,cpufreq.governor=powersave";
+    let setup =
+        setup_of(&fact("driver", "intel_pstate"), arm, "\"cpus\": [0], \"loop\": 3, \"run\": 33, \"sleep\": 777");
+    let run = run(&setup, Wanted::default(), &Location::of("a test")).unwrap().expect("nobody interrupted");
+    let machine = parse(&machine_text(&fact("driver", "intel_pstate")), "m.toml").unwrap();
+    let residency = RunResidency::of(String::new(), &setup, &machine, &run);
+    assert!(!residency.cores.is_empty());
+    for core in &residency.cores {
+        assert!([0, 800_000].contains(&core.busy_khz), "{core:?}");
+        let executed: u64 = core.frequencies.iter().filter_map(|at| at.executed_ns).sum();
+        assert!(core.frequencies.iter().all(|at| at.executed_ns.is_some()) && (executed == 0) == (core.busy_khz == 0));
     }
 }
 

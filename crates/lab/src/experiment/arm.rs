@@ -3,7 +3,7 @@
 use super::draft::{DraftArm, DraftSetting, SettingKind};
 use super::isolation;
 use crate::boot::{self, is_hz};
-use crate::cpufreq;
+use crate::cpufreq::{self, command_line};
 use crate::kernels::{self, Build};
 use crate::machines::Machine;
 use crate::mistake::{Mistake, Written, listed};
@@ -32,6 +32,11 @@ fn bare<'k>(prefix: &str, key: &'k str) -> &'k str {
 /// What an arm sets of a kind whose names begin so, with places.
 fn files_of(draft: &DraftArm, kind: SettingKind, prefix: &str) -> Vec<(Written, Written)> {
     let of = |setting: &DraftSetting| {
+        let is_parameter = setting.key.text == command_line::PARAMETER && kind == SettingKind::Cpufreq;
+        if is_parameter && matches!(setting.kind, None | Some(SettingKind::Parameter)) {
+            let key = Written { text: command_line::SETTING.to_string(), at: setting.key.at.clone() };
+            return Some((key, setting.value.clone()?));
+        }
         let named = setting.key.text.starts_with(prefix) && setting.kind.is_none();
         let value = setting.value.as_ref().filter(|_| named || setting.kind == Some(kind))?;
         let key = Written { text: bare(prefix, &setting.key.text).to_string(), at: setting.key.at.clone() };

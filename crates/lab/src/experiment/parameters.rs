@@ -2,6 +2,7 @@
 
 use super::Arm;
 use crate::boot;
+use crate::cpufreq::command_line;
 use crate::kernels::Build;
 use crate::mistake::{Mistake, Written, excerpt, listed};
 use machine::idle::Governor;
@@ -19,6 +20,11 @@ impl Arm {
             "preempt" => return self.set_preempt(key, value),
             // Looked at together: see `isolation`.
             "nohz_full" | "isolcpus" => return Ok(()),
+            // What it is worth depends on the machine: see `cpufreq`.
+            command_line::PARAMETER => {
+                self.cpufreq.insert(command_line::SETTING.to_string(), value.text.clone());
+                return Ok(());
+            }
             _ => {}
         }
         self.needs(parameter, key)?;

@@ -63,7 +63,7 @@ fn a_rendered_document_has_exactly_the_keys_of_the_schema() {
     document.measured = Some(serde_json::json!({ "from": "x", "host": {}, "rows": [predicted],
         "unfinished": [{ "workload": "pipetest", "iterations": 1 }] }));
     let states = vec![StateResidency { state: "C1".into(), ns: 900, entries: 3 }];
-    let frequencies = vec![FrequencyResidency { khz: 2_000_000, ns: 1000 }];
+    let frequencies = vec![FrequencyResidency { khz: 2_000_000, ns: 1000, executed_ns: Some(100) }];
     document.residency = vec![RunResidency {
         run: "pipetest, a, iteration 1".into(),
         duration_ns: 1000,

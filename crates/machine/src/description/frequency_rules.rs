@@ -3,13 +3,14 @@
 use super::Description;
 use super::distance_rules::contradiction;
 use super::error::DescriptionError;
-use super::names::{NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE, vendors_of_driver};
+use super::names::{GOVERNED_BY, NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE, vendors_of_driver};
 use crate::topology::CpuKind;
 
 const RULE_ORDER: &str =
     "frequencies are in order: the lowest, the marked and the fixed, the highest, turbo falling with more cores";
 const RULE_POINTS: &str = "the operating points of a kind of CPU end at its highest frequency";
 const RULE_VENDOR: &str = "a driver of cpufreq is for the processors that it knows";
+const RULE_HOST: &str = "a guest whose host governs frequencies has no driver of cpufreq";
 const RULE_SIMULATED: &str = "a machine with a driver of cpufreq gives every figure that its frequencies need";
 
 /// Refuses frequencies out of order, and a driver without the figures that it needs.
@@ -44,6 +45,14 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
     }
     check_operating_points(machine)?;
     let Some(driver) = machine.facts.iter().find(|named| named.name == "frequency.driver") else { return Ok(()) };
+    if machine.host_governs_frequencies() {
+        return Err(DescriptionError {
+            at: driver.at.clone(),
+            found: format!("the driver {} beside {GOVERNED_BY} = host", driver.fact.value),
+            expected: "one of the two".to_string(),
+            rule: RULE_HOST.to_string(),
+        });
+    }
     let vendors = vendors_of_driver(&driver.fact.value);
     if let Some(vendor) = machine.vendor().filter(|vendor| !vendors.contains(vendor)) {
         return Err(DescriptionError {
@@ -123,6 +132,38 @@ mod tests {
         format!(
             "{name} = {{ value = {value}, unit = \"{unit}\", range = [{value}, {value}], how = \"guess\", source = \"made up\" }}\n"
         )
+    }
+
+    #[test]
+    fn periods_are_long_enough_to_come_to_an_end() {
+        for (name, value, unit, least) in [
+            ("hwp_window", "0", "ms", "from 0.01 to 1000 ms"),
+            ("hwp_window", "9.999", "us", "from 10 to 1000000 us"),
+            ("hwp_ramp", "0", "ms", "from 0.001 to 1000 ms"),
+        ] {
+            let error = refused(&with(&figure(name, value, unit)));
+            assert!(error.contains(&format!("found the value {value} {unit}; expected {least} (rule: ")), "{error}");
+        }
+        // A range is where `sensitivity` goes.
+        let low = figure("hwp_window", "1", "ms").replace("[1,", "[0,");
+        assert!(refused(&with(&low)).contains("expected from 0.01 to 1000 ms"), "{low}");
+        parse(&with(&(figure("hwp_window", "10", "us") + &figure("hwp_ramp", "1", "us"))), "m.toml")
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn a_guest_has_no_driver_where_its_host_governs() {
+        let fact = |name: &str, value: &str| {
+            format!("{name} = {{ value = \"{value}\", how = \"guess\", source = \"made up\" }}\n")
+        };
+        let both = refused(&with(&(fact("governed_by", "host") + &fact("driver", "intel_pstate"))));
+        assert!(
+            both.contains("found the driver intel_pstate beside frequency.governed_by = host; expected one of"),
+            "{both}"
+        );
+        let guest = parse(&with(&fact("governed_by", "host")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        let kernel = parse(&with(&fact("governed_by", "kernel")), "m.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!([guest, kernel].map(|machine| machine.host_governs_frequencies()), [true, false]);
     }
 
     fn refused(text: &str) -> String {

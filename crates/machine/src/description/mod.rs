@@ -316,6 +316,11 @@ impl Description {
         }
     }
 
+    /// Frequencies are those of a host, of which this guest sees nothing.
+    pub fn host_governs_frequencies(&self) -> bool {
+        self.fact(names::GOVERNED_BY).is_some_and(|fact| fact.value == names::HOST)
+    }
+
     pub fn base_hertz(&self) -> u64 {
         self.required("frequency.base").hertz()
     }

@@ -19,6 +19,9 @@ const SECOND: u64 = 1_000_000_000_000;
 const TIME: (u64, u64) = (0, SECOND);
 /// No slower than 100 MB/s: what thousands of CPUs wait for each other is then a time that all sums hold.
 const MEMORY: (u64, u64) = (1, 10_240_000);
+const MICROSECOND: u64 = 1_000_000;
+/// A period after which hardware looks again: each is an event, and of a period of nothing there is no next one.
+const PERIOD: (u64, u64) = (10 * MICROSECOND, SECOND);
 const CYCLES: (u64, u64) = (0, 1_000_000_000);
 const HERTZ: (u64, u64) = (1_000_000, 20_000_000_000);
 const BYTES: (u64, u64) = (1, 1 << 40);
@@ -65,10 +68,10 @@ keys! {
     "frequency.hold_off" optional Time TIME, "the least time between two changes of one clock";
     "frequency.declared_latency" optional Time TIME, "what firmware tells governors that a change takes";
     "frequency.turbo_exit_latency" optional Time TIME, "a core whose idle state declares at least this exit latency counts as inactive for turbo";
-    "frequency.hwp_window" optional Time TIME, "over so long hardware that chooses by itself looks at how busy a CPU was";
+    "frequency.hwp_window" optional Time PERIOD, "over so long hardware that chooses by itself looks at how busy a CPU was";
     "frequency.hwp_history" optional Time TIME, "how long what it saw counts: the time constant of a moving mean, where it is longer than one window";
     "frequency.hwp_efficient" optional Frequency HERTZ, "where such hardware works most efficiently: it chooses no lower frequency by itself, where not given down to the lowest";
-    "frequency.hwp_ramp" optional Time TIME, "how long such hardware takes from the lowest to the highest frequency under full load";
+    "frequency.hwp_ramp" optional Time (MICROSECOND, SECOND), "how long such hardware takes from the lowest to the highest frequency under full load";
     "frequency.hwp_target" optional Ratio (1, 1_000), "the share of time for which such hardware lets a CPU be busy, at the preference balance_performance";
     "frequency.fixed" required Frequency HERTZ, "what all CPUs run at while frequency is not simulated";
     "smt.speed" required Ratio (1, 1_000), "speed of a thread that computes beside one that computes, as a share of its speed alone";
@@ -238,6 +241,10 @@ pub fn vendors_of_driver(name: &str) -> &'static [&'static str] {
     DRIVERS.iter().find(|(driver, _)| *driver == name).map_or(&[], |(_, vendors)| vendors)
 }
 
+/// Who governs frequencies.
+pub(super) const GOVERNED_BY: &str = "frequency.governed_by";
+pub(super) const HOST: &str = "host";
+
 /// AMD's processors from Zen 1 on.
 pub(super) const AMD_ZEN: &str = "amd-zen";
 /// amd.c: init_amd_zen_common().
@@ -258,6 +265,11 @@ pub const OPTIONAL_FACTS: &[(&str, &[&str], &str)] = &[
             "cpufreq-dt",
         ],
         "cpufreq's driver on this machine: with it frequencies are simulated, without it all CPUs run at `fixed`",
+    ),
+    (
+        GOVERNED_BY,
+        &["kernel", HOST],
+        "whose business frequencies are: the kernel's, as they are where nothing is said, or those of a host, of whose clocks this guest sees nothing, so that no driver of cpufreq finds any",
     ),
     (
         "frequency.governor",

@@ -51,11 +51,11 @@ impl Clock {
         clock.counters
     }
 
-    /// It ran at `khz` until `now`.
-    pub fn advance(&mut self, now: Ps, khz: u32) {
+    /// It ran at `khz` until `now`: for so long, since it was asked last.
+    pub fn advance(&mut self, now: Ps, khz: u32) -> Ps {
         let time = now.saturating_sub(self.counted);
         if self.halted || time == Ps::ZERO {
-            return;
+            return Ps::ZERO;
         }
         self.counted = now;
         self.counters.unhalted += time;
@@ -64,6 +64,7 @@ impl Clock {
         let parts = time.0 % CYCLE * khz + self.part;
         self.counters.cycles += ms * khz + parts / CYCLE;
         self.part = parts % CYCLE;
+        time
     }
 
     pub fn idles(&mut self, now: Ps) {
@@ -90,9 +91,16 @@ impl Clock {
         self.idle_since = None;
     }
 
-    pub fn stop(&mut self, now: Ps, khz: u32) {
-        self.advance(now, khz);
+    /// As [`Clock::advance`], and it halts.
+    pub fn stop(&mut self, now: Ps, khz: u32) -> Ps {
+        let time = self.advance(now, khz);
         self.halted = true;
+        time
+    }
+
+    /// For how long it has run since it was asked last.
+    pub fn since_counted(mut self, now: Ps) -> Ps {
+        self.advance(now, 0)
     }
 
     pub fn halted(&self) -> bool {
@@ -119,6 +127,16 @@ impl FrequencyTime {
         self.by_khz.iter().copied()
     }
 
+    /// That at one of them.
+    pub fn at(&self, khz: u32) -> Ps {
+        self.iter().find(|entry| entry.0 == khz).map_or(Ps::ZERO, |entry| entry.1)
+    }
+
+    /// That at all of them.
+    pub fn whole(&self) -> Ps {
+        self.iter().fold(Ps::ZERO, |sum, entry| sum + entry.1)
+    }
+
     /// How often the frequency changed.
     pub fn changes(&self) -> u64 {
         self.changes.saturating_sub(1)
@@ -126,6 +144,11 @@ impl FrequencyTime {
 
     pub fn add(&mut self, khz: u32, time: Ps) {
         self.changes += 1;
+        self.count(khz, time);
+    }
+
+    /// Time at a frequency, which is no change to it.
+    pub fn count(&mut self, khz: u32, time: Ps) {
         let place = self.by_khz.partition_point(|entry| entry.0 < khz);
         match self.by_khz.get_mut(place) {
             Some(entry) if entry.0 == khz => entry.1 += time,
@@ -135,8 +158,7 @@ impl FrequencyTime {
 
     /// The sum with another's.
     pub fn merge(&mut self, other: &FrequencyTime) {
-        let changes = self.changes + other.changes;
-        other.iter().for_each(|(khz, time)| self.add(khz, time));
-        self.changes = changes;
+        self.changes += other.changes;
+        other.iter().for_each(|(khz, time)| self.count(khz, time));
     }
 }

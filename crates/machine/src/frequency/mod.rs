@@ -38,7 +38,7 @@ pub use model::{Autonomous, Band, FullSpeed, Model, OperatingPoint, Sharing, fix
 pub use policy::{Driver, Governor, Limits, Policy, Preference, Relation};
 pub use rules::{
     AcpiBoost, AtLimit, CppcDelay, CppcSwitch, DeferredSteps, FrequencyRules, LongSleep, NoTurbo, PassiveHwp,
-    PstateIowait, PstateTarget, Sampling, StepFloor, TransitionDelay,
+    PstateIowait, PstateStart, PstateTarget, Sampling, StepFloor, TransitionDelay,
 };
 
 use crate::topology::Topology;
@@ -111,6 +111,8 @@ struct Cpu {
     /// Not in an idle state that is deep enough to lose its vote.
     awake: bool,
     clock: Clock,
+    /// How long it executed at which frequency, as far as its clock has counted.
+    executed: FrequencyTime,
     /// The policy that it is in.
     policy: usize,
     pstate: intel_pstate::CpuData,
@@ -207,6 +209,7 @@ impl Cpu {
             vote,
             awake: true,
             clock: Clock::default(),
+            executed: FrequencyTime::default(),
             policy,
             pstate: Default::default(),
             dbs: Default::default(),
@@ -328,6 +331,14 @@ impl Frequency {
         time
     }
 
+    /// Time that `cpu` executed, polling or not, at each frequency, up to `now`: all of its unhalted time.
+    pub fn executed(&self, cpu: CpuId, now: Ps) -> FrequencyTime {
+        let this = &self.cpus[cpu.index()];
+        let mut executed = this.executed.clone();
+        executed.count(self.khz(cpu), this.clock.since_counted(now));
+        executed
+    }
+
     /// The counters of `cpu`, up to `now`.
     pub fn counters(&self, cpu: CpuId, now: Ps) -> Counters {
         self.cpus[cpu.index()].clock.read(now, self.khz(cpu))
@@ -373,7 +384,8 @@ impl Frequency {
     pub fn apply(&mut self, change: Change, at: Ps) {
         let domain = &mut self.domains[change.domain];
         for cpu in &domain.cpus {
-            self.cpus[cpu.index()].clock.advance(at, domain.khz);
+            let this = &mut self.cpus[cpu.index()];
+            this.executed.count(domain.khz, this.clock.advance(at, domain.khz));
         }
         domain.time.add(domain.khz, at.saturating_sub(domain.changed));
         (domain.khz, domain.changed) = (change.khz, at);
@@ -456,7 +468,7 @@ impl Frequency {
     pub fn halt(&mut self, cpu: CpuId, now: Ps, deep: bool) {
         let khz = self.khz(cpu);
         let this = &mut self.cpus[cpu.index()];
-        this.clock.stop(now, khz);
+        this.executed.count(khz, this.clock.stop(now, khz));
         if deep {
             this.awake = false;
             let (domain, package, core, kind) = (this.domain, this.package, this.core, this.kind);

@@ -111,6 +111,14 @@ behaviour! {
 }
 
 behaviour! {
+    /// In which mode Intel's driver starts where hardware P-states are absent or `intel_pstate=no_hwp`, and no other word says which.
+    pub enum PstateStart = "frequency.intel_pstate_start" {
+        Active = "active", since "v3.9", commit "", "active, as intel_pstate; `intel_pstate=active` is no word yet";
+        Passive = "passive", since "v6.1", commit "", "passive, as intel_cpufreq (after v4.16, by v6.1)";
+    }
+}
+
+behaviour! {
     /// What `no_turbo` does to the highest frequency of a policy of Intel's drivers (`cpuinfo_max_freq`).
     pub enum NoTurbo = "frequency.no_turbo" {
         Stays = "stays", since "v3.9", commit "", "it stays what turbo reaches: governors reckon with it, and what they ask for is bounded";
@@ -133,6 +141,7 @@ pub struct FrequencyRules {
     pub cppc_delay: CppcDelay,
     pub acpi_boost: AcpiBoost,
     pub passive_hwp: PassiveHwp,
+    pub pstate_start: PstateStart,
     pub no_turbo: NoTurbo,
     pub drivers: &'static [Driver],
     pub governors: &'static [Governor],
@@ -141,6 +150,8 @@ pub struct FrequencyRules {
     pub default_governor: Governor,
     /// `energy_performance_preference` is a file.
     pub preference: bool,
+    /// Of intel_pstate it takes numbers, and refuses what the policy `performance` would override.
+    pub preference_numbers: bool,
     /// `hwp_dynamic_boost` is one.
     pub hwp_boost: bool,
 }
@@ -160,6 +171,7 @@ impl FrequencyRules {
         cppc_delay: CppcDelay::AsOthers,
         acpi_boost: AcpiBoost::Entry,
         passive_hwp: PassiveHwp::Without,
+        pstate_start: PstateStart::Active,
         no_turbo: NoTurbo::Stays,
         drivers: &[Driver::AcpiCpufreq, Driver::IntelPstate, Driver::CpufreqDt],
         governors: &[
@@ -171,6 +183,7 @@ impl FrequencyRules {
         ],
         default_governor: Governor::Ondemand,
         preference: false,
+        preference_numbers: false,
         hwp_boost: false,
     };
 
@@ -199,9 +212,11 @@ impl FrequencyRules {
         step_floor: StepFloor::Lowest,
         at_limit: AtLimit::Asks,
         hwp_boost: true,
+        preference_numbers: true,
         cppc_switch: CppcSwitch::Fast,
         acpi_boost: AcpiBoost::Told,
         passive_hwp: PassiveHwp::With,
+        pstate_start: PstateStart::Passive,
         drivers: &[
             Driver::AcpiCpufreq,
             Driver::IntelPstate,
@@ -224,7 +239,7 @@ impl FrequencyRules {
     };
 
     /// Every behaviour, as this kernel has it.
-    pub fn settings(&self) -> [sched::versions::Setting; 13] {
+    pub fn settings(&self) -> [sched::versions::Setting; 14] {
         [
             self.sampling.setting(),
             self.pstate.setting(),
@@ -238,6 +253,7 @@ impl FrequencyRules {
             self.cppc_delay.setting(),
             self.acpi_boost.setting(),
             self.passive_hwp.setting(),
+            self.pstate_start.setting(),
             self.no_turbo.setting(),
         ]
     }
@@ -257,6 +273,7 @@ impl FrequencyRules {
             CppcDelay::KEY => self.cppc_delay.switch(value),
             AcpiBoost::KEY => self.acpi_boost.switch(value),
             PassiveHwp::KEY => self.passive_hwp.switch(value),
+            PstateStart::KEY => self.pstate_start.switch(value),
             NoTurbo::KEY => self.no_turbo.switch(value),
             _ => sched::versions::Switched::UnknownKey,
         }
