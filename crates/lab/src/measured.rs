@@ -515,8 +515,9 @@ pub(crate) mod tests {
         long.iter_mut().for_each(|row| row.predictions[0].arm = "a".repeat(60));
         let text = measured.text(&long, &[]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].ends_with(&format!("  {}  difference", "a".repeat(60))), "{text}");
-        assert_eq!(lines[1].len(), lines[2].len(), "{text}");
+        assert!(lines[1].starts_with("measured while others used up to 1.2% of the CPUs"), "{text}");
+        assert!(lines[2].ends_with(&format!("  {}  difference", "a".repeat(60))), "{text}");
+        assert_eq!(lines[2].len(), lines[3].len(), "{text}");
         // Nothing was measured, which is a measurement.
         for record in measured.records.iter_mut().filter(|it| same(&it.workload, &experiment.tables[0].workload(0))) {
             record.outcome.samples = vec![vec![0]];
@@ -524,7 +525,7 @@ pub(crate) mod tests {
         let rows = measured.rows(&experiment, &|job| Some(if job.point == 0 { &one } else { &two }));
         assert_eq!((rows.len(), rows[0].measured, rows[0].predictions[0].difference_percent), (2, 0.0, None));
         let text = measured.text(&rows, &[]);
-        let zero = text.lines().nth(2).expect("the first row");
+        let zero = text.lines().nth(3).expect("the first row");
         assert!(zero.contains(" 0.0000 .. 0.0000 (2) ") && zero.ends_with("1.0000           -"), "{text}");
         // A run that is missing leaves its row out.
         let rows = measured.rows(&experiment, &|job| (job.point == 0).then_some(&one));
