@@ -51,7 +51,8 @@ fn real_runs_are_reported_stored_and_predicted() {
     let said = run_well(&place, &arguments);
     let predicted =
         said.stdout.split("predicted against measured (").nth(1).unwrap_or_else(|| panic!("{}", said.stdout));
-    let rows: Vec<&str> = predicted.lines().skip(2).collect();
+    // Below the place, what was in the way, and the heads.
+    let rows: Vec<&str> = predicted.lines().skip(3).collect();
     assert_eq!(rows.len(), 18, "{predicted}");
     assert!(rows.iter().all(|row| row.ends_with('%')), "{predicted}");
     arguments.extend(["--format", "json"]);
@@ -162,5 +163,5 @@ fn workers_of_schbench_are_measured_as_they_are_simulated() {
     let compare = ["compare", "--machine", "core-i7-3770", "--arm", "v6.12", "--iterations", "1", "--measured", "real"];
     let said = run_well(&place, &[&compare[..], &["--workload", &workloads[0], "--workload", &workloads[1]]].concat());
     let predicted = said.stdout.split("predicted against measured (").nth(1).expect("predictions");
-    assert_eq!(predicted.lines().skip(2).filter(|row| row.ends_with('%')).count(), 8 + 3, "{predicted}");
+    assert_eq!(predicted.lines().skip(3).filter(|row| row.ends_with('%')).count(), 8 + 3, "{predicted}");
 }
