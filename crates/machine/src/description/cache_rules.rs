@@ -36,7 +36,25 @@ pub(super) fn take_told_sizes(machine: &mut Description, at: &Location, depth: u
     }
 }
 
-/// Refuses lines and sizes that no processor has.
+/// Lets borrowed sizes give way to those that a topology tells, so that no cache is larger than the one below it.
+pub(super) fn fit_borrowed(figures: &mut [NamedFigure], topology: &Topology) {
+    let told = told(topology).map(|(_, bytes)| bytes.is_some());
+    let place = SIZES.map(|name| figures.iter().position(|named| named.name == name));
+    let [Some(l1d), Some(l2), Some(llc)] = place else { return };
+    let places = [l1d, l2, llc];
+    let mut fit = |level: usize, bound: u64, by: fn(u64, u64) -> u64| {
+        let figure = &mut figures[places[level]].figure;
+        if !told[level] {
+            figure.value = by(figure.value, bound);
+            figure.range = (figure.range.0.min(figure.value), figure.range.1.max(figure.value));
+        }
+        by(figure.value, bound)
+    };
+    (0..SIZES.len()).rev().fold(u64::MAX, |most, level| fit(level, most, u64::min));
+    (0..SIZES.len()).fold(0, |least, level| fit(level, least, u64::max));
+}
+
+/// Refuses lines and sizes that no processor has. What a topology tells of two caches holds, whatever it is.
 pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError> {
     let named = |name: &str| machine.figures.iter().find(|named| named.name == name);
     let wrong = |of: &NamedFigure, expected: String, rule: &str| {
@@ -47,9 +65,12 @@ pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError
     if let Some(line) = line.filter(|line| !line.figure.bytes().is_power_of_two()) {
         return wrong(line, "64 B, perhaps".to_string(), RULE_LINE);
     }
-    for pair in SIZES.windows(2) {
-        let (Some(inner), Some(outer)) = (named(pair[0]), named(pair[1])) else { continue };
-        if inner.figure.bytes() > outer.figure.bytes() {
+    let told = told(&machine.topology);
+    for pair in told.windows(2) {
+        let (Some(inner), Some(outer)) = (named(pair[0].0), named(pair[1].0)) else { continue };
+        let both_told =
+            [(inner, pair[0].1), (outer, pair[1].1)].iter().all(|(of, told)| *told == Some(of.figure.value));
+        if inner.figure.bytes() > outer.figure.bytes() && !both_told {
             // The one that the nearer file gives is the one to change.
             let (of, than, other) =
                 if outer.depth < inner.depth { (outer, "at least", inner) } else { (inner, "at most", outer) };
@@ -65,7 +86,8 @@ pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError
 
 #[cfg(test)]
 mod tests {
-    use super::super::{builtin, parse};
+    use super::super::{How, builtin, for_topology, parse};
+    use crate::topology::{Numbering, from_synthetic};
 
     fn own(rest: &str) -> Result<crate::description::Description, String> {
         let text = format!("name = \"own\"\nextends = \"xeon-e5-2670v3-2s\"\ndescription = \"Ours.\"\n{rest}");
@@ -97,6 +119,21 @@ mod tests {
             let again = parse(&machine.to_toml(), name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(machine.llc_bytes(), again.llc_bytes(), "{name}");
         }
+    }
+
+    #[test]
+    fn borrowed_sizes_give_way_to_those_that_a_topology_tells() {
+        let sizes = |text: &str| {
+            let topology = from_synthetic(text, "t", Numbering::AsListed).expect("a topology");
+            let machine = for_topology("mine", topology, "hearsay", How::Guess);
+            let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+            super::SIZES.map(|name| again.figure(name).expect("it is required").bytes() >> 10)
+        };
+        assert_eq!(sizes("core:4 pu:2"), [32, 256, 8192]);
+        assert_eq!(sizes("l3:1(size=100KiB) core:4 pu:2"), [32, 100, 100]);
+        assert_eq!(sizes("l3:1(size=16KiB) core:4 pu:2"), [16, 16, 16]);
+        assert_eq!(sizes("l3:1 l2:4(size=16MiB) core:1 pu:2"), [32, 16384, 16384]);
+        assert_eq!(sizes("l3:1(size=1MiB) l2:4(size=2MiB) core:1 pu:2"), [32, 2048, 1024], "as told");
     }
 
     #[test]

@@ -232,7 +232,8 @@ impl Description {
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
         // These were told of the machine's own CPUs and of no others.
         let taken = self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed);
-        let figures = distances.chain(taken).collect();
+        let mut figures: Vec<NamedFigure> = distances.chain(taken).collect();
+        cache_rules::fit_borrowed(&mut figures, &topology);
         let mut machine = Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: told_by.clone(),
