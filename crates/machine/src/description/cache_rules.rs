@@ -65,11 +65,9 @@ pub(super) fn check_caches(machine: &Description) -> Result<(), DescriptionError
     if let Some(line) = line.filter(|line| !line.figure.bytes().is_power_of_two()) {
         return wrong(line, "64 B, perhaps".to_string(), RULE_LINE);
     }
-    let told = told(&machine.topology);
-    for pair in told.windows(2) {
-        let (Some(inner), Some(outer)) = (named(pair[0].0), named(pair[1].0)) else { continue };
-        let both_told =
-            [(inner, pair[0].1), (outer, pair[1].1)].iter().all(|(of, told)| *told == Some(of.figure.value));
+    for pair in SIZES.windows(2) {
+        let (Some(inner), Some(outer)) = (named(pair[0]), named(pair[1])) else { continue };
+        let both_told = [inner, outer].iter().all(|of| of.figure.source == machine.topology_fact.source);
         if inner.figure.bytes() > outer.figure.bytes() && !both_told {
             // The one that the nearer file gives is the one to change.
             let (of, than, other) =
@@ -159,5 +157,26 @@ mod tests {
         );
         let told = refused(&TOPOLOGY.replace("64MiB", "64KiB"));
         assert!(told.starts_with("own.toml:") && told.contains("expected at least cache.l2_size"), "{told}");
+    }
+
+    #[test]
+    fn caches_that_cut_what_they_belong_to() {
+        let listed = |caches: &str| {
+            let lists = "cpus = 4\ncores = [\"0-1\", \"2-3\"]\npackages = [\"0-1\", \"2-3\"]\n";
+            own(&format!("[topology]\n{lists}{caches}\nhow = \"guess\"\nsource = \"s\"\n"))
+        };
+        let level =
+            |level: u8, cpus: &str| format!("caches = [{{ level = {level}, kind = \"unified\", cpus = [{cpus}] }}]");
+        assert!(listed(&level(3, "\"0-1\", \"2-3\"")).is_ok());
+        let spans = listed(&level(3, "\"0-3\"")).expect_err("two packages");
+        assert!(
+            spans.starts_with("own.toml:8:")
+                && spans.contains(
+                    "found a level-3 cache of CPUs 0 and 2, of two packages; expected a cache of CPUs of one package"
+                ),
+            "{spans}"
+        );
+        let cuts = listed(&level(2, "\"0\", \"2-3\"")).expect_err("half a core");
+        assert!(cuts.starts_with("own.toml:8:") && cuts.contains("found a level-2 cache of CPU 0 without CPU 1, a thread of its core; expected a cache of whole cores"), "{cuts}");
     }
 }

@@ -320,41 +320,44 @@ impl Draft {
         Ok(())
     }
 
-    /// That no cache of data has a part of a core, or CPUs of several packages.
+    /// That no cache of data has a part of a core, or CPUs of several packages. One that a machine tells (hypervisors do) is left out.
     fn require_whole_caches(
         &mut self,
         cores: &[CpuMask],
         package_of: &[u16],
         core_of: &[u16],
     ) -> Result<(), TopologyError> {
-        let mut notices = Vec::new();
-        for cache in self.caches.iter().filter(|cache| cache.kind != CacheKind::Instruction) {
-            let Some(first) = cache.cpus.first() else { continue };
+        let whole = |cache: &DraftCache| -> Result<(), (String, &str)> {
+            let Some(first) = cache.cpus.first() else { return Ok(()) };
             let number = |cpu: CpuId| self.numbers[cpu.index()];
-            let elsewhere = cache.cpus.iter().find(|cpu| package_of[cpu.index()] != package_of[first.index()]);
-            let missing =
-                |cpu: CpuId| cores[usize::from(core_of[cpu.index()])].iter().find(|&it| !cache.cpus.contains(it));
-            let cut = || cache.cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?)));
-            let (found, expected) = match (elsewhere, cut()) {
-                (Some(other), _) => {
-                    (format!("CPUs {} and {} of two packages", number(first), number(other)), "CPUs of one package")
-                }
-                (None, Some((cpu, other))) => {
-                    (format!("CPU {} without CPU {}, a thread of its core", number(cpu), number(other)), "whole cores")
-                }
-                (None, None) => continue,
-            };
-            let level = cache.level;
-            if self.by_hand {
-                let found = format!("a level-{level} cache of {found}");
-                return Err(TopologyError::new(cache.at.clone(), found, format!("a cache of {expected}")));
+            if let Some(other) = cache.cpus.iter().find(|cpu| package_of[cpu.index()] != package_of[first.index()]) {
+                let found = format!("CPUs {} and {}, of two packages", number(first), number(other));
+                return Err((found, "CPUs of one package"));
             }
-            let notice =
-                format!("a level-{level} cache is told to be of {found}: caches of data are of {expected} here");
-            if !notices.contains(&notice) {
-                notices.push(notice);
+            let core = |cpu: CpuId| &cores[usize::from(core_of[cpu.index()])];
+            let missing = |cpu: CpuId| core(cpu).iter().find(|&other| !cache.cpus.contains(other));
+            match cache.cpus.iter().find_map(|cpu| Some((cpu, missing(cpu)?))) {
+                None => Ok(()),
+                Some((cpu, other)) => Err((
+                    format!("CPU {} without CPU {}, a thread of its core", number(cpu), number(other)),
+                    "whole cores",
+                )),
+            }
+        };
+        let (mut kept, mut notices) = (Vec::new(), Vec::new());
+        for cache in &self.caches {
+            match whole(cache) {
+                Err((found, expected)) if cache.kind != CacheKind::Instruction => {
+                    let found = format!("a level-{} cache of {found}", cache.level);
+                    if self.by_hand {
+                        return Err(TopologyError::new(cache.at.clone(), found, format!("a cache of {expected}")));
+                    }
+                    notices.push(format!("{found}, is left out"));
+                }
+                _ => kept.push(cache.clone()),
             }
         }
+        self.caches = kept;
         self.notices.extend(notices);
         Ok(())
     }

@@ -561,3 +561,15 @@ fn bad_sysfs_trees_name_the_file() {
          expected a core inside one of the NUMA nodes"
     );
 }
+
+/// Hypervisors tell such caches: each virtual CPU a package, and one last level cache for all.
+#[test]
+fn a_cache_of_two_packages_is_left_out_and_told() {
+    let mut files = sysfs_tree();
+    for cpu in 0..7 {
+        files.insert(format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-6\n".to_string());
+    }
+    let topology = from_tree(&files).unwrap();
+    assert_eq!(topology.llcs().len(), 4, "level 2 is the last that is left");
+    assert_eq!(topology.notices()[1..], ["a level-3 cache of CPUs 0 and 2, of two packages, is left out"]);
+}
