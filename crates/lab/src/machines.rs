@@ -416,14 +416,12 @@ pub(crate) mod tests {
         let kinds = note(&files).1;
         assert!(kinds.starts_with("CPUs of the kinds ") && kinds.contains(" run alike"), "{kinds}");
         // What lstopo writes may name the processor, and a topology that is written down has the shape of a machine.
-        let xml = include_str!("../../machine/tests/fixtures/two-packages-v3.xml");
         let named = "<object type=\"Package\"><info name=\"CPUModel\" value=\"AMD EPYC 7742 64-Core Processor\"/>";
         assert_eq!(processor_of_hwloc_xml(named), None, "it ends in the middle");
         assert_eq!(
             processor_of_hwloc_xml(&format!("{named}</object>")).as_deref(),
             Some("AMD EPYC 7742 64-Core Processor")
         );
-        assert!(from_hwloc_xml(xml, "x").is_ok());
         let rome = Machine::choose(&Written::option("--machine", "pack:2 [numa] l3:16 l2:4 core:1 pu:2"), "", &files);
         assert!(rome.unwrap().notices[0].contains("Prices of epyc-7742-2s-nps1, which has as many packages"));
     }
