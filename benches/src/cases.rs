@@ -29,6 +29,15 @@ pub const NAMES: &[&str] = &[
     "pingpong-8-schedutil",
     "pingpong-8-intel-pstate",
     "pingpong-8-hardware",
+    "pingpong-48-schedutil",
+    "pingpong-48-intel-pstate",
+    "pingpong-48-hardware",
+    "pingpong-256-schedutil",
+    "pingpong-256-intel-pstate",
+    "pingpong-256-hardware",
+    "pingpong-480-schedutil",
+    "pingpong-480-intel-pstate",
+    "pingpong-480-hardware",
     "pingpong-8-v6.12",
     "pingpong-8-v6.12-psi=0",
     "pingpong-8-groups-v6.12",
@@ -86,6 +95,13 @@ pub fn case(name: &str) -> Option<Case> {
     }
     let (of_kernel, psi) = name.strip_suffix("-psi=0").map_or((name, true), |name| (name, false));
     let (load_name, kernel) = of_kernel.strip_suffix("-v6.12").map_or((name, "v4.16"), |load| (load, "v6.12"));
+    let frequencies = [
+        ("-schedutil", Frequencies::Schedutil),
+        ("-intel-pstate", Frequencies::IntelPstate),
+        ("-hardware", Frequencies::Hardware),
+    ];
+    let chosen = frequencies.into_iter().find_map(|(suffix, who)| Some((load_name.strip_suffix(suffix)?, who)));
+    let (load_name, frequency) = chosen.unwrap_or((load_name, Frequencies::Fixed));
     let (topology, load) = match load_name {
         "pingpong-8" => ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 0 }),
         "pingpong-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 0 }),
@@ -95,16 +111,7 @@ pub fn case(name: &str) -> Option<Case> {
         "pingpong-48-groups" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::PingPong { pairs: 480, depth: 3 }),
         "idle-1024" => ("pack:16 [numa] l3:1 core:32 pu:2", Load::MostlyIdle),
         "hackbench-48" => ("pack:2 [numa] l3:1 core:12 pu:2", Load::Hackbench { groups: 48 }),
-        "pingpong-8-schedutil" | "pingpong-8-intel-pstate" | "pingpong-8-hardware" => {
-            ("pack:1 l3:1 core:4 pu:2", Load::PingPong { pairs: 4, depth: 0 })
-        }
         _ => return None,
-    };
-    let frequency = match name {
-        "pingpong-8-schedutil" => Frequencies::Schedutil,
-        "pingpong-8-intel-pstate" => Frequencies::IntelPstate,
-        "pingpong-8-hardware" => Frequencies::Hardware,
-        _ => Frequencies::Fixed,
     };
     Some(Case { topology, load, frequency, kernel, psi })
 }

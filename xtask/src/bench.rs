@@ -13,6 +13,8 @@ struct Case {
     gate: Gate,
     /// ns of CPU time per scheduling event, off and on.
     goal: Option<[f64; 2]>,
+    /// Measured with the cost model on alone: with it off no frequencies are simulated.
+    only_on: bool,
 }
 
 /// The most CPU time per scheduling event.
@@ -33,6 +35,7 @@ const CASES: &[Case] = &[
         length: [600, 2_000],
         gate: Gate::Ns([120.0, 240.0]),
         goal: Some([60.0, 120.0]),
+        only_on: false,
     },
     Case {
         name: "pingpong-48",
@@ -40,6 +43,7 @@ const CASES: &[Case] = &[
         length: [60, 60],
         gate: Gate::Ns([200.0, 400.0]),
         goal: Some([100.0, 200.0]),
+        only_on: false,
     },
     Case {
         name: "pingpong-256",
@@ -47,6 +51,7 @@ const CASES: &[Case] = &[
         length: [10, 10],
         gate: Gate::Ns([300.0, 600.0]),
         goal: Some([150.0, 300.0]),
+        only_on: false,
     },
     Case {
         name: "pingpong-480",
@@ -54,6 +59,7 @@ const CASES: &[Case] = &[
         length: [6, 6],
         gate: Gate::WithCosts(600.0),
         goal: None,
+        only_on: false,
     },
     Case {
         name: "idle-1024",
@@ -61,6 +67,7 @@ const CASES: &[Case] = &[
         length: [500_000, 500_000],
         gate: Gate::None,
         goal: None,
+        only_on: false,
     },
     Case {
         name: "hackbench-48",
@@ -68,13 +75,21 @@ const CASES: &[Case] = &[
         length: [60, 200],
         gate: Gate::None,
         goal: None,
+        only_on: false,
     },
+    with_frequencies("pingpong-8-schedutil", "8 CPUs, schedutil", 2_000, 240.0),
+    with_frequencies("pingpong-8-intel-pstate", "8 CPUs, intel_pstate", 2_000, 240.0),
+    with_frequencies("pingpong-8-hardware", "8 CPUs, hardware P-states", 2_000, 240.0),
+    with_frequencies("pingpong-480-schedutil", "480 CPUs, schedutil", 20, 600.0),
+    with_frequencies("pingpong-480-intel-pstate", "480 CPUs, intel_pstate", 20, 600.0),
+    with_frequencies("pingpong-480-hardware", "480 CPUs, hardware P-states", 20, 600.0),
     Case {
         name: "pingpong-8-groups",
         title: "8 CPUs, groups 3 deep",
         length: [400, 1_500],
         gate: Gate::Times(1.5, "pingpong-8"),
         goal: None,
+        only_on: false,
     },
     Case {
         name: "pingpong-48-groups",
@@ -82,8 +97,14 @@ const CASES: &[Case] = &[
         length: [40, 40],
         gate: Gate::Times(1.5, "pingpong-48"),
         goal: None,
+        only_on: false,
     },
 ];
+
+/// A flat case whose frequencies somebody chooses, as they are on most machines.
+const fn with_frequencies(name: &'static str, title: &'static str, length: u64, gate: f64) -> Case {
+    Case { name, title, length: [length; 2], gate: Gate::WithCosts(gate), goal: None, only_on: true }
+}
 
 /// The most memory of a case, in MiB; and how much of it may come with four times the simulated time.
 const MEMORY_GATES: &[(&str, f64)] = &[("pingpong-48", 64.0), ("pingpong-480", 256.0)];
@@ -140,8 +161,9 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let program = target.join("release/bench");
     let chosen = (0..CASES.len()).filter(|&case| only.is_none_or(|name| name == CASES[case].name));
+    let of_case = |case: usize| (usize::from(CASES[case].only_on)..COSTS.len()).map(move |costs| (case, costs));
     let mut rows: Vec<Row> =
-        chosen.flat_map(|case| [0, 1].map(|costs| Row { case, costs, runs: Vec::new() })).collect();
+        chosen.flat_map(of_case).map(|(case, costs)| Row { case, costs, runs: Vec::new() }).collect();
     // Round by round, so that what else the computer does meets all rows alike.
     for round in 1..=runs {
         eprintln!("round {round} of {runs}");

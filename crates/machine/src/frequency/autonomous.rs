@@ -88,7 +88,7 @@ impl Frequency {
 
     /// Unhalted time of all threads of a core.
     fn unhalted(&self, core: usize, now: Ps) -> Ps {
-        self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now, 0).unhalted)
+        self.threads[core].iter().fold(Ps::ZERO, |sum, cpu| sum + self.cpus[cpu.index()].clock.read(now).unhalted)
     }
 
     /// Some thread of a core executes, or is known to from some time on.

@@ -14,15 +14,36 @@ pub struct Counters {
 /// kHz times picoseconds in one cycle.
 const CYCLE: u64 = 1_000_000_000;
 
-/// A CPU's counters as they go on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Clock {
-    counters: Counters,
-    /// How much of [`CYCLE`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
+/// Cycles, and how much of [`CYCLE`] the next one has: counters of hardware lose no part of a cycle when the CPU halts or changes its frequency.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cycles {
+    whole: u64,
     part: u64,
-    /// Up to where they count; while halted, not at all.
-    counted: Ps,
+}
+
+impl Cycles {
+    /// With those of so long at `khz`.
+    fn after(self, time: Ps, khz: u32) -> Cycles {
+        let (khz, ms) = (u64::from(khz), time.0 / CYCLE);
+        // As many kHz are so many cycles in a millisecond, however long that is.
+        let parts = time.0 % CYCLE * khz + self.part;
+        Cycles { whole: self.whole + ms * khz + parts / CYCLE, part: parts % CYCLE }
+    }
+}
+
+/// A CPU's counters as they go on. It halts and starts far more often than it is asked for cycles or changes its frequency, so until then
+/// it adds up time alone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock {
+    /// What it runs at, for how long it has so far, and up to when: while halted, not at all.
+    khz: u32,
     halted: bool,
+    at_khz: Ps,
+    counted: Ps,
+    /// What it had done at other frequencies, or at this one before another.
+    unhalted: Ps,
+    cycles: Cycles,
+    executed: FrequencyTime,
     /// Time in the idle loop, polling or not, and of it that while tasks waited for a device (`idle_sleeptime`, `iowait_sleeptime`), but for
     /// the idle that it is in since `idle_since`.
     idle: Ps,
@@ -30,41 +51,45 @@ pub(super) struct Clock {
     idle_since: Option<Ps>,
 }
 
-impl Default for Clock {
-    fn default() -> Clock {
-        Clock {
-            counters: Counters::default(),
-            part: 0,
-            counted: Ps::ZERO,
-            halted: false,
-            idle: Ps::ZERO,
-            iowait: Ps::ZERO,
-            idle_since: None,
-        }
-    }
-}
-
 impl Clock {
-    pub fn read(&self, now: Ps, khz: u32) -> Counters {
-        let mut clock = *self;
-        clock.advance(now, khz);
-        clock.counters
+    /// One that runs at `khz`, from the beginning on.
+    pub fn new(khz: u32) -> Clock {
+        Clock { khz, ..Clock::default() }
     }
 
-    /// It ran at `khz` until `now`: for so long, since it was asked last.
-    pub fn advance(&mut self, now: Ps, khz: u32) -> Ps {
-        let time = now.saturating_sub(self.counted);
-        if self.halted || time == Ps::ZERO {
-            return Ps::ZERO;
+    /// For how long it ran at `khz` up to `now`.
+    fn at_khz(&self, now: Ps) -> Ps {
+        self.at_khz + if self.halted { Ps::ZERO } else { now.saturating_sub(self.counted) }
+    }
+
+    /// It has run up to `now`, or halted.
+    fn advance(&mut self, now: Ps) {
+        if !self.halted && now > self.counted {
+            self.at_khz += now - self.counted;
+            self.counted = now;
         }
-        self.counted = now;
-        self.counters.unhalted += time;
-        let (khz, ms) = (u64::from(khz), time.0 / CYCLE);
-        // As many kHz are so many cycles in a millisecond, however long that is.
-        let parts = time.0 % CYCLE * khz + self.part;
-        self.counters.cycles += ms * khz + parts / CYCLE;
-        self.part = parts % CYCLE;
-        time
+    }
+
+    pub fn read(&self, now: Ps) -> Counters {
+        let time = self.at_khz(now);
+        Counters { unhalted: self.unhalted + time, cycles: self.cycles.after(time, self.khz).whole }
+    }
+
+    /// How long it executed at which frequency, up to `now`.
+    pub fn executed(&self, now: Ps) -> FrequencyTime {
+        let mut executed = self.executed.clone();
+        executed.count(self.khz, self.at_khz(now));
+        executed
+    }
+
+    /// It runs at `khz` from `now` on, or from where it is, if that is later.
+    pub fn set_khz(&mut self, now: Ps, khz: u32) {
+        self.advance(now);
+        let time = self.at_khz;
+        self.unhalted += time;
+        self.cycles = self.cycles.after(time, self.khz);
+        self.executed.count(self.khz, time);
+        (self.khz, self.at_khz) = (khz, Ps::ZERO);
     }
 
     pub fn idles(&mut self, now: Ps) {
@@ -91,22 +116,18 @@ impl Clock {
         self.idle_since = None;
     }
 
-    /// As [`Clock::advance`], and it halts.
-    pub fn stop(&mut self, now: Ps, khz: u32) -> Ps {
-        let time = self.advance(now, khz);
+    /// It halts.
+    #[inline]
+    pub fn stop(&mut self, now: Ps) {
+        self.advance(now);
         self.halted = true;
-        time
-    }
-
-    /// For how long it has run since it was asked last.
-    pub fn since_counted(mut self, now: Ps) -> Ps {
-        self.advance(now, 0)
     }
 
     pub fn halted(&self) -> bool {
         self.halted
     }
 
+    #[inline]
     pub fn start(&mut self, now: Ps) {
         if self.halted {
             (self.halted, self.counted) = (false, self.counted.max(now));

@@ -184,9 +184,8 @@ impl Frequency {
             return;
         }
         let (ratio, base) = self.max_freq_ratio(cpu);
-        let khz = self.khz(cpu);
         let this = &mut self.cpus[cpu.index()];
-        let counters = this.clock.read(now, khz);
+        let counters = this.clock.read(now);
         // A path reads ahead of the changes that come before its end: what it took for cycles may be more than there were.
         let cycles = counters.cycles.saturating_sub(this.scaled_at.cycles);
         let mperf = counters.unhalted.saturating_sub(this.scaled_at.unhalted).ns().0 * base / 1_000_000;

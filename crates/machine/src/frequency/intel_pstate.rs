@@ -104,9 +104,9 @@ impl Frequency {
 
     /// intel_pstate.c: intel_pstate_sample(). `None` for the first one, which has nothing to be compared with.
     fn intel_pstate_sample(&mut self, cpu: CpuId, time: Ns, now: Ps) -> Option<Sample> {
-        let (khz, base) = (self.khz(cpu), u64::from(self.band_of(self.cpus[cpu.index()].policy).base_khz));
+        let base = u64::from(self.band_of(self.cpus[cpu.index()].policy).base_khz);
         let this = &mut self.cpus[cpu.index()];
-        let counters = this.clock.read(now, khz);
+        let counters = this.clock.read(now);
         let data = &mut this.pstate;
         let tsc = now.saturating_sub(data.prev_tsc);
         let unhalted = counters.unhalted.saturating_sub(data.prev.unhalted);

@@ -111,8 +111,6 @@ struct Cpu {
     /// Not in an idle state that is deep enough to lose its vote.
     awake: bool,
     clock: Clock,
-    /// How long it executed at which frequency, as far as its clock has counted.
-    executed: FrequencyTime,
     /// The policy that it is in.
     policy: usize,
     pstate: intel_pstate::CpuData,
@@ -209,7 +207,6 @@ impl Cpu {
             vote,
             awake: true,
             clock: Clock::default(),
-            executed: FrequencyTime::default(),
             policy,
             pstate: Default::default(),
             dbs: Default::default(),
@@ -283,7 +280,12 @@ impl Frequency {
             sequence: 0,
         };
         for index in 0..frequency.domains.len() {
-            frequency.domains[index].khz = frequency.target(index);
+            let khz = frequency.target(index);
+            let domain = &mut frequency.domains[index];
+            domain.khz = khz;
+            for cpu in &domain.cpus {
+                frequency.cpus[cpu.index()].clock = Clock::new(khz);
+            }
         }
         (0..frequency.policies.len()).for_each(|number| frequency.arch_set_freq_scale(number));
         for cpu in 0..frequency.cpus.len() {
@@ -333,15 +335,12 @@ impl Frequency {
 
     /// Time that `cpu` executed, polling or not, at each frequency, up to `now`: all of its unhalted time.
     pub fn executed(&self, cpu: CpuId, now: Ps) -> FrequencyTime {
-        let this = &self.cpus[cpu.index()];
-        let mut executed = this.executed.clone();
-        executed.count(self.khz(cpu), this.clock.since_counted(now));
-        executed
+        self.cpus[cpu.index()].clock.executed(now)
     }
 
     /// The counters of `cpu`, up to `now`.
     pub fn counters(&self, cpu: CpuId, now: Ps) -> Counters {
-        self.cpus[cpu.index()].clock.read(now, self.khz(cpu))
+        self.cpus[cpu.index()].clock.read(now)
     }
 
     /// Does what is due first, and says which domains change their frequency with it. They have not yet: see [`Frequency::apply`]. Returns
@@ -384,8 +383,7 @@ impl Frequency {
     pub fn apply(&mut self, change: Change, at: Ps) {
         let domain = &mut self.domains[change.domain];
         for cpu in &domain.cpus {
-            let this = &mut self.cpus[cpu.index()];
-            this.executed.count(domain.khz, this.clock.advance(at, domain.khz));
+            self.cpus[cpu.index()].clock.set_khz(at, change.khz);
         }
         domain.time.add(domain.khz, at.saturating_sub(domain.changed));
         (domain.khz, domain.changed) = (change.khz, at);
@@ -466,9 +464,8 @@ impl Frequency {
 
     /// `cpu` stops to execute; `deep`: in a state that is left slowly enough for its core to lose its vote and its turbo share.
     pub fn halt(&mut self, cpu: CpuId, now: Ps, deep: bool) {
-        let khz = self.khz(cpu);
         let this = &mut self.cpus[cpu.index()];
-        this.executed.count(khz, this.clock.stop(now, khz));
+        this.clock.stop(now);
         if deep {
             this.awake = false;
             let (domain, package, core, kind) = (this.domain, this.package, this.core, this.kind);

@@ -187,7 +187,9 @@ impl<const COSTS: bool> Hardware<COSTS> {
             }
             let deep = state.exit_latency_us >= frequency.model.turbo_exit_latency_us;
             frequency.halt(cpu, now, deep);
-            self.tell_frequency();
+            if deep {
+                self.tell_frequency();
+            }
         }
     }
 
