@@ -78,6 +78,11 @@ impl Cpu {
         self.tick_at.min(self.reschedule_at).min(self.timers.next())
     }
 
+    /// Whether nothing but ticks will come.
+    pub fn only_ticks(&self) -> bool {
+        [self.timers.next(), self.reschedule_at, self.monitor_at].iter().all(|&at| at == Ps::NEVER)
+    }
+
     /// Whether it is in the middle of what ends at `at`, whatever comes.
     #[inline]
     pub fn executes(&self) -> bool {

@@ -383,13 +383,14 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         announced == Ps::NEVER || announced <= now
     }
 
-    /// Everybody sleeps, no timer is armed, and yet some CPU ticks on: nothing will ever happen again.
+    /// Everybody sleeps, no timer is armed, nothing is on its way, and yet some CPU ticks on: nothing will ever happen again.
     fn ticks_alone(&self) -> bool {
         // Looked at rarely: a machine that only ticks does so for the rest of the run.
         self.events.is_multiple_of(1 << 16)
-            && self.cpus.iter().all(|(cpu, c)| {
-                self.sched.current(cpu).is_none() && c.timers.next() == Ps::NEVER && !self.sched.need_resched(cpu)
-            })
+            && self
+                .cpus
+                .iter()
+                .all(|(cpu, c)| self.sched.current(cpu).is_none() && c.only_ticks() && !self.sched.need_resched(cpu))
     }
 
     pub(crate) fn context(&mut self, task: TaskId) -> &mut TaskContext {

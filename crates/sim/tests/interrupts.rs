@@ -16,7 +16,7 @@ use sched::scheduler::Scheduler;
 use sched::trace::{Event, Sink};
 use sched::versions::V6_1;
 use sim::engine::{End, LinuxSim, Sim};
-use sim::program::{Op, Outcome, Program, TaskSpec};
+use sim::program::{Op, Outcome, Program, Steps, TaskSpec};
 use sim::timeline::Change;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -538,4 +538,26 @@ fn a_timeout_within_the_next_jiffy_keeps_the_tick() {
     };
     assert!(ticks(1) >= 49, "{}", ticks(1));
     assert!(ticks(4) < 10, "{}", ticks(4));
+}
+
+/// Where idle CPUs are woken by interrupts, a woken task is known to nobody while one is on its way. The engine looks for machines that nothing
+/// will ever happen on after each 65536th event, and must not take that moment for one.
+#[test]
+fn a_wakeup_on_its_way_is_no_deadlock() {
+    const LOOKS: u64 = 8;
+    let slow = |prices: &mut Prices| (prices.mwait, prices.ipi_delivery) = (false, Ps::from_ns(900));
+    let mut sim = machine_of(IrqRules::V6_1, IdleRules::V4_15, None, slow);
+    let (ping, pong) = (sim.os.create_pipe(), sim.os.create_pipe());
+    let rounds = 10_000 * LOOKS;
+    for (cpu, (read, write)) in [(ping, pong), (pong, ping)].into_iter().enumerate() {
+        let turn = move |_| [Op::Read { pipe: read, bytes: 1 }, Op::Write { pipe: write, bytes: 1 }];
+        let steps = (0..rounds).flat_map(turn);
+        // The first begins.
+        let begin = (cpu == 0).then_some(Op::Write { pipe: write, bytes: 1 });
+        let cpus = Some(CpuMask::single(CpuId::new(cpu)));
+        let task = TaskSpec { cpus, ..TaskSpec::new("turn", Steps(begin.into_iter().chain(steps))) };
+        sim.spawn(CpuId::new(cpu), task);
+    }
+    assert_eq!(sim.run(Ns::from_ms(60_000)), End::Finished);
+    assert!(sim.events > LOOKS << 16, "{} events", sim.events);
 }
