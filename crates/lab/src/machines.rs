@@ -74,7 +74,7 @@ impl Machine {
         let (prices, why) = processor.prices(&topology);
         let description = with_prices(prices, name, topology, source, how);
         notices.push(format!("{name} has no prices of its own: {}, {why}", description.about().trim_end_matches('.')));
-        if let Some(alike) = kinds_alike(description.topology()) {
+        if let Some(alike) = kinds_alike(&description) {
             notices.push(alike);
         }
         let text = description.to_toml();
@@ -130,13 +130,11 @@ impl Machine {
                 .map_err(|error| error.below("sys/", &format!("{tree}/")))?;
             let plain = |name: &String| name.contains(|c: char| c.is_ascii_alphanumeric());
             let name = Some(excerpt(&stem(path), 80)).filter(plain).unwrap_or_else(|| "sysfs".to_string());
-            return Ok(Machine::of_topology(
-                &name,
-                topology,
-                &format!("a copy of sysfs, {}", excerpt(path, 200)),
-                How::Measured,
-                &Processor::default(),
-            ));
+            let source = format!("a copy of sysfs, {}", excerpt(path, 200));
+            // Of a copy of the whole, /proc is beside it.
+            let beside = tree.strip_suffix("/sys").map(|root| files.text(&format!("{root}/proc/cpuinfo")));
+            let processor = beside.and_then(Result::ok).map_or_else(Processor::default, |info| Processor::of(&info));
+            return Ok(Machine::of_topology(&name, topology, &source, How::Measured, &processor));
         }
         let text = files.text(path).map_err(|error| {
             let expected = "a machine file (.toml), what `lstopo --of xml` writes, or the folder of a copy of /sys";
@@ -180,11 +178,13 @@ impl Machine {
 }
 
 /// What there is to say of kinds of CPUs that a topology tells apart, but not by what they do.
-fn kinds_alike(topology: &Topology) -> Option<String> {
+fn kinds_alike(machine: &Description) -> Option<String> {
+    let topology = machine.topology();
     let mut speeds = topology.cpus().map(|(_, of)| of.speed);
     let first = speeds.next()?;
     let kinds: Vec<&str> = topology.kinds().iter().map(|kind| kind.name.as_str()).collect();
-    let alike = kinds.len() > 1 && speeds.all(|speed| speed == first);
+    let told = kinds.iter().any(|kind| machine.figure(&format!("kind.{kind}.speed")).is_some());
+    let alike = kinds.len() > 1 && !told && speeds.all(|speed| speed == first);
     let said = || {
         format!(
             "CPUs of the kinds {} run alike, as nothing tells their speeds: [kind.{}] of a machine file does",
@@ -236,6 +236,8 @@ impl Processor {
             (VIRTUAL, "which is a virtual machine as it is")
         } else if let Some(prices) = prices_of_shape(topology) {
             (prices, "which has as many packages, nodes, last level caches, cores and CPUs")
+        } else if topology.packages().len() == 1 && topology.kinds().len() > 1 {
+            (default_prices(topology), "which has CPUs of several kinds too")
         } else {
             (default_prices(topology), "chosen by the number of packages and of CPUs that share a last level cache")
         };
@@ -409,12 +411,22 @@ pub(crate) mod tests {
         files.0.insert("/proc/cpuinfo", format!("{}flags\t\t: fpu hypervisor lahf_lm\n", info("Some CPU")));
         let (about, said) = note(&files);
         assert!(about.ends_with(" Prices of cloud-vm-2.") && said.contains("which is a virtual machine"), "{said}");
-        // Kinds of which nothing but the names is known.
+        // Of Intel's kinds the names are enough, where a machine that has such kinds lends its prices.
         files.0.insert("/proc/cpuinfo", info("Some CPU"));
         files.0.insert("sys/devices/cpu_core/cpus", "0\n".to_string());
         files.0.insert("sys/devices/cpu_atom/cpus", "1\n".to_string());
+        let (about, said) = note(&files);
+        assert!(about.ends_with(" Prices of core-i9-12900k."), "{about}");
+        assert!(said.contains("12900k, which has CPUs of several kinds too: no machine that ships"), "{said}");
+        // One of another shape knows nothing of them.
+        files.0.insert("sys/devices/system/cpu/cpu0/topology/package_cpus_list", "0\n".to_string());
+        files.0.insert("sys/devices/system/cpu/cpu1/topology/package_cpus_list", "1\n".to_string());
         let kinds = note(&files).1;
         assert!(kinds.starts_with("CPUs of the kinds ") && kinds.contains(" run alike"), "{kinds}");
+        // Once they tell their frequencies, they have speeds.
+        files.0.insert("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "5200000\n".to_string());
+        files.0.insert("sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq", "3900000\n".to_string());
+        assert!(!note(&files).1.contains(" run alike"));
         // What lstopo writes may name the processor, and a topology that is written down has the shape of a machine.
         let named = "<object type=\"Package\"><info name=\"CPUModel\" value=\"AMD EPYC 7742 64-Core Processor\"/>";
         assert_eq!(processor_of_hwloc_xml(named), None, "it ends in the middle");

@@ -71,10 +71,13 @@ pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
 }
 
 /// The machine that ships whose prices are taken where none has a topology's shape: by its number of packages, and for one package by the
-/// width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's).
+/// width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's). Of one package with CPUs of several kinds it is Arm's
+/// where these have capacities, else Intel's.
 pub fn default_prices(topology: &Topology) -> &'static str {
     let widest = topology.llcs().iter().map(|llc| llc.weight()).max().unwrap_or(1);
     match topology.packages().len() {
+        0 | 1 if !topology.has_one_capacity() => "snapdragon-845",
+        0 | 1 if topology.kinds().len() > 1 => "core-i9-12900k",
         0 | 1 if widest <= 16 => "skylake-uma-8",
         0..=4 => "xeon-e5-2670v3-2s",
         _ => "ivybridge-ex-16s",

@@ -19,7 +19,7 @@ use super::idle_table::read_idle_of_kind;
 use super::names::{KIND_KEYS, kind_key_of};
 use super::nearest::nearest_name;
 use super::toml_text::Table;
-use crate::topology::excerpt;
+use crate::topology::{CpuKind, excerpt};
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
 
 const RULE: &str = "a kind of CPU is one of [topology]'s kinds, and has a speed";
@@ -39,7 +39,7 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             };
             return Err(entry.node.source.error(&entry.name_span, &found, &expected, RULE));
         };
-        let cpus = kind.cpus.clone();
+        let kind = kind.clone();
         for entry in table.entries().iter().filter(|entry| entry.name != "idle") {
             let Some(key) = kind_key_of(&entry.name) else {
                 let known = KIND_KEYS.iter().map(|key| key.name).chain(["idle"]);
@@ -48,18 +48,10 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
             push_figure(&table, &entry.name, &entry.node, &Bounds::of(key), into)?;
         }
         read_idle_of_kind(&table, into)?;
-        let told = |name: &str| into.figure(&table.full_name(name));
-        let (speed, highest_perf) = (told("speed").map(Figure::permille), told("highest_perf").map(Figure::count));
         if table.entries().is_empty() {
             return Err(table.error(&format!("no `speed` in {}", table.title()), "speed = { value = ... }", RULE));
         }
-        if let Some(highest_perf) = highest_perf {
-            into.topology = into.topology.clone().with_highest_perf(&cpus, highest_perf as u32);
-        }
-        if let Some(permille) = speed {
-            let speed = (permille * u64::from(SCHED_CAPACITY_SCALE)).div_ceil(1_000) as u32;
-            into.topology = into.topology.clone().with_speed(&cpus, speed);
-        }
+        apply(into, &kind);
     }
     let told = into.topology.cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
     if told != 0 && told != into.topology.nr_cpus() {
@@ -67,6 +59,19 @@ pub(super) fn read_kinds(root: &Table, into: &mut Description) -> Result<(), Des
         return Err(kinds.error(&found, "one in each kind, and every CPU of some kind", RULE));
     }
     Ok(())
+}
+
+/// Has the topology know what the figures of a kind say of its CPUs.
+pub(super) fn apply(into: &mut Description, kind: &CpuKind) {
+    let told = |name: &str| into.figure(&format!("kind.{}.{name}", kind.name));
+    let (speed, highest_perf) = (told("speed").map(Figure::permille), told("highest_perf").map(Figure::count));
+    if let Some(highest_perf) = highest_perf {
+        into.topology = into.topology.clone().with_highest_perf(&kind.cpus, highest_perf as u32);
+    }
+    if let Some(permille) = speed {
+        let speed = (permille * u64::from(SCHED_CAPACITY_SCALE)).div_ceil(1_000) as u32;
+        into.topology = into.topology.clone().with_speed(&kind.cpus, speed);
+    }
 }
 
 #[cfg(test)]

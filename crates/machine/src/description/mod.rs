@@ -30,6 +30,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod tick_rules;
+mod told_kinds;
 mod toml_text;
 mod topology_table;
 mod usual;
@@ -210,8 +211,9 @@ impl Description {
     /// These prices for another machine, whose topology is known from `source`: all figures become guesses with wider ranges that name this
     /// machine as source.
     pub fn with_topology(self, topology: Topology, source: &str, how: How) -> Description {
-        let from = self.name;
         let told_by = Fact { value: topology.summary(), source: source.to_string(), how };
+        let (figures_of_kinds, facts_of_kinds) = told_kinds::of_kinds(&self, &topology, &told_by);
+        let from = self.name;
         let borrowed = |named: NamedFigure| {
             let bounds = key_of(&named.name).map_or((0, u64::MAX), |key| key.bounds);
             let told = cache_rules::told_size(&named.name, &named.figure, &topology, &told_by);
@@ -232,19 +234,23 @@ impl Description {
         let distances = distance_table::distance_figures(&topology, &distances).into_iter();
         // These were told of the machine's own CPUs and of no others.
         let taken = self.figures.into_iter().filter(|named| !of_topology(&named.name)).map(borrowed);
-        let mut figures: Vec<NamedFigure> = distances.chain(taken).collect();
+        let mut figures: Vec<NamedFigure> = distances.chain(taken).chain(figures_of_kinds).collect();
         cache_rules::fit_borrowed(&mut figures, &topology);
+        let facts = self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact);
         let mut machine = Description {
             about: format!("{}. Prices of {from}.", topology.summary()),
             topology_fact: told_by.clone(),
             topology,
             figures,
-            facts: self.facts.into_iter().filter(|named| !of_topology(&named.name)).map(fact).collect(),
+            facts: facts.chain(facts_of_kinds).collect(),
             name: format!("{from}-prices"),
             energy: Vec::new(),
             ..self
         };
         distance_rules::borrow_missing(&mut machine, &from);
+        for kind in machine.topology.kinds.clone() {
+            kind_table::apply(&mut machine, &kind);
+        }
         machine
     }
 

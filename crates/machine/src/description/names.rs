@@ -1,6 +1,7 @@
 //! The figures and facts that a machine file may give, and must.
 
 use super::figure::Dimension;
+use crate::topology::MOST_HERTZ;
 
 /// One figure's name, dimension and bounds.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ const MICROSECOND: u64 = 1_000_000;
 /// A period after which hardware looks again: each is an event, and of a period of nothing there is no next one.
 const PERIOD: (u64, u64) = (10 * MICROSECOND, SECOND);
 const CYCLES: (u64, u64) = (0, 1_000_000_000);
-const HERTZ: (u64, u64) = (1_000_000, 20_000_000_000);
+const HERTZ: (u64, u64) = (1_000_000, MOST_HERTZ);
 const BYTES: (u64, u64) = (1, 1 << 40);
 /// In thousandths of cycles.
 const PER_INSTRUCTION: (u64, u64) = (10, 100_000);

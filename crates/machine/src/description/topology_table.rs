@@ -65,7 +65,7 @@ fn read_synthetic(table: &Table) -> Result<(Topology, Option<Told>), Description
     }
     let all: CpuMask = topology.cpus().map(|(cpu, _)| cpu).collect();
     let (kinds, capacity) = read_kinds(table, &all)?;
-    topology.kinds = kinds.into_iter().map(|(name, cpus)| CpuKind { name, cpus }).collect();
+    topology.kinds = kinds;
     for (cpus, value) in capacity {
         topology = topology.with_capacity(&cpus, value);
     }
@@ -178,7 +178,7 @@ fn read_caches(table: &Table, draft: &mut Draft) -> Result<(), DescriptionError>
 
 /// `kinds` and `capacity`: names and capacities, each with its CPUs, which are among `all`.
 #[allow(clippy::type_complexity)]
-fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, Vec<(CpuMask, u32)>), DescriptionError> {
+fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMask, u32)>), DescriptionError> {
     let (mut kinds, mut capacities) = (Vec::new(), Vec::new());
     let cpus_of = |inner: &Table| match inner.get("cpus") {
         Some(cpus) => set(cpus, all),
@@ -189,13 +189,13 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<(String, CpuMask)>, V
         let kind = table.as_table("kinds", value)?;
         kind.only(&["name", "cpus"], "a kind has a name and cpus")?;
         let name = one_line(&kind, "name", RULE_KINDS)?;
-        if kinds.iter().any(|(other, _)| other == name) {
+        if kinds.iter().any(|other: &CpuKind| other.name == name) {
             let found = format!("the kind `{}` for the second time", excerpt(name, 60));
             return Err(kind.get("name").unwrap_or(value).error(&found, "each kind once", RULE_KINDS));
         }
         let cpus = cpus_of(&kind)?;
         once(&kind, &cpus, &mut of_kind, "kinds", RULE_KINDS)?;
-        kinds.push((name.to_string(), cpus));
+        kinds.push(CpuKind::new(name, cpus));
     }
     let mut of_capacity = CpuMask::default();
     for value in table.array("capacity", "an array of tables")?.unwrap_or_default() {

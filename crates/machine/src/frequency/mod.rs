@@ -279,19 +279,24 @@ impl Frequency {
             events: BinaryHeap::new(),
             sequence: 0,
         };
-        for index in 0..frequency.domains.len() {
-            let khz = frequency.target(index);
-            let domain = &mut frequency.domains[index];
+        frequency.start();
+        frequency
+    }
+
+    /// Clocks, scales and looks as at boot.
+    fn start(&mut self) {
+        for index in 0..self.domains.len() {
+            let khz = self.target(index);
+            let domain = &mut self.domains[index];
             domain.khz = khz;
             for cpu in &domain.cpus {
-                frequency.cpus[cpu.index()].clock = Clock::new(khz);
+                self.cpus[cpu.index()].clock = Clock::new(khz);
             }
         }
-        (0..frequency.policies.len()).for_each(|number| frequency.arch_set_freq_scale(number));
-        for cpu in 0..frequency.cpus.len() {
-            frequency.watch(CpuId::new(cpu), Ps::ZERO);
+        (0..self.policies.len()).for_each(|number| self.arch_set_freq_scale(number));
+        for cpu in 0..self.cpus.len() {
+            self.watch(CpuId::new(cpu), Ps::ZERO);
         }
-        frequency
     }
 
     pub fn policy(&self) -> &Policy {

@@ -100,7 +100,7 @@ fn of_two_packages(sharing: Sharing, cpu: u16, active: [usize; 2]) -> (u32, u32)
     for name in ["big", "little"] {
         let of = topology.cpus().filter(|(cpu, _)| (cpu.index() % 4 < 2) == (name == "big"));
         let cpus = of.map(|(cpu, _)| cpu).collect();
-        topology.kinds.push(CpuKind { name: name.to_string(), cpus });
+        topology.kinds.push(CpuKind::new(name, cpus));
     }
     let model = model(sharing);
     let policy = Policy::new(&model, Driver::IntelPstate, Governor::Performance, FrequencyRules::V4_15, 250);

@@ -53,7 +53,7 @@ pub(crate) struct Draft {
     pub packages: Vec<DraftPart>,
     pub caches: Vec<DraftCache>,
     pub nodes: Vec<DraftNode>,
-    pub kinds: Vec<(String, CpuMask)>,
+    pub kinds: Vec<CpuKind>,
     pub capacity: BTreeMap<CpuId, Capacity>,
     /// Distances between NUMA nodes: the nodes' numbers, then a row for each, all in that order.
     pub distance: Option<DraftDistance>,
@@ -154,8 +154,7 @@ impl Draft {
                 highest_perf: None,
             })
             .collect();
-        let kinds = self.kinds.into_iter().filter(|(_, cpus)| !cpus.is_empty());
-        let kinds = kinds.map(|(name, cpus)| CpuKind { name, cpus }).collect();
+        let kinds = self.kinds.into_iter().filter(|kind| !kind.cpus.is_empty()).collect();
         let hops = remote_hops(&cpus, &nodes, &distance);
         let notices = self.notices;
         Ok(Topology {
@@ -186,7 +185,7 @@ impl Draft {
         {
             disjoint(what, &sets(parts))?;
         }
-        let at = |(_, cpus): &(String, CpuMask)| (cpus.clone(), self.at.clone());
+        let at = |kind: &CpuKind| (kind.cpus.clone(), self.at.clone());
         disjoint("kind", &self.kinds.iter().map(at).collect::<Vec<_>>())?;
         let mut kinds: Vec<(u8, CacheKind)> = self.caches.iter().map(|cache| (cache.level, cache.kind)).collect();
         kinds.sort_unstable();
@@ -218,7 +217,7 @@ impl Draft {
         self.caches.iter_mut().for_each(|cache| renumber(&mut cache.cpus));
         self.caches.retain(|cache| !cache.cpus.is_empty());
         self.nodes.iter_mut().for_each(|node| renumber(&mut node.cpus));
-        self.kinds.iter_mut().for_each(|(_, cpus)| renumber(cpus));
+        self.kinds.iter_mut().for_each(|kind| renumber(&mut kind.cpus));
         let capacity = std::mem::take(&mut self.capacity);
         self.capacity = capacity.into_iter().filter_map(|(cpu, value)| Some((new_of[cpu.index()]?, value))).collect();
         self.cpus = CpuMask::all(old.len());

@@ -1,14 +1,14 @@
 //! Reads hwloc's XML, formats 1, 2 and 3: what `lstopo --of xml` writes.
 //!
 //! Read: packages, dies, cores, PUs, caches, NUMA nodes with their memory, groups that are clusters, distances between
-//! NUMA nodes, kinds of CPU and Linux capacities. Left aside: I/O devices, other groups, memory attributes, memory-side
+//! NUMA nodes, kinds of CPU with their highest frequencies and Linux capacities. Left aside: I/O devices, other groups, memory attributes, memory-side
 //! caches. PUs without a cpuset of their own (format 1 lists offline CPUs so) are left out with a notice.
 
 use super::cpulist::parse_mask;
 use super::draft::{Draft, DraftCache, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::{Lines, excerpt};
 use super::hwloc_distances::read_distances;
-use super::{CacheKind, Location, Topology, TopologyError};
+use super::{CacheKind, CpuKind, Location, MOST_HERTZ, Topology, TopologyError};
 use roxmltree::{Document, Error as XmlError, Node as XmlNode, ParsingOptions};
 use units::CpuMask;
 
@@ -400,10 +400,18 @@ impl<'a> Reader<'a> {
             (None, None) => format!("kind {}", self.draft.kinds.len()),
         };
         // Cores of one type whose frequencies differ are two kinds to hwloc.
-        let known = |name: &str| self.draft.kinds.iter().any(|(other, _)| other == name);
+        let known = |name: &str| self.draft.kinds.iter().any(|kind| kind.name == name);
         let numbered = (2..).map(|number| format!("{name} {number}"));
         let name = std::iter::once(name.clone()).chain(numbered).find(|name| !known(name)).expect("numbers go on");
-        self.draft.kinds.push((name, cpus));
+        let max_hertz = match info("FrequencyMaxMHz").map(|text| (text, text.trim().parse::<u64>())) {
+            None | Some((_, Ok(0))) => None,
+            Some((_, Ok(mhz))) if mhz <= MOST_HERTZ / 1_000_000 => Some(mhz * 1_000_000),
+            Some((text, _)) => {
+                let found = format!("FrequencyMaxMHz \"{}\"", excerpt(text, 16));
+                return self.wrong(node, found, "a frequency in MHz, up to 20000");
+            }
+        };
+        self.draft.kinds.push(CpuKind { max_hertz, ..CpuKind::new(&name, cpus) });
         Ok(())
     }
 }

@@ -92,11 +92,25 @@ pub struct Node {
     pub memory_bytes: Option<u64>,
 }
 
+/// No clock is faster: 20 GHz.
+pub(crate) const MOST_HERTZ: u64 = 20_000_000_000;
+
 /// CPUs of one make, on machines that mix them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuKind {
     pub name: String,
     pub cpus: CpuMask,
+    /// The highest frequency of the fastest of them in Hz, where a computer tells of it.
+    pub max_hertz: Option<u64>,
+    /// The highest performance of the best of them, on the scale that firmware (CPPC) and an Intel driver share, where a computer tells of it.
+    pub highest_perf: Option<u32>,
+}
+
+impl CpuKind {
+    /// One of which nothing else is told.
+    pub fn new(name: &str, cpus: CpuMask) -> CpuKind {
+        CpuKind { name: name.to_string(), cpus, max_hertz: None, highest_perf: None }
+    }
 }
 
 /// The order in which a machine numbers its CPUs.
@@ -177,6 +191,11 @@ impl Topology {
 
     pub fn caches(&self) -> &[Cache] {
         &self.caches
+    }
+
+    /// Whether the scheduler is told of one capacity for all CPUs.
+    pub fn has_one_capacity(&self) -> bool {
+        self.cpus.iter().all(|cpu| cpu.capacity == self.cpus[0].capacity)
     }
 
     /// Empty on machines of one kind.

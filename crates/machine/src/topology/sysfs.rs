@@ -1,5 +1,8 @@
 //! Reads a sysfs tree: `sys/devices/system/{cpu,node}` of a running machine or of a copy.
 //!
+//! CPUs are of several kinds where Intel's drivers list them so (`sys/devices/cpu_core`, `cpu_atom`, `cpu_lowpower`), or where cpufreq tells of
+//! highest frequencies more than a tenth apart: favoured cores differ by less.
+//!
 //! The caller reads files; this module only asks for them by relative path, so that a directory, an archive or a table
 //! in a test will do. Masks are taken from the `_list` files or, on old kernels, from their hexadecimal twins. CPUs
 //! that are not online are left out with a notice.
@@ -7,7 +10,7 @@
 use super::cpulist::{parse_list, parse_mask};
 use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::excerpt;
-use super::{CacheKind, Location, MAX_NUMNODES, Topology, TopologyError};
+use super::{CacheKind, CpuKind, Location, MAX_NUMNODES, MOST_HERTZ, Topology, TopologyError};
 use sched::cpu_topology::LOCAL_DISTANCE;
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, NR_CPUS};
@@ -282,15 +285,79 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Intel's hybrid machines list their performance and efficiency cores apart.
+    /// Intel's hybrid machines list their performance and efficiency cores apart; others are known by their frequencies.
     fn kinds(&mut self) -> Result<(), TopologyError> {
+        let mut kinds = Vec::new();
         for name in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
             if let Some((cpus, _)) = self.set(&[format!("sys/devices/{name}/cpus")])? {
-                self.draft.kinds.push((name.to_string(), cpus));
+                kinds.push(CpuKind::new(name, cpus));
             }
         }
+        let max_hertz = self.told(&|reader, cpu| reader.max_hertz(cpu))?;
+        let highest_perf = self.told(&|reader, cpu| reader.highest_perf(cpu))?;
+        if kinds.is_empty() {
+            kinds = kinds_by_frequency(&max_hertz);
+        }
+        for kind in &mut kinds {
+            kind.max_hertz = most(&kind.cpus.and(&self.draft.cpus), &max_hertz);
+            kind.highest_perf = most(&kind.cpus.and(&self.draft.cpus), &highest_perf);
+        }
+        self.draft.kinds = kinds;
         Ok(())
     }
+
+    /// A figure of each CPU that tells one.
+    fn told<T>(&self, figure: &Figure<T>) -> Result<BTreeMap<CpuId, T>, TopologyError> {
+        let told = self.draft.cpus.iter().map(|cpu| Ok(figure(self, cpu)?.map(|figure| (cpu, figure))));
+        Ok(told.collect::<Result<Vec<_>, TopologyError>>()?.into_iter().flatten().collect())
+    }
+
+    /// cpufreq's, in Hz.
+    fn max_hertz(&self, cpu: CpuId) -> Result<Option<u64>, TopologyError> {
+        let path = format!("{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq");
+        match self.number(&path)? {
+            None | Some(0) => Ok(None),
+            Some(khz) if khz <= MOST_HERTZ / 1_000 => Ok(Some(khz * 1_000)),
+            Some(khz) => Reader::wrong(&path, Some(1), format!("`{khz}`"), "a frequency in kHz, up to 20000000"),
+        }
+    }
+
+    /// Firmware's, under a driver of Intel's: others have other scales, and capacities from them.
+    fn highest_perf(&self, cpu: CpuId) -> Result<Option<u32>, TopologyError> {
+        let driver = self.line(&format!("{CPU}/cpu{cpu}/cpufreq/scaling_driver"));
+        if !driver.is_some_and(|driver| driver.starts_with("intel_")) {
+            return Ok(None);
+        }
+        let told = self.number(&format!("{CPU}/cpu{cpu}/acpi_cppc/highest_perf"))?;
+        // 255 is what firmware tells when it tells nothing.
+        Ok(told.filter(|perf| (1..255).contains(perf)).map(|perf| perf as u32))
+    }
+}
+
+/// What a CPU tells of itself, if it does.
+type Figure<'a, T> = dyn Fn(&Reader, CpuId) -> Result<Option<T>, TopologyError> + 'a;
+
+/// The highest of what `cpus` tell, if all do.
+fn most<T: Ord + Copy>(cpus: &CpuMask, told: &BTreeMap<CpuId, T>) -> Option<T> {
+    let figures: Option<Vec<T>> = cpus.iter().map(|cpu| told.get(&cpu).copied()).collect();
+    figures?.into_iter().max()
+}
+
+/// The fastest first; none where all CPUs that tell are of one kind.
+fn kinds_by_frequency(max_hertz: &BTreeMap<CpuId, u64>) -> Vec<CpuKind> {
+    let mut fastest: Vec<(CpuId, u64)> = max_hertz.iter().map(|(&cpu, &hertz)| (cpu, hertz)).collect();
+    fastest.sort_by_key(|&(cpu, hertz)| (std::cmp::Reverse(hertz), cpu));
+    let mut kinds: Vec<(u64, CpuMask)> = Vec::new();
+    for (cpu, hertz) in fastest {
+        match kinds.last_mut() {
+            Some((highest, cpus)) if hertz * 10 >= *highest * 9 => cpus.set(cpu),
+            _ => kinds.push((hertz, CpuMask::single(cpu))),
+        }
+    }
+    if kinds.len() < 2 {
+        return Vec::new();
+    }
+    kinds.into_iter().map(|(hertz, cpus)| CpuKind::new(&format!("{}-MHz", hertz / 1_000_000), cpus)).collect()
 }
 
 /// Bytes, from a line such as `Node 0 MemTotal:       65536 kB`.

@@ -3,6 +3,8 @@
 use super::*;
 use std::collections::BTreeMap;
 
+mod kinds;
+
 const V1: &str = include_str!("../../tests/fixtures/two-packages-v1.xml");
 const V2: &str = include_str!("../../tests/fixtures/two-packages-v2.xml");
 const V3: &str = include_str!("../../tests/fixtures/two-packages-v3.xml");
@@ -34,7 +36,7 @@ fn the_three_formats_of_hwloc_read_alike() {
     assert_eq!(v1.cache_bytes(cpu(5), 1), None);
     assert!(v1.notices().is_empty());
 
-    assert_eq!(v3.kinds()[1], CpuKind { name: "IntelAtom".to_string(), cpus: parse_list("2-3,6-7").unwrap() });
+    assert_eq!(v3.kinds()[1], CpuKind::new("IntelAtom", parse_list("2-3,6-7").unwrap()));
     assert_eq!((v3.cpu(cpu(1)).capacity, v3.cpu(cpu(7)).capacity), (1024, 600));
     let same_capacity = |mut topology: Topology| {
         topology.kinds.clear();

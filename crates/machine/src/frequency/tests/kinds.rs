@@ -112,10 +112,7 @@ fn work_goes_in_proportion_to_a_kinds_own_highest_frequency() {
 #[test]
 fn a_kind_shares_no_clock_with_the_cluster_of_its_number() {
     let mut four = topology("pack:1 cluster:2 core:2 pu:1");
-    let kind = |name: &str, cpus: &[u16]| CpuKind {
-        name: name.to_string(),
-        cpus: cpus.iter().map(|&cpu| CpuId(cpu)).collect(),
-    };
+    let kind = |name: &str, cpus: &[u16]| CpuKind::new(name, cpus.iter().map(|&cpu| CpuId(cpu)).collect());
     // Of the CPUs of the first cluster no kind is told.
     four.kinds = vec![kind("small", &[2, 3])];
     let of = |model: &Model| [0, 1, 2, 3].map(|cpu| model.domain(&four, CpuId(cpu)));

@@ -1,0 +1,320 @@
+//! What is known of the kinds of CPUs of a topology that borrows its prices: what the lender has for the same CPUs, else what the computer
+//! itself tells of frequencies and of highest performance, else what the lender has for kinds of such names.
+//!
+//! - Firmware's highest performance (CPPC) is taken for speed, as Linux does where it needs capacities of such processors (v6.12,
+//!   drivers/cpufreq/intel_pstate.c: hybrid_set_cpu_capacity()).
+//! - Of frequencies alone the speed is a guess: as if all kinds did as much in a cycle, but for Intel's smaller cores.
+//! - Capacities, where they differ, are speeds already.
+
+use super::figure::{Figure, How, Unit};
+use super::names::kind_key_of;
+use super::{Description, Fact, NamedFact, NamedFigure};
+use crate::topology::{CpuKind, Location, Topology};
+
+/// Thousandths of a performance core's work in a cycle that an efficiency core does: Intel's levels of performance are steps of 78.741 MHz for
+/// the one and of 100 MHz for the other (Linux v6.1, drivers/cpufreq/intel_pstate.c: HYBRID_SCALING_FACTOR; of later processors 80 and 86.957).
+const PERMILLE_IN_A_CYCLE: u64 = 787;
+
+/// What Linux and hwloc call Intel's smaller cores.
+const SMALLER: [&str; 4] = ["cpu_atom", "cpu_lowpower", "IntelAtom", "IntelLowPower"];
+
+/// How far a speed may be off that is taken from highest performances, in percent: the scale is made for the driver's steps, not for any one
+/// work. Of the 12900K the file believes 0.4 to 0.75, where these say 0.59.
+const OFF_PERCENT: u64 = 30;
+
+/// The figures and facts `kind.NAME...` of a topology that `told_by` tells, for prices that are `lender`'s.
+pub(super) fn of_kinds(lender: &Description, topology: &Topology, told_by: &Fact) -> Lent {
+    if topology.kinds().len() < 2 {
+        return (Vec::new(), Vec::new());
+    }
+    let (mut figures, mut facts) = match of_same_cpus(lender, topology) {
+        Some(lent) => lent,
+        None => (told(lender, topology, told_by), Vec::new()),
+    };
+    if figures.is_empty() && topology.has_one_capacity() {
+        (figures, facts) = of_same_names(lender, topology).unwrap_or_default();
+    }
+    for told in highest_perfs(lender, topology, told_by) {
+        figures.retain(|known| known.name != told.name);
+        figures.push(told);
+    }
+    (figures, facts)
+}
+
+/// The lender's own, where the CPUs of each kind are of one kind there too.
+fn of_same_cpus(lender: &Description, topology: &Topology) -> Option<Lent> {
+    let theirs = &lender.topology;
+    let same = |kind: &CpuKind| theirs.kinds().iter().find(|of| kind.cpus.iter().all(|cpu| of.cpus.contains(cpu)));
+    if theirs.nr_cpus() == topology.nr_cpus() { lent(lender, topology, same) } else { None }
+}
+
+/// The lender's own of its slowest kind for Intel's smaller cores and of its fastest for the others.
+fn of_same_names(lender: &Description, topology: &Topology) -> Option<Lent> {
+    let smaller = topology.kinds().iter().filter(|kind| is_smaller(kind)).count();
+    let theirs = lender.topology.kinds();
+    let speed = |kind: &&CpuKind| kind.cpus.first().map(|cpu| lender.topology.cpu(cpu).speed);
+    let (slowest, fastest) = (theirs.iter().min_by_key(speed), theirs.iter().max_by_key(speed));
+    let mixed = (1..topology.kinds().len()).contains(&smaller);
+    if mixed { lent(lender, topology, |kind| if is_smaller(kind) { slowest } else { fastest }) } else { None }
+}
+
+fn is_smaller(kind: &CpuKind) -> bool {
+    SMALLER.iter().any(|name| kind.name.starts_with(name))
+}
+
+type Lent = (Vec<NamedFigure>, Vec<NamedFact>);
+
+/// The lender's figures and facts of the kind that is the `same` as each.
+fn lent<'a>(
+    lender: &'a Description,
+    topology: &Topology,
+    same: impl Fn(&CpuKind) -> Option<&'a CpuKind>,
+) -> Option<Lent> {
+    let (mut figures, mut facts) = (Vec::new(), Vec::new());
+    for kind in topology.kinds() {
+        let same = same(kind)?;
+        let theirs = format!("kind.{}.", same.name);
+        let own = |name: &str| Some(format!("kind.{}.{}", kind.name, name.strip_prefix(&theirs)?));
+        figures.extend(lender.figures.iter().filter_map(|named| {
+            let name = own(&named.name)?;
+            let key = name.rsplit('.').next().and_then(kind_key_of);
+            let bounds = key.map_or((0, u64::MAX), |key| key.bounds);
+            let figure = named.figure.clone().borrowed(&lender.name, bounds);
+            Some(NamedFigure { name, figure, ..named.clone() })
+        }));
+        facts.extend(lender.facts.iter().filter_map(|named| {
+            let name = own(&named.name)?;
+            let source = format!("taken from {}: {}", lender.name, named.fact.source);
+            Some(NamedFact { name, fact: Fact { source, how: How::Guess, ..named.fact.clone() }, at: named.at.clone() })
+        }));
+    }
+    Some((figures, facts))
+}
+
+/// Speeds and highest frequencies, as far as the computer tells of them.
+fn told(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedFigure> {
+    let mut figures = Vec::new();
+    let perfs = of_all(topology, |kind| kind.highest_perf.map(u64::from));
+    let hertz = of_all(topology, |kind| kind.max_hertz);
+    let speeds = match (perfs, &hertz) {
+        _ if !topology.has_one_capacity() => Vec::new(),
+        (Some(perfs), _) => by_performance(&perfs),
+        (None, Some(hertz)) => by_frequency(hertz),
+        (None, None) => Vec::new(),
+    };
+    for Speed { kind, permille, range, how, why } in speeds {
+        let source = format!("{}: {why}", told_by.source);
+        figures.push(named(lender, kind, "speed", "ratio", (permille, range), how, source));
+    }
+    let most = most(hertz.iter().flatten());
+    let (max, min) = (lender.turbo_hertz(1), lender.min_hertz());
+    for (kind, of_kind) in hertz.into_iter().flatten() {
+        // Where the fastest kind's is borrowed, the others are in proportion to it.
+        let value = u128::from(max) * u128::from(of_kind) / u128::from(most);
+        let value = (value as u64 / MHZ * MHZ).clamp(min, max);
+        let why = format!("highest frequency of {} MHz, the fastest kind's is {}", of_kind / MHZ, most / MHZ);
+        let source = format!("{}: {why}; in proportion to {}'s {} MHz", told_by.source, lender.name, max / MHZ);
+        figures.push(named(lender, kind, "max", "GHz", (value, (value, value)), How::Derived, source));
+    }
+    figures
+}
+
+const MHZ: u64 = 1_000_000;
+
+/// What a kind does in the time of the fastest.
+struct Speed<'a> {
+    kind: &'a CpuKind,
+    permille: u64,
+    range: (u64, u64),
+    how: How,
+    why: String,
+}
+
+/// A figure of each kind, if all have it.
+fn of_all(topology: &Topology, figure: impl Fn(&CpuKind) -> Option<u64>) -> Option<Vec<(&CpuKind, u64)>> {
+    topology.kinds().iter().map(|kind| Some((kind, figure(kind)?))).collect()
+}
+
+fn most<'a>(figures: impl Iterator<Item = &'a (&'a CpuKind, u64)>) -> u64 {
+    figures.map(|&(_, figure)| figure).max().unwrap_or(1)
+}
+
+fn by_performance<'a>(perfs: &[(&'a CpuKind, u64)]) -> Vec<Speed<'a>> {
+    let most = most(perfs.iter());
+    let speed = |&(kind, perf): &(&'a CpuKind, u64)| {
+        let permille = (perf * 1_000 / most).max(1);
+        let off = if perf == most { 0 } else { permille * OFF_PERCENT / 100 };
+        let why = format!("highest performance of {perf}, the best kind's is {most} (CPPC)");
+        Speed { kind, permille, range: (permille - off, (permille + off).min(1_000)), how: How::Derived, why }
+    };
+    perfs.iter().map(speed).collect()
+}
+
+fn by_frequency<'a>(hertz: &[(&'a CpuKind, u64)]) -> Vec<Speed<'a>> {
+    let mixed = hertz.iter().any(|(kind, _)| !is_smaller(kind));
+    let in_a_cycle = |kind: &CpuKind| if mixed && is_smaller(kind) { PERMILLE_IN_A_CYCLE } else { 1_000 };
+    let work = |&(kind, hertz): &(&'a CpuKind, u64)| hertz / MHZ * in_a_cycle(kind);
+    let most = hertz.iter().map(work).max().unwrap_or(1).max(1);
+    let speed = |told: &(&'a CpuKind, u64)| {
+        let permille = (work(told) * 1_000 / most).max(1);
+        let (low, high, how) = match work(told) == most {
+            true => (1_000, 1_000, How::Derived),
+            false => ((permille / 2).max(1), (permille * 2).min(1_000), How::Guess),
+        };
+        let why = format!(
+            "highest frequency of {} MHz, and {} thousandths of the biggest cores' work in a cycle",
+            told.1 / MHZ,
+            in_a_cycle(told.0)
+        );
+        Speed { kind: told.0, permille, range: (low, high), how, why }
+    };
+    hertz.iter().map(speed).collect()
+}
+
+/// What firmware tells, if it does of every CPU: where Linux knows capacities it does not rank by these.
+fn highest_perfs(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedFigure> {
+    let of_kinds: usize = topology.kinds().iter().map(|kind| kind.cpus.weight()).sum();
+    let perfs = of_all(topology, |kind| kind.highest_perf.map(u64::from));
+    let perfs = perfs.filter(|_| of_kinds == topology.nr_cpus() && topology.has_one_capacity());
+    let figure = |(kind, perf): (&CpuKind, u64)| {
+        let source = format!("{}: its best CPU's acpi_cppc/highest_perf", told_by.source);
+        named(lender, kind, "highest_perf", "count", (perf, (perf, perf)), told_by.how, source)
+    };
+    perfs.into_iter().flatten().map(figure).collect()
+}
+
+fn named(
+    lender: &Description,
+    kind: &CpuKind,
+    name: &str,
+    unit: &str,
+    (value, range): (u64, (u64, u64)),
+    how: How,
+    source: String,
+) -> NamedFigure {
+    let unit = Unit::named(unit).expect("a unit of machine files");
+    let figure = Figure { value, unit, source, how, range };
+    NamedFigure { name: format!("kind.{}.{name}", kind.name), figure, at: Location::of(&lender.file), depth: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{builtin, parse, with_prices};
+    use super::*;
+    use crate::topology::{Numbering, from_synthetic};
+    use units::{CpuId, CpuMask};
+
+    /// Six cores of which the last two are of another kind, with these highest frequencies in MHz and highest performances.
+    fn of_two_kinds(names: [&str; 2], mhz: [u64; 2], perfs: [u32; 2]) -> Topology {
+        let mut topology = from_synthetic("pack:1 l3:1 core:6 pu:1", "t", Numbering::AsListed).expect("valid");
+        let kind = |index: usize| CpuKind {
+            max_hertz: Some(mhz[index] * MHZ).filter(|&hertz| hertz > 0),
+            highest_perf: Some(perfs[index]).filter(|&perf| perf > 0),
+            ..CpuKind::new(names[index], [0..4, 4..6][index].clone().map(CpuId::new).collect())
+        };
+        topology.kinds = vec![kind(0), kind(1)];
+        topology
+    }
+
+    fn borrow(topology: Topology) -> Description {
+        let machine = with_prices("skylake-uma-8", "mine", topology, "the computer", How::Measured);
+        // What is written reads back, with the same speeds.
+        let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
+        let speeds =
+            |of: &Description| of.topology().cpus().map(|(_, cpu)| (cpu.speed, cpu.highest_perf)).collect::<Vec<_>>();
+        assert_eq!(speeds(&again), speeds(&machine));
+        machine
+    }
+
+    fn speeds(machine: &Description) -> [u32; 2] {
+        [0, 5].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed)
+    }
+
+    /// The values of a figure of the two kinds, if both have it.
+    fn figures(machine: &Description, name: &str) -> Option<[u64; 2]> {
+        let of = |kind: &CpuKind| machine.figure(&format!("kind.{}.{name}", kind.name)).map(|figure| figure.value);
+        let kinds = machine.topology().kinds();
+        Some([of(&kinds[0])?, of(&kinds[1])?])
+    }
+
+    #[test]
+    fn speeds_are_those_of_firmware() {
+        let machine = borrow(of_two_kinds(["cpu_core", "cpu_atom"], [5_200, 3_900], [67, 39]));
+        // 39 of 67 are 582 thousandths.
+        assert_eq!((speeds(&machine), figures(&machine, "speed")), ([1024, 596], Some([1_000, 582])));
+        assert_eq!(figures(&machine, "highest_perf"), Some([67, 39]));
+        // The lender's highest is 4 GHz, of which the slower kind has three quarters.
+        assert_eq!(figures(&machine, "max"), Some([4_000 * MHZ, 3_000 * MHZ]));
+        let speed = machine.figure("kind.cpu_atom.speed").expect("as above");
+        let source = "the computer: highest performance of 39, the best kind's is 67 (CPPC)";
+        assert_eq!((speed.how, speed.range, speed.source.as_str()), (How::Derived, (408, 756), source));
+        let perf = machine.figure("kind.cpu_atom.highest_perf").expect("as above");
+        assert_eq!((perf.how, perf.range), (How::Measured, (39, 39)));
+    }
+
+    #[test]
+    fn speeds_by_frequency_are_guesses() {
+        let of = |names, mhz| borrow(of_two_kinds(names, mhz, [0, 0]));
+        let zen = of(["5100-MHz", "3500-MHz"], [5_100, 3_500]);
+        assert_eq!((figures(&zen, "speed"), figures(&zen, "highest_perf")), (Some([1_000, 686]), None));
+        // An efficiency core of the same frequency does less.
+        let lake = of(["IntelCore", "IntelAtom 2"], [5_200, 3_900]);
+        assert_eq!(figures(&lake, "speed"), Some([1_000, 590]));
+        let speed = lake.figure("kind.IntelAtom 2.speed").expect("as above");
+        assert_eq!((speed.how, speed.range), (How::Guess, (295, 1_000)));
+        // All are small: nothing tells them apart but their frequencies.
+        assert_eq!(figures(&of(["IntelAtom", "IntelLowPower"], [4_000, 2_000]), "speed"), Some([1_000, 500]));
+    }
+
+    #[test]
+    fn where_nothing_is_told_nothing_is_made_up() {
+        let machine = borrow(of_two_kinds(["IntelCore", "IntelAtom"], [5_200, 0], [67, 0]));
+        assert!(["speed", "max", "highest_perf"].iter().all(|name| figures(&machine, name).is_none()));
+        assert_eq!(speeds(&machine), [1024, 1024]);
+        // But Intel's names are known to a machine that has such kinds.
+        let of_names = |lender: &str, names| {
+            let topology = of_two_kinds(names, [0, 0], [0, 0]);
+            speeds(&with_prices(lender, "mine", topology, "the computer", How::Measured))
+        };
+        assert_eq!(of_names("core-i9-12900k", ["IntelCore", "IntelAtom"]), [1024, 564]);
+        assert_eq!(of_names("core-i9-12900k", ["cpu_lowpower", "cpu_core"]), [564, 1024]);
+        assert_eq!(of_names("core-i9-12900k", ["AMDPerformance", "AMDEfficiency"]), [1024, 1024]);
+        assert_eq!(of_names("skylake-uma-8", ["IntelCore", "IntelAtom"]), [1024, 1024]);
+        // Capacities are speeds, and Linux does not rank where it knows them.
+        let small: CpuMask = [4, 5].map(CpuId).into_iter().collect();
+        let arm = of_two_kinds(["3900-MHz", "2808-MHz"], [3_900, 2_808], [150, 108]).with_capacity(&small, 718);
+        let machine = borrow(arm);
+        assert_eq!((speeds(&machine), figures(&machine, "speed")), ([1024, 718], None));
+        assert_eq!(
+            (figures(&machine, "highest_perf"), figures(&machine, "max")),
+            (None, Some([4_000 * MHZ, 2_880 * MHZ]))
+        );
+    }
+
+    #[test]
+    fn a_machine_of_the_same_kinds_lends_theirs() {
+        let (name, text) = builtin().iter().find(|(name, _)| *name == "core-i9-12900k").expect("it ships");
+        let mut topology = parse(text, name).expect("it loads").topology().clone();
+        let renamed = |kind: &str, cpus: std::ops::Range<usize>| CpuKind::new(kind, cpus.map(CpuId::new).collect());
+        // hwloc makes two kinds of performance cores, of which some are favoured.
+        topology.kinds =
+            vec![renamed("IntelAtom", 16..24), renamed("IntelCore", 0..12), renamed("IntelCore 2", 12..16)];
+        let lend = |topology: &Topology| with_prices(name, "mine", topology.clone(), "XML", How::Measured);
+        let machine = lend(&topology);
+        let figure = |name: &str| machine.figure(name).map(|figure| (figure.value, figure.how));
+        assert_eq!(figure("kind.IntelAtom.speed"), Some((550, How::Guess)));
+        assert_eq!(figure("kind.IntelAtom.max"), Some((3_900 * MHZ, How::Guess)));
+        assert_eq!(figure("kind.IntelCore 2.highest_perf"), Some((66, How::Guess)));
+        assert_eq!([0, 15, 16].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed), [1024, 1024, 564]);
+        let range = machine.figure("kind.IntelAtom.speed").map(|figure| figure.range);
+        assert_eq!(range, Some((200, 1_000)), "twice the room, inside of the bounds");
+        // What the computer itself tells comes first.
+        for (kind, perf) in topology.kinds.iter_mut().zip([40, 64, 67]) {
+            kind.highest_perf = Some(perf);
+        }
+        let told = lend(&topology);
+        let perf = told.figure("kind.IntelAtom.highest_perf").map(|figure| (figure.value, figure.how));
+        assert_eq!(perf, Some((40, How::Measured)));
+        assert_eq!(told.topology().cpu(CpuId(15)).highest_perf, Some(67));
+    }
+}
