@@ -236,10 +236,8 @@ impl Processor {
             (VIRTUAL, "which is a virtual machine as it is")
         } else if let Some(prices) = prices_of_shape(topology) {
             (prices, "which has as many packages, nodes, last level caches, cores and CPUs")
-        } else if topology.packages().len() == 1 && topology.kinds().len() > 1 {
-            (default_prices(topology), "which has CPUs of several kinds too")
         } else {
-            (default_prices(topology), "chosen by the number of packages and of CPUs that share a last level cache")
+            default_prices(topology)
         };
         let unknown = model.map(|model| format!(": no machine that ships has its processor, {model}"));
         (prices, format!("{why}{}", unknown.unwrap_or_default()))

@@ -1,9 +1,10 @@
 //! The machine files that ship with the library.
 
+use super::told_kinds::is_intels;
 use super::toml_text::{Table, Text};
 use super::topology_table::read_topology;
 use super::{Description, How, parse};
-use crate::topology::Topology;
+use crate::topology::{Topology, apart};
 
 /// Name and text of each machine that ships, in alphabetical order.
 pub fn builtin() -> &'static [(&'static str, &'static str)] {
@@ -45,7 +46,7 @@ pub const BASES: &[(&str, &str)] = &[
 ];
 
 /// The topology of a machine that ships, which its file gives itself.
-fn topology_of(name: &str, text: &str) -> Topology {
+pub(super) fn topology_of(name: &str, text: &str) -> Topology {
     let read = || {
         let document = Text::new(name, text, 0).parse()?;
         let root = Table::new("", &document).expect("a document is a table");
@@ -55,33 +56,61 @@ fn topology_of(name: &str, text: &str) -> Topology {
     read().unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// The machine that ships and has as many packages, NUMA nodes, last level caches, cores and CPUs; of several the one that
-/// [`default_prices`] names, else the first.
+/// Whether a machine mixes CPUs, and how it is known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mix {
+    None,
+    Capacities,
+    Kinds,
+}
+
+fn mix_of(topology: &Topology) -> Mix {
+    let capacities = || topology.cpus().map(|(_, cpu)| u64::from(cpu.capacity));
+    let differ = capacities().min().zip(capacities().max()).is_some_and(|(least, most)| apart(least, most));
+    match topology.kinds() {
+        kinds if kinds.len() > 1 && kinds.iter().all(is_intels) => Mix::Kinds,
+        _ if differ => Mix::Capacities,
+        kinds if kinds.len() > 1 => Mix::Kinds,
+        _ => Mix::None,
+    }
+}
+
+/// The machine that ships and has as many packages, NUMA nodes, last level caches, cores and CPUs, and mixes CPUs as this one, or none; of
+/// several the one that [`default_prices`] names, else the first.
 ///
 /// # Panics
 /// As [`for_topology`].
 pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
     let shape =
         |of: &Topology| [of.packages().len(), of.nodes().len(), of.llcs().len(), of.cores().len(), of.nr_cpus()];
-    let own = shape(topology);
-    let same = builtin().iter().filter(|(name, text)| shape(&topology_of(name, text)) == own).map(|&(name, _)| name);
+    let alike = |of: &Topology| shape(of) == shape(topology) && mix_of(of) == mix_of(topology);
+    let same = builtin().iter().filter(|(name, text)| alike(&topology_of(name, text))).map(|&(name, _)| name);
     let same: Vec<&str> = same.collect();
-    let usual = default_prices(topology);
+    let (usual, _) = default_prices(topology);
     if same.contains(&usual) { Some(usual) } else { same.first().copied() }
 }
 
-/// The machine that ships whose prices are taken where none has a topology's shape: by its number of packages, and for one package by the
-/// width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's). Of one package with CPUs of several kinds it is Arm's
-/// where these have capacities, else Intel's.
-pub fn default_prices(topology: &Topology) -> &'static str {
+/// No desktop or laptop that mixes CPUs has more of them: servers whose cores' highest frequencies differ are no hybrids.
+const MOST_HYBRID: usize = 32;
+
+/// The machine that ships whose prices are taken where none has a topology's shape, and why: by its number of packages, and for one package
+/// by the width of its last level cache (up to 16 CPUs are a desktop's ring, more a server's). Of one package that mixes CPUs it is Arm's
+/// where these have capacities more than a tenth apart, else Intel's.
+pub fn default_prices(topology: &Topology) -> (&'static str, &'static str) {
     let widest = topology.llcs().iter().map(|llc| llc.weight()).max().unwrap_or(1);
-    match topology.packages().len() {
-        0 | 1 if !topology.has_one_capacity() => "snapdragon-845",
-        0 | 1 if topology.kinds().len() > 1 => "core-i9-12900k",
+    let by_width = "chosen by the number of packages and of CPUs that share a last level cache";
+    let small = topology.packages().len() < 2 && topology.nr_cpus() <= MOST_HYBRID;
+    match mix_of(topology) {
+        Mix::Capacities if small => return ("snapdragon-845", "which has CPUs of several capacities too"),
+        Mix::Kinds if small => return ("core-i9-12900k", "which has CPUs of several kinds too"),
+        _ => {}
+    }
+    let prices = match topology.packages().len() {
         0 | 1 if widest <= 16 => "skylake-uma-8",
         0..=4 => "xeon-e5-2670v3-2s",
         _ => "ivybridge-ex-16s",
-    }
+    };
+    (prices, by_width)
 }
 
 /// Machines whose processor is one of the market's: the words of its name in /proc/cpuinfo, and the NUMA nodes that a package has.
@@ -121,7 +150,7 @@ pub fn prices_of_processor(model: &str, topology: &Topology) -> Option<&'static 
 /// # Panics
 /// If a machine file that ships does not load, which the tests exclude.
 pub fn for_topology(name: &str, topology: Topology, source: &str, how: How) -> Description {
-    let prices = prices_of_shape(&topology).unwrap_or_else(|| default_prices(&topology));
+    let prices = prices_of_shape(&topology).unwrap_or_else(|| default_prices(&topology).0);
     with_prices(prices, name, topology, source, how)
 }
 

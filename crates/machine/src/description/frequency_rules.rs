@@ -1,9 +1,9 @@
 //! What frequencies of `[frequency]` must be to each other, and what a machine whose frequencies change must tell.
 
-use super::Description;
 use super::distance_rules::contradiction;
 use super::error::DescriptionError;
 use super::names::{GOVERNED_BY, NEEDED_BY_DRIVERS, NEEDED_BY_HARDWARE, vendors_of_driver};
+use super::{Description, NamedFigure};
 use crate::topology::CpuKind;
 
 const RULE_ORDER: &str =
@@ -79,9 +79,18 @@ pub(super) fn check_frequencies(machine: &Description) -> Result<(), Description
 
 /// That turbo frequencies of a section do not rise with the active cores.
 fn turbo_falls(machine: &Description, section: &str) -> Result<(), DescriptionError> {
-    let named = |name: &str| machine.figures.iter().find(|named| named.name == format!("{section}.{name}"));
-    let mut fewer = named("max");
-    for more in (1..=255).filter_map(|cores| named(&format!("turbo_{cores}"))) {
+    let prefix = format!("{section}.");
+    let mut bins: Vec<(u64, &NamedFigure)> = Vec::new();
+    for named in &machine.figures {
+        match named.name.strip_prefix(&prefix) {
+            Some("max") => bins.push((0, named)),
+            Some(name) => bins.extend(name.strip_prefix("turbo_").and_then(|cores| Some((cores.parse().ok()?, named)))),
+            None => {}
+        }
+    }
+    bins.sort_by_key(|&(cores, _)| cores);
+    let mut fewer: Option<&NamedFigure> = None;
+    for (_, more) in bins {
         if let Some(fewer) = fewer.filter(|fewer| fewer.figure.value < more.figure.value) {
             return Err(contradiction(more, fewer, RULE_ORDER));
         }

@@ -124,16 +124,33 @@ fn figures_come_in_the_order_of_the_file() {
 #[test]
 fn a_users_topology_borrows_prices_as_guesses() {
     let topology = |text: &str| from_synthetic(text, "t", Numbering::AsListed).unwrap();
-    assert_eq!(default_prices(&topology("pack:2 l3:1 core:12 pu:2")), "xeon-e5-2670v3-2s");
-    assert_eq!(default_prices(&topology("pack:8 core:2 pu:1")), "ivybridge-ex-16s");
-    assert_eq!(default_prices(&topology("core:4 pu:2")), "skylake-uma-8");
-    assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")), "xeon-e5-2670v3-2s");
+    assert_eq!(default_prices(&topology("pack:2 l3:1 core:12 pu:2")).0, "xeon-e5-2670v3-2s");
+    assert_eq!(default_prices(&topology("pack:8 core:2 pu:1")).0, "ivybridge-ex-16s");
+    assert_eq!(default_prices(&topology("core:4 pu:2")).0, "skylake-uma-8");
+    assert_eq!(default_prices(&topology("l3:1 core:32 pu:2")).0, "xeon-e5-2670v3-2s");
     // The shape of a machine that ships is that machine's; of a desktop's there are two.
     for (name, text) in builtin() {
         let machine = parse(text, name).unwrap_or_else(|error| panic!("{error}"));
         let desktop = ["core-i7-3770", "skylake-uma-8"].contains(name);
         assert_eq!(prices_of_shape(machine.topology()), Some(if desktop { "skylake-uma-8" } else { name }));
     }
+    // Eight cores of one kind are no phone's, and a server whose cores' frequencies differ is no desktop hybrid.
+    assert_eq!(prices_of_shape(&topology("pack:1 l3:1 core:8 pu:1")), None);
+    let mixed = |text: &str, capacity: u32| {
+        let topology = topology(text);
+        let half: CpuMask = (0..topology.nr_cpus() / 2).map(CpuId::new).collect();
+        let mut mixed = topology.with_capacity(&half, capacity);
+        mixed.kinds = vec![CpuKind::new("cpu_core", half.clone()), CpuKind::new("b", CpuMask::default())];
+        mixed
+    };
+    let of_eight = |capacity| prices_of_shape(&mixed("pack:1 l3:1 core:8 pu:1", capacity));
+    assert_eq!([of_eight(500), of_eight(1_010)], [Some("snapdragon-845"), None]);
+    assert_eq!(default_prices(&mixed("l3:1 core:16 pu:1", 800)).0, "snapdragon-845");
+    assert_eq!(default_prices(&mixed("l3:1 core:16 pu:1", 1_010)).0, "core-i9-12900k");
+    assert_eq!(default_prices(&mixed("l3:1 core:64 pu:1", 800)).0, "xeon-e5-2670v3-2s");
+    let mut intels = mixed("l3:1 core:16 pu:1", 600);
+    intels.kinds[1].name = "cpu_atom".to_string();
+    assert_eq!(default_prices(&intels), ("core-i9-12900k", "which has CPUs of several kinds too"));
     assert_eq!(prices_of_shape(&topology("pack:2 [numa] l3:16 l2:4 core:1 pu:2")), Some("epyc-7742-2s-nps1"));
     assert_eq!(prices_of_shape(&topology("pack:2 [numa] l3:16 l2:3 core:1 pu:2")), None);
 

@@ -9,13 +9,16 @@
 use super::figure::{Figure, How, Unit};
 use super::names::kind_key_of;
 use super::{Description, Fact, NamedFact, NamedFigure};
-use crate::topology::{CpuKind, Location, Topology};
+use crate::topology::{CpuKind, Location, Topology, apart};
+use std::cmp::Ordering;
 
 /// Thousandths of a performance core's work in a cycle that an efficiency core does: Intel's levels of performance are steps of 78.741 MHz for
 /// the one and of 100 MHz for the other (Linux v6.1, drivers/cpufreq/intel_pstate.c: HYBRID_SCALING_FACTOR; of later processors 80 and 86.957).
 const PERMILLE_IN_A_CYCLE: u64 = 787;
 
-/// What Linux and hwloc call Intel's smaller cores.
+/// What Linux and hwloc call Intel's biggest cores.
+const BIGGEST: [&str; 2] = ["cpu_core", "IntelCore"];
+/// The same of the smaller ones.
 const SMALLER: [&str; 4] = ["cpu_atom", "cpu_lowpower", "IntelAtom", "IntelLowPower"];
 
 /// How far a speed may be off that is taken from highest performances, in percent: the scale is made for the driver's steps, not for any one
@@ -38,24 +41,58 @@ pub(super) fn of_kinds(lender: &Description, topology: &Topology, told_by: &Fact
         figures.retain(|known| known.name != told.name);
         figures.push(told);
     }
+    // A ranking is of all CPUs: where there are capacities, or some CPU is of no kind, Linux has none.
+    let of_kinds: usize = topology.kinds().iter().map(|kind| kind.cpus.weight()).sum();
+    let ranked = |kind: &CpuKind| figures.iter().any(|named| named.name == format!("kind.{}.highest_perf", kind.name));
+    let all = of_kinds == topology.nr_cpus() && topology.has_one_capacity() && topology.kinds().iter().all(ranked);
+    figures.retain(|named| all || !named.name.ends_with(".highest_perf"));
     (figures, facts)
 }
 
-/// The lender's own, where the CPUs of each kind are of one kind there too.
+/// The lender's own, where the CPUs of each kind are of one kind there too, and any two kinds are to each other what those are.
 fn of_same_cpus(lender: &Description, topology: &Topology) -> Option<Lent> {
     let theirs = &lender.topology;
+    if theirs.nr_cpus() != topology.nr_cpus() {
+        return None;
+    }
     let same = |kind: &CpuKind| theirs.kinds().iter().find(|of| kind.cpus.iter().all(|cpu| of.cpus.contains(cpu)));
-    if theirs.nr_cpus() == topology.nr_cpus() { lent(lender, topology, same) } else { None }
+    let speeds = topology.kinds().iter().map(|kind| Some((kind, speed_of(lender, same(kind)?))));
+    let speeds: Vec<(&CpuKind, u32)> = speeds.collect::<Option<_>>()?;
+    let agree = |a: &(&CpuKind, u32), b: &(&CpuKind, u32)| told_order(topology, a.0, b.0) == a.1.cmp(&b.1);
+    let all_agree = speeds.iter().enumerate().all(|(index, a)| speeds[index + 1..].iter().all(|b| agree(a, b)));
+    if all_agree { lent(lender, topology, same) } else { None }
+}
+
+/// Which of two kinds does more, by what tells them apart first: capacities, firmware, Intel's names, frequencies.
+fn told_order(topology: &Topology, a: &CpuKind, b: &CpuKind) -> Ordering {
+    let capacity = |kind: &CpuKind| kind.cpus.iter().map(|cpu| u64::from(topology.cpu(cpu).capacity)).max();
+    let by = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) if apart(a, b) => a.cmp(&b),
+        _ => Ordering::Equal,
+    };
+    by(capacity(a), capacity(b))
+        .then(by(a.highest_perf.map(u64::from), b.highest_perf.map(u64::from)))
+        .then(is_smaller(b).cmp(&is_smaller(a)))
+        .then(by(a.max_hertz, b.max_hertz))
+}
+
+fn speed_of(machine: &Description, kind: &CpuKind) -> u32 {
+    kind.cpus.first().map_or(0, |cpu| machine.topology.cpu(cpu).speed)
 }
 
 /// The lender's own of its slowest kind for Intel's smaller cores and of its fastest for the others.
 fn of_same_names(lender: &Description, topology: &Topology) -> Option<Lent> {
     let smaller = topology.kinds().iter().filter(|kind| is_smaller(kind)).count();
     let theirs = lender.topology.kinds();
-    let speed = |kind: &&CpuKind| kind.cpus.first().map(|cpu| lender.topology.cpu(cpu).speed);
+    let speed = |kind: &&CpuKind| speed_of(lender, kind);
     let (slowest, fastest) = (theirs.iter().min_by_key(speed), theirs.iter().max_by_key(speed));
     let mixed = (1..topology.kinds().len()).contains(&smaller);
     if mixed { lent(lender, topology, |kind| if is_smaller(kind) { slowest } else { fastest }) } else { None }
+}
+
+/// Whether Linux or hwloc name a kind as Intel's.
+pub(super) fn is_intels(kind: &CpuKind) -> bool {
+    is_smaller(kind) || BIGGEST.iter().any(|name| kind.name.starts_with(name))
 }
 
 fn is_smaller(kind: &CpuKind) -> bool {
@@ -64,7 +101,7 @@ fn is_smaller(kind: &CpuKind) -> bool {
 
 type Lent = (Vec<NamedFigure>, Vec<NamedFact>);
 
-/// The lender's figures and facts of the kind that is the `same` as each.
+/// The lender's figures and facts of the kind that is the `same` as each; capacities are speeds already.
 fn lent<'a>(
     lender: &'a Description,
     topology: &Topology,
@@ -77,6 +114,9 @@ fn lent<'a>(
         let own = |name: &str| Some(format!("kind.{}.{}", kind.name, name.strip_prefix(&theirs)?));
         figures.extend(lender.figures.iter().filter_map(|named| {
             let name = own(&named.name)?;
+            if name.ends_with(".speed") && !topology.has_one_capacity() {
+                return None;
+            }
             let key = name.rsplit('.').next().and_then(kind_key_of);
             let bounds = key.map_or((0, u64::MAX), |key| key.bounds);
             let figure = named.figure.clone().borrowed(&lender.name, bounds);
@@ -171,11 +211,9 @@ fn by_frequency<'a>(hertz: &[(&'a CpuKind, u64)]) -> Vec<Speed<'a>> {
     hertz.iter().map(speed).collect()
 }
 
-/// What firmware tells, if it does of every CPU: where Linux knows capacities it does not rank by these.
+/// What firmware tells, if it does of every kind.
 fn highest_perfs(lender: &Description, topology: &Topology, told_by: &Fact) -> Vec<NamedFigure> {
-    let of_kinds: usize = topology.kinds().iter().map(|kind| kind.cpus.weight()).sum();
     let perfs = of_all(topology, |kind| kind.highest_perf.map(u64::from));
-    let perfs = perfs.filter(|_| of_kinds == topology.nr_cpus() && topology.has_one_capacity());
     let figure = |(kind, perf): (&CpuKind, u64)| {
         let source = format!("{}: its best CPU's acpi_cppc/highest_perf", told_by.source);
         named(lender, kind, "highest_perf", "count", (perf, (perf, perf)), told_by.how, source)
@@ -199,6 +237,7 @@ fn named(
 
 #[cfg(test)]
 mod tests {
+    use super::super::builtin::topology_of;
     use super::super::{builtin, parse, with_prices};
     use super::*;
     use crate::topology::{Numbering, from_synthetic};
@@ -217,7 +256,11 @@ mod tests {
     }
 
     fn borrow(topology: Topology) -> Description {
-        let machine = with_prices("skylake-uma-8", "mine", topology, "the computer", How::Measured);
+        borrow_of("skylake-uma-8", topology)
+    }
+
+    fn borrow_of(lender: &str, topology: Topology) -> Description {
+        let machine = with_prices(lender, "mine", topology, "the computer", How::Measured);
         // What is written reads back, with the same speeds.
         let again = parse(&machine.to_toml(), "again.toml").unwrap_or_else(|error| panic!("{error}"));
         let speeds =
@@ -291,11 +334,77 @@ mod tests {
         );
     }
 
+    /// The topology of a machine that ships, as a computer would tell it.
+    fn shipped(name: &str) -> Topology {
+        let (name, text) = builtin().iter().find(|it| it.0 == name).expect("it ships");
+        topology_of(name, text)
+    }
+
+    fn renamed(kind: &str, cpus: std::ops::Range<usize>) -> CpuKind {
+        CpuKind::new(kind, cpus.map(CpuId::new).collect())
+    }
+
+    #[test]
+    fn whatever_is_borrowed_reads_back() {
+        for (lender, _) in builtin() {
+            let mut topology = shipped(lender);
+            let (nr_cpus, half) = (topology.nr_cpus(), topology.nr_cpus() / 2);
+            for cuts in [[half, nr_cpus], [half, nr_cpus - half / 2]] {
+                for (names, mhz, perfs) in [
+                    (["cpu_core", "cpu_atom"], [5_000, 1], [0, 0]),
+                    (["IntelAtom", "IntelCore"], [1_000, 4_000], [60, 0]),
+                    (["5-MHz", "5-MHz 2"], [0, 9], [1, 254]),
+                ] {
+                    let told = of_two_kinds(names, mhz, perfs);
+                    topology.kinds = vec![
+                        CpuKind { cpus: renamed("", 0..cuts[0]).cpus, ..told.kinds[0].clone() },
+                        CpuKind { cpus: renamed("", cuts[0]..cuts[1]).cpus, ..told.kinds[1].clone() },
+                    ];
+                    let machine = borrow_of(lender, topology.clone());
+                    let ranked = machine.topology().cpus().filter(|(_, cpu)| cpu.highest_perf.is_some()).count();
+                    assert!(
+                        ranked == 0 || (ranked == nr_cpus && cuts[1] == nr_cpus),
+                        "{lender}: {ranked} of {nr_cpus}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_that_contradict_the_lenders_are_not_the_same() {
+        // By number alone each CPU below is of the 12900K's P-cores or E-cores, which are 16-23.
+        let told = |kinds: [(&str, std::ops::Range<usize>, u64); 2]| {
+            let mut topology = shipped("core-i9-12900k");
+            topology.kinds = kinds
+                .into_iter()
+                .map(|(name, cpus, mhz)| CpuKind { max_hertz: Some(mhz * MHZ), ..renamed(name, cpus) })
+                .collect();
+            let machine = borrow_of("core-i9-12900k", topology);
+            [0, 15, 23].map(|cpu| machine.topology().cpu(CpuId(cpu)).speed)
+        };
+        assert_eq!(told([("IntelCore", 0..16, 5_200), ("IntelAtom", 16..24, 3_900)]), [1024, 1024, 564]);
+        // 0.787 of 39 of 52, though the file says 0.55.
+        let reversed = told([("IntelAtom", 0..16, 3_900), ("IntelCore", 16..24, 5_200)]);
+        assert_eq!(reversed, [605, 605, 1024]);
+        // Both are P-cores there, but differ here; CPUs of no kind are as fast as any.
+        assert_eq!(told([("cpu_core", 0..8, 5_200), ("cpu_atom", 8..16, 3_900)]), [1024, 605, 1024]);
+        // Alike here, but not there.
+        assert_eq!(told([("a", 0..16, 5_000), ("b", 16..24, 4_900)]), [1024, 1024, 1004]);
+        // Capacities come first, and are speeds already.
+        let small = renamed("", 16..24).cpus;
+        let mut topology = shipped("core-i9-12900k").with_capacity(&small, 800);
+        topology.kinds = vec![renamed("cpu_core", 0..16), renamed("cpu_atom", 16..24)];
+        let machine = borrow_of("core-i9-12900k", topology);
+        let figures = ["speed", "highest_perf"].map(|name| figures(&machine, name));
+        assert_eq!((figures, machine.topology().cpu(CpuId(23)).speed), ([None, None], 800));
+        assert!(machine.figure("kind.cpu_atom.max").is_some(), "the rest is lent");
+    }
+
     #[test]
     fn a_machine_of_the_same_kinds_lends_theirs() {
-        let (name, text) = builtin().iter().find(|(name, _)| *name == "core-i9-12900k").expect("it ships");
-        let mut topology = parse(text, name).expect("it loads").topology().clone();
-        let renamed = |kind: &str, cpus: std::ops::Range<usize>| CpuKind::new(kind, cpus.map(CpuId::new).collect());
+        let name = "core-i9-12900k";
+        let mut topology = shipped(name);
         // hwloc makes two kinds of performance cores, of which some are favoured.
         topology.kinds =
             vec![renamed("IntelAtom", 16..24), renamed("IntelCore", 0..12), renamed("IntelCore 2", 12..16)];

@@ -11,7 +11,8 @@ use crate::topology::{
 };
 use units::{CpuId, CpuMask};
 
-const RULE_KINDS: &str = "a kind of CPU has a name of its own, of one line, and each CPU is of one kind at most";
+const RULE_KINDS: &str =
+    "a kind of CPU has a name of its own, of one line without dots, and each CPU is of one kind at most";
 const RULE_CAPACITY: &str = "a CPU has one capacity";
 const RULE_LEVEL: &str = "a cache is of one of the levels that processors have, 1 to 5 as hwloc counts them";
 const SYNTHETIC: &[&str] =
@@ -104,7 +105,8 @@ fn read_listed(table: &Table) -> Result<(Topology, Option<Told>), DescriptionErr
         nodes.map(|(index, (cpus, at))| DraftNode { os_index: index as u32, cpus, memory_bytes: None, at }).collect();
     read_caches(table, &mut draft)?;
     let (kinds, capacity) = read_kinds(table, &draft.cpus)?;
-    draft.kinds = kinds;
+    let at = draft.at.clone();
+    draft.kinds = kinds.into_iter().map(|kind| (kind, at.clone())).collect();
     for (cpus, value) in capacity {
         draft.capacity.extend(cpus.iter().map(|cpu: CpuId| (cpu, value)));
     }
@@ -192,6 +194,11 @@ fn read_kinds(table: &Table, all: &CpuMask) -> Result<(Vec<CpuKind>, Vec<(CpuMas
         if kinds.iter().any(|other: &CpuKind| other.name == name) {
             let found = format!("the kind `{}` for the second time", excerpt(name, 60));
             return Err(kind.get("name").unwrap_or(value).error(&found, "each kind once", RULE_KINDS));
+        }
+        // Dots divide the names of figures: kind.NAME.speed.
+        if name.contains('.') {
+            let found = format!("the kind `{}`", excerpt(name, 60));
+            return Err(kind.get("name").unwrap_or(value).error(&found, "a name without dots", RULE_KINDS));
         }
         let cpus = cpus_of(&kind)?;
         once(&kind, &cpus, &mut of_kind, "kinds", RULE_KINDS)?;

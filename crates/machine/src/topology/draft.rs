@@ -53,7 +53,7 @@ pub(crate) struct Draft {
     pub packages: Vec<DraftPart>,
     pub caches: Vec<DraftCache>,
     pub nodes: Vec<DraftNode>,
-    pub kinds: Vec<CpuKind>,
+    pub kinds: Vec<(CpuKind, Location)>,
     pub capacity: BTreeMap<CpuId, Capacity>,
     /// Distances between NUMA nodes: the nodes' numbers, then a row for each, all in that order.
     pub distance: Option<DraftDistance>,
@@ -106,6 +106,19 @@ impl Draft {
         Ok(cpu)
     }
 
+    /// Adds a kind of CPUs by the name that the machine gives it, if it gives one. A name that another kind has is numbered, and dots, which
+    /// divide the names of figures, are left out.
+    pub fn add_kind(&mut self, name: &str, kind: CpuKind, at: Location) {
+        let name = match name.replace('.', "_") {
+            blank if blank.trim().is_empty() => format!("kind {}", self.kinds.len()),
+            name => name,
+        };
+        let known = |name: &String| self.kinds.iter().any(|(kind, _)| kind.name == *name);
+        let numbered = (2..).map(|number| format!("{name} {number}"));
+        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !known(name)).expect("numbers go on");
+        self.kinds.push((CpuKind { name, ..kind }, at));
+    }
+
     /// Checks what was read and renumbers it. Assumptions: a CPU in no core is a core; without packages each NUMA node
     /// is one; a CPU near several NUMA nodes belongs to the one with the fewest CPUs, then to the lowest number, and
     /// the others count as memory only; without NUMA nodes there is one; without distances all other nodes are 20 away.
@@ -154,7 +167,7 @@ impl Draft {
                 highest_perf: None,
             })
             .collect();
-        let kinds = self.kinds.into_iter().filter(|kind| !kind.cpus.is_empty()).collect();
+        let kinds = self.kinds.into_iter().map(|(kind, _)| kind).filter(|kind| !kind.cpus.is_empty()).collect();
         let hops = remote_hops(&cpus, &nodes, &distance);
         let notices = self.notices;
         Ok(Topology {
@@ -185,8 +198,8 @@ impl Draft {
         {
             disjoint(what, &sets(parts))?;
         }
-        let at = |kind: &CpuKind| (kind.cpus.clone(), self.at.clone());
-        disjoint("kind", &self.kinds.iter().map(at).collect::<Vec<_>>())?;
+        let kinds = self.kinds.iter().map(|(kind, at)| (kind.cpus.clone(), at.clone()));
+        disjoint("kind", &kinds.collect::<Vec<_>>())?;
         let mut kinds: Vec<(u8, CacheKind)> = self.caches.iter().map(|cache| (cache.level, cache.kind)).collect();
         kinds.sort_unstable();
         kinds.dedup();
@@ -217,7 +230,7 @@ impl Draft {
         self.caches.iter_mut().for_each(|cache| renumber(&mut cache.cpus));
         self.caches.retain(|cache| !cache.cpus.is_empty());
         self.nodes.iter_mut().for_each(|node| renumber(&mut node.cpus));
-        self.kinds.iter_mut().for_each(|kind| renumber(&mut kind.cpus));
+        self.kinds.iter_mut().for_each(|(kind, _)| renumber(&mut kind.cpus));
         let capacity = std::mem::take(&mut self.capacity);
         self.capacity = capacity.into_iter().filter_map(|(cpu, value)| Some((new_of[cpu.index()]?, value))).collect();
         self.cpus = CpuMask::all(old.len());

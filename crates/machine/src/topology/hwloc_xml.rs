@@ -394,15 +394,12 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+        // Cores of one type whose frequencies differ are two kinds to hwloc.
         let name = match (info("CoreType"), node.attribute("forced_efficiency")) {
             (Some(name), _) => excerpt(name, 60),
             (None, Some(efficiency)) => excerpt(&format!("efficiency {efficiency}"), 60),
-            (None, None) => format!("kind {}", self.draft.kinds.len()),
+            (None, None) => String::new(),
         };
-        // Cores of one type whose frequencies differ are two kinds to hwloc.
-        let known = |name: &str| self.draft.kinds.iter().any(|kind| kind.name == name);
-        let numbered = (2..).map(|number| format!("{name} {number}"));
-        let name = std::iter::once(name.clone()).chain(numbered).find(|name| !known(name)).expect("numbers go on");
         let max_hertz = match info("FrequencyMaxMHz").map(|text| (text, text.trim().parse::<u64>())) {
             None | Some((_, Ok(0))) => None,
             Some((_, Ok(mhz))) if mhz <= MOST_HERTZ / 1_000_000 => Some(mhz * 1_000_000),
@@ -411,7 +408,8 @@ impl<'a> Reader<'a> {
                 return self.wrong(node, found, "a frequency in MHz, up to 20000");
             }
         };
-        self.draft.kinds.push(CpuKind { max_hertz, ..CpuKind::new(&name, cpus) });
+        let at = self.at(node);
+        self.draft.add_kind(&name, CpuKind { max_hertz, ..CpuKind::new("", cpus) }, at);
         Ok(())
     }
 }

@@ -95,6 +95,11 @@ pub struct Node {
 /// No clock is faster: 20 GHz.
 pub(crate) const MOST_HERTZ: u64 = 20_000_000_000;
 
+/// Whether figures differ by more than a tenth of the larger: cores of one kind, some of them favoured, differ by less.
+pub(crate) fn apart(one: u64, other: u64) -> bool {
+    one.min(other) * 10 < one.max(other) * 9
+}
+
 /// CPUs of one make, on machines that mix them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuKind {

@@ -1,7 +1,7 @@
 //! Reads a sysfs tree: `sys/devices/system/{cpu,node}` of a running machine or of a copy.
 //!
 //! CPUs are of several kinds where Intel's drivers list them so (`sys/devices/cpu_core`, `cpu_atom`, `cpu_lowpower`), or where cpufreq tells of
-//! highest frequencies more than a tenth apart: favoured cores differ by less.
+//! highest frequencies with a gap of more than a tenth between them: favoured cores differ by less.
 //!
 //! The caller reads files; this module only asks for them by relative path, so that a directory, an archive or a table
 //! in a test will do. Masks are taken from the `_list` files or, on old kernels, from their hexadecimal twins. CPUs
@@ -10,7 +10,7 @@
 use super::cpulist::{parse_list, parse_mask};
 use super::draft::{Draft, DraftCache, DraftDistance, DraftNode, DraftPart, MOST_CACHE_LEVEL};
 use super::error::excerpt;
-use super::{CacheKind, CpuKind, Location, MAX_NUMNODES, MOST_HERTZ, Topology, TopologyError};
+use super::{CacheKind, CpuKind, Location, MAX_NUMNODES, MOST_HERTZ, Topology, TopologyError, apart};
 use sched::cpu_topology::LOCAL_DISTANCE;
 use std::collections::BTreeMap;
 use units::{CpuId, CpuMask, NR_CPUS};
@@ -289,8 +289,8 @@ impl Reader<'_> {
     fn kinds(&mut self) -> Result<(), TopologyError> {
         let mut kinds = Vec::new();
         for name in ["cpu_core", "cpu_atom", "cpu_lowpower"] {
-            if let Some((cpus, _)) = self.set(&[format!("sys/devices/{name}/cpus")])? {
-                kinds.push(CpuKind::new(name, cpus));
+            if let Some((cpus, path)) = self.set(&[format!("sys/devices/{name}/cpus")])? {
+                kinds.push((name.to_string(), cpus, Location::of(&path)));
             }
         }
         let max_hertz = self.told(&|reader, cpu| reader.max_hertz(cpu))?;
@@ -298,16 +298,16 @@ impl Reader<'_> {
         if kinds.is_empty() {
             kinds = kinds_by_frequency(&max_hertz);
         }
-        for kind in &mut kinds {
-            kind.max_hertz = most(&kind.cpus.and(&self.draft.cpus), &max_hertz);
-            kind.highest_perf = most(&kind.cpus.and(&self.draft.cpus), &highest_perf);
+        for (name, cpus, at) in kinds {
+            let online = cpus.and(&self.draft.cpus);
+            let (max_hertz, highest_perf) = (most(&online, &max_hertz), most(&online, &highest_perf));
+            self.draft.add_kind(&name, CpuKind { max_hertz, highest_perf, ..CpuKind::new("", cpus) }, at);
         }
-        self.draft.kinds = kinds;
         Ok(())
     }
 
     /// A figure of each CPU that tells one.
-    fn told<T>(&self, figure: &Figure<T>) -> Result<BTreeMap<CpuId, T>, TopologyError> {
+    fn told<T>(&self, figure: &OfCpu<T>) -> Result<BTreeMap<CpuId, T>, TopologyError> {
         let told = self.draft.cpus.iter().map(|cpu| Ok(figure(self, cpu)?.map(|figure| (cpu, figure))));
         Ok(told.collect::<Result<Vec<_>, TopologyError>>()?.into_iter().flatten().collect())
     }
@@ -316,7 +316,8 @@ impl Reader<'_> {
     fn max_hertz(&self, cpu: CpuId) -> Result<Option<u64>, TopologyError> {
         let path = format!("{CPU}/cpu{cpu}/cpufreq/cpuinfo_max_freq");
         match self.number(&path)? {
-            None | Some(0) => Ok(None),
+            // No processor is as slow as that: a driver that does not know.
+            None | Some(..1_000) => Ok(None),
             Some(khz) if khz <= MOST_HERTZ / 1_000 => Ok(Some(khz * 1_000)),
             Some(khz) => Reader::wrong(&path, Some(1), format!("`{khz}`"), "a frequency in kHz, up to 20000000"),
         }
@@ -335,7 +336,7 @@ impl Reader<'_> {
 }
 
 /// What a CPU tells of itself, if it does.
-type Figure<'a, T> = dyn Fn(&Reader, CpuId) -> Result<Option<T>, TopologyError> + 'a;
+type OfCpu<'a, T> = dyn Fn(&Reader, CpuId) -> Result<Option<T>, TopologyError> + 'a;
 
 /// The highest of what `cpus` tell, if all do.
 fn most<T: Ord + Copy>(cpus: &CpuMask, told: &BTreeMap<CpuId, T>) -> Option<T> {
@@ -343,21 +344,31 @@ fn most<T: Ord + Copy>(cpus: &CpuMask, told: &BTreeMap<CpuId, T>) -> Option<T> {
     figures?.into_iter().max()
 }
 
-/// The fastest first; none where all CPUs that tell are of one kind.
-fn kinds_by_frequency(max_hertz: &BTreeMap<CpuId, u64>) -> Vec<CpuKind> {
+/// The fastest first, each with its name and where that is told; none where all CPUs that tell are of one kind.
+fn kinds_by_frequency(max_hertz: &BTreeMap<CpuId, u64>) -> Vec<(String, CpuMask, Location)> {
     let mut fastest: Vec<(CpuId, u64)> = max_hertz.iter().map(|(&cpu, &hertz)| (cpu, hertz)).collect();
     fastest.sort_by_key(|&(cpu, hertz)| (std::cmp::Reverse(hertz), cpu));
     let mut kinds: Vec<(u64, CpuMask)> = Vec::new();
+    let mut before = 0;
     for (cpu, hertz) in fastest {
         match kinds.last_mut() {
-            Some((highest, cpus)) if hertz * 10 >= *highest * 9 => cpus.set(cpu),
+            Some((_, cpus)) if !apart(before, hertz) => cpus.set(cpu),
             _ => kinds.push((hertz, CpuMask::single(cpu))),
         }
+        before = hertz;
     }
     if kinds.len() < 2 {
         return Vec::new();
     }
-    kinds.into_iter().map(|(hertz, cpus)| CpuKind::new(&format!("{}-MHz", hertz / 1_000_000), cpus)).collect()
+    let named = |(hertz, cpus): (u64, CpuMask)| {
+        let first = cpus.first().expect("a kind begins with a CPU");
+        (
+            format!("{}-MHz", hertz / 1_000_000),
+            cpus,
+            Location::of(&format!("{CPU}/cpu{first}/cpufreq/cpuinfo_max_freq")),
+        )
+    };
+    kinds.into_iter().map(named).collect()
 }
 
 /// Bytes, from a line such as `Node 0 MemTotal:       65536 kB`.

@@ -38,9 +38,35 @@ fn kinds_are_known_by_their_highest_frequencies() {
     let others = with_frequencies("amd-pstate", OF_TWO_KINDS);
     assert!(of(&others).iter().all(|kind| kind.highest_perf.is_none() && kind.max_hertz.is_some()));
     assert_eq!(of(&with_frequencies("intel_pstate", OF_TWO_KINDS.map(|khz| khz.max(4_700_000)))), []);
+    // Nor are steps that lead on: no gap of more than a tenth.
+    let steps = [5_000_000, 4_700_000, 4_400_000, 4_100_000, 3_800_000, 3_600_000, 3_400_000];
+    assert_eq!(of(&with_frequencies("amd-pstate", steps)), []);
+    // What no processor is as slow as is not told; equal names get numbers.
+    assert_eq!(of(&with_frequencies("x", [900, 900, 900, 1, 1, 5, 5])), []);
+    let slow = of(&with_frequencies("x", [1_900, 1_900, 1_400, 1_400, 1_100, 1_100, 1_100]));
+    let names: Vec<&str> = slow.iter().map(|kind| kind.name.as_str()).collect();
+    assert_eq!(names, ["1-MHz", "1-MHz 2", "1-MHz 3"]);
     let mut files = with_frequencies("intel_pstate", OF_TWO_KINDS);
     files.remove("sys/devices/system/cpu/cpu6/cpufreq/cpuinfo_max_freq");
     assert_eq!(of(&files)[1].cpus, parse_list("2-3").unwrap());
+}
+
+#[test]
+fn kinds_that_overlap_name_both_files() {
+    let mut files = sysfs_tree();
+    files.insert("sys/devices/cpu_core/cpus".to_string(), "0-2\n".to_string());
+    files.insert("sys/devices/cpu_atom/cpus".to_string(), "2-3\n".to_string());
+    assert_eq!(
+        refusal(from_tree(&files)),
+        "sys/devices/cpu_atom/cpus: found CPU 2 in two kinds (the other is at sys/devices/cpu_core/cpus); expected each CPU in one kind"
+    );
+}
+
+#[test]
+fn names_that_hwloc_tells_are_made_fit() {
+    let name =
+        |name: &str| from_hwloc_xml(&V3.replacen("IntelAtom", name, 1), "m.xml").unwrap().kinds()[1].name.clone();
+    assert_eq!(["a.b", "", " ", "IntelCore"].map(name), ["a_b", "kind 1", "kind 1", "IntelCore 2"]);
 }
 
 #[test]
