@@ -151,15 +151,10 @@ impl Row {
     }
 }
 
-/// `arguments`: a case's name, `--runs N`, or nothing.
+/// `arguments`: a case's name, `--runs N`, `--guided`, or nothing.
 pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    let (runs, only) = selection(arguments)?;
-    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "bench"]).current_dir(root).status();
-    if !built.is_ok_and(|s| s.success()) {
-        return Err("the benchmark does not build".to_string());
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let program = target.join("release/bench");
+    let Selection { runs, only, guided } = selection(arguments)?;
+    let program = if guided { crate::guided::build(root)?.join("bench") } else { build(root)? };
     let chosen = (0..CASES.len()).filter(|&case| only.is_none_or(|name| name == CASES[case].name));
     let of_case = |case: usize| (usize::from(CASES[case].only_on)..COSTS.len()).map(move |costs| (case, costs));
     let mut rows: Vec<Row> =
@@ -185,26 +180,57 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// How many runs, and of which case if not of all.
-fn selection<'a>(arguments: &[&'a str]) -> Result<(usize, Option<&'a str>), String> {
-    let mut runs = 5;
-    let mut only = None;
-    let mut words = arguments.iter();
-    while let Some(&word) = words.next() {
-        if word == "--runs" {
-            let number = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0);
-            runs = number.ok_or("--runs wants a number above 0")?;
-        } else {
-            only = Some(word);
+/// Where cargo puts what it builds.
+pub fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+fn build(root: &Path) -> Result<PathBuf, String> {
+    let built = Command::new("cargo").args(["build", "--quiet", "--release", "-p", "bench"]).current_dir(root).status();
+    if !built.is_ok_and(|s| s.success()) {
+        return Err("the benchmark does not build".to_string());
+    }
+    Ok(target(root).join("release/bench"))
+}
+
+/// Runs every row for a part of its length, so that a build that counts sees what a run does; its program is a few times slower.
+pub fn train(program: &Path) -> Result<(), String> {
+    for case in CASES {
+        for costs in usize::from(case.only_on)..COSTS.len() {
+            once(program, case, costs, (case.length[costs] / 8).max(1))?;
         }
     }
-    if let Some(name) = only
+    Ok(())
+}
+
+struct Selection<'a> {
+    runs: usize,
+    /// One case's name, if not all are meant.
+    only: Option<&'a str>,
+    /// Measure the profile-guided build.
+    guided: bool,
+}
+
+fn selection<'a>(arguments: &[&'a str]) -> Result<Selection<'a>, String> {
+    let mut selection = Selection { runs: 5, only: None, guided: false };
+    let mut words = arguments.iter();
+    while let Some(&word) = words.next() {
+        match word {
+            "--runs" => {
+                let number = words.next().and_then(|n| n.parse().ok()).filter(|&n| n > 0);
+                selection.runs = number.ok_or("--runs wants a number above 0")?;
+            }
+            "--guided" => selection.guided = true,
+            _ => selection.only = Some(word),
+        }
+    }
+    if let Some(name) = selection.only
         && !CASES.iter().any(|c| c.name == name)
     {
         let names: Vec<&str> = CASES.iter().map(|c| c.name).collect();
         return Err(format!("no case {name}; there are {}", names.join(", ")));
     }
-    Ok((runs, only))
+    Ok(selection)
 }
 
 fn print(program: &Path, row: &Row, rows: &[Row]) {

@@ -3,6 +3,7 @@
 mod bench;
 mod fidelity_host;
 mod fit;
+mod guided;
 mod kernel_functions;
 mod kernel_map;
 mod layers;
@@ -30,7 +31,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                fits a machine's free prices to published columns of the kernel before a change (--write: into its file)
   record-fidelity --kernel VMLINUZ CASE.toml...
                plays cases of fidelity/ on a real kernel in QEMU and writes their recordings (docs/fidelity.md)
-  bench        the table of speeds (with a case's name: that case alone; --runs N, default 5)";
+  bench        the table of speeds (with a case's name: that case alone; --runs N, default 5;
+               --guided: of the profile-guided build)
+  guided       builds fairground laid out by a profile of itself, target/guided/release/fairground (docs/speed.md)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
             test::cargo(&root(), &[&["run", "-q", "-p", "recorder", "--"], rest].concat())
         }
         ["bench", rest @ ..] => bench::run(&root(), rest),
+        ["guided"] => guided::build(&root()).map(|folder| println!("{}", folder.join("fairground").display())),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
