@@ -322,3 +322,18 @@ fn instructions(program: &Path, case: &Case, costs: usize) -> Option<f64> {
     let [(few, fewer_events), (many, more_events)] = [both[0]?, both[1]?];
     (more_events > fewer_events).then(|| (many - few) / (more_events - fewer_events))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_is_told_by_words_in_any_order() {
+        let told =
+            |words: &[&str]| selection(words).map(|told| (told.runs, told.only.map(str::to_string), told.guided));
+        assert_eq!(told(&[]), Ok((5, None, false)));
+        assert_eq!(told(&["--guided", "pingpong-8", "--runs", "3"]), Ok((3, Some("pingpong-8".to_string()), true)));
+        assert_eq!(told(&["--runs", "0"]), Err("--runs wants a number above 0".to_string()));
+        assert!(told(&["--guidd"]).is_err_and(|error| error.starts_with("no case --guidd; there are pingpong-8, ")));
+    }
+}

@@ -19,7 +19,7 @@ pub fn build(root: &Path) -> Result<PathBuf, String> {
     let (counting, counts) = (target.join("counting"), target.join("counts"));
     eprintln!("== a build that counts");
     toolchain.cargo(root, &counting, "-Cprofile-generate", &counts)?;
-    // Counts of older code are of other functions.
+    // Counts of older code are of other functions, and scripts that ran while this was built have counted, too.
     let _ = fs::remove_dir_all(&counts);
     eprintln!("== runs of every case");
     bench::train(&counting.join("release/bench"))?;

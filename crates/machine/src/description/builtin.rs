@@ -90,7 +90,8 @@ pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
     if same.contains(&usual) { Some(usual) } else { same.first().copied() }
 }
 
-/// No desktop or laptop that mixes CPUs has more of them: servers whose cores' highest frequencies differ are no hybrids.
+/// No desktop or laptop that mixes CPUs has more of them (Intel's Core i9-14900K has as many, ark.intel.com): servers whose cores' highest
+/// frequencies differ are no hybrids.
 const MOST_HYBRID: usize = 32;
 
 /// The machine that ships whose prices are taken where none has a topology's shape, and why: by its number of packages, and for one package

@@ -107,7 +107,7 @@ impl Draft {
     }
 
     /// Adds a kind of CPUs by the name that the machine gives it, if it gives one. A name that another kind has is numbered, and dots, which
-    /// divide the names of figures, are left out.
+    /// divide the names of figures (`kind.NAME.speed`), become underscores.
     pub fn add_kind(&mut self, name: &str, kind: CpuKind, at: Location) {
         let name = match name.replace('.', "_") {
             blank if blank.trim().is_empty() => format!("kind {}", self.kinds.len()),
