@@ -90,7 +90,7 @@ pub fn prices_of_shape(topology: &Topology) -> Option<&'static str> {
     if same.contains(&usual) { Some(usual) } else { same.first().copied() }
 }
 
-/// No desktop or laptop that mixes CPUs has more of them (Intel's Core i9-14900K has as many, ark.intel.com): servers whose cores' highest
+/// No desktop or laptop that mixes CPUs has more of them (Intel's Core i9-13900K has as many: The Register, 2022-09-27): servers whose cores' highest
 /// frequencies differ are no hybrids.
 const MOST_HYBRID: usize = 32;
 

@@ -95,8 +95,8 @@ pub struct Node {
 /// No clock is faster: 20 GHz.
 pub(crate) const MOST_HERTZ: u64 = 20_000_000_000;
 
-/// Whether figures differ by more than a tenth of the larger: cores of one kind, some of them favoured, differ by less (5.5 GHz beside 5.8 of
-/// Intel's Core i9-13900K, ark.intel.com), those of several kinds by more (4.3 GHz there).
+/// Whether figures differ by more than a tenth of the larger, a guess: cores of one kind, some of them favoured, differ by less, those of
+/// several kinds by more (5.2 and 3.9 GHz, machines/core-i9-12900k.toml).
 pub(crate) fn apart(one: u64, other: u64) -> bool {
     one.min(other) * 10 < one.max(other) * 9
 }
