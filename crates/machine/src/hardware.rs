@@ -290,7 +290,7 @@ impl<const COSTS: bool> Arch for Hardware<COSTS> {
 
     #[inline]
     fn irq_time(&self, cpu: CpuId) -> Ns {
-        if self.irq_accounting { self.cpus[cpu.index()].irq_time.ns() } else { Ns(0) }
+        if unlikely(self.irq_accounting) { self.cpus[cpu.index()].irq_time.ns() } else { Ns(0) }
     }
 
     #[inline]

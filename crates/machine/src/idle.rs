@@ -20,6 +20,7 @@ use menu::Menu;
 use sched::behaviour;
 use sched::versions::{Setting, Switched};
 use teo::Teo;
+use units::unlikely;
 
 behaviour! {
     /// The governor in use: of those that are built in, the one with the best rating, or the one that the command line names.
@@ -296,7 +297,7 @@ impl Cpuidle {
     #[inline]
     pub fn select(&self, device: &mut Device, outlook: &Outlook) -> Choice {
         let Device { usage, governor } = device;
-        if !self.is_governed() {
+        if unlikely(!self.is_governed()) {
             return self.only_choice(false);
         }
         match governor {

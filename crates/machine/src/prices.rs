@@ -5,7 +5,7 @@ use crate::smt::SmtPrices;
 use crate::topology::Distance;
 use sched::access::Path;
 use sched::cpu_topology::SCHED_CAPACITY_SCALE;
-use units::{Capacity, CpuId, CpuMask, Cycles, Ps};
+use units::{Capacity, CpuId, CpuMask, Cycles, Ps, unlikely};
 
 /// How many paths can be priced: the scheduler's, then those of the rest of the kernel.
 pub const NR_PATHS: usize = 512;
@@ -114,8 +114,12 @@ impl Prices {
     /// An idle state, by its number, as `cpu` has it.
     #[inline]
     pub fn idle_state_of(&self, cpu: CpuId, state: usize) -> &IdleState {
-        let own = self.idle_states_of_kinds.iter().find(|(cpus, _)| cpus.contains(cpu));
-        &own.map_or(&self.idle_states, |(_, states)| states)[state]
+        let mut states = &self.idle_states;
+        if unlikely(!self.idle_states_of_kinds.is_empty()) {
+            let own = self.idle_states_of_kinds.iter().find(|(cpus, _)| cpus.contains(cpu));
+            states = own.map_or(states, |(_, states)| states);
+        }
+        &states[state]
     }
 
     /// Those of every kind.

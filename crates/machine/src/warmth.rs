@@ -21,7 +21,7 @@
 
 use crate::prices::Prices;
 use crate::topology::{CacheKind, Distance, Topology};
-use units::{CpuId, Ps, prefetch};
+use units::{CpuId, Ps, prefetch, unlikely};
 
 /// The caches of a core, nearest first.
 const OWN: usize = 2;
@@ -107,7 +107,7 @@ impl Warmth {
         cpu: CpuId,
         ps_per_cycle: u64,
     ) -> Ps {
-        if self.left.len() <= task {
+        if unlikely(self.left.len() <= task) {
             self.left.resize(task + 1, None);
         }
         let left = self.left[task];
@@ -225,7 +225,7 @@ impl Warmth {
     #[inline(always)]
     pub fn switch_out(&mut self, topology: &Topology, task: usize, cpu: CpuId) {
         let core = topology.cpu(cpu).core as usize;
-        if self.left.len() <= task {
+        if unlikely(self.left.len() <= task) {
             self.left.resize(task + 1, None);
         }
         let llc = topology.cpu(cpu).llc as usize;

@@ -436,7 +436,7 @@ impl<A: Arch> Scheduler for Sched<A> {
 
     fn executed(&mut self, cpu: CpuId) {
         self.on_cpu(cpu);
-        if self.arch.tracing()
+        if unlikely(self.arch.tracing())
             && let Some(task) = self.rq[cpu].curr
         {
             self.trace(Event::SchedProcessExec { task });

@@ -102,7 +102,7 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
     /// tick-sched.c: the part of can_stop_idle_tick() by which somebody keeps the time for CPUs that run without ticks.
     #[inline]
     fn keeps_time(&self, cpu: CpuId) -> bool {
-        cpu == CpuId(0) && self.sched.tick_nohz_full_enabled()
+        unlikely(self.sched.tick_nohz_full_enabled()) && cpu == CpuId(0)
     }
 
     /// tick-sched.c: the part of tick_nohz_next_event() that keeps a tick which runs for a timeout of the wheel within its next period.
@@ -159,11 +159,11 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let now = now.max(self.sched.arch().now(cpu));
         let this = &self.cpus[cpu];
         let (interrupt, monitor) = (this.interrupt_at() <= now, this.monitor_at <= now);
-        if monitor || self.must_reschedule(cpu, now) {
+        if unlikely(monitor || self.must_reschedule(cpu, now)) {
             self.sched.arch_mut().reject_idle(cpu);
             return Err((now, Run::Kernel));
         }
-        if interrupt {
+        if unlikely(interrupt) {
             // Interrupts are off on the way: the one that waits ends the state as it is entered.
             self.sched.arch_mut().bounce_off_idle(cpu);
             return Err((now, Run::LeavingIdle));
@@ -280,10 +280,10 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         let tick = self.ticks.of(now.0) + 1;
         let at = Ps(tick * self.os.tick_period().0);
         let jitter = self.sched.arch().prices.tick_jitter;
-        if !COSTS || jitter == Ps::ZERO {
-            return at;
+        if COSTS && unlikely(jitter != Ps::ZERO) {
+            return at + Ps(self.os.chance("tick", tick << 16 | u64::from(cpu.0)).below(jitter.0));
         }
-        at + Ps(self.os.chance("tick", tick << 16 | u64::from(cpu.0)).below(jitter.0))
+        at
     }
 
     /// `cpu` takes its share of its core or gives it up.

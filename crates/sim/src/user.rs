@@ -25,7 +25,7 @@ impl Work {
     fn at(&mut self, ps_per_cycle: u64) {
         if unlikely(self.cycle.0 != ps_per_cycle) {
             if self.begun > Ps::ZERO {
-                self.begun.0 = (u128::from(self.begun.0) * u128::from(ps_per_cycle) / u128::from(self.cycle.0)) as u64;
+                self.begun.0 = scaled(self.begun.0, ps_per_cycle, self.cycle.0);
             }
             self.cycle.0 = ps_per_cycle;
         }
@@ -47,6 +47,15 @@ impl Work {
     fn time(&mut self, ps_per_cycle: u64) -> Ps {
         self.at(ps_per_cycle);
         Ps(self.left.0 * ps_per_cycle).saturating_sub(self.begun)
+    }
+}
+
+/// `value * to / from`. In 64 bits where they suffice, as they do for cycles of up to 4 ms: a division of 128 bits takes several times as long,
+/// and threads that share a core come here with every sixth scheduling event.
+fn scaled(value: u64, to: u64, from: u64) -> u64 {
+    match value.checked_mul(to) {
+        Some(product) => product / from,
+        None => (u128::from(value) * u128::from(to) / u128::from(from)) as u64,
     }
 }
 
@@ -116,6 +125,15 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn begun_cycles_scale_alike_in_64_bits_and_in_128() {
+        let (long, half) = (1_u64 << 40, 1_u64 << 39);
+        assert_eq!(scaled(half, long / 4, long), long / 8);
+        // The product of these fits into 64 bits, and is rounded down alike.
+        assert_eq!(scaled(999, 3_001, 1_000), (999 * 3_001) / 1_000);
+        assert_eq!(scaled(0, u64::MAX, 7), 0);
+    }
 
     #[test]
     fn work_that_is_stopped_again_and_again_takes_no_longer() {

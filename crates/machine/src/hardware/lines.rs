@@ -7,7 +7,7 @@ use crate::lines::LineTotals;
 use crate::lines::record::{Access, LineRecord};
 use crate::profile::Frame;
 use sched::layout::Line;
-use units::{CpuId, Ps};
+use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool> Hardware<COSTS> {
     pub fn line_totals(&self) -> LineTotals {
@@ -90,7 +90,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline(never)]
     pub(super) fn fetch_back(&mut self, watcher: CpuId, line: Line) {
         let (watcher, now) = (self.lines.true_seat(watcher), self.executing.clock);
-        if !self.lines.reads_here(&watcher, line) && self.lines.read_usual(&watcher, line, now).is_none() {
+        if !self.lines.reads_here(&watcher, line) && unlikely(self.lines.read_usual(&watcher, line, now).is_none()) {
             self.lines.read(&watcher, line, now);
         }
     }

@@ -4,6 +4,7 @@ use super::Hardware;
 use crate::profile::Frame;
 use sched::access::Path;
 use sched::arch::Arch;
+use std::hint::cold_path;
 use units::{CpuId, Ps, unlikely};
 
 impl<const COSTS: bool> Hardware<COSTS> {
@@ -60,6 +61,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn profile_stand(&mut self, cpu: CpuId, frames: &[Path]) {
         if COSTS && let Some(profile) = &mut self.profile {
+            cold_path();
             profile.stand(cpu.index(), frames);
         }
     }
@@ -68,6 +70,7 @@ impl<const COSTS: bool> Hardware<COSTS> {
     #[inline]
     pub fn profile_enter(&mut self, cpu: CpuId, path: Path) {
         if COSTS && let Some(profile) = &mut self.profile {
+            cold_path();
             profile.enter(cpu.index(), path);
         }
     }

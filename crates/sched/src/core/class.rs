@@ -8,6 +8,7 @@ use crate::deadline::DlSe;
 use crate::sched::*;
 use crate::topology::SdFlags;
 use fentry::fentry;
+use std::hint::cold_path;
 use units::{CpuId, unlikely};
 
 behaviour! {
@@ -89,7 +90,10 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_enqueue_task(&mut self, cpu: CpuId, p: TaskId, flags: QueueFlags) {
         match self.task[p].sched_class {
             SchedClass::Fair => self.enqueue_task_fair(cpu, p, flags),
-            rarer => self.enqueue_task_rarer(rarer, cpu, p, flags),
+            rarer => {
+                cold_path();
+                self.enqueue_task_rarer(rarer, cpu, p, flags)
+            }
         }
     }
 
@@ -111,6 +115,7 @@ impl<A: Arch> Sched<A> {
         match self.task[p].sched_class {
             SchedClass::Fair => self.dequeue_task_fair(cpu, p, flags),
             rarer => {
+                cold_path();
                 self.dequeue_task_rarer(rarer, cpu, p, flags);
                 true
             }
@@ -314,7 +319,10 @@ impl<A: Arch> Sched<A> {
         let Some(p) = prev else { return self.put_prev_task_idle(cpu) };
         match self.task[p].sched_class {
             SchedClass::Fair => self.put_prev_task_fair(cpu, p),
-            rarer => self.put_prev_task_rarer(rarer, cpu, p),
+            rarer => {
+                cold_path();
+                self.put_prev_task_rarer(rarer, cpu, p)
+            }
         }
     }
 
@@ -364,7 +372,10 @@ impl<A: Arch> Sched<A> {
     pub(super) fn task_woken(&mut self, cpu: CpuId, p: TaskId) {
         match self.task[p].sched_class {
             SchedClass::Fair => {}
-            rarer => self.task_woken_rarer(rarer, cpu, p),
+            rarer => {
+                cold_path();
+                self.task_woken_rarer(rarer, cpu, p)
+            }
         }
     }
 
@@ -382,7 +393,10 @@ impl<A: Arch> Sched<A> {
     pub(super) fn class_select_task_rq(&mut self, p: TaskId, cpu: CpuId, sd_flag: SdFlags, flags: WakeFlags) -> CpuId {
         match self.task[p].sched_class {
             SchedClass::Fair => self.select_task_rq_fair(p, cpu, sd_flag, flags),
-            rarer => self.select_task_rq_rarer(rarer, p, cpu, sd_flag),
+            rarer => {
+                cold_path();
+                self.select_task_rq_rarer(rarer, p, cpu, sd_flag)
+            }
         }
     }
 

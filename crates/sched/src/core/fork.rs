@@ -11,7 +11,7 @@ use crate::topology::SdFlags;
 use crate::trace::Event;
 use crate::versions::ClockUpdate;
 use fentry::fentry;
-use units::CpuMask;
+use units::{CpuMask, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_fork(). The child exists, but nobody can run it yet.
@@ -83,7 +83,7 @@ impl<A: Arch> Sched<A> {
         if attr.sched_policy == Policy::Deadline {
             self.begin_deadline(p, &attr);
         }
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedProcessFork { parent, child: p });
         }
         p
@@ -163,7 +163,7 @@ impl<A: Arch> Sched<A> {
         }
         self.post_init_entity_util_avg(p);
         self.activate_task(cpu, p, flags);
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWakeupNew { task: p, target_cpu: cpu });
         }
         self.check_preempt_curr(cpu, p, WakeFlags::FORK);
@@ -176,7 +176,7 @@ impl<A: Arch> Sched<A> {
     #[fentry(do_exit)]
     pub(crate) fn exit_current(&mut self) {
         let p = self.rq[self.this_cpu].curr.expect("only a task can exit");
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedProcessExit { task: p });
         }
         self.sched_autogroup_exit_task(p);
@@ -188,7 +188,7 @@ impl<A: Arch> Sched<A> {
     /// Differs: `sched_process_free` passes at once, where the kernel waits for a grace period.
     pub(super) fn put_task_struct(&mut self, p: TaskId) {
         self.task_dead(p);
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedProcessFree { task: p });
         }
         self.arch.task_gone(p);

@@ -387,7 +387,7 @@ impl<A: Arch> Sched<A> {
         let rq = &self.rq[cpu];
         if prev_nr < 2 && rq.nr_running >= 2 {
             self.read_root_domain(cpu);
-            if !self.root_domain(cpu).overload {
+            if unlikely(!self.root_domain(cpu).overload) {
                 self.write_root_domain(cpu);
                 self.root_domain_mut(cpu).overload = true;
             }
@@ -449,7 +449,7 @@ impl<A: Arch> Sched<A> {
     }
 
     pub(super) fn trace_nr_running(&mut self, cpu: CpuId) {
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::NrRunning { cpu, nr_running: self.rq[cpu].nr_running });
         }
     }
@@ -486,7 +486,7 @@ impl<A: Arch> Sched<A> {
     }
 
     pub(super) fn wake_idle_without_ipi(&mut self, cpu: CpuId) {
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWakeIdleWithoutIpi { cpu });
         }
         self.arch.wake_polling_idle(self.this_cpu, cpu);
@@ -509,7 +509,7 @@ impl<A: Arch> Sched<A> {
         let orig_cpu = self.task[p].cpu;
         if orig_cpu != new_cpu {
             self.path(Path::set_task_cpu);
-            if self.arch.tracing() {
+            if unlikely(self.arch.tracing()) {
                 self.trace(Event::SchedMigrateTask { task: p, orig_cpu, dest_cpu: new_cpu });
             }
             self.migrate_task_rq(p);
@@ -549,7 +549,7 @@ impl<A: Arch> Sched<A> {
             let statistics = self.statistics(se);
             statistics.exec_max = statistics.exec_max.max(delta_exec);
         }
-        if told && self.arch.tracing() {
+        if told && unlikely(self.arch.tracing()) {
             self.trace(Event::SchedStatRuntime { task: curr, runtime: Ns(delta_exec), vruntime: 0 });
         }
         self.path(Path::cpuacct_charge);

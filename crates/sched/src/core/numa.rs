@@ -8,7 +8,7 @@ use crate::stop_task::StopWork;
 use crate::syscalls::TaskChange;
 use crate::trace::Event;
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 impl<A: Arch> Sched<A> {
     /// core.c: sched_setnuma(). Its queue counts tasks that prefer a node: the task leaves it meanwhile.
@@ -27,7 +27,7 @@ impl<A: Arch> Sched<A> {
             }
             return;
         }
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             let (src, dst) = (self.numa_side(Some(p), Some(curr_cpu)), self.numa_side(None, Some(target_cpu)));
             self.trace(Event::SchedMoveNuma { src, dst });
         }
@@ -59,7 +59,7 @@ impl<A: Arch> Sched<A> {
             self.trace_stick_numa(cur, curr_cpu, Some(p), Some(target_cpu));
             return;
         }
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             let (src, dst) = (self.numa_side(Some(cur), Some(curr_cpu)), self.numa_side(Some(p), Some(target_cpu)));
             self.trace(Event::SchedSwapNuma { src, dst });
         }

@@ -6,6 +6,7 @@ use crate::arch::Arch;
 use crate::sched::*;
 use crate::syscalls::{PolicyChange, TaskChange};
 use crate::trace::Event;
+use units::unlikely;
 
 impl<A: Arch> Sched<A> {
     /// core.c: rt_effective_prio(). `prio`, or what is lent to `p` if that is more.
@@ -35,7 +36,7 @@ impl<A: Arch> Sched<A> {
             cpu = self.dl_task_offline_migration(cpu, p);
         }
         self.task_cold[p].pi_top_task = pi_task;
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedPiSetprio { task: p, oldprio: old_prio, newprio: prio });
         }
         let prev_class = self.task[p].sched_class;

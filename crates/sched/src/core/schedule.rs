@@ -105,7 +105,7 @@ impl<A: Arch> Sched<A> {
             }
         }
         self.psi_sched_switch(cpu, prev, next);
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             let prev_state = prev.map_or(TaskState::Running, |p| self.task[p].state);
             self.trace(Event::SchedSwitch { prev, prev_state, preempt, next });
         }

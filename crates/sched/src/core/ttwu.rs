@@ -68,7 +68,7 @@ impl<A: Arch> Sched<A> {
             self.pi_unlock(p);
             return false;
         }
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWaking { task: p, target_cpu: self.task[p].cpu });
         }
         self.foresee_woken(p);
@@ -121,12 +121,12 @@ impl<A: Arch> Sched<A> {
         }
         let cpu = self.this_cpu;
         self.nr_wakeups += 1;
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWaking { task: p, target_cpu: cpu });
         }
         self.write_task(p);
         self.task[p].state = TaskState::Running;
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
         }
         self.ttwu_stat(p, cpu, flags);
@@ -240,7 +240,7 @@ impl<A: Arch> Sched<A> {
         }
         self.write_task(p);
         self.task[p].state = TaskState::Running;
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             self.trace(Event::SchedWakeup { task: p, target_cpu: cpu });
         }
         if self.kernel.core.wake_running == WakeRunning::Preempts {

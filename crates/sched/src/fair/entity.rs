@@ -92,7 +92,7 @@ impl<A: Arch> Sched<A> {
     #[inline(always)]
     fn charge_curr(&mut self, cfs: CfsRqId, curr: SeId, delta_exec: u64) {
         if let SchedEntity { task: Some(task), vruntime, .. } = self.se[curr] {
-            if self.arch.tracing() {
+            if unlikely(self.arch.tracing()) {
                 self.trace(Event::SchedStatRuntime { task, runtime: Ns(delta_exec), vruntime });
             }
             self.path(Path::cpuacct_charge);

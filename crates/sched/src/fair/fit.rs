@@ -10,6 +10,7 @@ use crate::cpu_topology::SCHED_CAPACITY_SCALE;
 use crate::sched::TaskId;
 use crate::topology::SdId;
 use fentry::fentry;
+use std::hint::cold_path;
 use units::{CpuId, unlikely};
 
 /// fair.c: fits_capacity(). Whether a utilization leaves a CPU 20% of its capacity.
@@ -91,7 +92,9 @@ impl<A: Arch> Sched<A> {
     /// fair.c: asym_fits_cpu(). Any CPU will do where all are alike.
     #[inline]
     pub(super) fn asym_fits_cpu(&self, needs: Option<Needs>, cpu: CpuId) -> bool {
-        needs.is_none_or(|needs| self.util_fits_cpu(needs, cpu) == Fits::Yes)
+        let Some(needs) = needs else { return true };
+        cold_path();
+        self.util_fits_cpu(needs, cpu) == Fits::Yes
     }
 
     /// fair.c: select_idle_capacity(). The first idle CPU from `target` on that fits; else the one that fits best, and of

@@ -210,7 +210,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: list_add_leaf_cfs_rq(). Children before their parents.
     #[inline]
     pub(crate) fn list_add_leaf_cfs_rq(&mut self, cfs: CfsRqId) {
-        if !self.cfs_rq[cfs].on_list {
+        if unlikely(!self.cfs_rq[cfs].on_list) {
             self.list_add_new_leaf(cfs);
         }
     }

@@ -20,7 +20,7 @@ use crate::arch::Arch;
 use crate::core::Sched;
 use crate::topology::{BusyCpus, SdId};
 use fentry::fentry;
-use units::{CpuId, CpuMask};
+use units::{CpuId, CpuMask, unlikely};
 
 /// fair.c: `nohz`.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +113,7 @@ impl<A: Arch> Sched<A> {
     #[fentry]
     pub(crate) fn nohz_balance_enter_idle(&mut self, cpu: CpuId) {
         self.cpu_load_update_nohz_start(cpu);
-        if !self.cpu_active_mask.contains(cpu) {
+        if unlikely(!self.cpu_active_mask.contains(cpu)) {
             return;
         }
         let flags = self.kernel.balance.nohz == NohzBalance::Flags;

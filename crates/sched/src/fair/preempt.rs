@@ -33,7 +33,7 @@ impl<A: Arch> Sched<A> {
     #[inline]
     pub(crate) fn clear_buddies(&mut self, cfs: CfsRqId, se: SeId) {
         let CfsRq { buddies, next, last, skip, .. } = self.cfs_rq[cfs];
-        if buddies && [next, last, skip].contains(&Some(se)) {
+        if unlikely(buddies) && [next, last, skip].contains(&Some(se)) {
             self.clear_each_buddy(cfs, se);
         }
     }

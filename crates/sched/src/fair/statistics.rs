@@ -9,7 +9,7 @@ use crate::sched::*;
 use crate::stats::UnseenWait;
 use crate::trace::Event;
 use fentry::fentry;
-use units::Ns;
+use units::{Ns, unlikely};
 
 impl SchedEntity {
     /// fair.c: update_stats_curr_start(). Its CPU's time starts to be its own.
@@ -83,7 +83,7 @@ impl<A: Arch> Sched<A> {
         statistics.wait_sum = statistics.wait_sum.wrapping_add(delta);
         statistics.wait_start = 0;
         if let Some(task) = self.se[se].task
-            && self.arch.tracing()
+            && unlikely(self.arch.tracing())
         {
             self.trace(Event::SchedStatWait { task, delay: Ns(delta) });
         }
@@ -128,7 +128,7 @@ impl<A: Arch> Sched<A> {
             statistics.sum_sleep_runtime += delta;
             if let Some(task) = task {
                 self.account_scheduler_latency(task, delta >> 10, true);
-                if self.arch.tracing() {
+                if unlikely(self.arch.tracing()) {
                     self.trace(Event::SchedStatSleep { task, delay: Ns(delta) });
                 }
             }
@@ -152,7 +152,7 @@ impl<A: Arch> Sched<A> {
             self.write_statistic(se, Statistic::WaitSum);
         }
         if let Some(task) = task
-            && self.arch.tracing()
+            && unlikely(self.arch.tracing())
         {
             if iowait {
                 self.trace(Event::SchedStatIowait { task, delay: Ns(delta) });

@@ -189,11 +189,11 @@ impl<A: Arch> Sched<A> {
         self.read_rq_capacity(prev_cpu);
         let min_cap = self.capacity_orig_of(prev_cpu).min(self.capacity_orig_of(cpu)) as i64;
         let max_cap = self.root_domain(cpu).max_cpu_capacity as i64;
-        let differ = unlikely(max_cap - min_cap >= max_cap >> 3);
-        if differ {
+        if unlikely(max_cap - min_cap >= max_cap >> 3) {
             self.sync_entity_load_avg(self.task[p].se);
+            return min_cap * 1024 < self.task_util(p) as i64 * capacity_margin;
         }
-        differ && min_cap * 1024 < self.task_util(p) as i64 * capacity_margin
+        false
     }
 
     // Utilization.

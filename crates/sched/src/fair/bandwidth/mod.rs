@@ -169,13 +169,13 @@ impl<A: Arch> Sched<A> {
     /// fair.c: cfs_rq_throttled().
     #[inline]
     pub fn cfs_rq_throttled(&self, cfs: CfsRqId) -> bool {
-        self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).throttled
+        unlikely(self.cfs_bandwidth_used()) && self.cfs_rq_runtime(cfs).throttled
     }
 
     /// fair.c: throttled_hierarchy(). Whether the queue, or one above it, is throttled.
     #[inline]
     pub(crate) fn throttled_hierarchy(&self, cfs: CfsRqId) -> bool {
-        self.cfs_bandwidth_used() && self.cfs_rq[cfs].throttle_count != 0
+        unlikely(self.cfs_bandwidth_used()) && self.cfs_rq[cfs].throttle_count != 0
     }
 
     /// fair.c: throttled_lb_pair(). Load balancing leaves a group alone that is throttled on either side.
@@ -193,7 +193,7 @@ impl<A: Arch> Sched<A> {
     /// fair.c: account_cfs_rq_runtime().
     #[inline]
     pub(crate) fn account_cfs_rq_runtime(&mut self, cfs: CfsRqId, delta_exec: u64) {
-        if self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).runtime_enabled {
+        if unlikely(self.cfs_bandwidth_used()) && self.cfs_rq_runtime(cfs).runtime_enabled {
             self.__account_cfs_rq_runtime(cfs, delta_exec);
         }
     }
@@ -273,7 +273,10 @@ impl<A: Arch> Sched<A> {
     /// fair.c: return_cfs_rq_runtime(). A queue that falls idle keeps a millisecond and gives the rest back.
     #[inline]
     pub(crate) fn return_cfs_rq_runtime(&mut self, cfs: CfsRqId) {
-        if self.cfs_bandwidth_used() && self.cfs_rq_runtime(cfs).runtime_enabled && self.cfs_rq[cfs].nr_running == 0 {
+        if unlikely(self.cfs_bandwidth_used())
+            && self.cfs_rq_runtime(cfs).runtime_enabled
+            && self.cfs_rq[cfs].nr_running == 0
+        {
             self.__return_cfs_rq_runtime(cfs);
         }
     }
@@ -308,7 +311,7 @@ impl<A: Arch> Sched<A> {
     /// even become runnable.
     #[inline]
     pub(crate) fn check_enqueue_throttle(&mut self, cfs: CfsRqId) {
-        if self.cfs_bandwidth_used() {
+        if unlikely(self.cfs_bandwidth_used()) {
             self.check_enqueue_throttle_used(cfs);
         }
     }

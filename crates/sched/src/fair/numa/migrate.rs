@@ -7,7 +7,7 @@ use crate::sched::TaskId;
 use crate::topology::NumaTopologyType;
 use crate::trace::{Event, NumaSide};
 use fentry::fentry;
-use units::CpuId;
+use units::{CpuId, unlikely};
 
 /// fair.c: enum numa_type (v5.7). What a node is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -235,7 +235,7 @@ impl<A: Arch> Sched<A> {
         other: Option<TaskId>,
         dst_cpu: Option<CpuId>,
     ) {
-        if self.arch.tracing() {
+        if unlikely(self.arch.tracing()) {
             let (src, dst) = (self.numa_side(Some(task), Some(src_cpu)), self.numa_side(other, dst_cpu));
             self.trace(Event::SchedStickNuma { src, dst });
         }
