@@ -165,7 +165,9 @@ impl<const COSTS: bool, S: Scheduler<Arch = Hardware<COSTS>>> Sim<COSTS, S> {
         }
         if unlikely(interrupt) {
             // Interrupts are off on the way: the one that waits ends the state as it is entered.
-            self.sched.arch_mut().bounce_off_idle(cpu);
+            let state = self.sched.arch_mut().bounce_off_idle(cpu);
+            self.trace_idle(cpu, now, Some(state as u8));
+            self.trace_idle(cpu, now, None);
             return Err((now, Run::LeavingIdle));
         }
         let (state, poll_until) = self.sched.arch_mut().enter_idle(cpu, now);

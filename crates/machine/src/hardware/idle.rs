@@ -260,13 +260,14 @@ impl<const COSTS: bool> Hardware<COSTS> {
         first
     }
 
-    /// An interrupt that was pending ended the state of `cpu` as it was entered.
-    pub fn bounce_off_idle(&mut self, cpu: CpuId) {
+    /// An interrupt that was pending ended the state of `cpu` as it was entered. Returns the state.
+    pub fn bounce_off_idle(&mut self, cpu: CpuId) -> usize {
         let idling = &mut self.cpus[cpu.index()].idling;
         let state = idling.chosen;
         idling.left = (state, 0);
         idling.residency.entries[state] += 1;
         idling.judge(&self.cpuidles.of(cpu).table, state, 0);
+        state
     }
 
     /// After the interrupt that ended it: the governor of `cpu` reflects on the idle.

@@ -15,6 +15,7 @@ use sched::sched::{OnRq, Policy, Rq, SchedClass, TaskId};
 use sched::trace::{Event, Sink};
 use sim::engine::LinuxSim;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use units::{CpuId, Ns};
 
@@ -41,6 +42,25 @@ pub struct Lives {
     /// Of all tasks, in ns.
     pub total: u64,
     last_event: Vec<u64>,
+    idle: BTreeMap<CpuId, Idle>,
+}
+
+/// What cpu_idle has told of a CPU.
+#[derive(Default)]
+struct Idle {
+    state: Option<u8>,
+    /// By state.
+    entries: BTreeMap<u8, u64>,
+}
+
+impl Idle {
+    fn told(&mut self, cpu: CpuId, state: Option<u8>) {
+        assert_ne!(self.state.is_some(), state.is_some(), "{cpu} enters a state, then leaves it");
+        self.state = state;
+        if let Some(state) = state {
+            *self.entries.entry(state).or_default() += 1;
+        }
+    }
 }
 
 pub struct Shared(pub Rc<RefCell<Lives>>);
@@ -61,6 +81,9 @@ impl Sink for Shared {
         if let Event::SchedStatRuntime { task, runtime, .. } = event {
             lives.total += runtime.0;
             lives.by_id[task.index()].runtime += runtime.0;
+        }
+        if let Event::CpuIdle { state } = event {
+            lives.idle.entry(cpu).or_default().told(cpu, *state);
         }
     }
 
@@ -322,6 +345,12 @@ impl Checker {
     pub fn finish<const COSTS: bool>(&mut self, sim: &LinuxSim<COSTS>) {
         energy::check(sim);
         let lives = self.lives.borrow();
+        for cpu in sim.sched.rq.iter().map(|(cpu, _)| cpu) {
+            let counted = sim.sched.arch.residency(cpu).entries.iter().enumerate().filter(|(_, count)| **count > 0);
+            let counted: BTreeMap<u8, u64> = counted.map(|(state, &count)| (state as u8, count)).collect();
+            let told = lives.idle.get(&cpu).map(|idle| idle.entries.clone()).unwrap_or_default();
+            assert_eq!(told, counted, "idle states that {cpu} entered, by cpu_idle and as counted");
+        }
         let ledger = self.ledger.borrow();
         let unfinished: Vec<usize> = (0..ledger.len()).filter(|&n| !ledger[n].finished).collect();
         assert!(unfinished.is_empty(), "tasks {unfinished:?} did not finish");
